@@ -1,6 +1,7 @@
 //! `bowwave`: the command line. One file a subcommand; the work is done in the libraries.
 
 mod commands;
+mod signals;
 
 use std::process::ExitCode;
 

@@ -1,1 +1,23 @@
-//! device
+//! Storage devices as models in virtual time: pure, deterministic, no clock, no I/O, no threads.
+//!
+//! ```text
+//!   Request(offset, bytes) at t --submit--> [ queue -> mechanics or channels ] --advance--> Completion at t'
+//! ```
+//!
+//! A model is told the time with every call, so the same object serves a simulator, where time is a
+//! number, and the lab, where it is the clock. Two models cover what is in the catalogue:
+//! [`Disk`] (one head, a seek curve, a turning platter, a track buffer, a queue served
+//! nearest-first) and [`Channels`] (requests that wait side by side and share one pipe: flash,
+//! network volumes). Devices are TOML files under `devices/`, each number with its source.
+
+mod catalog;
+mod channels;
+mod disk;
+mod model;
+mod spec;
+
+pub use catalog::{catalog, load};
+pub use channels::{Channels, ChannelsSpec};
+pub use disk::{Disk, DiskSpec};
+pub use model::{Completion, Counters, Model, Nanos, Request};
+pub use spec::{Cost, Spec, SpecError};

@@ -1,1 +1,19 @@
-//! live
+//! Bowwave on the running kernel: observe reads, decide, act on the page cache.
+//!
+//! ```text
+//!   programs --read--> page cache --miss, mark, fault--> observe (eBPF)
+//!                          ^                                 |
+//!                          |                              engine  <--- view (cachestat)
+//!      act (readahead(2), per-open-file window) <--plan---- policy     disk (cost, depth)
+//! ```
+
+mod act;
+mod book;
+mod disk;
+pub mod engine;
+pub mod kernel;
+pub mod mounts;
+pub mod observe;
+pub mod summary;
+mod sys;
+mod view;

@@ -1,1 +1,52 @@
-//! readahead
+//! Read-ahead policies: pure, no I/O, no clock, no threads.
+//!
+//! A *body* (the live kernel, a simulator) tells a [`Policy`] of the few accesses that matter and
+//! carries out what it answers:
+//!
+//! ```text
+//!   body                                                    policy
+//!   ----                                                    ------
+//!   a page was absent, or carried a mark  -- Access -->     which stream is this? what will it
+//!   what is cached? what is in flight?   <-- CacheView --   want, and does asking for it pay?
+//!   readahead(2), marks in the kernel    <-- Plan ------    read [start, n), mark there, because ...
+//! ```
+//!
+//! Reads that find their page and no mark never reach the policy: that is what keeps it cheap. It
+//! has no clock; the time of an access comes with it. It allocates nothing once built, whatever
+//! it is told, so that it may sit in the event path of a production machine.
+//!
+//! [`Adaptive`] is bowwave's own policy.
+
+mod access;
+pub mod adaptive;
+mod cache;
+mod cost;
+mod plan;
+mod table;
+mod tally;
+
+pub use access::{Access, FileId, Hint, Nanos, OpenFileId, PAGE_BYTES, Page, Trigger, Via};
+pub use adaptive::Adaptive;
+pub use cache::{Ageing, CacheView, PageState};
+pub use cost::DeviceCost;
+pub use plan::{Action, Cause, Mark, Plan};
+pub use tally::Tally;
+
+/// Decides what to read ahead, and when to be asked again.
+pub trait Policy {
+    /// The policy's name as users type it, for example `linux-6`.
+    fn name(&self) -> &'static str;
+
+    /// Answers one access by appending to `plan` (which the caller has cleared).
+    ///
+    /// An empty plan means "nothing beyond what the program itself asked for".
+    fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan);
+
+    /// What became of the pages asked for, where the policy keeps count.
+    fn tally(&self) -> Tally {
+        Tally::default()
+    }
+
+    /// Forgets every file and stream idle since before `now - idle`.
+    fn forget_idle(&mut self, now: Nanos, idle: Nanos);
+}

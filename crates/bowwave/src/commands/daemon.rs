@@ -1,11 +1,63 @@
 //! `bowwave daemon`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Adaptive read-ahead for every program on the machine.
-#[derive(clap::Args)]
-pub(crate) struct Args {}
+use anyhow::Context;
+use live::engine::{Engine, Options};
+use live::observe::Scope;
+use serde_json::json;
 
-pub(crate) fn main(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not built yet")
+use crate::commands::policy::PolicyName;
+use crate::signals::Signals;
+
+/// Adaptive read-ahead for every program on the machine, until stopped.
+///
+/// Needs root. On SIGTERM or Ctrl-C it detaches and prints what it did; killed outright it leaves
+/// nothing behind but warm pages.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Lead only the file system that this path lies on; may be given several times.
+    #[arg(long, value_name = "PATH")]
+    path: Vec<PathBuf>,
+    /// The policy that decides.
+    #[arg(long, value_enum, default_value_t)]
+    policy: PolicyName,
+    /// Where measurements of disks are kept until reboot.
+    #[arg(long, value_name = "DIR", default_value = "/run/bowwave")]
+    state: PathBuf,
+    /// One JSON object when ready and one at the end, instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
+    let signals = Signals::catch(&[libc::SIGTERM, libc::SIGINT])?;
+    let options = Options {
+        scope: Scope::Machine,
+        paths: args.path,
+        state: args.state,
+    };
+    let mut engine = Engine::start(options, args.policy.build()).context("cannot start")?;
+    announce(&engine, args.json);
+    engine.serve_until(signals.readiness())?;
+    let summary = engine.summary();
+    if args.json {
+        println!("{}", serde_json::to_string(&summary)?);
+    } else {
+        println!("{summary}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn announce(engine: &Engine, as_json: bool) {
+    let places: Vec<_> = engine
+        .mounts()
+        .map(|mount| mount.mount_point.display().to_string())
+        .collect();
+    if as_json {
+        println!("{}", json!({ "ready": true, "mounts": places }));
+    } else {
+        println!("leading reads on {}", places.join(", "));
+    }
 }

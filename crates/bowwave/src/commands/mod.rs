@@ -2,4 +2,5 @@ pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod lab;
+pub(crate) mod policy;
 pub(crate) mod run;

@@ -1,0 +1,193 @@
+//! Devices without mechanics: requests wait side by side, then share one pipe.
+//!
+//! ```text
+//!   submit -> [queue] -> slot 1: |--- latency ---|= transfer =|
+//!                        slot 2:  |--- latency ---|           |= transfer =|
+//!                        slot Q:     ...                      one pipe, in order of readiness
+//! ```
+//!
+//! A request takes one of `concurrency` slots, waits its latency there, is transferred through the
+//! pipe that all share, and frees the slot. Latency may grow with the size up to a plateau
+//! (`t = L + L1 * (1 - e^(-s/s0))`, an SSD's planes), and a request above the cap is served as
+//! several commands, each with a latency of its own.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Completion, Counters, Model, Nanos, Request, nanos};
+use crate::spec::Cost;
+
+/// Parameters of [`Channels`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChannelsSpec {
+    /// Microseconds before the first byte of a command.
+    pub latency_us: f64,
+    /// MB/s of the pipe.
+    pub bandwidth_mb_s: f64,
+    /// Requests that wait side by side.
+    pub concurrency: usize,
+    /// Largest command, in KiB; no limit if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_cap_kib: Option<u64>,
+    /// Microseconds that large commands wait in addition (`L1`).
+    #[serde(default)]
+    pub saturating_us: f64,
+    /// Size at which 63 % of these apply (`s0`), in KiB.
+    #[serde(default)]
+    pub saturating_kib: f64,
+}
+
+impl ChannelsSpec {
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let finite = |value: f64| value.is_finite() && value >= 0.0;
+        if !finite(self.latency_us) {
+            return Err("latency_us must be 0 or more".into());
+        }
+        if !finite(self.bandwidth_mb_s) || self.bandwidth_mb_s == 0.0 {
+            return Err("bandwidth_mb_s must be above 0".into());
+        }
+        if self.concurrency == 0 {
+            return Err("concurrency must be at least 1".into());
+        }
+        if self.request_cap_kib == Some(0) {
+            return Err("request_cap_kib must be at least 1, or absent".into());
+        }
+        if !finite(self.saturating_us) || !finite(self.saturating_kib) {
+            return Err("saturating_us and saturating_kib must be 0 or more".into());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn cost(&self) -> Cost {
+        let capped = self
+            .request_cap_kib
+            .map_or(0.0, |kib| self.latency_us / (kib as f64 * 1024.0));
+        let byte_s = 1e-6 / self.bandwidth_mb_s + capped * 1e-6;
+        Cost {
+            latency_s: self.latency_us * 1e-6,
+            bandwidth: 1.0 / byte_s,
+            concurrency: self.concurrency as f64,
+        }
+    }
+
+    /// Waiting, in nanoseconds, before the transfer of a request.
+    fn wait(&self, bytes: u64) -> Nanos {
+        let cap = self.request_cap_kib.map_or(u64::MAX, |kib| kib * 1024);
+        let commands = bytes.div_ceil(cap).max(1);
+        let saturating = if self.saturating_kib > 0.0 {
+            let size = bytes.min(cap) as f64 / (self.saturating_kib * 1024.0);
+            self.saturating_us * (1.0 - (-size).exp())
+        } else {
+            0.0
+        };
+        nanos(commands as f64 * (self.latency_us + saturating) * 1e-6)
+    }
+
+    fn transfer(&self, bytes: u64) -> Nanos {
+        nanos(bytes as f64 * 1e-6 / self.bandwidth_mb_s)
+    }
+}
+
+/// A flash drive or network volume.
+#[derive(Debug)]
+pub struct Channels {
+    spec: ChannelsSpec,
+    queue: VecDeque<Request>,
+    /// When the waiting of a request in a slot is over; served by the pipe in this order.
+    ready: BinaryHeap<Reverse<(Nanos, u64, u64)>>,
+    /// In the pipe or past it: done at, id, bytes.
+    leaving: VecDeque<(Nanos, u64, u64)>,
+    pipe_free_at: Nanos,
+    next_offset: u64,
+    counters: Counters,
+}
+
+impl Channels {
+    /// An idle device.
+    pub fn new(spec: ChannelsSpec) -> Self {
+        Channels {
+            spec,
+            queue: VecDeque::new(),
+            ready: BinaryHeap::new(),
+            leaving: VecDeque::new(),
+            pipe_free_at: 0,
+            next_offset: u64::MAX,
+            counters: Counters::default(),
+        }
+    }
+
+    fn occupied(&self) -> usize {
+        self.ready.len() + self.leaving.len()
+    }
+
+    fn admit(&mut self, now: Nanos) {
+        while self.occupied() < self.spec.concurrency {
+            let Some(request) = self.queue.pop_front() else {
+                return;
+            };
+            if request.offset != self.next_offset {
+                self.counters.seeks += 1;
+            }
+            self.next_offset = request.offset + request.bytes;
+            let ready_at = now + self.spec.wait(request.bytes);
+            self.ready
+                .push(Reverse((ready_at, request.id, request.bytes)));
+        }
+    }
+
+    /// The next thing to happen: a request enters the pipe, or leaves it.
+    fn step(&mut self, now: Nanos, done: &mut Vec<Completion>) -> bool {
+        let entering = self.ready.peek().map(|Reverse((at, ..))| *at);
+        let leaving = self.leaving.front().map(|(at, ..)| *at);
+        match (entering, leaving) {
+            (Some(enter), leave) if enter <= now && leave.is_none_or(|leave| enter <= leave) => {
+                let Some(Reverse((_, id, bytes))) = self.ready.pop() else {
+                    return false;
+                };
+                let done_at = self.pipe_free_at.max(enter) + self.spec.transfer(bytes);
+                self.pipe_free_at = done_at;
+                self.leaving.push_back((done_at, id, bytes));
+                true
+            }
+            (_, Some(leave)) if leave <= now => {
+                let Some((at, id, bytes)) = self.leaving.pop_front() else {
+                    return false;
+                };
+                self.counters.requests += 1;
+                self.counters.bytes += bytes;
+                done.push(Completion { id, at });
+                self.admit(at);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Model for Channels {
+    fn submit(&mut self, now: Nanos, request: Request) {
+        self.queue.push_back(request);
+        self.admit(now);
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        let entering = self.ready.peek().map(|Reverse((at, ..))| *at);
+        let leaving = self.leaving.front().map(|(at, ..)| *at);
+        entering.into_iter().chain(leaving).min()
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        while self.step(now, done) {}
+    }
+
+    fn in_flight(&self) -> usize {
+        self.queue.len() + self.occupied()
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+}

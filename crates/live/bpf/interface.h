@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The contract between the kernel half and the user-space half. Mirrored in src/observe/layout.rs,
+ * which checks sizes and offsets. */
+#ifndef BOWWAVE_INTERFACE_H
+#define BOWWAVE_INTERFACE_H
+
+/* Marks are keyed by aligned chunks of 32 pages (128 KiB): one lookup a read in most cases. */
+#define CHUNK_SHIFT 5
+#define DISK_SLOTS 64	/* a power of two: indices are masked, which the verifier follows */
+
+enum event_kind {
+	EVENT_MISS = 0,		/* a read found its page absent */
+	EVENT_KERNEL_MARK = 1,	/* a read touched the kernel's own PG_readahead mark */
+	EVENT_MARK = 2,		/* a read or a mapped access touched our mark */
+	EVENT_FAULT = 3,	/* a page fault that fault-around could not serve */
+};
+
+enum event_flags {
+	FLAG_RANDOM = 1,	/* the program advised random access */
+	FLAG_SEQUENTIAL = 2,	/* the program advised sequential access */
+	FLAG_MMAP = 4,
+};
+
+struct event {
+	u64 now_ns;		/* CLOCK_MONOTONIC */
+	u64 ino;
+	u64 page;
+	u64 previous;		/* page touched before through this open file; ~0 if unknown */
+	u64 file_bytes;
+	u64 open_file;		/* an opaque identity */
+	u32 dev;		/* s_dev in the kernel's encoding: major << 20 | minor */
+	u32 generation;
+	u32 tgid;
+	u32 request_pages;
+	u32 kernel_window;	/* ra_pages */
+	u8 kind;
+	u8 flags;
+	u16 reserved;
+};
+
+struct file_key {
+	u64 ino;
+	u32 dev;
+	u32 reserved;
+};
+
+struct file_state {
+	u64 marked_chunks;	/* bit (chunk & 63) is set if a chunk may carry a mark */
+	u64 muted_until_ns;	/* no misses or faults are reported before this moment */
+	u32 streaming;		/* reads of this file are led by us: not foreground */
+	u32 reserved;
+};
+
+struct mark_key {
+	u64 ino;
+	u64 chunk;
+	u32 dev;
+	u32 reserved;
+};
+
+struct mark {
+	u64 first;
+	u64 last;		/* inclusive */
+};
+
+/* What the block layer tells of one disk; counters only grow, but for the two in-flight ones. */
+struct disk_stats {
+	u64 foreground_reads;	/* reads that neither we nor a file led by us issued */
+	u64 foreground_ns;	/* their latencies, summed */
+	u64 led_reads;		/* reads issued by the readers of files led by us */
+	u64 led_ns;
+	u64 our_reads;
+	u64 our_bytes;
+	u64 our_ns;
+	s64 our_bytes_in_flight;
+	s64 reads_in_flight;
+	u64 reserved[7];	/* a disk a cache line pair */
+};
+
+#endif

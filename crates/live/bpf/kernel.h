@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The few kernel types that observe.bpf.c reads, pruned by hand so that building needs no BTF of
+ * the build machine. Only the names matter: CO-RE relocates every offset when the object loads. */
+#ifndef BOWWAVE_KERNEL_H
+#define BOWWAVE_KERNEL_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s64 s64;
+typedef _Bool bool;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef u32 dev_t;
+
+enum { false = 0, true = 1 };
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+
+enum { BPF_ANY = 0, BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct backing_dev_info {
+	unsigned long ra_pages;
+};
+
+struct super_block {
+	dev_t s_dev;
+	struct backing_dev_info *s_bdi;
+};
+
+struct inode {
+	u16 i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	s64 i_size;
+	u32 i_generation;
+};
+
+struct address_space {
+	struct inode *host;
+};
+
+struct file_ra_state {
+	unsigned int ra_pages;
+	s64 prev_pos;
+};
+
+struct file {
+	unsigned int f_mode;
+	struct inode *f_inode;
+	struct file_ra_state f_ra;
+};
+
+struct folio {
+	struct address_space *mapping;
+};
+
+struct page {
+	unsigned long compound_head;
+};
+
+struct bio_vec {
+	struct page *bv_page;
+};
+
+struct bio {
+	struct bio_vec *bi_io_vec;
+};
+
+struct gendisk {
+	int major;
+	int first_minor;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+	u32 cmd_flags;
+	unsigned int __data_len;
+	u64 __sector;
+	struct bio *bio;
+};
+
+struct task_struct {
+	int tgid;
+};
+
+#pragma clang attribute pop
+
+#endif

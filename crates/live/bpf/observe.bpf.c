@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The kernel half: sees the few page-cache accesses that matter and reports them.
+ *
+ *   read finds no page     page_cache_sync_ra   ------------------ EVENT_MISS ---------> ring
+ *   kernel's own mark      page_cache_async_ra  ------------------ EVENT_KERNEL_MARK --> ring
+ *   fault, page not mapped mm_filemap_fault     -- our mark? ----- EVENT_FAULT|MARK ---> ring
+ *   any read               mm_filemap_get_pages -- our mark? yes - EVENT_MARK ---------> ring
+ *   fault-around           mm_filemap_map_pages -- our mark? yes - EVENT_MARK ---------> ring
+ *   block layer            block_io_start/done  ------------------ counters per disk
+ *
+ * A cached read of a watched file costs one hash lookup and a bit test; of another file system, one
+ * lookup; nothing is ever sent for it. Marks are put into `marks` by user space and are taken out
+ * by the access that touches them.
+ */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#include "interface.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define PAGE_SHIFT 12
+#define S_IFMT 0170000
+#define S_IFREG 0100000
+#define FMODE_RANDOM 0x1000
+#define REQ_OP_MASK 0xff
+#define REQ_OP_READ 0
+#define NO_PAGE (~0ULL)
+/* A read of 2 MiB covers 16 chunks; what lies beyond is seen by the read's next batch. */
+#define CHUNKS_PER_READ 16
+
+/* Set before loading. */
+const volatile u32 our_tgid = 0;
+const volatile bool only_tasks = false;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, u32);
+} file_systems SEC(".maps"); /* s_dev -> 1 */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, DISK_SLOTS);
+	__type(key, u32);
+	__type(value, u32);
+} disks SEC(".maps"); /* disk's dev -> slot in disk_stats */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, u32);
+} tasks SEC(".maps"); /* tgid -> 1: the process tree of `run` */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct file_key);
+	__type(value, struct file_state);
+} files SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct mark_key);
+	__type(value, struct mark);
+} marks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} events SEC(".maps");
+
+struct started {
+	u64 at_ns;
+	u32 bytes;
+	u32 slot;
+	u32 class;
+};
+
+enum { CLASS_FOREGROUND = 0, CLASS_LED = 1, CLASS_OURS = 2 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64);
+	__type(value, struct started);
+} requests SEC(".maps");
+
+struct disk_stats disk_stats[DISK_SLOTS];
+u64 lost_events;
+
+/* Whether the current task is one whose reads we look at. */
+static __always_inline bool is_our_business(void)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+
+	if (tgid == our_tgid)
+		return false;
+	return !only_tasks || bpf_map_lookup_elem(&tasks, &tgid);
+}
+
+/* Whether the inode is a regular file of a watched file system; fills its key. */
+static __always_inline bool is_watched(struct inode *inode, struct file_key *key)
+{
+	u32 dev = BPF_CORE_READ(inode, i_sb, s_dev);
+
+	if (!bpf_map_lookup_elem(&file_systems, &dev))
+		return false;
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
+		return false;
+	key->ino = BPF_CORE_READ(inode, i_ino);
+	key->dev = dev;
+	key->reserved = 0;
+	return true;
+}
+
+static __always_inline bool is_muted(struct file_key *key, u64 now)
+{
+	struct file_state *state = bpf_map_lookup_elem(&files, key);
+
+	return state && state->muted_until_ns > now;
+}
+
+static __always_inline struct event *begin_event(struct inode *inode, struct file_key *key,
+						 u64 page, u64 last, u64 now)
+{
+	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+
+	if (!event) {
+		__sync_fetch_and_add(&lost_events, 1);
+		return 0;
+	}
+	event->now_ns = now;
+	event->ino = key->ino;
+	event->dev = key->dev;
+	event->page = page;
+	event->request_pages = last >= page && last - page < (1 << 20) ? last - page + 1 : 1;
+	event->previous = NO_PAGE;
+	event->file_bytes = BPF_CORE_READ(inode, i_size);
+	event->generation = BPF_CORE_READ(inode, i_generation);
+	event->tgid = bpf_get_current_pid_tgid() >> 32;
+	event->kernel_window = BPF_CORE_READ(inode, i_sb, s_bdi, ra_pages);
+	event->open_file = 0;
+	event->flags = 0;
+	event->reserved = 0;
+	return event;
+}
+
+/* The read-ahead state is embedded in the open file, which tells what the program advised. */
+static __always_inline void add_advice(struct event *event, struct inode *inode,
+				       struct file_ra_state *ra)
+{
+	u32 window = BPF_CORE_READ(ra, ra_pages);
+	s64 previous = BPF_CORE_READ(ra, prev_pos);
+	struct file *file = (void *)ra - bpf_core_field_offset(struct file, f_ra);
+
+	if (previous >= 0)
+		event->previous = previous >> PAGE_SHIFT;
+	event->open_file = (u64)ra;
+	if (BPF_CORE_READ(file, f_inode) == inode &&
+	    (BPF_CORE_READ(file, f_mode) & FMODE_RANDOM))
+		event->flags |= FLAG_RANDOM;
+	/* POSIX_FADV_SEQUENTIAL doubles the window of the open file. */
+	if (window == 2 * event->kernel_window)
+		event->flags |= FLAG_SEQUENTIAL;
+	event->kernel_window = window;
+}
+
+static __always_inline int on_read_ahead(struct inode *inode, u64 index, struct file_ra_state *ra,
+					 u64 request, u8 kind)
+{
+	struct file_key key;
+	u64 now = bpf_ktime_get_ns();
+	struct event *event;
+
+	if (!is_watched(inode, &key) || !is_our_business() || is_muted(&key, now))
+		return 0;
+	event = begin_event(inode, &key, index, index + (request ? request - 1 : 0), now);
+	if (!event)
+		return 0;
+	event->kind = kind;
+	add_advice(event, inode, ra);
+	bpf_ringbuf_submit(event, 0);
+	return 0;
+}
+
+SEC("tp_btf/page_cache_sync_ra")
+int BPF_PROG(on_sync_ra, struct inode *inode, unsigned long index, struct file_ra_state *ra,
+	     unsigned long request)
+{
+	return on_read_ahead(inode, index, ra, request, EVENT_MISS);
+}
+
+SEC("tp_btf/page_cache_async_ra")
+int BPF_PROG(on_async_ra, struct inode *inode, unsigned long index, struct file_ra_state *ra,
+	     unsigned long request)
+{
+	return on_read_ahead(inode, index, ra, request, EVENT_KERNEL_MARK);
+}
+
+/* Takes out the mark that [first, last] touches in this chunk, if there is one. */
+static __always_inline bool take_mark(struct file_key *file, u64 chunk, u64 first, u64 last)
+{
+	struct mark_key key = { .ino = file->ino, .dev = file->dev, .chunk = chunk };
+	struct mark *mark = bpf_map_lookup_elem(&marks, &key);
+
+	if (!mark || mark->first > last || mark->last < first)
+		return false;
+	return bpf_map_delete_elem(&marks, &key) == 0;
+}
+
+static __always_inline bool touches_mark(struct file_key *key, struct file_state *state, u64 first,
+					 u64 last)
+{
+	u64 chunk = first >> CHUNK_SHIFT, end = last >> CHUNK_SHIFT;
+
+	for (int i = 0; i < CHUNKS_PER_READ; i++) {
+		if (chunk > end)
+			break;
+		if ((state->marked_chunks & (1ULL << (chunk & 63))) &&
+		    take_mark(key, chunk, first, last))
+			return true;
+		chunk++;
+	}
+	return false;
+}
+
+static __always_inline int on_access(struct address_space *mapping, u64 first, u64 last, u8 flags)
+{
+	struct inode *inode = BPF_CORE_READ(mapping, host);
+	struct file_state *state;
+	struct file_key key;
+	struct event *event;
+
+	if (!is_watched(inode, &key))
+		return 0;
+	state = bpf_map_lookup_elem(&files, &key);
+	if (!state || !state->marked_chunks || !touches_mark(&key, state, first, last))
+		return 0;
+	if (!is_our_business())
+		return 0;
+	event = begin_event(inode, &key, first, last, bpf_ktime_get_ns());
+	if (!event)
+		return 0;
+	event->kind = EVENT_MARK;
+	event->flags = flags;
+	bpf_ringbuf_submit(event, 0);
+	return 0;
+}
+
+SEC("tp_btf/mm_filemap_get_pages")
+int BPF_PROG(on_get_pages, struct address_space *mapping, unsigned long first, unsigned long last)
+{
+	return on_access(mapping, first, last, 0);
+}
+
+SEC("tp_btf/mm_filemap_map_pages")
+int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, unsigned long last)
+{
+	return on_access(mapping, first, last, FLAG_MMAP);
+}
+
+SEC("tp_btf/mm_filemap_fault")
+int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
+{
+	struct inode *inode = BPF_CORE_READ(mapping, host);
+	u64 now = bpf_ktime_get_ns();
+	struct file_key key;
+	struct event *event;
+
+	if (!is_watched(inode, &key) || !is_our_business() || is_muted(&key, now))
+		return 0;
+	event = begin_event(inode, &key, index, index, now);
+	if (!event)
+		return 0;
+	event->kind = EVENT_FAULT;
+	event->flags = FLAG_MMAP;
+	bpf_ringbuf_submit(event, 0);
+	return 0;
+}
+
+/* Whose read this is: the file of its first page tells whether we lead its reader. */
+static __always_inline u32 class_of(struct request *request)
+{
+	struct page *page = BPF_CORE_READ(request, bio, bi_io_vec, bv_page);
+	struct address_space *mapping;
+	struct file_state *state;
+	struct file_key key = {};
+	struct inode *inode;
+	unsigned long head;
+
+	if ((bpf_get_current_pid_tgid() >> 32) == our_tgid)
+		return CLASS_OURS;
+	if (!page)
+		return CLASS_FOREGROUND;
+	head = BPF_CORE_READ(page, compound_head);
+	if (head & 1)
+		page = (void *)(head - 1);
+	mapping = BPF_CORE_READ((struct folio *)page, mapping);
+	if (!mapping || ((unsigned long)mapping & 3))
+		return CLASS_FOREGROUND;
+	inode = BPF_CORE_READ(mapping, host);
+	key.ino = BPF_CORE_READ(inode, i_ino);
+	key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	state = bpf_map_lookup_elem(&files, &key);
+	return state && state->streaming ? CLASS_LED : CLASS_FOREGROUND;
+}
+
+SEC("tp_btf/block_io_start")
+int BPF_PROG(on_io_start, struct request *request)
+{
+	struct started started = {};
+	struct disk_stats *stats;
+	u64 key = (u64)request;
+	u32 dev, *found, slot;
+
+	if ((BPF_CORE_READ(request, cmd_flags) & REQ_OP_MASK) != REQ_OP_READ)
+		return 0;
+	dev = (BPF_CORE_READ(request, q, disk, major) << 20) |
+	      BPF_CORE_READ(request, q, disk, first_minor);
+	found = bpf_map_lookup_elem(&disks, &dev);
+	if (!found)
+		return 0;
+	slot = *found & (DISK_SLOTS - 1);
+	started.at_ns = bpf_ktime_get_ns();
+	started.bytes = BPF_CORE_READ(request, __data_len);
+	started.slot = slot;
+	started.class = class_of(request);
+	if (bpf_map_update_elem(&requests, &key, &started, BPF_ANY))
+		return 0;
+	stats = &disk_stats[slot];
+	__sync_fetch_and_add(&stats->reads_in_flight, 1);
+	if (started.class == CLASS_OURS) {
+		__sync_fetch_and_add(&stats->our_reads, 1);
+		__sync_fetch_and_add(&stats->our_bytes, started.bytes);
+		__sync_fetch_and_add(&stats->our_bytes_in_flight, (s64)started.bytes);
+	}
+	return 0;
+}
+
+SEC("tp_btf/block_io_done")
+int BPF_PROG(on_io_done, struct request *request)
+{
+	u64 key = (u64)request, latency;
+	struct started *started = bpf_map_lookup_elem(&requests, &key);
+	struct disk_stats *stats;
+	u32 slot;
+
+	if (!started)
+		return 0;
+	slot = started->slot & (DISK_SLOTS - 1);
+	stats = &disk_stats[slot];
+	latency = bpf_ktime_get_ns() - started->at_ns;
+	__sync_fetch_and_add(&stats->reads_in_flight, -1);
+	if (started->class == CLASS_OURS) {
+		__sync_fetch_and_add(&stats->our_ns, latency);
+		__sync_fetch_and_add(&stats->our_bytes_in_flight, -(s64)started->bytes);
+	} else if (started->class == CLASS_LED) {
+		__sync_fetch_and_add(&stats->led_reads, 1);
+		__sync_fetch_and_add(&stats->led_ns, latency);
+	} else {
+		__sync_fetch_and_add(&stats->foreground_reads, 1);
+		__sync_fetch_and_add(&stats->foreground_ns, latency);
+	}
+	bpf_map_delete_elem(&requests, &key);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	u32 from = BPF_CORE_READ(parent, tgid), to = BPF_CORE_READ(child, tgid), one = 1;
+
+	if (only_tasks && from != to && bpf_map_lookup_elem(&tasks, &from))
+		bpf_map_update_elem(&tasks, &to, &one, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32, pid = bpf_get_current_pid_tgid();
+
+	/* The leader may exit before its threads; their reads are then missed, nothing worse. */
+	if (only_tasks && tgid == pid)
+		bpf_map_delete_elem(&tasks, &tgid);
+	return 0;
+}

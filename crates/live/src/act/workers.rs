@@ -1,0 +1,112 @@
+//! Threads that call `readahead(2)`, as a full device queue blocks the call.
+//!
+//! A prefetch that waits is worthless, so a job is handed to a worker that is free, or to a new
+//! worker, or refused: it never queues behind another job.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use readahead::PAGE_BYTES;
+
+use crate::sys;
+
+/// More than this many blocked calls mean the device is drowned already.
+const MOST_WORKERS: usize = 16;
+
+/// Ranges of one file to be read ahead.
+pub(crate) struct Job {
+    pub(crate) file: OwnedFd,
+    /// First page and number of pages of each range.
+    pub(crate) ranges: Vec<(u64, u64)>,
+    /// Most pages that one call of `readahead(2)` reads; more is silently dropped.
+    pub(crate) piece_pages: u64,
+    /// Bytes handed over and not yet submitted, of the device concerned.
+    pub(crate) pending_bytes: Arc<AtomicU64>,
+}
+
+impl Job {
+    fn bytes(&self) -> u64 {
+        self.ranges
+            .iter()
+            .map(|(_, pages)| pages * PAGE_BYTES)
+            .sum()
+    }
+
+    fn run(self) {
+        for &(start, pages) in &self.ranges {
+            let mut done = 0;
+            while done < pages {
+                let piece = self.piece_pages.min(pages - done);
+                // A file that was truncated or has no page cache: its reader gets what it gets
+                // without us.
+                if sys::readahead(self.file.as_fd(), start + done, piece).is_err() {
+                    break;
+                }
+                done += piece;
+            }
+        }
+        self.pending_bytes
+            .fetch_sub(self.bytes(), Ordering::Relaxed);
+    }
+}
+
+/// The pool.
+pub(crate) struct Workers {
+    free: Arc<Mutex<Vec<Sender<Job>>>>,
+    started: Arc<AtomicUsize>,
+}
+
+impl Workers {
+    pub(crate) fn new() -> Self {
+        Workers {
+            free: Arc::default(),
+            started: Arc::default(),
+        }
+    }
+
+    /// Hands the job to a worker that starts at once; gives `false` if there is none.
+    pub(crate) fn submit(&self, job: Job) -> bool {
+        let Some(worker) = self.take_free().or_else(|| self.start()) else {
+            return false;
+        };
+        let (pending, bytes) = (Arc::clone(&job.pending_bytes), job.bytes());
+        pending.fetch_add(bytes, Ordering::Relaxed);
+        let handed = worker.send(job).is_ok();
+        if !handed {
+            pending.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        handed
+    }
+
+    fn take_free(&self) -> Option<Sender<Job>> {
+        self.free
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop()
+    }
+
+    fn start(&self) -> Option<Sender<Job>> {
+        if self.started.load(Ordering::Relaxed) >= MOST_WORKERS {
+            return None;
+        }
+        let (jobs, inbox) = mpsc::channel::<Job>();
+        let (free, me) = (Arc::clone(&self.free), jobs.clone());
+        let work = move || {
+            for job in inbox {
+                job.run();
+                free.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(me.clone());
+            }
+        };
+        thread::Builder::new()
+            .name("bowwave-reader".into())
+            .spawn(work)
+            .ok()?;
+        self.started.fetch_add(1, Ordering::Relaxed);
+        Some(jobs)
+    }
+}

@@ -1,0 +1,139 @@
+//! How many bytes to have in flight on a disk: steered by what foreground readers meet with.
+//!
+//! ```text
+//!   depth  64 MiB ----.                           .--- no foreground reads: back to all
+//!                      \    too late: x 3/4      /
+//!                       '--.____.--.__.--.__.---'      in time: x 9/8
+//! ```
+//!
+//! Depth buys throughput (fewer visits for the same bytes) and costs latency to whoever else reads.
+//! The measure of "too late" is the stock kernel itself: beside `n` streams, each with two windows
+//! of 128 KiB queued, a foreign read waits behind about one window of each. As long as bowwave keeps
+//! others no longer than that, everything else may go into larger windows.
+
+use readahead::DeviceCost;
+
+use crate::observe::DiskStats;
+
+/// The kernel's own window, which a foreign read would find queued per stream.
+const KERNEL_WINDOW_BYTES: f64 = 131_072.0;
+
+/// Never less than one worthwhile visit.
+const LEAST_BYTES: u64 = 1 << 20;
+
+/// Half of what fills a queue of 128 requests of 1 MiB, at which other readers would block.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Long enough to see a few foreground reads of a slow disk.
+const STEP_NS: u64 = 50_000_000;
+
+/// Foreground reads this long ago no longer hold the depth down.
+const CALM_NS: u64 = 1_000_000_000;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Depth {
+    limit: f64,
+    stepped_at: u64,
+    foreground_at: u64,
+    seen: DiskStats,
+}
+
+impl Depth {
+    pub(super) fn new() -> Self {
+        Depth {
+            limit: MOST_BYTES as f64,
+            stepped_at: 0,
+            foreground_at: 0,
+            seen: DiskStats::default(),
+        }
+    }
+
+    pub(super) fn limit_bytes(&self) -> u64 {
+        self.limit as u64
+    }
+
+    pub(super) fn steer(&mut self, now: u64, stats: &DiskStats, streams: u64, cost: &DeviceCost) {
+        if now.saturating_sub(self.stepped_at) < STEP_NS {
+            return;
+        }
+        self.stepped_at = now;
+        let reads = stats
+            .foreground_reads
+            .saturating_sub(self.seen.foreground_reads);
+        let waited_ns = stats.foreground_ns.saturating_sub(self.seen.foreground_ns);
+        self.seen = *stats;
+        let factor = if reads > 0 {
+            self.foreground_at = now;
+            let waited_s = waited_ns as f64 * 1e-9 / reads as f64;
+            if waited_s > stock_wait_s(streams, cost) {
+                0.75
+            } else {
+                1.125
+            }
+        } else if now.saturating_sub(self.foreground_at) > CALM_NS {
+            2.0
+        } else {
+            1.0
+        };
+        self.limit = (self.limit * factor).clamp(LEAST_BYTES as f64, MOST_BYTES as f64);
+    }
+}
+
+/// How long a foreign read waits on the stock kernel beside `streams` sequential readers.
+fn stock_wait_s(streams: u64, cost: &DeviceCost) -> f64 {
+    let window_s = cost.latency_s + KERNEL_WINDOW_BYTES / cost.bandwidth;
+    let ahead_of_it = (streams as f64 / cost.concurrency.max(1.0)).max(1.0);
+    (ahead_of_it + 1.0) * window_s
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn foreground(reads: u64, ms_each: u64) -> DiskStats {
+        DiskStats {
+            foreground_reads: reads,
+            foreground_ns: reads * ms_each * 1_000_000,
+            ..DiskStats::default()
+        }
+    }
+
+    #[test]
+    fn depth_falls_while_foreground_reads_wait_longer_than_on_the_stock_kernel() {
+        let mut depth = Depth::new();
+        for step in 1..=40 {
+            depth.steer(
+                step * STEP_NS,
+                &foreground(step * 2, 300),
+                4,
+                &DeviceCost::DISK,
+            );
+        }
+        assert_eq!(depth.limit_bytes(), LEAST_BYTES);
+    }
+
+    #[test]
+    fn depth_returns_when_nobody_else_reads() {
+        let mut depth = Depth::new();
+        depth.steer(STEP_NS, &foreground(1, 900), 4, &DeviceCost::DISK);
+        let reduced = depth.limit_bytes();
+        assert!(reduced < MOST_BYTES);
+        for step in 2..40 {
+            depth.steer(step * STEP_NS, &foreground(1, 900), 4, &DeviceCost::DISK);
+        }
+        assert_eq!(depth.limit_bytes(), MOST_BYTES);
+    }
+
+    #[test]
+    fn beside_four_streams_a_stock_read_waits_five_windows() {
+        let wait = stock_wait_s(
+            4,
+            &DeviceCost {
+                latency_s: 0.007,
+                bandwidth: 100e6,
+                concurrency: 1.0,
+            },
+        );
+        assert!((0.040..0.045).contains(&wait), "{wait}");
+    }
+}

@@ -1,0 +1,97 @@
+//! What is known of each disk: what it charges, and how much may be asked of it at once.
+
+mod depth;
+mod probe;
+mod remember;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use readahead::{DeviceCost, PAGE_BYTES};
+
+use crate::mounts::{Disk, Mount};
+use crate::observe::DiskStats;
+
+use depth::Depth;
+
+/// What a network file system charges until measured: a millisecond's round trip on gigabit.
+const NETWORK: DeviceCost = DeviceCost {
+    latency_s: 0.001,
+    bandwidth: 110e6,
+    concurrency: 16.0,
+};
+
+/// The disk under one or more file systems, or the far end of a network one.
+pub(crate) struct Backing {
+    pub(crate) cost: DeviceCost,
+    /// Most pages one `readahead(2)` call reads.
+    pub(crate) piece_pages: u64,
+    /// Where the block layer counts its reads; `None` if nothing does.
+    pub(crate) slot: Option<usize>,
+    /// Bytes handed to workers and not yet submitted.
+    pub(crate) pending_bytes: Arc<AtomicU64>,
+    pub(crate) disk: Option<Disk>,
+    depth: Depth,
+}
+
+impl Backing {
+    /// Finds out about the disk under `mount`: remembered since boot, else measured, else guessed.
+    pub(crate) fn of(mount: &Mount, disk: Option<Disk>, slot: Option<usize>, state: &Path) -> Self {
+        let cost = disk.as_ref().map_or(NETWORK, |disk| cost_of(disk, state));
+        let window = |attribute| disk.as_ref().and_then(|disk| disk.queue(attribute));
+        let knob = crate::mounts::read_ahead_knob(mount);
+        let read_ahead_kb = std::fs::read_to_string(knob)
+            .ok()
+            .and_then(|text| text.trim().parse().ok());
+        // The kernel silently drops what exceeds the larger of the two.
+        let piece_kb = window("max_sectors_kb")
+            .max(read_ahead_kb)
+            .unwrap_or(128)
+            .max(4);
+        Backing {
+            cost,
+            piece_pages: piece_kb * 1024 / PAGE_BYTES,
+            slot,
+            pending_bytes: Arc::default(),
+            disk,
+            depth: Depth::new(),
+        }
+    }
+
+    /// Bytes asked for that have not arrived.
+    fn in_flight(&self, stats: &DiskStats) -> u64 {
+        self.pending_bytes.load(Ordering::Relaxed) + stats.our_bytes_in_flight
+    }
+
+    /// Pages that may be asked for now.
+    pub(crate) fn room_pages(&self, stats: &DiskStats) -> u64 {
+        self.depth
+            .limit_bytes()
+            .saturating_sub(self.in_flight(stats))
+            / PAGE_BYTES
+    }
+
+    /// Lets the depth follow what other readers have met with since the last call.
+    pub(crate) fn steer(&mut self, now: u64, stats: &DiskStats, streams: u64) {
+        self.depth.steer(now, stats, streams, &self.cost);
+    }
+}
+
+fn cost_of(disk: &Disk, state: &Path) -> DeviceCost {
+    if let Some(cost) = remember::recall(disk, state) {
+        return cost;
+    }
+    let guess = if disk.is_rotational() {
+        DeviceCost::DISK
+    } else {
+        DeviceCost::FLASH
+    };
+    match probe::measure(disk, &guess) {
+        Ok(cost) => {
+            remember::note(disk, &cost, state);
+            cost
+        }
+        Err(_) => guess,
+    }
+}

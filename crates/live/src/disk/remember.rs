@@ -1,0 +1,66 @@
+//! Measurements kept until reboot, one small JSON file a disk under the state folder.
+//!
+//! A disk is recognised by its name, number, size and diskseq, so that another disk in its place
+//! is measured anew. A file that is damaged or cannot be written costs a new measurement, nothing
+//! else.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use readahead::DeviceCost;
+use serde::{Deserialize, Serialize};
+
+use crate::mounts::Disk;
+
+#[derive(Serialize, Deserialize)]
+struct Note {
+    identity: String,
+    latency_us: f64,
+    bandwidth_mb_s: f64,
+    concurrency: f64,
+}
+
+fn identity(disk: &Disk) -> String {
+    let attribute = |name| fs::read_to_string(disk.sysfs.join(name)).unwrap_or_default();
+    format!(
+        "{} {} {}",
+        disk.dev,
+        attribute("size").trim(),
+        attribute("diskseq").trim()
+    )
+}
+
+fn file_of(disk: &Disk, state: &Path) -> PathBuf {
+    state.join("disks").join(format!("{}.json", disk.name))
+}
+
+/// What was measured of this very disk since boot.
+pub(super) fn recall(disk: &Disk, state: &Path) -> Option<DeviceCost> {
+    let text = fs::read_to_string(file_of(disk, state)).ok()?;
+    let note: Note = serde_json::from_str(&text).ok()?;
+    let cost = DeviceCost {
+        latency_s: note.latency_us * 1e-6,
+        bandwidth: note.bandwidth_mb_s * 1e6,
+        concurrency: note.concurrency,
+    };
+    let sane = cost.latency_s > 0.0 && cost.bandwidth > 0.0 && cost.concurrency >= 1.0;
+    (sane && note.identity == identity(disk)).then_some(cost)
+}
+
+/// Keeps a measurement, if the state folder can be written.
+pub(super) fn note(disk: &Disk, cost: &DeviceCost, state: &Path) {
+    let note = Note {
+        identity: identity(disk),
+        latency_us: cost.latency_s * 1e6,
+        bandwidth_mb_s: cost.bandwidth * 1e-6,
+        concurrency: cost.concurrency,
+    };
+    let file = file_of(disk, state);
+    let written = file.parent().map(fs::create_dir_all).and_then(|_| {
+        serde_json::to_string_pretty(&note)
+            .ok()
+            .map(|text| fs::write(&file, text))
+    });
+    // Without the note the next start measures again.
+    let _ = written;
+}

@@ -1,0 +1,332 @@
+//! The loop: an event comes, the policy decides, workers read ahead, marks go back.
+//!
+//! ```text
+//!   event --> which file system, which disk? --> room (depth, budget) --> policy --> plan
+//!                                                                                     |
+//!   kernel <-- marks, muting --- book <-----------------------------------------------+
+//!   workers <-- ranges of pages <-----------------------------------------------------+
+//! ```
+//!
+//! One thread decides and never blocks on a device; `readahead(2)`, which can, is called by
+//! [`Workers`]. If the process is killed, the descriptors of the eBPF programs close, they are
+//! unloaded, and the kernel's own read-ahead goes on at the next miss.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use readahead::{Access, Action, FileId, Hint, OpenFileId, PAGE_BYTES, Plan, Policy, Trigger, Via};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::act::{Job, Workers};
+use crate::book::Book;
+use crate::disk::Backing;
+use crate::mounts::{self, Disk, Mount};
+use crate::observe::{
+    self, DISK_SLOTS, DeviceNumber, DiskStats, Event, Kind, ObserveError, Observer, Scope,
+};
+use crate::summary::Summary;
+use crate::sys;
+use crate::view::LiveView;
+
+/// What to lead, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whose reads.
+    pub scope: Scope,
+    /// The file systems that these paths lie on; all with a page cache if empty.
+    pub paths: Vec<PathBuf>,
+    /// Where measurements are remembered until reboot.
+    pub state: PathBuf,
+}
+
+/// Why the engine cannot start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// Nothing can be observed.
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+    /// A path cannot be led.
+    #[error("{path}: {error}; name a file or folder on a disk or network file system")]
+    Path {
+        /// The path as given.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: io::Error,
+    },
+    /// The table of mounts cannot be read.
+    #[error("cannot read the table of mounted file systems: {0}; is /proc mounted?")]
+    Mounts(io::Error),
+}
+
+/// Streams and files idle for longer are forgotten.
+const IDLE_NS: u64 = 10_000_000_000;
+
+/// Forgetting, and looking for new mounts, is done this often.
+const HOUSEKEEPING_NS: u64 = 1_000_000_000;
+
+struct Led {
+    mount: Mount,
+    backing: usize,
+}
+
+/// Observer, policy and workers, put together.
+pub struct Engine {
+    observer: Box<dyn Observer>,
+    policy: Box<dyn Policy>,
+    options: Options,
+    workers: Workers,
+    file_systems: HashMap<DeviceNumber, Led>,
+    backings: Vec<Backing>,
+    book: Book,
+    plan: Plan,
+    batch: Vec<Event>,
+    summary: Summary,
+    tidied_at: u64,
+}
+
+impl Engine {
+    /// Attaches to the kernel and finds out about the disks; reads are led from now on.
+    ///
+    /// # Errors
+    /// See [`EngineError`].
+    pub fn start(options: Options, policy: Box<dyn Policy>) -> Result<Self, EngineError> {
+        let observer = observe::open(&options.scope)?;
+        let mut engine = Engine {
+            observer,
+            policy,
+            options,
+            workers: Workers::new(),
+            file_systems: HashMap::new(),
+            backings: Vec::new(),
+            book: Book::default(),
+            plan: Plan::new(),
+            batch: Vec::new(),
+            summary: Summary::default(),
+            tidied_at: 0,
+        };
+        engine.lead_file_systems()?;
+        Ok(engine)
+    }
+
+    /// Leads reads until `stop` becomes readable (a signal pipe, a process's descriptor).
+    ///
+    /// # Errors
+    /// If the observer failed.
+    pub fn serve_until(&mut self, stop: BorrowedFd<'_>) -> Result<(), EngineError> {
+        loop {
+            let stopped = {
+                let events = self.observer.readiness();
+                let mut ready = [
+                    PollFd::from_borrowed_fd(stop, PollFlags::IN),
+                    PollFd::from_borrowed_fd(events, PollFlags::IN),
+                ];
+                let housekeeping = Timespec {
+                    tv_sec: 1,
+                    tv_nsec: 0,
+                };
+                match poll(&mut ready, Some(&housekeeping)) {
+                    Err(rustix::io::Errno::INTR) => continue,
+                    Err(error) => return Err(ObserveError::Lost(error.to_string()).into()),
+                    Ok(_) => !ready[0].revents().is_empty(),
+                }
+            };
+            self.turn(Duration::ZERO)?;
+            if stopped {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The file systems led.
+    pub fn mounts(&self) -> impl Iterator<Item = &Mount> {
+        self.file_systems.values().map(|led| &led.mount)
+    }
+
+    /// Handles what has happened, waiting up to `timeout` for the first event.
+    fn turn(&mut self, timeout: Duration) -> Result<(), EngineError> {
+        let mut batch = std::mem::take(&mut self.batch);
+        self.observer
+            .wait(timeout, &mut |event| batch.push(event))?;
+        for event in &batch {
+            self.on_event(event)?;
+        }
+        batch.clear();
+        self.batch = batch;
+        self.tidy(monotonic_ns())
+    }
+
+    /// Totals so far.
+    pub fn summary(&self) -> Summary {
+        let mut summary = self.summary;
+        summary.add_tally(&self.policy.tally());
+        summary.lost_events = self.observer.lost_events();
+        summary.cpu_s = sys::cpu_seconds();
+        summary
+    }
+
+    fn lead_file_systems(&mut self) -> Result<(), EngineError> {
+        for mount in self.wanted_mounts()? {
+            if !self.file_systems.contains_key(&mount.dev) {
+                self.lead(mount)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn wanted_mounts(&self) -> Result<Vec<Mount>, EngineError> {
+        if self.options.paths.is_empty() {
+            return mounts::list().map_err(EngineError::Mounts);
+        }
+        let paths = self.options.paths.iter();
+        paths
+            .map(|path| {
+                mounts::of_path(path).map_err(|error| EngineError::Path {
+                    path: path.clone(),
+                    error,
+                })
+            })
+            .collect()
+    }
+
+    fn lead(&mut self, mount: Mount) -> Result<(), EngineError> {
+        let backing = self.backing_of(&mount)?;
+        self.observer.watch_file_system(mount.dev)?;
+        self.file_systems.insert(mount.dev, Led { mount, backing });
+        Ok(())
+    }
+
+    fn backing_of(&mut self, mount: &Mount) -> Result<usize, EngineError> {
+        let disk = Disk::under(mount);
+        let known = self
+            .backings
+            .iter()
+            .position(|b| disk.is_some() && b.disk == disk);
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let index = self.backings.len();
+        let slot = (disk.is_some() && index < DISK_SLOTS).then_some(index);
+        if let (Some(disk), Some(slot)) = (&disk, slot) {
+            self.observer.watch_disk(disk.dev, slot)?;
+        }
+        self.backings
+            .push(Backing::of(mount, disk, slot, &self.options.state));
+        Ok(index)
+    }
+
+    fn on_event(&mut self, event: &Event) -> Result<(), EngineError> {
+        self.summary.events += 1;
+        let Some(led) = self.file_systems.get(&event.file.dev) else {
+            return Ok(());
+        };
+        let backing = &mut self.backings[led.backing];
+        let stats = backing
+            .slot
+            .map_or_else(DiskStats::default, |s| self.observer.disk_stats(s));
+        backing.steer(event.now, &stats, self.book.led_files());
+        let view = LiveView::new(event, &led.mount, backing.cost, backing.room_pages(&stats));
+        self.plan.clear();
+        self.policy
+            .on_access(&access_of(event), &view, &mut self.plan);
+        let ranges = ranges_of(&self.plan);
+        let served = !ranges.is_empty() && {
+            let job = view.into_file().map(|file| Job {
+                file,
+                ranges,
+                piece_pages: backing.piece_pages,
+                pending_bytes: backing.pending_bytes.clone(),
+            });
+            job.is_some_and(|job| self.workers.submit(job))
+        };
+        self.take_down(event, served)
+    }
+
+    /// Notes in the book, and tells the observer, what has become of the event.
+    fn take_down(&mut self, event: &Event, served: bool) -> Result<(), EngineError> {
+        let notes = self.book.notes(event.file, event.now);
+        let mut muted_until = 0;
+        if event.kind == Kind::Mark {
+            notes.mark_taken(event.page, event.page + u64::from(event.request_pages) - 1);
+        }
+        for action in self.plan.actions() {
+            if let Action::Mark(mark) = action {
+                self.observer.set_mark(event.file, *mark)?;
+                notes.mark_set(*mark);
+            }
+        }
+        if served {
+            notes.served();
+            self.summary.reads += 1;
+            self.summary.read_ahead_bytes += self.plan.pages() * PAGE_BYTES;
+        } else if event.kind != Kind::Mark {
+            muted_until = notes.in_vain(event.now).unwrap_or(0);
+        }
+        if served || muted_until > 0 || !self.plan.actions().is_empty() {
+            self.observer
+                .set_state(event.file, notes.state(muted_until))?;
+        }
+        Ok(())
+    }
+
+    fn tidy(&mut self, now: u64) -> Result<(), EngineError> {
+        if now.saturating_sub(self.tidied_at) < HOUSEKEEPING_NS {
+            return Ok(());
+        }
+        self.tidied_at = now;
+        self.policy.forget_idle(now, IDLE_NS);
+        let mut forgotten = Vec::new();
+        self.book
+            .forget_before(now.saturating_sub(IDLE_NS), |file| forgotten.push(file));
+        for file in forgotten {
+            self.observer
+                .set_state(file, observe::FileState::default())?;
+        }
+        self.lead_file_systems()
+    }
+}
+
+/// The event as a policy sees it.
+fn access_of(event: &Event) -> Access {
+    let hint = if event.advised_random {
+        Hint::Random
+    } else if event.advised_sequential {
+        Hint::Sequential
+    } else {
+        Hint::Normal
+    };
+    Access {
+        file: FileId(event.file.ino ^ u64::from(event.file.dev.to_kernel()).rotate_left(40)),
+        open_file: OpenFileId(event.open_file),
+        page: event.page,
+        request: event.request_pages,
+        previous: event.previous,
+        trigger: match event.kind {
+            Kind::Miss | Kind::Fault => Trigger::Absent,
+            Kind::KernelMark | Kind::Mark => Trigger::Mark,
+        },
+        via: if event.mapped { Via::Mmap } else { Via::Read },
+        hint,
+        file_pages: event.file_bytes.div_ceil(PAGE_BYTES),
+        kernel_window: event.kernel_window,
+        now: event.now,
+    }
+}
+
+fn ranges_of(plan: &Plan) -> Vec<(u64, u64)> {
+    let reads = plan.actions().iter();
+    reads
+        .filter_map(|action| match action {
+            Action::Read { start, pages, .. } => Some((*start, *pages)),
+            Action::Mark(_) | Action::Rescue { .. } => None,
+        })
+        .collect()
+}
+
+fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

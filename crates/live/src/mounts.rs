@@ -1,0 +1,241 @@
+//! The mounted file systems that have a page cache, and the disks under them.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::observe::DeviceNumber;
+
+/// File systems whose pages are the data itself, or that have none: nothing to read ahead.
+const WITHOUT_BACKING: [&str; 24] = [
+    "autofs",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "efivarfs",
+    "fusectl",
+    "hugetlbfs",
+    "mqueue",
+    "nsfs",
+    "overlay",
+    "proc",
+    "pstore",
+    "ramfs",
+    "rpc_pipefs",
+    "securityfs",
+    "sysfs",
+    "tmpfs",
+    "tracefs",
+    "swap",
+];
+
+/// One mounted file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// Its device number, as the kernel's events give it.
+    pub dev: DeviceNumber,
+    /// One place it is mounted at.
+    pub mount_point: PathBuf,
+    /// Its type, for example `ext4`.
+    pub fs_type: String,
+    /// What is mounted, for example `/dev/sda1`.
+    pub source: String,
+}
+
+/// Every mounted file system with a page cache, one mount each.
+///
+/// # Errors
+/// If `/proc/self/mountinfo` cannot be read.
+pub fn list() -> io::Result<Vec<Mount>> {
+    Ok(parse(&fs::read_to_string("/proc/self/mountinfo")?))
+}
+
+/// The file system that `path` lies on.
+///
+/// # Errors
+/// If `path` does not exist, or lies on a file system without a page cache to read into.
+pub fn of_path(path: &Path) -> io::Result<Mount> {
+    use std::os::unix::fs::MetadataExt;
+    let path = path.canonicalize()?;
+    let dev = path.metadata()?.dev();
+    let dev = DeviceNumber {
+        major: libc::major(dev),
+        minor: libc::minor(dev),
+    };
+    let mounts = list()?;
+    let by_number = mounts.iter().find(|mount| mount.dev == dev);
+    let by_place = || {
+        let holding = mounts
+            .iter()
+            .filter(|mount| path.starts_with(&mount.mount_point));
+        holding.max_by_key(|mount| mount.mount_point.components().count())
+    };
+    by_number.or_else(by_place).cloned().ok_or_else(|| {
+        let reason = format!(
+            "{} lies on a file system without read-ahead",
+            path.display()
+        );
+        io::Error::new(io::ErrorKind::Unsupported, reason)
+    })
+}
+
+fn parse(mountinfo: &str) -> Vec<Mount> {
+    let mut mounts: Vec<Mount> = Vec::new();
+    for mount in mountinfo.lines().filter_map(parse_line) {
+        if !WITHOUT_BACKING.contains(&mount.fs_type.as_str())
+            && !mounts.iter().any(|known| known.dev == mount.dev)
+        {
+            mounts.push(mount);
+        }
+    }
+    mounts
+}
+
+/// `36 35 98:0 /root /mount/point options - type source options`, see proc(5).
+fn parse_line(line: &str) -> Option<Mount> {
+    let (left, right) = line.split_once(" - ")?;
+    let mut left = left.split(' ');
+    let (major, minor) = left.nth(2)?.split_once(':')?;
+    let mount_point = left.nth(1)?;
+    let mut right = right.split(' ');
+    Some(Mount {
+        dev: DeviceNumber {
+            major: major.parse().ok()?,
+            minor: minor.parse().ok()?,
+        },
+        mount_point: PathBuf::from(unescape(mount_point)),
+        fs_type: right.next()?.to_owned(),
+        source: unescape(right.next()?),
+    })
+}
+
+/// Undoes the octal escapes of blanks and backslashes.
+fn unescape(field: &str) -> String {
+    let mut out = String::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((before, after)) = rest.split_once('\\') {
+        out.push_str(before);
+        match after
+            .get(..3)
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok())
+        {
+            Some(byte) => {
+                out.push(char::from(byte));
+                rest = &after[3..];
+            }
+            None => {
+                out.push('\\');
+                rest = after;
+            }
+        }
+    }
+    out + rest
+}
+
+/// The whole disk under a file system: its number, its sysfs folder and its node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disk {
+    /// The disk's number (not a partition's).
+    pub dev: DeviceNumber,
+    /// `/sys/block/NAME`.
+    pub sysfs: PathBuf,
+    /// Its name, for example `sda`.
+    pub name: String,
+}
+
+impl Disk {
+    /// The disk under `mount`; `None` for network and other file systems without one.
+    pub fn under(mount: &Mount) -> Option<Disk> {
+        let dev = block_device(mount)?;
+        let folder = fs::canonicalize(format!("/sys/dev/block/{dev}")).ok()?;
+        let folder = if folder.join("partition").exists() {
+            folder.parent()?.to_path_buf()
+        } else {
+            folder
+        };
+        let number = fs::read_to_string(folder.join("dev")).ok()?;
+        let (major, minor) = number.trim().split_once(':')?;
+        Some(Disk {
+            dev: DeviceNumber {
+                major: major.parse().ok()?,
+                minor: minor.parse().ok()?,
+            },
+            name: folder.file_name()?.to_string_lossy().into_owned(),
+            sysfs: folder,
+        })
+    }
+
+    /// A number from the disk's queue folder.
+    pub fn queue(&self, attribute: &str) -> Option<u64> {
+        fs::read_to_string(self.sysfs.join("queue").join(attribute))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    }
+
+    /// Whether the kernel takes it for a rotating disk.
+    pub fn is_rotational(&self) -> bool {
+        self.queue("rotational") == Some(1)
+    }
+
+    /// The device node.
+    pub fn node(&self) -> PathBuf {
+        Path::new("/dev").join(&self.name)
+    }
+}
+
+fn block_device(mount: &Mount) -> Option<DeviceNumber> {
+    use std::os::unix::fs::MetadataExt;
+    if mount.dev.major != 0 {
+        return Some(mount.dev);
+    }
+    // btrfs has a number of its own; its source names the disk.
+    let node = fs::metadata(&mount.source).ok()?;
+    let dev = node.rdev();
+    (dev != 0).then(|| DeviceNumber {
+        major: libc::major(dev),
+        minor: libc::minor(dev),
+    })
+}
+
+/// The kernel's own window for this file system, in KiB, and the file that sets it.
+pub fn read_ahead_knob(mount: &Mount) -> PathBuf {
+    PathBuf::from(format!("/sys/class/bdi/{}/read_ahead_kb", mount.dev))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTINFO: &str = "\
+22 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
+23 22 0:5 / /proc rw - proc proc rw
+24 22 7:3 / /mnt/with\\040blank rw - xfs /dev/loop3 rw
+25 22 254:0 /srv /srv rw - ext4 /dev/vda rw
+26 22 0:44 / /net rw - nfs4 server:/export rw
+nonsense
+";
+
+    #[test]
+    fn file_systems_with_a_page_cache_are_listed_once() {
+        let mounts = parse(MOUNTINFO);
+        let points: Vec<_> = mounts
+            .iter()
+            .map(|m| m.mount_point.to_str().unwrap_or(""))
+            .collect();
+        assert_eq!(points, ["/", "/mnt/with blank", "/net"]);
+        assert_eq!(mounts[1].dev, DeviceNumber { major: 7, minor: 3 });
+        assert_eq!(mounts[2].fs_type, "nfs4");
+    }
+
+    #[test]
+    fn a_backslash_that_escapes_nothing_stays() {
+        assert_eq!(unescape("a\\040b\\x"), "a b\\x");
+    }
+}

@@ -1,0 +1,184 @@
+//! The eBPF source: loads the kernel half, filters in the kernel, fetches through a ring buffer.
+
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags, OpenObject, PrintLevel, RingBuffer, RingBufferBuilder};
+use readahead::Mark;
+
+use super::layout::{self, CHUNK_PAGES};
+use super::{DeviceNumber, DiskStats, Event, FileKey, FileState, ObserveError, Observer, Scope};
+use crate::kernel::Features;
+
+mod skeleton {
+    #![allow(unsafe_code, unreachable_pub, clippy::all)]
+    include!(concat!(env!("OUT_DIR"), "/observe.skel.rs"));
+}
+use skeleton::{ObserveSkel, ObserveSkelBuilder};
+
+/// The programs, attached; they go when this is dropped, also by a kill.
+pub(super) struct BpfObserver {
+    ring: RingBuffer<'static>,
+    fetched: Rc<RefCell<Vec<Event>>>,
+    batch: Vec<Event>,
+    skeleton: ObserveSkel<'static>,
+}
+
+fn refused(error: libbpf_rs::Error) -> ObserveError {
+    ObserveError::Refused(format!("{error:#}"))
+}
+
+fn lost(error: libbpf_rs::Error) -> ObserveError {
+    ObserveError::Lost(format!("{error:#}"))
+}
+
+impl BpfObserver {
+    pub(super) fn open(scope: &Scope) -> Result<Self, ObserveError> {
+        libbpf_rs::set_print(Some((PrintLevel::Debug, |_, m| eprint!("{m}"))));
+        // The skeleton borrows the object for as long as it lives, which is as long as the process
+        // observes: one leak of one object.
+        let object: &'static mut MaybeUninit<OpenObject> =
+            Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = ObserveSkelBuilder::default()
+            .open(object)
+            .map_err(refused)?;
+        let constants = open
+            .maps
+            .rodata_data
+            .as_deref_mut()
+            .expect("the object has constants");
+        constants.our_tgid = std::process::id();
+        constants.only_tasks = matches!(scope, Scope::Process(_));
+        leave_out_what_the_kernel_lacks(&mut open.progs);
+        let mut skeleton = open.load().map_err(refused)?;
+        if let Scope::Process(pid) = scope {
+            let tasks = &skeleton.maps.tasks;
+            tasks
+                .update(&pid.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY)
+                .map_err(refused)?;
+        }
+        skeleton.attach().map_err(refused)?;
+        let fetched = Rc::new(RefCell::new(Vec::with_capacity(1024)));
+        let ring = build_ring(&skeleton, Rc::clone(&fetched))?;
+        Ok(BpfObserver {
+            ring,
+            fetched,
+            batch: Vec::with_capacity(1024),
+            skeleton,
+        })
+    }
+}
+
+/// A tracepoint the kernel does not have would make the whole object fail to load.
+fn leave_out_what_the_kernel_lacks(programs: &mut skeleton::OpenObserveProgs<'_>) {
+    let features = Features::detect();
+    programs.on_sync_ra.set_autoload(features.sync_ra);
+    programs.on_async_ra.set_autoload(features.async_ra);
+    programs.on_get_pages.set_autoload(features.get_pages);
+    programs.on_fault.set_autoload(features.fault);
+    programs.on_map_pages.set_autoload(features.map_pages);
+    programs.on_io_start.set_autoload(features.block_io);
+    programs.on_io_done.set_autoload(features.block_io);
+}
+
+fn build_ring(
+    skeleton: &ObserveSkel<'static>,
+    fetched: Rc<RefCell<Vec<Event>>>,
+) -> Result<RingBuffer<'static>, ObserveError> {
+    let mut builder = RingBufferBuilder::new();
+    builder
+        .add(&skeleton.maps.events, move |bytes| {
+            fetched.borrow_mut().extend(layout::decode_event(bytes));
+            0
+        })
+        .map_err(refused)?;
+    builder.build().map_err(refused)
+}
+
+impl Observer for BpfObserver {
+    fn wait(
+        &mut self,
+        timeout: Duration,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<(), ObserveError> {
+        match self.ring.poll(timeout) {
+            Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {}
+            other => other.map_err(lost)?,
+        }
+        std::mem::swap(&mut self.batch, &mut *self.fetched.borrow_mut());
+        self.batch.drain(..).for_each(on_event);
+        Ok(())
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.skeleton.maps.events.as_fd()
+    }
+
+    fn watch_file_system(&mut self, dev: DeviceNumber) -> Result<(), ObserveError> {
+        let key = dev.to_kernel().to_ne_bytes();
+        let map = &self.skeleton.maps.file_systems;
+        map.update(&key, &1u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(lost)
+    }
+
+    fn watch_disk(&mut self, dev: DeviceNumber, slot: usize) -> Result<(), ObserveError> {
+        let key = dev.to_kernel().to_ne_bytes();
+        let map = &self.skeleton.maps.disks;
+        map.update(&key, &(slot as u32).to_ne_bytes(), MapFlags::ANY)
+            .map_err(lost)
+    }
+
+    fn set_mark(&mut self, file: FileKey, mark: Mark) -> Result<(), ObserveError> {
+        let mut value = [0; 16];
+        value[..8].copy_from_slice(&mark.first.to_ne_bytes());
+        value[8..].copy_from_slice(&mark.last.to_ne_bytes());
+        for chunk in mark.first / CHUNK_PAGES..=mark.last / CHUNK_PAGES {
+            let key = layout::encode_mark_key(file, chunk);
+            self.skeleton
+                .maps
+                .marks
+                .update(&key, &value, MapFlags::ANY)
+                .map_err(lost)?;
+        }
+        Ok(())
+    }
+
+    fn set_state(&mut self, file: FileKey, state: FileState) -> Result<(), ObserveError> {
+        let mut value = [0; 24];
+        value[..8].copy_from_slice(&state.marked_chunks.to_ne_bytes());
+        value[8..16].copy_from_slice(&state.muted_until.to_ne_bytes());
+        value[16..20].copy_from_slice(&u32::from(state.led).to_ne_bytes());
+        let key = layout::encode_file_key(file);
+        self.skeleton
+            .maps
+            .files
+            .update(&key, &value, MapFlags::ANY)
+            .map_err(lost)
+    }
+
+    fn disk_stats(&self, slot: usize) -> DiskStats {
+        let counters = self.skeleton.maps.bss_data.as_deref();
+        let Some(stats) = counters.and_then(|bss| bss.disk_stats.get(slot)) else {
+            return DiskStats::default();
+        };
+        DiskStats {
+            foreground_reads: stats.foreground_reads,
+            foreground_ns: stats.foreground_ns,
+            our_reads: stats.our_reads,
+            our_bytes: stats.our_bytes,
+            our_bytes_in_flight: stats.our_bytes_in_flight.max(0) as u64,
+        }
+    }
+
+    fn lost_events(&self) -> u64 {
+        self.skeleton
+            .maps
+            .bss_data
+            .as_deref()
+            .map_or(0, |bss| bss.lost_events)
+    }
+}

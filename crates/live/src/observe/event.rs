@@ -1,0 +1,86 @@
+//! What an observer reports.
+
+/// A device's number as user space knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceNumber {
+    /// Major number; 0 for file systems without a block device of their own.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+}
+
+impl DeviceNumber {
+    /// From the kernel's internal encoding (`MKDEV`).
+    pub fn from_kernel(dev: u32) -> Self {
+        DeviceNumber {
+            major: dev >> 20,
+            minor: dev & 0xf_ffff,
+        }
+    }
+
+    /// To the kernel's internal encoding.
+    pub fn to_kernel(self) -> u32 {
+        self.major << 20 | self.minor
+    }
+}
+
+impl std::fmt::Display for DeviceNumber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+/// Names a file on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileKey {
+    /// The file system.
+    pub dev: DeviceNumber,
+    /// The inode number.
+    pub ino: u64,
+}
+
+/// Why an event was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A read found its page absent.
+    Miss,
+    /// A read touched the kernel's own look-ahead mark.
+    KernelMark,
+    /// An access touched a mark of ours.
+    Mark,
+    /// A page fault that mapping cached neighbours could not serve.
+    Fault,
+}
+
+/// One access that matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// CLOCK_MONOTONIC, nanoseconds.
+    pub now: u64,
+    /// The file.
+    pub file: FileKey,
+    /// Its inode's generation, for opening it by handle.
+    pub generation: u32,
+    /// The process that reads.
+    pub tgid: u32,
+    /// The page touched.
+    pub page: u64,
+    /// Pages of the request from there on.
+    pub request_pages: u32,
+    /// The page touched before through the same open file, if known.
+    pub previous: Option<u64>,
+    /// Size of the file in bytes.
+    pub file_bytes: u64,
+    /// Identity of the open file; 0 if unknown.
+    pub open_file: u64,
+    /// The kernel's own window for this open file, in pages.
+    pub kernel_window: u32,
+    /// Why.
+    pub kind: Kind,
+    /// The access came through a mapping.
+    pub mapped: bool,
+    /// The program advised random access.
+    pub advised_random: bool,
+    /// The program advised sequential access.
+    pub advised_sequential: bool,
+}

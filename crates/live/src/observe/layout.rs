@@ -1,0 +1,109 @@
+//! The contract with the kernel half, as bytes: mirrors `bpf/interface.h`.
+
+use super::event::{DeviceNumber, Event, FileKey, Kind};
+
+pub(super) const DISK_SLOTS: usize = 64;
+pub(super) const CHUNK_PAGES: u64 = 32;
+
+/// Size of `struct event`.
+pub(super) const EVENT_BYTES: usize = 72;
+
+const NO_PAGE: u64 = u64::MAX;
+const FLAG_RANDOM: u8 = 1;
+const FLAG_SEQUENTIAL: u8 = 2;
+const FLAG_MMAP: u8 = 4;
+
+/// Decodes `struct event`; `None` if the bytes are not one.
+pub(super) fn decode_event(bytes: &[u8]) -> Option<Event> {
+    let bytes: &[u8; EVENT_BYTES] = bytes.get(..EVENT_BYTES)?.try_into().ok()?;
+    let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+    let (kind, flags) = (bytes[68], bytes[69]);
+    let previous = long(24);
+    Some(Event {
+        now: long(0),
+        file: FileKey {
+            ino: long(8),
+            dev: DeviceNumber::from_kernel(word(48)),
+        },
+        page: long(16),
+        previous: (previous != NO_PAGE).then_some(previous),
+        file_bytes: long(32),
+        open_file: long(40),
+        generation: word(52),
+        tgid: word(56),
+        request_pages: word(60),
+        kernel_window: word(64),
+        kind: decode_kind(kind)?,
+        mapped: flags & FLAG_MMAP != 0,
+        advised_random: flags & FLAG_RANDOM != 0,
+        advised_sequential: flags & FLAG_SEQUENTIAL != 0,
+    })
+}
+
+fn decode_kind(kind: u8) -> Option<Kind> {
+    Some(match kind {
+        0 => Kind::Miss,
+        1 => Kind::KernelMark,
+        2 => Kind::Mark,
+        3 => Kind::Fault,
+        _ => return None,
+    })
+}
+
+/// Encodes `struct file_key`.
+#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+pub(super) fn encode_file_key(file: FileKey) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&file.ino.to_ne_bytes());
+    bytes[8..12].copy_from_slice(&file.dev.to_kernel().to_ne_bytes());
+    bytes
+}
+
+/// Encodes `struct mark_key`.
+#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+pub(super) fn encode_mark_key(file: FileKey, chunk: u64) -> [u8; 24] {
+    let mut bytes = [0; 24];
+    bytes[..8].copy_from_slice(&file.ino.to_ne_bytes());
+    bytes[8..16].copy_from_slice(&chunk.to_ne_bytes());
+    bytes[16..20].copy_from_slice(&file.dev.to_kernel().to_ne_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_decoded_field_by_field() {
+        let mut bytes = [0u8; EVENT_BYTES];
+        bytes[0..8].copy_from_slice(&7u64.to_ne_bytes());
+        bytes[8..16].copy_from_slice(&131u64.to_ne_bytes());
+        bytes[16..24].copy_from_slice(&23u64.to_ne_bytes());
+        bytes[24..32].copy_from_slice(&NO_PAGE.to_ne_bytes());
+        bytes[32..40].copy_from_slice(&8191u64.to_ne_bytes());
+        bytes[48..52].copy_from_slice(&(7u32 << 20 | 3).to_ne_bytes());
+        bytes[60..64].copy_from_slice(&16u32.to_ne_bytes());
+        bytes[68] = 3;
+        bytes[69] = FLAG_MMAP;
+        let event = decode_event(&bytes).expect("a whole event");
+        assert_eq!(event.now, 7);
+        assert_eq!(event.file.ino, 131);
+        assert_eq!(event.file.dev, DeviceNumber { major: 7, minor: 3 });
+        assert_eq!(
+            (event.page, event.request_pages, event.previous),
+            (23, 16, None)
+        );
+        assert_eq!(event.file_bytes, 8191);
+        assert_eq!(event.kind, Kind::Fault);
+        assert!(event.mapped && !event.advised_random);
+    }
+
+    #[test]
+    fn a_truncated_or_unknown_event_is_refused() {
+        assert_eq!(decode_event(&[0; EVENT_BYTES - 1]), None);
+        let mut bytes = [0u8; EVENT_BYTES];
+        bytes[68] = 9;
+        assert_eq!(decode_event(&bytes), None);
+    }
+}

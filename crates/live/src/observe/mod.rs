@@ -1,0 +1,139 @@
+//! Seeing the reads that matter.
+//!
+//! One interface, whatever the source: an [`Observer`] reports misses, faults and touched marks as
+//! [`Event`]s, takes marks, and counts what the block layer does. The source today is eBPF on BTF
+//! tracepoints ([`bpf`]); what a kernel offers is decided in [`crate::kernel`].
+
+#[cfg(feature = "bpf")]
+mod bpf;
+mod event;
+mod layout;
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use readahead::Mark;
+
+pub use event::{DeviceNumber, Event, FileKey, Kind};
+
+/// Whose reads are looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Every program's.
+    Machine,
+    /// This process's and its descendants'.
+    Process(u32),
+}
+
+/// Why nothing can be observed.
+#[derive(Debug, thiserror::Error)]
+pub enum ObserveError {
+    /// The binary has no eBPF part.
+    #[error(
+        "this bowwave was built without eBPF and cannot see reads; \
+         rebuild with clang and libelf installed (make setup)"
+    )]
+    NotBuilt,
+    /// The kernel refused the programs.
+    #[error(
+        "the kernel refused bowwave's eBPF programs: {0}; `bowwave doctor` tells what is missing"
+    )]
+    Refused(String),
+    /// Talking to the programs failed later on.
+    #[error("the eBPF programs stopped answering: {0}")]
+    Lost(String),
+}
+
+/// What the block layer tells of one disk. Counters only grow; take differences.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskStats {
+    /// Reads that neither bowwave nor the reader of a file led by it issued.
+    pub foreground_reads: u64,
+    /// Their latencies, summed, in nanoseconds.
+    pub foreground_ns: u64,
+    /// Reads issued by bowwave.
+    pub our_reads: u64,
+    /// Bytes of these.
+    pub our_bytes: u64,
+    /// Bytes of these in flight now.
+    pub our_bytes_in_flight: u64,
+}
+
+/// A source of events about reads.
+pub trait Observer {
+    /// Calls `on_event` for what has happened, waiting up to `timeout` for the first.
+    ///
+    /// # Errors
+    /// [`ObserveError::Lost`] if the source failed.
+    fn wait(
+        &mut self,
+        timeout: Duration,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<(), ObserveError>;
+
+    /// A descriptor that is readable when there are events.
+    fn readiness(&self) -> BorrowedFd<'_>;
+
+    /// Looks at the files of this file system from now on.
+    ///
+    /// # Errors
+    /// [`ObserveError::Lost`] if the source refused.
+    fn watch_file_system(&mut self, dev: DeviceNumber) -> Result<(), ObserveError>;
+
+    /// Counts this whole disk's reads in `slot`.
+    ///
+    /// # Errors
+    /// [`ObserveError::Lost`] if the source refused.
+    fn watch_disk(&mut self, dev: DeviceNumber, slot: usize) -> Result<(), ObserveError>;
+
+    /// Puts a mark into a file, whose outstanding marks then lie in `marked_chunks`.
+    ///
+    /// # Errors
+    /// [`ObserveError::Lost`] if the source refused.
+    fn set_mark(&mut self, file: FileKey, mark: Mark) -> Result<(), ObserveError>;
+
+    /// Tells how a file is treated: which chunks carry marks, until when misses are not reported,
+    /// and whether its reader is led by bowwave.
+    ///
+    /// # Errors
+    /// [`ObserveError::Lost`] if the source refused.
+    fn set_state(&mut self, file: FileKey, state: FileState) -> Result<(), ObserveError>;
+
+    /// Counters of the disk in `slot`.
+    fn disk_stats(&self, slot: usize) -> DiskStats;
+
+    /// Events that were dropped because nobody fetched them in time.
+    fn lost_events(&self) -> u64;
+}
+
+/// How the source treats one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileState {
+    /// Bit `chunk % 64` is set if a chunk may carry a mark.
+    pub marked_chunks: u64,
+    /// Misses before this moment (CLOCK_MONOTONIC, nanoseconds) are not reported.
+    pub muted_until: u64,
+    /// The file's reader is led: its own reads do not count as foreground.
+    pub led: bool,
+}
+
+/// Disks that can be told apart; reads of further ones are led without looking at their queue.
+pub const DISK_SLOTS: usize = layout::DISK_SLOTS;
+
+/// Pages per chunk, the granularity at which marks are looked up: 128 KiB.
+pub const CHUNK_PAGES: u64 = layout::CHUNK_PAGES;
+
+/// Opens the best source this kernel and build offer.
+///
+/// # Errors
+/// [`ObserveError::NotBuilt`] without the `bpf` feature, [`ObserveError::Refused`] without the
+/// privilege or the kernel's support.
+pub fn open(scope: &Scope) -> Result<Box<dyn Observer>, ObserveError> {
+    #[cfg(feature = "bpf")]
+    return Ok(Box::new(bpf::BpfObserver::open(scope)?));
+    #[cfg(not(feature = "bpf"))]
+    {
+        let _ = scope;
+        Err(ObserveError::NotBuilt)
+    }
+}

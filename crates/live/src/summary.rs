@@ -1,0 +1,56 @@
+//! What bowwave did, in numbers.
+
+use readahead::{PAGE_BYTES, Tally};
+use serde::Serialize;
+
+/// Totals since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// Events received from the kernel.
+    pub events: u64,
+    /// Events lost because they came faster than they were fetched.
+    pub lost_events: u64,
+    /// Windows asked for.
+    pub reads: u64,
+    /// Bytes asked for; what was cached already is included, as it costs nothing.
+    pub read_ahead_bytes: u64,
+    /// Of these, bytes that a reader has come to.
+    pub used_bytes: u64,
+    /// Of these, bytes of streams that ended before, or that were evicted.
+    pub wasted_bytes: u64,
+    /// Of these, bytes of densely read regions, whose use is not tracked.
+    pub dense_bytes: u64,
+    /// Requests that would have waited for the device and did not.
+    pub stalls_saved: u64,
+    /// CPU time of bowwave itself, in seconds.
+    pub cpu_s: f64,
+}
+
+impl Summary {
+    pub(crate) fn add_tally(&mut self, tally: &Tally) {
+        self.used_bytes += tally.used_pages * PAGE_BYTES;
+        self.wasted_bytes += tally.wasted_pages * PAGE_BYTES;
+        self.dense_bytes += tally.dense_pages * PAGE_BYTES;
+        self.stalls_saved += tally.stalls_saved;
+    }
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mb = |bytes: u64| bytes as f64 * 1e-6;
+        write!(
+            f,
+            "read ahead {:.1} MB in {} windows: {:.1} MB used, {:.1} MB wasted, {:.1} MB for dense \
+             random reading; {} stalls saved; {} events, {} lost; {:.3} s CPU",
+            mb(self.read_ahead_bytes),
+            self.reads,
+            mb(self.used_bytes),
+            mb(self.wasted_bytes),
+            mb(self.dense_bytes),
+            self.stalls_saved,
+            self.events,
+            self.lost_events,
+            self.cpu_s,
+        )
+    }
+}

@@ -1,0 +1,68 @@
+//! The page cache as a policy sees it, through `cachestat(2)` on a descriptor of ours.
+
+use std::cell::OnceCell;
+use std::os::fd::{AsFd, OwnedFd};
+
+use readahead::{CacheView, DeviceCost, Page};
+
+use crate::act::open_file;
+use crate::mounts::Mount;
+use crate::observe::Event;
+use crate::sys;
+
+/// The view for one event. The file is opened at the first question, or when pages are asked for.
+pub(crate) struct LiveView<'a> {
+    event: &'a Event,
+    mount: &'a Mount,
+    cost: DeviceCost,
+    room_pages: u64,
+    file: OnceCell<Option<OwnedFd>>,
+}
+
+impl<'a> LiveView<'a> {
+    pub(crate) fn new(
+        event: &'a Event,
+        mount: &'a Mount,
+        cost: DeviceCost,
+        room_pages: u64,
+    ) -> Self {
+        LiveView {
+            event,
+            mount,
+            cost,
+            room_pages,
+            file: OnceCell::new(),
+        }
+    }
+
+    fn file(&self) -> Option<&OwnedFd> {
+        self.file
+            .get_or_init(|| open_file(self.event, self.mount).ok())
+            .as_ref()
+    }
+
+    /// The file, opened; `None` if nothing leads to it any more.
+    pub(crate) fn into_file(self) -> Option<OwnedFd> {
+        self.file();
+        self.file.into_inner().flatten()
+    }
+}
+
+impl CacheView for LiveView<'_> {
+    /// Where the kernel cannot tell (before 6.5), everything counts as cached: nothing is then
+    /// taken for evicted, and windows only grow by what marks and misses show.
+    fn cached_in(&self, start: Page, pages: u64) -> u64 {
+        let Some(file) = self.file() else {
+            return pages;
+        };
+        sys::cached_pages(file.as_fd(), start, pages).unwrap_or(pages)
+    }
+
+    fn cost(&self) -> DeviceCost {
+        self.cost
+    }
+
+    fn room_pages(&self) -> u64 {
+        self.room_pages
+    }
+}

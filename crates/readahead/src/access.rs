@@ -1,0 +1,82 @@
+//! What a policy is told.
+
+/// Index of a page within its file.
+pub type Page = u64;
+
+/// Nanoseconds since any fixed moment; the body's clock, real or virtual.
+pub type Nanos = u64;
+
+/// Bytes in a page.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// Names a file (an inode) for as long as the body lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(pub u64);
+
+/// Names one open file description, the owner of the kernel's own read-ahead state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OpenFileId(pub u64);
+
+/// Why the policy is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// The page was not in the page cache; the program waits for it.
+    Absent,
+    /// The access touched a mark that the policy, or the kernel's own read-ahead, had put there.
+    Mark,
+}
+
+/// How the program reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// `read(2)` and its kin: `request` is what is left of this call.
+    Read,
+    /// A page fault in a mapping; the kernel reads around it by itself.
+    Mmap,
+}
+
+/// What the program has said about its reading (`posix_fadvise`, `madvise`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Hint {
+    /// Nothing said.
+    #[default]
+    Normal,
+    /// It will read forward.
+    Sequential,
+    /// Leave it alone.
+    Random,
+}
+
+/// One access that matters: its page was absent, or carried a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The file read.
+    pub file: FileId,
+    /// The open file it is read through.
+    pub open_file: OpenFileId,
+    /// The page touched.
+    pub page: Page,
+    /// Pages left in this request, from `page` on; at least 1.
+    pub request: u32,
+    /// The page touched before this one through the same open file, if known.
+    pub previous: Option<Page>,
+    /// Why the policy is asked.
+    pub trigger: Trigger,
+    /// Read or mapped.
+    pub via: Via,
+    /// The program's own advice.
+    pub hint: Hint,
+    /// Size of the file in pages, rounded up.
+    pub file_pages: u64,
+    /// Pages the kernel reads ahead at most for this open file (`ra_pages`).
+    pub kernel_window: u32,
+    /// When it happened.
+    pub now: Nanos,
+}
+
+impl Access {
+    /// First page after the request, clipped to the file.
+    pub fn end(&self) -> Page {
+        (self.page + u64::from(self.request.max(1))).min(self.file_pages.max(self.page + 1))
+    }
+}

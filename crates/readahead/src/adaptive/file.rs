@@ -1,0 +1,234 @@
+//! What is remembered of one file: its streams, and the recent misses that belong to none.
+//!
+//! A miss that no stream explains is an *orphan*. A stream begins when a miss lies beside a recent
+//! orphan, when the file is read from its start, or when misses stand at equal distances.
+
+use crate::access::{Hint, Nanos, Page, Via};
+use crate::plan::Cause;
+use crate::tally::Tally;
+
+use super::Scene;
+use super::stream::Stream;
+use super::window::bridging_pays;
+
+/// Streams followed in one file; more than a program interleaves on one descriptor.
+const STREAMS: usize = 32;
+
+/// Orphans remembered: each stream of a full set may have missed once before its second miss.
+const ORPHANS: usize = 64;
+
+/// Where a miss is placed.
+pub(super) enum Found<'a> {
+    /// It belongs to this stream, known or just begun.
+    Stream(&'a mut Stream),
+    /// It belongs to none.
+    Orphan,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Orphan {
+    first: Page,
+    end: Page,
+}
+
+#[derive(Debug)]
+pub(super) struct FileState {
+    streams: [Option<Stream>; STREAMS],
+    /// A ring of the most recent; `orphaned % ORPHANS` is the next to be overwritten.
+    orphans: [Orphan; ORPHANS],
+    /// Orphans noted so far.
+    orphaned: u64,
+}
+
+impl FileState {
+    pub(super) fn new() -> Self {
+        FileState {
+            streams: [None; STREAMS],
+            orphans: [Orphan { first: 0, end: 0 }; ORPHANS],
+            orphaned: 0,
+        }
+    }
+
+    /// Finds the stream an access belongs to, begins one, or notes an orphan.
+    pub(super) fn place(&mut self, scene: &Scene, tally: &mut Tally) -> Found<'_> {
+        if let Some(index) = self.nearest(scene) {
+            return Found::Stream(self.streams[index].as_mut().expect("nearest is occupied"));
+        }
+        if let Some(stream) = self.begin(scene) {
+            return Found::Stream(self.admit(stream, tally));
+        }
+        self.remember(scene);
+        Found::Orphan
+    }
+
+    fn nearest(&self, scene: &Scene) -> Option<usize> {
+        let distances = self
+            .streams
+            .iter()
+            .enumerate()
+            .filter_map(|(index, stream)| {
+                stream
+                    .as_ref()?
+                    .distance(scene)
+                    .map(|distance| (distance, index))
+            });
+        distances.min().map(|(_, index)| index)
+    }
+
+    fn begin(&self, scene: &Scene) -> Option<Stream> {
+        self.beside_an_orphan(scene)
+            .or_else(|| self.at_equal_distances(scene))
+            .or_else(|| at_the_start(scene))
+    }
+
+    /// Forward or backward: the access continues a recent orphan on either side.
+    fn beside_an_orphan(&self, scene: &Scene) -> Option<Stream> {
+        let slack = scene.slack();
+        let now = scene.access.now;
+        self.recent(ORPHANS).find_map(|orphan| {
+            let overlap = if scene.access.via == Via::Mmap {
+                slack
+            } else {
+                1
+            };
+            let ahead = scene.first.saturating_add(overlap) >= orphan.end
+                && scene.first > orphan.first
+                && scene.first <= orphan.end.saturating_add(slack);
+            if ahead {
+                let run = scene.end - orphan.first;
+                return Some(Stream::contiguous(
+                    orphan.first,
+                    1,
+                    run,
+                    Cause::Context,
+                    now,
+                ));
+            }
+            let behind = scene.end <= orphan.first.saturating_add(overlap)
+                && scene.first < orphan.first
+                && scene.end.saturating_add(slack) >= orphan.first;
+            if behind {
+                let run = orphan.end - scene.first;
+                return Some(Stream::contiguous(
+                    orphan.end - 1,
+                    -1,
+                    run,
+                    Cause::Backward,
+                    now,
+                ));
+            }
+            None
+        })
+    }
+
+    /// Strided: three consecutive misses at one distance, or four among the recent ones.
+    fn at_equal_distances(&self, scene: &Scene) -> Option<Stream> {
+        if scene.access.via == Via::Mmap {
+            return None;
+        }
+        let consecutive = self.recent(1).next()?;
+        let step = step_between(consecutive, scene);
+        if self.is_orphan(back(scene.first, step, 2)?, 2) {
+            return strided(scene, step, 3);
+        }
+        self.recent(ORPHANS / 2).find_map(|orphan| {
+            let step = step_between(orphan, scene);
+            let two = self.is_orphan(back(scene.first, step, 2)?, ORPHANS);
+            let three = self.is_orphan(back(scene.first, step, 3)?, ORPHANS);
+            if two && three {
+                strided(scene, step, 4)
+            } else {
+                None
+            }
+        })
+    }
+
+    fn recent(&self, most: usize) -> impl Iterator<Item = Orphan> + '_ {
+        let known = self.orphaned.min(ORPHANS.min(most) as u64);
+        (1..=known).map(|age| self.orphans[slot(self.orphaned - age)])
+    }
+
+    fn is_orphan(&self, first: Page, most: usize) -> bool {
+        self.recent(most).any(|orphan| orphan.first == first)
+    }
+
+    fn remember(&mut self, scene: &Scene) {
+        self.orphans[slot(self.orphaned)] = Orphan {
+            first: scene.first,
+            end: scene.end,
+        };
+        self.orphaned += 1;
+    }
+
+    /// Gives a new stream a place, that of the one used longest ago if need be.
+    fn admit(&mut self, stream: Stream, tally: &mut Tally) -> &mut Stream {
+        let age = |i: &usize| {
+            self.streams[*i]
+                .as_ref()
+                .map_or(0, |s| s.used_at.saturating_add(1))
+        };
+        let oldest = (0..STREAMS).min_by_key(age).unwrap_or(0);
+        if let Some(forgotten) = self.streams[oldest].take() {
+            forgotten.give_up(tally);
+        }
+        self.streams[oldest].insert(stream)
+    }
+
+    /// Ends the streams last used before `moment`.
+    pub(super) fn forget_before(&mut self, moment: Nanos, tally: &mut Tally) {
+        for slot in &mut self.streams {
+            if let Some(forgotten) = slot.take_if(|stream| stream.used_at < moment) {
+                forgotten.give_up(tally);
+            }
+        }
+    }
+
+    /// Ends all streams.
+    pub(super) fn give_up(mut self, tally: &mut Tally) {
+        self.forget_before(Nanos::MAX, tally);
+    }
+}
+
+/// The ring's slot of the n-th orphan.
+fn slot(n: u64) -> usize {
+    (n % ORPHANS as u64) as usize
+}
+
+/// The start of a file, or any read by a program that announced a sequential one, begins a run.
+fn at_the_start(scene: &Scene) -> Option<Stream> {
+    let announced = scene.access.hint == Hint::Sequential;
+    (scene.first == 0 || announced).then(|| {
+        let run = scene.end - scene.first;
+        Stream::contiguous(scene.first, 1, run, Cause::Initial, scene.access.now)
+    })
+}
+
+fn step_between(orphan: Orphan, scene: &Scene) -> i64 {
+    scene.first.wrapping_sub(orphan.first) as i64
+}
+
+/// The page `count` steps before `page`.
+fn back(page: Page, step: i64, count: i64) -> Option<Page> {
+    page.checked_add_signed(step.checked_mul(-count)?)
+}
+
+/// A strided stream of `run` pieces ending with the access; a plain one where reading the gaps
+/// costs less than visiting each piece.
+fn strided(scene: &Scene, step: i64, run: u64) -> Option<Stream> {
+    let (now, len) = (scene.access.now, scene.end - scene.first);
+    let stride = step.unsigned_abs();
+    if stride <= len {
+        return None;
+    }
+    let origin = back(scene.first, step, run as i64 - 1)?;
+    if bridging_pays(&scene.cost, stride - len) {
+        let span = stride * (run - 1) + len;
+        let (origin, sign) = if step > 0 {
+            (origin, 1)
+        } else {
+            (origin + len - 1, -1)
+        };
+        return Some(Stream::contiguous(origin, sign, span, Cause::Sparse, now));
+    }
+    Some(Stream::strided(origin, step, len, run, now))
+}

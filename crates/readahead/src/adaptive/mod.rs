@@ -1,0 +1,187 @@
+//! Bowwave's own policy: one inequality instead of tunables.
+//!
+//! *Read a page ahead if and only if the probability that it is used, times the stall this saves,
+//! exceeds what reading it costs.* The stall and the cost come from the device (one more visit
+//! costs `L` seconds, a page `1/B`, and `Q` visits overlap: [`DeviceCost`]); the probability
+//! comes from what this stream and this file have done so far. `docs/adaptive.md` derives the
+//! rules; here is how they fit together:
+//!
+//! ```text
+//!   access (a page was absent, or a mark was touched)
+//!      |
+//!      +-- belongs to a known stream? --- yes --> stream advances; window and mark   (stream)
+//!      |                                            |<- read ->|<------ asked ------>|
+//!      no (an orphan)                          ----origin------reader----mark-----frontier--->
+//!      |
+//!      +-- at the file's start, or next to a recent orphan, ahead of it or behind
+//!      |       --> a new forward or backward stream                                  (file)
+//!      +-- third or fourth at the same distance  --> a strided stream, or, where
+//!      |       reading the gaps costs less than more visits, a plain one             (file)
+//!      +-- its region has cost as much in misses as reading it would
+//!              --> read the rest of the region, slice by slice                       (region)
+//! ```
+//!
+//! All three kinds of stream are one structure, a row of units at a signed step; only the plan
+//! they yield differs. What the kernel does well by itself is left to it: a forward stream whose
+//! kernel window is as large as the rule asks, and strides that a disk passes at media rate.
+
+mod file;
+mod region;
+mod stream;
+mod window;
+
+use crate::Policy;
+use crate::access::{Access, FileId, Hint, Nanos, PAGE_BYTES, Trigger, Via};
+use crate::cache::CacheView;
+use crate::cost::DeviceCost;
+use crate::plan::Plan;
+use crate::table::Table;
+use crate::tally::Tally;
+
+use file::{FileState, Found};
+use region::Regions;
+
+/// How much the policy remembers and may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Files followed at once; about 5 KiB each.
+    pub files: usize,
+    /// Largest read planned for one access, and largest region filled, in bytes.
+    pub plan_bytes: u64,
+    /// Most bytes read ahead of all streams together and not used yet.
+    pub ahead_bytes: u64,
+}
+
+impl Default for Limits {
+    /// A thousand busy files; regions of 256 MiB; a GiB ahead, an eighth of a small server.
+    fn default() -> Self {
+        Limits {
+            files: 1024,
+            plan_bytes: 256 << 20,
+            ahead_bytes: 1 << 30,
+        }
+    }
+}
+
+impl Limits {
+    fn plan_pages(&self) -> u64 {
+        (self.plan_bytes / PAGE_BYTES).max(1)
+    }
+}
+
+/// The policy. See the [module](self) for how it decides.
+#[derive(Debug)]
+pub struct Adaptive {
+    limits: Limits,
+    files: Table<FileId, FileState>,
+    regions: Regions,
+    tally: Tally,
+}
+
+impl Adaptive {
+    /// A policy that has seen nothing yet.
+    pub fn new(limits: Limits) -> Self {
+        Adaptive {
+            limits,
+            files: Table::new(limits.files),
+            regions: Regions::new(limits.files, limits.plan_pages()),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Files remembered at the moment.
+    pub fn files(&self) -> usize {
+        self.files.len()
+    }
+}
+
+impl Default for Adaptive {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Policy for Adaptive {
+    fn name(&self) -> &'static str {
+        "adaptive"
+    }
+
+    fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan) {
+        if access.hint == Hint::Random || access.page >= access.file_pages {
+            return;
+        }
+        let tally = &mut self.tally;
+        let budget = (self.limits.ahead_bytes / PAGE_BYTES).saturating_sub(tally.ahead_pages());
+        let scene = Scene::new(access, cache, self.limits.plan_pages().min(budget));
+        let file =
+            self.files
+                .get_or_insert_with(access.file, access.now, FileState::new, |forgotten| {
+                    forgotten.give_up(tally)
+                });
+        match file.place(&scene, tally) {
+            Found::Stream(stream) => stream.proceed(&scene, plan, tally),
+            Found::Orphan if access.trigger == Trigger::Absent => {
+                self.regions.on_orphan(&scene, plan, tally);
+            }
+            Found::Orphan => {}
+        }
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
+        let moment = now.saturating_sub(idle);
+        let tally = &mut self.tally;
+        self.files
+            .forget_before(moment, |forgotten| forgotten.give_up(tally));
+        for file in self.files.values_mut() {
+            file.forget_before(moment, tally);
+        }
+        self.regions.forget_before(moment);
+    }
+}
+
+/// One access with all that is needed to judge it.
+struct Scene<'a> {
+    access: &'a Access,
+    cache: &'a dyn CacheView,
+    cost: DeviceCost,
+    /// First page of what the access shows to be wanted.
+    first: u64,
+    /// First page after it.
+    end: u64,
+    /// Pages this plan may ask for.
+    room: u64,
+}
+
+impl<'a> Scene<'a> {
+    fn new(access: &'a Access, cache: &'a dyn CacheView, room_pages: u64) -> Self {
+        let room = cache.room_pages().min(room_pages);
+        let (first, end) = (access.page, access.end());
+        Scene {
+            access,
+            cache,
+            cost: cache.cost(),
+            first,
+            end,
+            room,
+        }
+    }
+
+    /// How far two accesses may lie apart and still be neighbours, in pages. Faults are spaced by
+    /// the kernel's read-around, half of which lies on either side.
+    fn slack(&self) -> u64 {
+        match self.access.via {
+            Via::Read => READ_SLACK_PAGES,
+            Via::Mmap => u64::from(self.access.kernel_window).max(MMAP_SLACK_PAGES),
+        }
+    }
+}
+
+/// A reader that skips a few pages is still reading on (unaligned records, holes).
+const READ_SLACK_PAGES: u64 = 4;
+
+/// Half of the default read-around of 32 pages, and what fault-around maps at once.
+const MMAP_SLACK_PAGES: u64 = 32;

@@ -1,0 +1,137 @@
+//! Dense random reading: when to stop renting and buy (ski rental).
+//!
+//! A file is seen as aligned regions of power-of-two sizes, from 256 KiB up to the plan limit, each
+//! counting the orphans that fell into it:
+//!
+//! ```text
+//!   level 2  |                               n = 9                           |
+//!   level 1  |             n = 7             |             n = 2             |
+//!   level 0  |    n = 6      |    n = 1      |    n = 0      |    n = 2      |
+//! ```
+//!
+//! `n` misses have cost the reader `n * L`. If reading the whole region costs `C = L + size/B`, the
+//! rest is read as soon as `n * L >= (1/4 + 4/n) * C`: under the scale-free prior (as many reads
+//! are still to come as were seen, whatever their number) the misses still to be saved are worth
+//! `n * ln(N/n) * L`, and `ln(N/n)` exceeds 4 in any region worth the name; `4/n` asks more of a
+//! count too small to tell a dense region from a chance cluster.
+//!
+//! The largest region that qualifies is read in ascending slices. Each further miss in it buys the
+//! next slice, so that filling stops by itself when the reader goes away.
+
+use crate::access::{FileId, Nanos, Page};
+use crate::plan::{Cause, Plan};
+use crate::table::Table;
+use crate::tally::Tally;
+
+use super::Scene;
+
+/// Smallest region: 256 KiB, below which the kernel's own read-around is as good.
+const SMALLEST_LOG2_PAGES: u32 = 6;
+
+/// Misses before a region is judged at all.
+const FEWEST_MISSES: u32 = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    file: FileId,
+    log2_pages: u32,
+    index: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Region {
+    misses: u32,
+    /// Pages from the region's start that have been asked for.
+    filled: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Regions {
+    table: Table<Key, Region>,
+    largest_log2_pages: u32,
+}
+
+impl Regions {
+    pub(super) fn new(files: usize, plan_pages: u64) -> Self {
+        Regions {
+            table: Table::new(files * 8),
+            largest_log2_pages: plan_pages.ilog2(),
+        }
+    }
+
+    /// Counts an orphan in every region around it, and reads a slice of the largest that pays.
+    pub(super) fn on_orphan(&mut self, scene: &Scene, plan: &mut Plan, tally: &mut Tally) {
+        let top = log2_ceil(scene.access.file_pages).min(self.largest_log2_pages);
+        let mut best = None;
+        for log2_pages in SMALLEST_LOG2_PAGES..=top.max(SMALLEST_LOG2_PAGES) {
+            let key = Key {
+                file: scene.access.file,
+                log2_pages,
+                index: scene.first >> log2_pages,
+            };
+            let region =
+                self.table
+                    .get_or_insert_with(key, scene.access.now, Region::default, drop);
+            region.misses = region.misses.saturating_add(1);
+            let size = pages_in_file(&key, scene.access.file_pages);
+            if region.filled >= size {
+                // Filled, and missed again: it did not stay. Start judging afresh.
+                *region = Region {
+                    misses: 1,
+                    filled: 0,
+                };
+            }
+            let left = size - region.filled;
+            if left > 0 && (region.filled > 0 || pays(region.misses, left, scene)) {
+                best = Some(key);
+            }
+        }
+        if let Some(key) = best {
+            tally.dense_pages += self.read_slice(key, scene, plan);
+        }
+    }
+
+    fn read_slice(&mut self, key: Key, scene: &Scene, plan: &mut Plan) -> u64 {
+        let Some(region) = self.table.get_mut(&key, scene.access.now) else {
+            return 0;
+        };
+        let start = (key.index << key.log2_pages) + region.filled;
+        let end = (key.index << key.log2_pages) + pages_in_file(&key, scene.access.file_pages);
+        let pages = slice_pages(region.misses, scene)
+            .min(end - start)
+            .min(scene.room);
+        region.filled += pages;
+        plan.read(start, pages, Cause::Dense);
+        pages
+    }
+
+    pub(super) fn forget_before(&mut self, moment: Nanos) {
+        self.table.forget_before(moment, drop);
+    }
+}
+
+/// Whether `misses` have cost enough to read the `left` pages of their region.
+fn pays(misses: u32, left: u64, scene: &Scene) -> bool {
+    if misses < FEWEST_MISSES {
+        return false;
+    }
+    let n = f64::from(misses);
+    let spent = n * scene.cost.latency_s;
+    let rest = scene.cost.latency_s + left as f64 * scene.cost.page_s();
+    spent >= (0.25 + 4.0 / n) * rest
+}
+
+/// A slice is a stream's window whose run is what the time spent on misses would have read.
+fn slice_pages(misses: u32, scene: &Scene) -> u64 {
+    let pages = scene.cost.latency_pages() * (2.0 * f64::from(misses)).sqrt();
+    pages.ceil().max(1.0) as u64
+}
+
+fn pages_in_file(key: &Key, file_pages: Page) -> u64 {
+    let start = key.index << key.log2_pages;
+    file_pages.saturating_sub(start).min(1 << key.log2_pages)
+}
+
+fn log2_ceil(pages: u64) -> u32 {
+    pages.max(1).next_power_of_two().ilog2()
+}

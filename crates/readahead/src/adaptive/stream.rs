@@ -1,0 +1,374 @@
+//! A stream: a row of units at a signed step, read from its origin onwards.
+//!
+//! ```text
+//!            origin             reader          mark            frontier
+//!   unit        0 . . . . . . . . k . . . . . . . m . . . . . . . . f
+//!               |<---- read ----->|<------------ asked ------------>|
+//!   page of unit k = origin + k * step
+//! ```
+//!
+//! Forward: `step = 1`; backward: `step = -1`; strided: units of `len` pages every `step` pages.
+//! A window is asked for when the reader comes near the end of what was asked, as the mark tells.
+//! A page that was asked for, arrived, and is absent when the reader comes has been evicted: then
+//! what survived is the measure of the window.
+
+use crate::access::{Hint, Nanos, Page, Trigger, Via};
+use crate::plan::{Cause, Plan};
+use crate::tally::Tally;
+
+use super::Scene;
+use super::window::{UnitCost, striding_pays};
+
+/// A mark spans a few pages, as a reader may skip one.
+const MARK_PAGES: u64 = 8;
+
+/// Requests of one stream may overtake each other by this much (threads, NFS servers).
+const REORDERED_UNITS: u64 = 16;
+
+/// A window that has not reached the page cache after this long was evicted, not late.
+const SETTLE_NS: Nanos = 20_000_000;
+
+/// Thrashing never shrinks a window below 16 KiB, the kernel's own smallest.
+const SMALLEST_CAP_UNITS: u64 = 4;
+
+/// A window that would leave less than this share of itself to the end of the file takes it too.
+const SNAP_SHARE: u64 = 4;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stream {
+    origin: Page,
+    step: i64,
+    len: u64,
+    /// First unit not known to be read.
+    reader: u64,
+    /// First unit not asked for.
+    frontier: u64,
+    /// Unit that carries the mark, if one is out.
+    mark: Option<u64>,
+    /// Most units that survived between being asked for and being read.
+    cap: u64,
+    /// Units a second over the last window; infinite until known.
+    rate: f64,
+    cause: Cause,
+    asked_at: Nanos,
+    pub(super) used_at: Nanos,
+    /// When the reader was last seen, and where.
+    seen: (Nanos, u64),
+}
+
+impl Stream {
+    /// A stream of neighbouring pages, forward (`step` 1) or backward (-1), whose first
+    /// `run` pages from `origin` on are known to be read.
+    pub(super) fn contiguous(origin: Page, step: i64, run: u64, cause: Cause, now: Nanos) -> Self {
+        Self::new(origin, step, 1, run, cause, now)
+    }
+
+    /// A stream of `run` pieces of `len` pages, `step` pages apart.
+    pub(super) fn strided(origin: Page, step: i64, len: u64, run: u64, now: Nanos) -> Self {
+        Self::new(origin, step, len, run, Cause::Stride, now)
+    }
+
+    fn new(origin: Page, step: i64, len: u64, run: u64, cause: Cause, now: Nanos) -> Self {
+        Stream {
+            origin,
+            step,
+            len,
+            reader: run,
+            frontier: run,
+            mark: None,
+            cap: u64::MAX,
+            rate: f64::INFINITY,
+            cause,
+            asked_at: now,
+            used_at: now,
+            seen: (now, run),
+        }
+    }
+
+    fn is_contiguous(&self) -> bool {
+        self.step.unsigned_abs() == self.len
+    }
+
+    /// The units of this stream that the pages `[first, end)` touch, as `[from, to)`; `None` where
+    /// they lie before the origin or between the pieces of a strided stream.
+    fn units(&self, first: Page, end: Page) -> Option<(u64, u64)> {
+        let stride = self.step.unsigned_abs();
+        let (near, far) = if self.step > 0 {
+            (
+                first.checked_sub(self.origin)?,
+                end.checked_sub(self.origin + 1)?,
+            )
+        } else {
+            let top = self.origin + self.len;
+            (top.checked_sub(end)?, top.checked_sub(first + 1)?)
+        };
+        if !self.is_contiguous() && near % stride >= self.len {
+            return None;
+        }
+        Some((near / stride, far / stride + 1))
+    }
+
+    /// How far the access lies from where this stream would go on, in pages; `None` if it cannot
+    /// be this stream's.
+    pub(super) fn distance(&self, scene: &Scene) -> Option<u64> {
+        let slack = if self.is_contiguous() {
+            scene.slack()
+        } else {
+            0
+        };
+        let end = if self.step > 0 {
+            scene.end
+        } else {
+            scene.end.min(self.origin + self.len)
+        };
+        let (from, to) = self.units(scene.first, end)?;
+        let reordered = REORDERED_UNITS.max(slack);
+        let behind = self.reader.saturating_sub(to);
+        if behind > reordered || from > self.frontier.saturating_add(slack) {
+            return None;
+        }
+        Some(
+            from.abs_diff(self.reader)
+                .saturating_mul(self.step.unsigned_abs()),
+        )
+    }
+
+    /// The reader went on: notes it, and asks for the next window if it is time.
+    pub(super) fn proceed(&mut self, scene: &Scene, plan: &mut Plan, tally: &mut Tally) {
+        let end = if self.step > 0 {
+            scene.end
+        } else {
+            scene.end.min(self.origin + self.len)
+        };
+        let Some((from, to)) = self.units(scene.first, end) else {
+            return;
+        };
+        let absent = if self.step > 0 { from } else { to - 1 };
+        self.count_used(to, scene, tally);
+        self.advance(to, scene.access.now);
+        let mut cause = self.cause;
+        if scene.access.trigger == Trigger::Absent && self.was_evicted(absent, scene) {
+            self.shrink(absent, to, tally);
+            cause = Cause::Thrashed;
+        }
+        self.frontier = self.frontier.max(self.reader);
+        tally.asked_pages += self.ask(scene, cause, plan);
+    }
+
+    /// Counts what the reader passes of what was asked for, and the waits this spared it: one a
+    /// kernel window forward, half of one for each read-around, one a request otherwise.
+    fn count_used(&self, to: u64, scene: &Scene, tally: &mut Tally) {
+        let used = to.min(self.frontier).saturating_sub(self.reader);
+        let window = u64::from(scene.access.kernel_window);
+        let units_a_stall = match (scene.access.via, self.step) {
+            (Via::Mmap, _) => window / 2,
+            (Via::Read, 1) => window,
+            (Via::Read, -1) => u64::from(scene.access.request),
+            (Via::Read, _) => 1,
+        };
+        tally.used_pages += used * self.len;
+        tally.stalls_saved += used.div_ceil(units_a_stall.max(1));
+    }
+
+    /// The stream ends: what its reader has not come to was read in vain.
+    pub(super) fn give_up(self, tally: &mut Tally) {
+        tally.wasted_pages += self.frontier.saturating_sub(self.reader) * self.len;
+    }
+
+    fn advance(&mut self, to: u64, now: Nanos) {
+        self.used_at = now;
+        if to <= self.reader {
+            return;
+        }
+        self.reader = to;
+        let (then, unit) = self.seen;
+        let elapsed = now.saturating_sub(then);
+        if elapsed > 0 && to > unit {
+            self.rate = (to - unit) as f64 * 1e9 / elapsed as f64;
+            self.seen = (now, to);
+        }
+    }
+
+    /// Whether what was asked for, and should have arrived, is gone. The absent unit itself is
+    /// being read again by now, and so is the kernel's own window behind it; what comes then tells.
+    fn was_evicted(&self, absent: u64, scene: &Scene) -> bool {
+        let kernel_reads = if self.step == 1 {
+            2 * u64::from(scene.access.kernel_window)
+        } else {
+            1
+        };
+        let probe = absent.saturating_add(kernel_reads);
+        let settled = scene.access.now.saturating_sub(self.asked_at) > SETTLE_NS;
+        let page = self.page(probe, scene.access.file_pages);
+        settled && probe < self.frontier && page.is_some_and(|page| !scene.cache.is_cached(page))
+    }
+
+    /// Thrashing measures what survives: less than was ahead of the reader when it came.
+    fn shrink(&mut self, absent: u64, to: u64, tally: &mut Tally) {
+        let ahead = self.frontier - absent;
+        tally.wasted_pages += self.frontier.saturating_sub(to) * self.len;
+        self.cap = self.cap.min(ahead / 4 * 3).max(SMALLEST_CAP_UNITS);
+        self.frontier = to;
+    }
+
+    /// First page of `unit`, if the file has it.
+    fn page(&self, unit: u64, file_pages: u64) -> Option<Page> {
+        let offset = i64::try_from(unit).ok()?.checked_mul(self.step)?;
+        let page = self.origin.checked_add_signed(offset)?;
+        (page < file_pages).then_some(page)
+    }
+
+    /// Units the file holds from the origin on.
+    fn units_in_file(&self, file_pages: u64) -> u64 {
+        let stride = self.step.unsigned_abs();
+        if self.step > 0 {
+            file_pages.saturating_sub(self.origin).div_ceil(stride)
+        } else {
+            self.origin / stride + 1
+        }
+    }
+
+    fn unit_cost(&self, scene: &Scene) -> UnitCost {
+        if self.is_contiguous() {
+            UnitCost::pages(&scene.cost)
+        } else {
+            UnitCost::pieces(&scene.cost, self.len, self.step.unsigned_abs())
+        }
+    }
+
+    /// Units the stream has proven; a program that announced sequential reading has as good as
+    /// proven its whole file.
+    fn proven(&self, units_in_file: u64, hint: Hint) -> u64 {
+        if hint == Hint::Sequential && self.step > 0 {
+            units_in_file
+        } else {
+            self.reader
+        }
+    }
+
+    /// Asks for the next window if it is time; returns the pages asked for.
+    fn ask(&mut self, scene: &Scene, cause: Cause, plan: &mut Plan) -> u64 {
+        if !self.is_contiguous() && !striding_pays(&scene.cost, self.step) {
+            return 0;
+        }
+        let last = self.units_in_file(scene.access.file_pages);
+        let cost = self.unit_cost(scene);
+        let wanted = cost
+            .window(self.proven(last, scene.access.hint))
+            .min(self.cap);
+        if self.kernel_does(wanted, scene) {
+            return 0;
+        }
+        let look_ahead = cost.look_ahead(self.rate, wanted).min(wanted);
+        if self.frontier - self.reader > look_ahead {
+            self.set_mark(self.frontier - look_ahead, scene, plan);
+            return 0;
+        }
+        let window = self.fit(wanted, last, scene.room, plan.spare());
+        if window == 0 {
+            self.watch_the_end(last, scene, plan);
+            return 0;
+        }
+        let from = self.frontier;
+        self.read(from, window, scene, cause, plan);
+        self.frontier = from + window;
+        self.asked_at = scene.access.now;
+        self.cap = self.cap.saturating_add(self.cap / 16);
+        // Before the window just asked for arrives the reader ends the one before it: no later
+        // than that must the next be asked for.
+        let earliest = from.saturating_sub(1).max(self.reader);
+        let mark = self.frontier.saturating_sub(look_ahead).max(earliest);
+        if self.frontier < last {
+            self.set_mark(mark.min(self.frontier - 1), scene, plan);
+        } else {
+            self.watch_the_end(last, scene, plan);
+        }
+        window * self.len
+    }
+
+    /// All is asked for. A mark on the last unit tells whether it was used, for the accounting.
+    fn watch_the_end(&mut self, last: u64, scene: &Scene, plan: &mut Plan) {
+        if self.frontier == last && self.reader < last {
+            self.set_mark(last - 1, scene, plan);
+        }
+    }
+
+    /// Whether the kernel's own window is as large as the rule asks: then it is left to it.
+    fn kernel_does(&self, wanted: u64, scene: &Scene) -> bool {
+        self.step == 1
+            && scene.access.via == Via::Read
+            && u64::from(scene.access.kernel_window) >= wanted
+            && self.cap == u64::MAX
+    }
+
+    /// The window cut to the file (or stretched to its end, if little would be left) and to the
+    /// room there is.
+    fn fit(&self, wanted: u64, last: u64, room: u64, spare: usize) -> u64 {
+        let left = last.saturating_sub(self.frontier);
+        let snap = wanted + wanted / SNAP_SHARE + 4;
+        let window = if left <= snap && self.cap == u64::MAX {
+            left
+        } else {
+            wanted.min(left)
+        };
+        let requests = if self.is_contiguous() {
+            u64::MAX
+        } else {
+            spare.saturating_sub(1) as u64
+        };
+        window.min(room / self.len).min(requests)
+    }
+
+    fn read(&self, from: u64, units: u64, scene: &Scene, cause: Cause, plan: &mut Plan) {
+        if self.is_contiguous() {
+            self.read_contiguous(from, units, scene, cause, plan);
+        } else {
+            self.read_pieces(from, units, scene, cause, plan);
+        }
+    }
+
+    fn read_contiguous(&self, from: u64, units: u64, scene: &Scene, cause: Cause, plan: &mut Plan) {
+        let file_pages = scene.access.file_pages;
+        let ends = (
+            self.page(from, file_pages),
+            self.page(from + units - 1, file_pages),
+        );
+        if let (Some(a), Some(b)) = ends {
+            plan.read(a.min(b), a.abs_diff(b) + 1, cause);
+        }
+    }
+
+    /// Pieces go out in ascending order: a disk then passes over them in one sweep.
+    fn read_pieces(&self, from: u64, units: u64, scene: &Scene, cause: Cause, plan: &mut Plan) {
+        let file_pages = scene.access.file_pages;
+        for i in 0..units {
+            let unit = if self.step > 0 {
+                from + i
+            } else {
+                from + units - 1 - i
+            };
+            if let Some(page) = self.page(unit, file_pages) {
+                plan.read(page, self.len.min(file_pages - page), cause);
+            }
+        }
+    }
+
+    fn set_mark(&mut self, unit: u64, scene: &Scene, plan: &mut Plan) {
+        let file_pages = scene.access.file_pages;
+        let Some(page) = self.page(unit, file_pages) else {
+            return;
+        };
+        let (first, last) = if self.step == -1 {
+            (page.saturating_sub(MARK_PAGES - 1), page)
+        } else {
+            let pages = if self.is_contiguous() {
+                MARK_PAGES
+            } else {
+                self.len
+            };
+            (page, (page + pages - 1).min(file_pages - 1))
+        };
+        self.mark = Some(unit);
+        plan.mark(first, last);
+    }
+}

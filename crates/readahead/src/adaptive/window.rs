@@ -1,0 +1,138 @@
+//! The size of a window, and when to ask for the next.
+
+use crate::cost::DeviceCost;
+
+/// What a stream's next units cost on a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct UnitCost {
+    /// Seconds that one visit stalls the reader.
+    pub(super) stall_s: f64,
+    /// Seconds that reading one unit more costs.
+    pub(super) unit_s: f64,
+}
+
+impl UnitCost {
+    /// Neighbouring pages: one visit, then streaming.
+    pub(super) fn pages(cost: &DeviceCost) -> Self {
+        UnitCost {
+            stall_s: cost.latency_s,
+            unit_s: cost.page_s(),
+        }
+    }
+
+    /// Pieces of `len` pages every `step` pages: a visit each, as many at once as the device
+    /// takes; a disk passes over the gaps at media rate.
+    pub(super) fn pieces(cost: &DeviceCost, len: u64, step: u64) -> Self {
+        let apart = if is_serial(cost) {
+            (step as f64 * cost.page_s()).min(cost.latency_s)
+        } else {
+            cost.fetch_s(len)
+        };
+        UnitCost {
+            stall_s: cost.latency_s,
+            unit_s: apart,
+        }
+    }
+
+    /// Units the device would have read during one stall.
+    pub(super) fn stall_units(&self) -> f64 {
+        self.stall_s / self.unit_s
+    }
+
+    /// Units to read ahead of a run that has proven `run` units: `sqrt(2 r L / c)`, the geometric
+    /// mean of what the stream has proven and what the device needs. It minimises visits plus
+    /// waste when a run is as likely to double as not, whatever its length so far.
+    pub(super) fn window(&self, run: u64) -> u64 {
+        let units = (2.0 * run.max(1) as f64 * self.stall_units()).sqrt();
+        units.ceil().max(1.0) as u64
+    }
+
+    /// Units from the mark to the end of the window, so that a reader of `rate` units a second
+    /// does not stall; the factor covers a rate that was itself held back by stalls.
+    pub(super) fn look_ahead(&self, rate: f64, window: u64) -> u64 {
+        let seconds = self.stall_s + window as f64 * self.unit_s;
+        (2.0 * rate * seconds).min(u64::MAX as f64) as u64
+    }
+}
+
+/// Whether the device serves one visit at a time.
+pub(super) fn is_serial(cost: &DeviceCost) -> bool {
+    cost.concurrency < 2.0
+}
+
+/// Whether reading a gap of `gap` pages costs less than another visit. A disk passes the gap in
+/// the time it takes to read it, so there is nothing to save.
+pub(super) fn bridging_pays(cost: &DeviceCost, gap: u64) -> bool {
+    !is_serial(cost) && (gap as f64) * cost.page_s() < cost.visit_s()
+}
+
+/// Whether reading pieces ahead saves anything. A disk serves a forward stride at the same pace
+/// whoever asks; backwards, a batch read in ascending order saves the revolutions.
+pub(super) fn striding_pays(cost: &DeviceCost, step: i64) -> bool {
+    if !is_serial(cost) {
+        return true;
+    }
+    step < 0 && (step.unsigned_abs() as f64) * cost.page_s() < cost.latency_s
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK: DeviceCost = DeviceCost {
+        latency_s: 0.007,
+        bandwidth: 100e6,
+        concurrency: 1.0,
+    };
+    const VOLUME: DeviceCost = DeviceCost {
+        latency_s: 0.005,
+        bandwidth: 500e6,
+        concurrency: 32.0,
+    };
+
+    #[test]
+    fn a_window_is_the_geometric_mean_of_the_proven_run_and_twice_the_devices_need() {
+        let volume = UnitCost::pages(&VOLUME);
+        assert_eq!(volume.stall_units().round(), 610.0);
+        assert_eq!(volume.window(1), 35);
+        assert_eq!(volume.window(10_000), 3494);
+        assert_eq!(UnitCost::pages(&DISK).window(2), 27);
+    }
+
+    #[test]
+    fn where_latency_costs_nothing_almost_nothing_is_read_extra() {
+        let free = DeviceCost {
+            latency_s: 1e-6,
+            ..VOLUME
+        };
+        assert_eq!(UnitCost::pages(&free).window(100), 5);
+    }
+
+    #[test]
+    fn strided_pieces_fill_the_queue_of_a_volume() {
+        let pieces = UnitCost::pieces(&VOLUME, 4, 256);
+        assert_eq!(pieces.stall_units().round(), 32.0);
+        assert_eq!(pieces.window(16), 32);
+    }
+
+    #[test]
+    fn a_gap_is_bridged_when_it_costs_less_than_a_visit() {
+        assert!(
+            bridging_pays(&VOLUME, 15),
+            "60 KiB pass in 0.12 ms, a visit takes 0.16 ms"
+        );
+        assert!(!bridging_pays(&VOLUME, 48), "192 KiB pass in 0.39 ms");
+        assert!(!bridging_pays(&DISK, 15), "a disk passes the gap anyway");
+    }
+
+    #[test]
+    fn a_disk_gains_from_striding_backwards_only() {
+        assert!(!striding_pays(&DISK, 64));
+        assert!(striding_pays(&DISK, -64));
+        assert!(
+            !striding_pays(&DISK, -256),
+            "10 ms of media for a piece is worse than a visit"
+        );
+        assert!(striding_pays(&VOLUME, 256));
+    }
+}

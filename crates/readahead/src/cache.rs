@@ -1,0 +1,113 @@
+//! What a policy may ask about the page cache.
+
+use crate::access::Page;
+use crate::cost::DeviceCost;
+
+/// State of one page of the file at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageState {
+    /// Not in the page cache.
+    Absent,
+    /// Cached, not used since it was read.
+    Fresh,
+    /// Cached and used once.
+    Referenced,
+    /// Cached and used repeatedly (on the active list).
+    Active,
+}
+
+/// The page cache's ageing clock, for policies that estimate how long a page survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ageing {
+    /// Pages reclaim has examined so far; ever increasing.
+    pub scanned_pages: u64,
+    /// Inactive and free pages: the length of the list a new page travels along.
+    pub inactive_and_free_pages: u64,
+}
+
+/// A read-only view of the page cache and the device, for the file of the access at hand.
+pub trait CacheView {
+    /// How many pages of `[start, start + pages)` are cached or being read.
+    fn cached_in(&self, start: Page, pages: u64) -> u64;
+
+    /// Whether one page is cached or being read.
+    fn is_cached(&self, page: Page) -> bool {
+        self.cached_in(page, 1) == 1
+    }
+
+    /// Length of the cached run that ends just before `page`, looking back at most `limit` pages.
+    fn run_before(&self, page: Page, limit: u64) -> u64 {
+        let limit = limit.min(page);
+        longest_cached(limit, |n| self.cached_in(page - n, n) == n)
+    }
+
+    /// Length of the cached run that starts at `page`, looking at most `limit` pages ahead.
+    fn run_after(&self, page: Page, limit: u64) -> u64 {
+        longest_cached(limit, |n| self.cached_in(page, n) == n)
+    }
+
+    /// State of one page. A body that cannot see the LRU bits takes cached pages as used once.
+    fn state(&self, page: Page) -> PageState {
+        if self.is_cached(page) {
+            PageState::Referenced
+        } else {
+            PageState::Absent
+        }
+    }
+
+    /// The ageing clock. A body without one reports a list that never moves.
+    fn ageing(&self) -> Ageing {
+        Ageing {
+            scanned_pages: 0,
+            inactive_and_free_pages: u64::MAX >> 20,
+        }
+    }
+
+    /// What the file's device charges.
+    fn cost(&self) -> DeviceCost {
+        DeviceCost::FLASH
+    }
+
+    /// Pages the device will take right now without delaying others, and the memory budget allows.
+    fn room_pages(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+/// Largest `n <= limit` for which `all_cached(n)` holds, given that it is monotone; probes
+/// doubling lengths first, as runs are usually short or as long as the limit.
+fn longest_cached(limit: u64, all_cached: impl Fn(u64) -> bool) -> u64 {
+    let (mut good, mut step) = (0, 1);
+    while good < limit {
+        let probe = (good + step).min(limit);
+        if !all_cached(probe) {
+            break;
+        }
+        good = probe;
+        step *= 2;
+    }
+    let mut bad = (good + step).min(limit + 1);
+    while bad - good > 1 {
+        let probe = good + (bad - good) / 2;
+        if all_cached(probe) {
+            good = probe;
+        } else {
+            bad = probe;
+        }
+    }
+    good
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_cached_run_is_found_exactly() {
+        for limit in 0..70 {
+            for run in 0..=limit {
+                assert_eq!(longest_cached(limit, |n| n <= run), run, "limit {limit}");
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What a device charges: the three numbers every decision of [`crate::Adaptive`] rests on.
+
+use crate::access::PAGE_BYTES;
+
+/// A device's cost model: one more visit costs `latency`, one more page `page()`, and
+/// `concurrency` visits overlap.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeviceCost {
+    /// Seconds of one more visit, positioning included.
+    pub latency_s: f64,
+    /// Bytes per second while streaming.
+    pub bandwidth: f64,
+    /// Visits that proceed at once without slowing each other; 1 for a disk.
+    pub concurrency: f64,
+}
+
+impl DeviceCost {
+    /// A disk as it is until measured: 7200 rpm, half a revolution and a short seek, outer tracks.
+    pub const DISK: DeviceCost = DeviceCost {
+        latency_s: 0.007,
+        bandwidth: 120e6,
+        concurrency: 1.0,
+    };
+
+    /// Anything else until measured: a SATA SSD's latency, bandwidth and queue.
+    pub const FLASH: DeviceCost = DeviceCost {
+        latency_s: 0.000_1,
+        bandwidth: 500e6,
+        concurrency: 32.0,
+    };
+
+    /// Seconds to transfer one page.
+    pub fn page_s(&self) -> f64 {
+        PAGE_BYTES as f64 / self.bandwidth
+    }
+
+    /// Pages the device would have streamed during one visit's latency.
+    pub fn latency_pages(&self) -> f64 {
+        self.latency_s / self.page_s()
+    }
+
+    /// Seconds that one more visit takes from a reader which keeps the device's queue full.
+    pub fn visit_s(&self) -> f64 {
+        self.latency_s / self.concurrency.max(1.0)
+    }
+
+    /// Seconds that reading `pages` in one visit takes from such a reader.
+    pub fn fetch_s(&self, pages: u64) -> f64 {
+        (pages as f64 * self.page_s()).max(self.visit_s())
+    }
+}

@@ -1,0 +1,146 @@
+//! What every policy that models a kernel has in common: how a chunk is submitted, and what can be
+//! told of page faults that found their page.
+//!
+//! ```text
+//!        start                        start + pages - look_ahead     start + pages
+//!          |--------------- read -----------------#----------------------|
+//!                                                 `- PG_readahead mark
+//! ```
+//!
+//! The pages that are absent are read, as far as the file goes. One of them is marked, unless it
+//! was cached already (the mark is set on new pages only) or lies past the end of the file.
+
+use crate::access::{Access, Page};
+use crate::cache::CacheView;
+use crate::plan::{Cause, Plan};
+
+/// Pages to read, the last `look_ahead` of them before they are needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    pub(crate) start: Page,
+    pub(crate) pages: u64,
+    /// Distance of the mark from the chunk's end; 0 for no mark.
+    pub(crate) look_ahead: u64,
+}
+
+impl Chunk {
+    /// `pages` from `start` on, without a mark.
+    pub(crate) fn unmarked(start: Page, pages: u64) -> Self {
+        Chunk {
+            start,
+            pages,
+            look_ahead: 0,
+        }
+    }
+
+    /// Appends the chunk to `plan`.
+    pub(crate) fn submit(
+        self,
+        access: &Access,
+        cache: &dyn CacheView,
+        cause: Cause,
+        plan: &mut Plan,
+    ) {
+        let left = access.file_pages.saturating_sub(self.start);
+        let pages = self.pages.min(left);
+        plan.read(self.start, pages, cause);
+        let Some(ahead) = self.pages.checked_sub(self.look_ahead) else {
+            return;
+        };
+        if ahead < pages && !cache.is_cached(self.start + ahead) {
+            plan.mark(self.start + ahead, self.start + ahead);
+        }
+    }
+}
+
+/// Faults that found their page since the fault at `last`, where the reader moved at most `window`
+/// pages: a policy is not told of them, but sees from where the reader came.
+pub(crate) fn faults_served_since(last: Page, access: &Access, window: u64) -> u64 {
+    access
+        .previous
+        .map_or(0, |previous| previous.abs_diff(last).min(window))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::{FileId, Hint, OpenFileId, Trigger, Via};
+    use crate::plan::Action;
+
+    struct CachedFrom(Page);
+
+    impl CacheView for CachedFrom {
+        fn cached_in(&self, start: Page, pages: u64) -> u64 {
+            (start + pages).saturating_sub(self.0.max(start))
+        }
+    }
+
+    fn actions(chunk: Chunk, file_pages: u64, cache: CachedFrom) -> Vec<Action> {
+        let access = Access {
+            file: FileId(1),
+            open_file: OpenFileId(1),
+            page: chunk.start,
+            request: 1,
+            previous: None,
+            trigger: Trigger::Absent,
+            via: Via::Read,
+            hint: Hint::Normal,
+            file_pages,
+            kernel_window: 32,
+            now: 0,
+        };
+        let mut plan = Plan::new();
+        chunk.submit(&access, &cache, Cause::Initial, &mut plan);
+        plan.actions().to_vec()
+    }
+
+    fn read(start: Page, pages: u64) -> Action {
+        Action::Read {
+            start,
+            pages,
+            cause: Cause::Initial,
+        }
+    }
+
+    fn mark(page: Page) -> Action {
+        Action::Mark(crate::plan::Mark {
+            first: page,
+            last: page,
+        })
+    }
+
+    const CHUNK: Chunk = Chunk {
+        start: 10,
+        pages: 8,
+        look_ahead: 3,
+    };
+
+    #[test]
+    fn a_chunk_is_read_and_marked_before_its_end() {
+        let all = actions(CHUNK, 100, CachedFrom(50));
+        assert_eq!(all, [read(10, 8), mark(15)]);
+    }
+
+    #[test]
+    fn a_chunk_stops_at_the_end_of_the_file() {
+        assert_eq!(
+            actions(CHUNK, 16, CachedFrom(50)),
+            [read(10, 6), mark(15)],
+            "the mark's page is the file's last"
+        );
+        assert_eq!(actions(CHUNK, 15, CachedFrom(50)), [read(10, 5)]);
+        assert_eq!(actions(CHUNK, 10, CachedFrom(50)), []);
+        assert_eq!(actions(CHUNK, 0, CachedFrom(50)), []);
+    }
+
+    #[test]
+    fn a_cached_page_gets_no_mark() {
+        assert_eq!(actions(CHUNK, 100, CachedFrom(15)), [read(10, 8)]);
+    }
+
+    #[test]
+    fn without_look_ahead_there_is_no_mark() {
+        let chunk = Chunk::unmarked(10, 8);
+        assert_eq!(actions(chunk, 100, CachedFrom(50)), [read(10, 8)]);
+    }
+}

@@ -1,0 +1,156 @@
+//! What a policy answers.
+
+use crate::access::Page;
+
+/// Why something was read ahead: the accounting's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The start of a file or of a sequence.
+    Initial,
+    /// A sequence goes on, known from its state.
+    Sequential,
+    /// A sequence recognised from what is cached before it.
+    Context,
+    /// A sequence that runs towards the start of the file.
+    Backward,
+    /// Equal pieces at equal distances.
+    Stride,
+    /// A gap in a sparse sequence, read because skipping it costs more.
+    Sparse,
+    /// The rest of a region that random reading has nearly paid for.
+    Dense,
+    /// Pages read ahead and evicted before they were used.
+    Thrashed,
+    /// Random: the request as it is.
+    Random,
+}
+
+impl Cause {
+    /// Every cause, in the order of the accounting's rows.
+    pub const ALL: [Cause; 9] = [
+        Cause::Initial,
+        Cause::Sequential,
+        Cause::Context,
+        Cause::Backward,
+        Cause::Stride,
+        Cause::Sparse,
+        Cause::Dense,
+        Cause::Thrashed,
+        Cause::Random,
+    ];
+
+    /// The cause as it is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Initial => "initial",
+            Cause::Sequential => "sequential",
+            Cause::Context => "context",
+            Cause::Backward => "backward",
+            Cause::Stride => "stride",
+            Cause::Sparse => "sparse",
+            Cause::Dense => "dense",
+            Cause::Thrashed => "thrashed",
+            Cause::Random => "random",
+        }
+    }
+}
+
+/// A look-ahead mark: the first access to any page of `[first, last]` is reported, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// First marked page.
+    pub first: Page,
+    /// Last marked page, inclusive.
+    pub last: Page,
+}
+
+/// One thing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Read `[start, start + pages)` ahead; what is cached already is skipped.
+    Read {
+        start: Page,
+        pages: u64,
+        cause: Cause,
+    },
+    /// Report the first access to these pages.
+    Mark(Mark),
+    /// Keep `[start, start + pages)` from being reclaimed for another round.
+    Rescue { start: Page, pages: u64 },
+}
+
+/// A short list of actions with a fixed capacity, so that deciding never allocates.
+#[derive(Debug)]
+pub struct Plan {
+    actions: Vec<Action>,
+}
+
+impl Plan {
+    /// More than the widest device's useful concurrency, which bounds a strided plan.
+    pub const CAPACITY: usize = 256;
+
+    /// An empty plan; the only allocation a plan ever makes.
+    pub fn new() -> Self {
+        Plan {
+            actions: Vec::with_capacity(Self::CAPACITY),
+        }
+    }
+
+    /// Empties the plan.
+    pub fn clear(&mut self) {
+        self.actions.clear();
+    }
+
+    /// How many actions still fit.
+    pub fn spare(&self) -> usize {
+        Self::CAPACITY - self.actions.len()
+    }
+
+    /// Appends an action; one that does not fit is dropped, which is always safe.
+    pub fn push(&mut self, action: Action) {
+        if self.spare() > 0 {
+            self.actions.push(action);
+        }
+    }
+
+    /// Appends a read of `[start, start + pages)` unless it is empty.
+    pub fn read(&mut self, start: Page, pages: u64, cause: Cause) {
+        if pages > 0 {
+            self.push(Action::Read {
+                start,
+                pages,
+                cause,
+            });
+        }
+    }
+
+    /// Appends a mark on `[first, last]`.
+    pub fn mark(&mut self, first: Page, last: Page) {
+        self.push(Action::Mark(Mark { first, last }));
+    }
+
+    /// What is to be done, in order.
+    pub fn actions(&self) -> &[Action] {
+        &self.actions
+    }
+
+    /// Pages the plan asks to read.
+    pub fn pages(&self) -> u64 {
+        self.actions
+            .iter()
+            .map(|action| {
+                if let Action::Read { pages, .. } = action {
+                    *pages
+                } else {
+                    0
+                }
+            })
+            .sum()
+    }
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self::new()
+    }
+}
