@@ -1,1 +1,29 @@
-//! lab
+//! A slow disk in real time: a device model behind a real block device.
+//!
+//! ```text
+//!   program -- read --> ext4 -- request --> loop device (direct I/O) -- FUSE --> server process
+//!                                                                                  |  device model:
+//!                                                                                  |  when is it done?
+//!   program <--------------------------------- reply, at that moment <-- timer ----+
+//! ```
+//!
+//! The image lives in memory, so what a read takes is what the model says, give or take the timing
+//! error, which is measured: a run during which replies were too late is rejected, not reported.
+//! [`Lab::up`] makes one, as a process of its own that survives the command that made it;
+//! [`Lab::down`] removes every trace. The server is [`serve`].
+
+mod error;
+mod lab;
+mod layers;
+mod map;
+mod real_time;
+mod server;
+mod state;
+mod status;
+mod timer;
+
+pub use error::LabError;
+pub use lab::{Lab, LabGuard, Options};
+pub use server::{ServeOptions, serve};
+pub use state::list;
+pub use status::{MOST_LATE_MEAN_US, Status};

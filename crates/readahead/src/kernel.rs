@@ -53,12 +53,14 @@ impl Chunk {
     }
 }
 
-/// Faults that found their page since the fault at `last`, where the reader moved at most `window`
-/// pages: a policy is not told of them, but sees from where the reader came.
+/// Faults that found their page since the fault at `last`: a policy is not told of them, but sees
+/// from where the reader came. Within `window` pages it is taken to have walked; from farther
+/// away, it found at least the page it came from.
 pub(crate) fn faults_served_since(last: Page, access: &Access, window: u64) -> u64 {
-    access
+    let distance = access
         .previous
-        .map_or(0, |previous| previous.abs_diff(last).min(window))
+        .map_or(0, |previous| previous.abs_diff(last));
+    if distance <= window { distance } else { 1 }
 }
 
 #[cfg(test)]
@@ -75,20 +77,24 @@ mod tests {
         }
     }
 
-    fn actions(chunk: Chunk, file_pages: u64, cache: CachedFrom) -> Vec<Action> {
-        let access = Access {
+    fn access(page: Page, previous: Option<Page>, file_pages: u64) -> Access {
+        Access {
             file: FileId(1),
             open_file: OpenFileId(1),
-            page: chunk.start,
+            page,
             request: 1,
-            previous: None,
+            previous,
             trigger: Trigger::Absent,
             via: Via::Read,
             hint: Hint::Normal,
             file_pages,
             kernel_window: 32,
             now: 0,
-        };
+        }
+    }
+
+    fn actions(chunk: Chunk, file_pages: u64, cache: CachedFrom) -> Vec<Action> {
+        let access = access(chunk.start, None, file_pages);
         let mut plan = Plan::new();
         chunk.submit(&access, &cache, Cause::Initial, &mut plan);
         plan.actions().to_vec()
@@ -142,5 +148,15 @@ mod tests {
     fn without_look_ahead_there_is_no_mark() {
         let chunk = Chunk::unmarked(10, 8);
         assert_eq!(actions(chunk, 100, CachedFrom(50)), [read(10, 8)]);
+    }
+
+    #[test]
+    fn served_faults_are_counted_from_where_the_reader_came() {
+        let served = |previous| faults_served_since(100, &access(200, previous, 1000), 32);
+        assert_eq!(served(None), 0);
+        assert_eq!(served(Some(100)), 0, "straight from the last fault");
+        assert_eq!(served(Some(120)), 20, "walked on");
+        assert_eq!(served(Some(90)), 10, "walked back");
+        assert_eq!(served(Some(900)), 1, "jumped");
     }
 }

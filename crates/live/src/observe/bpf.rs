@@ -38,7 +38,7 @@ fn lost(error: libbpf_rs::Error) -> ObserveError {
 
 impl BpfObserver {
     pub(super) fn open(scope: &Scope) -> Result<Self, ObserveError> {
-        libbpf_rs::set_print(Some((PrintLevel::Debug, |_, m| eprint!("{m}"))));
+        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, _| {})));
         // The skeleton borrows the object for as long as it lives, which is as long as the process
         // observes: one leak of one object.
         let object: &'static mut MaybeUninit<OpenObject> =

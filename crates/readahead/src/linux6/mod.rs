@@ -53,11 +53,15 @@ const FORCED_PIECE_PAGES: u64 = 512;
 /// Order of the largest folio: a huge page of 2 MiB.
 const LARGEST_FOLIO_ORDER: u32 = 9;
 
+/// Largest request of most block devices, 1280 KiB (`max_sectors_kb`), which the kernel also takes
+/// for the optimal one (`io_pages`).
+const LARGEST_REQUEST_PAGES: u32 = 320;
+
 /// The kernel's own policy.
 #[derive(Debug)]
 pub struct Linux6 {
     open_files: Table<OpenFileId, State>,
-    optimal_io_pages: u32,
+    largest_request_pages: u32,
     largest_folio_order: u32,
 }
 
@@ -72,20 +76,20 @@ struct State {
 }
 
 impl Linux6 {
-    /// A policy that follows at least `open_files` open files, on a device that states no optimal
-    /// request size, for a file system with large folios.
+    /// A policy that follows at least `open_files` open files, on a device that takes requests of
+    /// 1280 KiB, for a file system with large folios.
     pub fn new(open_files: usize) -> Self {
         Linux6 {
             open_files: Table::new(open_files),
-            optimal_io_pages: 0,
+            largest_request_pages: LARGEST_REQUEST_PAGES,
             largest_folio_order: LARGEST_FOLIO_ORDER,
         }
     }
 
-    /// The same on a device that states an optimal request size (`optimal_io_size`), in pages:
-    /// larger requests may exceed the window up to it.
-    pub fn with_optimal_io(mut self, pages: u32) -> Self {
-        self.optimal_io_pages = pages;
+    /// The same on a device that takes requests of at most `pages` pages (`max_sectors_kb`): a read
+    /// larger than the window is read ahead by as much.
+    pub fn with_largest_request(mut self, pages: u32) -> Self {
+        self.largest_request_pages = pages;
         self
     }
 
@@ -99,9 +103,9 @@ impl Linux6 {
     /// Most pages of a window for a request of `request` pages.
     fn most_pages(&self, access: &Access, request: u64) -> u64 {
         let window = u64::from(access.kernel_window);
-        let optimal = u64::from(self.optimal_io_pages);
-        if request > window && optimal > window {
-            request.min(optimal)
+        let largest = u64::from(self.largest_request_pages);
+        if request > window && largest > window {
+            request.min(largest)
         } else {
             window
         }
@@ -118,7 +122,7 @@ impl Linux6 {
             return forced(access, 1, plan);
         }
         if access.hint == Hint::Random {
-            let most = access.kernel_window.max(self.optimal_io_pages);
+            let most = access.kernel_window.max(self.largest_request_pages);
             return forced(access, request.min(u64::from(most)), plan);
         }
         let most = self.most_pages(access, request);

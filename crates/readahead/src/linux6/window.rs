@@ -143,7 +143,7 @@ mod tests {
     fn windows_grow_by_four_then_by_two_up_to_the_limit() {
         let ramp = |most| {
             let mut size = 1;
-            std::iter::from_fn(|| {
+            std::iter::from_fn(move || {
                 size = next_size(size, most);
                 Some(size)
             })

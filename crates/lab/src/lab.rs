@@ -1,0 +1,301 @@
+//! Making a lab, using it, removing it.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use device::Spec;
+
+use crate::error::LabError;
+use crate::layers;
+use crate::state::{self, State};
+use crate::status::Status;
+
+/// What to make.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its name, part of its folder's path.
+    pub name: String,
+    /// A device of the catalogue, or a TOML file.
+    pub device: String,
+    /// Size of the device.
+    pub size_bytes: u64,
+    /// `ext4`, `xfs`, or what else has a `mkfs`.
+    pub fs_type: String,
+    /// The I/O scheduler; the kernel's choice for a loop device if `None`.
+    pub scheduler: Option<String>,
+    /// The executable whose `lab serve` is the server; this very one if `None`.
+    pub server: Option<PathBuf>,
+}
+
+/// Memory beyond the image that a machine needs to go on, in bytes.
+const SPARE_MEMORY_BYTES: u64 = 512 << 20;
+
+/// A lab that is up.
+#[derive(Debug)]
+pub struct Lab {
+    state: State,
+    spec: Spec,
+}
+
+impl Lab {
+    /// Makes a lab; what was made until an error occurred is removed again.
+    ///
+    /// # Errors
+    /// See [`LabError`].
+    pub fn up(options: &Options) -> Result<Lab, LabError> {
+        check_privilege()?;
+        state::check_name(&options.name)?;
+        let spec = device::load(&options.device)?;
+        check_memory(options.size_bytes)?;
+        if State::folder(&options.name).join("state.json").exists() {
+            clear_leftover(&options.name)?;
+        }
+        let mut state = State {
+            name: options.name.clone(),
+            device: options.device.clone(),
+            size_bytes: options.size_bytes,
+            server_pid: 0,
+            block_device: None,
+        };
+        let built = build(&mut state, &spec, options);
+        let lab = Lab { state, spec };
+        match built {
+            Ok(()) => Ok(lab),
+            Err(error) => {
+                // The first error is the one to report.
+                let _ = lab.down();
+                Err(error)
+            }
+        }
+    }
+
+    /// Finds a lab that is up.
+    ///
+    /// # Errors
+    /// [`LabError::Unknown`] if there is none of that name.
+    pub fn attach(name: &str) -> Result<Lab, LabError> {
+        let state = State::load(name)?;
+        let spec = device::load(&state.device)?;
+        Ok(Lab { state, spec })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    /// The device's description.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// Where the file system is mounted.
+    pub fn mount_point(&self) -> PathBuf {
+        self.state.mount_point()
+    }
+
+    /// The block device; empty while the lab is half made.
+    pub fn block_device(&self) -> &Path {
+        self.state.block_device.as_deref().unwrap_or(Path::new(""))
+    }
+
+    /// Counters since the lab came up.
+    ///
+    /// # Errors
+    /// [`LabError::Server`] if the server is gone.
+    pub fn status(&self) -> Result<Status, LabError> {
+        let gone = |reason: String| LabError::Server(format!("does not answer ({reason})"));
+        let text = fs::read(self.state.fuse().join("status")).map_err(|e| gone(e.to_string()))?;
+        serde_json::from_slice(&text).map_err(|e| gone(e.to_string()))
+    }
+
+    /// Switches the delays off (`true`, while files are prepared) or on.
+    ///
+    /// # Errors
+    /// If the server is gone.
+    pub fn set_fast(&self, is_fast: bool) -> Result<(), LabError> {
+        set_fast(&self.state, is_fast)
+    }
+
+    /// Sets the kernel's own window, in KiB.
+    ///
+    /// # Errors
+    /// If the attribute cannot be written.
+    pub fn set_read_ahead_kb(&self, kb: u64) -> Result<(), LabError> {
+        layers::set_queue(self.block_device(), "read_ahead_kb", &kb.to_string())
+    }
+
+    /// Empties the page cache of the file system's data and metadata, by unmounting and mounting.
+    ///
+    /// # Errors
+    /// If a program still has files open there.
+    pub fn evict(&self) -> Result<(), LabError> {
+        let folder = self.mount_point();
+        self.set_fast(true)?;
+        layers::unmount(&folder)?;
+        layers::mount(self.block_device(), &folder)?;
+        self.set_fast(false)
+    }
+
+    /// Removes every trace. Goes on past errors, of which the first is reported.
+    ///
+    /// # Errors
+    /// If a program still has files open, so that it cannot be unmounted.
+    pub fn down(&self) -> Result<(), LabError> {
+        // Writing back what is dirty should not take what the slow device would take.
+        let _ = set_fast(&self.state, true);
+        let mut outcome = Ok(());
+        let mut note = |step: Result<(), LabError>| {
+            if outcome.is_ok() {
+                outcome = step;
+            }
+        };
+        if layers::is_mounted(&self.mount_point()) {
+            note(layers::unmount(&self.mount_point()));
+        }
+        if let Some(node) = &self.state.block_device {
+            if backing_of(node).is_some_and(|file| file.starts_with(self.state.fuse())) {
+                note(layers::detach_loop(node));
+            }
+        }
+        if layers::is_mounted(&self.state.fuse()) {
+            note(layers::unmount(&self.state.fuse()));
+        }
+        self.state.remove_folders();
+        outcome
+    }
+}
+
+/// A lab that goes down when this is dropped, also when a test panics.
+#[derive(Debug)]
+pub struct LabGuard(Lab);
+
+impl LabGuard {
+    /// Makes a lab, see [`Lab::up`].
+    ///
+    /// # Errors
+    /// See [`LabError`].
+    pub fn up(options: &Options) -> Result<LabGuard, LabError> {
+        Lab::up(options).map(LabGuard)
+    }
+}
+
+impl std::ops::Deref for LabGuard {
+    type Target = Lab;
+
+    fn deref(&self) -> &Lab {
+        &self.0
+    }
+}
+
+impl Drop for LabGuard {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.down() {
+            eprintln!("bowwave: lab {} is not removed: {error}", self.0.name());
+        }
+    }
+}
+
+fn check_privilege() -> Result<(), LabError> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(LabError::NotRoot);
+    }
+    if !Path::new("/dev/fuse").exists() {
+        return Err(LabError::NoFuse);
+    }
+    Ok(())
+}
+
+/// The image is sparse, but a lab that is filled must still fit.
+fn check_memory(size_bytes: u64) -> Result<(), LabError> {
+    let Ok(table) = fs::read_to_string("/proc/meminfo") else {
+        return Ok(());
+    };
+    let available = table
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kb = available.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    let Some(free) = kb.map(|kb| kb * 1024) else {
+        return Ok(());
+    };
+    if size_bytes + SPARE_MEMORY_BYTES > free {
+        return Err(LabError::NoMemory {
+            wanted_mb: size_bytes >> 20,
+            free_mb: free >> 20,
+        });
+    }
+    Ok(())
+}
+
+/// A lab whose server was killed is cleared away; one that is up is in the way.
+fn clear_leftover(name: &str) -> Result<(), LabError> {
+    let leftover = Lab::attach(name)?;
+    if leftover.status().is_ok() {
+        return Err(LabError::NameTaken(name.into()));
+    }
+    leftover.down()
+}
+
+fn build(state: &mut State, spec: &Spec, options: &Options) -> Result<(), LabError> {
+    state.create_folders()?;
+    state.save()?;
+    state.server_pid = start_server(state, options)?;
+    state.save()?;
+    set_fast(state, true)?;
+    let node = layers::attach_loop(&state.fuse().join("disk"), spec.is_rotational())?;
+    state.block_device = Some(node.clone());
+    state.save()?;
+    if let Some(scheduler) = &options.scheduler {
+        layers::set_queue(&node, "scheduler", scheduler)?;
+    }
+    layers::make_file_system(&node, &options.fs_type)?;
+    layers::mount(&node, &state.mount_point())?;
+    layers::set_queue(&node, "read_ahead_kb", &layers::STOCK_READ_AHEAD_KB.to_string())?;
+    set_fast(state, false)
+}
+
+/// Starts `lab serve` in a session of its own and waits for its line that the files are there.
+fn start_server(state: &State, options: &Options) -> Result<u32, LabError> {
+    let own = || std::env::current_exe().map_err(LabError::file("/proc/self/exe"));
+    let server = options.server.clone().map_or_else(own, Ok)?;
+    let mut command = Command::new(&server);
+    command.args(["lab", "serve", "--device", &state.device, "--size"]);
+    command
+        .arg(state.size_bytes.to_string())
+        .arg("--folder")
+        .arg(state.fuse());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    let mut child = command.spawn().map_err(LabError::file(server))?;
+    let mut line = String::new();
+    if let Some(output) = child.stdout.take() {
+        let _ = BufReader::new(output).read_line(&mut line);
+    }
+    if line.trim() == "ready" {
+        return Ok(child.id());
+    }
+    let failed = child.wait_with_output();
+    let said = failed.map(|output| String::from_utf8_lossy(&output.stderr).trim().to_owned());
+    Err(LabError::Server(format!(
+        "did not start: {}",
+        said.unwrap_or_default()
+    )))
+}
+
+fn set_fast(state: &State, is_fast: bool) -> Result<(), LabError> {
+    let path = state.fuse().join("control");
+    fs::write(&path, if is_fast { "fast" } else { "timed" }).map_err(LabError::file(path))
+}
+
+/// The file behind a loop device, if it is attached.
+fn backing_of(node: &Path) -> Option<PathBuf> {
+    let name = node.file_name()?;
+    let path = Path::new("/sys/block").join(name).join("loop/backing_file");
+    Some(PathBuf::from(fs::read_to_string(path).ok()?.trim_end()))
+}

@@ -1,0 +1,237 @@
+//! The server: a FUSE file system with three files.
+//!
+//! | file | meaning |
+//! |---|---|
+//! | `disk` | the image; reads and writes take what the model says |
+//! | `status` | the counters, as JSON |
+//! | `control` | write `fast` to switch the delays off (while files are prepared), `timed` to switch them on |
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use fuser::{
+    Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
+    InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty,
+    ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
+};
+
+use crate::error::LabError;
+use crate::map::Image;
+use crate::timer::{Kind, Timer};
+
+/// What the server serves, and where.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// A device of the catalogue, or a TOML file.
+    pub device: String,
+    /// Size of the image.
+    pub size_bytes: u64,
+    /// An empty folder to mount the three files on.
+    pub folder: PathBuf,
+}
+
+/// The kernel's largest FUSE request: 256 pages.
+const LARGEST_REQUEST_BYTES: u32 = 1 << 20;
+
+/// Requests in flight, as many as a loop device has.
+const MOST_IN_FLIGHT: u16 = 256;
+
+/// Attributes are asked for anew each time; nothing here is hot.
+const NO_CACHING: Duration = Duration::ZERO;
+
+const ROOT: u64 = 1;
+const DISK: u64 = 2;
+const STATUS: u64 = 3;
+const CONTROL: u64 = 4;
+
+/// Serves until the folder is unmounted; calls `ready` once the files are there.
+///
+/// # Errors
+/// If the device is unknown, memory is short, or FUSE refuses.
+pub fn serve(options: &ServeOptions, ready: impl FnOnce()) -> Result<(), LabError> {
+    let spec = device::load(&options.device)?;
+    let image = Image::new(options.size_bytes).map_err(LabError::file("the image in memory"))?;
+    let timer = Timer::start(spec.build(options.size_bytes));
+    let files = LabFiles {
+        image: Arc::new(image),
+        timer,
+    };
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName("bowwave-lab".into()),
+        MountOption::Subtype("bowwave".into()),
+    ];
+    let session = fuser::Session::new(files, &options.folder, &config)
+        .map_err(LabError::file(&options.folder))?;
+    ready();
+    session.run().map_err(LabError::file(&options.folder))
+}
+
+struct LabFiles {
+    image: Arc<Image>,
+    timer: Arc<Timer>,
+}
+
+impl LabFiles {
+    fn status(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.timer.status()).unwrap_or_default()
+    }
+
+    fn attributes(&self, ino: u64) -> Option<FileAttr> {
+        let (kind, perm, size) = match ino {
+            ROOT => (FileType::Directory, 0o700, 0),
+            DISK => (FileType::RegularFile, 0o600, self.image.len()),
+            STATUS => (FileType::RegularFile, 0o400, self.status().len() as u64),
+            CONTROL => (FileType::RegularFile, 0o200, 0),
+            _ => return None,
+        };
+        Some(FileAttr {
+            ino: INodeNo(ino),
+            size,
+            blocks: size / 512,
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind,
+            perm,
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            flags: 0,
+            blksize: 4096,
+        })
+    }
+}
+
+impl Filesystem for LabFiles {
+    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        // Without asynchronous direct I/O one request would be in flight; what an old kernel does
+        // not offer is done without.
+        let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
+        let _ = config.add_capabilities(InitFlags::FUSE_MAX_PAGES);
+        let _ = config.set_max_write(LARGEST_REQUEST_BYTES);
+        let _ = config.set_max_readahead(LARGEST_REQUEST_BYTES);
+        let _ = config.set_max_background(MOST_IN_FLIGHT);
+        let _ = config.set_congestion_threshold(MOST_IN_FLIGHT);
+        Ok(())
+    }
+
+    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let ino = match name.to_str() {
+            Some("disk") => DISK,
+            Some("status") => STATUS,
+            Some("control") => CONTROL,
+            _ => 0,
+        };
+        match self.attributes(ino).filter(|_| parent.0 == ROOT) {
+            Some(attributes) => reply.entry(&NO_CACHING, &attributes, Generation(0)),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _request: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        match self.attributes(ino.0) {
+            Some(attributes) => reply.attr(&NO_CACHING, &attributes),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _mode: Option<u32>,
+        _uid: Option<u32>,
+        _gid: Option<u32>,
+        _size: Option<u64>,
+        _atime: Option<fuser::TimeOrNow>,
+        _mtime: Option<fuser::TimeOrNow>,
+        _ctime: Option<std::time::SystemTime>,
+        _fh: Option<FileHandle>,
+        _crtime: Option<std::time::SystemTime>,
+        _chgtime: Option<std::time::SystemTime>,
+        _bkuptime: Option<std::time::SystemTime>,
+        _flags: Option<fuser::BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        // Opening `control` with truncation asks for this; nothing changes.
+        match self.attributes(ino.0) {
+            Some(attributes) => reply.attr(&NO_CACHING, &attributes),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn open(&self, _request: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _datasync: bool, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn read(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        match ino.0 {
+            DISK => {
+                let image = Arc::clone(&self.image);
+                let bytes = u64::from(size);
+                let answer = move || image.read(offset, bytes, |data| reply.data(data));
+                self.timer
+                    .submit(Kind::Read, offset, bytes, Box::new(answer));
+            }
+            STATUS => {
+                let text = self.status();
+                let start = (offset as usize).min(text.len());
+                reply.data(&text[start..text.len().min(start + size as usize)]);
+            }
+            _ => reply.error(Errno::EBADF),
+        }
+    }
+
+    fn write(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        match ino.0 {
+            DISK => {
+                let written = self.image.write(offset, data) as u32;
+                let answer = move || reply.written(written);
+                self.timer
+                    .submit(Kind::Write, offset, u64::from(written), Box::new(answer));
+            }
+            CONTROL => match data.trim_ascii() {
+                b"fast" => {
+                    self.timer.set_fast(true);
+                    reply.written(data.len() as u32);
+                }
+                b"timed" => {
+                    self.timer.set_fast(false);
+                    reply.written(data.len() as u32);
+                }
+                _ => reply.error(Errno::EINVAL),
+            },
+            _ => reply.error(Errno::EBADF),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! A modelled page cache under one policy, which it asks as the kernel would.
+//!
+//! For each page of a read: if it is absent the policy is asked and its plan carried out; if it is
+//! absent still, it is read alone. If it carries a mark, the mark is taken off and the policy is
+//! asked about it. Then the page is used: the first use makes it referenced, the next active.
+
+#![allow(dead_code)] // every test binary uses its own part
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use readahead::{
+    Access, Action, Ageing, CacheView, Cause, FileId, Hint, Mark, OpenFileId, Page, PageState,
+    Plan, Policy, Trigger, Via,
+};
+
+/// Pages of a list that makes `adaptive-v16` use a lower bound of 10 pages: 384 MiB.
+pub(crate) const LIST_PAGES: u64 = 98_304;
+
+/// The cached pages of one file.
+#[derive(Clone, Debug)]
+pub(crate) struct PageCache {
+    pages: BTreeMap<Page, PageState>,
+    marks: Vec<Mark>,
+    /// Pages read since the start, counting those evicted and read again.
+    pub(crate) read_pages: u64,
+    /// Pages that a plan asked for while they were cached.
+    pub(crate) overlap_pages: u64,
+    pub(crate) ageing: Ageing,
+    pub(crate) room_pages: u64,
+}
+
+impl PageCache {
+    fn new() -> Self {
+        PageCache {
+            pages: BTreeMap::new(),
+            marks: Vec::new(),
+            read_pages: 0,
+            overlap_pages: 0,
+            ageing: Ageing {
+                scanned_pages: 0,
+                inactive_and_free_pages: LIST_PAGES,
+            },
+            room_pages: u64::MAX,
+        }
+    }
+
+    fn insert(&mut self, page: Page) {
+        if self.pages.insert(page, PageState::Fresh).is_none() {
+            self.read_pages += 1;
+        }
+    }
+
+    fn touch(&mut self, page: Page) {
+        if let Some(state) = self.pages.get_mut(&page) {
+            *state = match *state {
+                PageState::Absent | PageState::Fresh => PageState::Referenced,
+                PageState::Referenced | PageState::Active => PageState::Active,
+            };
+        }
+    }
+
+    fn take_mark(&mut self, page: Page) -> bool {
+        let hit = |mark: &Mark| (mark.first..=mark.last).contains(&page);
+        match self.marks.iter().position(hit) {
+            Some(index) => {
+                self.marks.swap_remove(index);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn carry_out(&mut self, plan: &Plan, file_pages: u64) {
+        for action in plan.actions() {
+            match *action {
+                Action::Read { start, pages, .. } => {
+                    assert!(start + pages <= file_pages, "{action:?} leaves the file");
+                    let cached = self.cached_in(start, pages);
+                    self.overlap_pages += cached;
+                    for page in start..start + pages {
+                        if !self.is_cached(page) {
+                            self.insert(page);
+                        }
+                    }
+                }
+                Action::Mark(mark) => self.marks.push(mark),
+                Action::Rescue { .. } => {}
+            }
+        }
+    }
+
+    /// Reclaims a range: its pages and the marks on them.
+    pub(crate) fn evict(&mut self, start: Page, end: Page) {
+        self.pages.retain(|page, _| !(start..end).contains(page));
+        self.marks
+            .retain(|mark| mark.last < start || mark.first >= end);
+    }
+
+    /// Cached pages that nothing has used.
+    pub(crate) fn unused_pages(&self) -> usize {
+        let fresh = |state: &&PageState| **state == PageState::Fresh;
+        self.pages.values().filter(fresh).count()
+    }
+}
+
+impl CacheView for PageCache {
+    fn cached_in(&self, start: Page, pages: u64) -> u64 {
+        self.pages.range(start..start + pages).count() as u64
+    }
+
+    fn state(&self, page: Page) -> PageState {
+        self.pages.get(&page).copied().unwrap_or(PageState::Absent)
+    }
+
+    fn ageing(&self) -> Ageing {
+        self.ageing
+    }
+
+    fn room_pages(&self) -> u64 {
+        self.room_pages
+    }
+}
+
+/// A policy, the page cache of one file, and what happened so far.
+pub(crate) struct Machine<P> {
+    pub(crate) policy: P,
+    pub(crate) cache: PageCache,
+    pub(crate) file_pages: u64,
+    pub(crate) kernel_window: u32,
+    /// Pages that reclaim examines while a reader uses one.
+    pub(crate) scanned_per_page: u64,
+    /// What the program has said about its reads.
+    pub(crate) hint: Hint,
+    previous: HashMap<u64, Page>,
+    plan: Plan,
+    now: u64,
+    trace: Vec<(Page, String)>,
+}
+
+impl<P: Policy> Machine<P> {
+    /// A file of `file_pages` pages, none cached, read through open files whose kernel window is
+    /// `kernel_window` pages.
+    pub(crate) fn new(policy: P, file_pages: u64, kernel_window: u32) -> Self {
+        Machine {
+            policy,
+            cache: PageCache::new(),
+            file_pages,
+            kernel_window,
+            scanned_per_page: 0,
+            hint: Hint::Normal,
+            previous: HashMap::new(),
+            plan: Plan::new(),
+            now: 0,
+            trace: Vec::new(),
+        }
+    }
+
+    /// One `read(2)` through the open file of that number.
+    pub(crate) fn read(&mut self, open_file: u64, start: Page, pages: u64) {
+        let end = (start + pages).min(self.file_pages);
+        for page in start..end {
+            self.use_page(open_file, page, (end - page) as u32, Via::Read, self.hint);
+        }
+    }
+
+    /// One page fault.
+    pub(crate) fn fault(&mut self, open_file: u64, page: Page, hint: Hint) {
+        self.use_page(open_file, page, 1, Via::Mmap, hint);
+    }
+
+    /// Reads `[start, end)` in requests of `request` pages.
+    pub(crate) fn scan(&mut self, open_file: u64, start: Page, end: Page, request: u64) {
+        for first in (start..end).step_by(request as usize) {
+            self.read(open_file, first, request.min(end - first));
+        }
+    }
+
+    fn use_page(&mut self, open_file: u64, page: Page, request: u32, via: Via, hint: Hint) {
+        let access = |trigger| Access {
+            file: FileId(1),
+            open_file: OpenFileId(open_file),
+            page,
+            request,
+            previous: self.previous.get(&open_file).copied(),
+            trigger,
+            via,
+            hint,
+            file_pages: self.file_pages,
+            kernel_window: self.kernel_window,
+            now: self.now,
+        };
+        let (absent, marked) = (access(Trigger::Absent), access(Trigger::Mark));
+        if !self.cache.is_cached(page) {
+            self.ask(absent);
+        }
+        if !self.cache.is_cached(page) {
+            self.cache.insert(page);
+        }
+        if self.cache.take_mark(page) {
+            self.ask(marked);
+        }
+        if self.previous.insert(open_file, page) != Some(page) {
+            self.cache.touch(page);
+        }
+        self.cache.ageing.scanned_pages += self.scanned_per_page;
+        self.now += 1_000;
+    }
+
+    fn ask(&mut self, access: Access) {
+        self.plan.clear();
+        self.policy.on_access(&access, &self.cache, &mut self.plan);
+        self.cache.carry_out(&self.plan, self.file_pages);
+        let lines = lines(access.page, &self.plan);
+        self.trace.extend(lines.into_iter().map(|line| (access.page, line)));
+    }
+
+    /// What was asked for so far, a chunk a line: `cause@page start+pages-look_ahead`.
+    pub(crate) fn trace(&self) -> Vec<&str> {
+        self.trace_of(0..self.file_pages)
+    }
+
+    /// The part of the trace that accesses to the pages of a range led to.
+    pub(crate) fn trace_of(&self, pages: Range<Page>) -> Vec<&str> {
+        let within = self.trace.iter().filter(|(page, _)| pages.contains(page));
+        within.map(|(_, line)| line.as_str()).collect()
+    }
+
+    /// The first `count` lines of the trace.
+    pub(crate) fn first(&self, count: usize) -> Vec<&str> {
+        self.trace().into_iter().take(count).collect()
+    }
+}
+
+fn lines(page: Page, plan: &Plan) -> Vec<String> {
+    let mark = plan.actions().iter().find_map(|action| match action {
+        Action::Mark(mark) => Some(mark.first),
+        _ => None,
+    });
+    let line = |action: &Action| match *action {
+        Action::Read {
+            start,
+            pages,
+            cause,
+        } => {
+            let end = start + pages;
+            let within = mark.filter(|mark| (start..end).contains(mark));
+            let look_ahead = within.map_or(0, |mark| end - mark);
+            Some(format!("{}@{page} {start}+{pages}-{look_ahead}", cause.name()))
+        }
+        Action::Rescue { start, pages } => Some(format!("rescue@{page} {start}+{pages}")),
+        Action::Mark(_) => None,
+    };
+    plan.actions().iter().filter_map(line).collect()
+}
+
+/// Causes in the order of a trace, for tests that do not care for sizes.
+pub(crate) fn causes(trace: &[&str]) -> Vec<Cause> {
+    let cause = |line: &&str| {
+        let name = line.split('@').next()?;
+        Cause::ALL.into_iter().find(|cause| cause.name() == name)
+    };
+    trace.iter().filter_map(cause).collect()
+}
