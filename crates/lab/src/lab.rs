@@ -253,7 +253,11 @@ fn build(state: &mut State, spec: &Spec, options: &Options) -> Result<(), LabErr
     }
     layers::make_file_system(&node, &options.fs_type)?;
     layers::mount(&node, &state.mount_point())?;
-    layers::set_queue(&node, "read_ahead_kb", &layers::STOCK_READ_AHEAD_KB.to_string())?;
+    layers::set_queue(
+        &node,
+        "read_ahead_kb",
+        &layers::STOCK_READ_AHEAD_KB.to_string(),
+    )?;
     set_fast(state, false)
 }
 

@@ -228,7 +228,7 @@ fn strided(scene: &Scene, step: i64, run: u64) -> Option<Stream> {
         } else {
             (origin + len - 1, -1)
         };
-        return Some(Stream::contiguous(origin, sign, span, Cause::Sparse, now));
+        return Some(Stream::sparse(origin, sign, stride, span, now));
     }
     Some(Stream::strided(origin, step, len, run, now))
 }

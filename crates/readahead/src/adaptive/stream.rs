@@ -39,6 +39,8 @@ pub(super) struct Stream {
     origin: Page,
     step: i64,
     len: u64,
+    /// Pages from one touch to the next, where the reader of a contiguous stream skips some.
+    grain: u64,
     /// First unit not known to be read.
     reader: u64,
     /// First unit not asked for.
@@ -63,6 +65,14 @@ impl Stream {
         Self::new(origin, step, 1, run, cause, now)
     }
 
+    /// A contiguous stream whose reader touches only one page or piece every `grain` pages.
+    pub(super) fn sparse(origin: Page, step: i64, grain: u64, run: u64, now: Nanos) -> Self {
+        Stream {
+            grain,
+            ..Self::new(origin, step, 1, run, Cause::Sparse, now)
+        }
+    }
+
     /// A stream of `run` pieces of `len` pages, `step` pages apart.
     pub(super) fn strided(origin: Page, step: i64, len: u64, run: u64, now: Nanos) -> Self {
         Self::new(origin, step, len, run, Cause::Stride, now)
@@ -73,6 +83,7 @@ impl Stream {
             origin,
             step,
             len,
+            grain: 1,
             reader: run,
             frontier: run,
             mark: None,

@@ -96,7 +96,8 @@ impl Stream {
         let Some(next) = scene.offset.checked_add(LAPTOP_POLL_PAGES) else {
             return false;
         };
-        if !self.covers(scene.offset) || !self.covers(next) || !scene.cache.is_cached(next) {
+        let within = self.covers(scene.offset) && self.covers(next);
+        if !within || next >= scene.access.file_pages || !scene.cache.is_cached(next) {
             return false;
         }
         self.lookahead_index = next;

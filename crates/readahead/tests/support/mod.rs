@@ -1,10 +1,13 @@
 //! A modelled page cache under one policy, which it asks as the kernel would.
 //!
 //! For each page of a read: if it is absent the policy is asked and its plan carried out; if it is
-//! absent still, it is read alone. If it carries a mark, the mark is taken off and the policy is
+//! absent still, what is left of the request is read. If it carries a mark, the mark is taken off and the policy is
 //! asked about it. Then the page is used: the first use makes it referenced, the next active.
 
 #![allow(dead_code)] // every test binary uses its own part
+
+pub(crate) mod liar;
+pub(crate) mod policies;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -46,9 +49,10 @@ impl PageCache {
     }
 
     fn insert(&mut self, page: Page) {
-        if self.pages.insert(page, PageState::Fresh).is_none() {
+        self.pages.entry(page).or_insert_with(|| {
             self.read_pages += 1;
-        }
+            PageState::Fresh
+        });
     }
 
     fn touch(&mut self, page: Page) {
@@ -78,11 +82,7 @@ impl PageCache {
                     assert!(start + pages <= file_pages, "{action:?} leaves the file");
                     let cached = self.cached_in(start, pages);
                     self.overlap_pages += cached;
-                    for page in start..start + pages {
-                        if !self.is_cached(page) {
-                            self.insert(page);
-                        }
-                    }
+                    (start..start + pages).for_each(|page| self.insert(page));
                 }
                 Action::Mark(mark) => self.marks.push(mark),
                 Action::Rescue { .. } => {}
@@ -123,8 +123,8 @@ impl CacheView for PageCache {
 }
 
 /// A policy, the page cache of one file, and what happened so far.
-pub(crate) struct Machine<P> {
-    pub(crate) policy: P,
+pub(crate) struct Machine {
+    pub(crate) policy: Box<dyn Policy>,
     pub(crate) cache: PageCache,
     pub(crate) file_pages: u64,
     pub(crate) kernel_window: u32,
@@ -138,10 +138,15 @@ pub(crate) struct Machine<P> {
     trace: Vec<(Page, String)>,
 }
 
-impl<P: Policy> Machine<P> {
+impl Machine {
     /// A file of `file_pages` pages, none cached, read through open files whose kernel window is
     /// `kernel_window` pages.
-    pub(crate) fn new(policy: P, file_pages: u64, kernel_window: u32) -> Self {
+    pub(crate) fn new(policy: impl Policy + 'static, file_pages: u64, kernel_window: u32) -> Self {
+        Self::boxed(Box::new(policy), file_pages, kernel_window)
+    }
+
+    /// The same for a policy chosen at run time.
+    pub(crate) fn boxed(policy: Box<dyn Policy>, file_pages: u64, kernel_window: u32) -> Self {
         Machine {
             policy,
             cache: PageCache::new(),
@@ -195,7 +200,8 @@ impl<P: Policy> Machine<P> {
             self.ask(absent);
         }
         if !self.cache.is_cached(page) {
-            self.cache.insert(page);
+            let end = page + u64::from(request);
+            (page..end).for_each(|page| self.cache.insert(page));
         }
         if self.cache.take_mark(page) {
             self.ask(marked);
@@ -212,7 +218,8 @@ impl<P: Policy> Machine<P> {
         self.policy.on_access(&access, &self.cache, &mut self.plan);
         self.cache.carry_out(&self.plan, self.file_pages);
         let lines = lines(access.page, &self.plan);
-        self.trace.extend(lines.into_iter().map(|line| (access.page, line)));
+        self.trace
+            .extend(lines.into_iter().map(|line| (access.page, line)));
     }
 
     /// What was asked for so far, a chunk a line: `cause@page start+pages-look_ahead`.
@@ -246,7 +253,10 @@ fn lines(page: Page, plan: &Plan) -> Vec<String> {
             let end = start + pages;
             let within = mark.filter(|mark| (start..end).contains(mark));
             let look_ahead = within.map_or(0, |mark| end - mark);
-            Some(format!("{}@{page} {start}+{pages}-{look_ahead}", cause.name()))
+            Some(format!(
+                "{}@{page} {start}+{pages}-{look_ahead}",
+                cause.name()
+            ))
         }
         Action::Rescue { start, pages } => Some(format!("rescue@{page} {start}+{pages}")),
         Action::Mark(_) => None,

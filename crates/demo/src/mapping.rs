@@ -1,0 +1,32 @@
+//! Reading through a mapping.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+
+use memmap2::{Mmap, MmapOptions};
+
+/// Maps a file that nobody writes to.
+pub(crate) fn map(file: &File) -> io::Result<Mmap> {
+    // SAFETY: the demonstration made the file, and nobody truncates or writes it while a pattern
+    // runs; were it done all the same, the reader, a process of its own, would end.
+    unsafe { MmapOptions::new().map(file) }
+}
+
+/// Pages of a mapping that are in the page cache.
+pub(crate) fn resident_pages(map: &Mmap) -> usize {
+    let mut resident = vec![0u8; map.len().div_ceil(4096)];
+    // SAFETY: the vector has a byte for each page of the mapping, which is live.
+    let result = unsafe {
+        libc::mincore(
+            map.as_ptr() as *mut libc::c_void,
+            map.len(),
+            resident.as_mut_ptr(),
+        )
+    };
+    if result != 0 {
+        0
+    } else {
+        resident.iter().filter(|page| **page & 1 == 1).count()
+    }
+}

@@ -1,0 +1,116 @@
+//! Deciding allocates nothing, so that a policy may sit in the event path of a busy machine.
+
+#![allow(unsafe_code)] // a global allocator is an unsafe trait; the invariant is written below
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use readahead::{Access, DeviceCost, FileId, Hint, OpenFileId, Plan, Policy, Trigger, Via};
+use support::liar::Liar;
+use support::policies::ALL;
+
+thread_local! {
+    /// Allocations of this thread; constant and without a destructor, so that counting in the
+    /// allocator does not itself allocate.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, counting.
+struct Counting;
+
+// SAFETY: every call is passed on unchanged to `System`, which keeps the trait's promises; counting
+// touches a thread-local integer only, and neither allocates nor unwinds.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's promises are `System`'s.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are `System`'s, and `pointer` came from it.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations_of(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    work();
+    ALLOCATIONS.get() - before
+}
+
+/// The n-th access of a mixture: sequences forward and backward, strides, random and dense reads,
+/// faults, over more files than are remembered.
+fn access(n: u64) -> Access {
+    let scattered = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+    let step = n / 8;
+    let page = match n % 8 {
+        0 => step,
+        1 => 500_000_u64.saturating_sub(step),
+        2 => 600_000 + 64 * step,
+        3 => 900_000 - 64 * (step % 10_000),
+        4 => scattered % 1_000_000,
+        5 => 700_000 + scattered % 512,
+        _ => 100_000 + step,
+    };
+    let file = if n % 8 == 4 { scattered % 500 } else { n % 4 };
+    Access {
+        file: FileId(file),
+        open_file: OpenFileId(file),
+        page,
+        request: 1 + (scattered % 40) as u32,
+        previous: page.checked_sub(1),
+        trigger: if n % 5 == 0 {
+            Trigger::Mark
+        } else {
+            Trigger::Absent
+        },
+        via: if n % 8 == 7 { Via::Mmap } else { Via::Read },
+        hint: Hint::Normal,
+        file_pages: 1_000_000,
+        kernel_window: 32,
+        now: n * 1_000,
+    }
+}
+
+fn decide(policy: &mut dyn Policy, plan: &mut Plan) -> usize {
+    let mut actions = 0;
+    for n in 0..100_000 {
+        let view = Liar {
+            seed: n,
+            bluntness: 6,
+            cost: if n % 2 == 0 {
+                DeviceCost::FLASH
+            } else {
+                DeviceCost::DISK
+            },
+            room_pages: 100_000,
+        };
+        plan.clear();
+        policy.on_access(&access(n), &view, plan);
+        actions += plan.actions().len();
+    }
+    actions
+}
+
+#[test]
+fn deciding_allocates_nothing() {
+    for make in ALL {
+        let mut policy = make();
+        let mut plan = Plan::new();
+        let mut actions = 0;
+        let allocations = allocations_of(|| actions = decide(&mut *policy, &mut plan));
+        assert!(actions > 1_000, "{} was hardly exercised", policy.name());
+        assert_eq!(allocations, 0, "{}", policy.name());
+    }
+}
+
+#[test]
+fn allocations_are_counted() {
+    assert_eq!(allocations_of(|| drop(Box::new(1))), 1);
+}

@@ -1,0 +1,275 @@
+//! What every policy promises, whatever it is told.
+
+mod support;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use readahead::{
+    Access, Action, DeviceCost, FileId, Hint, Nanos, OpenFileId, Page, Plan, Policy, Trigger, Via,
+};
+use support::Machine;
+use support::liar::Liar;
+use support::policies::{self, ALL, KERNELS, Make};
+
+/// Largest page of a file: 2^52 bytes.
+const MOST_PAGES: u64 = 1 << 40;
+
+/// Pages near each other, near the ends of a file, and anywhere.
+fn page(file_pages: u64) -> impl Strategy<Value = Page> {
+    prop_oneof![
+        4 => 0..64u64,
+        4 => 1_000..1_064u64,
+        2 => (0..40u64).prop_map(move |below| file_pages.saturating_sub(below)),
+        1 => 0..=MOST_PAGES,
+    ]
+}
+
+fn file_pages() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), Just(1), 2..80u64, 1_000..2_000u64, 0..=MOST_PAGES]
+}
+
+fn request() -> impl Strategy<Value = u32> {
+    prop_oneof![Just(0), 1..=4u32, 1..=512u32, any::<u32>()]
+}
+
+/// Time, which may stand still, leap, or run backwards.
+fn moment() -> impl Strategy<Value = Nanos> {
+    prop_oneof![0..1_000_000u64, any::<u64>()]
+}
+
+fn hint() -> impl Strategy<Value = Hint> {
+    prop_oneof![
+        Just(Hint::Normal),
+        Just(Hint::Sequential),
+        Just(Hint::Random)
+    ]
+}
+
+fn access() -> impl Strategy<Value = Access> {
+    let trigger = prop_oneof![Just(Trigger::Absent), Just(Trigger::Mark)];
+    let via = prop_oneof![3 => Just(Via::Read), 1 => Just(Via::Mmap)];
+    let window = prop_oneof![Just(0), 1..=256u32, any::<u32>()];
+    let how = (request(), trigger, via, hint(), window, moment());
+    (file_pages(), 0..3u64, 0..40u64, how).prop_flat_map(|(file_pages, file, open_file, how)| {
+        let (request, trigger, via, hint, kernel_window, now) = how;
+        let previous = proptest::option::of(page(file_pages));
+        (page(file_pages), previous).prop_map(move |(page, previous)| Access {
+            file: FileId(file),
+            open_file: OpenFileId(open_file),
+            page,
+            request,
+            previous,
+            trigger,
+            via,
+            hint,
+            file_pages,
+            kernel_window,
+            now,
+        })
+    })
+}
+
+fn cost() -> impl Strategy<Value = DeviceCost> {
+    (0..7i32, 3..12i32, 0..4i32).prop_map(|(latency, bandwidth, concurrency)| DeviceCost {
+        latency_s: 10f64.powi(-latency),
+        bandwidth: 10f64.powi(bandwidth),
+        concurrency: 10f64.powi(concurrency),
+    })
+}
+
+fn liar() -> impl Strategy<Value = Liar> {
+    let room = prop_oneof![Just(0), 0..1_000u64, Just(u64::MAX)];
+    (any::<u64>(), 0..=8u64, cost(), room).prop_map(|(seed, bluntness, cost, room_pages)| Liar {
+        seed,
+        bluntness,
+        cost,
+        room_pages,
+    })
+}
+
+fn accesses() -> impl Strategy<Value = Vec<(Access, Liar)>> {
+    vec((access(), liar()), 1..60)
+}
+
+fn any_policy() -> impl Strategy<Value = Make> {
+    proptest::sample::select(ALL.to_vec())
+}
+
+fn any_kernel() -> impl Strategy<Value = Make> {
+    proptest::sample::select(KERNELS.to_vec())
+}
+
+/// What a policy answers to each access.
+fn answers(policy: &mut dyn Policy, accesses: &[(Access, Liar)]) -> Vec<Vec<Action>> {
+    let mut plan = Plan::new();
+    let answer = |(access, view): &(Access, Liar)| {
+        plan.clear();
+        policy.on_access(access, view, &mut plan);
+        plan.actions().to_vec()
+    };
+    accesses.iter().map(answer).collect()
+}
+
+fn pages(actions: &[Action]) -> u64 {
+    let pages = |action: &Action| match action {
+        Action::Read { pages, .. } => *pages,
+        _ => 0,
+    };
+    actions.iter().map(pages).sum()
+}
+
+/// First page, and the page after the last, of what an action is about.
+fn extent(action: &Action) -> (Page, Page) {
+    match *action {
+        Action::Read { start, pages, .. } | Action::Rescue { start, pages } => {
+            (start, start + pages)
+        }
+        Action::Mark(mark) => (mark.first, mark.last + 1),
+    }
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config(512))]
+
+    #[test]
+    fn whatever_it_is_told_a_policy_stays_inside_the_file(
+        make in any_policy(),
+        accesses in accesses(),
+    ) {
+        let answers = answers(&mut *make(), &accesses);
+        for ((access, _), actions) in accesses.iter().zip(&answers) {
+            prop_assert!(actions.len() <= Plan::CAPACITY);
+            for action in actions {
+                let (first, end) = extent(action);
+                prop_assert!(first < end, "{action:?} is empty");
+                prop_assert!(end <= access.file_pages, "{action:?} for {access:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_history_gets_the_same_answers(make in any_policy(), accesses in accesses()) {
+        let first = answers(&mut *make(), &accesses);
+        let second = answers(&mut *make(), &accesses);
+        prop_assert_eq!(first, second);
+    }
+
+    #[test]
+    fn forgetting_at_any_moment_is_safe(
+        make in any_policy(),
+        accesses in accesses(),
+        (now, idle) in (moment(), moment()),
+    ) {
+        let mut policy = make();
+        answers(&mut *policy, &accesses);
+        policy.forget_idle(now, idle);
+        answers(&mut *policy, &accesses);
+        policy.forget_idle(u64::MAX, 0);
+    }
+
+    #[test]
+    fn adaptive_never_asks_for_more_than_there_is_room(accesses in accesses()) {
+        let answers = answers(&mut *policies::adaptive(), &accesses);
+        for ((_, view), actions) in accesses.iter().zip(&answers) {
+            prop_assert!(pages(actions) <= view.room_pages);
+        }
+    }
+
+    #[test]
+    fn adaptive_keeps_count_of_what_it_asked(accesses in accesses()) {
+        let mut policy = policies::adaptive();
+        let asked: u64 = answers(&mut *policy, &accesses).iter().map(|a| pages(a)).sum();
+        let tally = policy.tally();
+        prop_assert!(tally.asked_pages + tally.dense_pages <= asked);
+        prop_assert!(tally.used_pages + tally.wasted_pages <= tally.asked_pages);
+        prop_assert!(tally.ahead_pages() * readahead::PAGE_BYTES <= policies::AHEAD_BYTES);
+    }
+
+    #[test]
+    fn linux_6_never_exceeds_the_larger_of_window_and_device_limit(
+        window in 0..2_000u32,
+        mut accesses in accesses(),
+    ) {
+        for (access, _) in &mut accesses {
+            access.kernel_window = window;
+        }
+        for actions in answers(&mut *policies::linux_6(), &accesses) {
+            prop_assert!(pages(&actions) <= u64::from(window.max(320)));
+        }
+    }
+
+}
+
+// Whole reads of a file through a modelled page cache take longer.
+proptest! {
+    #![proptest_config(config(64))]
+
+    #[test]
+    fn a_sequence_is_read_once_and_not_asked_for_twice(
+        make in any_policy(),
+        (start, end) in (0..400u64, 400..6_000u64),
+        request in 1..300u64,
+        window in 1..600u32,
+    ) {
+        let mut machine = Machine::boxed(make(), end, window);
+        machine.scan(1, start, end, request);
+        prop_assert_eq!(machine.cache.overlap_pages, 0, "{:?}", machine.trace());
+        prop_assert_eq!(machine.cache.unused_pages(), 0);
+    }
+
+    #[test]
+    fn a_reader_that_stops_leaves_little_unread(
+        make in any_kernel(),
+        end in 1..4_000u64,
+        request in 1..100u64,
+    ) {
+        let mut machine = Machine::boxed(make(), 100_000, 128);
+        machine.scan(1, 0, end, request);
+        prop_assert!(machine.cache.unused_pages() <= 2 * 256);
+    }
+
+    #[test]
+    fn adaptive_leaves_no_more_unread_than_its_budget(end in 1..20_000u64, request in 1..100u64) {
+        let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
+        machine.scan(1, 0, end, request);
+        let unread = machine.cache.unused_pages() as u64 * readahead::PAGE_BYTES;
+        prop_assert!(unread <= policies::AHEAD_BYTES);
+    }
+
+    #[test]
+    fn kernels_read_scattered_pages_as_requested(
+        make in any_kernel(),
+        order in Just((1..200u64).collect::<Vec<_>>()).prop_shuffle(),
+        request in 1..20u64,
+    ) {
+        let mut machine = Machine::boxed(make(), 100_000, 32);
+        for place in &order {
+            machine.read(1, place * 300, request);
+        }
+        prop_assert_eq!(machine.cache.read_pages, order.len() as u64 * request);
+    }
+
+    #[test]
+    fn readers_survive_any_reclaim(
+        make in any_policy(),
+        reads in vec((0..3u64, 0..2_000u64, 1..64u64), 1..60),
+        evictions in vec((0..2_000u64, 0..2_000u64), 60),
+        pressure in 0..10_000u64,
+    ) {
+        let mut machine = Machine::boxed(make(), 2_000, 32);
+        machine.scanned_per_page = pressure;
+        for ((open_file, start, pages), (from, to)) in reads.iter().zip(&evictions) {
+            machine.scan(*open_file, *start, (start + pages).min(2_000), 7);
+            machine.cache.evict(*from, *to);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! A page cache that contradicts itself: every question has a definite but arbitrary answer, and
+//! the answers need not agree.
+
+use readahead::{Ageing, CacheView, DeviceCost, Page, PageState};
+
+/// Answers drawn from `seed`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Liar {
+    pub(crate) seed: u64,
+    /// How likely a question is answered with "all of them" or "none", in eighths.
+    pub(crate) bluntness: u64,
+    pub(crate) cost: DeviceCost,
+    pub(crate) room_pages: u64,
+}
+
+impl Liar {
+    fn draw(&self, question: u64, argument: u64) -> u64 {
+        let mut bits = self.seed ^ question.rotate_left(32) ^ argument.wrapping_mul(0x9E37_79B9);
+        for _ in 0..3 {
+            bits ^= bits >> 31;
+            bits = bits.wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        }
+        bits ^ (bits >> 29)
+    }
+}
+
+impl CacheView for Liar {
+    fn cached_in(&self, start: Page, pages: u64) -> u64 {
+        let draw = self.draw(start, pages);
+        match (draw % 8 < self.bluntness, draw & 64 == 0) {
+            (true, true) => pages,
+            (true, false) => 0,
+            (false, _) => (draw >> 7) % pages.saturating_add(1).max(1),
+        }
+    }
+
+    fn state(&self, page: Page) -> PageState {
+        match self.draw(page, u64::MAX) % 4 {
+            0 => PageState::Absent,
+            1 => PageState::Fresh,
+            2 => PageState::Referenced,
+            _ => PageState::Active,
+        }
+    }
+
+    fn ageing(&self) -> Ageing {
+        let scale = |draw: u64| draw >> (draw % 64);
+        Ageing {
+            scanned_pages: scale(self.draw(1, 1)),
+            inactive_and_free_pages: scale(self.draw(2, 2)),
+        }
+    }
+
+    fn cost(&self) -> DeviceCost {
+        self.cost
+    }
+
+    fn room_pages(&self) -> u64 {
+        self.room_pages
+    }
+}
