@@ -91,15 +91,8 @@ fn choose(options: &Options, device: &str) -> Result<Vec<&'static Pattern>, Demo
     let fits = |pattern: &Pattern| {
         !matches!(pattern.work, Work::Beside) || device == "hdd" || !named.is_empty()
     };
-    let chosen: Vec<_> = PATTERNS
-        .iter()
-        .filter(|p| is_wanted(p) && fits(p))
-        .collect();
-    if chosen.is_empty() {
-        Err(DemoError::NothingToRun(device.into()))
-    } else {
-        Ok(chosen)
-    }
+    let chosen: Vec<_> = PATTERNS.iter().filter(|p| is_wanted(p) && fits(p)).collect();
+    if chosen.is_empty() { Err(DemoError::NothingToRun(device.into())) } else { Ok(chosen) }
 }
 
 fn run_device(
@@ -119,12 +112,7 @@ fn run_device(
     target.set_fast(false)?;
     let (mut rows, mut trade_off) = (Vec::new(), None);
     for pattern in patterns {
-        let bench = Bench {
-            target: &target,
-            pattern,
-            bar: &bar,
-            stop,
-        };
+        let bench = Bench { target: &target, pattern, bar: &bar, stop };
         if matches!(pattern.work, Work::Beside) {
             trade_off = Some(bench.trade_off(rounds)?);
         } else {
@@ -157,11 +145,7 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// All rounds of one pattern under the three settings, which follow one another.
     fn row(&self, device: &str, rounds: u32) -> Result<Row, DemoError> {
-        let settings = [
-            Setting::Stock(STOCK_KB),
-            Setting::Stock(LARGE_KB),
-            Setting::Bowwave,
-        ];
+        let settings = [Setting::Stock(STOCK_KB), Setting::Stock(LARGE_KB), Setting::Bowwave];
         let mut samples: [Vec<Sample>; 3] = Default::default();
         for _ in 0..rounds {
             for (samples, setting) in samples.iter_mut().zip(settings) {
@@ -174,13 +158,7 @@ impl Bench<'_> {
             return Err(DemoError::DifferentBytes(self.pattern.name.into()));
         }
         let needed = self.pattern.bytes_needed();
-        Ok(Row::new(
-            device,
-            self.pattern.name,
-            &samples,
-            needed,
-            self.target.limit_seconds(needed),
-        ))
+        Ok(Row::new(device, self.pattern.name, &samples, needed, self.target.limit_seconds(needed)))
     }
 
     fn trade_off(&self, rounds: u32) -> Result<TradeOff, DemoError> {
@@ -209,8 +187,7 @@ impl Bench<'_> {
 
     fn run_once(&self, setting: Setting) -> Result<Sample, DemoError> {
         self.stop.check()?;
-        self.bar
-            .set_message(format!("{} {setting:?}", self.pattern.name));
+        self.bar.set_message(format!("{} {setting:?}", self.pattern.name));
         self.target.evict(self.pattern.files)?;
         self.target.set_read_ahead_kb(match setting {
             Setting::Stock(kb) => kb,
@@ -234,10 +211,8 @@ impl Bench<'_> {
 
     /// Starts the reader, a process of its own, and waits for what it reports.
     fn read(&self) -> Result<Outcome, DemoError> {
-        let failed = |reason: String| DemoError::Reader {
-            pattern: self.pattern.name.into(),
-            reason,
-        };
+        let failed =
+            |reason: String| DemoError::Reader { pattern: self.pattern.name.into(), reason };
         let cgroup = match self.pattern.work {
             Work::Limited(_, bytes) => Some(MemoryCgroup::new(bytes)?),
             _ => None,
@@ -259,9 +234,7 @@ impl Bench<'_> {
             // A reader that has ended already reports why.
             let _ = go.write_all(b"go\n");
         }
-        let output = child
-            .wait_with_output()
-            .map_err(|error| failed(error.to_string()))?;
+        let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
         serde_json::from_slice(&output.stdout)
             .map_err(|_| failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
     }

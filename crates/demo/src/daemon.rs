@@ -34,20 +34,11 @@ impl Daemon {
         let mut line = String::new();
         let _ = output.read_line(&mut line);
         if !line.contains("\"ready\":true") {
-            let said = child
-                .wait_with_output()
-                .map(|out| out.stderr)
-                .unwrap_or_default();
-            return Err(DemoError::Daemon(
-                String::from_utf8_lossy(&said).trim().to_owned(),
-            ));
+            let said = child.wait_with_output().map(|out| out.stderr).unwrap_or_default();
+            return Err(DemoError::Daemon(String::from_utf8_lossy(&said).trim().to_owned()));
         }
         let cpu_at_start = cpu_seconds(child.id());
-        Ok(Daemon {
-            child,
-            _output: output,
-            cpu_at_start,
-        })
+        Ok(Daemon { child, _output: output, cpu_at_start })
     }
 
     /// CPU seconds used since it was ready.

@@ -26,10 +26,7 @@ pub(crate) fn prepare(folder: &Path, files: &[DataFile]) -> Result<(), DemoError
 
 fn write(path: &Path, file: &DataFile) -> std::io::Result<()> {
     let mut out = BufWriter::with_capacity(BLOCK_BYTES, File::create(path)?);
-    let mut state = file
-        .name
-        .bytes()
-        .fold(1, |state, byte| state * 31 + u64::from(byte));
+    let mut state = file.name.bytes().fold(1, |state, byte| state * 31 + u64::from(byte));
     let is_text = file.name.starts_with("text");
     let mut block = vec![0u8; BLOCK_BYTES];
     for _ in 0..file.bytes / BLOCK_BYTES as u64 {

@@ -18,15 +18,7 @@ pub(crate) fn resident_pages(map: &Mmap) -> usize {
     let mut resident = vec![0u8; map.len().div_ceil(4096)];
     // SAFETY: the vector has a byte for each page of the mapping, which is live.
     let result = unsafe {
-        libc::mincore(
-            map.as_ptr() as *mut libc::c_void,
-            map.len(),
-            resident.as_mut_ptr(),
-        )
+        libc::mincore(map.as_ptr() as *mut libc::c_void, map.len(), resident.as_mut_ptr())
     };
-    if result != 0 {
-        0
-    } else {
-        resident.iter().filter(|page| **page & 1 == 1).count()
-    }
+    if result != 0 { 0 } else { resident.iter().filter(|page| **page & 1 == 1).count() }
 }

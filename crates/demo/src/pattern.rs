@@ -18,92 +18,30 @@ pub struct DataFile {
     pub bytes: u64,
 }
 
-const FILE_100: DataFile = DataFile {
-    name: "f100",
-    bytes: 100 * M,
-};
-const FILE_700: DataFile = DataFile {
-    name: "f700",
-    bytes: 700 * M,
-};
-const FILE_2G: DataFile = DataFile {
-    name: "f2048",
-    bytes: 2048 * M,
-};
-const TEXT_32: DataFile = DataFile {
-    name: "text32",
-    bytes: 32 * M,
-};
-const TREE: [DataFile; 2] = [
-    DataFile {
-        name: "tree/a",
-        bytes: 50 * M,
-    },
-    DataFile {
-        name: "tree/b",
-        bytes: 50 * M,
-    },
-];
+const FILE_100: DataFile = DataFile { name: "f100", bytes: 100 * M };
+const FILE_700: DataFile = DataFile { name: "f700", bytes: 700 * M };
+const FILE_2G: DataFile = DataFile { name: "f2048", bytes: 2048 * M };
+const TEXT_32: DataFile = DataFile { name: "text32", bytes: 32 * M };
+const TREE: [DataFile; 2] =
+    [DataFile { name: "tree/a", bytes: 50 * M }, DataFile { name: "tree/b", bytes: 50 * M }];
 const CATS: [DataFile; 10] = [
-    DataFile {
-        name: "cat0",
-        bytes: 20 * M,
-    },
-    DataFile {
-        name: "cat1",
-        bytes: 20 * M,
-    },
-    DataFile {
-        name: "cat2",
-        bytes: 20 * M,
-    },
-    DataFile {
-        name: "cat3",
-        bytes: 20 * M,
-    },
-    DataFile {
-        name: "cat4",
-        bytes: 20 * M,
-    },
-    DataFile {
-        name: "cat5",
-        bytes: 20 * M,
-    },
-    DataFile {
-        name: "cat6",
-        bytes: 20 * M,
-    },
-    DataFile {
-        name: "cat7",
-        bytes: 20 * M,
-    },
-    DataFile {
-        name: "cat8",
-        bytes: 20 * M,
-    },
-    DataFile {
-        name: "cat9",
-        bytes: 20 * M,
-    },
+    DataFile { name: "cat0", bytes: 20 * M },
+    DataFile { name: "cat1", bytes: 20 * M },
+    DataFile { name: "cat2", bytes: 20 * M },
+    DataFile { name: "cat3", bytes: 20 * M },
+    DataFile { name: "cat4", bytes: 20 * M },
+    DataFile { name: "cat5", bytes: 20 * M },
+    DataFile { name: "cat6", bytes: 20 * M },
+    DataFile { name: "cat7", bytes: 20 * M },
+    DataFile { name: "cat8", bytes: 20 * M },
+    DataFile { name: "cat9", bytes: 20 * M },
 ];
 const BESIDE: [DataFile; 5] = [
     FILE_700,
-    DataFile {
-        name: "stream0",
-        bytes: 200 * M,
-    },
-    DataFile {
-        name: "stream1",
-        bytes: 200 * M,
-    },
-    DataFile {
-        name: "stream2",
-        bytes: 200 * M,
-    },
-    DataFile {
-        name: "stream3",
-        bytes: 200 * M,
-    },
+    DataFile { name: "stream0", bytes: 200 * M },
+    DataFile { name: "stream1", bytes: 200 * M },
+    DataFile { name: "stream2", bytes: 200 * M },
+    DataFile { name: "stream3", bytes: 200 * M },
 ];
 
 /// How a pattern is carried out.
@@ -117,6 +55,8 @@ pub enum Work {
     Limited(fn() -> Vec<Read>, u64),
     /// A program on the files; its output is read and summed up.
     Program(&'static [&'static str]),
+    /// The same, but nobody looks at the output.
+    Silent(&'static [&'static str]),
     /// One `cat` a file, all at once.
     Cats,
     /// A random reader of the first file beside sequential readers of the others.
@@ -149,7 +89,7 @@ impl Pattern {
                 }
                 pages.len() as u64 * 4096
             }
-            Work::Program(_) | Work::Cats | Work::Beside => {
+            Work::Program(_) | Work::Silent(_) | Work::Cats | Work::Beside => {
                 self.files.iter().map(|file| file.bytes).sum()
             }
         }
@@ -289,13 +229,7 @@ pub const PATTERNS: [Pattern; 30] = [
         Work::Reads(|| random(400, 4 * K, 2048 * M)),
         "400 random 4 KiB reads over 2 GB: nothing to gain"
     ),
-    pattern!(
-        "cats-10",
-        true,
-        &CATS,
-        Work::Cats,
-        "ten parallel cats of 20 MB each"
-    ),
+    pattern!("cats-10", true, &CATS, Work::Cats, "ten parallel cats of 20 MB each"),
     pattern!(
         "mmap-seq",
         false,
@@ -317,13 +251,7 @@ pub const PATTERNS: [Pattern; 30] = [
         Work::Mapped(|| random(300, 4 * K, 2048 * M)),
         "300 random pages of a mapped file of 2 GB: nothing to gain"
     ),
-    pattern!(
-        "tac",
-        true,
-        &[TEXT_32],
-        Work::Program(&["tac", "text32"]),
-        "tac of a 32 MB text"
-    ),
+    pattern!("tac", true, &[TEXT_32], Work::Program(&["tac", "text32"]), "tac of a 32 MB text"),
     pattern!(
         "tar",
         false,
@@ -394,16 +322,12 @@ pub fn find(name: &str) -> Option<&'static Pattern> {
 }
 
 fn forward(start: u64, bytes: u64, each: u64) -> Vec<Read> {
-    (0..bytes / each)
-        .map(|i| (start + i * each, each))
-        .collect()
+    (0..bytes / each).map(|i| (start + i * each, each)).collect()
 }
 
 /// From the end of the 100 MB file.
 fn backward(bytes: u64, each: u64) -> Vec<Read> {
-    (1..=bytes / each)
-        .map(|i| (100 * M - i * each, each))
-        .collect()
+    (1..=bytes / each).map(|i| (100 * M - i * each, each)).collect()
 }
 
 fn stride(bytes: u64, each: u64, step: u64) -> Vec<Read> {
@@ -412,9 +336,7 @@ fn stride(bytes: u64, each: u64, step: u64) -> Vec<Read> {
 
 fn streams(count: u64, bytes: u64, apart: u64, each: u64) -> Vec<Read> {
     let turns = 0..bytes / each;
-    turns
-        .flat_map(|i| (0..count).map(move |stream| (stream * apart + i * each, each)))
-        .collect()
+    turns.flat_map(|i| (0..count).map(move |stream| (stream * apart + i * each, each))).collect()
 }
 
 fn streams_16_4k() -> Vec<Read> {
@@ -422,25 +344,19 @@ fn streams_16_4k() -> Vec<Read> {
 }
 
 fn forward_and_backward() -> Vec<Read> {
-    let pairs = forward(0, 10 * M, 64 * K)
-        .into_iter()
-        .zip(backward(10 * M, 64 * K));
+    let pairs = forward(0, 10 * M, 64 * K).into_iter().zip(backward(10 * M, 64 * K));
     pairs.flat_map(|(ahead, behind)| [ahead, behind]).collect()
 }
 
 /// Aligned reads, the same in every run.
 fn random(count: u64, each: u64, bytes: u64) -> Vec<Read> {
     let mut state = 20_260_821u64;
-    (0..count)
-        .map(|_| (next_random(&mut state) % (bytes / each) * each, each))
-        .collect()
+    (0..count).map(|_| (next_random(&mut state) % (bytes / each) * each, each)).collect()
 }
 
 /// A linear congruential generator (Knuth's MMIX), its better upper half.
 pub(crate) fn next_random(state: &mut u64) -> u64 {
-    *state = state
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1_442_695_040_888_963_407);
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 32
 }
 
@@ -454,11 +370,7 @@ mod tests {
             if let Work::Reads(reads) | Work::Mapped(reads) | Work::Limited(reads, _) = pattern.work
             {
                 let size = pattern.files[0].bytes;
-                assert!(
-                    reads().iter().all(|(o, b)| o + b <= size),
-                    "{}",
-                    pattern.name
-                );
+                assert!(reads().iter().all(|(o, b)| o + b <= size), "{}", pattern.name);
             }
         }
     }
@@ -477,18 +389,12 @@ mod tests {
         assert_eq!(needed("stride-4k-64k"), Some(1600 * 4 * K));
         assert_eq!(needed("streams-16-4k"), Some(100 * M));
         let random = needed("random-4k").unwrap_or(0) as f64;
-        assert!(
-            (0.17..0.19).contains(&(random / (100.0 * M as f64))),
-            "1 - e^-0.2 of the file"
-        );
+        assert!((0.17..0.19).contains(&(random / (100.0 * M as f64))), "1 - e^-0.2 of the file");
     }
 
     #[test]
     fn backward_reading_ends_where_it_should() {
         assert_eq!(backward(4 * M, 4 * K).last(), Some(&(96 * M, 4 * K)));
-        assert_eq!(
-            forward_and_backward()[..2],
-            [(0, 64 * K), (100 * M - 64 * K, 64 * K)]
-        );
+        assert_eq!(forward_and_backward()[..2], [(0, 64 * K), (100 * M - 64 * K, 64 * K)]);
     }
 }

@@ -77,11 +77,7 @@ impl Row {
         if let Some(reason) = &self.rejected {
             return format!("{:<17} rejected: {reason}", self.pattern);
         }
-        let mark = if self.to_better_static() < FALLS_SHORT {
-            "!"
-        } else {
-            " "
-        };
+        let mark = if self.to_better_static() < FALLS_SHORT { "!" } else { " " };
         format!(
             "{:<17}{:>9.3}{:>9.3}{:>9.3}{:>8.1}x{:>8.2}x{mark}{:>8}{:>7.2}{:>8.3}",
             self.pattern,
@@ -90,8 +86,7 @@ impl Row {
             self.bowwave_s,
             self.to_stock(),
             self.to_better_static(),
-            self.limit_s
-                .map_or("-".into(), |limit| format!("{limit:.3}")),
+            self.limit_s.map_or("-".into(), |limit| format!("{limit:.3}")),
             self.bytes_read as f64 / self.bytes_needed as f64,
             self.daemon_cpu_s,
         )
@@ -104,11 +99,7 @@ pub fn render(device: &str, rounds: u32, rows: &[Row]) -> String {
         "{device}, Linux {}, {}, {}\n{:<17}{:>9}{:>9}{:>9}{:>9}{:>9} {:>8}{:>7}{:>8}\n",
         machine::kernel(),
         machine::date(),
-        if rounds == 1 {
-            "1 round".into()
-        } else {
-            format!("medians of {rounds} rounds")
-        },
+        if rounds == 1 { "1 round".into() } else { format!("medians of {rounds} rounds") },
         "pattern",
         "128K s",
         "4M s",
@@ -122,10 +113,7 @@ pub fn render(device: &str, rounds: u32, rows: &[Row]) -> String {
     for row in rows {
         let _ = writeln!(out, "{}", row.line());
     }
-    if rows
-        .iter()
-        .any(|row| row.rejected.is_none() && row.to_better_static() < FALLS_SHORT)
-    {
+    if rows.iter().any(|row| row.rejected.is_none() && row.to_better_static() < FALLS_SHORT) {
         let _ = writeln!(out, "! below {FALLS_SHORT} of the better static window");
     }
     out
@@ -165,37 +153,21 @@ mod tests {
     #[test]
     fn a_row_shows_ratios_to_both_static_windows_and_fits_a_terminal() {
         let line = row().line();
-        assert!(
-            line.contains("9.8x") && line.contains("9.82x") && line.contains("1.05"),
-            "{line}"
-        );
+        assert!(line.contains("9.8x") && line.contains("9.82x") && line.contains("1.05"), "{line}");
         assert!(line.len() <= 100);
     }
 
     #[test]
     fn a_row_that_falls_short_is_marked_and_explained() {
-        let slow = Row {
-            bowwave_s: 2.6,
-            ..row()
-        };
+        let slow = Row { bowwave_s: 2.6, ..row() };
         let table = render("hdd", 1, &[slow]);
-        assert!(
-            table.contains("0.94x!") && table.contains("! below 0.97"),
-            "{table}"
-        );
+        assert!(table.contains("0.94x!") && table.contains("! below 0.97"), "{table}");
     }
 
     #[test]
     fn a_rejected_row_shows_no_figures() {
-        let line = Row {
-            rejected: Some("late".into()),
-            ..row()
-        }
-        .line();
-        assert!(
-            line.contains("rejected: late") && !line.contains("2.455"),
-            "{line}"
-        );
+        let line = Row { rejected: Some("late".into()), ..row() }.line();
+        assert!(line.contains("rejected: late") && !line.contains("2.455"), "{line}");
     }
 
     #[test]

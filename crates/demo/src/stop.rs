@@ -20,10 +20,6 @@ impl Stop {
     }
 
     pub(crate) fn check(&self) -> Result<(), DemoError> {
-        if self.0.load(Ordering::Relaxed) {
-            Err(DemoError::Stopped)
-        } else {
-            Ok(())
-        }
+        if self.0.load(Ordering::Relaxed) { Err(DemoError::Stopped) } else { Ok(()) }
     }
 }

@@ -29,14 +29,8 @@ pub(crate) struct Reading {
 
 impl Reading {
     pub(crate) fn since(&self, earlier: &Reading) -> Reading {
-        let status = self
-            .status
-            .zip(earlier.status)
-            .map(|(now, then)| now.since(&then));
-        Reading {
-            bytes_read: self.bytes_read - earlier.bytes_read,
-            status,
-        }
+        let status = self.status.zip(earlier.status).map(|(now, then)| now.since(&then));
+        Reading { bytes_read: self.bytes_read - earlier.bytes_read, status }
     }
 
     /// How late the device's replies were, in microseconds; `None` where it is a real one.
@@ -56,10 +50,7 @@ impl Target {
             let folder = rest.strip_prefix(':').unwrap_or("/var/tmp");
             return LocalDisk::open(Path::new(folder)).map(Target::Local);
         }
-        let name = Path::new(device)
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy();
+        let name = Path::new(device).file_stem().unwrap_or_default().to_string_lossy();
         let options = lab::Options {
             name: format!("demo-{name}-{}", std::process::id()),
             device: device.into(),
@@ -118,15 +109,9 @@ impl Target {
         match self {
             Target::Lab(lab) => {
                 let status = lab.status()?;
-                Ok(Reading {
-                    bytes_read: status.bytes_read,
-                    status: Some(status),
-                })
+                Ok(Reading { bytes_read: status.bytes_read, status: Some(status) })
             }
-            Target::Local(disk) => Ok(Reading {
-                bytes_read: disk.bytes_read(),
-                status: None,
-            }),
+            Target::Local(disk) => Ok(Reading { bytes_read: disk.bytes_read(), status: None }),
         }
     }
 
@@ -157,12 +142,7 @@ impl LocalDisk {
         let folder = parent.join(format!("bowwave-demo-{}", std::process::id()));
         fs::create_dir(&folder).map_err(DemoError::file(&folder))?;
         let counters = PathBuf::from(format!("/sys/dev/block/{number}/stat"));
-        Ok(LocalDisk {
-            folder,
-            knob,
-            knob_was,
-            counters,
-        })
+        Ok(LocalDisk { folder, knob, knob_was, counters })
     }
 
     fn set_read_ahead_kb(&self, kb: u64) -> Result<(), DemoError> {
@@ -172,10 +152,7 @@ impl LocalDisk {
     /// Sectors read, the third field of the disk's counters.
     fn bytes_read(&self) -> u64 {
         let text = fs::read_to_string(&self.counters).unwrap_or_default();
-        text.split_whitespace()
-            .nth(2)
-            .and_then(|field| field.parse::<u64>().ok())
-            .unwrap_or(0)
+        text.split_whitespace().nth(2).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0)
             * 512
     }
 }

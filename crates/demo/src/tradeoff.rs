@@ -38,9 +38,7 @@ impl TradeOff {
     ];
 
     pub(crate) fn new() -> Self {
-        TradeOff {
-            samples: Self::SETTINGS.iter().map(|s| (*s, Vec::new())).collect(),
-        }
+        TradeOff { samples: Self::SETTINGS.iter().map(|s| (*s, Vec::new())).collect() }
     }
 
     pub(crate) fn add(&mut self, setting: Setting, sample: &Sample) {
@@ -53,10 +51,7 @@ impl TradeOff {
 
     /// The points of the trade-off.
     pub fn points(&self) -> Vec<Point> {
-        self.samples
-            .iter()
-            .map(|(setting, samples)| point(*setting, samples))
-            .collect()
+        self.samples.iter().map(|(setting, samples)| point(*setting, samples)).collect()
     }
 
     /// The points as a table; ratios are to the first row, the stock kernel.
@@ -100,10 +95,7 @@ fn point(setting: Setting, samples: &[Sample]) -> Point {
 /// Of sorted values.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);
-    sorted
-        .get((share * last as f64).round() as usize)
-        .copied()
-        .unwrap_or(f64::NAN)
+    sorted.get((share * last as f64).round() as usize).copied().unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]

@@ -31,10 +31,8 @@ pub fn load(name: &str) -> Result<Spec, SpecError> {
     if !name.contains('/') && !name.ends_with(".toml") {
         return Err(SpecError::Unknown(name.into()));
     }
-    let text = std::fs::read_to_string(name).map_err(|error| SpecError::Unreadable {
-        path: name.into(),
-        error,
-    })?;
+    let text = std::fs::read_to_string(name)
+        .map_err(|error| SpecError::Unreadable { path: name.into(), error })?;
     Spec::parse(&text, name)
 }
 
@@ -52,26 +50,14 @@ mod tests {
 
     #[test]
     fn errors_name_the_file_and_what_is_wrong() {
-        assert!(
-            load("floppy")
-                .unwrap_err()
-                .to_string()
-                .contains("lab --list")
-        );
+        assert!(load("floppy").unwrap_err().to_string().contains("lab --list"));
         let negative =
             include_str!("../devices/net.toml").replace("latency_us = 5000", "latency_us = -1");
         let error = Spec::parse(&negative, "mine.toml").unwrap_err().to_string();
-        assert!(
-            error.contains("mine.toml") && error.contains("latency_us"),
-            "{error}"
-        );
-        let error = Spec::parse("description = 'x'", "mine.toml")
-            .unwrap_err()
-            .to_string();
+        assert!(error.contains("mine.toml") && error.contains("latency_us"), "{error}");
+        let error = Spec::parse("description = 'x'", "mine.toml").unwrap_err().to_string();
         assert!(error.contains("[disk] or a [channels]"), "{error}");
-        let error = Spec::parse("descript", "mine.toml")
-            .unwrap_err()
-            .to_string();
+        let error = Spec::parse("descript", "mine.toml").unwrap_err().to_string();
         assert!(error.contains("line 1"), "{error}");
     }
 }

@@ -62,9 +62,8 @@ impl ChannelsSpec {
     }
 
     pub(crate) fn cost(&self) -> Cost {
-        let capped = self
-            .request_cap_kib
-            .map_or(0.0, |kib| self.latency_us / (kib as f64 * 1024.0));
+        let capped =
+            self.request_cap_kib.map_or(0.0, |kib| self.latency_us / (kib as f64 * 1024.0));
         let byte_s = 1e-6 / self.bandwidth_mb_s + capped * 1e-6;
         Cost {
             latency_s: self.latency_us * 1e-6,
@@ -133,8 +132,7 @@ impl Channels {
             }
             self.next_offset = request.offset + request.bytes;
             let ready_at = now + self.spec.wait(request.bytes);
-            self.ready
-                .push(Reverse((ready_at, request.id, request.bytes)));
+            self.ready.push(Reverse((ready_at, request.id, request.bytes)));
         }
     }
 

@@ -150,12 +150,8 @@ impl Disk {
     /// How far the drive reads ahead: what the segment has room for, half of it at least.
     fn read_ahead_limit(&self, segment: &Segment) -> u64 {
         let size = self.spec.segment_kib * 1024;
-        let room = size
-            .saturating_sub(segment.consumed - segment.start)
-            .max(size / 2);
-        (segment.consumed + room)
-            .min(self.size)
-            .max(segment.media_from)
+        let room = size.saturating_sub(segment.consumed - segment.start).max(size / 2);
+        (segment.consumed + room).min(self.size).max(segment.media_from)
     }
 
     /// The media's end of the segment at `now`: it grows at media rate up to the limit.
@@ -182,18 +178,12 @@ impl Disk {
                 // The drive had stopped reading ahead: the platter must come round again.
                 let missing = end - buffered;
                 let at = begin + self.turn_to(begin, buffered);
-                return (
-                    at + (missing as f64 / self.spec.bytes_per_ns()) as Nanos,
-                    true,
-                );
+                return (at + (missing as f64 / self.spec.bytes_per_ns()) as Nanos, true);
             }
         }
         let arrived = begin + self.seek(request.offset);
         let at = arrived + self.turn_to(arrived, request.offset);
-        (
-            at + (request.bytes as f64 / self.spec.bytes_per_ns()) as Nanos,
-            true,
-        )
+        (at + (request.bytes as f64 / self.spec.bytes_per_ns()) as Nanos, true)
     }
 
     fn seek(&self, offset: u64) -> Nanos {
@@ -234,10 +224,7 @@ impl Disk {
         };
         let (done_at, positioned) = self.service(now, &queued.request);
         self.counters.seeks += u64::from(positioned);
-        self.active = Some(Active {
-            request: queued.request,
-            done_at,
-        });
+        self.active = Some(Active { request: queued.request, done_at });
     }
 
     fn finish(&mut self, active: Active) -> Completion {
@@ -247,10 +234,7 @@ impl Disk {
         self.head = end;
         self.counters.requests += 1;
         self.counters.bytes += request.bytes;
-        Completion {
-            id: request.id,
-            at: active.done_at,
-        }
+        Completion { id: request.id, at: active.done_at }
     }
 
     /// A request served from the buffer leaves the drive reading on; any other begins a segment.

@@ -71,14 +71,10 @@ impl Spec {
     /// # Errors
     /// [`SpecError::Malformed`] and [`SpecError::Impossible`].
     pub fn parse(text: &str, path: &str) -> Result<Self, SpecError> {
-        let spec: Spec = toml::from_str(text).map_err(|error| SpecError::Malformed {
-            path: path.into(),
-            error: Box::new(error),
-        })?;
-        let impossible = |reason: &str| SpecError::Impossible {
-            path: path.into(),
-            reason: reason.into(),
-        };
+        let spec: Spec = toml::from_str(text)
+            .map_err(|error| SpecError::Malformed { path: path.into(), error: Box::new(error) })?;
+        let impossible =
+            |reason: &str| SpecError::Impossible { path: path.into(), reason: reason.into() };
         match (&spec.disk, &spec.channels) {
             (Some(disk), None) => disk.check(),
             (None, Some(channels)) => channels.check(),

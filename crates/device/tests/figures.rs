@@ -10,14 +10,7 @@ fn timed(model: &mut dyn Model, requests: &[(u64, u64)], depth: usize) -> f64 {
     while completed < requests.len() {
         while next < requests.len() && next - completed < depth {
             let (offset, bytes) = requests[next];
-            model.submit(
-                now,
-                Request {
-                    id: next as u64,
-                    offset,
-                    bytes,
-                },
-            );
+            model.submit(now, Request { id: next as u64, offset, bytes });
             next += 1;
         }
         now = model.next_event().expect("a request is in flight");
@@ -29,15 +22,11 @@ fn timed(model: &mut dyn Model, requests: &[(u64, u64)], depth: usize) -> f64 {
 }
 
 fn hdd() -> Box<dyn Model> {
-    device::load("hdd")
-        .expect("in the catalogue")
-        .build(4 << 30)
+    device::load("hdd").expect("in the catalogue").build(4 << 30)
 }
 
 fn net() -> Box<dyn Model> {
-    device::load("net")
-        .expect("in the catalogue")
-        .build(4 << 30)
+    device::load("net").expect("in the catalogue").build(4 << 30)
 }
 
 fn sequential(count: u64, bytes: u64) -> Vec<(u64, u64)> {
@@ -45,39 +34,26 @@ fn sequential(count: u64, bytes: u64) -> Vec<(u64, u64)> {
 }
 
 fn backward(count: u64, bytes: u64) -> Vec<(u64, u64)> {
-    (1..=count)
-        .map(|i| ((100 << 20) - i * bytes, bytes))
-        .collect()
+    (1..=count).map(|i| ((100 << 20) - i * bytes, bytes)).collect()
 }
 
 fn random(count: u64, bytes: u64) -> Vec<(u64, u64)> {
     let mut state = 1u64;
     let mut next = move || {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         state >> 33
     };
-    (0..count)
-        .map(|_| (next() % ((4 << 30) / bytes) * bytes, bytes))
-        .collect()
+    (0..count).map(|_| (next() % ((4 << 30) / bytes) * bytes, bytes)).collect()
 }
 
 #[track_caller]
 fn assert_within(measured: f64, expected: f64, share: f64) {
-    assert!(
-        (measured / expected - 1.0).abs() <= share,
-        "{measured} instead of {expected}"
-    );
+    assert!((measured / expected - 1.0).abs() <= share, "{measured} instead of {expected}");
 }
 
 #[test]
 fn a_disk_streams_at_media_rate_whatever_the_request_size() {
-    assert_within(
-        timed(&mut *hdd(), &sequential(800, 128 << 10), 1),
-        1.05,
-        0.02,
-    );
+    assert_within(timed(&mut *hdd(), &sequential(800, 128 << 10), 1), 1.05, 0.02);
     assert_within(timed(&mut *hdd(), &sequential(100, 1 << 20), 2), 1.05, 0.02);
 }
 
@@ -95,26 +71,14 @@ fn strides_inside_a_track_cost_only_the_time_to_pass() {
 
 #[test]
 fn a_disk_serves_126_scattered_reads_a_second_and_206_with_a_full_queue() {
-    assert_within(
-        2000.0 / timed(&mut *hdd(), &random(2000, 4096), 1),
-        126.0,
-        0.05,
-    );
-    assert_within(
-        2000.0 / timed(&mut *hdd(), &random(2000, 4096), 32),
-        206.0,
-        0.25,
-    );
+    assert_within(2000.0 / timed(&mut *hdd(), &random(2000, 4096), 1), 126.0, 0.05);
+    assert_within(2000.0 / timed(&mut *hdd(), &random(2000, 4096), 32), 206.0, 0.25);
 }
 
 #[test]
 fn a_volume_serves_200_reads_a_second_alone_and_6400_side_by_side() {
     assert_within(timed(&mut *net(), &random(200, 4096), 1), 1.0, 0.01);
-    assert_within(
-        6400.0 / timed(&mut *net(), &random(6400, 4096), 64),
-        6400.0,
-        0.02,
-    );
+    assert_within(6400.0 / timed(&mut *net(), &random(6400, 4096), 64), 6400.0, 0.02);
 }
 
 #[test]

@@ -16,11 +16,7 @@ struct Arrival {
 
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     let arrival = (0u64..30_000_000, 0u64..(SIZE - (1 << 20)) / 4096, 1u64..257).prop_map(
-        |(after_ns, page, pages)| Arrival {
-            after_ns,
-            offset: page * 4096,
-            bytes: pages * 4096,
-        },
+        |(after_ns, page, pages)| Arrival { after_ns, offset: page * 4096, bytes: pages * 4096 },
     );
     prop::collection::vec(arrival, 1..80)
 }
@@ -30,14 +26,7 @@ fn serve(model: &mut dyn Model, arrivals: &[Arrival]) -> (Vec<u64>, Vec<Completi
     for (id, arrival) in arrivals.iter().enumerate() {
         now += arrival.after_ns;
         model.advance(now, &mut done);
-        model.submit(
-            now,
-            Request {
-                id: id as u64,
-                offset: arrival.offset,
-                bytes: arrival.bytes,
-            },
-        );
+        model.submit(now, Request { id: id as u64, offset: arrival.offset, bytes: arrival.bytes });
         submitted.push(now);
     }
     while let Some(at) = model.next_event() {
@@ -47,12 +36,7 @@ fn serve(model: &mut dyn Model, arrivals: &[Arrival]) -> (Vec<u64>, Vec<Completi
 }
 
 fn device_name() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(
-        device::catalog()
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect::<Vec<_>>(),
-    )
+    prop::sample::select(device::catalog().into_iter().map(|(name, _)| name).collect::<Vec<_>>())
 }
 
 proptest! {

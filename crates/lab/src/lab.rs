@@ -214,18 +214,13 @@ fn check_memory(size_bytes: u64) -> Result<(), LabError> {
     let Ok(table) = fs::read_to_string("/proc/meminfo") else {
         return Ok(());
     };
-    let available = table
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"));
+    let available = table.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kb = available.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
     let Some(free) = kb.map(|kb| kb * 1024) else {
         return Ok(());
     };
     if size_bytes + SPARE_MEMORY_BYTES > free {
-        return Err(LabError::NoMemory {
-            wanted_mb: size_bytes >> 20,
-            free_mb: free >> 20,
-        });
+        return Err(LabError::NoMemory { wanted_mb: size_bytes >> 20, free_mb: free >> 20 });
     }
     Ok(())
 }
@@ -253,11 +248,7 @@ fn build(state: &mut State, spec: &Spec, options: &Options) -> Result<(), LabErr
     }
     layers::make_file_system(&node, &options.fs_type)?;
     layers::mount(&node, &state.mount_point())?;
-    layers::set_queue(
-        &node,
-        "read_ahead_kb",
-        &layers::STOCK_READ_AHEAD_KB.to_string(),
-    )?;
+    layers::set_queue(&node, "read_ahead_kb", &layers::STOCK_READ_AHEAD_KB.to_string())?;
     set_fast(state, false)
 }
 
@@ -267,15 +258,8 @@ fn start_server(state: &State, options: &Options) -> Result<u32, LabError> {
     let server = options.server.clone().map_or_else(own, Ok)?;
     let mut command = Command::new(&server);
     command.args(["lab", "serve", "--device", &state.device, "--size"]);
-    command
-        .arg(state.size_bytes.to_string())
-        .arg("--folder")
-        .arg(state.fuse());
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
+    command.arg(state.size_bytes.to_string()).arg("--folder").arg(state.fuse());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().map_err(LabError::file(server))?;
     let mut line = String::new();
     if let Some(output) = child.stdout.take() {
@@ -286,10 +270,7 @@ fn start_server(state: &State, options: &Options) -> Result<u32, LabError> {
     }
     let failed = child.wait_with_output();
     let said = failed.map(|output| String::from_utf8_lossy(&output.stderr).trim().to_owned());
-    Err(LabError::Server(format!(
-        "did not start: {}",
-        said.unwrap_or_default()
-    )))
+    Err(LabError::Server(format!("did not start: {}", said.unwrap_or_default())))
 }
 
 fn set_fast(state: &State, is_fast: bool) -> Result<(), LabError> {

@@ -21,10 +21,7 @@ impl Image {
         let file = File::from(memfd_create("bowwave-lab", MemfdFlags::CLOEXEC)?);
         file.set_len(bytes)?;
         let map = MmapOptions::new().len(bytes as usize).map_raw(&file)?;
-        Ok(Image {
-            map,
-            copying: RwLock::new(()),
-        })
+        Ok(Image { map, copying: RwLock::new(()) })
     }
 
     pub(crate) fn len(&self) -> u64 {

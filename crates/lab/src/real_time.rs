@@ -7,9 +7,7 @@ const PRIORITY: i32 = 10;
 /// Lets the calling thread run ahead of ordinary ones and wake without slack. Without the privilege
 /// it stays ordinary; the lateness counters then tell.
 pub(crate) fn take_precedence() {
-    let parameters = libc::sched_param {
-        sched_priority: PRIORITY,
-    };
+    let parameters = libc::sched_param { sched_priority: PRIORITY };
     // SAFETY: the pointer refers to a live structure; both calls concern the calling thread only.
     unsafe {
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters);

@@ -54,15 +54,10 @@ pub fn serve(options: &ServeOptions, ready: impl FnOnce()) -> Result<(), LabErro
     let spec = device::load(&options.device)?;
     let image = Image::new(options.size_bytes).map_err(LabError::file("the image in memory"))?;
     let timer = Timer::start(spec.build(options.size_bytes));
-    let files = LabFiles {
-        image: Arc::new(image),
-        timer,
-    };
+    let files = LabFiles { image: Arc::new(image), timer };
     let mut config = Config::default();
-    config.mount_options = vec![
-        MountOption::FSName("bowwave-lab".into()),
-        MountOption::Subtype("bowwave".into()),
-    ];
+    config.mount_options =
+        vec![MountOption::FSName("bowwave-lab".into()), MountOption::Subtype("bowwave".into())];
     let session = fuser::Session::new(files, &options.folder, &config)
         .map_err(LabError::file(&options.folder))?;
     ready();
@@ -189,8 +184,7 @@ impl Filesystem for LabFiles {
                 let image = Arc::clone(&self.image);
                 let bytes = u64::from(size);
                 let answer = move || image.read(offset, bytes, |data| reply.data(data));
-                self.timer
-                    .submit(Kind::Read, offset, bytes, Box::new(answer));
+                self.timer.submit(Kind::Read, offset, bytes, Box::new(answer));
             }
             STATUS => {
                 let text = self.status();
@@ -217,8 +211,7 @@ impl Filesystem for LabFiles {
             DISK => {
                 let written = self.image.write(offset, data) as u32;
                 let answer = move || reply.written(written);
-                self.timer
-                    .submit(Kind::Write, offset, u64::from(written), Box::new(answer));
+                self.timer.submit(Kind::Write, offset, u64::from(written), Box::new(answer));
             }
             CONTROL => match data.trim_ascii() {
                 b"fast" => {

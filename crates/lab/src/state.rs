@@ -48,10 +48,8 @@ impl State {
         check_name(name)?;
         let path = Self::folder(name).join("state.json");
         let text = fs::read_to_string(&path).map_err(|_| LabError::Unknown(name.into()))?;
-        serde_json::from_str(&text).map_err(|error| LabError::File {
-            path,
-            error: std::io::Error::other(error),
-        })
+        serde_json::from_str(&text)
+            .map_err(|error| LabError::File { path, error: std::io::Error::other(error) })
     }
 
     /// Makes the folders.

@@ -50,21 +50,13 @@ impl Status {
 
     /// How late a reply was on average, in microseconds.
     pub fn late_mean_us(&self) -> f64 {
-        if self.timed == 0 {
-            0.0
-        } else {
-            self.late_sum_us / self.timed as f64
-        }
+        if self.timed == 0 { 0.0 } else { self.late_sum_us / self.timed as f64 }
     }
 
     /// Requests in flight on average, as each request found them.
     pub fn depth_mean(&self) -> f64 {
         let requests = self.reads + self.writes;
-        if requests == 0 {
-            0.0
-        } else {
-            self.depth_sum as f64 / requests as f64
-        }
+        if requests == 0 { 0.0 } else { self.depth_sum as f64 / requests as f64 }
     }
 
     /// Why figures taken over this interval must not be reported, if so.
@@ -82,26 +74,10 @@ mod tests {
 
     #[test]
     fn an_interval_is_rejected_when_replies_were_too_late() {
-        let before = Status {
-            timed: 10,
-            late_sum_us: 5000.0,
-            ..Status::default()
-        };
-        let on_time = Status {
-            timed: 110,
-            late_sum_us: 9000.0,
-            ..before
-        };
+        let before = Status { timed: 10, late_sum_us: 5000.0, ..Status::default() };
+        let on_time = Status { timed: 110, late_sum_us: 9000.0, ..before };
         assert_eq!(on_time.since(&before).rejection(), None);
-        let late = Status {
-            timed: 110,
-            late_sum_us: 16_000.0,
-            ..before
-        };
-        assert!(
-            late.since(&before)
-                .rejection()
-                .is_some_and(|reason| reason.contains("110 us"))
-        );
+        let late = Status { timed: 110, late_sum_us: 16_000.0, ..before };
+        assert!(late.since(&before).rejection().is_some_and(|reason| reason.contains("110 us")));
     }
 }

@@ -84,10 +84,7 @@ impl Timer {
 
     pub(crate) fn status(&self) -> Status {
         let inner = self.lock();
-        Status {
-            seeks: inner.model.counters().seeks,
-            ..inner.status
-        }
+        Status { seeks: inner.model.counters().seeks, ..inner.status }
     }
 
     /// Answers with `reply` when the device would have served the request.
@@ -139,10 +136,7 @@ impl Timer {
                 continue;
             }
             inner = match inner.model.next_event() {
-                None => self
-                    .changed
-                    .wait(inner)
-                    .unwrap_or_else(PoisonError::into_inner),
+                None => self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner),
                 Some(at) => {
                     let wait = Duration::from_nanos(at.saturating_sub(now_ns));
                     let woken = self.changed.wait_timeout(inner, wait);

@@ -76,15 +76,8 @@ impl FileNotes {
     }
 
     pub(crate) fn state(&self, muted_until: u64) -> FileState {
-        let bits = self
-            .marked_chunks
-            .iter()
-            .fold(0, |bits, chunk| bits | 1 << (chunk % 64));
-        FileState {
-            marked_chunks: bits,
-            muted_until,
-            led: self.led,
-        }
+        let bits = self.marked_chunks.iter().fold(0, |bits, chunk| bits | 1 << (chunk % 64));
+        FileState { marked_chunks: bits, muted_until, led: self.led }
     }
 }
 
@@ -125,13 +118,9 @@ mod tests {
     #[test]
     fn a_file_is_muted_after_events_in_vain_and_ever_longer() {
         let mut notes = FileNotes::new();
-        let silences: Vec<u64> = (0..200)
-            .filter_map(|now| notes.in_vain(now).map(|until| until - now))
-            .collect();
-        assert_eq!(
-            silences[..3],
-            [FIRST_SILENCE_NS, 2 * FIRST_SILENCE_NS, 4 * FIRST_SILENCE_NS]
-        );
+        let silences: Vec<u64> =
+            (0..200).filter_map(|now| notes.in_vain(now).map(|until| until - now)).collect();
+        assert_eq!(silences[..3], [FIRST_SILENCE_NS, 2 * FIRST_SILENCE_NS, 4 * FIRST_SILENCE_NS]);
         notes.served();
         assert_eq!(notes.in_vain(0), None, "success is forgiving");
     }
@@ -139,14 +128,8 @@ mod tests {
     #[test]
     fn the_chunk_bits_are_those_of_the_outstanding_marks() {
         let mut notes = FileNotes::new();
-        notes.mark_set(Mark {
-            first: 31,
-            last: 32,
-        });
-        notes.mark_set(Mark {
-            first: 70 * CHUNK_PAGES,
-            last: 70 * CHUNK_PAGES,
-        });
+        notes.mark_set(Mark { first: 31, last: 32 });
+        notes.mark_set(Mark { first: 70 * CHUNK_PAGES, last: 70 * CHUNK_PAGES });
         assert_eq!(notes.state(0).marked_chunks, 0b11 | 1 << 6);
         notes.mark_taken(32, 40);
         assert_eq!(notes.state(0).marked_chunks, 0b1 | 1 << 6);

@@ -124,10 +124,7 @@ impl Engine {
                     PollFd::from_borrowed_fd(stop, PollFlags::IN),
                     PollFd::from_borrowed_fd(events, PollFlags::IN),
                 ];
-                let housekeeping = Timespec {
-                    tv_sec: 1,
-                    tv_nsec: 0,
-                };
+                let housekeeping = Timespec { tv_sec: 1, tv_nsec: 0 };
                 match poll(&mut ready, Some(&housekeeping)) {
                     Err(rustix::io::Errno::INTR) => continue,
                     Err(error) => return Err(ObserveError::Lost(error.to_string()).into()),
@@ -149,8 +146,7 @@ impl Engine {
     /// Handles what has happened, waiting up to `timeout` for the first event.
     fn turn(&mut self, timeout: Duration) -> Result<(), EngineError> {
         let mut batch = std::mem::take(&mut self.batch);
-        self.observer
-            .wait(timeout, &mut |event| batch.push(event))?;
+        self.observer.wait(timeout, &mut |event| batch.push(event))?;
         for event in &batch {
             self.on_event(event)?;
         }
@@ -184,10 +180,8 @@ impl Engine {
         let paths = self.options.paths.iter();
         paths
             .map(|path| {
-                mounts::of_path(path).map_err(|error| EngineError::Path {
-                    path: path.clone(),
-                    error,
-                })
+                mounts::of_path(path)
+                    .map_err(|error| EngineError::Path { path: path.clone(), error })
             })
             .collect()
     }
@@ -201,10 +195,7 @@ impl Engine {
 
     fn backing_of(&mut self, mount: &Mount) -> Result<usize, EngineError> {
         let disk = Disk::under(mount);
-        let known = self
-            .backings
-            .iter()
-            .position(|b| disk.is_some() && b.disk == disk);
+        let known = self.backings.iter().position(|b| disk.is_some() && b.disk == disk);
         if let Some(known) = known {
             return Ok(known);
         }
@@ -213,8 +204,7 @@ impl Engine {
         if let (Some(disk), Some(slot)) = (&disk, slot) {
             self.observer.watch_disk(disk.dev, slot)?;
         }
-        self.backings
-            .push(Backing::of(mount, disk, slot, &self.options.state));
+        self.backings.push(Backing::of(mount, disk, slot, &self.options.state));
         Ok(index)
     }
 
@@ -224,14 +214,22 @@ impl Engine {
             return Ok(());
         };
         let backing = &mut self.backings[led.backing];
-        let stats = backing
-            .slot
-            .map_or_else(DiskStats::default, |s| self.observer.disk_stats(s));
+        let stats = backing.slot.map_or_else(DiskStats::default, |s| self.observer.disk_stats(s));
         backing.steer(event.now, &stats, self.book.led_files());
         let view = LiveView::new(event, &led.mount, backing.cost, backing.room_pages(&stats));
         self.plan.clear();
-        self.policy
-            .on_access(&access_of(event), &view, &mut self.plan);
+        self.policy.on_access(&access_of(event), &view, &mut self.plan);
+        if std::env::var_os("BWT").is_some() {
+            eprintln!(
+                "{:.4} {:?} p{} n{} room{} -> {:?}",
+                event.now as f64 * 1e-9,
+                event.kind,
+                event.page,
+                event.request_pages,
+                backing.room_pages(&stats),
+                self.plan.actions()
+            );
+        }
         let ranges = ranges_of(&self.plan);
         let served = !ranges.is_empty() && {
             let job = view.into_file().map(|file| Job {
@@ -266,8 +264,7 @@ impl Engine {
             muted_until = notes.in_vain(event.now).unwrap_or(0);
         }
         if served || muted_until > 0 || !self.plan.actions().is_empty() {
-            self.observer
-                .set_state(event.file, notes.state(muted_until))?;
+            self.observer.set_state(event.file, notes.state(muted_until))?;
         }
         Ok(())
     }
@@ -279,11 +276,9 @@ impl Engine {
         self.tidied_at = now;
         self.policy.forget_idle(now, IDLE_NS);
         let mut forgotten = Vec::new();
-        self.book
-            .forget_before(now.saturating_sub(IDLE_NS), |file| forgotten.push(file));
+        self.book.forget_before(now.saturating_sub(IDLE_NS), |file| forgotten.push(file));
         for file in forgotten {
-            self.observer
-                .set_state(file, observe::FileState::default())?;
+            self.observer.set_state(file, observe::FileState::default())?;
         }
         self.lead_file_systems()
     }

@@ -63,23 +63,15 @@ pub fn of_path(path: &Path) -> io::Result<Mount> {
     use std::os::unix::fs::MetadataExt;
     let path = path.canonicalize()?;
     let dev = path.metadata()?.dev();
-    let dev = DeviceNumber {
-        major: libc::major(dev),
-        minor: libc::minor(dev),
-    };
+    let dev = DeviceNumber { major: libc::major(dev), minor: libc::minor(dev) };
     let mounts = list()?;
     let by_number = mounts.iter().find(|mount| mount.dev == dev);
     let by_place = || {
-        let holding = mounts
-            .iter()
-            .filter(|mount| path.starts_with(&mount.mount_point));
+        let holding = mounts.iter().filter(|mount| path.starts_with(&mount.mount_point));
         holding.max_by_key(|mount| mount.mount_point.components().count())
     };
     by_number.or_else(by_place).cloned().ok_or_else(|| {
-        let reason = format!(
-            "{} lies on a file system without read-ahead",
-            path.display()
-        );
+        let reason = format!("{} lies on a file system without read-ahead", path.display());
         io::Error::new(io::ErrorKind::Unsupported, reason)
     })
 }
@@ -104,10 +96,7 @@ fn parse_line(line: &str) -> Option<Mount> {
     let mount_point = left.nth(1)?;
     let mut right = right.split(' ');
     Some(Mount {
-        dev: DeviceNumber {
-            major: major.parse().ok()?,
-            minor: minor.parse().ok()?,
-        },
+        dev: DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? },
         mount_point: PathBuf::from(unescape(mount_point)),
         fs_type: right.next()?.to_owned(),
         source: unescape(right.next()?),
@@ -120,10 +109,7 @@ fn unescape(field: &str) -> String {
     let mut rest = field;
     while let Some((before, after)) = rest.split_once('\\') {
         out.push_str(before);
-        match after
-            .get(..3)
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok())
-        {
+        match after.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
             Some(byte) => {
                 out.push(char::from(byte));
                 rest = &after[3..];
@@ -153,18 +139,12 @@ impl Disk {
     pub fn under(mount: &Mount) -> Option<Disk> {
         let dev = block_device(mount)?;
         let folder = fs::canonicalize(format!("/sys/dev/block/{dev}")).ok()?;
-        let folder = if folder.join("partition").exists() {
-            folder.parent()?.to_path_buf()
-        } else {
-            folder
-        };
+        let folder =
+            if folder.join("partition").exists() { folder.parent()?.to_path_buf() } else { folder };
         let number = fs::read_to_string(folder.join("dev")).ok()?;
         let (major, minor) = number.trim().split_once(':')?;
         Some(Disk {
-            dev: DeviceNumber {
-                major: major.parse().ok()?,
-                minor: minor.parse().ok()?,
-            },
+            dev: DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? },
             name: folder.file_name()?.to_string_lossy().into_owned(),
             sysfs: folder,
         })
@@ -172,11 +152,7 @@ impl Disk {
 
     /// A number from the disk's queue folder.
     pub fn queue(&self, attribute: &str) -> Option<u64> {
-        fs::read_to_string(self.sysfs.join("queue").join(attribute))
-            .ok()?
-            .trim()
-            .parse()
-            .ok()
+        fs::read_to_string(self.sysfs.join("queue").join(attribute)).ok()?.trim().parse().ok()
     }
 
     /// Whether the kernel takes it for a rotating disk.
@@ -198,10 +174,7 @@ fn block_device(mount: &Mount) -> Option<DeviceNumber> {
     // btrfs has a number of its own; its source names the disk.
     let node = fs::metadata(&mount.source).ok()?;
     let dev = node.rdev();
-    (dev != 0).then(|| DeviceNumber {
-        major: libc::major(dev),
-        minor: libc::minor(dev),
-    })
+    (dev != 0).then(|| DeviceNumber { major: libc::major(dev), minor: libc::minor(dev) })
 }
 
 /// The kernel's own window for this file system, in KiB, and the file that sets it.
@@ -225,10 +198,7 @@ nonsense
     #[test]
     fn file_systems_with_a_page_cache_are_listed_once() {
         let mounts = parse(MOUNTINFO);
-        let points: Vec<_> = mounts
-            .iter()
-            .map(|m| m.mount_point.to_str().unwrap_or(""))
-            .collect();
+        let points: Vec<_> = mounts.iter().map(|m| m.mount_point.to_str().unwrap_or("")).collect();
         assert_eq!(points, ["/", "/mnt/with blank", "/net"]);
         assert_eq!(mounts[1].dev, DeviceNumber { major: 7, minor: 3 });
         assert_eq!(mounts[2].fs_type, "nfs4");

@@ -33,27 +33,14 @@ pub(crate) fn cached_pages(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::
     if pages == 0 {
         return Ok(0);
     }
-    let range = CachestatRange {
-        offset: start * PAGE_BYTES,
-        bytes: pages * PAGE_BYTES,
-    };
+    let range = CachestatRange { offset: start * PAGE_BYTES, bytes: pages * PAGE_BYTES };
     let mut stat = Cachestat::default();
     // SAFETY: both pointers refer to live values of the layout the system call defines, and the
     // descriptor is open for the borrow's duration.
     let result = unsafe {
-        libc::syscall(
-            SYS_CACHESTAT,
-            file.as_raw_fd(),
-            &range,
-            &mut stat,
-            0 as libc::c_uint,
-        )
+        libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &range, &mut stat, 0 as libc::c_uint)
     };
-    if result == 0 {
-        Ok(stat.cached)
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(stat.cached) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Asks the kernel to read `[start, start + pages)` into the page cache; returns once the requests
@@ -66,11 +53,7 @@ pub(crate) fn readahead(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Res
     // SAFETY: the call takes no pointers, and the descriptor is open.
     let result =
         unsafe { libc::readahead(file.as_raw_fd(), offset, (pages * PAGE_BYTES) as usize) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// A file handle as ext2/3/4 and xfs encode it: inode number and generation, 32 bits each.
@@ -95,12 +78,7 @@ pub(crate) fn open_by_inode(
     ino: u32,
     generation: u32,
 ) -> io::Result<OwnedFd> {
-    let mut handle = InodeHandle {
-        bytes: 8,
-        kind: FILEID_INO32_GEN,
-        ino,
-        generation,
-    };
+    let mut handle = InodeHandle { bytes: 8, kind: FILEID_INO32_GEN, ino, generation };
     // O_NONBLOCK: never wait for a lease to be broken.
     let flags = libc::O_RDONLY | libc::O_NOATIME | libc::O_CLOEXEC | libc::O_NONBLOCK;
     // SAFETY: the handle is a live `struct file_handle` with `bytes` bytes of payload, and the

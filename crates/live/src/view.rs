@@ -26,19 +26,11 @@ impl<'a> LiveView<'a> {
         cost: DeviceCost,
         room_pages: u64,
     ) -> Self {
-        LiveView {
-            event,
-            mount,
-            cost,
-            room_pages,
-            file: OnceCell::new(),
-        }
+        LiveView { event, mount, cost, room_pages, file: OnceCell::new() }
     }
 
     fn file(&self) -> Option<&OwnedFd> {
-        self.file
-            .get_or_init(|| open_file(self.event, self.mount).ok())
-            .as_ref()
+        self.file.get_or_init(|| open_file(self.event, self.mount).ok()).as_ref()
     }
 
     /// The file, opened; `None` if nothing leads to it any more.

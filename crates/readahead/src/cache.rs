@@ -48,19 +48,12 @@ pub trait CacheView {
 
     /// State of one page. A body that cannot see the LRU bits takes cached pages as used once.
     fn state(&self, page: Page) -> PageState {
-        if self.is_cached(page) {
-            PageState::Referenced
-        } else {
-            PageState::Absent
-        }
+        if self.is_cached(page) { PageState::Referenced } else { PageState::Absent }
     }
 
     /// The ageing clock. A body without one reports a list that never moves.
     fn ageing(&self) -> Ageing {
-        Ageing {
-            scanned_pages: 0,
-            inactive_and_free_pages: u64::MAX >> 20,
-        }
+        Ageing { scanned_pages: 0, inactive_and_free_pages: u64::MAX >> 20 }
     }
 
     /// What the file's device charges.

@@ -16,18 +16,12 @@ pub struct DeviceCost {
 
 impl DeviceCost {
     /// A disk as it is until measured: 7200 rpm, half a revolution and a short seek, outer tracks.
-    pub const DISK: DeviceCost = DeviceCost {
-        latency_s: 0.007,
-        bandwidth: 120e6,
-        concurrency: 1.0,
-    };
+    pub const DISK: DeviceCost =
+        DeviceCost { latency_s: 0.007, bandwidth: 120e6, concurrency: 1.0 };
 
     /// Anything else until measured: a SATA SSD's latency, bandwidth and queue.
-    pub const FLASH: DeviceCost = DeviceCost {
-        latency_s: 0.000_1,
-        bandwidth: 500e6,
-        concurrency: 32.0,
-    };
+    pub const FLASH: DeviceCost =
+        DeviceCost { latency_s: 0.000_1, bandwidth: 500e6, concurrency: 32.0 };
 
     /// Seconds to transfer one page.
     pub fn page_s(&self) -> f64 {

@@ -26,11 +26,7 @@ pub(crate) struct Chunk {
 impl Chunk {
     /// `pages` from `start` on, without a mark.
     pub(crate) fn unmarked(start: Page, pages: u64) -> Self {
-        Chunk {
-            start,
-            pages,
-            look_ahead: 0,
-        }
+        Chunk { start, pages, look_ahead: 0 }
     }
 
     /// Appends the chunk to `plan`.
@@ -57,9 +53,7 @@ impl Chunk {
 /// from where the reader came. Within `window` pages it is taken to have walked; from farther
 /// away, it found at least the page it came from.
 pub(crate) fn faults_served_since(last: Page, access: &Access, window: u64) -> u64 {
-    let distance = access
-        .previous
-        .map_or(0, |previous| previous.abs_diff(last));
+    let distance = access.previous.map_or(0, |previous| previous.abs_diff(last));
     if distance <= window { distance } else { 1 }
 }
 
@@ -101,25 +95,14 @@ mod tests {
     }
 
     fn read(start: Page, pages: u64) -> Action {
-        Action::Read {
-            start,
-            pages,
-            cause: Cause::Initial,
-        }
+        Action::Read { start, pages, cause: Cause::Initial }
     }
 
     fn mark(page: Page) -> Action {
-        Action::Mark(crate::plan::Mark {
-            first: page,
-            last: page,
-        })
+        Action::Mark(crate::plan::Mark { first: page, last: page })
     }
 
-    const CHUNK: Chunk = Chunk {
-        start: 10,
-        pages: 8,
-        look_ahead: 3,
-    };
+    const CHUNK: Chunk = Chunk { start: 10, pages: 8, look_ahead: 3 };
 
     #[test]
     fn a_chunk_is_read_and_marked_before_its_end() {

@@ -15,22 +15,28 @@
 //! has no clock; the time of an access comes with it. It allocates nothing once built, whatever
 //! it is told, so that it may sit in the event path of a production machine.
 //!
-//! [`Adaptive`] is bowwave's own policy.
+//! [`Adaptive`] is bowwave's own policy; [`Linux6`] is what the kernel does today and
+//! [`AdaptiveV16`] what was proposed to it in 2006.
 
 mod access;
 pub mod adaptive;
 mod cache;
 mod cost;
+mod kernel;
+mod linux6;
 mod plan;
 mod table;
 mod tally;
+mod v16;
 
 pub use access::{Access, FileId, Hint, Nanos, OpenFileId, PAGE_BYTES, Page, Trigger, Via};
 pub use adaptive::Adaptive;
 pub use cache::{Ageing, CacheView, PageState};
 pub use cost::DeviceCost;
+pub use linux6::Linux6;
 pub use plan::{Action, Cause, Mark, Plan};
 pub use tally::Tally;
+pub use v16::{AdaptiveV16, V16Parameters};
 
 /// Decides what to read ahead, and when to be asked again.
 pub trait Policy {

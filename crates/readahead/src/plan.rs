@@ -68,11 +68,7 @@ pub struct Mark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Read `[start, start + pages)` ahead; what is cached already is skipped.
-    Read {
-        start: Page,
-        pages: u64,
-        cause: Cause,
-    },
+    Read { start: Page, pages: u64, cause: Cause },
     /// Report the first access to these pages.
     Mark(Mark),
     /// Keep `[start, start + pages)` from being reclaimed for another round.
@@ -91,9 +87,7 @@ impl Plan {
 
     /// An empty plan; the only allocation a plan ever makes.
     pub fn new() -> Self {
-        Plan {
-            actions: Vec::with_capacity(Self::CAPACITY),
-        }
+        Plan { actions: Vec::with_capacity(Self::CAPACITY) }
     }
 
     /// Empties the plan.
@@ -116,11 +110,7 @@ impl Plan {
     /// Appends a read of `[start, start + pages)` unless it is empty.
     pub fn read(&mut self, start: Page, pages: u64, cause: Cause) {
         if pages > 0 {
-            self.push(Action::Read {
-                start,
-                pages,
-                cause,
-            });
+            self.push(Action::Read { start, pages, cause });
         }
     }
 
@@ -138,13 +128,7 @@ impl Plan {
     pub fn pages(&self) -> u64 {
         self.actions
             .iter()
-            .map(|action| {
-                if let Action::Read { pages, .. } = action {
-                    *pages
-                } else {
-                    0
-                }
-            })
+            .map(|action| if let Action::Read { pages, .. } = action { *pages } else { 0 })
             .sum()
     }
 }

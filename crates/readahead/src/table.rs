@@ -28,10 +28,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
     /// A table for at least `capacity` entries (rounded up to a power of two).
     pub(crate) fn new(capacity: usize) -> Self {
         let size = capacity.next_power_of_two().max(WAYS);
-        Table {
-            slots: (0..size).map(|_| None).collect(),
-            hasher: Default::default(),
-        }
+        Table { slots: (0..size).map(|_| None).collect(), hasher: Default::default() }
     }
 
     fn set(&self, key: &K) -> std::ops::Range<usize> {
@@ -43,10 +40,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
     /// The value of `key`, if remembered.
     pub(crate) fn get_mut(&mut self, key: &K, now: u64) -> Option<&mut V> {
         let set = self.set(key);
-        let entry = self.slots[set]
-            .iter_mut()
-            .flatten()
-            .find(|entry| entry.key == *key)?;
+        let entry = self.slots[set].iter_mut().flatten().find(|entry| entry.key == *key)?;
         entry.used = now;
         Some(&mut entry.value)
     }
@@ -62,35 +56,24 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
     ) -> &mut V {
         let set = self.set(&key);
         let slots = &mut self.slots[set];
-        let found = slots
-            .iter()
-            .position(|slot| slot.as_ref().is_some_and(|e| e.key == key));
+        let found = slots.iter().position(|slot| slot.as_ref().is_some_and(|e| e.key == key));
         let index = found.unwrap_or_else(|| {
             let age = |i: &usize| slots[*i].as_ref().map_or(0, |e| e.used.saturating_add(1));
             let oldest = (0..WAYS).min_by_key(age).unwrap_or(0);
-            let fresh = Entry {
-                key,
-                used: now,
-                value: fresh(),
-            };
+            let fresh = Entry { key, used: now, value: fresh() };
             if let Some(evicted) = slots[oldest].replace(fresh) {
                 forget(evicted.value);
             }
             oldest
         });
-        let entry = slots[index]
-            .as_mut()
-            .expect("the slot was found or filled above");
+        let entry = slots[index].as_mut().expect("the slot was found or filled above");
         entry.used = now;
         &mut entry.value
     }
 
     /// Every value remembered.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        self.slots
-            .iter_mut()
-            .flatten()
-            .map(|entry| &mut entry.value)
+        self.slots.iter_mut().flatten().map(|entry| &mut entry.value)
     }
 
     /// Forgets every entry last used before `moment`, giving each to `forget`.

@@ -18,8 +18,6 @@ pub struct Tally {
 impl Tally {
     /// Pages asked for, and neither used nor given up yet.
     pub fn ahead_pages(&self) -> u64 {
-        self.asked_pages
-            .saturating_sub(self.used_pages)
-            .saturating_sub(self.wasted_pages)
+        self.asked_pages.saturating_sub(self.used_pages).saturating_sub(self.wasted_pages)
     }
 }

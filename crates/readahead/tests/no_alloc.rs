@@ -65,11 +65,7 @@ fn access(n: u64) -> Access {
         page,
         request: 1 + (scattered % 40) as u32,
         previous: page.checked_sub(1),
-        trigger: if n % 5 == 0 {
-            Trigger::Mark
-        } else {
-            Trigger::Absent
-        },
+        trigger: if n.is_multiple_of(5) { Trigger::Mark } else { Trigger::Absent },
         via: if n % 8 == 7 { Via::Mmap } else { Via::Read },
         hint: Hint::Normal,
         file_pages: 1_000_000,
@@ -84,11 +80,7 @@ fn decide(policy: &mut dyn Policy, plan: &mut Plan) -> usize {
         let view = Liar {
             seed: n,
             bluntness: 6,
-            cost: if n % 2 == 0 {
-                DeviceCost::FLASH
-            } else {
-                DeviceCost::DISK
-            },
+            cost: if n % 2 == 0 { DeviceCost::FLASH } else { DeviceCost::DISK },
             room_pages: 100_000,
         };
         plan.clear();

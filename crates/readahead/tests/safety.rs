@@ -6,7 +6,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use readahead::{
-    Access, Action, DeviceCost, FileId, Hint, Nanos, OpenFileId, Page, Plan, Policy, Trigger, Via,
+    Access, Action, CacheView, DeviceCost, FileId, Hint, Nanos, OpenFileId, Page, Plan, Policy,
+    Trigger, Via,
 };
 use support::Machine;
 use support::liar::Liar;
@@ -39,11 +40,7 @@ fn moment() -> impl Strategy<Value = Nanos> {
 }
 
 fn hint() -> impl Strategy<Value = Hint> {
-    prop_oneof![
-        Just(Hint::Normal),
-        Just(Hint::Sequential),
-        Just(Hint::Random)
-    ]
+    prop_oneof![Just(Hint::Normal), Just(Hint::Sequential), Just(Hint::Random)]
 }
 
 fn access() -> impl Strategy<Value = Access> {
@@ -130,11 +127,7 @@ fn extent(action: &Action) -> (Page, Page) {
 }
 
 fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig {
-        cases,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {
@@ -207,6 +200,23 @@ proptest! {
         }
     }
 
+    /// A chunk of 256 pages, extended to the end of the file, and the request of an NFS client.
+    #[test]
+    fn adaptive_v16_never_exceeds_its_largest_chunk(
+        make in proptest::sample::select(policies::V16.to_vec()),
+        accesses in accesses(),
+    ) {
+        let (chunk, extension) = (256, 256 / 4 + 4);
+        let as_is = |access: &Access, view: &Liar| {
+            (view.ageing().inactive_and_free_pages < 2).then_some(u64::from(access.request.max(1)))
+        };
+        let answers = answers(&mut *make(), &accesses);
+        for ((access, view), actions) in accesses.iter().zip(&answers) {
+            let most = as_is(access, view).unwrap_or(2 * chunk + extension);
+            prop_assert!(pages(actions) <= most, "{actions:?}");
+        }
+    }
+
 }
 
 // Whole reads of a file through a modelled page cache take longer.
@@ -272,4 +282,21 @@ proptest! {
             machine.cache.evict(*from, *to);
         }
     }
+}
+
+/// Found by `adaptive_keeps_count_of_what_it_asked`: pages between a late request and the reader
+/// were counted as used and as wasted.
+#[test]
+fn adaptive_counts_no_page_twice_when_a_late_request_finds_its_window_evicted() {
+    let mut machine = Machine::boxed(policies::adaptive(), 100_000, 1);
+    machine.scan(1, 0, 100, 1);
+    machine.cache.evict(100, 101);
+    machine.cache.room_pages = 0;
+    machine.read(1, 100, 1); // absent, which tells where the reader is
+    machine.wait_a_second();
+    machine.cache.evict(0, 100_000);
+    machine.read(1, 90, 1);
+    let tally = machine.policy.tally();
+    assert!(tally.asked_pages > 100, "{tally:?}");
+    assert_eq!(tally.used_pages + tally.wasted_pages, tally.asked_pages);
 }

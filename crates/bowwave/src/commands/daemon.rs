@@ -33,11 +33,7 @@ pub(crate) struct Args {
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let signals = Signals::catch(&[libc::SIGTERM, libc::SIGINT])?;
-    let options = Options {
-        scope: Scope::Machine,
-        paths: args.path,
-        state: args.state,
-    };
+    let options = Options { scope: Scope::Machine, paths: args.path, state: args.state };
     let mut engine = Engine::start(options, args.policy.build()).context("cannot start")?;
     announce(&engine, args.json);
     engine.serve_until(signals.readiness())?;
@@ -51,10 +47,8 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn announce(engine: &Engine, as_json: bool) {
-    let places: Vec<_> = engine
-        .mounts()
-        .map(|mount| mount.mount_point.display().to_string())
-        .collect();
+    let places: Vec<_> =
+        engine.mounts().map(|mount| mount.mount_point.display().to_string()).collect();
     if as_json {
         println!("{}", json!({ "ready": true, "mounts": places }));
     } else {

@@ -41,9 +41,7 @@ pub(crate) struct Args {
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.list {
-        PATTERNS
-            .iter()
-            .for_each(|pattern| println!("{:<17} {}", pattern.name, pattern.definition));
+        PATTERNS.iter().for_each(|pattern| println!("{:<17} {}", pattern.name, pattern.definition));
         return Ok(ExitCode::SUCCESS);
     }
     if let (Some(pattern), Some(folder)) = (args.worker, args.folder) {
@@ -53,12 +51,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if rounds == 0 {
         bail!("--rounds must be at least 1");
     }
-    let options = Options {
-        devices: args.device,
-        only: args.only,
-        full: args.full,
-        rounds,
-    };
+    let options = Options { devices: args.device, only: args.only, full: args.full, rounds };
     let mut json_rows = Vec::new();
     let shown = demo::run(&options, |device, rows, trade_off| {
         if args.json {
@@ -95,9 +88,7 @@ fn to_json(device: &str, rows: &[Row], trade_off: Option<&TradeOff>) -> Vec<Valu
 fn work(pattern: &str, folder: &std::path::Path) -> anyhow::Result<ExitCode> {
     let pattern = find(pattern).with_context(|| format!("there is no pattern {pattern:?}"))?;
     let mut word = [0; 3];
-    std::io::stdin()
-        .read_exact(&mut word)
-        .context("the word to start never came")?;
+    std::io::stdin().read_exact(&mut word).context("the word to start never came")?;
     let outcome = demo::worker::perform(pattern, folder)?;
     println!("{}", serde_json::to_string(&outcome)?);
     Ok(ExitCode::SUCCESS)

@@ -78,16 +78,8 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         Some(Action::Up(up)) => make(up, args.json)?,
         Some(Action::Status { name }) => show(name, args.json)?,
         Some(Action::Down { name, all }) => return remove(name, all),
-        Some(Action::Serve {
-            device,
-            size,
-            folder,
-        }) => {
-            let options = ServeOptions {
-                device,
-                size_bytes: size,
-                folder,
-            };
+        Some(Action::Serve { device, size, folder }) => {
+            let options = ServeOptions { device, size_bytes: size, folder };
             lab::serve(&options, || println!("ready"))?;
         }
     }
@@ -97,17 +89,11 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 fn list_devices(as_json: bool) -> anyhow::Result<()> {
     let devices = device::catalog();
     if as_json {
-        let rows = devices
-            .iter()
-            .map(|(name, text)| json!({ "device": name, "description": text }));
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&rows.collect::<Vec<_>>())?
-        );
+        let rows =
+            devices.iter().map(|(name, text)| json!({ "device": name, "description": text }));
+        println!("{}", serde_json::to_string_pretty(&rows.collect::<Vec<_>>())?);
     } else {
-        devices
-            .iter()
-            .for_each(|(name, description)| println!("{name:<6} {description}"));
+        devices.iter().for_each(|(name, description)| println!("{name:<6} {description}"));
     }
     Ok(())
 }
@@ -174,18 +160,14 @@ fn describe(lab: &Lab, status: &Status) -> String {
         status.depth_max,
         status.late_mean_us(),
         status.late_max_us,
-        status.rejection().map_or(String::new(), |reason| format!(
-            "\n  NOT FIT FOR FIGURES: {reason}"
-        )),
+        status
+            .rejection()
+            .map_or(String::new(), |reason| format!("\n  NOT FIT FOR FIGURES: {reason}")),
     )
 }
 
 fn remove(name: Option<String>, all: bool) -> anyhow::Result<ExitCode> {
-    let names = if all {
-        lab::list()
-    } else {
-        name.into_iter().collect()
-    };
+    let names = if all { lab::list() } else { name.into_iter().collect() };
     let mut code = ExitCode::SUCCESS;
     for name in names {
         if let Err(error) = Lab::attach(&name).and_then(|lab| lab.down()) {
@@ -204,17 +186,10 @@ fn parse_size(text: &str) -> Result<u64, String> {
         Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
         _ => (text, 0),
     };
-    let number: u64 = number
-        .parse()
-        .map_err(|_| format!("{text:?} is no size; write 512M or 4G"))?;
-    let bytes = number
-        .checked_mul(1 << shift)
-        .ok_or_else(|| format!("{text:?} is too large"))?;
-    if bytes < 16 << 20 {
-        Err("a lab needs at least 16M".into())
-    } else {
-        Ok(bytes)
-    }
+    let number: u64 =
+        number.parse().map_err(|_| format!("{text:?} is no size; write 512M or 4G"))?;
+    let bytes = number.checked_mul(1 << shift).ok_or_else(|| format!("{text:?} is too large"))?;
+    if bytes < 16 << 20 { Err("a lab needs at least 16M".into()) } else { Ok(bytes) }
 }
 
 #[cfg(test)]

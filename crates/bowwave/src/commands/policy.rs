@@ -1,6 +1,6 @@
 //! The policies by the names that users type.
 
-use readahead::{Adaptive, Policy};
+use readahead::{Adaptive, AdaptiveV16, Linux6, Policy};
 
 /// Open files whose state a historical policy remembers.
 const OPEN_FILES: usize = 4096;
@@ -10,12 +10,19 @@ pub(crate) enum PolicyName {
     /// Bowwave's own.
     #[default]
     Adaptive,
+    /// The adaptive read-ahead proposed for Linux in 2006.
+    AdaptiveV16,
+    /// What the kernel does by itself, from user space; for comparison.
+    #[value(name = "linux-6")]
+    Linux6,
 }
 
 impl PolicyName {
     pub(crate) fn build(self) -> Box<dyn Policy> {
         match self {
             PolicyName::Adaptive => Box::new(Adaptive::default()),
+            PolicyName::AdaptiveV16 => Box::new(AdaptiveV16::new(OPEN_FILES, Default::default())),
+            PolicyName::Linux6 => Box::new(Linux6::new(OPEN_FILES)),
         }
     }
 }

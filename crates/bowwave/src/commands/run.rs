@@ -38,11 +38,7 @@ pub(crate) struct Args {
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let scope = Scope::Process(std::process::id());
-    let options = Options {
-        scope,
-        paths: Vec::new(),
-        state: args.state,
-    };
+    let options = Options { scope, paths: Vec::new(), state: args.state };
     let mut engine = Engine::start(options, args.policy.build()).context("cannot start")?;
     let mut child = Command::new(&args.command[0])
         .args(&args.command[1..])
@@ -75,10 +71,7 @@ fn pass_signals_on(child: &Child) -> anyhow::Result<()> {
     let pid = pid_of(child);
     let forwarded = [Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2];
     let mut caught = signal_hook::iterator::Signals::new(
-        forwarded
-            .iter()
-            .map(|signal| signal.as_raw())
-            .chain([libc::SIGINT, libc::SIGQUIT]),
+        forwarded.iter().map(|signal| signal.as_raw()).chain([libc::SIGINT, libc::SIGQUIT]),
     )?;
     std::thread::spawn(move || {
         for number in caught.forever() {
@@ -92,9 +85,6 @@ fn pass_signals_on(child: &Child) -> anyhow::Result<()> {
 }
 
 fn exit_code(status: ExitStatus) -> ExitCode {
-    let code = status
-        .code()
-        .or_else(|| status.signal().map(|signal| 128 + signal))
-        .unwrap_or(1);
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     ExitCode::from(code as u8)
 }

@@ -42,9 +42,7 @@ fn open_through_process(event: &Event) -> io::Result<OwnedFd> {
         };
         if metadata.is_file() && metadata.ino() == event.file.ino {
             let mut options = File::options();
-            options
-                .read(true)
-                .custom_flags(libc::O_NOATIME | libc::O_NONBLOCK);
+            options.read(true).custom_flags(libc::O_NOATIME | libc::O_NONBLOCK);
             return Ok(options.open(path)?.into());
         }
     }

@@ -29,10 +29,7 @@ pub(crate) struct Job {
 
 impl Job {
     fn bytes(&self) -> u64 {
-        self.ranges
-            .iter()
-            .map(|(_, pages)| pages * PAGE_BYTES)
-            .sum()
+        self.ranges.iter().map(|(_, pages)| pages * PAGE_BYTES).sum()
     }
 
     fn run(self) {
@@ -48,8 +45,7 @@ impl Job {
                 done += piece;
             }
         }
-        self.pending_bytes
-            .fetch_sub(self.bytes(), Ordering::Relaxed);
+        self.pending_bytes.fetch_sub(self.bytes(), Ordering::Relaxed);
     }
 }
 
@@ -61,10 +57,7 @@ pub(crate) struct Workers {
 
 impl Workers {
     pub(crate) fn new() -> Self {
-        Workers {
-            free: Arc::default(),
-            started: Arc::default(),
-        }
+        Workers { free: Arc::default(), started: Arc::default() }
     }
 
     /// Hands the job to a worker that starts at once; gives `false` if there is none.
@@ -82,10 +75,7 @@ impl Workers {
     }
 
     fn take_free(&self) -> Option<Sender<Job>> {
-        self.free
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop()
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     fn start(&self) -> Option<Sender<Job>> {
@@ -97,15 +87,10 @@ impl Workers {
         let work = move || {
             for job in inbox {
                 job.run();
-                free.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(me.clone());
+                free.lock().unwrap_or_else(PoisonError::into_inner).push(me.clone());
             }
         };
-        thread::Builder::new()
-            .name("bowwave-reader".into())
-            .spawn(work)
-            .ok()?;
+        thread::Builder::new().name("bowwave-reader".into()).spawn(work).ok()?;
         self.started.fetch_add(1, Ordering::Relaxed);
         Some(jobs)
     }

@@ -57,19 +57,13 @@ impl Depth {
             return;
         }
         self.stepped_at = now;
-        let reads = stats
-            .foreground_reads
-            .saturating_sub(self.seen.foreground_reads);
+        let reads = stats.foreground_reads.saturating_sub(self.seen.foreground_reads);
         let waited_ns = stats.foreground_ns.saturating_sub(self.seen.foreground_ns);
         self.seen = *stats;
         let factor = if reads > 0 {
             self.foreground_at = now;
             let waited_s = waited_ns as f64 * 1e-9 / reads as f64;
-            if waited_s > stock_wait_s(streams, cost) {
-                0.75
-            } else {
-                1.125
-            }
+            if waited_s > stock_wait_s(streams, cost) { 0.75 } else { 1.125 }
         } else if now.saturating_sub(self.foreground_at) > CALM_NS {
             2.0
         } else {
@@ -102,12 +96,7 @@ mod tests {
     fn depth_falls_while_foreground_reads_wait_longer_than_on_the_stock_kernel() {
         let mut depth = Depth::new();
         for step in 1..=40 {
-            depth.steer(
-                step * STEP_NS,
-                &foreground(step * 2, 300),
-                4,
-                &DeviceCost::DISK,
-            );
+            depth.steer(step * STEP_NS, &foreground(step * 2, 300), 4, &DeviceCost::DISK);
         }
         assert_eq!(depth.limit_bytes(), LEAST_BYTES);
     }
@@ -126,14 +115,8 @@ mod tests {
 
     #[test]
     fn beside_four_streams_a_stock_read_waits_five_windows() {
-        let wait = stock_wait_s(
-            4,
-            &DeviceCost {
-                latency_s: 0.007,
-                bandwidth: 100e6,
-                concurrency: 1.0,
-            },
-        );
+        let wait =
+            stock_wait_s(4, &DeviceCost { latency_s: 0.007, bandwidth: 100e6, concurrency: 1.0 });
         assert!((0.040..0.045).contains(&wait), "{wait}");
     }
 }

@@ -16,11 +16,7 @@ use crate::observe::DiskStats;
 use depth::Depth;
 
 /// What a network file system charges until measured: a millisecond's round trip on gigabit.
-const NETWORK: DeviceCost = DeviceCost {
-    latency_s: 0.001,
-    bandwidth: 110e6,
-    concurrency: 16.0,
-};
+const NETWORK: DeviceCost = DeviceCost { latency_s: 0.001, bandwidth: 110e6, concurrency: 16.0 };
 
 /// The disk under one or more file systems, or the far end of a network one.
 pub(crate) struct Backing {
@@ -41,14 +37,10 @@ impl Backing {
         let cost = disk.as_ref().map_or(NETWORK, |disk| cost_of(disk, state));
         let window = |attribute| disk.as_ref().and_then(|disk| disk.queue(attribute));
         let knob = crate::mounts::read_ahead_knob(mount);
-        let read_ahead_kb = std::fs::read_to_string(knob)
-            .ok()
-            .and_then(|text| text.trim().parse().ok());
+        let read_ahead_kb =
+            std::fs::read_to_string(knob).ok().and_then(|text| text.trim().parse().ok());
         // The kernel silently drops what exceeds the larger of the two.
-        let piece_kb = window("max_sectors_kb")
-            .max(read_ahead_kb)
-            .unwrap_or(128)
-            .max(4);
+        let piece_kb = window("max_sectors_kb").max(read_ahead_kb).unwrap_or(128).max(4);
         Backing {
             cost,
             piece_pages: piece_kb * 1024 / PAGE_BYTES,
@@ -66,10 +58,7 @@ impl Backing {
 
     /// Pages that may be asked for now.
     pub(crate) fn room_pages(&self, stats: &DiskStats) -> u64 {
-        self.depth
-            .limit_bytes()
-            .saturating_sub(self.in_flight(stats))
-            / PAGE_BYTES
+        self.depth.limit_bytes().saturating_sub(self.in_flight(stats)) / PAGE_BYTES
     }
 
     /// Lets the depth follow what other readers have met with since the last call.
@@ -82,11 +71,7 @@ fn cost_of(disk: &Disk, state: &Path) -> DeviceCost {
     if let Some(cost) = remember::recall(disk, state) {
         return cost;
     }
-    let guess = if disk.is_rotational() {
-        DeviceCost::DISK
-    } else {
-        DeviceCost::FLASH
-    };
+    let guess = if disk.is_rotational() { DeviceCost::DISK } else { DeviceCost::FLASH };
     match probe::measure(disk, &guess) {
         Ok(cost) => {
             remember::note(disk, &cost, state);

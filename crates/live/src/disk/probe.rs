@@ -35,10 +35,7 @@ const SMALLEST_BYTES: u64 = 16 << 20;
 /// # Errors
 /// If the device cannot be opened or read, or is too small to probe.
 pub(super) fn measure(disk: &Disk, guess: &DeviceCost) -> io::Result<DeviceCost> {
-    let device = File::options()
-        .read(true)
-        .custom_flags(libc::O_DIRECT)
-        .open(disk.node())?;
+    let device = File::options().read(true).custom_flags(libc::O_DIRECT).open(disk.node())?;
     let bytes = std::fs::read_to_string(disk.sysfs.join("size"))?;
     let bytes = bytes.trim().parse::<u64>().map_err(io::Error::other)? * 512;
     if bytes < SMALLEST_BYTES {
@@ -51,24 +48,14 @@ pub(super) fn measure(disk: &Disk, guess: &DeviceCost) -> io::Result<DeviceCost>
     timed_read(&device, start, LARGE_BYTES)?;
     let large_s =
         median((1..=3).map(|n| timed_read(&device, start + n * LARGE_BYTES as u64, LARGE_BYTES)))?;
-    let concurrency = if disk.is_rotational() {
-        1.0
-    } else {
-        concurrency(&device, latency_s, bytes)?
-    };
+    let concurrency =
+        if disk.is_rotational() { 1.0 } else { concurrency(&device, latency_s, bytes)? };
     // On a disk the next megabyte follows without positioning; elsewhere each request waits anew.
     let waited_s = if disk.is_rotational() { 0.0 } else { latency_s };
     let transfer_s = large_s - waited_s;
-    let bandwidth = if transfer_s > 0.0 {
-        LARGE_BYTES as f64 / transfer_s
-    } else {
-        guess.bandwidth
-    };
-    Ok(DeviceCost {
-        latency_s,
-        bandwidth: bandwidth.clamp(1e5, 20e9),
-        concurrency,
-    })
+    let bandwidth =
+        if transfer_s > 0.0 { LARGE_BYTES as f64 / transfer_s } else { guess.bandwidth };
+    Ok(DeviceCost { latency_s, bandwidth: bandwidth.clamp(1e5, 20e9), concurrency })
 }
 
 fn concurrency(device: &File, latency_s: f64, bytes: u64) -> io::Result<f64> {
@@ -83,9 +70,7 @@ fn concurrency(device: &File, latency_s: f64, bytes: u64) -> io::Result<f64> {
                 })
             })
             .collect();
-        let times = readers
-            .into_iter()
-            .map(|reader| reader.join().unwrap_or(Ok(f64::INFINITY)));
+        let times = readers.into_iter().map(|reader| reader.join().unwrap_or(Ok(f64::INFINITY)));
         times.collect::<io::Result<Vec<f64>>>()
     })?;
     let slowest = slowest.into_iter().fold(latency_s, f64::max);
@@ -122,11 +107,7 @@ mod tests {
     fn scattered_reads_stay_inside_the_device_and_apart() {
         let bytes = 4 << 30;
         let mut offsets: Vec<u64> = (0..200).map(|n| scattered(n, bytes)).collect();
-        assert!(
-            offsets
-                .iter()
-                .all(|o| o % 4096 == 0 && o + 4 * LARGE_BYTES as u64 <= bytes)
-        );
+        assert!(offsets.iter().all(|o| o % 4096 == 0 && o + 4 * LARGE_BYTES as u64 <= bytes));
         offsets.sort_unstable();
         offsets.dedup();
         assert_eq!(offsets.len(), 200);

@@ -22,12 +22,7 @@ struct Note {
 
 fn identity(disk: &Disk) -> String {
     let attribute = |name| fs::read_to_string(disk.sysfs.join(name)).unwrap_or_default();
-    format!(
-        "{} {} {}",
-        disk.dev,
-        attribute("size").trim(),
-        attribute("diskseq").trim()
-    )
+    format!("{} {} {}", disk.dev, attribute("size").trim(), attribute("diskseq").trim())
 }
 
 fn file_of(disk: &Disk, state: &Path) -> PathBuf {
@@ -56,11 +51,10 @@ pub(super) fn note(disk: &Disk, cost: &DeviceCost, state: &Path) {
         concurrency: cost.concurrency,
     };
     let file = file_of(disk, state);
-    let written = file.parent().map(fs::create_dir_all).and_then(|_| {
-        serde_json::to_string_pretty(&note)
-            .ok()
-            .map(|text| fs::write(&file, text))
-    });
+    let written = file
+        .parent()
+        .map(fs::create_dir_all)
+        .and_then(|_| serde_json::to_string_pretty(&note).ok().map(|text| fs::write(&file, text)));
     // Without the note the next start measures again.
     let _ = written;
 }

@@ -43,14 +43,8 @@ impl BpfObserver {
         // observes: one leak of one object.
         let object: &'static mut MaybeUninit<OpenObject> =
             Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = ObserveSkelBuilder::default()
-            .open(object)
-            .map_err(refused)?;
-        let constants = open
-            .maps
-            .rodata_data
-            .as_deref_mut()
-            .expect("the object has constants");
+        let mut open = ObserveSkelBuilder::default().open(object).map_err(refused)?;
+        let constants = open.maps.rodata_data.as_deref_mut().expect("the object has constants");
         constants.our_tgid = std::process::id();
         constants.only_tasks = matches!(scope, Scope::Process(_));
         leave_out_what_the_kernel_lacks(&mut open.progs);
@@ -64,12 +58,7 @@ impl BpfObserver {
         skeleton.attach().map_err(refused)?;
         let fetched = Rc::new(RefCell::new(Vec::with_capacity(1024)));
         let ring = build_ring(&skeleton, Rc::clone(&fetched))?;
-        Ok(BpfObserver {
-            ring,
-            fetched,
-            batch: Vec::with_capacity(1024),
-            skeleton,
-        })
+        Ok(BpfObserver { ring, fetched, batch: Vec::with_capacity(1024), skeleton })
     }
 }
 
@@ -121,15 +110,13 @@ impl Observer for BpfObserver {
     fn watch_file_system(&mut self, dev: DeviceNumber) -> Result<(), ObserveError> {
         let key = dev.to_kernel().to_ne_bytes();
         let map = &self.skeleton.maps.file_systems;
-        map.update(&key, &1u32.to_ne_bytes(), MapFlags::ANY)
-            .map_err(lost)
+        map.update(&key, &1u32.to_ne_bytes(), MapFlags::ANY).map_err(lost)
     }
 
     fn watch_disk(&mut self, dev: DeviceNumber, slot: usize) -> Result<(), ObserveError> {
         let key = dev.to_kernel().to_ne_bytes();
         let map = &self.skeleton.maps.disks;
-        map.update(&key, &(slot as u32).to_ne_bytes(), MapFlags::ANY)
-            .map_err(lost)
+        map.update(&key, &(slot as u32).to_ne_bytes(), MapFlags::ANY).map_err(lost)
     }
 
     fn set_mark(&mut self, file: FileKey, mark: Mark) -> Result<(), ObserveError> {
@@ -138,11 +125,7 @@ impl Observer for BpfObserver {
         value[8..].copy_from_slice(&mark.last.to_ne_bytes());
         for chunk in mark.first / CHUNK_PAGES..=mark.last / CHUNK_PAGES {
             let key = layout::encode_mark_key(file, chunk);
-            self.skeleton
-                .maps
-                .marks
-                .update(&key, &value, MapFlags::ANY)
-                .map_err(lost)?;
+            self.skeleton.maps.marks.update(&key, &value, MapFlags::ANY).map_err(lost)?;
         }
         Ok(())
     }
@@ -153,11 +136,7 @@ impl Observer for BpfObserver {
         value[8..16].copy_from_slice(&state.muted_until.to_ne_bytes());
         value[16..20].copy_from_slice(&u32::from(state.led).to_ne_bytes());
         let key = layout::encode_file_key(file);
-        self.skeleton
-            .maps
-            .files
-            .update(&key, &value, MapFlags::ANY)
-            .map_err(lost)
+        self.skeleton.maps.files.update(&key, &value, MapFlags::ANY).map_err(lost)
     }
 
     fn disk_stats(&self, slot: usize) -> DiskStats {
@@ -175,10 +154,6 @@ impl Observer for BpfObserver {
     }
 
     fn lost_events(&self) -> u64 {
-        self.skeleton
-            .maps
-            .bss_data
-            .as_deref()
-            .map_or(0, |bss| bss.lost_events)
+        self.skeleton.maps.bss_data.as_deref().map_or(0, |bss| bss.lost_events)
     }
 }

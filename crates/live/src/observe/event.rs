@@ -12,10 +12,7 @@ pub struct DeviceNumber {
 impl DeviceNumber {
     /// From the kernel's internal encoding (`MKDEV`).
     pub fn from_kernel(dev: u32) -> Self {
-        DeviceNumber {
-            major: dev >> 20,
-            minor: dev & 0xf_ffff,
-        }
+        DeviceNumber { major: dev >> 20, minor: dev & 0xf_ffff }
     }
 
     /// To the kernel's internal encoding.

@@ -22,10 +22,7 @@ pub(super) fn decode_event(bytes: &[u8]) -> Option<Event> {
     let previous = long(24);
     Some(Event {
         now: long(0),
-        file: FileKey {
-            ino: long(8),
-            dev: DeviceNumber::from_kernel(word(48)),
-        },
+        file: FileKey { ino: long(8), dev: DeviceNumber::from_kernel(word(48)) },
         page: long(16),
         previous: (previous != NO_PAGE).then_some(previous),
         file_bytes: long(32),
@@ -90,10 +87,7 @@ mod tests {
         assert_eq!(event.now, 7);
         assert_eq!(event.file.ino, 131);
         assert_eq!(event.file.dev, DeviceNumber { major: 7, minor: 3 });
-        assert_eq!(
-            (event.page, event.request_pages, event.previous),
-            (23, 16, None)
-        );
+        assert_eq!((event.page, event.request_pages, event.previous), (23, 16, None));
         assert_eq!(event.file_bytes, 8191);
         assert_eq!(event.kind, Kind::Fault);
         assert!(event.mapped && !event.advised_random);

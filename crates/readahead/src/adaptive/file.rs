@@ -9,7 +9,8 @@ use crate::tally::Tally;
 
 use super::Scene;
 use super::stream::Stream;
-use super::window::bridging_pays;
+use super::tail::EndedRuns;
+use super::window::{bridging_pays, striding_pays};
 
 /// Streams followed in one file; more than a program interleaves on one descriptor.
 const STREAMS: usize = 32;
@@ -19,8 +20,8 @@ const ORPHANS: usize = 64;
 
 /// Where a miss is placed.
 pub(super) enum Found<'a> {
-    /// It belongs to this stream, known or just begun.
-    Stream(&'a mut Stream),
+    /// It belongs to this stream, known or just begun; how long the file's runs turn out.
+    Stream(&'a mut Stream, f64),
     /// It belongs to none.
     Orphan,
 }
@@ -34,6 +35,7 @@ struct Orphan {
 #[derive(Debug)]
 pub(super) struct FileState {
     streams: [Option<Stream>; STREAMS],
+    ended: EndedRuns,
     /// A ring of the most recent; `orphaned % ORPHANS` is the next to be overwritten.
     orphans: [Orphan; ORPHANS],
     /// Orphans noted so far.
@@ -44,41 +46,51 @@ impl FileState {
     pub(super) fn new() -> Self {
         FileState {
             streams: [None; STREAMS],
+            ended: EndedRuns::default(),
             orphans: [Orphan { first: 0, end: 0 }; ORPHANS],
             orphaned: 0,
         }
     }
 
     /// Finds the stream an access belongs to, begins one, or notes an orphan.
+    ///
+    /// What is contiguous comes first: the starts of parallel streams may stand at equal
+    /// distances, and so look like a stride. For the same reason pieces of a strided stream are
+    /// remembered like orphans.
     pub(super) fn place(&mut self, scene: &Scene, tally: &mut Tally) -> Found<'_> {
-        if let Some(index) = self.nearest(scene) {
-            return Found::Stream(self.streams[index].as_mut().expect("nearest is occupied"));
+        let tail = self.ended.tail(self.streams.iter().flatten().map(Stream::length));
+        if let Some(index) = self.nearest(scene, Stream::is_contiguous) {
+            return self.found(index, tail);
         }
-        if let Some(stream) = self.begin(scene) {
-            return Found::Stream(self.admit(stream, tally));
+        if let Some(stream) = self.beside_an_orphan(scene) {
+            return Found::Stream(self.admit(stream, tally), tail);
         }
+        if let Some(index) = self.nearest(scene, |stream| !stream.is_contiguous()) {
+            self.remember(scene);
+            return self.found(index, tail);
+        }
+        let begun = self.at_equal_distances(scene).or_else(|| at_the_start(scene));
         self.remember(scene);
-        Found::Orphan
+        match begun {
+            Some(stream) => Found::Stream(self.admit(stream, tally), tail),
+            None => Found::Orphan,
+        }
     }
 
-    fn nearest(&self, scene: &Scene) -> Option<usize> {
-        let distances = self
-            .streams
-            .iter()
-            .enumerate()
-            .filter_map(|(index, stream)| {
-                stream
-                    .as_ref()?
-                    .distance(scene)
-                    .map(|distance| (distance, index))
-            });
+    fn found(&mut self, index: usize, tail: f64) -> Found<'_> {
+        match &mut self.streams[index] {
+            Some(stream) => Found::Stream(stream, tail),
+            None => Found::Orphan,
+        }
+    }
+
+    /// The stream of a kind that the access continues most closely.
+    fn nearest(&self, scene: &Scene, kind: impl Fn(&Stream) -> bool) -> Option<usize> {
+        let distances = self.streams.iter().enumerate().filter_map(|(index, stream)| {
+            let stream = stream.as_ref().filter(|stream| kind(stream))?;
+            stream.distance(scene).map(|distance| (distance, index))
+        });
         distances.min().map(|(_, index)| index)
-    }
-
-    fn begin(&self, scene: &Scene) -> Option<Stream> {
-        self.beside_an_orphan(scene)
-            .or_else(|| self.at_equal_distances(scene))
-            .or_else(|| at_the_start(scene))
     }
 
     /// Forward or backward: the access continues a recent orphan on either side.
@@ -86,36 +98,20 @@ impl FileState {
         let slack = scene.slack();
         let now = scene.access.now;
         self.recent(ORPHANS).find_map(|orphan| {
-            let overlap = if scene.access.via == Via::Mmap {
-                slack
-            } else {
-                1
-            };
+            let overlap = if scene.access.via == Via::Mmap { slack } else { 1 };
             let ahead = scene.first.saturating_add(overlap) >= orphan.end
                 && scene.first > orphan.first
                 && scene.first <= orphan.end.saturating_add(slack);
             if ahead {
                 let run = scene.end - orphan.first;
-                return Some(Stream::contiguous(
-                    orphan.first,
-                    1,
-                    run,
-                    Cause::Context,
-                    now,
-                ));
+                return Some(Stream::contiguous(orphan.first, 1, run, Cause::Context, now));
             }
             let behind = scene.end <= orphan.first.saturating_add(overlap)
                 && scene.first < orphan.first
                 && scene.end.saturating_add(slack) >= orphan.first;
             if behind {
                 let run = orphan.end - scene.first;
-                return Some(Stream::contiguous(
-                    orphan.end - 1,
-                    -1,
-                    run,
-                    Cause::Backward,
-                    now,
-                ));
+                return Some(Stream::contiguous(orphan.end - 1, -1, run, Cause::Backward, now));
             }
             None
         })
@@ -135,11 +131,7 @@ impl FileState {
             let step = step_between(orphan, scene);
             let two = self.is_orphan(back(scene.first, step, 2)?, ORPHANS);
             let three = self.is_orphan(back(scene.first, step, 3)?, ORPHANS);
-            if two && three {
-                strided(scene, step, 4)
-            } else {
-                None
-            }
+            if two && three { strided(scene, step, 4) } else { None }
         })
     }
 
@@ -153,22 +145,16 @@ impl FileState {
     }
 
     fn remember(&mut self, scene: &Scene) {
-        self.orphans[slot(self.orphaned)] = Orphan {
-            first: scene.first,
-            end: scene.end,
-        };
+        self.orphans[slot(self.orphaned)] = Orphan { first: scene.first, end: scene.end };
         self.orphaned += 1;
     }
 
     /// Gives a new stream a place, that of the one used longest ago if need be.
     fn admit(&mut self, stream: Stream, tally: &mut Tally) -> &mut Stream {
-        let age = |i: &usize| {
-            self.streams[*i]
-                .as_ref()
-                .map_or(0, |s| s.used_at.saturating_add(1))
-        };
+        let age = |i: &usize| self.streams[*i].as_ref().map_or(0, |s| s.used_at.saturating_add(1));
         let oldest = (0..STREAMS).min_by_key(age).unwrap_or(0);
         if let Some(forgotten) = self.streams[oldest].take() {
+            self.ended.note(forgotten.length(), !forgotten.is_at_the_end());
             forgotten.give_up(tally);
         }
         self.streams[oldest].insert(stream)
@@ -178,6 +164,7 @@ impl FileState {
     pub(super) fn forget_before(&mut self, moment: Nanos, tally: &mut Tally) {
         for slot in &mut self.streams {
             if let Some(forgotten) = slot.take_if(|stream| stream.used_at < moment) {
+                self.ended.note(forgotten.length(), !forgotten.is_at_the_end());
                 forgotten.give_up(tally);
             }
         }
@@ -223,12 +210,8 @@ fn strided(scene: &Scene, step: i64, run: u64) -> Option<Stream> {
     let origin = back(scene.first, step, run as i64 - 1)?;
     if bridging_pays(&scene.cost, stride - len) {
         let span = stride * (run - 1) + len;
-        let (origin, sign) = if step > 0 {
-            (origin, 1)
-        } else {
-            (origin + len - 1, -1)
-        };
+        let (origin, sign) = if step > 0 { (origin, 1) } else { (origin + len - 1, -1) };
         return Some(Stream::sparse(origin, sign, stride, span, now));
     }
-    Some(Stream::strided(origin, step, len, run, now))
+    striding_pays(&scene.cost, step).then(|| Stream::strided(origin, step, len, run, now))
 }

@@ -28,6 +28,7 @@
 mod file;
 mod region;
 mod stream;
+mod tail;
 mod window;
 
 use crate::Policy;
@@ -55,11 +56,7 @@ pub struct Limits {
 impl Default for Limits {
     /// A thousand busy files; regions of 256 MiB; a GiB ahead, an eighth of a small server.
     fn default() -> Self {
-        Limits {
-            files: 1024,
-            plan_bytes: 256 << 20,
-            ahead_bytes: 1 << 30,
-        }
+        Limits { files: 1024, plan_bytes: 256 << 20, ahead_bytes: 1 << 30 }
     }
 }
 
@@ -114,12 +111,11 @@ impl Policy for Adaptive {
         let budget = (self.limits.ahead_bytes / PAGE_BYTES).saturating_sub(tally.ahead_pages());
         let scene = Scene::new(access, cache, self.limits.plan_pages().min(budget));
         let file =
-            self.files
-                .get_or_insert_with(access.file, access.now, FileState::new, |forgotten| {
-                    forgotten.give_up(tally)
-                });
+            self.files.get_or_insert_with(access.file, access.now, FileState::new, |forgotten| {
+                forgotten.give_up(tally)
+            });
         match file.place(&scene, tally) {
-            Found::Stream(stream) => stream.proceed(&scene, plan, tally),
+            Found::Stream(stream, tail) => stream.proceed(&scene, tail, plan, tally),
             Found::Orphan if access.trigger == Trigger::Absent => {
                 self.regions.on_orphan(&scene, plan, tally);
             }
@@ -134,8 +130,7 @@ impl Policy for Adaptive {
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
         let moment = now.saturating_sub(idle);
         let tally = &mut self.tally;
-        self.files
-            .forget_before(moment, |forgotten| forgotten.give_up(tally));
+        self.files.forget_before(moment, |forgotten| forgotten.give_up(tally));
         for file in self.files.values_mut() {
             file.forget_before(moment, tally);
         }
@@ -158,16 +153,10 @@ struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     fn new(access: &'a Access, cache: &'a dyn CacheView, room_pages: u64) -> Self {
-        let room = cache.room_pages().min(room_pages);
+        // Half of the room, so that streams which come at the same time find some as well.
+        let room = cache.room_pages().min(room_pages) / 2;
         let (first, end) = (access.page, access.end());
-        Scene {
-            access,
-            cache,
-            cost: cache.cost(),
-            first,
-            end,
-            room,
-        }
+        Scene { access, cache, cost: cache.cost(), first, end, room }
     }
 
     /// How far two accesses may lie apart and still be neighbours, in pages. Faults are spaced by

@@ -53,10 +53,7 @@ pub(super) struct Regions {
 
 impl Regions {
     pub(super) fn new(files: usize, plan_pages: u64) -> Self {
-        Regions {
-            table: Table::new(files * 8),
-            largest_log2_pages: plan_pages.ilog2(),
-        }
+        Regions { table: Table::new(files * 8), largest_log2_pages: plan_pages.ilog2() }
     }
 
     /// Counts an orphan in every region around it, and reads a slice of the largest that pays.
@@ -64,22 +61,14 @@ impl Regions {
         let top = log2_ceil(scene.access.file_pages).min(self.largest_log2_pages);
         let mut best = None;
         for log2_pages in SMALLEST_LOG2_PAGES..=top.max(SMALLEST_LOG2_PAGES) {
-            let key = Key {
-                file: scene.access.file,
-                log2_pages,
-                index: scene.first >> log2_pages,
-            };
+            let key = Key { file: scene.access.file, log2_pages, index: scene.first >> log2_pages };
             let region =
-                self.table
-                    .get_or_insert_with(key, scene.access.now, Region::default, drop);
+                self.table.get_or_insert_with(key, scene.access.now, Region::default, drop);
             region.misses = region.misses.saturating_add(1);
             let size = pages_in_file(&key, scene.access.file_pages);
             if region.filled >= size {
                 // Filled, and missed again: it did not stay. Start judging afresh.
-                *region = Region {
-                    misses: 1,
-                    filled: 0,
-                };
+                *region = Region { misses: 1, filled: 0 };
             }
             let left = size - region.filled;
             if left > 0 && (region.filled > 0 || pays(region.misses, left, scene)) {
@@ -97,9 +86,7 @@ impl Regions {
         };
         let start = (key.index << key.log2_pages) + region.filled;
         let end = (key.index << key.log2_pages) + pages_in_file(&key, scene.access.file_pages);
-        let pages = slice_pages(region.misses, scene)
-            .min(end - start)
-            .min(scene.room);
+        let pages = slice_pages(region.misses, scene).min(end - start).min(scene.room);
         region.filled += pages;
         plan.read(start, pages, Cause::Dense);
         pages

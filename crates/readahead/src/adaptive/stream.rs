@@ -17,7 +17,8 @@ use crate::plan::{Cause, Plan};
 use crate::tally::Tally;
 
 use super::Scene;
-use super::window::{UnitCost, striding_pays};
+use super::tail::ANNOUNCED;
+use super::window::UnitCost;
 
 /// A mark spans a few pages, as a reader may skip one.
 const MARK_PAGES: u64 = 8;
@@ -27,6 +28,12 @@ const REORDERED_UNITS: u64 = 16;
 
 /// A window that has not reached the page cache after this long was evicted, not late.
 const SETTLE_NS: Nanos = 20_000_000;
+
+/// A kernel window that takes as long to transfer as so many visits wastes little on the visit.
+const AMPLE_STALLS: f64 = 8.0;
+
+/// The kernel's own default window: a larger one set by hand is not the floor of ours.
+const KERNEL_WINDOW_PAGES: u64 = 32;
 
 /// Thrashing never shrinks a window below 16 KiB, the kernel's own smallest.
 const SMALLEST_CAP_UNITS: u64 = 4;
@@ -47,6 +54,8 @@ pub(super) struct Stream {
     frontier: u64,
     /// Unit that carries the mark, if one is out.
     mark: Option<u64>,
+    /// All that the file has in this direction is asked for.
+    at_the_end: bool,
     /// Most units that survived between being asked for and being read.
     cap: u64,
     /// Units a second over the last window; infinite until known.
@@ -67,10 +76,7 @@ impl Stream {
 
     /// A contiguous stream whose reader touches only one page or piece every `grain` pages.
     pub(super) fn sparse(origin: Page, step: i64, grain: u64, run: u64, now: Nanos) -> Self {
-        Stream {
-            grain,
-            ..Self::new(origin, step, 1, run, Cause::Sparse, now)
-        }
+        Stream { grain, ..Self::new(origin, step, 1, run, Cause::Sparse, now) }
     }
 
     /// A stream of `run` pieces of `len` pages, `step` pages apart.
@@ -87,6 +93,7 @@ impl Stream {
             reader: run,
             frontier: run,
             mark: None,
+            at_the_end: false,
             cap: u64::MAX,
             rate: f64::INFINITY,
             cause,
@@ -96,7 +103,18 @@ impl Stream {
         }
     }
 
-    fn is_contiguous(&self) -> bool {
+    /// Units the reader has come along.
+    pub(super) fn length(&self) -> u64 {
+        self.reader
+    }
+
+    /// Whether all of the file in this direction was asked for.
+    pub(super) fn is_at_the_end(&self) -> bool {
+        self.at_the_end
+    }
+
+    /// Whether it reads every page, rather than pieces.
+    pub(super) fn is_contiguous(&self) -> bool {
         self.step.unsigned_abs() == self.len
     }
 
@@ -105,10 +123,7 @@ impl Stream {
     fn units(&self, first: Page, end: Page) -> Option<(u64, u64)> {
         let stride = self.step.unsigned_abs();
         let (near, far) = if self.step > 0 {
-            (
-                first.checked_sub(self.origin)?,
-                end.checked_sub(self.origin + 1)?,
-            )
+            (first.checked_sub(self.origin)?, end.checked_sub(self.origin + 1)?)
         } else {
             let top = self.origin + self.len;
             (top.checked_sub(end)?, top.checked_sub(first + 1)?)
@@ -122,35 +137,20 @@ impl Stream {
     /// How far the access lies from where this stream would go on, in pages; `None` if it cannot
     /// be this stream's.
     pub(super) fn distance(&self, scene: &Scene) -> Option<u64> {
-        let slack = if self.is_contiguous() {
-            scene.slack()
-        } else {
-            0
-        };
-        let end = if self.step > 0 {
-            scene.end
-        } else {
-            scene.end.min(self.origin + self.len)
-        };
+        let slack = if self.is_contiguous() { scene.slack().max(self.grain) } else { 0 };
+        let end = if self.step > 0 { scene.end } else { scene.end.min(self.origin + self.len) };
         let (from, to) = self.units(scene.first, end)?;
         let reordered = REORDERED_UNITS.max(slack);
         let behind = self.reader.saturating_sub(to);
         if behind > reordered || from > self.frontier.saturating_add(slack) {
             return None;
         }
-        Some(
-            from.abs_diff(self.reader)
-                .saturating_mul(self.step.unsigned_abs()),
-        )
+        Some(from.abs_diff(self.reader).saturating_mul(self.step.unsigned_abs()))
     }
 
     /// The reader went on: notes it, and asks for the next window if it is time.
-    pub(super) fn proceed(&mut self, scene: &Scene, plan: &mut Plan, tally: &mut Tally) {
-        let end = if self.step > 0 {
-            scene.end
-        } else {
-            scene.end.min(self.origin + self.len)
-        };
+    pub(super) fn proceed(&mut self, scene: &Scene, tail: f64, plan: &mut Plan, tally: &mut Tally) {
+        let end = if self.step > 0 { scene.end } else { scene.end.min(self.origin + self.len) };
         let Some((from, to)) = self.units(scene.first, end) else {
             return;
         };
@@ -159,11 +159,11 @@ impl Stream {
         self.advance(to, scene.access.now);
         let mut cause = self.cause;
         if scene.access.trigger == Trigger::Absent && self.was_evicted(absent, scene) {
-            self.shrink(absent, to, tally);
+            self.shrink(absent, tally);
             cause = Cause::Thrashed;
         }
         self.frontier = self.frontier.max(self.reader);
-        tally.asked_pages += self.ask(scene, cause, plan);
+        tally.asked_pages += self.ask(scene, tail, cause, plan);
     }
 
     /// Counts what the reader passes of what was asked for, and the waits this spared it: one a
@@ -203,11 +203,8 @@ impl Stream {
     /// Whether what was asked for, and should have arrived, is gone. The absent unit itself is
     /// being read again by now, and so is the kernel's own window behind it; what comes then tells.
     fn was_evicted(&self, absent: u64, scene: &Scene) -> bool {
-        let kernel_reads = if self.step == 1 {
-            2 * u64::from(scene.access.kernel_window)
-        } else {
-            1
-        };
+        let kernel_reads =
+            if self.step == 1 { 2 * u64::from(scene.access.kernel_window) } else { 1 };
         let probe = absent.saturating_add(kernel_reads);
         let settled = scene.access.now.saturating_sub(self.asked_at) > SETTLE_NS;
         let page = self.page(probe, scene.access.file_pages);
@@ -215,11 +212,11 @@ impl Stream {
     }
 
     /// Thrashing measures what survives: less than was ahead of the reader when it came.
-    fn shrink(&mut self, absent: u64, to: u64, tally: &mut Tally) {
+    fn shrink(&mut self, absent: u64, tally: &mut Tally) {
         let ahead = self.frontier - absent;
-        tally.wasted_pages += self.frontier.saturating_sub(to) * self.len;
+        tally.wasted_pages += self.frontier.saturating_sub(self.reader) * self.len;
         self.cap = self.cap.min(ahead / 4 * 3).max(SMALLEST_CAP_UNITS);
-        self.frontier = to;
+        self.frontier = self.reader;
     }
 
     /// First page of `unit`, if the file has it.
@@ -247,30 +244,28 @@ impl Stream {
         }
     }
 
-    /// Units the stream has proven; a program that announced sequential reading has as good as
-    /// proven its whole file.
-    fn proven(&self, units_in_file: u64, hint: Hint) -> u64 {
-        if hint == Hint::Sequential && self.step > 0 {
-            units_in_file
+    /// The window in units. A program that announced sequential reading has as good as proven its
+    /// whole file; and less than the kernel reads by itself is not worth asking for.
+    fn wanted(&self, cost: &UnitCost, last: u64, tail: f64, scene: &Scene) -> u64 {
+        let announced = scene.access.hint == Hint::Sequential && self.step == 1;
+        let window = if announced {
+            cost.window(last, tail.min(ANNOUNCED))
         } else {
-            self.reader
-        }
+            cost.window(self.reader, tail)
+        };
+        let kernel = if self.step == 1 { u64::from(scene.access.kernel_window) } else { 0 };
+        window.max(kernel.min(KERNEL_WINDOW_PAGES)).min(self.cap)
     }
 
     /// Asks for the next window if it is time; returns the pages asked for.
-    fn ask(&mut self, scene: &Scene, cause: Cause, plan: &mut Plan) -> u64 {
-        if !self.is_contiguous() && !striding_pays(&scene.cost, self.step) {
-            return 0;
-        }
+    fn ask(&mut self, scene: &Scene, tail: f64, cause: Cause, plan: &mut Plan) -> u64 {
         let last = self.units_in_file(scene.access.file_pages);
         let cost = self.unit_cost(scene);
-        let wanted = cost
-            .window(self.proven(last, scene.access.hint))
-            .min(self.cap);
-        if self.kernel_does(wanted, scene) {
+        let wanted = self.wanted(&cost, last, tail, scene);
+        if self.kernel_does(&cost, scene) {
             return 0;
         }
-        let look_ahead = cost.look_ahead(self.rate, wanted).min(wanted);
+        let look_ahead = cost.look_ahead(self.rate, wanted, self.step > 0);
         if self.frontier - self.reader > look_ahead {
             self.set_mark(self.frontier - look_ahead, scene, plan);
             return 0;
@@ -283,6 +278,7 @@ impl Stream {
         let from = self.frontier;
         self.read(from, window, scene, cause, plan);
         self.frontier = from + window;
+        self.at_the_end = self.frontier == last;
         self.asked_at = scene.access.now;
         self.cap = self.cap.saturating_add(self.cap / 16);
         // Before the window just asked for arrives the reader ends the one before it: no later
@@ -304,11 +300,12 @@ impl Stream {
         }
     }
 
-    /// Whether the kernel's own window is as large as the rule asks: then it is left to it.
-    fn kernel_does(&self, wanted: u64, scene: &Scene) -> bool {
+    /// Whether the kernel's own window is so large that its visits hardly count: then a plain
+    /// forward stream is left to it.
+    fn kernel_does(&self, cost: &UnitCost, scene: &Scene) -> bool {
         self.step == 1
             && scene.access.via == Via::Read
-            && u64::from(scene.access.kernel_window) >= wanted
+            && f64::from(scene.access.kernel_window) >= AMPLE_STALLS * cost.stall_units()
             && self.cap == u64::MAX
     }
 
@@ -317,16 +314,8 @@ impl Stream {
     fn fit(&self, wanted: u64, last: u64, room: u64, spare: usize) -> u64 {
         let left = last.saturating_sub(self.frontier);
         let snap = wanted + wanted / SNAP_SHARE + 4;
-        let window = if left <= snap && self.cap == u64::MAX {
-            left
-        } else {
-            wanted.min(left)
-        };
-        let requests = if self.is_contiguous() {
-            u64::MAX
-        } else {
-            spare.saturating_sub(1) as u64
-        };
+        let window = if left <= snap && self.cap == u64::MAX { left } else { wanted.min(left) };
+        let requests = if self.is_contiguous() { u64::MAX } else { spare.saturating_sub(1) as u64 };
         window.min(room / self.len).min(requests)
     }
 
@@ -340,10 +329,7 @@ impl Stream {
 
     fn read_contiguous(&self, from: u64, units: u64, scene: &Scene, cause: Cause, plan: &mut Plan) {
         let file_pages = scene.access.file_pages;
-        let ends = (
-            self.page(from, file_pages),
-            self.page(from + units - 1, file_pages),
-        );
+        let ends = (self.page(from, file_pages), self.page(from + units - 1, file_pages));
         if let (Some(a), Some(b)) = ends {
             plan.read(a.min(b), a.abs_diff(b) + 1, cause);
         }
@@ -353,11 +339,7 @@ impl Stream {
     fn read_pieces(&self, from: u64, units: u64, scene: &Scene, cause: Cause, plan: &mut Plan) {
         let file_pages = scene.access.file_pages;
         for i in 0..units {
-            let unit = if self.step > 0 {
-                from + i
-            } else {
-                from + units - 1 - i
-            };
+            let unit = if self.step > 0 { from + i } else { from + units - 1 - i };
             if let Some(page) = self.page(unit, file_pages) {
                 plan.read(page, self.len.min(file_pages - page), cause);
             }
@@ -369,14 +351,10 @@ impl Stream {
         let Some(page) = self.page(unit, file_pages) else {
             return;
         };
+        let pages = if self.is_contiguous() { MARK_PAGES.max(self.grain) } else { self.len };
         let (first, last) = if self.step == -1 {
-            (page.saturating_sub(MARK_PAGES - 1), page)
+            (page.saturating_sub(pages - 1), page)
         } else {
-            let pages = if self.is_contiguous() {
-                MARK_PAGES
-            } else {
-                self.len
-            };
             (page, (page + pages - 1).min(file_pages - 1))
         };
         self.mark = Some(unit);

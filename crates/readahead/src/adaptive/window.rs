@@ -14,10 +14,7 @@ pub(super) struct UnitCost {
 impl UnitCost {
     /// Neighbouring pages: one visit, then streaming.
     pub(super) fn pages(cost: &DeviceCost) -> Self {
-        UnitCost {
-            stall_s: cost.latency_s,
-            unit_s: cost.page_s(),
-        }
+        UnitCost { stall_s: cost.latency_s, unit_s: cost.page_s() }
     }
 
     /// Pieces of `len` pages every `step` pages: a visit each, as many at once as the device
@@ -28,10 +25,7 @@ impl UnitCost {
         } else {
             cost.fetch_s(len)
         };
-        UnitCost {
-            stall_s: cost.latency_s,
-            unit_s: apart,
-        }
+        UnitCost { stall_s: cost.latency_s, unit_s: apart }
     }
 
     /// Units the device would have read during one stall.
@@ -39,19 +33,28 @@ impl UnitCost {
         self.stall_s / self.unit_s
     }
 
-    /// Units to read ahead of a run that has proven `run` units: `sqrt(2 r L / c)`, the geometric
-    /// mean of what the stream has proven and what the device needs. It minimises visits plus
-    /// waste when a run is as likely to double as not, whatever its length so far.
-    pub(super) fn window(&self, run: u64) -> u64 {
-        let units = (2.0 * run.max(1) as f64 * self.stall_units()).sqrt();
+    /// Units to read ahead of a run that has proven `run` units: `sqrt(2 r L / (a c))`, the
+    /// geometric mean of what the stream has proven and what the device needs. It minimises visits
+    /// plus waste when runs have the tail `P(run >= x) ~ x^-a`.
+    pub(super) fn window(&self, run: u64, tail: f64) -> u64 {
+        let units = (2.0 * run.max(1) as f64 * self.stall_units() / tail).sqrt();
         units.ceil().max(1.0) as u64
     }
 
     /// Units from the mark to the end of the window, so that a reader of `rate` units a second
-    /// does not stall; the factor covers a rate that was itself held back by stalls.
-    pub(super) fn look_ahead(&self, rate: f64, window: u64) -> u64 {
-        let seconds = self.stall_s + window as f64 * self.unit_s;
-        (2.0 * rate * seconds).min(u64::MAX as f64) as u64
+    /// does not stall. A window that is read in the reader's direction arrives page by page: what
+    /// the reader uses up during a visit is enough, or half a window where others are served in
+    /// between; a window read against it must arrive whole. The factor covers a rate that was
+    /// itself held back by stalls.
+    pub(super) fn look_ahead(&self, rate: f64, window: u64, with_the_reader: bool) -> u64 {
+        let transfer_s = window as f64 * self.unit_s;
+        let used_up = 2.0 * rate * (self.stall_s + transfer_s);
+        let arrives = if with_the_reader {
+            (2.0 * self.stall_units()).max(window as f64 / 2.0)
+        } else {
+            window as f64
+        };
+        used_up.min(arrives).min(window as f64).ceil() as u64
     }
 }
 
@@ -79,48 +82,34 @@ pub(super) fn striding_pays(cost: &DeviceCost, step: i64) -> bool {
 mod tests {
     use super::*;
 
-    const DISK: DeviceCost = DeviceCost {
-        latency_s: 0.007,
-        bandwidth: 100e6,
-        concurrency: 1.0,
-    };
-    const VOLUME: DeviceCost = DeviceCost {
-        latency_s: 0.005,
-        bandwidth: 500e6,
-        concurrency: 32.0,
-    };
+    const DISK: DeviceCost = DeviceCost { latency_s: 0.007, bandwidth: 100e6, concurrency: 1.0 };
+    const VOLUME: DeviceCost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
 
     #[test]
     fn a_window_is_the_geometric_mean_of_the_proven_run_and_twice_the_devices_need() {
         let volume = UnitCost::pages(&VOLUME);
         assert_eq!(volume.stall_units().round(), 610.0);
-        assert_eq!(volume.window(1), 35);
-        assert_eq!(volume.window(10_000), 3494);
-        assert_eq!(UnitCost::pages(&DISK).window(2), 27);
+        assert_eq!(volume.window(1, 1.0), 35);
+        assert_eq!(volume.window(10_000, 1.0), 3494);
+        assert_eq!(UnitCost::pages(&DISK).window(2, 1.0), 27);
     }
 
     #[test]
     fn where_latency_costs_nothing_almost_nothing_is_read_extra() {
-        let free = DeviceCost {
-            latency_s: 1e-6,
-            ..VOLUME
-        };
-        assert_eq!(UnitCost::pages(&free).window(100), 5);
+        let free = DeviceCost { latency_s: 1e-6, ..VOLUME };
+        assert_eq!(UnitCost::pages(&free).window(100, 1.0), 5);
     }
 
     #[test]
     fn strided_pieces_fill_the_queue_of_a_volume() {
         let pieces = UnitCost::pieces(&VOLUME, 4, 256);
         assert_eq!(pieces.stall_units().round(), 32.0);
-        assert_eq!(pieces.window(16), 32);
+        assert_eq!(pieces.window(16, 1.0), 32);
     }
 
     #[test]
     fn a_gap_is_bridged_when_it_costs_less_than_a_visit() {
-        assert!(
-            bridging_pays(&VOLUME, 15),
-            "60 KiB pass in 0.12 ms, a visit takes 0.16 ms"
-        );
+        assert!(bridging_pays(&VOLUME, 15), "60 KiB pass in 0.12 ms, a visit takes 0.16 ms");
         assert!(!bridging_pays(&VOLUME, 48), "192 KiB pass in 0.39 ms");
         assert!(!bridging_pays(&DISK, 15), "a disk passes the gap anyway");
     }
@@ -129,10 +118,7 @@ mod tests {
     fn a_disk_gains_from_striding_backwards_only() {
         assert!(!striding_pays(&DISK, 64));
         assert!(striding_pays(&DISK, -64));
-        assert!(
-            !striding_pays(&DISK, -256),
-            "10 ms of media for a piece is worse than a visit"
-        );
+        assert!(!striding_pays(&DISK, -256), "10 ms of media for a piece is worse than a visit");
         assert!(striding_pays(&VOLUME, 256));
     }
 }

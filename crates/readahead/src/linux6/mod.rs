@@ -104,16 +104,11 @@ impl Linux6 {
     fn most_pages(&self, access: &Access, request: u64) -> u64 {
         let window = u64::from(access.kernel_window);
         let largest = u64::from(self.largest_request_pages);
-        if request > window && largest > window {
-            request.min(largest)
-        } else {
-            window
-        }
+        if request > window && largest > window { request.min(largest) } else { window }
     }
 
     fn state(&mut self, access: &Access) -> &mut State {
-        self.open_files
-            .get_or_insert_with(access.open_file, access.now, State::default, drop)
+        self.open_files.get_or_insert_with(access.open_file, access.now, State::default, drop)
     }
 
     /// An absent page.
@@ -226,8 +221,7 @@ impl Policy for Linux6 {
     }
 
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
-        self.open_files
-            .forget_before(now.saturating_sub(idle), drop);
+        self.open_files.forget_before(now.saturating_sub(idle), drop);
     }
 }
 

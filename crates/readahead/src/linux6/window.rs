@@ -21,39 +21,23 @@ impl Window {
     pub(super) fn begin(start: Page, request: u64, most: u64) -> Self {
         let size = initial_size(request, most);
         let beyond = size.saturating_sub(request);
-        Window {
-            start,
-            size,
-            async_size: if beyond > 0 { beyond } else { size / 2 },
-            order: 0,
-        }
+        Window { start, size, async_size: if beyond > 0 { beyond } else { size / 2 }, order: 0 }
     }
 
     /// The first window of a sequence that left a trace in the page cache: cautious, it asks to be
     /// consulted on its last page.
     pub(super) fn from_history(start: Page, size: u64) -> Self {
-        Window {
-            start,
-            size,
-            async_size: 1,
-            order: 0,
-        }
+        Window { start, size, async_size: 1, order: 0 }
     }
 
     /// The window around the page of a fault.
     pub(super) fn around(page: Page, size: u64) -> Self {
-        Window {
-            start: page.saturating_sub(size / 2),
-            size,
-            async_size: size / 4,
-            order: 0,
-        }
+        Window { start: page.saturating_sub(size / 2), size, async_size: size / 4, order: 0 }
     }
 
     /// Where the mark is.
     pub(super) fn mark(&self) -> Page {
-        self.start
-            .saturating_add(self.size.saturating_sub(self.async_size))
+        self.start.saturating_add(self.size.saturating_sub(self.async_size))
     }
 
     /// Moves on to the window that follows, and grows it.
@@ -88,11 +72,7 @@ impl Window {
     }
 
     pub(super) fn chunk(&self) -> Chunk {
-        Chunk {
-            start: self.start,
-            pages: self.size,
-            look_ahead: self.async_size,
-        }
+        Chunk { start: self.start, pages: self.size, look_ahead: self.async_size }
     }
 }
 
@@ -124,12 +104,7 @@ mod tests {
     use super::*;
 
     fn window(start: Page, size: u64, async_size: u64, order: u32) -> Window {
-        Window {
-            start,
-            size,
-            async_size,
-            order,
-        }
+        Window { start, size, async_size, order }
     }
 
     #[test]

@@ -33,12 +33,9 @@ pub(super) struct Bounds {
 impl Bounds {
     pub(super) fn new(parameters: &V16Parameters, ageing: &Ageing) -> Self {
         let memory = ageing.inactive_and_free_pages;
-        let most = u64::from(parameters.max_pages)
-            .min(MOST_PAGES)
-            .min(memory / 2);
-        let fewest = (MIN_PAGES + memory / PAGES_PER_EXTRA_PAGE)
-            .min(MOST_FEWEST_PAGES)
-            .min(most / 8);
+        let most = u64::from(parameters.max_pages).min(MOST_PAGES).min(memory / 2);
+        let fewest =
+            (MIN_PAGES + memory / PAGES_PER_EXTRA_PAGE).min(MOST_FEWEST_PAGES).min(most / 8);
         Bounds { fewest, most }
     }
 }
@@ -53,10 +50,7 @@ pub(super) struct Size {
 impl Size {
     /// `ra` pages, an eighth of them look-ahead.
     pub(super) fn with_default_look_ahead(ra: u64) -> Self {
-        Size {
-            ra,
-            la: ra / LOOKAHEAD_RATIO,
-        }
+        Size { ra, la: ra / LOOKAHEAD_RATIO }
     }
 
     /// What is left of `threshold` when `ahead` pages are in memory already; `None` if nothing.
@@ -72,10 +66,7 @@ impl Size {
         let la = self.la.min(ra);
         let interval = ahead + ra - la;
         let shortfall = (ra / 4).saturating_sub(interval);
-        Size {
-            ra,
-            la: la - shortfall,
-        }
+        Size { ra, la: la - shortfall }
     }
 }
 
@@ -88,9 +79,7 @@ pub(super) struct ThrashEstimate {
 
 impl ThrashEstimate {
     pub(super) fn new(pages: u32) -> Self {
-        ThrashEstimate {
-            bytes: u64::from(pages) * PAGE_BYTES,
-        }
+        ThrashEstimate { bytes: u64::from(pages) * PAGE_BYTES }
     }
 
     pub(super) fn pages(&self) -> u64 {
@@ -110,10 +99,7 @@ mod tests {
     use super::*;
 
     fn bounds(memory_mib: u64) -> Bounds {
-        let ageing = Ageing {
-            scanned_pages: 0,
-            inactive_and_free_pages: memory_mib * 256,
-        };
+        let ageing = Ageing { scanned_pages: 0, inactive_and_free_pages: memory_mib * 256 };
         Bounds::new(&V16Parameters::default(), &ageing)
     }
 

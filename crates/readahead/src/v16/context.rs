@@ -28,12 +28,7 @@ struct Opening {
 impl Opening {
     /// A new sequence after a seek, or one resumed after it found its pages.
     fn here(offset: Page, fewest: u64) -> Self {
-        Opening {
-            offset,
-            start: offset,
-            fewest,
-            class: Cause::Context,
-        }
+        Opening { offset, start: offset, fewest, class: Cause::Context }
     }
 
     /// Whether the chunk follows pages that are cached ahead of the reader.
@@ -52,9 +47,7 @@ pub(super) fn proceed(stream: &mut Stream, scene: &Scene, plan: &mut Plan) -> Ve
     } else {
         at_absent_page(scene)
     };
-    opening.map_or(Verdict::NotApplicable, |opening| {
-        submit(stream, scene, opening, plan)
-    })
+    opening.map_or(Verdict::NotApplicable, |opening| submit(stream, scene, opening, plan))
 }
 
 /// The absent page that ends the look-ahead of a marked page; `None` if there is enough ahead.
@@ -92,10 +85,7 @@ fn across_gap(scene: &Scene) -> Option<Opening> {
     let farthest = scene.bounds.fewest.min(scene.offset);
     let gap = (1..=farthest).find(|gap| scene.cache.is_cached(scene.offset - gap))?;
     let opening = Opening::here(scene.offset - gap + 1, scene.bounds.fewest + gap);
-    Some(Opening {
-        class: Cause::Sparse,
-        ..opening
-    })
+    Some(Opening { class: Cause::Sparse, ..opening })
 }
 
 fn submit(stream: &mut Stream, scene: &Scene, opening: Opening, plan: &mut Plan) -> Verdict {
@@ -124,10 +114,7 @@ fn submit(stream: &mut Stream, scene: &Scene, opening: Opening, plan: &mut Plan)
 fn size(scene: &Scene, opening: &Opening, history: u64) -> Option<Size> {
     let (offset, ahead) = (opening.offset, opening.ahead());
     if history >= offset {
-        return Some(Size {
-            ra: (offset - offset.min(ahead)) + offset,
-            la: offset,
-        });
+        return Some(Size { ra: (offset - offset.min(ahead)) + offset, la: offset });
     }
     let ratio = u64::from(scene.parameters.readahead_ratio);
     let share = history.saturating_mul(ratio) / 100;

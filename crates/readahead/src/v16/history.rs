@@ -37,9 +37,7 @@ fn far(scene: &Scene, offset: Page, near: u64) -> u64 {
     let farthest = step * (LOOKAHEAD_RATIO + 1) * 100 / ratio;
     let mut count = near + step;
     while count < farthest
-        && offset
-            .checked_sub(count)
-            .is_some_and(|page| scene.cache.is_cached(page))
+        && offset.checked_sub(count).is_some_and(|page| scene.cache.is_cached(page))
     {
         count += step;
     }

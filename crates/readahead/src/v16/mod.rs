@@ -82,12 +82,8 @@ impl Policy for AdaptiveV16 {
         if access.page >= access.file_pages || (marked && congested) {
             return;
         }
-        let stream = self.open_files.get_or_insert_with(
-            access.open_file,
-            access.now,
-            Stream::default,
-            drop,
-        );
+        let stream =
+            self.open_files.get_or_insert_with(access.open_file, access.now, Stream::default, drop);
         let scene = Scene::new(access, cache, &self.parameters);
         if access.via == Via::Mmap && access.hint != Hint::Sequential {
             return mapping::read_around(stream, &scene, plan);
@@ -96,8 +92,7 @@ impl Policy for AdaptiveV16 {
     }
 
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
-        self.open_files
-            .forget_before(now.saturating_sub(idle), drop);
+        self.open_files.forget_before(now.saturating_sub(idle), drop);
     }
 }
 
@@ -137,8 +132,7 @@ impl<'a> Scene<'a> {
 
     /// Whether the reader came here from the page before.
     fn in_sequence(&self) -> bool {
-        self.previous
-            .is_some_and(|previous| previous.checked_add(1) == Some(self.offset))
+        self.previous.is_some_and(|previous| previous.checked_add(1) == Some(self.offset))
     }
 
     /// `readahead_hit_rate` as a factor.

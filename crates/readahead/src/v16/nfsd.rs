@@ -20,26 +20,15 @@ use super::{Scene, context, read_as_is};
 pub(super) fn delayed(stream: &mut Stream, scene: &Scene, plan: &mut Plan) {
     let pages = scene.request.min(scene.bounds.most);
     read_as_is(scene, pages, plan);
-    let (Some(before), Some(tail)) = (
-        scene.offset.checked_sub(1),
-        scene.offset.checked_add(pages),
-    ) else {
+    let (Some(before), Some(tail)) = (scene.offset.checked_sub(1), scene.offset.checked_add(pages))
+    else {
         return;
     };
     if !scene.cache.is_cached(before) || scene.cache.is_cached(tail) {
         return;
     }
-    let cache = AfterRead {
-        before: scene.cache,
-        start: scene.offset,
-        end: tail,
-    };
-    let at_tail = Scene {
-        cache: &cache,
-        offset: tail,
-        previous: Some(tail - 1),
-        ..*scene
-    };
+    let cache = AfterRead { before: scene.cache, start: scene.offset, end: tail };
+    let at_tail = Scene { cache: &cache, offset: tail, previous: Some(tail - 1), ..*scene };
     context::proceed(stream, &at_tail, plan);
 }
 
@@ -100,11 +89,7 @@ mod tests {
 
     #[test]
     fn what_was_just_read_counts_as_cached() {
-        let view = AfterRead {
-            before: &Even,
-            start: 10,
-            end: 20,
-        };
+        let view = AfterRead { before: &Even, start: 10, end: 20 };
         for start in 0..30 {
             for pages in 0..30 {
                 let range = start..start + pages;

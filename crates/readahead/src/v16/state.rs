@@ -28,15 +28,9 @@ impl Survival {
         let list = scene.ageing.inactive_and_free_pages;
         let scanned = scene.ageing.scanned_pages.saturating_sub(stream.age) | 1;
         let ratio = u64::from(scene.parameters.readahead_ratio);
-        let threshold = interval
-            .saturating_mul(list / 512)
-            .saturating_mul(ratio * 5)
-            / scanned;
+        let threshold = interval.saturating_mul(list / 512).saturating_mul(ratio * 5) / scanned;
         let remaining = interval.saturating_mul(list.saturating_sub(scanned)) / scanned;
-        Survival {
-            threshold,
-            remaining,
-        }
+        Survival { threshold, remaining }
     }
 }
 
@@ -61,12 +55,7 @@ pub(super) fn proceed(
     if scene.marked && steady {
         thrash.update(size.ra);
     }
-    stream.set_chunk(
-        Cause::Sequential,
-        scene.offset,
-        stream.readahead_index,
-        size,
-    );
+    stream.set_chunk(Cause::Sequential, scene.offset, stream.readahead_index, size);
     stream.submit(scene, plan);
 }
 
@@ -74,7 +63,5 @@ pub(super) fn proceed(
 fn growth_limit(scene: &Scene, old: u64) -> u64 {
     let most = scene.bounds.most;
     let times = 2 + u64::from(scene.parameters.readahead_ratio) / 64;
-    old.saturating_mul(times)
-        .saturating_add(scene.request + most / 16)
-        .min(most)
+    old.saturating_mul(times).saturating_add(scene.request + most / 16).min(most)
 }

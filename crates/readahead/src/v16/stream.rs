@@ -111,9 +111,6 @@ pub(super) fn rescue(scene: &Scene, pages: u64, plan: &mut Plan) {
     let left = scene.access.file_pages.saturating_sub(scene.offset);
     let pages = pages.min(left);
     if pages > 0 {
-        plan.push(Action::Rescue {
-            start: scene.offset,
-            pages,
-        });
+        plan.push(Action::Rescue { start: scene.offset, pages });
     }
 }

@@ -40,10 +40,7 @@ impl PageCache {
             marks: Vec::new(),
             read_pages: 0,
             overlap_pages: 0,
-            ageing: Ageing {
-                scanned_pages: 0,
-                inactive_and_free_pages: LIST_PAGES,
-            },
+            ageing: Ageing { scanned_pages: 0, inactive_and_free_pages: LIST_PAGES },
             room_pages: u64::MAX,
         }
     }
@@ -62,6 +59,12 @@ impl PageCache {
                 PageState::Referenced | PageState::Active => PageState::Active,
             };
         }
+    }
+
+    /// Whether a page carries a mark.
+    pub(crate) fn is_marked(&self, page: Page) -> bool {
+        let on_page = |mark: &Mark| (mark.first..=mark.last).contains(&page);
+        self.marks.iter().any(on_page)
     }
 
     fn take_mark(&mut self, page: Page) -> bool {
@@ -93,8 +96,7 @@ impl PageCache {
     /// Reclaims a range: its pages and the marks on them.
     pub(crate) fn evict(&mut self, start: Page, end: Page) {
         self.pages.retain(|page, _| !(start..end).contains(page));
-        self.marks
-            .retain(|mark| mark.last < start || mark.first >= end);
+        self.marks.retain(|mark| mark.last < start || mark.first >= end);
     }
 
     /// Cached pages that nothing has used.
@@ -181,6 +183,11 @@ impl Machine {
         }
     }
 
+    /// Lets time pass, in which everything under way arrives.
+    pub(crate) fn wait_a_second(&mut self) {
+        self.now += 1_000_000_000;
+    }
+
     fn use_page(&mut self, open_file: u64, page: Page, request: u32, via: Via, hint: Hint) {
         let access = |trigger| Access {
             file: FileId(1),
@@ -218,8 +225,7 @@ impl Machine {
         self.policy.on_access(&access, &self.cache, &mut self.plan);
         self.cache.carry_out(&self.plan, self.file_pages);
         let lines = lines(access.page, &self.plan);
-        self.trace
-            .extend(lines.into_iter().map(|line| (access.page, line)));
+        self.trace.extend(lines.into_iter().map(|line| (access.page, line)));
     }
 
     /// What was asked for so far, a chunk a line: `cause@page start+pages-look_ahead`.
@@ -245,18 +251,11 @@ fn lines(page: Page, plan: &Plan) -> Vec<String> {
         _ => None,
     });
     let line = |action: &Action| match *action {
-        Action::Read {
-            start,
-            pages,
-            cause,
-        } => {
+        Action::Read { start, pages, cause } => {
             let end = start + pages;
             let within = mark.filter(|mark| (start..end).contains(mark));
             let look_ahead = within.map_or(0, |mark| end - mark);
-            Some(format!(
-                "{}@{page} {start}+{pages}-{look_ahead}",
-                cause.name()
-            ))
+            Some(format!("{}@{page} {start}+{pages}-{look_ahead}", cause.name()))
         }
         Action::Rescue { start, pages } => Some(format!("rescue@{page} {start}+{pages}")),
         Action::Mark(_) => None,

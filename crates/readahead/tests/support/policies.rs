@@ -13,14 +13,11 @@ const OPEN_FILES: usize = 16;
 pub(crate) type Make = fn() -> Box<dyn Policy>;
 
 /// Every policy, the historic ones with several parameters.
-pub(crate) const ALL: [Make; 6] = [
-    adaptive,
-    linux_6,
-    linux_6_small_folios,
-    v16,
-    v16_eager,
-    v16_server,
-];
+pub(crate) const ALL: [Make; 6] =
+    [adaptive, linux_6, linux_6_small_folios, v16, v16_eager, v16_server];
+
+/// The proposal of 2006, with several parameters.
+pub(crate) const V16: [Make; 3] = [v16, v16_eager, v16_server];
 
 /// Policies of kernels, which read ahead what their rules say and nothing else.
 pub(crate) const KERNELS: [Make; 3] = [linux_6, linux_6_small_folios, v16];

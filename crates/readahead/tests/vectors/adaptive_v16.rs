@@ -10,10 +10,7 @@ fn v16_with(parameters: V16Parameters) -> Machine {
 }
 
 fn v16(hit_rate: u32) -> Machine {
-    v16_with(V16Parameters {
-        readahead_hit_rate: hit_rate,
-        ..V16Parameters::default()
-    })
+    v16_with(V16Parameters { readahead_hit_rate: hit_rate, ..V16Parameters::default() })
 }
 
 #[test]
@@ -224,28 +221,18 @@ fn a_lost_chunk_measures_what_survives() {
     machine.scan(1, 101, 150, 1);
     machine.cache.evict(150, FILE_PAGES);
     machine.read(1, 150, 1);
-    assert_eq!(
-        machine.trace().last(),
-        Some(&"thrashed@150 150+37-4"),
-        "50 pages survived"
-    );
+    assert_eq!(machine.trace().last(), Some(&"thrashed@150 150+37-4"), "50 pages survived");
 }
 
 #[test]
 fn what_did_not_survive_limits_the_next_files_start() {
-    let mut machine = v16_with(V16Parameters {
-        initial_pages: 256,
-        ..V16Parameters::default()
-    });
+    let mut machine = v16_with(V16Parameters { initial_pages: 256, ..V16Parameters::default() });
     machine.read(1, 0, 1);
     machine.cache.evict(0, FILE_PAGES);
     machine.read(1, 1, 1);
     machine.cache.evict(0, FILE_PAGES);
     machine.read(2, 0, 1);
-    assert_eq!(
-        machine.trace(),
-        ["initial@0 0+256-32", "initial@0 0+224-28"]
-    );
+    assert_eq!(machine.trace(), ["initial@0 0+256-32", "initial@0 0+224-28"]);
 }
 
 #[test]
@@ -265,55 +252,32 @@ fn a_congested_device_loses_the_mark() {
     assert_eq!(machine.trace(), ["initial@0 0+16-2"]);
     machine.cache.room_pages = u64::MAX;
     machine.read(1, 16, 1);
-    assert_eq!(
-        machine.trace()[1..],
-        ["context@16 16+32-16"],
-        "the next absent page takes over"
-    );
+    assert_eq!(machine.trace()[1..], ["context@16 16+32-16"], "the next absent page takes over");
 }
 
 #[test]
 fn a_ratio_of_0_reads_requests_as_they_are() {
-    let mut machine = v16_with(V16Parameters {
-        readahead_ratio: 0,
-        ..V16Parameters::default()
-    });
+    let mut machine = v16_with(V16Parameters { readahead_ratio: 0, ..V16Parameters::default() });
     machine.scan(1, 0, 600, 300);
-    assert_eq!(
-        machine.trace(),
-        ["random@0 0+300-0", "random@300 300+300-0"]
-    );
+    assert_eq!(machine.trace(), ["random@0 0+300-0", "random@300 300+300-0"]);
 }
 
 #[test]
 fn the_file_of_a_loop_device_gets_no_marks() {
-    let mut machine = v16_with(V16Parameters {
-        loop_device: true,
-        ..V16Parameters::default()
-    });
+    let mut machine = v16_with(V16Parameters { loop_device: true, ..V16Parameters::default() });
     machine.scan(1, 0, 66, 1);
     assert_eq!(
         machine.trace(),
-        [
-            "initial@0 0+16-0",
-            "sequential@16 16+49-0",
-            "sequential@65 65+115-0"
-        ]
+        ["initial@0 0+16-0", "sequential@16 16+49-0", "sequential@65 65+115-0"]
     );
 }
 
 #[test]
 fn while_the_disk_rests_a_mark_is_moved_on() {
-    let mut machine = v16_with(V16Parameters {
-        laptop: true,
-        initial_pages: 64,
-        ..V16Parameters::default()
-    });
+    let mut machine =
+        v16_with(V16Parameters { laptop: true, initial_pages: 64, ..V16Parameters::default() });
     machine.scan(1, 0, 57, 1);
-    assert_eq!(
-        machine.trace(),
-        ["initial@0 0+64-8", "sequential@56 64+145-117"]
-    );
+    assert_eq!(machine.trace(), ["initial@0 0+64-8", "sequential@56 64+145-117"]);
     machine.scan(1, 57, 204, 1);
     assert_eq!(machine.trace().len(), 2, "moved from 92 on in steps of 16");
     machine.read(1, 204, 1);
@@ -323,11 +287,8 @@ fn while_the_disk_rests_a_mark_is_moved_on() {
 /// Found by the property tests: the mark was moved past the end.
 #[test]
 fn while_the_disk_rests_a_mark_stays_inside_a_file_that_shrank() {
-    let mut machine = v16_with(V16Parameters {
-        laptop: true,
-        initial_pages: 64,
-        ..V16Parameters::default()
-    });
+    let mut machine =
+        v16_with(V16Parameters { laptop: true, initial_pages: 64, ..V16Parameters::default() });
     machine.scan(1, 0, 56, 1);
     machine.file_pages = 57;
     machine.read(1, 56, 1);
@@ -336,22 +297,14 @@ fn while_the_disk_rests_a_mark_stays_inside_a_file_that_shrank() {
 
 #[test]
 fn a_servers_reordered_requests_are_judged_after_they_are_read() {
-    let mut machine = v16_with(V16Parameters {
-        nfsd: true,
-        readahead_hit_rate: 1,
-        ..V16Parameters::default()
-    });
+    let mut machine =
+        v16_with(V16Parameters { nfsd: true, readahead_hit_rate: 1, ..V16Parameters::default() });
     for (call, start) in [8, 0, 16, 24].into_iter().enumerate() {
         machine.read(call as u64, start, 8);
     }
     assert_eq!(
         machine.trace(),
-        [
-            "random@8 8+8-0",
-            "random@0 0+8-0",
-            "random@16 16+8-0",
-            "context@16 24+48-24",
-        ]
+        ["random@8 8+8-0", "random@0 0+8-0", "random@16 16+8-0", "context@16 24+48-24",]
     );
 }
 
@@ -361,10 +314,7 @@ fn faults_of_an_announced_scan_count_as_reads_of_a_page() {
     for page in 0..30 {
         machine.fault(1, page, Hint::Sequential);
     }
-    assert_eq!(
-        machine.first(2),
-        ["initial@0 0+16-2", "sequential@14 16+49-39"]
-    );
+    assert_eq!(machine.first(2), ["initial@0 0+16-2", "sequential@14 16+49-39"]);
 }
 
 #[test]

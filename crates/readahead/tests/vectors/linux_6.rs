@@ -180,11 +180,7 @@ fn a_request_beyond_the_window_counts_as_the_window() {
     machine.scan(1, 0, 200, 100);
     assert_eq!(
         machine.trace(),
-        [
-            "initial@0 0+100-50",
-            "sequential@50 100+100-100",
-            "sequential@100 200+100-100",
-        ]
+        ["initial@0 0+100-50", "sequential@50 100+100-100", "sequential@100 200+100-100",]
     );
 }
 
@@ -234,10 +230,7 @@ fn announced_random_reading_is_read_as_requested() {
 fn read_ahead_switched_off_reads_single_pages() {
     let mut machine = linux(FILE_PAGES, 0);
     machine.read(1, 0, 3);
-    assert_eq!(
-        machine.trace(),
-        ["random@0 0+1-0", "random@1 1+1-0", "random@2 2+1-0"]
-    );
+    assert_eq!(machine.trace(), ["random@0 0+1-0", "random@1 1+1-0", "random@2 2+1-0"]);
 }
 
 /// Tracepoints of a 6.18 kernel, `read_ahead_kb` 128.
@@ -265,10 +258,7 @@ fn an_announced_scan_of_a_mapping_reads_whole_windows() {
     let mut machine = linux(FILE_PAGES, 2048);
     machine.fault(1, 100, Hint::Sequential);
     machine.fault(1, 2148, Hint::Sequential);
-    assert_eq!(
-        machine.trace(),
-        ["random@100 100+2048-0", "random@2148 2148+2048-0"]
-    );
+    assert_eq!(machine.trace(), ["random@100 100+2048-0", "random@2148 2148+2048-0"]);
     let mut machine = linux(FILE_PAGES, 2048);
     machine.fault(1, 0, Hint::Sequential);
     assert_eq!(machine.trace(), ["initial@0 0+2048-1024"]);
