@@ -77,12 +77,11 @@ struct {
 
 struct started {
 	u64 at_ns;
+	struct file_key file;	/* whose page it reads; dev 0 if no file's */
 	u32 bytes;
 	u32 slot;
-	u32 class;
+	bool is_ours;
 };
-
-enum { CLASS_FOREGROUND = 0, CLASS_LED = 1, CLASS_OURS = 2 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -284,31 +283,35 @@ int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
 	return 0;
 }
 
-/* Whose read this is: the file of its first page tells whether we lead its reader. */
-static __always_inline u32 class_of(struct request *request)
+/* The file whose page a request reads first; left alone if it is no file's. */
+static __always_inline void file_of(struct request *request, struct file_key *key)
 {
 	struct page *page = BPF_CORE_READ(request, bio, bi_io_vec, bv_page);
 	struct address_space *mapping;
-	struct file_state *state;
-	struct file_key key = {};
 	struct inode *inode;
 	unsigned long head;
 
-	if ((bpf_get_current_pid_tgid() >> 32) == our_tgid)
-		return CLASS_OURS;
 	if (!page)
-		return CLASS_FOREGROUND;
+		return;
 	head = BPF_CORE_READ(page, compound_head);
 	if (head & 1)
 		page = (void *)(head - 1);
 	mapping = BPF_CORE_READ((struct folio *)page, mapping);
+	/* The low bits tell anonymous memory, as direct I/O has it. */
 	if (!mapping || ((unsigned long)mapping & 3))
-		return CLASS_FOREGROUND;
+		return;
 	inode = BPF_CORE_READ(mapping, host);
-	key.ino = BPF_CORE_READ(inode, i_ino);
-	key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
-	state = bpf_map_lookup_elem(&files, &key);
-	return state && state->streaming ? CLASS_LED : CLASS_FOREGROUND;
+	key->ino = BPF_CORE_READ(inode, i_ino);
+	key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+}
+
+/* Whether the reader of the file is led by us, now that its read is done: a new reader's first
+ * read starts before user space has heard of it. */
+static __always_inline bool is_led(struct file_key *key)
+{
+	struct file_state *state = bpf_map_lookup_elem(&files, key);
+
+	return state && state->streaming;
 }
 
 SEC("tp_btf/block_io_start")
@@ -330,12 +333,14 @@ int BPF_PROG(on_io_start, struct request *request)
 	started.at_ns = bpf_ktime_get_ns();
 	started.bytes = BPF_CORE_READ(request, __data_len);
 	started.slot = slot;
-	started.class = class_of(request);
+	started.is_ours = (bpf_get_current_pid_tgid() >> 32) == our_tgid;
+	if (!started.is_ours)
+		file_of(request, &started.file);
 	if (bpf_map_update_elem(&requests, &key, &started, BPF_ANY))
 		return 0;
 	stats = &disk_stats[slot];
 	__sync_fetch_and_add(&stats->reads_in_flight, 1);
-	if (started.class == CLASS_OURS) {
+	if (started.is_ours) {
 		__sync_fetch_and_add(&stats->our_reads, 1);
 		__sync_fetch_and_add(&stats->our_bytes, started.bytes);
 		__sync_fetch_and_add(&stats->our_bytes_in_flight, (s64)started.bytes);
@@ -357,10 +362,10 @@ int BPF_PROG(on_io_done, struct request *request)
 	stats = &disk_stats[slot];
 	latency = bpf_ktime_get_ns() - started->at_ns;
 	__sync_fetch_and_add(&stats->reads_in_flight, -1);
-	if (started->class == CLASS_OURS) {
+	if (started->is_ours) {
 		__sync_fetch_and_add(&stats->our_ns, latency);
 		__sync_fetch_and_add(&stats->our_bytes_in_flight, -(s64)started->bytes);
-	} else if (started->class == CLASS_LED) {
+	} else if (is_led(&started->file)) {
 		__sync_fetch_and_add(&stats->led_reads, 1);
 		__sync_fetch_and_add(&stats->led_ns, latency);
 	} else {

@@ -63,6 +63,11 @@ impl FileNotes {
         self.led = true;
     }
 
+    /// Its reader is one of a stream; gives whether that is news.
+    pub(crate) fn recognised(&mut self) -> bool {
+        !std::mem::replace(&mut self.led, true)
+    }
+
     /// An event led to nothing; gives the moment until which the file shall be silent, if any.
     pub(crate) fn in_vain(&mut self, now: u64) -> Option<u64> {
         self.vain_events += 1;

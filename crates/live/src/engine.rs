@@ -219,17 +219,6 @@ impl Engine {
         let view = LiveView::new(event, &led.mount, backing.cost, backing.room_pages(&stats));
         self.plan.clear();
         self.policy.on_access(&access_of(event), &view, &mut self.plan);
-        if std::env::var_os("BWT").is_some() {
-            eprintln!(
-                "{:.4} {:?} p{} n{} room{} -> {:?}",
-                event.now as f64 * 1e-9,
-                event.kind,
-                event.page,
-                event.request_pages,
-                backing.room_pages(&stats),
-                self.plan.actions()
-            );
-        }
         let ranges = ranges_of(&self.plan);
         let served = !ranges.is_empty() && {
             let job = view.into_file().map(|file| Job {
@@ -237,6 +226,7 @@ impl Engine {
                 ranges,
                 piece_pages: backing.piece_pages,
                 pending_bytes: backing.pending_bytes.clone(),
+                turn: backing.turn.clone(),
             });
             job.is_some_and(|job| self.workers.submit(job))
         };
@@ -247,6 +237,7 @@ impl Engine {
     fn take_down(&mut self, event: &Event, served: bool) -> Result<(), EngineError> {
         let notes = self.book.notes(event.file, event.now);
         let mut muted_until = 0;
+        let is_news = self.plan.is_recognised() && notes.recognised();
         if event.kind == Kind::Mark {
             notes.mark_taken(event.page, event.page + u64::from(event.request_pages) - 1);
         }
@@ -263,7 +254,7 @@ impl Engine {
         } else if event.kind != Kind::Mark {
             muted_until = notes.in_vain(event.now).unwrap_or(0);
         }
-        if served || muted_until > 0 || !self.plan.actions().is_empty() {
+        if served || is_news || muted_until > 0 || !self.plan.actions().is_empty() {
             self.observer.set_state(event.file, notes.state(muted_until))?;
         }
         Ok(())

@@ -1,21 +1,95 @@
-//! placeholder while the real one is being written
+//! What this kernel offers, decided in one place.
+//!
+//! | hook | tells | since |
+//! |---|---|---|
+//! | `page_cache_sync_ra`, `page_cache_async_ra` | a page was absent; the kernel's own mark was touched | 6.18 |
+//! | `mm_filemap_get_pages`, `mm_filemap_fault`, `mm_filemap_map_pages` | reads, faults: our marks | 6.12 |
+//! | `block_io_start`, `block_io_done` | what is in flight, how long others wait | 6.5 |
+//! | `cachestat(2)` | what is cached | 6.5 |
+//!
+//! A tracepoint is there if the kernel's type information names it; that needs no privilege and no
+//! tracefs. Kernels without the first group have the functions behind them, which fentry can
+//! reach; the source that uses them will be chosen here.
+
+use std::io;
+
+/// The kernel's own type information.
+pub const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// What this kernel offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
+    /// The kernel carries its type information.
+    pub btf: bool,
+    /// `readahead:page_cache_sync_ra`.
     pub sync_ra: bool,
+    /// `readahead:page_cache_async_ra`.
     pub async_ra: bool,
+    /// `filemap:mm_filemap_get_pages`.
     pub get_pages: bool,
+    /// `filemap:mm_filemap_fault`.
     pub fault: bool,
+    /// `filemap:mm_filemap_map_pages`.
     pub map_pages: bool,
+    /// `block:block_io_start` and `block_io_done`.
     pub block_io: bool,
+    /// `cachestat(2)`.
+    pub cachestat: bool,
 }
+
 impl Features {
+    /// Looks at the running kernel.
     pub fn detect() -> Self {
+        let types = std::fs::read(BTF).unwrap_or_default();
+        Features { cachestat: has_cachestat(), ..Self::in_types(&types) }
+    }
+
+    /// What type information names: each tracepoint has a type `btf_trace_NAME`.
+    fn in_types(types: &[u8]) -> Self {
+        let has = |name: &str| contains(types, format!("\0btf_trace_{name}\0").as_bytes());
         Features {
-            sync_ra: true,
-            async_ra: true,
-            get_pages: true,
-            fault: true,
-            map_pages: true,
-            block_io: true,
+            btf: !types.is_empty(),
+            sync_ra: has("page_cache_sync_ra"),
+            async_ra: has("page_cache_async_ra"),
+            get_pages: has("mm_filemap_get_pages"),
+            fault: has("mm_filemap_fault"),
+            map_pages: has("mm_filemap_map_pages"),
+            block_io: has("block_io_start") && has("block_io_done"),
+            cachestat: false,
         }
+    }
+
+    /// What is needed to lead reads at all: to hear of absent pages, and of marks.
+    pub fn can_observe(&self) -> bool {
+        self.btf && self.sync_ra && self.get_pages
+    }
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    let Some(first) = needle.get(1) else { return true };
+    // Names begin alike; looking for the byte after the separator first is fast enough.
+    haystack.windows(needle.len()).any(|window| window[1] == *first && window == needle)
+}
+
+fn has_cachestat() -> bool {
+    let Ok(own) = std::fs::File::open("/proc/self/exe") else { return false };
+    let answer = crate::sys::cached_pages(std::os::fd::AsFd::as_fd(&own), 0, 1);
+    // Refused is not missing.
+    !matches!(answer, Err(error) if error.raw_os_error() == Some(libc::ENOSYS)
+        || error.kind() == io::ErrorKind::Unsupported)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tracepoints_are_found_by_their_whole_name() {
+        let types = b"\0btf_trace_page_cache_sync_ra\0btf_trace_mm_filemap_get_pages_x\0";
+        let features = Features::in_types(types);
+        assert!(features.btf && features.sync_ra);
+        assert!(!features.get_pages, "another name begins like it");
+        assert!(!features.can_observe());
+        assert_eq!(Features::in_types(b""), Features::default());
     }
 }

@@ -10,6 +10,7 @@
 mod act;
 mod book;
 mod disk;
+pub mod doctor;
 pub mod engine;
 pub mod kernel;
 pub mod mounts;

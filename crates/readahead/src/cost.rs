@@ -33,6 +33,11 @@ impl DeviceCost {
         self.latency_s / self.page_s()
     }
 
+    /// Whether visits are served one at a time.
+    pub fn is_serial(&self) -> bool {
+        self.concurrency < 2.0
+    }
+
     /// Seconds that one more visit takes from a reader which keeps the device's queue full.
     pub fn visit_s(&self) -> f64 {
         self.latency_s / self.concurrency.max(1.0)

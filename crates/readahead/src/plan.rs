@@ -79,6 +79,7 @@ pub enum Action {
 #[derive(Debug)]
 pub struct Plan {
     actions: Vec<Action>,
+    is_recognised: bool,
 }
 
 impl Plan {
@@ -87,12 +88,24 @@ impl Plan {
 
     /// An empty plan; the only allocation a plan ever makes.
     pub fn new() -> Self {
-        Plan { actions: Vec::with_capacity(Self::CAPACITY) }
+        Plan { actions: Vec::with_capacity(Self::CAPACITY), is_recognised: false }
     }
 
     /// Empties the plan.
     pub fn clear(&mut self) {
         self.actions.clear();
+        self.is_recognised = false;
+    }
+
+    /// Notes that the reader is one of a stream, whether or not anything is done for it now: its
+    /// own reads are then not those of a foreign reader that ours delay.
+    pub fn recognise(&mut self) {
+        self.is_recognised = true;
+    }
+
+    /// Whether the access belongs to a stream.
+    pub fn is_recognised(&self) -> bool {
+        self.is_recognised
     }
 
     /// How many actions still fit.

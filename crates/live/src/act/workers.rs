@@ -25,6 +25,9 @@ pub(crate) struct Job {
     pub(crate) piece_pages: u64,
     /// Bytes handed over and not yet submitted, of the device concerned.
     pub(crate) pending_bytes: Arc<AtomicU64>,
+    /// Held while submitting, if the device serves one visit at a time: the pieces of a window
+    /// then stand together in its queue. Submitting takes a fraction of what reading takes.
+    pub(crate) turn: Option<Arc<Mutex<()>>>,
 }
 
 impl Job {
@@ -33,6 +36,8 @@ impl Job {
     }
 
     fn run(self) {
+        let turn = self.turn.clone();
+        let _mine = turn.as_ref().map(|turn| turn.lock().unwrap_or_else(PoisonError::into_inner));
         for &(start, pages) in &self.ranges {
             let mut done = 0;
             while done < pages {

@@ -1,7 +1,7 @@
 //! How many bytes to have in flight on a disk: steered by what foreground readers meet with.
 //!
 //! ```text
-//!   depth  64 MiB ----.                           .--- no foreground reads: back to all
+//!   depth  all ----.                               .--- no foreground reads: back to all
 //!                      \    too late: x 3/4      /
 //!                       '--.____.--.__.--.__.---'      in time: x 9/8
 //! ```
@@ -21,8 +21,14 @@ const KERNEL_WINDOW_BYTES: f64 = 131_072.0;
 /// Never less than one worthwhile visit.
 const LEAST_BYTES: u64 = 1 << 20;
 
-/// Half of what fills a queue of 128 requests of 1 MiB, at which other readers would block.
-const MOST_BYTES: u64 = 64 << 20;
+/// What fills a queue of 128 requests of 1 MiB; beyond that other readers would block.
+const MOST_BYTES: u64 = 128 << 20;
+
+/// Whoever comes first finds no longer a queue than this.
+const MOST_QUEUED_S: f64 = 0.8;
+
+/// One window takes no more of the depth than this share, so that others find room as well.
+const SHARES: u64 = 12;
 
 /// Long enough to see a few foreground reads of a slow disk.
 const STEP_NS: u64 = 50_000_000;
@@ -33,23 +39,26 @@ const CALM_NS: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Depth {
     limit: f64,
+    most: f64,
     stepped_at: u64,
     foreground_at: u64,
     seen: DiskStats,
 }
 
 impl Depth {
-    pub(super) fn new() -> Self {
-        Depth {
-            limit: MOST_BYTES as f64,
-            stepped_at: 0,
-            foreground_at: 0,
-            seen: DiskStats::default(),
-        }
+    pub(super) fn new(cost: &DeviceCost) -> Self {
+        let most =
+            (MOST_QUEUED_S * cost.bandwidth).clamp(8.0 * LEAST_BYTES as f64, MOST_BYTES as f64);
+        Depth { most, limit: most, stepped_at: 0, foreground_at: 0, seen: DiskStats::default() }
     }
 
     pub(super) fn limit_bytes(&self) -> u64 {
         self.limit as u64
+    }
+
+    /// Most bytes for one window.
+    pub(super) fn share_bytes(&self) -> u64 {
+        (self.limit_bytes() / SHARES).max(LEAST_BYTES)
     }
 
     pub(super) fn steer(&mut self, now: u64, stats: &DiskStats, streams: u64, cost: &DeviceCost) {
@@ -69,7 +78,7 @@ impl Depth {
         } else {
             1.0
         };
-        self.limit = (self.limit * factor).clamp(LEAST_BYTES as f64, MOST_BYTES as f64);
+        self.limit = (self.limit * factor).clamp(LEAST_BYTES as f64, self.most);
     }
 }
 
@@ -94,7 +103,7 @@ mod tests {
 
     #[test]
     fn depth_falls_while_foreground_reads_wait_longer_than_on_the_stock_kernel() {
-        let mut depth = Depth::new();
+        let mut depth = Depth::new(&DeviceCost::DISK);
         for step in 1..=40 {
             depth.steer(step * STEP_NS, &foreground(step * 2, 300), 4, &DeviceCost::DISK);
         }
@@ -103,14 +112,15 @@ mod tests {
 
     #[test]
     fn depth_returns_when_nobody_else_reads() {
-        let mut depth = Depth::new();
+        let mut depth = Depth::new(&DeviceCost::DISK);
         depth.steer(STEP_NS, &foreground(1, 900), 4, &DeviceCost::DISK);
         let reduced = depth.limit_bytes();
-        assert!(reduced < MOST_BYTES);
+        let most = Depth::new(&DeviceCost::DISK).limit_bytes();
+        assert!(reduced < most);
         for step in 2..40 {
             depth.steer(step * STEP_NS, &foreground(1, 900), 4, &DeviceCost::DISK);
         }
-        assert_eq!(depth.limit_bytes(), MOST_BYTES);
+        assert_eq!(depth.limit_bytes(), most);
     }
 
     #[test]

@@ -5,8 +5,8 @@ mod probe;
 mod remember;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use readahead::{DeviceCost, PAGE_BYTES};
 
@@ -27,6 +27,8 @@ pub(crate) struct Backing {
     pub(crate) slot: Option<usize>,
     /// Bytes handed to workers and not yet submitted.
     pub(crate) pending_bytes: Arc<AtomicU64>,
+    /// Whose turn it is to submit; `None` where visits overlap anyway.
+    pub(crate) turn: Option<Arc<Mutex<()>>>,
     pub(crate) disk: Option<Disk>,
     depth: Depth,
 }
@@ -46,8 +48,9 @@ impl Backing {
             piece_pages: piece_kb * 1024 / PAGE_BYTES,
             slot,
             pending_bytes: Arc::default(),
+            turn: cost.is_serial().then(Arc::default),
             disk,
-            depth: Depth::new(),
+            depth: Depth::new(&cost),
         }
     }
 
@@ -56,9 +59,10 @@ impl Backing {
         self.pending_bytes.load(Ordering::Relaxed) + stats.our_bytes_in_flight
     }
 
-    /// Pages that may be asked for now.
+    /// Pages that one window may ask for now.
     pub(crate) fn room_pages(&self, stats: &DiskStats) -> u64 {
-        self.depth.limit_bytes().saturating_sub(self.in_flight(stats)) / PAGE_BYTES
+        let room = self.depth.limit_bytes().saturating_sub(self.in_flight(stats));
+        room.min(self.depth.share_bytes()) / PAGE_BYTES
     }
 
     /// Lets the depth follow what other readers have met with since the last call.

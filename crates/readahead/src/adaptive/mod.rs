@@ -115,7 +115,10 @@ impl Policy for Adaptive {
                 forgotten.give_up(tally)
             });
         match file.place(&scene, tally) {
-            Found::Stream(stream, tail) => stream.proceed(&scene, tail, plan, tally),
+            Found::Stream(stream, tail) => {
+                plan.recognise();
+                stream.proceed(&scene, tail, plan, tally);
+            }
             Found::Orphan if access.trigger == Trigger::Absent => {
                 self.regions.on_orphan(&scene, plan, tally);
             }
@@ -153,8 +156,7 @@ struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     fn new(access: &'a Access, cache: &'a dyn CacheView, room_pages: u64) -> Self {
-        // Half of the room, so that streams which come at the same time find some as well.
-        let room = cache.room_pages().min(room_pages) / 2;
+        let room = cache.room_pages().min(room_pages);
         let (first, end) = (access.page, access.end());
         Scene { access, cache, cost: cache.cost(), first, end, room }
     }

@@ -26,6 +26,9 @@ const MARK_PAGES: u64 = 8;
 /// Requests of one stream may overtake each other by this much (threads, NFS servers).
 const REORDERED_UNITS: u64 = 16;
 
+/// Intervals over which the reader's rate is taken; at first it waits for each window.
+const RATES: usize = 4;
+
 /// A window that has not reached the page cache after this long was evicted, not late.
 const SETTLE_NS: Nanos = 20_000_000;
 
@@ -35,11 +38,17 @@ const AMPLE_STALLS: f64 = 8.0;
 /// The kernel's own default window: a larger one set by hand is not the floor of ours.
 const KERNEL_WINDOW_PAGES: u64 = 32;
 
+/// Twice the kernel's default window.
+const CRUMB_PAGES: u64 = 2 * KERNEL_WINDOW_PAGES;
+
 /// Thrashing never shrinks a window below 16 KiB, the kernel's own smallest.
 const SMALLEST_CAP_UNITS: u64 = 4;
 
 /// A window that would leave less than this share of itself to the end of the file takes it too.
 const SNAP_SHARE: u64 = 4;
+
+/// Or no more than the kernel's smallest window.
+const SNAP_PAGES: u64 = 4;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
@@ -58,8 +67,8 @@ pub(super) struct Stream {
     at_the_end: bool,
     /// Most units that survived between being asked for and being read.
     cap: u64,
-    /// Units a second over the last window; infinite until known.
-    rate: f64,
+    /// Units a second between the last events; infinite until known.
+    rates: [f64; RATES],
     cause: Cause,
     asked_at: Nanos,
     pub(super) used_at: Nanos,
@@ -95,7 +104,7 @@ impl Stream {
             mark: None,
             at_the_end: false,
             cap: u64::MAX,
-            rate: f64::INFINITY,
+            rates: [f64::INFINITY; RATES],
             cause,
             asked_at: now,
             used_at: now,
@@ -195,9 +204,15 @@ impl Stream {
         let (then, unit) = self.seen;
         let elapsed = now.saturating_sub(then);
         if elapsed > 0 && to > unit {
-            self.rate = (to - unit) as f64 * 1e9 / elapsed as f64;
+            self.rates.rotate_right(1);
+            self.rates[0] = (to - unit) as f64 * 1e9 / elapsed as f64;
             self.seen = (now, to);
         }
+    }
+
+    /// How fast the reader is: the most of the last few times, as it may have been held back.
+    fn rate(&self) -> f64 {
+        self.rates.iter().copied().fold(0.0, f64::max)
     }
 
     /// Whether what was asked for, and should have arrived, is gone. The absent unit itself is
@@ -265,7 +280,7 @@ impl Stream {
         if self.kernel_does(&cost, scene) {
             return 0;
         }
-        let look_ahead = cost.look_ahead(self.rate, wanted, self.step > 0);
+        let look_ahead = cost.look_ahead(self.rate(), wanted, self.step > 0);
         if self.frontier - self.reader > look_ahead {
             self.set_mark(self.frontier - look_ahead, scene, plan);
             return 0;
@@ -309,14 +324,23 @@ impl Stream {
             && self.cap == u64::MAX
     }
 
-    /// The window cut to the file (or stretched to its end, if little would be left) and to the
-    /// room there is.
+    /// The window cut to the file and to the room there is, or stretched to the file's end if
+    /// little would be left; what two windows can read is halved rather than left with a rest. A
+    /// crumb is not asked for: it costs a visit like a whole window, and the kernel does better by
+    /// itself.
     fn fit(&self, wanted: u64, last: u64, room: u64, spare: usize) -> u64 {
         let left = last.saturating_sub(self.frontier);
-        let snap = wanted + wanted / SNAP_SHARE + 4;
-        let window = if left <= snap && self.cap == u64::MAX { left } else { wanted.min(left) };
         let requests = if self.is_contiguous() { u64::MAX } else { spare.saturating_sub(1) as u64 };
-        window.min(room / self.len).min(requests)
+        let most = (room / self.len).min(requests);
+        let snap = wanted + wanted / SNAP_SHARE + SNAP_PAGES;
+        let asked = if left <= snap && self.cap == u64::MAX { left } else { wanted.min(left) };
+        if asked <= most {
+            return asked;
+        }
+        if most * self.len < CRUMB_PAGES {
+            return 0;
+        }
+        if left <= 2 * most { left.div_ceil(2) } else { most }
     }
 
     fn read(&self, from: u64, units: u64, scene: &Scene, cause: Cause, plan: &mut Plan) {

@@ -20,7 +20,7 @@ impl UnitCost {
     /// Pieces of `len` pages every `step` pages: a visit each, as many at once as the device
     /// takes; a disk passes over the gaps at media rate.
     pub(super) fn pieces(cost: &DeviceCost, len: u64, step: u64) -> Self {
-        let apart = if is_serial(cost) {
+        let apart = if cost.is_serial() {
             (step as f64 * cost.page_s()).min(cost.latency_s)
         } else {
             cost.fetch_s(len)
@@ -58,21 +58,16 @@ impl UnitCost {
     }
 }
 
-/// Whether the device serves one visit at a time.
-pub(super) fn is_serial(cost: &DeviceCost) -> bool {
-    cost.concurrency < 2.0
-}
-
 /// Whether reading a gap of `gap` pages costs less than another visit. A disk passes the gap in
 /// the time it takes to read it, so there is nothing to save.
 pub(super) fn bridging_pays(cost: &DeviceCost, gap: u64) -> bool {
-    !is_serial(cost) && (gap as f64) * cost.page_s() < cost.visit_s()
+    !cost.is_serial() && (gap as f64) * cost.page_s() < cost.visit_s()
 }
 
 /// Whether reading pieces ahead saves anything. A disk serves a forward stride at the same pace
 /// whoever asks; backwards, a batch read in ascending order saves the revolutions.
 pub(super) fn striding_pays(cost: &DeviceCost, step: i64) -> bool {
-    if !is_serial(cost) {
+    if !cost.is_serial() {
         return true;
     }
     step < 0 && (step.unsigned_abs() as f64) * cost.page_s() < cost.latency_s

@@ -1,0 +1,251 @@
+//! What works on this machine, what does not, why, and what to do.
+//!
+//! A list of checks, each with a finding and, unless all is well, a remedy. Nothing is changed and
+//! nothing needs privilege; without root, what root would find is said to be unknown.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::kernel::{BTF, Features};
+use crate::mounts::{self, Disk, Mount};
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Health {
+    /// Works.
+    Ok,
+    /// Works less well.
+    Degraded,
+    /// Does not work.
+    Missing,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was looked at.
+    pub name: String,
+    /// How it came out.
+    pub health: Health,
+    /// What was found.
+    pub finding: String,
+    /// What to do about it; empty if nothing.
+    pub remedy: String,
+    /// `run` and `daemon` do not work without it.
+    pub is_essential: bool,
+}
+
+/// All findings on this machine.
+pub fn examine() -> Vec<Check> {
+    let features = Features::detect();
+    let mut checks = vec![
+        kernel(&features),
+        built_with_bpf(),
+        privilege(&read("/proc/self/status")),
+        lockdown(&read("/sys/kernel/security/lockdown")),
+        marks(&features),
+        block_layer(&features),
+        cache_view(&features),
+        lab(),
+    ];
+    match mounts::list() {
+        Ok(mounts) => checks.extend(mounts.iter().map(file_system)),
+        Err(error) => checks.push(Check {
+            name: "file systems".into(),
+            health: Health::Missing,
+            finding: format!("/proc/self/mountinfo cannot be read: {error}"),
+            remedy: "mount /proc".into(),
+            is_essential: true,
+        }),
+    }
+    checks
+}
+
+/// Whether `run` and `daemon` work, given the findings.
+pub fn is_able(checks: &[Check]) -> bool {
+    !checks.iter().any(|check| check.is_essential && check.health == Health::Missing)
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+fn check(name: &str, good: bool, or_else: Health, found: (&str, &str), remedy: &str) -> Check {
+    Check {
+        name: name.into(),
+        health: if good { Health::Ok } else { or_else },
+        finding: if good { found.0 } else { found.1 }.into(),
+        remedy: if good { String::new() } else { remedy.into() },
+        is_essential: or_else == Health::Missing,
+    }
+}
+
+fn kernel(features: &Features) -> Check {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let found = match (features.btf, features.sync_ra) {
+        (false, _) => format!("Linux {release} carries no type information ({BTF})"),
+        (true, false) => {
+            format!("Linux {release} has no readahead tracepoints (6.18 and later have)")
+        }
+        (true, true) => format!("Linux {release} reports absent pages"),
+    };
+    check(
+        "kernel",
+        features.can_observe(),
+        Health::Missing,
+        (&found, &found),
+        "run Linux 6.18 or later, with CONFIG_DEBUG_INFO_BTF",
+    )
+}
+
+fn built_with_bpf() -> Check {
+    check(
+        "build",
+        cfg!(feature = "bpf"),
+        Health::Missing,
+        ("this bowwave has its eBPF part", "this bowwave was built without eBPF"),
+        "install clang, libelf and zlib (make setup) and build again",
+    )
+}
+
+/// What loading tracing programs and opening files by handle take.
+const CAP_DAC_READ_SEARCH: u32 = 2;
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
+
+fn privilege(status: &str) -> Check {
+    let capabilities = effective_capabilities(status);
+    let has = |capability: u32| capabilities & (1 << capability) != 0;
+    let may_load = has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_PERFMON));
+    check(
+        "privilege",
+        may_load && has(CAP_DAC_READ_SEARCH),
+        Health::Missing,
+        (
+            "this process may load eBPF and open files by handle",
+            "this process may not load eBPF or open files by handle",
+        ),
+        "run bowwave as root (sudo); an ordinary user can still try `bowwave lab --list`, \
+         `bowwave demo --list` and the policies' tests",
+    )
+}
+
+fn effective_capabilities(status: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
+}
+
+fn lockdown(setting: &str) -> Check {
+    let is_confidential = setting.contains("[confidentiality]");
+    check(
+        "lockdown",
+        !is_confidential,
+        Health::Missing,
+        (
+            "the kernel is not locked down against tracing",
+            "the kernel is locked down (confidentiality)",
+        ),
+        "boot without lockdown=confidentiality",
+    )
+}
+
+fn marks(features: &Features) -> Check {
+    check(
+        "mapped files",
+        features.fault && features.map_pages,
+        Health::Degraded,
+        ("faults of mapped files are seen", "faults of mapped files are not seen: they stay stock"),
+        "run Linux 6.12 or later",
+    )
+}
+
+fn block_layer(features: &Features) -> Check {
+    check(
+        "block layer",
+        features.block_io,
+        Health::Degraded,
+        (
+            "waits of other readers are seen, and the depth follows them",
+            "waits of other readers are not seen: the depth stays fixed",
+        ),
+        "run Linux 6.5 or later",
+    )
+}
+
+fn cache_view(features: &Features) -> Check {
+    check(
+        "cachestat",
+        features.cachestat,
+        Health::Degraded,
+        ("cachestat(2) tells what is cached", "no cachestat(2): thrashing is not noticed"),
+        "run Linux 6.5 or later; in a container, allow the system call",
+    )
+}
+
+fn lab() -> Check {
+    let has = |path: &str| Path::new(path).exists();
+    let mut check = check(
+        "lab and demo",
+        has("/dev/fuse") && has("/dev/loop-control"),
+        Health::Degraded,
+        ("FUSE and loop devices are there", "/dev/fuse or /dev/loop-control is missing"),
+        "modprobe fuse loop; a container needs both devices",
+    );
+    check.is_essential = false;
+    check
+}
+
+fn file_system(mount: &Mount) -> Check {
+    let knob = mounts::read_ahead_knob(mount);
+    let window =
+        fs::read_to_string(&knob).map_or("unknown".into(), |kb| format!("{} KiB", kb.trim()));
+    let disk = Disk::under(mount);
+    let by_handle = matches!(mount.fs_type.as_str(), "ext2" | "ext3" | "ext4" | "xfs");
+    let on = disk.map_or("no disk of its own".into(), |disk| format!("disk {}", disk.name));
+    Check {
+        name: mount.mount_point.display().to_string(),
+        health: if by_handle { Health::Ok } else { Health::Degraded },
+        finding: format!("{} on {on}, window {window} ({})", mount.fs_type, knob.display()),
+        remedy: if by_handle {
+            String::new()
+        } else {
+            "its files are reached through the reader's descriptors: mapped files stay stock once \
+             those are closed"
+                .into()
+        },
+        is_essential: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_able_and_a_plain_user_is_told_what_to_do() {
+        assert_eq!(privilege("CapEff:\t000001ffffffffff\n").health, Health::Ok);
+        let user = privilege("Name: x\nCapEff:\t0000000000000000\n");
+        assert_eq!(user.health, Health::Missing);
+        assert!(user.remedy.contains("root"));
+        assert_eq!(privilege("").health, Health::Missing, "an odd /proc is not a licence");
+    }
+
+    #[test]
+    fn an_old_kernel_is_named_with_what_it_lacks() {
+        let old = Features { btf: true, block_io: true, ..Features::default() };
+        assert!(kernel(&old).finding.contains("6.18"));
+        assert!(!is_able(&[kernel(&old)]));
+        assert_eq!(marks(&old).health, Health::Degraded);
+        assert!(is_able(&[marks(&old)]));
+    }
+
+    #[test]
+    fn lockdown_matters_only_at_its_strictest() {
+        assert_eq!(lockdown("[none] integrity confidentiality\n").health, Health::Ok);
+        assert_eq!(lockdown("none integrity [confidentiality]\n").health, Health::Missing);
+    }
+}
