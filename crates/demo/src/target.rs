@@ -62,10 +62,6 @@ impl Target {
         Ok(Target::Lab(LabGuard::up(&options)?))
     }
 
-    pub(crate) fn is_lab(&self) -> bool {
-        matches!(self, Target::Lab(_))
-    }
-
     pub(crate) fn folder(&self) -> PathBuf {
         match self {
             Target::Lab(lab) => lab.mount_point(),

@@ -156,10 +156,10 @@ impl Lab {
         if layers::is_mounted(&self.mount_point()) {
             note(layers::unmount(&self.mount_point()));
         }
-        if let Some(node) = &self.state.block_device {
-            if backing_of(node).is_some_and(|file| file.starts_with(self.state.fuse())) {
-                note(layers::detach_loop(node));
-            }
+        if let Some(node) = &self.state.block_device
+            && backing_of(node).is_some_and(|file| file.starts_with(self.state.fuse()))
+        {
+            note(layers::detach_loop(node));
         }
         if layers::is_mounted(&self.state.fuse()) {
             note(layers::unmount(&self.state.fuse()));

@@ -6,9 +6,11 @@
 //! | `status` | the counters, as JSON |
 //! | `control` | write `fast` to switch the delays off (while files are prepared), `timed` to switch them on |
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
@@ -54,7 +56,12 @@ pub fn serve(options: &ServeOptions, ready: impl FnOnce()) -> Result<(), LabErro
     let spec = device::load(&options.device)?;
     let image = Image::new(options.size_bytes).map_err(LabError::file("the image in memory"))?;
     let timer = Timer::start(spec.build(options.size_bytes));
-    let files = LabFiles { image: Arc::new(image), timer };
+    let files = LabFiles {
+        image: Arc::new(image),
+        timer,
+        snapshots: Mutex::default(),
+        handles: AtomicU64::new(1),
+    };
     let mut config = Config::default();
     config.mount_options =
         vec![MountOption::FSName("bowwave-lab".into()), MountOption::Subtype("bowwave".into())];
@@ -67,11 +74,19 @@ pub fn serve(options: &ServeOptions, ready: impl FnOnce()) -> Result<(), LabErro
 struct LabFiles {
     image: Arc<Image>,
     timer: Arc<Timer>,
+    /// The counters as they were when `status` was opened, by handle: a reader that takes several
+    /// reads must not get parts of different texts.
+    snapshots: Mutex<HashMap<u64, Vec<u8>>>,
+    handles: AtomicU64,
 }
 
 impl LabFiles {
     fn status(&self) -> Vec<u8> {
         serde_json::to_vec(&self.timer.status()).unwrap_or_default()
+    }
+
+    fn snapshots(&self) -> MutexGuard<'_, HashMap<u64, Vec<u8>>> {
+        self.snapshots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn attributes(&self, ino: u64) -> Option<FileAttr> {
@@ -160,8 +175,26 @@ impl Filesystem for LabFiles {
         }
     }
 
-    fn open(&self, _request: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+    fn open(&self, _request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        let handle = self.handles.fetch_add(1, Ordering::Relaxed);
+        if ino.0 == STATUS {
+            self.snapshots().insert(handle, self.status());
+        }
+        reply.opened(FileHandle(handle), FopenFlags::FOPEN_DIRECT_IO);
+    }
+
+    fn release(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.snapshots().remove(&handle.0);
+        reply.ok();
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _datasync: bool, reply: ReplyEmpty) {
@@ -172,7 +205,7 @@ impl Filesystem for LabFiles {
         &self,
         _request: &Request,
         ino: INodeNo,
-        _fh: FileHandle,
+        handle: FileHandle,
         offset: u64,
         size: u32,
         _flags: OpenFlags,
@@ -187,7 +220,8 @@ impl Filesystem for LabFiles {
                 self.timer.submit(Kind::Read, offset, bytes, Box::new(answer));
             }
             STATUS => {
-                let text = self.status();
+                let snapshots = self.snapshots();
+                let text = snapshots.get(&handle.0).map_or(&[][..], Vec::as_slice);
                 let start = (offset as usize).min(text.len());
                 reply.data(&text[start..text.len().min(start + size as usize)]);
             }

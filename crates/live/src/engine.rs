@@ -21,7 +21,7 @@ use readahead::{Access, Action, FileId, Hint, OpenFileId, PAGE_BYTES, Plan, Poli
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::act::{Job, Workers};
+use crate::act::{Job, Windows, Workers};
 use crate::book::Book;
 use crate::disk::Backing;
 use crate::mounts::{self, Disk, Mount};
@@ -39,8 +39,22 @@ pub struct Options {
     pub scope: Scope,
     /// The file systems that these paths lie on; all with a page cache if empty.
     pub paths: Vec<PathBuf>,
-    /// Where measurements are remembered until reboot.
+    /// Where measurements are remembered until reboot, and the journal is kept.
     pub state: PathBuf,
+    /// Who pays for what is read ahead.
+    pub charge: Charge,
+}
+
+/// Which memory cgroup pays for pages that are read ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Charge {
+    /// Bowwave's own: its limit bounds what is read ahead, and a reader in a small cgroup is not
+    /// made to evict its own pages.
+    #[default]
+    Bowwave,
+    /// The reader's, wherever the kernel can be made to read by itself: forward streams get a
+    /// window of their own. Backward, strided and dense reading is still charged to bowwave.
+    Reader,
 }
 
 /// Why the engine cannot start or go on.
@@ -70,6 +84,8 @@ const HOUSEKEEPING_NS: u64 = 1_000_000_000;
 
 struct Led {
     mount: Mount,
+    /// The kernel's own window of this file system.
+    knob: PathBuf,
     backing: usize,
 }
 
@@ -79,6 +95,7 @@ pub struct Engine {
     policy: Box<dyn Policy>,
     options: Options,
     workers: Workers,
+    windows: Windows,
     file_systems: HashMap<DeviceNumber, Led>,
     backings: Vec<Backing>,
     book: Book,
@@ -94,12 +111,14 @@ impl Engine {
     /// # Errors
     /// See [`EngineError`].
     pub fn start(options: Options, policy: Box<dyn Policy>) -> Result<Self, EngineError> {
+        let windows = Windows::recover(&options.state);
         let observer = observe::open(&options.scope)?;
         let mut engine = Engine {
             observer,
             policy,
             options,
             workers: Workers::new(),
+            windows,
             file_systems: HashMap::new(),
             backings: Vec::new(),
             book: Book::default(),
@@ -189,7 +208,8 @@ impl Engine {
     fn lead(&mut self, mount: Mount) -> Result<(), EngineError> {
         let backing = self.backing_of(&mount)?;
         self.observer.watch_file_system(mount.dev)?;
-        self.file_systems.insert(mount.dev, Led { mount, backing });
+        let knob = mounts::read_ahead_knob(&mount);
+        self.file_systems.insert(mount.dev, Led { mount, knob, backing });
         Ok(())
     }
 
@@ -220,16 +240,20 @@ impl Engine {
         self.plan.clear();
         self.policy.on_access(&access_of(event), &view, &mut self.plan);
         let ranges = ranges_of(&self.plan);
-        let served = !ranges.is_empty() && {
-            let job = view.into_file().map(|file| Job {
-                file,
-                ranges,
-                piece_pages: backing.piece_pages,
-                pending_bytes: backing.pending_bytes.clone(),
-                turn: backing.turn.clone(),
+        let is_lent = self.options.charge == Charge::Reader
+            && forward_window(event, &ranges)
+                .is_some_and(|kb| self.windows.set(event, &led.knob, kb).is_ok());
+        let served = !ranges.is_empty()
+            && (is_lent || {
+                let job = view.into_file().map(|file| Job {
+                    file,
+                    ranges,
+                    piece_pages: backing.piece_pages,
+                    pending_bytes: backing.pending_bytes.clone(),
+                    turn: backing.turn.clone(),
+                });
+                job.is_some_and(|job| self.workers.submit(job))
             });
-            job.is_some_and(|job| self.workers.submit(job))
-        };
         self.take_down(event, served)
     }
 
@@ -273,6 +297,15 @@ impl Engine {
         }
         self.lead_file_systems()
     }
+}
+
+/// The window in KiB with which the kernel would read this by itself: the plan is one range ahead
+/// of a plain reader, whose window is smaller so far.
+fn forward_window(event: &Event, ranges: &[(u64, u64)]) -> Option<u64> {
+    let [(start, pages)] = ranges else { return None };
+    let is_ahead = *start > event.page && !event.mapped && event.kind != Kind::Fault;
+    let is_larger = *pages > u64::from(event.kernel_window);
+    (is_ahead && is_larger).then_some(pages * PAGE_BYTES / 1024)
 }
 
 /// The event as a policy sees it.

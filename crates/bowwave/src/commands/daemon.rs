@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use live::engine::{Engine, Options};
+use live::engine::{Charge, Engine, Options};
 use live::observe::Scope;
 use serde_json::json;
 
@@ -26,14 +26,41 @@ pub(crate) struct Args {
     /// Where measurements of disks are kept until reboot.
     #[arg(long, value_name = "DIR", default_value = "/run/bowwave")]
     state: PathBuf,
+    /// Whose memory cgroup pays for what is read ahead: bowwave's own, or the reader's wherever the
+    /// kernel can be made to read by itself.
+    #[arg(long, value_enum, default_value_t)]
+    charge: ChargeName,
     /// One JSON object when ready and one at the end, instead of text.
     #[arg(long)]
     json: bool,
 }
 
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
+enum ChargeName {
+    /// Bowwave's own.
+    #[default]
+    Bowwave,
+    /// The reader's, for forward streams.
+    Reader,
+}
+
+impl From<ChargeName> for Charge {
+    fn from(name: ChargeName) -> Self {
+        match name {
+            ChargeName::Bowwave => Charge::Bowwave,
+            ChargeName::Reader => Charge::Reader,
+        }
+    }
+}
+
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let signals = Signals::catch(&[libc::SIGTERM, libc::SIGINT])?;
-    let options = Options { scope: Scope::Machine, paths: args.path, state: args.state };
+    let options = Options {
+        scope: Scope::Machine,
+        paths: args.path,
+        state: args.state,
+        charge: args.charge.into(),
+    };
     let mut engine = Engine::start(options, args.policy.build()).context("cannot start")?;
     announce(&engine, args.json);
     engine.serve_until(signals.readiness())?;

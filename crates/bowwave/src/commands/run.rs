@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 
 use anyhow::Context;
-use live::engine::{Engine, Options};
+use live::engine::{Charge, Engine, Options};
 use live::observe::Scope;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
@@ -38,7 +38,7 @@ pub(crate) struct Args {
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let scope = Scope::Process(std::process::id());
-    let options = Options { scope, paths: Vec::new(), state: args.state };
+    let options = Options { scope, paths: Vec::new(), state: args.state, charge: Charge::Bowwave };
     let mut engine = Engine::start(options, args.policy.build()).context("cannot start")?;
     let mut child = Command::new(&args.command[0])
         .args(&args.command[1..])

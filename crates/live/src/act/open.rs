@@ -17,12 +17,12 @@ use crate::sys;
 /// # Errors
 /// If neither its handle nor a descriptor of the reading process leads to it.
 pub(crate) fn open_file(event: &Event, mount: &Mount) -> io::Result<OwnedFd> {
-    if encodes_inode_handles(&mount.fs_type) {
-        if let Ok(ino) = u32::try_from(event.file.ino) {
-            let root = File::open(&mount.mount_point)?;
-            if let Ok(file) = sys::open_by_inode(root.as_fd(), ino, event.generation) {
-                return Ok(file);
-            }
+    if encodes_inode_handles(&mount.fs_type)
+        && let Ok(ino) = u32::try_from(event.file.ino)
+    {
+        let root = File::open(&mount.mount_point)?;
+        if let Ok(file) = sys::open_by_inode(root.as_fd(), ino, event.generation) {
+            return Ok(file);
         }
     }
     open_through_process(event)

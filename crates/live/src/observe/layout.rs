@@ -49,7 +49,6 @@ fn decode_kind(kind: u8) -> Option<Kind> {
 }
 
 /// Encodes `struct file_key`.
-#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 pub(super) fn encode_file_key(file: FileKey) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&file.ino.to_ne_bytes());
@@ -58,7 +57,6 @@ pub(super) fn encode_file_key(file: FileKey) -> [u8; 16] {
 }
 
 /// Encodes `struct mark_key`.
-#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 pub(super) fn encode_mark_key(file: FileKey, chunk: u64) -> [u8; 24] {
     let mut bytes = [0; 24];
     bytes[..8].copy_from_slice(&file.ino.to_ne_bytes());

@@ -7,6 +7,8 @@
 #[cfg(feature = "bpf")]
 mod bpf;
 mod event;
+// Only the eBPF source decodes events; the sizes are common.
+#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 mod layout;
 
 use std::os::fd::BorrowedFd;

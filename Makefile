@@ -1,0 +1,43 @@
+# Two commands do everything on a fresh Debian or Ubuntu machine: `make demo` and `make test`.
+
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+PREFIX ?= /usr/local
+FEATURES = $(shell scripts/features)
+
+.PHONY: help setup build demo test lint bench install
+
+help:
+	@echo "make demo     install what is missing, build, show the effect (two minutes; root)"
+	@echo "make test     install what is missing, run all tests (live ones need root)"
+	@echo "make lint     formatting, clippy, dependencies, file sizes"
+	@echo "make bench    what a decision and a cached read cost"
+	@echo "make install  the binary, the systemd unit and the docs, below PREFIX=$(PREFIX)"
+
+setup:
+	@scripts/setup
+
+build: setup
+	cargo build --release --locked -p bowwave $(FEATURES)
+
+demo: build
+	target/release/bowwave demo
+
+test: setup
+	cargo test --workspace --locked $(FEATURES)
+	cargo test --locked -p bowwave-live --no-default-features
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked $(FEATURES) -- -D warnings
+	cargo clippy --locked -p bowwave --no-default-features -- -D warnings
+	scripts/check-dependencies
+	scripts/check-sizes
+
+bench: build
+	cargo run --release --locked -p bowwave-readahead --example decision-cost
+
+install: build
+	install -D -m 755 target/release/bowwave $(DESTDIR)$(PREFIX)/bin/bowwave
+	install -D -m 644 etc/bowwave.service $(DESTDIR)$(PREFIX)/lib/systemd/system/bowwave.service
+	install -d $(DESTDIR)$(PREFIX)/share/doc/bowwave
+	install -m 644 README.md docs/*.md $(DESTDIR)$(PREFIX)/share/doc/bowwave

@@ -1,0 +1,255 @@
+//! End to end, on the running kernel: a lab disk, real readers, and bowwave beside them.
+//!
+//! What is asserted is counted (requests, bytes, settings), never timed. Needs root, FUSE and eBPF;
+//! elsewhere a test says why it is skipped, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lab::{LabGuard, Options, Status};
+
+const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
+
+/// Labs are loop devices and real-time threads: one at a time.
+static ONE_LAB: Mutex<()> = Mutex::new(());
+
+struct Bench {
+    lab: LabGuard,
+    state: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// A lab with the file of most patterns on it, cold; `None` where labs or eBPF do not work.
+fn bench(device: &str) -> Option<Bench> {
+    let able = Command::new(BOWWAVE).arg("doctor").output().expect("bowwave runs");
+    let is_possible = able.status.success() && fs::exists("/dev/fuse").unwrap_or(false);
+    if !is_possible {
+        let reason = String::from_utf8_lossy(&able.stdout).into_owned();
+        assert!(std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(), "cannot test live:\n{reason}");
+        eprintln!("skipped: bowwave cannot run here; `bowwave doctor` says:\n{reason}");
+        return None;
+    }
+    let alone = ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner);
+    let lab = LabGuard::up(&Options {
+        name: format!("test-{}", std::process::id()),
+        device: device.into(),
+        size_bytes: 512 << 20,
+        fs_type: "ext4".into(),
+        scheduler: None,
+        server: Some(PathBuf::from(BOWWAVE)),
+    })
+    .expect("a lab");
+    lab.set_fast(true).expect("fast");
+    let mut state = 1u64;
+    let mut words = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 32) as u32
+    };
+    let bytes: Vec<u8> = (0..25 << 20).flat_map(|_| words().to_le_bytes()).collect();
+    fs::write(lab.mount_point().join("f100"), bytes).expect("the file");
+    lab.evict().expect("evicted");
+    let state = tempfile::tempdir().expect("a folder");
+    Some(Bench { lab, state, _alone: alone })
+}
+
+impl Bench {
+    fn daemon(&self, arguments: &[&str]) -> Daemon {
+        let mut child = Command::new(BOWWAVE)
+            .args(["daemon", "--json", "--path"])
+            .arg(self.lab.mount_point())
+            .arg("--state")
+            .arg(self.state.path())
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the daemon starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+        assert!(line.contains("\"ready\":true"), "{line}");
+        Daemon(child)
+    }
+
+    fn reader(&self, pattern: &str) -> Command {
+        let mut command = Command::new(BOWWAVE);
+        command.args(["demo", "--worker", pattern, "--folder"]).arg(self.lab.mount_point());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+    }
+
+    /// Reads the pattern to its end; gives what was read, and what the device served meanwhile.
+    fn read(&self, command: Command) -> (u64, Status) {
+        let before = self.lab.status().expect("counters");
+        let sum = finish(start(command));
+        (sum, self.lab.status().expect("counters").since(&before))
+    }
+
+    fn window_kb(&self) -> String {
+        let name = self.lab.block_device().file_name().expect("a name").to_owned();
+        let path = PathBuf::from("/sys/block").join(name).join("queue/read_ahead_kb");
+        fs::read_to_string(path).expect("a window").trim().to_owned()
+    }
+}
+
+struct Daemon(Child);
+
+impl Daemon {
+    fn kill(mut self) {
+        self.0.kill().expect("it was running");
+        self.0.wait().expect("it ended");
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(mut command: Command) -> Child {
+    let mut child = command.spawn().expect("the reader starts");
+    child.stdin.take().expect("piped").write_all(b"go\n").expect("it listens");
+    child
+}
+
+/// The checksum that a reader reports.
+fn finish(child: Child) -> u64 {
+    let output = child.wait_with_output().expect("the reader ends");
+    assert!(output.status.success(), "the reader failed");
+    let outcome: serde_json::Value = serde_json::from_slice(&output.stdout).expect("its report");
+    outcome["checksum"].as_u64().expect("a sum")
+}
+
+/// Requests a backward reader of 20 MB in 64 KiB reads makes by itself.
+const BACKWARD_READS: u64 = 320;
+
+#[test]
+fn a_led_backward_reader_needs_a_fraction_of_the_requests_and_reads_the_same_bytes() {
+    let Some(bench) = bench("net") else { return };
+    let (stock_sum, stock) = bench.read(bench.reader("backward-64k"));
+    assert!(stock.reads >= BACKWARD_READS, "{} requests", stock.reads);
+    bench.lab.evict().expect("evicted");
+    let daemon = bench.daemon(&[]);
+    let (sum, led) = bench.read(bench.reader("backward-64k"));
+    drop(daemon);
+    assert_eq!(sum, stock_sum);
+    assert!(led.reads < BACKWARD_READS / 2, "{} requests", led.reads);
+}
+
+#[test]
+fn run_leads_its_own_process_tree_and_nothing_else() {
+    let Some(bench) = bench("net") else { return };
+    let mut run = Command::new(BOWWAVE);
+    run.arg("run").arg("--state").arg(bench.state.path()).args(["--", BOWWAVE, "demo", "--worker"]);
+    run.arg("backward-64k").arg("--folder").arg(bench.lab.mount_point());
+    run.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let (_, inside) = bench.read(run);
+    assert!(inside.reads < BACKWARD_READS / 2, "{} requests inside", inside.reads);
+    bench.lab.evict().expect("evicted");
+
+    // While `run` waits for its command, a reader outside its tree goes its own way.
+    let mut idle = Command::new(BOWWAVE)
+        .args(["run", "--", "cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("run starts");
+    let mut echo = BufReader::new(idle.stdout.take().expect("piped"));
+    idle.stdin.as_mut().expect("piped").write_all(b"up\n").expect("cat listens");
+    let mut line = String::new();
+    echo.read_line(&mut line).expect("cat answers, so run leads");
+    let (_, outside) = bench.read(bench.reader("backward-64k"));
+    drop(idle.stdin.take());
+    idle.wait().expect("cat ends");
+    assert!(outside.reads >= BACKWARD_READS, "{} requests outside", outside.reads);
+    assert!(outside.bytes_read < 21 << 20, "{} bytes outside", outside.bytes_read);
+}
+
+#[test]
+fn the_daemon_killed_in_mid_load_harms_nobody_and_leaves_every_window_as_it_was() {
+    let Some(bench) = bench("hdd") else { return };
+    let expected = finish(start(bench.reader("streams-16-64k")));
+    for charge in ["bowwave", "reader"] {
+        bench.lab.evict().expect("evicted");
+        let daemon = bench.daemon(&["--charge", charge]);
+        let before = bench.lab.status().expect("counters");
+        let reader = start(bench.reader("streams-16-64k"));
+        // In mid-load: a fifth of the file has been served.
+        while bench.lab.status().expect("counters").since(&before).bytes_read < 20 << 20 {
+            std::thread::yield_now();
+        }
+        daemon.kill();
+        assert_eq!(finish(reader), expected, "the reader got other bytes");
+        drop(bench.daemon(&[]));
+        assert_eq!(bench.window_kb(), "128", "after the next start");
+    }
+}
+
+#[test]
+fn a_window_left_changed_by_a_killed_daemon_is_put_back_at_the_next_start() {
+    let Some(bench) = bench("net") else { return };
+    let device = std::os::unix::fs::MetadataExt::dev(
+        &fs::metadata(bench.lab.mount_point()).expect("mounted"),
+    );
+    let knob =
+        format!("/sys/class/bdi/{}:{}/read_ahead_kb", libc::major(device), libc::minor(device));
+    // What a daemon killed between its two writes leaves behind.
+    let entry = format!("{{\"knob\":\"{knob}\",\"kb\":\"128\"}}");
+    fs::write(bench.state.path().join("window-journal.json"), entry).expect("a journal");
+    fs::write(&knob, "4096").expect("changed");
+    drop(bench.daemon(&[]));
+    assert_eq!(bench.window_kb(), "128");
+    assert!(!bench.state.path().join("window-journal.json").exists());
+}
+
+#[test]
+fn run_passes_status_and_signals_through() {
+    let Some(bench) = bench("net") else { return };
+    let run = |script: &str| {
+        let mut command = Command::new(BOWWAVE);
+        command.args(["run", "--state"]).arg(bench.state.path()).args(["--", "sh", "-c", script]);
+        command
+    };
+    assert_eq!(run("exit 7").status().expect("it ran").code(), Some(7));
+    assert_eq!(run("kill -KILL $$").status().expect("it ran").code(), Some(128 + 9));
+    let trap = "trap 'exit 23' TERM; echo ready; while :; do sleep 0.01; done";
+    let mut child = run(trap).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("ready");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("signalled");
+    assert_eq!(child.wait().expect("it ends").code(), Some(23));
+    let missing = Command::new(BOWWAVE).args(["run", "--", "/no/such/program"]).output();
+    let missing = missing.expect("it ran");
+    assert!(!missing.status.success());
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("/no/such/program"));
+}
+
+#[test]
+fn a_lab_keeps_data_counts_requests_and_leaves_no_trace() {
+    let Some(bench) = bench("sd") else { return };
+    let (node, folder) = (bench.lab.block_device().to_owned(), bench.lab.mount_point());
+    let name = bench.lab.name().to_owned();
+    let taken =
+        Command::new(BOWWAVE).args(["lab", "up", "--size", "64M", "--name", &name]).output();
+    let said = String::from_utf8_lossy(&taken.expect("it ran").stderr).into_owned();
+    assert!(said.contains("is up already"), "{said}");
+    let text = b"kept across an eviction".repeat(1000);
+    fs::write(folder.join("note"), &text).expect("written");
+    bench.lab.evict().expect("evicted");
+    let before = bench.lab.status().expect("counters");
+    assert_eq!(fs::read(folder.join("note")).expect("read"), text);
+    assert!(bench.lab.status().expect("counters").since(&before).bytes_read >= text.len() as u64);
+    drop(bench);
+    let mounts = fs::read_to_string("/proc/self/mounts").expect("the table");
+    assert!(!mounts.contains(&*folder.to_string_lossy()));
+    let backing = fs::read_to_string(format!(
+        "/sys/block/{}/loop/backing_file",
+        node.file_name().expect("a name").to_string_lossy()
+    ));
+    assert!(backing.is_err() || !backing.expect("read").contains(&name));
+    assert!(!folder.exists());
+}
