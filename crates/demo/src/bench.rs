@@ -1,38 +1,24 @@
-//! One run, and all of them.
+//! One run: cold caches, the window, the daemon if it is its turn, a fresh reader.
 
-use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::io::{Read, Write};
+use std::path::Path;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::Value;
 
 use crate::cgroup::MemoryCgroup;
+use crate::child::{OwnChild, own_command};
 use crate::daemon::Daemon;
 use crate::error::DemoError;
-use crate::files;
-use crate::pattern::{PATTERNS, Pattern, Work, find};
-use crate::report::Row;
+use crate::pattern::{Pattern, Work};
 use crate::stop::Stop;
 use crate::target::Target;
-use crate::tradeoff::TradeOff;
 use crate::worker::Outcome;
 
-/// What to show.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Devices: names of the lab, TOML files, or `local[:FOLDER]`.
-    pub devices: Vec<String>,
-    /// Patterns by name; the telling ones if empty.
-    pub only: Vec<String>,
-    /// Every pattern.
-    pub full: bool,
-    /// Runs of each; the medians are shown.
-    pub rounds: u32,
-}
-
-/// A run whose device kept bad time is repeated so often.
+/// A run that does not count is repeated at most so often.
 const REPEATS: u32 = 2;
+
+/// The kernel's own window beside which bowwave runs: the default of stock kernels.
+pub(crate) const DEFAULT_KB: u64 = 128;
 
 /// Under which read-ahead a pattern runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,199 +29,108 @@ pub(crate) enum Setting {
     Bowwave,
 }
 
-const STOCK_KB: u64 = 128;
-const LARGE_KB: u64 = 4096;
+impl std::fmt::Display for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Setting::Stock(kb) => write!(f, "stock {kb}K"),
+            Setting::Bowwave => f.write_str("bowwave"),
+        }
+    }
+}
 
 /// One measured run.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub(crate) outcome: Outcome,
-    pub(crate) bytes_read: u64,
+    /// That the device delivered, where it counts them.
+    pub(crate) bytes_read: Option<u64>,
+    /// That bowwave used, in seconds.
     pub(crate) daemon_cpu_s: f64,
+    /// What bowwave says it did.
+    pub(crate) daemon: Value,
+    /// Of the device's replies on average, in microseconds; none of a real one.
     pub(crate) lateness_us: Option<f64>,
+    /// Why the run does not count, if so.
     pub(crate) rejection: Option<String>,
 }
 
-/// Shows everything; calls `on_device` with the rows of each device when it is done.
-///
-/// # Errors
-/// See [`DemoError`]. Whatever was made is removed on every path.
-pub fn run(
-    options: &Options,
-    mut on_device: impl FnMut(&str, Vec<Row>, Option<TradeOff>),
-) -> Result<(), DemoError> {
-    let stop = Stop::on_signals();
-    for device in &options.devices {
-        let patterns = choose(options, device)?;
-        let (rows, trade_off) = run_device(device, &patterns, options.rounds, &stop)?;
-        on_device(device, rows, trade_off);
-    }
-    Ok(())
-}
-
-fn choose(options: &Options, device: &str) -> Result<Vec<&'static Pattern>, DemoError> {
-    let named: Result<Vec<_>, _> = options
-        .only
-        .iter()
-        .map(|name| find(name).ok_or_else(|| DemoError::UnknownPattern(name.clone())))
-        .collect();
-    let named = named?;
-    let is_wanted = |pattern: &Pattern| {
-        if named.is_empty() {
-            options.full || pattern.is_telling
-        } else {
-            named.iter().any(|wanted| wanted.name == pattern.name)
-        }
-    };
-    // Latency beside streams is a matter of disks; elsewhere nothing has to be traded.
-    let fits = |pattern: &Pattern| {
-        !matches!(pattern.work, Work::Beside) || device == "hdd" || !named.is_empty()
-    };
-    let chosen: Vec<_> = PATTERNS.iter().filter(|p| is_wanted(p) && fits(p)).collect();
-    if chosen.is_empty() { Err(DemoError::NothingToRun(device.into())) } else { Ok(chosen) }
-}
-
-fn run_device(
-    device: &str,
-    patterns: &[&'static Pattern],
-    rounds: u32,
-    stop: &Stop,
-) -> Result<(Vec<Row>, Option<TradeOff>), DemoError> {
-    let target = Target::open(device)?;
-    let bar = progress(device, patterns.len() as u64 * u64::from(rounds) * 3);
-    target.set_fast(true)?;
-    for pattern in patterns {
-        bar.set_message(format!("writing the files of {}", pattern.name));
-        files::prepare(&target.folder(), pattern.files)?;
-        stop.check()?;
-    }
-    target.set_fast(false)?;
-    let (mut rows, mut trade_off) = (Vec::new(), None);
-    for pattern in patterns {
-        let bench = Bench { target: &target, pattern, bar: &bar, stop };
-        if matches!(pattern.work, Work::Beside) {
-            trade_off = Some(bench.trade_off(rounds)?);
-        } else {
-            rows.push(bench.row(device, rounds)?);
-        }
-    }
-    bar.finish_and_clear();
-    Ok((rows, trade_off))
-}
-
-fn progress(device: &str, length: u64) -> ProgressBar {
-    let bar = ProgressBar::new(length);
-    if !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    let style = ProgressStyle::with_template("{prefix} [{bar:30}] {pos}/{len} {elapsed} {msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.set_prefix(device.to_owned());
-    bar.enable_steady_tick(Duration::from_millis(500));
-    bar
-}
-
-struct Bench<'a> {
-    target: &'a Target,
-    pattern: &'static Pattern,
-    bar: &'a ProgressBar,
-    stop: &'a Stop,
+/// What runs are made on.
+pub(crate) struct Bench<'a> {
+    pub(crate) target: &'a Target,
+    /// Where the daemon keeps what it measures of the device.
+    pub(crate) state: &'a Path,
+    pub(crate) stop: &'a Stop,
 }
 
 impl Bench<'_> {
-    /// All rounds of one pattern under the three settings, which follow one another.
-    fn row(&self, device: &str, rounds: u32) -> Result<Row, DemoError> {
-        let settings = [Setting::Stock(STOCK_KB), Setting::Stock(LARGE_KB), Setting::Bowwave];
-        let mut samples: [Vec<Sample>; 3] = Default::default();
-        for _ in 0..rounds {
-            for (samples, setting) in samples.iter_mut().zip(settings) {
-                samples.push(self.sample(setting)?);
-            }
-        }
-        let all = samples.iter().flatten();
-        let sums: Vec<u64> = all.map(|sample| sample.outcome.checksum).collect();
-        if sums.windows(2).any(|pair| pair[0] != pair[1]) {
-            return Err(DemoError::DifferentBytes(self.pattern.name.into()));
-        }
-        let needed = self.pattern.bytes_needed();
-        Ok(Row::new(device, self.pattern.name, &samples, needed, self.target.limit_seconds(needed)))
-    }
-
-    fn trade_off(&self, rounds: u32) -> Result<TradeOff, DemoError> {
-        let mut trade_off = TradeOff::new();
-        for _ in 0..rounds {
-            for setting in TradeOff::SETTINGS {
-                let sample = self.sample(setting)?;
-                trade_off.add(setting, &sample);
-            }
-        }
-        Ok(trade_off)
-    }
-
-    /// One run that counts, or the last of several that do not.
-    fn sample(&self, setting: Setting) -> Result<Sample, DemoError> {
-        let mut sample = self.run_once(setting)?;
+    /// A run that counts, or the last of several that do not.
+    pub(crate) fn sample(&self, pattern: &Pattern, setting: Setting) -> Result<Sample, DemoError> {
+        let mut sample = self.run(pattern, setting)?;
         for _ in 0..REPEATS {
             if sample.rejection.is_none() {
                 break;
             }
-            sample = self.run_once(setting)?;
+            sample = self.run(pattern, setting)?;
         }
-        self.bar.inc(1);
         Ok(sample)
     }
 
-    fn run_once(&self, setting: Setting) -> Result<Sample, DemoError> {
+    fn run(&self, pattern: &Pattern, setting: Setting) -> Result<Sample, DemoError> {
         self.stop.check()?;
-        self.bar.set_message(format!("{} {setting:?}", self.pattern.name));
-        self.target.evict(self.pattern.files)?;
+        self.target.evict(pattern.files)?;
         self.target.set_read_ahead_kb(match setting {
             Setting::Stock(kb) => kb,
-            Setting::Bowwave => STOCK_KB,
+            Setting::Bowwave => DEFAULT_KB,
         })?;
         let daemon = match setting {
             Setting::Stock(_) => None,
-            Setting::Bowwave => Some(Daemon::start(&self.target.folder())?),
+            Setting::Bowwave => Some(Daemon::start(&self.target.folder(), self.state)?),
         };
         let before = self.target.reading()?;
-        let outcome = self.read()?;
+        let outcome = self.read(pattern)?;
         let reading = self.target.reading()?.since(&before);
+        let daemon_cpu_s = daemon.as_ref().map_or(0.0, Daemon::cpu_seconds);
         Ok(Sample {
             outcome,
             bytes_read: reading.bytes_read,
-            daemon_cpu_s: daemon.as_ref().map_or(0.0, Daemon::cpu_seconds),
+            daemon_cpu_s,
+            daemon: daemon.map(Daemon::stop).transpose()?.unwrap_or_default(),
             lateness_us: reading.lateness_us(),
-            rejection: reading.rejection(),
+            rejection: reading.rejection(pattern.bytes_needed()),
         })
     }
 
-    /// Starts the reader, a process of its own, and waits for what it reports.
-    fn read(&self) -> Result<Outcome, DemoError> {
-        let failed =
-            |reason: String| DemoError::Reader { pattern: self.pattern.name.into(), reason };
-        let cgroup = match self.pattern.work {
-            Work::Limited(_, bytes) => Some(MemoryCgroup::new(bytes)?),
+    /// Starts a reader, a process of its own, gives it the word and waits for what it reports.
+    fn read(&self, pattern: &Pattern) -> Result<Outcome, DemoError> {
+        let failed = |reason: String| DemoError::Reader { pattern: pattern.name.into(), reason };
+        let failed_io = |error: std::io::Error| failed(error.to_string());
+        // Before the reader, so that it goes after it.
+        let cgroup = match pattern.work {
+            Work::Limited(_, bytes) => Some(MemoryCgroup::new(bytes).map_err(failed_io)?),
             _ => None,
         };
-        let own = std::env::current_exe().map_err(DemoError::file("/proc/self/exe"))?;
-        let mut child = Command::new(own)
-            .args(["demo", "--worker", self.pattern.name, "--folder"])
-            .arg(self.target.folder())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| failed(error.to_string()))?;
+        let mut command = own_command();
+        command.args(["demo", "--worker", pattern.name, "--folder"]).arg(self.target.folder());
+        let mut reader = OwnChild::spawn(command).map_err(failed_io)?;
         if let Some(cgroup) = &cgroup {
-            let procs: PathBuf = cgroup.procs();
-            std::fs::write(&procs, child.id().to_string()).map_err(DemoError::file(procs))?;
+            cgroup.admit(reader.pid().as_raw_nonzero().get() as u32).map_err(failed_io)?;
         }
-        if let Some(mut go) = child.stdin.take() {
+        if let Some(mut input) = reader.streams().stdin.take() {
             // A reader that has ended already reports why.
-            let _ = go.write_all(b"go\n");
+            let _ = input.write_all(WORD);
         }
-        let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
-        serde_json::from_slice(&output.stdout)
-            .map_err(|_| failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+        let mut output = reader.streams().stdout.take().expect("it is piped");
+        let report = self.stop.read_to_end(&mut output)?;
+        reader.wait().map_err(failed_io)?;
+        serde_json::from_slice(&report).map_err(|_| {
+            let mut said = String::new();
+            if let Some(mut stream) = reader.streams().stderr.take() {
+                let _ = stream.read_to_string(&mut said);
+            }
+            failed(said.trim().into())
+        })
     }
 }
+
+/// Tells a reader, on its standard input, to begin.
+pub const WORD: &[u8] = b"go\n";

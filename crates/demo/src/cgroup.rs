@@ -1,40 +1,95 @@
 //! A memory cgroup for one reader, version 1 or 2, removed afterwards.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
-use crate::error::DemoError;
-
-/// A memory cgroup that goes when this is dropped.
+/// A memory cgroup that goes when this is dropped; its processes must have ended by then.
 pub(crate) struct MemoryCgroup {
     folder: PathBuf,
 }
 
+/// Where memory cgroups are made, and what the file with the limit is called.
+#[derive(Debug, PartialEq)]
+struct Hierarchy {
+    root: PathBuf,
+    limit: &'static str,
+}
+
 impl MemoryCgroup {
-    pub(crate) fn new(bytes: u64) -> Result<Self, DemoError> {
-        let (root, limit) = if Path::new("/sys/fs/cgroup/memory").is_dir() {
-            (Path::new("/sys/fs/cgroup/memory"), "memory.limit_in_bytes")
-        } else {
-            (Path::new("/sys/fs/cgroup"), "memory.max")
-        };
-        let folder = root.join(format!("bowwave-demo-{}", std::process::id()));
-        fs::create_dir(&folder).map_err(DemoError::file(&folder))?;
+    /// One that holds `bytes`.
+    ///
+    /// # Errors
+    /// Where no memory cgroup can be made: not root, not mounted, or not delegated.
+    pub(crate) fn new(bytes: u64) -> io::Result<Self> {
+        let hierarchy = hierarchy(&fs::read_to_string("/proc/self/mounts")?)
+            .ok_or_else(|| io::Error::other("no cgroup file system is mounted"))?;
+        let folder = hierarchy.root.join(format!("bowwave-demo-{}", std::process::id()));
+        fs::create_dir(&folder)?;
         let cgroup = MemoryCgroup { folder };
-        let limit = cgroup.folder.join(limit);
-        fs::write(&limit, bytes.to_string()).map_err(DemoError::file(limit))?;
+        fs::write(cgroup.folder.join(hierarchy.limit), bytes.to_string())?;
         Ok(cgroup)
     }
 
-    /// The file that takes a process in.
-    pub(crate) fn procs(&self) -> PathBuf {
-        self.folder.join("cgroup.procs")
+    /// Takes a process in.
+    pub(crate) fn admit(&self, pid: u32) -> io::Result<()> {
+        fs::write(self.folder.join("cgroup.procs"), pid.to_string())
     }
 }
 
 impl Drop for MemoryCgroup {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir(&self.folder) {
-            eprintln!("bowwave: {} is not removed: {error}", self.folder.display());
+        // A process that has just been reaped may hold its cgroup for a moment longer.
+        for _ in 0..50 {
+            match fs::remove_dir(&self.folder) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    thread::sleep(Duration::from_millis(10));
+                }
+                _ => break,
+            }
         }
+        if self.folder.exists() {
+            eprintln!("bowwave: the cgroup {} could not be removed", self.folder.display());
+        }
+    }
+}
+
+/// The memory controller belongs to version 1 where it is mounted as such, to version 2 otherwise.
+fn hierarchy(mounts: &str) -> Option<Hierarchy> {
+    let find = |is_it: fn(&str, &str) -> bool, limit| {
+        mounts.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split(' ').collect();
+            let root = Path::new(fields.get(1)?).into();
+            is_it(fields.get(2)?, fields.get(3)?).then_some(Hierarchy { root, limit })
+        })
+    };
+    let is_v1 =
+        |kind: &str, options: &str| kind == "cgroup" && options.split(',').any(|o| o == "memory");
+    find(is_v1, "memory.limit_in_bytes").or_else(|| find(|kind, _| kind == "cgroup2", "memory.max"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const V2: &str = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n";
+    const V1: &str = "cgroup /sys/fs/cgroup/memory cgroup rw,nosuid,memory 0 0\n";
+    const CPU: &str = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu,cpuacct 0 0\n";
+
+    #[test]
+    fn version_1_has_the_controller_where_it_is_mounted() {
+        let found = hierarchy(&[V2, CPU, V1].concat()).expect("it is there");
+        assert_eq!(found.root, Path::new("/sys/fs/cgroup/memory"));
+        assert_eq!(found.limit, "memory.limit_in_bytes");
+    }
+
+    #[test]
+    fn version_2_has_it_otherwise() {
+        let found = hierarchy(&[CPU, V2].concat()).expect("it is there");
+        assert_eq!(found.root, Path::new("/sys/fs/cgroup"));
+        assert_eq!(found.limit, "memory.max");
+        assert_eq!(hierarchy(CPU), None);
     }
 }

@@ -1,59 +1,101 @@
 //! Bowwave itself, as a child process for the length of one run.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::ChildStdout;
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
+use serde_json::Value;
 
+use crate::child::{OwnChild, own_command};
 use crate::error::DemoError;
-use crate::machine::cpu_seconds;
+use crate::process_clock::cpu_time;
 
-/// A daemon that leads the files below one folder; stopped when dropped.
+/// A daemon that leads the files below one folder; gone when this is dropped.
 pub(crate) struct Daemon {
-    child: Child,
-    /// Kept open, as it prints a summary at the end.
-    _output: BufReader<ChildStdout>,
-    cpu_at_start: f64,
+    child: OwnChild,
+    output: BufReader<ChildStdout>,
+    cpu_before: Duration,
 }
 
 impl Daemon {
-    /// Starts it and waits until it leads.
-    pub(crate) fn start(folder: &Path) -> Result<Self, DemoError> {
-        let own = std::env::current_exe().map_err(DemoError::file("/proc/self/exe"))?;
-        let mut child = Command::new(own)
-            .args(["daemon", "--json", "--path"])
-            .arg(folder)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| DemoError::Daemon(error.to_string()))?;
-        let output = child.stdout.take().expect("it is piped");
+    /// Starts it and waits until it leads. `state` is where it keeps what it measures of disks.
+    pub(crate) fn start(folder: &Path, state: &Path) -> Result<Self, DemoError> {
+        let mut command = own_command();
+        command.args(["daemon", "--json", "--state"]).arg(state).arg("--path").arg(folder);
+        let failed = |error: std::io::Error| DemoError::Daemon(error.to_string());
+        let mut child = OwnChild::spawn(command).map_err(failed)?;
+        let output = child.streams().stdout.take().expect("it is piped");
         let mut output = BufReader::new(output);
         let mut line = String::new();
-        let _ = output.read_line(&mut line);
-        if !line.contains("\"ready\":true") {
-            let said = child.wait_with_output().map(|out| out.stderr).unwrap_or_default();
-            return Err(DemoError::Daemon(String::from_utf8_lossy(&said).trim().to_owned()));
+        output.read_line(&mut line).map_err(failed)?;
+        if !is_ready(&line) {
+            return Err(DemoError::Daemon(last_words(&mut child)));
         }
-        let cpu_at_start = cpu_seconds(child.id());
-        Ok(Daemon { child, _output: output, cpu_at_start })
+        let cpu_before = cpu_time(child.pid()).unwrap_or_default();
+        Ok(Daemon { child, output, cpu_before })
     }
 
     /// CPU seconds used since it was ready.
     pub(crate) fn cpu_seconds(&self) -> f64 {
-        cpu_seconds(self.child.id()) - self.cpu_at_start
+        let now = cpu_time(self.child.pid()).unwrap_or_default();
+        now.saturating_sub(self.cpu_before).as_secs_f64()
     }
 
-    fn terminate(&mut self) {
-        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-        let _ = self.child.wait();
+    /// Ends it; gives what it says it did.
+    ///
+    /// # Errors
+    /// If it had ended before or ends with an error: then the run was not led.
+    pub(crate) fn stop(mut self) -> Result<Value, DemoError> {
+        if let Ok(Some(_)) = self.child.streams().try_wait() {
+            return Err(DemoError::Daemon(format!("ended early: {}", last_words(&mut self.child))));
+        }
+        let _ = kill_process(self.child.pid(), Signal::TERM);
+        let mut said = String::new();
+        let _ = self.output.read_to_string(&mut said);
+        let words = last_words(&mut self.child);
+        match self.child.wait() {
+            Ok(status) if status.success() => Ok(summary(&said)),
+            Ok(status) => Err(DemoError::Daemon(format!("ended with {status}: {words}"))),
+            Err(error) => Err(DemoError::Daemon(error.to_string())),
+        }
     }
 }
 
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        self.terminate();
+fn is_ready(line: &str) -> bool {
+    serde_json::from_str::<Value>(line).is_ok_and(|value| value["ready"] == true)
+}
+
+/// The last line that is a JSON object, as a newer daemon may say more than one.
+fn summary(said: &str) -> Value {
+    let objects = said.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    objects.into_iter().find(Value::is_object).unwrap_or_default()
+}
+
+/// What it wrote to standard error, to the end.
+fn last_words(child: &mut OwnChild) -> String {
+    let mut text = String::new();
+    if let Some(mut stream) = child.streams().stderr.take() {
+        let _ = stream.read_to_string(&mut text);
+    }
+    text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_ready_when_it_says_so() {
+        assert!(is_ready("{\"mounts\":[\"/\"],\"ready\":true}\n"));
+        assert!(!is_ready("{\"ready\":false}\n"));
+        assert!(!is_ready(""));
+    }
+
+    #[test]
+    fn its_summary_is_the_last_object_it_prints() {
+        assert_eq!(summary("{\"events\":1}\nsome words\n{\"events\":7}\n")["events"], 7);
+        assert_eq!(summary("").get("events"), None);
     }
 }

@@ -6,17 +6,27 @@ use std::path::PathBuf;
 /// Why the demonstration cannot be given.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
+    /// Caches, windows and eBPF are root's.
+    #[error(
+        "the demonstration needs root (it makes disks and loads eBPF programs); run it with sudo"
+    )]
+    NotRoot,
     /// The lab cannot be made.
     #[error(transparent)]
     Lab(#[from] lab::LabError),
+    /// No such device.
+    #[error(transparent)]
+    Device(#[from] device::SpecError),
     /// No such pattern.
     #[error("there is no pattern {0:?}; `bowwave demo --list` names them")]
     UnknownPattern(String),
-    /// None of the patterns asked for makes sense on the device.
-    #[error("none of the patterns chosen runs on {0}")]
-    NothingToRun(String),
-    /// The daemon did not start.
-    #[error("bowwave itself cannot run here: {0}; `bowwave doctor` tells what is missing")]
+    /// A daemon leads all reads already, those meant for the stock kernel too.
+    #[error(
+        "a bowwave daemon (process {0}) is running and would help the stock kernel too; stop it first (systemctl stop bowwave, or kill {0})"
+    )]
+    DaemonRuns(u32),
+    /// The daemon did not start, or did not last.
+    #[error("bowwave itself cannot run here: {0}")]
     Daemon(String),
     /// A reader failed.
     #[error("the reader of pattern {pattern} failed: {reason}")]
@@ -26,11 +36,16 @@ pub enum DemoError {
         /// What it said.
         reason: String,
     },
-    /// Two settings gave different bytes: never to happen.
-    #[error("pattern {0} read different bytes under different settings; please report this")]
+    /// Two runs gave different bytes: never to happen.
+    #[error("pattern {0} read different bytes in two runs; please report this")]
     DifferentBytes(String),
+    /// A folder of the user's is on no disk.
+    #[error(
+        "{0} is on no disk or network file system whose read-ahead can be set; name another folder as local:FOLDER"
+    )]
+    NoDisk(PathBuf),
     /// Files stayed in the page cache.
-    #[error("{0} could not be evicted from the page cache; another program has it open or mapped")]
+    #[error("{0} could not be evicted from the page cache; does another program have it open?")]
     NotEvicted(PathBuf),
     /// Stopped by a signal.
     #[error("stopped")]

@@ -1,51 +1,128 @@
-//! The files that patterns read: written once per device, cold before every run.
+//! The files that patterns read, written once per device.
+//!
+//! They are written past the page cache: it would have to be emptied again, and filling it takes
+//! longer than writing.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use rustix::fs::{FallocateFlags, fallocate};
+
 use crate::error::DemoError;
-use crate::pattern::{DataFile, next_random};
+use crate::pattern::Files;
+use crate::pattern::order::next_random;
+use crate::stop::Stop;
 
 /// Bytes written at a time.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Writes the files that are missing.
-pub(crate) fn prepare(folder: &Path, files: &[DataFile]) -> Result<(), DemoError> {
-    for file in files {
-        let path = folder.join(file.name);
-        if path.exists() {
-            continue;
+/// Direct I/O wants buffers and lengths aligned to the logical block; a page satisfies every disk.
+const ALIGNMENT: usize = 4096;
+
+/// Writes those that are missing.
+pub(crate) fn prepare(folder: &Path, files: &[Files], stop: &Stop) -> Result<(), DemoError> {
+    for files in files {
+        for name in files.names() {
+            let path = folder.join(&name);
+            if path.exists() {
+                continue;
+            }
+            let parent = path.parent().unwrap_or(folder);
+            fs::create_dir_all(parent).map_err(DemoError::file(parent))?;
+            let file = create(&path, files.bytes).map_err(DemoError::file(&path))?;
+            let mut content = Content::of(&name);
+            for start in (0..files.bytes).step_by(BLOCK_BYTES) {
+                stop.check()?;
+                let bytes = BLOCK_BYTES.min((files.bytes - start) as usize);
+                (&file).write_all(content.next(bytes)).map_err(DemoError::file(&path))?;
+            }
+            // Now, and not while a pattern runs.
+            file.sync_all().map_err(DemoError::file(&path))?;
         }
-        let parent = path.parent().unwrap_or(folder);
-        fs::create_dir_all(parent).map_err(DemoError::file(parent))?;
-        write(&path, file).map_err(DemoError::file(path))?;
     }
     Ok(())
 }
 
-fn write(path: &Path, file: &DataFile) -> std::io::Result<()> {
-    let mut out = BufWriter::with_capacity(BLOCK_BYTES, File::create(path)?);
-    let mut state = file.name.bytes().fold(1, |state, byte| state * 31 + u64::from(byte));
-    let is_text = file.name.starts_with("text");
-    let mut block = vec![0u8; BLOCK_BYTES];
-    for _ in 0..file.bytes / BLOCK_BYTES as u64 {
-        fill(&mut block, &mut state, is_text);
-        out.write_all(&block)?;
+/// With all its blocks beside one another and for direct I/O, where the file system can do that.
+fn create(path: &Path, bytes: u64) -> io::Result<File> {
+    let open = |flags| File::options().create(true).write(true).custom_flags(flags).open(path);
+    let file = open(libc::O_DIRECT).or_else(|_| open(0))?;
+    match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(file),
+        Err(error) => Err(error.into()),
     }
-    out.into_inner()?.sync_all()
 }
 
-/// Words that no compression or zero detection shortens; lines of 64 bytes for a text.
-fn fill(block: &mut [u8], state: &mut u64, is_text: bool) {
-    for line in block.chunks_exact_mut(64) {
-        for word in line.chunks_exact_mut(4) {
-            let random = (next_random(state) as u32).to_le_bytes();
-            word.copy_from_slice(&random);
+/// What a file holds: noise of its own, or lines of 64 letters for a text.
+struct Content {
+    state: u64,
+    is_text: bool,
+    buffer: Vec<u8>,
+}
+
+impl Content {
+    fn of(name: &str) -> Self {
+        let state = name
+            .bytes()
+            .fold(1, |state: u64, byte| state.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        Content {
+            state,
+            is_text: name.starts_with("text"),
+            buffer: vec![0; BLOCK_BYTES + ALIGNMENT],
         }
-        if is_text {
-            line.iter_mut().for_each(|byte| *byte = b'a' + *byte % 26);
-            line[63] = b'\n';
+    }
+
+    /// The next of at most [`BLOCK_BYTES`], aligned for direct I/O.
+    fn next(&mut self, bytes: usize) -> &[u8] {
+        let start = self.buffer.as_ptr().align_offset(ALIGNMENT);
+        let block = &mut self.buffer[start..start + bytes];
+        for word in block.chunks_exact_mut(4) {
+            word.copy_from_slice(&(next_random(&mut self.state) as u32).to_le_bytes());
         }
+        if self.is_text {
+            for line in block.chunks_exact_mut(64) {
+                line.iter_mut().for_each(|byte| *byte = b'a' + *byte % 26);
+                line[63] = b'\n';
+            }
+        }
+        block
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_differ_from_one_another_and_from_block_to_block() {
+        let (mut one, mut other) = (Content::of("cat0"), Content::of("cat1"));
+        let first = one.next(BLOCK_BYTES).to_vec();
+        assert_ne!(first, other.next(BLOCK_BYTES));
+        assert_ne!(first, one.next(BLOCK_BYTES));
+        assert_eq!(first, Content::of("cat0").next(BLOCK_BYTES));
+    }
+
+    #[test]
+    fn a_text_has_lines() {
+        let mut text = Content::of("text");
+        let block = text.next(128);
+        assert!(block[63] == b'\n' && block[127] == b'\n');
+        assert!(block[..63].iter().all(u8::is_ascii_lowercase));
+    }
+
+    #[test]
+    fn files_have_their_size_and_are_written_once() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let stop = Stop::on_signals().expect("pipes");
+        let files = [Files { name: "tree/file", count: 2, bytes: 3 << 19 }];
+        prepare(folder.path(), &files, &stop).expect("room for 3 MB");
+        let one = folder.path().join("tree/file1");
+        let written = fs::metadata(&one).and_then(|about| about.modified()).expect("it is there");
+        prepare(folder.path(), &files, &stop).expect("nothing to do");
+        let about = fs::metadata(&one).expect("it is there");
+        assert_eq!(about.len(), 3 << 19);
+        assert_eq!(about.modified().ok(), Some(written));
     }
 }

@@ -1,31 +1,40 @@
 //! The demonstration: reading patterns, cold, on the stock kernel and under bowwave.
 //!
 //! ```text
-//!   for each device:   make it, write the files the patterns need
-//!   for each round, for each pattern:
-//!       stock 128 KiB -> stock 4 MiB -> bowwave        each: evict, start a fresh reader, time it
-//!   medians --> one table per device
+//!   for each device:   make it, write the files that the patterns need
+//!     for each round, for each pattern:
+//!         stock 128 KiB -> stock 4 MiB -> bowwave        each: evict, start a fresh reader, time it
+//!     medians --> one table
 //! ```
 //!
 //! What a pattern reads is in [`pattern`]; who carries it out, in a process of its own, in
-//! [`worker`]; how one run is set up and measured, in [`bench`]. A run in which the device kept bad
-//! time is repeated, and rejected if that does not help.
+//! [`worker`]; how one run is set up and measured in `bench`; all of them in [`show`]. A run counts
+//! only if it was cold and the device kept time; one that does not is repeated, and rejected if
+//! that does not help. Devices, cgroups, files and children are owned by values that remove them
+//! when they are dropped, so they go on every way out: at the end, after an error or a panic, and
+//! after a signal, which ends whatever is waited for.
 
-pub mod bench;
+mod bench;
 mod cgroup;
+mod child;
 mod daemon;
 mod error;
 mod files;
 mod machine;
 mod mapping;
 pub mod pattern;
+mod process_clock;
 mod report;
+mod row;
+mod show;
 mod stop;
 mod target;
-mod tradeoff;
+mod trade_off;
 pub mod worker;
 
-pub use bench::{Options, run};
+pub use bench::WORD;
 pub use error::DemoError;
-pub use report::{Row, render};
-pub use tradeoff::TradeOff;
+pub use report::Report;
+pub use row::{Figures, Row, Verdict};
+pub use show::{Options, show};
+pub use trade_off::{Balance, Point, TradeOff};

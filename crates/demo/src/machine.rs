@@ -1,6 +1,7 @@
-//! The machine, as a table's heading names it.
+//! The machine: what a table's heading names, and what a run depends on.
 
 use std::fs;
+use std::path::Path;
 
 /// Release of the running kernel.
 pub(crate) fn kernel() -> String {
@@ -27,16 +28,32 @@ fn civil(days: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// CPU seconds that a process has used, all its threads together.
-pub(crate) fn cpu_seconds(pid: u32) -> f64 {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return 0.0;
-    };
-    let ran = threads.flatten().filter_map(|thread| {
-        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        text.split(' ').next()?.parse::<f64>().ok()
-    });
-    ran.sum::<f64>() * 1e-9
+/// Whether the shell would find a program of that name.
+pub(crate) fn has_program(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
+/// A daemon of bowwave that is up already, by its process id: one that leads the whole machine, or
+/// also one that was given paths.
+pub(crate) fn running_daemon(with_paths_too: bool) -> Option<u32> {
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.into_iter().find(|pid| {
+        fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| is_daemon(&line) && (with_paths_too || !has_paths(&line)))
+    })
+}
+
+/// Of a command line as `/proc/PID/cmdline` has it.
+fn is_daemon(command_line: &[u8]) -> bool {
+    let mut words = command_line.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    let is_ours = words.next().is_some_and(|word| Path::new(&*word).ends_with("bowwave"));
+    is_ours && words.next().is_some_and(|word| word == "daemon")
+}
+
+fn has_paths(command_line: &[u8]) -> bool {
+    command_line.split(|byte| *byte == 0).any(|word| word.starts_with(b"--path"))
 }
 
 #[cfg(test)]
@@ -48,5 +65,22 @@ mod tests {
         assert_eq!(civil(0), "1970-01-01");
         assert_eq!(civil(19_782), "2024-02-29");
         assert_eq!(civil(20_778), "2026-11-21");
+    }
+
+    #[test]
+    fn programs_are_found_where_the_shell_finds_them() {
+        assert!(has_program("sh"));
+        assert!(!has_program("no-program-has-this-name"));
+    }
+
+    #[test]
+    fn a_daemon_is_known_by_its_command_line() {
+        assert!(is_daemon(b"/usr/local/bin/bowwave\0daemon\0--json\0"));
+        assert!(is_daemon(b"bowwave\0daemon\0"));
+        assert!(!is_daemon(b"bowwave\0demo\0"));
+        assert!(!is_daemon(b"/usr/bin/other\0daemon\0"));
+        assert!(!is_daemon(b""));
+        assert!(has_paths(b"bowwave\0daemon\0--path\0/srv\0"));
+        assert!(!has_paths(b"bowwave\0daemon\0--json\0"));
     }
 }

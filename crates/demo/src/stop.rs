@@ -1,25 +1,93 @@
-//! Stopping early: a signal is noted, the run under way ends, and everything is cleaned up.
+//! Stopping early: a signal makes a pipe readable, whoever waits sees it, and all is cleaned up on
+//! the way out.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{self, PipeReader, Read};
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use crate::error::DemoError;
 
-/// Set once SIGINT or SIGTERM has come.
-#[derive(Clone)]
-pub(crate) struct Stop(Arc<AtomicBool>);
+/// Readable once one of the signals that end a program has come.
+pub(crate) struct Stop {
+    signals: PipeReader,
+}
 
 impl Stop {
-    pub(crate) fn on_signals() -> Self {
-        let flag = Arc::new(AtomicBool::new(false));
-        for signal in [libc::SIGINT, libc::SIGTERM] {
-            // Without the handler the signal ends the process, and `lab down --all` cleans up.
-            let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
+    /// Catches SIGINT, SIGTERM and SIGHUP from now on.
+    pub(crate) fn on_signals() -> io::Result<Self> {
+        let (signals, writer) = io::pipe()?;
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            let writer: OwnedFd = writer.try_clone()?.into();
+            signal_hook::low_level::pipe::register(signal, writer)?;
         }
-        Stop(flag)
+        Ok(Stop { signals })
+    }
+
+    pub(crate) fn is_asked_for(&self) -> bool {
+        let mut waits = [PollFd::new(&self.signals, PollFlags::IN)];
+        matches!(poll(&mut waits, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1..))
     }
 
     pub(crate) fn check(&self) -> Result<(), DemoError> {
-        if self.0.load(Ordering::Relaxed) { Err(DemoError::Stopped) } else { Ok(()) }
+        if self.is_asked_for() { Err(DemoError::Stopped) } else { Ok(()) }
+    }
+
+    /// Reads `stream` to its end, unless it is stopped first.
+    pub(crate) fn read_to_end(
+        &self,
+        stream: &mut (impl Read + AsFd),
+    ) -> Result<Vec<u8>, DemoError> {
+        let mut all = Vec::new();
+        let mut part = [0; 4096];
+        loop {
+            let mut waits =
+                [PollFd::new(&*stream, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
+            match poll(&mut waits, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(DemoError::file("pipe")(error.into())),
+            }
+            let has_ended_or_more = !waits[0].revents().is_empty();
+            self.check()?;
+            if has_ended_or_more {
+                match stream.read(&mut part).map_err(DemoError::file("pipe"))? {
+                    0 => return Ok(all),
+                    count => all.extend_from_slice(&part[..count]),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// As a signal would do.
+    fn stop() -> (Stop, io::PipeWriter) {
+        let (signals, writer) = io::pipe().expect("a pipe");
+        (Stop { signals }, writer)
+    }
+
+    #[test]
+    fn a_stream_is_read_to_its_end() {
+        let (stop, _signal) = stop();
+        let (mut stream, mut writer) = io::pipe().expect("a pipe");
+        writer.write_all(b"all of it").expect("room in the pipe");
+        drop(writer);
+        assert_eq!(stop.read_to_end(&mut stream).ok().as_deref(), Some(&b"all of it"[..]));
+    }
+
+    #[test]
+    fn a_signal_ends_the_wait_for_a_stream_that_goes_on() {
+        let (stop, mut signal) = stop();
+        let (mut stream, _writer) = io::pipe().expect("a pipe");
+        assert!(!stop.is_asked_for());
+        signal.write_all(b"x").expect("room in the pipe");
+        assert!(matches!(stop.read_to_end(&mut stream), Err(DemoError::Stopped)));
+        assert!(stop.is_asked_for(), "and stays asked for");
     }
 }

@@ -1,13 +1,12 @@
 //! `bowwave demo`.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use demo::pattern::{PATTERNS, find};
-use demo::{Options, Row, TradeOff};
-use serde_json::{Value, json};
+use demo::{DemoError, Options};
 
 /// Show the effect: patterns read cold from slow disks made on the spot, stock kernel and bowwave.
 ///
@@ -25,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "PATTERN")]
     only: Vec<String>,
     /// Runs of each pattern; medians are shown.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
     /// A list of rows as JSON instead of tables.
     #[arg(long)]
@@ -39,57 +38,104 @@ pub(crate) struct Args {
     folder: Option<PathBuf>,
 }
 
+/// What shells make of SIGINT.
+const INTERRUPTED: u8 = 130;
+
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.list {
-        PATTERNS.iter().for_each(|pattern| println!("{:<17} {}", pattern.name, pattern.definition));
+        PATTERNS.iter().for_each(|pattern| println!("{:<21}{}", pattern.name, pattern.definition));
         return Ok(ExitCode::SUCCESS);
     }
-    if let (Some(pattern), Some(folder)) = (args.worker, args.folder) {
-        return work(&pattern, &folder);
+    match (&args.worker, &args.folder) {
+        (Some(pattern), Some(folder)) => work(pattern, folder),
+        _ => show(args),
     }
+}
+
+fn show(args: Args) -> anyhow::Result<ExitCode> {
     let rounds = args.rounds.unwrap_or(if args.full { 3 } else { 1 });
-    if rounds == 0 {
-        bail!("--rounds must be at least 1");
-    }
     let options = Options { devices: args.device, only: args.only, full: args.full, rounds };
     let mut json_rows = Vec::new();
-    let shown = demo::run(&options, |device, rows, trade_off| {
+    let shown = demo::show(&options, |report| {
         if args.json {
-            json_rows.extend(to_json(device, &rows, trade_off.as_ref()));
+            json_rows.extend(report.json_rows());
         } else {
-            print(device, rounds, &rows, trade_off.as_ref());
+            println!("{report}");
         }
     });
-    if args.json {
+    if args.json && !json_rows.is_empty() {
         println!("{}", serde_json::to_string_pretty(&json_rows)?);
     }
-    shown.context("the demonstration was not completed; `bowwave doctor` tells what works here, `bowwave demo --list` what would be shown")?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn print(device: &str, rounds: u32, rows: &[Row], trade_off: Option<&TradeOff>) {
-    if !rows.is_empty() {
-        println!("{}", demo::render(device, rounds, rows));
-    }
-    if let Some(trade_off) = trade_off {
-        println!("{device}: {}", trade_off.render());
+    match shown {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(DemoError::Stopped) => {
+            eprintln!("bowwave: stopped; everything made has been removed");
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+        Err(error) => Err(explain(&error)),
     }
 }
 
-fn to_json(device: &str, rows: &[Row], trade_off: Option<&TradeOff>) -> Vec<Value> {
-    let points = trade_off.map(TradeOff::points).unwrap_or_default();
-    let points = points
-        .iter()
-        .map(|point| json!({ "device": device, "pattern": "random-beside-4", "point": point }));
-    rows.iter().map(|row| json!(row)).chain(points).collect()
+/// Where the machine is at fault, what can be tried on it all the same.
+fn explain(error: &DemoError) -> anyhow::Error {
+    match error {
+        DemoError::NotRoot | DemoError::Lab(_) | DemoError::Daemon(_) => anyhow!(
+            "{error}\n`bowwave doctor` tells what works here, `bowwave demo --list` what would be shown"
+        ),
+        _ => anyhow!("{error}"),
+    }
 }
 
 /// Waits for the word, reads, reports.
-fn work(pattern: &str, folder: &std::path::Path) -> anyhow::Result<ExitCode> {
+fn work(pattern: &str, folder: &Path) -> anyhow::Result<ExitCode> {
     let pattern = find(pattern).with_context(|| format!("there is no pattern {pattern:?}"))?;
-    let mut word = [0; 3];
+    let mut word = [0; demo::WORD.len()];
     std::io::stdin().read_exact(&mut word).context("the word to start never came")?;
     let outcome = demo::worker::perform(pattern, folder)?;
     println!("{}", serde_json::to_string(&outcome)?);
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(words: &[&str]) -> Result<Args, clap::Error> {
+        Cli::try_parse_from([&["demo"], words].concat()).map(|cli| cli.args)
+    }
+
+    #[test]
+    fn both_devices_are_shown_unless_others_are_named() {
+        let devices = |words: &[&str]| parse(words).map(|args| args.device).unwrap_or_default();
+        assert_eq!(devices(&[]), ["hdd", "net"]);
+        assert_eq!(devices(&["--device", "ssd,local:/srv"]), ["ssd", "local:/srv"]);
+    }
+
+    #[test]
+    fn patterns_are_separated_by_commas() {
+        let only = parse(&["--only", "tac,seq-4k"]).map(|args| args.only).unwrap_or_default();
+        assert_eq!(only, ["tac", "seq-4k"]);
+    }
+
+    #[test]
+    fn rounds_are_a_number_above_zero() {
+        assert_eq!(parse(&["--rounds", "5"]).ok().and_then(|args| args.rounds), Some(5));
+        for bad in ["0", "-1", "many"] {
+            assert!(parse(&["--rounds", bad]).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_worker_needs_a_folder() {
+        assert!(parse(&["--worker", "seq-4k"]).is_err());
+        assert!(parse(&["--worker", "seq-4k", "--folder", "/mnt"]).is_ok());
+    }
 }

@@ -1,0 +1,76 @@
+//! This very executable as a child process, which ends with the demonstration whatever happens.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
+
+/// A child in a process group of its own, so that Ctrl-C reaches the demonstration alone, which
+/// then ends it in order. Dropping it kills the whole group.
+pub(crate) struct OwnChild {
+    child: Child,
+    is_reaped: bool,
+}
+
+/// A command that runs this executable, even if the file has been replaced since; all its standard
+/// streams are pipes.
+pub(crate) fn own_command() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("bowwave").process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // SAFETY: between fork and exec only one system call is made, which is async-signal-safe and
+    // allocates nothing.
+    unsafe {
+        command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
+    }
+    command
+}
+
+impl OwnChild {
+    pub(crate) fn spawn(mut command: Command) -> io::Result<Self> {
+        Ok(OwnChild { child: command.spawn()?, is_reaped: false })
+    }
+
+    /// Its standard streams, to be taken.
+    pub(crate) fn streams(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait()?;
+        self.is_reaped = true;
+        Ok(status)
+    }
+}
+
+impl Drop for OwnChild {
+    fn drop(&mut self) {
+        if !self.is_reaped {
+            // It may have ended by itself just now.
+            let _ = kill_process_group(self.pid(), Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_is_dropped_is_gone() {
+        let mut command = Command::new("sleep");
+        command.arg("1000").process_group(0);
+        let child = OwnChild::spawn(command).expect("sleep is there");
+        let pid = child.pid();
+        drop(child);
+        assert!(rustix::process::test_kill_process(pid).is_err());
+    }
+}

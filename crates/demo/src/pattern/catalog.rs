@@ -1,0 +1,137 @@
+//! The table of all patterns.
+
+use super::order::{Read, backward, forward, in_turn, random, streams, stride};
+use super::{Files, Pattern, Telling, Work};
+
+/// Bytes in a KiB and a MiB.
+const K: u64 = 1 << 10;
+const M: u64 = 1 << 20;
+
+const LARGE: Files = Files::one("f100", 100 * M);
+const LARGER: Files = Files::one("f700", 700 * M);
+const LARGEST: Files = Files::one("f2048", 2048 * M);
+const TEXT: Files = Files::one("text", 4 * M);
+const TREE: Files = Files { name: "tree/file", count: 100, bytes: M };
+const CATS: Files = Files { name: "cat", count: 10, bytes: 20 * M };
+const STREAMS: Files = Files { name: "stream", count: 4, bytes: 200 * M };
+
+macro_rules! patterns {
+    ($($name:literal, $telling:ident, $files:expr, $work:expr, $definition:literal;)*) => {
+        /// All patterns, in the order of the table.
+        pub const PATTERNS: [Pattern; [$($name),*].len()] = [$(Pattern {
+            name: $name,
+            definition: $definition,
+            files: &$files,
+            work: $work,
+            telling: Telling::$telling,
+        }),*];
+    };
+}
+
+patterns! {
+    "seq-4k", Nowhere, [LARGE], Work::Reads(|| forward(0, 100 * M, 4 * K)),
+    "100 MB forward in 4 KiB reads";
+
+    "seq-64k", Everywhere, [LARGE], Work::Reads(|| forward(0, 100 * M, 64 * K)),
+    "100 MB forward in 64 KiB reads";
+
+    "backward-64k", Everywhere, [LARGE], Work::Reads(|| backward(100 * M, 20 * M, 64 * K)),
+    "the last 20 of 100 MB backward in 64 KiB reads";
+
+    "backward-4k", Nowhere, [LARGE], Work::Reads(|| backward(100 * M, 4 * M, 4 * K)),
+    "the last 4 of 100 MB backward in 4 KiB reads";
+
+    "backward-20k", Nowhere, [LARGE], Work::Reads(|| backward(12_000_000, 12_000_000, 20_000)),
+    "the first 12 of 100 MB backward in reads of 20,000 bytes, unaligned";
+
+    "stride-64k-256k", OffDisks, [LARGE], Work::Reads(|| stride(100 * M, 64 * K, 256 * K)),
+    "64 KiB of every 256 KiB over 100 MB";
+
+    "stride-4k-64k", Nowhere, [LARGE], Work::Reads(|| stride(100 * M, 4 * K, 64 * K)),
+    "4 KiB of every 64 KiB over 100 MB";
+
+    "stride-16k-1m", Nowhere, [LARGER], Work::Reads(|| stride(700 * M, 16 * K, M)),
+    "16 KiB of every MiB over 700 MB";
+
+    "stride-back-64k-256k", Nowhere, [LARGE], Work::Reads(stride_back),
+    "64 KiB of every 256 KiB over 100 MB, backward";
+
+    "streams-2-4k", Nowhere, [LARGE], Work::Reads(|| streams(2, 10 * M, 50 * M, 4 * K)),
+    "2 streams of 10 MB, 50 MB apart, in turn on one descriptor, 4 KiB reads";
+
+    "streams-2-64k", Nowhere, [LARGE], Work::Reads(|| streams(2, 10 * M, 50 * M, 64 * K)),
+    "the same in 64 KiB reads";
+
+    "streams-16-4k", OnDisks, [LARGE], Work::Reads(streams_16_4k),
+    "16 streams of 6.25 MB in turn on one descriptor, 4 KiB reads";
+
+    "streams-16-64k", Nowhere, [LARGE],
+    Work::Reads(|| streams(16, 100 * M / 16, 100 * M / 16, 64 * K)),
+    "the same in 64 KiB reads";
+
+    "forward-backward-64k", Nowhere, [LARGE], Work::Reads(forward_and_backward),
+    "10 MB forward and 10 MB backward, in turn on one descriptor, 64 KiB reads";
+
+    "random-64k", OnDisks, [LARGE], Work::Reads(|| random(8 * 20 * M / (64 * K), 64 * K, 100 * M)),
+    "8 x 20 MB in random aligned 64 KiB reads over 100 MB";
+
+    "random-4k", Nowhere, [LARGE], Work::Reads(|| random(8 * 5 * M / 2 / (4 * K), 4 * K, 100 * M)),
+    "8 x 2.5 MB in random aligned 4 KiB reads over 100 MB";
+
+    "sparse-random-4k", OnDisks, [LARGEST], Work::Reads(|| random(400, 4 * K, 2048 * M)),
+    "400 random 4 KiB reads over 2 GB: nothing to gain";
+
+    "cats-10", Everywhere, [CATS], Work::Cats,
+    "ten parallel cats of a file of 20 MB each";
+
+    "mmap-seq", Nowhere, [LARGE], Work::Mapped(|| forward(0, 100 * M, 4 * K)),
+    "100 MB mapped, touched page by page";
+
+    "mmap-backward", Nowhere, [LARGE], Work::Mapped(|| backward(100 * M, 40 * M, 4 * K)),
+    "the last 40 of 100 MB mapped, touched page by page backward";
+
+    "mmap-random", Nowhere, [LARGER], Work::Mapped(|| random(300, 4 * K, 700 * M)),
+    "300 random pages of 700 MB mapped: nothing to gain";
+
+    "tac", OffDisks, [TEXT], Work::Program(&["tac", "text"]),
+    "tac of a text of 4 MB";
+
+    "tar", Nowhere, [TREE], Work::Program(&["tar", "cf", "-", "tree"]),
+    "tar of a folder of 100 files of 1 MB";
+
+    "grep", OffDisks, [TREE], Work::Program(&["grep", "-r", "no such words here", "tree"]),
+    "grep -r over the same folder";
+
+    "cp", Nowhere, [LARGE], Work::Copy,
+    "cp of 100 MB into memory";
+
+    "sha256sum", Nowhere, [LARGE], Work::Program(&["sha256sum", "f100"]),
+    "sha256sum of 100 MB";
+
+    "python-mmap", Nowhere, [LARGE], Work::Program(&["python3", "-c", PYTHON_SCAN, "f100"]),
+    "a python program that maps 100 MB and looks at each page";
+
+    "memory-32m", OffDisks, [LARGE], Work::Limited(streams_16_4k, 32 * M),
+    "streams-16-4k by a reader that has 32 MB of memory";
+
+    "random-beside-4", OnDisks, [LARGEST, STREAMS], Work::Beside,
+    "a random 4 KiB reader beside four 64 KiB streams: latency against throughput";
+}
+
+const PYTHON_SCAN: &str = "\
+import mmap, sys
+f = open(sys.argv[1], 'rb')
+m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
+print(sum(m[i] for i in range(0, len(m), 4096)))";
+
+fn stride_back() -> Vec<Read> {
+    stride(100 * M, 64 * K, 256 * K).into_iter().rev().collect()
+}
+
+fn streams_16_4k() -> Vec<Read> {
+    streams(16, 100 * M / 16, 100 * M / 16, 4 * K)
+}
+
+fn forward_and_backward() -> Vec<Read> {
+    in_turn(forward(0, 10 * M, 64 * K), backward(100 * M, 10 * M, 64 * K))
+}

@@ -1,0 +1,205 @@
+//! The patterns: what is read, in which order, from which files.
+//!
+//! The table of them is in [`catalog`], the orders of reading in [`order`]. An order is a plain list
+//! of reads, the same in every run, so that what a pattern needs can be counted beforehand and what
+//! it got can be compared afterwards.
+
+mod catalog;
+pub mod order;
+
+use std::collections::HashSet;
+
+pub use catalog::PATTERNS;
+pub use order::Read;
+
+/// Bytes of a page.
+const PAGE_BYTES: u64 = 4096;
+
+/// Files that a pattern needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Files {
+    /// Path below the device's folder; the start of it if there are several.
+    pub name: &'static str,
+    /// How many; several are told apart by a number behind the name.
+    pub count: u32,
+    /// Bytes of each.
+    pub bytes: u64,
+}
+
+impl Files {
+    /// One file.
+    pub const fn one(name: &'static str, bytes: u64) -> Self {
+        Files { name, count: 1, bytes }
+    }
+
+    /// Paths below the device's folder.
+    pub fn names(&self) -> Vec<String> {
+        match self.count {
+            1 => vec![self.name.to_owned()],
+            count => (0..count).map(|number| format!("{}{number}", self.name)).collect(),
+        }
+    }
+
+    /// Bytes of all of them.
+    pub fn total_bytes(&self) -> u64 {
+        u64::from(self.count) * self.bytes
+    }
+}
+
+/// How a pattern is carried out.
+#[derive(Clone, Copy, Debug)]
+pub enum Work {
+    /// `pread` in this order, from the first file.
+    Reads(fn() -> Vec<Read>),
+    /// The same by a reader that has only so many bytes of memory (a memory cgroup).
+    Limited(fn() -> Vec<Read>, u64),
+    /// The same through a mapping: one byte of each page.
+    Mapped(fn() -> Vec<Read>),
+    /// A program and its arguments, run in the device's folder; its output is read and summed up.
+    Program(&'static [&'static str]),
+    /// `cp` of the first file into memory.
+    Copy,
+    /// One `cat` a file, all at once.
+    Cats,
+    /// A random reader of the first file beside sequential readers of the others.
+    Beside,
+}
+
+/// Where a pattern belongs to the short selection, the one made without `--full`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// On every device.
+    Everywhere,
+    /// On devices with a head to move.
+    OnDisks,
+    /// On all others.
+    OffDisks,
+    /// Nowhere: it says little that others do not.
+    Nowhere,
+}
+
+/// One pattern.
+#[derive(Clone, Copy, Debug)]
+pub struct Pattern {
+    /// As the user types it.
+    pub name: &'static str,
+    /// In one line.
+    pub definition: &'static str,
+    /// What it reads.
+    pub files: &'static [Files],
+    /// How.
+    pub work: Work,
+    /// Where it is part of the short selection.
+    pub telling: Telling,
+}
+
+impl Pattern {
+    /// Whether the short selection has it on a device with (`true`) or without a head to move.
+    pub fn is_telling(&self, is_rotational: bool) -> bool {
+        match self.telling {
+            Telling::Everywhere => true,
+            Telling::OnDisks => is_rotational,
+            Telling::OffDisks => !is_rotational,
+            Telling::Nowhere => false,
+        }
+    }
+
+    /// Bytes of the distinct pages that the pattern touches; `None` where it reads for a fixed time.
+    pub fn bytes_needed(&self) -> Option<u64> {
+        match self.work {
+            Work::Reads(reads) | Work::Mapped(reads) | Work::Limited(reads, _) => {
+                Some(distinct_pages(&reads()) * PAGE_BYTES)
+            }
+            Work::Program(_) | Work::Copy | Work::Cats => {
+                Some(self.files.iter().map(Files::total_bytes).sum())
+            }
+            Work::Beside => None,
+        }
+    }
+
+    /// The program that has to be installed, if any.
+    pub fn program(&self) -> Option<&'static str> {
+        match self.work {
+            Work::Program(words) => words.first().copied(),
+            Work::Copy => Some("cp"),
+            Work::Cats => Some("cat"),
+            Work::Reads(_) | Work::Limited(..) | Work::Mapped(_) | Work::Beside => None,
+        }
+    }
+}
+
+/// The pattern of that name.
+pub fn find(name: &str) -> Option<&'static Pattern> {
+    PATTERNS.iter().find(|pattern| pattern.name == name)
+}
+
+fn distinct_pages(reads: &[Read]) -> u64 {
+    let mut pages = HashSet::new();
+    for &(offset, bytes) in reads {
+        pages.extend(offset / PAGE_BYTES..(offset + bytes).div_ceil(PAGE_BYTES));
+    }
+    pages.len() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const M: u64 = 1 << 20;
+
+    fn needed(name: &str) -> Option<u64> {
+        find(name).and_then(Pattern::bytes_needed)
+    }
+
+    #[test]
+    fn every_read_lies_inside_its_file() {
+        for pattern in &PATTERNS {
+            if let Work::Reads(reads) | Work::Mapped(reads) | Work::Limited(reads, _) = pattern.work
+            {
+                let size = pattern.files[0].bytes;
+                assert!(reads().iter().all(|(o, b)| o + b <= size), "{}", pattern.name);
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_found() {
+        let names: HashSet<_> = PATTERNS.iter().map(|pattern| pattern.name).collect();
+        assert_eq!(names.len(), PATTERNS.len());
+        assert!(names.iter().all(|name| find(name).is_some()));
+    }
+
+    #[test]
+    fn files_of_one_name_are_the_same_in_all_patterns() {
+        for one in PATTERNS.iter().flat_map(|pattern| pattern.files) {
+            for other in PATTERNS.iter().flat_map(|pattern| pattern.files) {
+                assert!(one.name != other.name || one == other, "{}", one.name);
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_needed_counts_each_page_once() {
+        assert_eq!(needed("seq-4k"), Some(100 * M));
+        assert_eq!(needed("stride-4k-64k"), Some(1600 * 4096));
+        assert_eq!(needed("streams-16-4k"), Some(100 * M));
+        assert_eq!(needed("cats-10"), Some(200 * M));
+        let random = needed("random-4k").unwrap_or(0) as f64;
+        assert!((0.17..0.19).contains(&(random / (100.0 * M as f64))), "1 - e^-0.2 of the file");
+    }
+
+    #[test]
+    fn an_unaligned_read_needs_the_pages_at_both_of_its_ends() {
+        assert_eq!(distinct_pages(&[(4095, 2)]), 2);
+        assert_eq!(distinct_pages(&[(4096, 4096), (8191, 1)]), 1);
+        assert_eq!(needed("backward-20k"), Some((12_000_000_u64.div_ceil(4096)) * 4096));
+    }
+
+    #[test]
+    fn the_short_selection_is_part_of_the_whole_and_shorter() {
+        for is_rotational in [false, true] {
+            let short = PATTERNS.iter().filter(|pattern| pattern.is_telling(is_rotational)).count();
+            assert!((5..15).contains(&short), "{short}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! One pattern on one device: medians over the rounds, and ratios.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::bench::{DEFAULT_KB, Sample, Setting};
+
+/// The larger static window to compare with, in KiB: what is recommended for slow storage.
+const LARGE_KB: u64 = 4096;
+
+/// A row below this ratio to the better static window is marked: three hundredths are what runs
+/// differ by.
+pub(crate) const FALLS_SHORT: f64 = 0.97;
+
+/// What came of something that was to be measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Verdict<F> {
+    /// Figures.
+    Measured(F),
+    /// No run counted.
+    Rejected {
+        /// Why.
+        rejected: String,
+    },
+    /// It cannot be run here.
+    Skipped {
+        /// Why.
+        skipped: String,
+    },
+}
+
+/// One pattern on one device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The device.
+    pub device: String,
+    /// The pattern.
+    pub pattern: String,
+    /// What came of it.
+    #[serde(flatten)]
+    pub verdict: Verdict<Figures>,
+}
+
+/// Medians over the rounds that counted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figures {
+    /// Seconds with the kernel's window of 128 KiB.
+    pub stock_128k_s: f64,
+    /// Seconds with a window of 4 MiB.
+    pub stock_4m_s: f64,
+    /// Seconds under bowwave.
+    pub bowwave_s: f64,
+    /// The least the device takes for the bytes needed, in seconds; unknown of a real one.
+    pub limit_s: Option<f64>,
+    /// Bytes that the device delivered under bowwave, where it counts them.
+    pub bytes_read: Option<u64>,
+    /// Bytes of the pages that the pattern touches.
+    pub bytes_needed: u64,
+    /// CPU seconds that bowwave used during the run.
+    pub daemon_cpu_s: f64,
+    /// How late the device's replies were on average in the worst run, in microseconds; none of a
+    /// real one.
+    pub lateness_us: Option<f64>,
+    /// What bowwave says of its last run.
+    pub daemon: Value,
+}
+
+impl Row {
+    pub(crate) const SETTINGS: &[Setting] =
+        &[Setting::Stock(DEFAULT_KB), Setting::Stock(LARGE_KB), Setting::Bowwave];
+
+    /// The row as text; `None` of a figure that is not known shows as a dash.
+    pub(crate) fn line(&self) -> String {
+        match &self.verdict {
+            Verdict::Measured(figures) => format!("{:<21}{}", self.pattern, figures.columns()),
+            Verdict::Rejected { .. } => format!("{:<21}rejected, see below", self.pattern),
+            Verdict::Skipped { .. } => format!("{:<21}skipped, see below", self.pattern),
+        }
+    }
+
+    /// Why there are no figures, if so.
+    pub(crate) fn footnote(&self) -> Option<String> {
+        match &self.verdict {
+            Verdict::Measured(_) => None,
+            Verdict::Rejected { rejected: why } | Verdict::Skipped { skipped: why } => {
+                Some(format!("{}: {why}", self.pattern))
+            }
+        }
+    }
+
+    pub(crate) fn falls_short(&self) -> bool {
+        matches!(&self.verdict, Verdict::Measured(figures) if figures.falls_short())
+    }
+}
+
+impl Verdict<Figures> {
+    /// From the samples of [`Row::SETTINGS`], in their order.
+    pub(crate) fn of(samples: &[Vec<Sample>], needed: u64, limit_s: Option<f64>) -> Self {
+        let counted: Result<Vec<_>, _> = samples.iter().map(|runs| counting(runs)).collect();
+        let counted = match counted {
+            Ok(counted) => counted,
+            Err(rejected) => return Verdict::Rejected { rejected },
+        };
+        let seconds = |at: usize| median(counted[at].iter().map(|run| run.outcome.seconds));
+        let led = &counted[2];
+        let read: Option<Vec<u64>> = led.iter().map(|run| run.bytes_read).collect();
+        Verdict::Measured(Figures {
+            stock_128k_s: seconds(0),
+            stock_4m_s: seconds(1),
+            bowwave_s: seconds(2),
+            limit_s,
+            bytes_read: read.map(|read| median(read.iter().map(|bytes| *bytes as f64)) as u64),
+            bytes_needed: needed,
+            daemon_cpu_s: median(led.iter().map(|run| run.daemon_cpu_s)),
+            lateness_us: counted
+                .iter()
+                .flatten()
+                .filter_map(|run| run.lateness_us)
+                .reduce(f64::max),
+            daemon: led.last().map(|run| run.daemon.clone()).unwrap_or_default(),
+        })
+    }
+}
+
+impl Figures {
+    /// How many times faster than the kernel with its default window.
+    pub fn to_stock(&self) -> f64 {
+        self.stock_128k_s / self.bowwave_s
+    }
+
+    /// How many times faster than the better of the two static windows.
+    pub fn to_better_static(&self) -> f64 {
+        self.stock_128k_s.min(self.stock_4m_s) / self.bowwave_s
+    }
+
+    fn falls_short(&self) -> bool {
+        self.to_better_static() < FALLS_SHORT
+    }
+
+    fn columns(&self) -> String {
+        let dash = |figure: Option<String>| figure.unwrap_or_else(|| "-".into());
+        format!(
+            "{:>8.3}{:>9.3}{:>9.3}{:>9.2}x{:>9.2}x{}{:>8}{:>8}{:>8.3}",
+            self.stock_128k_s,
+            self.stock_4m_s,
+            self.bowwave_s,
+            self.to_stock(),
+            self.to_better_static(),
+            if self.falls_short() { "!" } else { " " },
+            dash(self.limit_s.map(|limit| format!("{limit:.3}"))),
+            dash(self.bytes_read.map(|b| format!("{:.2}", b as f64 / self.bytes_needed as f64))),
+            self.daemon_cpu_s,
+        )
+    }
+}
+
+/// The runs that count, or why the last one does not if none does.
+pub(crate) fn counting(runs: &[Sample]) -> Result<Vec<&Sample>, String> {
+    let counted: Vec<&Sample> = runs.iter().filter(|run| run.rejection.is_none()).collect();
+    match runs.last().and_then(|run| run.rejection.clone()) {
+        Some(reason) if counted.is_empty() => Err(reason),
+        _ => Ok(counted),
+    }
+}
+
+/// The middle value; the mean of the two middle ones of an even number.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => values[n / 2],
+        n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::worker::Outcome;
+
+    pub(crate) fn sample(seconds: f64) -> Sample {
+        Sample {
+            outcome: Outcome { seconds, ..Outcome::default() },
+            bytes_read: Some(21 << 20),
+            daemon_cpu_s: 0.004,
+            daemon: Value::Null,
+            lateness_us: Some(31.0),
+            rejection: None,
+        }
+    }
+
+    pub(crate) fn late(seconds: f64) -> Sample {
+        Sample { rejection: Some("late".into()), lateness_us: Some(200.0), ..sample(seconds) }
+    }
+
+    pub(crate) fn row(samples: [Vec<Sample>; 3]) -> Row {
+        Row {
+            device: "hdd".into(),
+            pattern: "backward-64k".into(),
+            verdict: Verdict::of(&samples, 20 << 20, Some(0.21)),
+        }
+    }
+
+    #[test]
+    fn a_row_shows_ratios_to_both_static_windows_and_fits_a_terminal() {
+        let row = row([vec![sample(2.455)], vec![sample(2.2)], vec![sample(0.25)]]);
+        let line = row.line();
+        for figure in ["2.455", "2.200", "0.250", "9.82x", "8.80x ", "0.210", "1.05", "0.004"] {
+            assert!(line.contains(figure), "{figure} in {line}");
+        }
+        assert!(line.len() <= 100);
+    }
+
+    #[test]
+    fn a_row_that_falls_short_of_the_better_window_is_marked() {
+        let row = row([vec![sample(2.5)], vec![sample(0.94)], vec![sample(1.0)]]);
+        assert!(row.falls_short() && row.line().contains("0.94x!"), "{}", row.line());
+    }
+
+    #[test]
+    fn figures_are_medians_of_the_rounds_that_count() {
+        let led = vec![sample(0.2), late(9.0), sample(0.4)];
+        let row = row([vec![sample(2.0)], vec![sample(2.0)], led]);
+        let Verdict::Measured(figures) = row.verdict else { panic!("two rounds count") };
+        assert!((figures.bowwave_s - 0.3).abs() < 1e-9);
+        assert_eq!(figures.lateness_us, Some(31.0));
+    }
+
+    #[test]
+    fn a_setting_without_a_run_that_counts_leaves_no_figures() {
+        let row = row([vec![sample(2.455)], vec![late(2.4), late(2.5)], vec![sample(0.25)]]);
+        assert_eq!(row.verdict, Verdict::Rejected { rejected: "late".into() });
+        assert!(!row.line().contains("2.455"));
+        assert_eq!(row.footnote().as_deref(), Some("backward-64k: late"));
+    }
+
+    #[test]
+    fn what_the_device_does_not_count_is_a_dash() {
+        let unknown = || vec![Sample { bytes_read: None, lateness_us: None, ..sample(1.0) }];
+        let verdict = Verdict::of(&[unknown(), unknown(), unknown()], 1 << 20, None);
+        let row = Row { device: "local".into(), pattern: "seq-4k".into(), verdict };
+        assert_eq!(row.line().split_whitespace().filter(|word| *word == "-").count(), 2);
+    }
+
+    #[test]
+    fn medians_are_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0].into_iter()), 2.5);
+    }
+}

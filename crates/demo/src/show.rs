@@ -1,0 +1,260 @@
+//! All of it: devices, rounds, patterns, settings.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::bench::{Bench, Sample, Setting};
+use crate::cgroup::MemoryCgroup;
+use crate::error::DemoError;
+use crate::files;
+use crate::machine;
+use crate::pattern::{PATTERNS, Pattern, Work, find};
+use crate::report::Report;
+use crate::row::{Row, Verdict};
+use crate::stop::Stop;
+use crate::target::{Place, Target};
+use crate::trade_off::TradeOff;
+
+/// What to show.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Devices: names of the lab, TOML files, or `local[:FOLDER]`.
+    pub devices: Vec<String>,
+    /// Patterns by name; the telling ones if empty.
+    pub only: Vec<String>,
+    /// Every pattern.
+    pub full: bool,
+    /// Runs of each; the medians are shown.
+    pub rounds: u32,
+}
+
+/// Shows everything; calls `on_device` with what came of each device when it is done.
+///
+/// # Errors
+/// See [`DemoError`]. Whatever was made is removed on every path.
+pub fn show(options: &Options, mut on_device: impl FnMut(Report)) -> Result<(), DemoError> {
+    let places: Vec<Place> =
+        options.devices.iter().map(|device| Place::parse(device)).collect::<Result<_, _>>()?;
+    if let Some(name) = options.only.iter().find(|name| find(name).is_none()) {
+        return Err(DemoError::UnknownPattern(name.clone()));
+    }
+    if !rustix::process::geteuid().is_root() {
+        return Err(DemoError::NotRoot);
+    }
+    // One that was given paths was not given those of a lab that is still to be made.
+    let is_any_local = places.iter().any(|place| matches!(place, Place::Local(_)));
+    if let Some(pid) = machine::running_daemon(is_any_local) {
+        return Err(DemoError::DaemonRuns(pid));
+    }
+    let stop = Stop::on_signals().map_err(DemoError::file("pipe"))?;
+    for (device, place) in options.devices.iter().zip(places) {
+        let shown =
+            Session::new(device, &choose(options, &place), options.rounds).run(&place, &stop);
+        // A signal also ends the tools that make a lab, whose complaint is then not the reason.
+        on_device(shown.map_err(|e| if stop.is_asked_for() { DemoError::Stopped } else { e })?);
+    }
+    Ok(())
+}
+
+fn choose(options: &Options, place: &Place) -> Vec<&'static Pattern> {
+    let is_rotational = place.is_rotational();
+    let is_wanted = |pattern: &&Pattern| {
+        if options.only.is_empty() {
+            options.full || pattern.is_telling(is_rotational)
+        } else {
+            options.only.iter().any(|name| name == pattern.name)
+        }
+    };
+    PATTERNS.iter().filter(is_wanted).collect()
+}
+
+/// One device and what is measured on it.
+struct Session {
+    device: String,
+    series: Vec<Series>,
+    rounds: u32,
+}
+
+/// One pattern: its settings, and the samples of each.
+struct Series {
+    pattern: &'static Pattern,
+    settings: &'static [Setting],
+    samples: Vec<Vec<Sample>>,
+    /// Why it cannot be run here, if so.
+    missing: Option<String>,
+}
+
+impl Session {
+    fn new(device: &str, patterns: &[&'static Pattern], rounds: u32) -> Self {
+        let series = patterns.iter().map(|pattern| Series::of(pattern)).collect();
+        Session { device: device.into(), series, rounds }
+    }
+
+    fn run(mut self, place: &Place, stop: &Stop) -> Result<Report, DemoError> {
+        let bar = self.progress();
+        bar.set_message("making the device");
+        let target = place.open()?;
+        let state = tempfile::tempdir().map_err(DemoError::file("temporary folder"))?;
+        bar.set_message("writing files");
+        target.set_fast(true)?;
+        for series in self.series.iter().filter(|series| series.missing.is_none()) {
+            files::prepare(&target.folder(), series.pattern.files, stop)?;
+        }
+        target.set_fast(false)?;
+        let bench = Bench { target: &target, state: state.path(), stop };
+        for _ in 0..self.rounds {
+            for series in &mut self.series {
+                series.run(&bench, &bar)?;
+            }
+        }
+        bar.finish_and_clear();
+        self.report(&target)
+    }
+
+    fn progress(&self) -> ProgressBar {
+        let runnable = self.series.iter().filter(|series| series.missing.is_none());
+        let runs: usize = runnable.map(|series| series.settings.len()).sum();
+        let bar = ProgressBar::new(runs as u64 * u64::from(self.rounds));
+        if !std::io::stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let style = ProgressStyle::with_template("{prefix} [{bar:30}] {pos}/{len} {elapsed} {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_prefix(self.device.clone());
+        bar.enable_steady_tick(Duration::from_millis(500));
+        bar
+    }
+
+    fn report(&self, target: &Target) -> Result<Report, DemoError> {
+        let mut report = Report {
+            device: self.device.clone(),
+            rounds: self.rounds,
+            rows: Vec::new(),
+            trade_off: None,
+        };
+        for series in &self.series {
+            series.check_sums()?;
+            match series.pattern.bytes_needed() {
+                Some(needed) => report.rows.push(Row {
+                    device: self.device.clone(),
+                    pattern: series.pattern.name.into(),
+                    verdict: series.verdict(needed, target.limit_seconds(needed)),
+                }),
+                None => {
+                    let trade_off = TradeOff::of(&series.samples);
+                    report.trade_off = Some((series.pattern.name.into(), trade_off));
+                }
+            }
+        }
+        Ok(report)
+    }
+}
+
+impl Series {
+    fn of(pattern: &'static Pattern) -> Self {
+        let settings = match pattern.work {
+            Work::Beside => TradeOff::SETTINGS,
+            _ => Row::SETTINGS,
+        };
+        let samples = vec![Vec::new(); settings.len()];
+        Series { pattern, settings, samples, missing: missing(pattern) }
+    }
+
+    /// One round: the settings follow one another.
+    fn run(&mut self, bench: &Bench<'_>, bar: &ProgressBar) -> Result<(), DemoError> {
+        if self.missing.is_some() {
+            return Ok(());
+        }
+        for (setting, samples) in self.settings.iter().zip(&mut self.samples) {
+            bar.set_message(format!("{}, {setting}", self.pattern.name));
+            samples.push(bench.sample(self.pattern, *setting)?);
+            bar.inc(1);
+        }
+        Ok(())
+    }
+
+    /// What was read must be the same under all settings.
+    fn check_sums(&self) -> Result<(), DemoError> {
+        let mut sums = self.samples.iter().flatten().map(|sample| sample.outcome.checksum);
+        let first = sums.next();
+        if sums.all(|sum| Some(sum) == first) {
+            return Ok(());
+        }
+        Err(DemoError::DifferentBytes(self.pattern.name.into()))
+    }
+
+    fn verdict(&self, needed: u64, limit_s: Option<f64>) -> Verdict<crate::row::Figures> {
+        match &self.missing {
+            Some(reason) => Verdict::Skipped { skipped: reason.clone() },
+            None => Verdict::of(&self.samples, needed, limit_s),
+        }
+    }
+}
+
+/// What a pattern needs that is not here.
+fn missing(pattern: &Pattern) -> Option<String> {
+    if let Some(program) = pattern.program().filter(|program| !machine::has_program(program)) {
+        return Some(format!("{program} is not installed"));
+    }
+    if let Work::Limited(_, bytes) = pattern.work {
+        return MemoryCgroup::new(bytes)
+            .err()
+            .map(|e| format!("no memory cgroup can be made: {e}"));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::tests::sample;
+
+    fn options() -> Options {
+        Options { devices: vec!["hdd".into()], only: Vec::new(), full: false, rounds: 1 }
+    }
+
+    fn chosen(options: &Options) -> Vec<&'static str> {
+        let place = Place::parse(&options.devices[0]).expect("it is in the catalogue");
+        choose(options, &place).iter().map(|pattern| pattern.name).collect()
+    }
+
+    #[test]
+    fn the_selection_is_short_whole_or_named() {
+        let short = chosen(&options());
+        assert!(short.contains(&"backward-64k") && short.contains(&"random-beside-4"));
+        assert!(!short.contains(&"seq-4k"));
+        assert_eq!(chosen(&Options { full: true, ..options() }).len(), PATTERNS.len());
+        let only = vec!["tar".into(), "seq-4k".into()];
+        assert_eq!(chosen(&Options { only, ..options() }), ["seq-4k", "tar"]);
+    }
+
+    #[test]
+    fn wrong_names_are_told_before_anything_is_made() {
+        let only = vec!["sideways".into()];
+        let unknown = show(&Options { only, ..options() }, |_| {});
+        assert!(matches!(unknown, Err(DemoError::UnknownPattern(name)) if name == "sideways"));
+        let devices = vec!["hdd".into(), "drum".into()];
+        let unknown = show(&Options { devices, ..options() }, |_| {});
+        assert!(matches!(unknown, Err(DemoError::Device(_))));
+    }
+
+    #[test]
+    fn different_bytes_are_an_error() {
+        let pattern = find("seq-4k").expect("it is in the table");
+        let mut series = Series::of(pattern);
+        series.samples = vec![vec![sample(1.0)], vec![sample(1.0)], vec![sample(1.0)]];
+        assert!(series.check_sums().is_ok());
+        series.samples[2][0].outcome.checksum = 1;
+        assert!(matches!(series.check_sums(), Err(DemoError::DifferentBytes(_))));
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_skipped_with_its_reason() {
+        let mut series = Series::of(find("tac").expect("it is in the table"));
+        series.missing = Some("tac is not installed".into());
+        let skipped = "tac is not installed".to_owned();
+        assert_eq!(series.verdict(1, None), Verdict::Skipped { skipped });
+    }
+}

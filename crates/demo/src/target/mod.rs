@@ -1,0 +1,186 @@
+//! Where a demonstration runs: a lab device, or the machine's own disk.
+
+mod local;
+
+use std::path::{Path, PathBuf};
+
+use device::Spec;
+use lab::{LabGuard, Status};
+
+use crate::error::DemoError;
+use crate::pattern::Files;
+use local::LocalDisk;
+
+/// Size of a lab device: room for the files of all patterns. The image is sparse, so it takes the
+/// memory of those that are written; it is the same for any choice of patterns, as distances on
+/// the disk should be.
+const LAB_BYTES: u64 = 5 << 30;
+
+/// A device as the user names it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Place {
+    /// A device of the catalogue, or a TOML file.
+    Lab(String, Box<Spec>),
+    /// A folder on a disk of the machine's own.
+    Local(PathBuf),
+}
+
+impl Place {
+    /// `local`, `local:FOLDER`, a device of the catalogue or a TOML file.
+    pub(crate) fn parse(device: &str) -> Result<Self, DemoError> {
+        match device.split_once(':') {
+            None if device == "local" => Ok(Place::Local("/var/tmp".into())),
+            Some(("local", folder)) => Ok(Place::Local(folder.into())),
+            _ => Ok(Place::Lab(device.into(), Box::new(device::load(device)?))),
+        }
+    }
+
+    /// Makes the device; it is removed when the target is dropped.
+    pub(crate) fn open(&self) -> Result<Target, DemoError> {
+        match self {
+            Place::Lab(device, _) => {
+                let name = Path::new(device).file_stem().unwrap_or_default().to_string_lossy();
+                let options = lab::Options {
+                    name: format!("demo-{name}-{}", std::process::id()),
+                    device: device.clone(),
+                    size_bytes: LAB_BYTES,
+                    fs_type: "ext4".into(),
+                    scheduler: None,
+                    server: None,
+                };
+                Ok(Target::Lab(LabGuard::up(&options)?))
+            }
+            Place::Local(folder) => LocalDisk::open(folder).map(Target::Local),
+        }
+    }
+
+    pub(crate) fn is_rotational(&self) -> bool {
+        match self {
+            Place::Lab(_, spec) => spec.is_rotational(),
+            Place::Local(folder) => local::is_rotational(folder),
+        }
+    }
+}
+
+/// A device with a folder for files.
+pub(crate) enum Target {
+    /// A modelled device.
+    Lab(LabGuard),
+    /// A folder of the machine's own.
+    Local(LocalDisk),
+}
+
+impl Target {
+    pub(crate) fn folder(&self) -> PathBuf {
+        match self {
+            Target::Lab(lab) => lab.mount_point(),
+            Target::Local(disk) => disk.folder().into(),
+        }
+    }
+
+    /// Without delays (`true`) while files are written.
+    pub(crate) fn set_fast(&self, is_fast: bool) -> Result<(), DemoError> {
+        match self {
+            Target::Lab(lab) => Ok(lab.set_fast(is_fast)?),
+            Target::Local(_) => Ok(()),
+        }
+    }
+
+    /// The kernel's own window, in KiB.
+    pub(crate) fn set_read_ahead_kb(&self, kb: u64) -> Result<(), DemoError> {
+        match self {
+            Target::Lab(lab) => Ok(lab.set_read_ahead_kb(kb)?),
+            Target::Local(disk) => disk.set_read_ahead_kb(kb),
+        }
+    }
+
+    /// Makes sure that nothing of the files is cached; in a lab nothing at all.
+    pub(crate) fn evict(&self, files: &[Files]) -> Result<(), DemoError> {
+        match self {
+            Target::Lab(lab) => Ok(lab.evict()?),
+            Target::Local(disk) => disk.evict(files),
+        }
+    }
+
+    pub(crate) fn reading(&self) -> Result<Reading, DemoError> {
+        match self {
+            Target::Lab(lab) => {
+                let status = lab.status()?;
+                Ok(Reading { bytes_read: Some(status.bytes_read), status: Some(status) })
+            }
+            Target::Local(disk) => Ok(Reading { bytes_read: disk.bytes_read(), status: None }),
+        }
+    }
+
+    /// The least seconds in which the device delivers so many bytes, where that is known.
+    pub(crate) fn limit_seconds(&self, bytes: u64) -> Option<f64> {
+        match self {
+            Target::Lab(lab) => Some(lab.spec().limit_seconds(bytes)),
+            Target::Local(_) => None,
+        }
+    }
+}
+
+/// What a device has counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    /// `None` where nothing counts them.
+    pub(crate) bytes_read: Option<u64>,
+    status: Option<Status>,
+}
+
+impl Reading {
+    pub(crate) fn since(&self, earlier: &Reading) -> Reading {
+        let bytes = self.bytes_read.zip(earlier.bytes_read);
+        let status = self.status.zip(earlier.status);
+        Reading {
+            bytes_read: bytes.map(|(now, then)| now.saturating_sub(then)),
+            status: status.map(|(now, then)| now.since(&then)),
+        }
+    }
+
+    /// How late the device's replies were on average, in microseconds; `None` of a real one.
+    pub(crate) fn lateness_us(&self) -> Option<f64> {
+        self.status.map(|status| status.late_mean_us())
+    }
+
+    /// Why a run that needed so many bytes does not count, if so: the device kept bad time, or
+    /// less was read from it than must have been, so that some of it was cached.
+    pub(crate) fn rejection(&self, bytes_needed: Option<u64>) -> Option<String> {
+        let late = self.status.and_then(|status| status.rejection());
+        let warm = || {
+            let (read, needed) = self.bytes_read.zip(bytes_needed)?;
+            (read < needed).then(|| format!("not cold, {read} bytes read for {needed} needed"))
+        };
+        late.or_else(warm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_lab_devices_or_folders() {
+        assert_eq!(Place::parse("local").ok(), Some(Place::Local("/var/tmp".into())));
+        assert_eq!(Place::parse("local:/srv/x").ok(), Some(Place::Local("/srv/x".into())));
+        assert!(matches!(Place::parse("hdd"), Ok(Place::Lab(name, _)) if name == "hdd"));
+        assert!(matches!(Place::parse("locals"), Err(DemoError::Device(_))));
+    }
+
+    #[test]
+    fn a_run_that_read_less_than_it_needs_was_not_cold() {
+        let reading = |bytes_read| Reading { bytes_read, status: None };
+        assert_eq!(reading(Some(100)).rejection(Some(100)), None);
+        assert!(reading(Some(99)).rejection(Some(100)).is_some_and(|why| why.contains("cold")));
+        assert_eq!(reading(Some(0)).rejection(None), None);
+        assert_eq!(reading(None).rejection(Some(100)), None, "nothing counts there");
+    }
+
+    #[test]
+    fn a_run_on_a_late_device_does_not_count() {
+        let status = Status { timed: 10, late_sum_us: 1e4, ..Status::default() };
+        let reading = Reading { bytes_read: Some(1), status: Some(status) };
+        assert!(reading.rejection(None).is_some_and(|why| why.contains("late")));
+    }
+}

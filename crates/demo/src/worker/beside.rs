@@ -1,0 +1,115 @@
+//! A random reader beside sequential ones: latency and throughput at the same time.
+//!
+//! All read for a fixed time, or until the first stream is at the end of its file: what it read a
+//! second time would come from memory.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Beside, Outcome};
+use crate::pattern::order::next_random;
+
+/// Long enough for some eighty random reads where each waits 50 ms.
+const LENGTH: Duration = Duration::from_secs(4);
+
+const PAGE_BYTES: u64 = 4096;
+const STREAM_READ_BYTES: usize = 64 << 10;
+
+/// What the readers share.
+#[derive(Default)]
+struct Shared {
+    is_over: AtomicBool,
+    stream_bytes: AtomicU64,
+}
+
+pub(super) fn read(random: &Path, streams: &[PathBuf]) -> io::Result<Outcome> {
+    let shared = Shared::default();
+    let started = Instant::now();
+    let mut latencies = thread::scope(|scope| {
+        let shared = &shared;
+        let start = |path: &PathBuf| {
+            let path = path.clone();
+            scope.spawn(move || read_on(&path, shared))
+        };
+        let streams: Vec<_> = streams.iter().map(start).collect();
+        let latencies = read_anywhere(random, started, shared);
+        shared.is_over.store(true, Ordering::Relaxed);
+        for stream in streams {
+            stream.join().unwrap_or_else(|_| Err(io::Error::other("a stream panicked")))?;
+        }
+        latencies
+    })?;
+    let seconds = started.elapsed().as_secs_f64();
+    latencies.sort_by(f64::total_cmp);
+    let beside = Beside {
+        stream_bytes: shared.stream_bytes.load(Ordering::Relaxed),
+        median_ms: quantile(&latencies, 0.5),
+        p99_ms: quantile(&latencies, 0.99),
+    };
+    Ok(Outcome { seconds, checksum: 0, beside: Some(beside) })
+}
+
+fn read_on(path: &Path, shared: &Shared) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; STREAM_READ_BYTES];
+    while !shared.is_over.load(Ordering::Relaxed) {
+        match file.read(&mut buffer)? {
+            0 => shared.is_over.store(true, Ordering::Relaxed),
+            count => {
+                shared.stream_bytes.fetch_add(count as u64, Ordering::Relaxed);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives the latency of each read, in milliseconds.
+fn read_anywhere(path: &Path, started: Instant, shared: &Shared) -> io::Result<Vec<f64>> {
+    let file = File::open(path)?;
+    let pages = file.metadata()?.len() / PAGE_BYTES;
+    let (mut state, mut page, mut latencies) = (4711, [0; PAGE_BYTES as usize], Vec::new());
+    while started.elapsed() < LENGTH && !shared.is_over.load(Ordering::Relaxed) {
+        let offset = next_random(&mut state) % pages * PAGE_BYTES;
+        let asked = Instant::now();
+        file.read_exact_at(&mut page, offset)?;
+        latencies.push(asked.elapsed().as_secs_f64() * 1e3);
+    }
+    if latencies.is_empty() {
+        return Err(io::Error::other("the streams were done before the first random read"));
+    }
+    Ok(latencies)
+}
+
+/// Of sorted values, of which there are some: the one below which that share of them lies.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    sorted[(share * (sorted.len() - 1) as f64).round() as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_of_the_sorted_values() {
+        let values: Vec<f64> = (0..=100).map(f64::from).collect();
+        assert_eq!(quantile(&values, 0.5), 50.0);
+        assert_eq!(quantile(&values, 0.99), 99.0);
+        assert_eq!(quantile(&[3.0], 0.99), 3.0);
+    }
+
+    #[test]
+    fn a_stream_at_its_end_ends_the_run() {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::fs::write(file.path(), vec![1; 1_000_000]).expect("room for a megabyte");
+        let shared = Shared::default();
+        read_on(file.path(), &shared).expect("it can be read");
+        assert_eq!(shared.stream_bytes.load(Ordering::Relaxed), 1_000_000);
+        assert!(shared.is_over.load(Ordering::Relaxed));
+        assert!(read_anywhere(file.path(), Instant::now(), &shared).is_err(), "no read was timed");
+    }
+}

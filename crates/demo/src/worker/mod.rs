@@ -1,0 +1,59 @@
+//! A reader: carries one pattern out and tells how long it took.
+//!
+//! It runs in a process of its own, as the kernel's read-ahead state, page tables and memory cgroup
+//! belong to processes and open files, and ends with it.
+
+mod beside;
+mod program;
+mod reads;
+mod sum;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::pattern::{Pattern, Work};
+
+/// What a reader reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// From the first read to the last, or from start to exit of a program.
+    pub seconds: f64,
+    /// A sum over all bytes read, to compare runs by; 0 where nobody looks at them.
+    pub checksum: u64,
+    /// Of a random reader beside streams.
+    pub beside: Option<Beside>,
+}
+
+/// What a random reader and the streams beside it met with.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Beside {
+    /// Bytes that all streams together have read.
+    pub stream_bytes: u64,
+    /// Median latency of the random reads, in milliseconds.
+    pub median_ms: f64,
+    /// Their 99th percentile, in milliseconds.
+    pub p99_ms: f64,
+}
+
+/// Carries the pattern out on the files below `folder`.
+///
+/// # Errors
+/// If a file cannot be read or a program fails.
+pub fn perform(pattern: &Pattern, folder: &Path) -> io::Result<Outcome> {
+    let paths = paths(pattern, folder);
+    match pattern.work {
+        Work::Reads(order) | Work::Limited(order, _) => reads::read(&paths[0], &order()),
+        Work::Mapped(order) => reads::touch(&paths[0], &order()),
+        Work::Program(words) => program::run(words, folder),
+        Work::Copy => program::copy(&paths[0]),
+        Work::Cats => program::cats(&paths),
+        Work::Beside => beside::read(&paths[0], &paths[1..]),
+    }
+}
+
+fn paths(pattern: &Pattern, folder: &Path) -> Vec<PathBuf> {
+    let names = pattern.files.iter().flat_map(|files| files.names());
+    names.map(|name| folder.join(name)).collect()
+}

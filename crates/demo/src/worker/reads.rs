@@ -1,0 +1,73 @@
+//! A list of reads, by `pread` or through a mapping.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Instant;
+
+use super::{Outcome, sum};
+use crate::mapping;
+use crate::pattern::Read;
+
+pub(super) fn read(path: &Path, reads: &[Read]) -> io::Result<Outcome> {
+    let file = File::open(path)?;
+    let largest = reads.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
+    let mut buffer = vec![0; largest as usize];
+    let mut checksum = 0;
+    let started = Instant::now();
+    for &(offset, bytes) in reads {
+        let part = &mut buffer[..bytes as usize];
+        file.read_exact_at(part, offset)?;
+        checksum = sum::fold(checksum, part);
+    }
+    Ok(Outcome { seconds: started.elapsed().as_secs_f64(), checksum, beside: None })
+}
+
+/// One byte of each page.
+pub(super) fn touch(path: &Path, pages: &[Read]) -> io::Result<Outcome> {
+    let map = mapping::map(&File::open(path)?)?;
+    let mut checksum = 0u64;
+    let started = Instant::now();
+    for &(offset, _) in pages {
+        checksum = checksum.rotate_left(5) ^ u64::from(map[offset as usize]);
+    }
+    Ok(Outcome { seconds: started.elapsed().as_secs_f64(), checksum, beside: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn file() -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        let bytes: Vec<u8> = (0..40_000u32).map(|i| (i * 7 % 251) as u8).collect();
+        file.write_all(&bytes).expect("room for 40 kB");
+        file
+    }
+
+    #[test]
+    fn reading_in_another_order_gives_another_sum_and_the_same_order_the_same() {
+        let file = file();
+        let sum_of = |reads: &[Read]| read(file.path(), reads).map(|outcome| outcome.checksum).ok();
+        let there = sum_of(&[(0, 20_000), (20_000, 20_000)]);
+        assert!(there.is_some());
+        assert_eq!(there, sum_of(&[(0, 20_000), (20_000, 20_000)]));
+        assert_ne!(there, sum_of(&[(20_000, 20_000), (0, 20_000)]));
+    }
+
+    #[test]
+    fn a_mapping_shows_what_the_file_holds() {
+        let outcome =
+            touch(file().path(), &[(4096, 4096), (8192, 4096)]).expect("it can be mapped");
+        let byte = |at: u64| at * 7 % 251;
+        assert_eq!(outcome.checksum, byte(4096).rotate_left(5) ^ byte(8192));
+    }
+
+    #[test]
+    fn a_file_that_is_too_short_is_an_error() {
+        assert!(read(file().path(), &[(39_000, 4096)]).is_err());
+    }
+}
