@@ -109,7 +109,7 @@ macro_rules! pattern {
 }
 
 /// All patterns, in the order of the table.
-pub const PATTERNS: [Pattern; 30] = [
+pub const PATTERNS: [Pattern; 28] = [
     pattern!(
         "seq-4k",
         false,
@@ -147,7 +147,7 @@ pub const PATTERNS: [Pattern; 30] = [
     ),
     pattern!(
         "stride-64k-256k",
-        true,
+        false,
         &[FILE_100],
         Work::Reads(|| stride(100 * M, 64 * K, 256 * K)),
         "64 KiB of every 256 KiB over 100 MB"
@@ -175,7 +175,7 @@ pub const PATTERNS: [Pattern; 30] = [
     ),
     pattern!(
         "streams-2-4k",
-        true,
+        false,
         &[FILE_100],
         Work::Reads(|| streams(2, 10 * M, 50 * M, 4 * K)),
         "2 streams of 10 MB, 50 MB apart, in turn on one descriptor, 4 KiB reads"
@@ -281,25 +281,11 @@ pub const PATTERNS: [Pattern; 30] = [
         "a python program that maps 100 MB and scans it"
     ),
     pattern!(
-        "cat-tree",
-        false,
-        &TREE,
-        Work::Program(&["cat", "tree/a", "tree/b"]),
-        "one cat of two files of 50 MB"
-    ),
-    pattern!(
         "memory-32m",
-        true,
+        false,
         &[FILE_100],
         Work::Limited(streams_16_4k, 32 * M),
         "streams-16-4k with 32 MB of memory (a memory cgroup)"
-    ),
-    pattern!(
-        "sha256sum",
-        false,
-        &[FILE_100],
-        Work::Program(&["sha256sum", "f100"]),
-        "sha256sum of 100 MB"
     ),
     pattern!(
         "random-beside-4",

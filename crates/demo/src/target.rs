@@ -89,14 +89,7 @@ impl Target {
             return Ok(lab.evict()?);
         }
         for file in files {
-            let path = self.folder().join(file.name);
-            let open = fs::File::open(&path).map_err(DemoError::file(&path))?;
-            rustix::fs::fadvise(&open, 0, None, rustix::fs::Advice::DontNeed)
-                .map_err(|error| DemoError::file(&path)(error.into()))?;
-            let map = crate::mapping::map(&open).map_err(DemoError::file(&path))?;
-            if crate::mapping::resident_pages(&map) > 0 {
-                return Err(DemoError::NotEvicted(path));
-            }
+            evict_file(&self.folder().join(file.name))?;
         }
         Ok(())
     }
@@ -118,6 +111,24 @@ impl Target {
             Target::Local(_) => None,
         }
     }
+}
+
+/// Some pages stay at first, as they sit in per-CPU lists that the kernel drains now and then.
+const EVICTIONS: u32 = 100;
+
+fn evict_file(path: &Path) -> Result<(), DemoError> {
+    let file = fs::File::open(path).map_err(DemoError::file(path))?;
+    for _ in 0..EVICTIONS {
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)
+            .map_err(|error| DemoError::file(path)(error.into()))?;
+        let map = crate::mapping::map(&file).map_err(DemoError::file(path))?;
+        if crate::mapping::resident_pages(&map) == 0 {
+            return Ok(());
+        }
+        drop(map);
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    Err(DemoError::NotEvicted(path.to_owned()))
 }
 
 /// A folder of the demonstration's own on some disk. Dropping it removes the folder and puts the

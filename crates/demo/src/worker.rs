@@ -31,7 +31,7 @@ pub struct Outcome {
 }
 
 /// How long the random reader and the streams beside it read.
-const BESIDE: Duration = Duration::from_secs(4);
+const BESIDE: Duration = Duration::from_secs(3);
 
 /// Carries the pattern out on the files below `folder`.
 ///
