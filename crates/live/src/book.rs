@@ -10,10 +10,10 @@ use readahead::Mark;
 use crate::observe::{CHUNK_PAGES, FileKey, FileState};
 
 /// Events in vain before a file is muted; enough for any pattern to show.
-const VAIN_EVENTS: u32 = 64;
+const VAIN_EVENTS: u32 = 48;
 
 /// Events heard between two silences.
-const HEARD_EVENTS: u32 = 16;
+const HEARD_EVENTS: u32 = 12;
 
 const FIRST_SILENCE_NS: u64 = 5_000_000;
 const LONGEST_SILENCE_NS: u64 = 640_000_000;

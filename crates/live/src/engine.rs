@@ -295,7 +295,11 @@ impl Engine {
         for file in forgotten {
             self.observer.set_state(file, observe::FileState::default())?;
         }
-        self.lead_file_systems()
+        match self.lead_file_systems() {
+            // A path that is not there at the moment may be mounted again.
+            Err(EngineError::Path { .. } | EngineError::Mounts(_)) => Ok(()),
+            other => other,
+        }
     }
 }
 

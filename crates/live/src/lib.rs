@@ -13,6 +13,7 @@ mod disk;
 pub mod doctor;
 pub mod engine;
 pub mod kernel;
+pub mod memory;
 pub mod mounts;
 pub mod observe;
 pub mod summary;

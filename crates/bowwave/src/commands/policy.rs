@@ -1,5 +1,6 @@
 //! The policies by the names that users type.
 
+use readahead::adaptive::Limits;
 use readahead::{Adaptive, AdaptiveV16, Linux6, Policy};
 
 /// Open files whose state a historical policy remembers.
@@ -20,9 +21,16 @@ pub(crate) enum PolicyName {
 impl PolicyName {
     pub(crate) fn build(self) -> Box<dyn Policy> {
         match self {
-            PolicyName::Adaptive => Box::new(Adaptive::default()),
+            PolicyName::Adaptive => Box::new(Adaptive::new(limits())),
             PolicyName::AdaptiveV16 => Box::new(AdaptiveV16::new(OPEN_FILES, Default::default())),
             PolicyName::Linux6 => Box::new(Linux6::new(OPEN_FILES)),
         }
     }
+}
+
+/// What is read ahead fits the memory there is, and a densely read region half of that.
+fn limits() -> Limits {
+    let ahead_bytes = live::memory::read_ahead_budget();
+    let limits = Limits::default();
+    Limits { ahead_bytes, plan_bytes: limits.plan_bytes.min(ahead_bytes / 2), ..limits }
 }

@@ -1,10 +1,11 @@
 //! What is known of each disk: what it charges, and how much may be asked of it at once.
 
 mod depth;
+mod learn;
 mod probe;
 mod remember;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -14,6 +15,7 @@ use crate::mounts::{Disk, Mount};
 use crate::observe::DiskStats;
 
 use depth::Depth;
+use learn::Learner;
 
 /// What a network file system charges until measured: a millisecond's round trip on gigabit.
 const NETWORK: DeviceCost = DeviceCost { latency_s: 0.001, bandwidth: 110e6, concurrency: 16.0 };
@@ -31,12 +33,15 @@ pub(crate) struct Backing {
     pub(crate) turn: Option<Arc<Mutex<()>>>,
     pub(crate) disk: Option<Disk>,
     depth: Depth,
+    /// Corrects a cost that was guessed.
+    learner: Option<Learner>,
+    state: PathBuf,
 }
 
 impl Backing {
     /// Finds out about the disk under `mount`: remembered since boot, else measured, else guessed.
     pub(crate) fn of(mount: &Mount, disk: Option<Disk>, slot: Option<usize>, state: &Path) -> Self {
-        let cost = disk.as_ref().map_or(NETWORK, |disk| cost_of(disk, state));
+        let (cost, is_guess) = disk.as_ref().map_or((NETWORK, false), |disk| cost_of(disk, state));
         let window = |attribute| disk.as_ref().and_then(|disk| disk.queue(attribute));
         let knob = crate::mounts::read_ahead_knob(mount);
         let read_ahead_kb =
@@ -51,6 +56,8 @@ impl Backing {
             turn: cost.is_serial().then(Arc::default),
             disk,
             depth: Depth::new(&cost),
+            learner: is_guess.then(Learner::default),
+            state: state.to_owned(),
         }
     }
 
@@ -68,19 +75,28 @@ impl Backing {
     /// Lets the depth follow what other readers have met with since the last call.
     pub(crate) fn steer(&mut self, now: u64, stats: &DiskStats, streams: u64) {
         self.depth.steer(now, stats, streams, &self.cost);
+        let learnt = self.learner.as_mut().and_then(|learner| learner.correct(&self.cost, stats));
+        if let Some(cost) = learnt {
+            self.cost = cost;
+            self.turn = cost.is_serial().then(Arc::default);
+            if let Some(disk) = &self.disk {
+                remember::note(disk, &cost, &self.state);
+            }
+        }
     }
 }
 
-fn cost_of(disk: &Disk, state: &Path) -> DeviceCost {
+/// What the disk charges, and whether that is only a guess.
+fn cost_of(disk: &Disk, state: &Path) -> (DeviceCost, bool) {
     if let Some(cost) = remember::recall(disk, state) {
-        return cost;
+        return (cost, false);
     }
     let guess = if disk.is_rotational() { DeviceCost::DISK } else { DeviceCost::FLASH };
     match probe::measure(disk, &guess) {
         Ok(cost) => {
             remember::note(disk, &cost, state);
-            cost
+            (cost, false)
         }
-        Err(_) => guess,
+        Err(_) => (guess, true),
     }
 }

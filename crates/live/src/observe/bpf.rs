@@ -147,6 +147,8 @@ impl Observer for BpfObserver {
         DiskStats {
             foreground_reads: stats.foreground_reads,
             foreground_ns: stats.foreground_ns,
+            led_reads: stats.led_reads,
+            led_ns: stats.led_ns,
             our_reads: stats.our_reads,
             our_bytes: stats.our_bytes,
             our_bytes_in_flight: stats.our_bytes_in_flight.max(0) as u64,

@@ -53,6 +53,10 @@ pub struct DiskStats {
     pub foreground_reads: u64,
     /// Their latencies, summed, in nanoseconds.
     pub foreground_ns: u64,
+    /// Reads issued by the readers of files led by bowwave.
+    pub led_reads: u64,
+    /// Their latencies, summed, in nanoseconds.
+    pub led_ns: u64,
     /// Reads issued by bowwave.
     pub our_reads: u64,
     /// Bytes of these.

@@ -3,7 +3,7 @@
 //! A miss that no stream explains is an *orphan*. A stream begins when a miss lies beside a recent
 //! orphan, when the file is read from its start, or when misses stand at equal distances.
 
-use crate::access::{Hint, Nanos, Page, Via};
+use crate::access::{Hint, Nanos, Page, Trigger, Via};
 use crate::plan::Cause;
 use crate::tally::Tally;
 
@@ -119,7 +119,7 @@ impl FileState {
 
     /// Strided: three consecutive misses at one distance, or four among the recent ones.
     fn at_equal_distances(&self, scene: &Scene) -> Option<Stream> {
-        if scene.access.via == Via::Mmap {
+        if scene.access.via == Via::Mmap || scene.access.trigger == Trigger::Mark {
             return None;
         }
         let consecutive = self.recent(1).next()?;

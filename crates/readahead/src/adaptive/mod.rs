@@ -162,11 +162,14 @@ impl<'a> Scene<'a> {
     }
 
     /// How far two accesses may lie apart and still be neighbours, in pages. Faults are spaced by
-    /// the kernel's read-around, half of which lies on either side.
+    /// the kernel's read-around, half of which lies on either side; the kernel's own marks by its
+    /// window, of which nothing else is heard while it leads.
     fn slack(&self) -> u64 {
-        match self.access.via {
-            Via::Read => READ_SLACK_PAGES,
-            Via::Mmap => u64::from(self.access.kernel_window).max(MMAP_SLACK_PAGES),
+        let kernel_window = u64::from(self.access.kernel_window);
+        match (self.access.via, self.access.trigger) {
+            (Via::Mmap, _) => kernel_window.max(MMAP_SLACK_PAGES),
+            (Via::Read, Trigger::Mark) => (2 * kernel_window).max(READ_SLACK_PAGES),
+            (Via::Read, Trigger::Absent) => READ_SLACK_PAGES,
         }
     }
 }

@@ -35,6 +35,10 @@ const SETTLE_NS: Nanos = 20_000_000;
 /// A kernel window that takes as long to transfer as so many visits wastes little on the visit.
 const AMPLE_STALLS: f64 = 8.0;
 
+/// From an access to pages asked for, a policy outside the kernel takes some 100 us; a device that
+/// answers within a few times that leaves nothing to gain where the kernel reads ahead itself.
+const REACTION_S: f64 = 0.000_3;
+
 /// The kernel's own default window: a larger one set by hand is not the floor of ours.
 const KERNEL_WINDOW_PAGES: u64 = 32;
 
@@ -61,8 +65,6 @@ pub(super) struct Stream {
     reader: u64,
     /// First unit not asked for.
     frontier: u64,
-    /// Unit that carries the mark, if one is out.
-    mark: Option<u64>,
     /// All that the file has in this direction is asked for.
     at_the_end: bool,
     /// Most units that survived between being asked for and being read.
@@ -101,7 +103,6 @@ impl Stream {
             grain: 1,
             reader: run,
             frontier: run,
-            mark: None,
             at_the_end: false,
             cap: u64::MAX,
             rates: [f64::INFINITY; RATES],
@@ -309,19 +310,19 @@ impl Stream {
     }
 
     /// All is asked for. A mark on the last unit tells whether it was used, for the accounting.
-    fn watch_the_end(&mut self, last: u64, scene: &Scene, plan: &mut Plan) {
+    fn watch_the_end(&self, last: u64, scene: &Scene, plan: &mut Plan) {
         if self.frontier == last && self.reader < last {
             self.set_mark(last - 1, scene, plan);
         }
     }
 
-    /// Whether the kernel's own window is so large that its visits hardly count: then a plain
-    /// forward stream is left to it.
+    /// Whether a plain forward stream is left to the kernel: its window is so large that its visits
+    /// hardly count, or the device answers before we could.
     fn kernel_does(&self, cost: &UnitCost, scene: &Scene) -> bool {
-        self.step == 1
-            && scene.access.via == Via::Read
-            && f64::from(scene.access.kernel_window) >= AMPLE_STALLS * cost.stall_units()
-            && self.cap == u64::MAX
+        let is_plain = self.step == 1 && self.cap == u64::MAX;
+        let is_ample = f64::from(scene.access.kernel_window) >= AMPLE_STALLS * cost.stall_units();
+        let is_read = scene.access.via == Via::Read;
+        is_plain && ((is_ample && is_read) || scene.cost.latency_s < REACTION_S)
     }
 
     /// The window cut to the file and to the room there is, or stretched to the file's end if
@@ -370,7 +371,7 @@ impl Stream {
         }
     }
 
-    fn set_mark(&mut self, unit: u64, scene: &Scene, plan: &mut Plan) {
+    fn set_mark(&self, unit: u64, scene: &Scene, plan: &mut Plan) {
         let file_pages = scene.access.file_pages;
         let Some(page) = self.page(unit, file_pages) else {
             return;
@@ -381,7 +382,6 @@ impl Stream {
         } else {
             (page, (page + pages - 1).min(file_pages - 1))
         };
-        self.mark = Some(unit);
         plan.mark(first, last);
     }
 }

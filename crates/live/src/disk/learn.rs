@@ -1,0 +1,67 @@
+//! Learning from what goes by, where a disk could not be measured.
+//!
+//! The kernel takes many virtual disks for rotating ones, and containers may not open the device.
+//! What programs' own reads take is then the upper bound of a visit; a "disk" that answers within
+//! a millisecond on average does not turn.
+
+use readahead::DeviceCost;
+
+use crate::observe::DiskStats;
+
+/// Reads over which latencies are averaged.
+const READS: u64 = 8;
+
+/// No platter brings the right sector round on average within this.
+const FASTEST_DISK_S: f64 = 0.001;
+
+/// A cost that is a guess, and what it was last compared with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Learner {
+    seen: DiskStats,
+}
+
+impl Learner {
+    /// The cost corrected by the reads since the last time, if there were enough.
+    pub(super) fn correct(&mut self, cost: &DeviceCost, stats: &DiskStats) -> Option<DeviceCost> {
+        let own = |stats: &DiskStats| stats.foreground_reads + stats.led_reads;
+        let took = |stats: &DiskStats| stats.foreground_ns + stats.led_ns;
+        let reads = own(stats).saturating_sub(own(&self.seen));
+        if reads < READS {
+            return None;
+        }
+        let mean_s = took(stats).saturating_sub(took(&self.seen)) as f64 * 1e-9 / reads as f64;
+        self.seen = *stats;
+        if mean_s >= cost.latency_s {
+            return None;
+        }
+        let is_flash = mean_s < FASTEST_DISK_S && cost.is_serial();
+        let base = if is_flash { DeviceCost::FLASH } else { *cost };
+        Some(DeviceCost { latency_s: mean_s.max(1e-6), ..base })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reads(reads: u64, us_each: u64) -> DiskStats {
+        DiskStats {
+            foreground_reads: reads,
+            foreground_ns: reads * us_each * 1000,
+            ..DiskStats::default()
+        }
+    }
+
+    #[test]
+    fn a_disk_that_answers_at_once_is_flash() {
+        let cost = Learner::default().correct(&DeviceCost::DISK, &reads(8, 120));
+        let expected = DeviceCost { latency_s: 0.000_12, ..DeviceCost::FLASH };
+        assert_eq!(cost, Some(expected));
+    }
+
+    #[test]
+    fn slow_reads_may_have_waited_and_correct_nothing() {
+        assert_eq!(Learner::default().correct(&DeviceCost::DISK, &reads(100, 50_000)), None);
+        assert_eq!(Learner::default().correct(&DeviceCost::DISK, &reads(7, 10)), None, "too few");
+    }
+}
