@@ -17,7 +17,9 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use readahead::{Access, Action, FileId, Hint, OpenFileId, PAGE_BYTES, Plan, Policy, Trigger, Via};
+use readahead::{
+    Access, Action, FileId, Hint, OpenFileId, PAGE_BYTES, Plan, Policy, Trigger, Via, VolumeId,
+};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -323,6 +325,7 @@ fn access_of(event: &Event) -> Access {
     };
     Access {
         file: FileId(event.file.ino ^ u64::from(event.file.dev.to_kernel()).rotate_left(40)),
+        volume: VolumeId(event.file.dev.to_kernel()),
         open_file: OpenFileId(event.open_file),
         page: event.page,
         request: event.request_pages,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use readahead::{
     Access, Adaptive, AdaptiveV16, CacheView, FileId, Hint, Linux6, OpenFileId, Plan, Policy,
-    Trigger, V16Parameters, Via,
+    Trigger, V16Parameters, Via, VolumeId,
 };
 
 /// A cache in which nothing is evicted.
@@ -23,6 +23,7 @@ const ROUNDS: usize = 7;
 fn access(n: u64, page: u64) -> Access {
     Access {
         file: FileId(1),
+        volume: VolumeId(1),
         open_file: OpenFileId(1),
         page,
         request: 1,

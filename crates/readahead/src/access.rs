@@ -13,6 +13,10 @@ pub const PAGE_BYTES: u64 = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u64);
 
+/// Names what files lie on, for instance a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VolumeId(pub u32);
+
 /// Names one open file description, the owner of the kernel's own read-ahead state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OpenFileId(pub u64);
@@ -52,6 +56,8 @@ pub enum Hint {
 pub struct Access {
     /// The file read.
     pub file: FileId,
+    /// The volume it lies on.
+    pub volume: VolumeId,
     /// The open file it is read through.
     pub open_file: OpenFileId,
     /// The page touched.

@@ -60,7 +60,7 @@ pub(crate) fn faults_served_since(last: Page, access: &Access, window: u64) -> u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::{FileId, Hint, OpenFileId, Trigger, Via};
+    use crate::access::{FileId, Hint, OpenFileId, Trigger, Via, VolumeId};
     use crate::plan::Action;
 
     struct CachedFrom(Page);
@@ -74,6 +74,7 @@ mod tests {
     fn access(page: Page, previous: Option<Page>, file_pages: u64) -> Access {
         Access {
             file: FileId(1),
+            volume: VolumeId(1),
             open_file: OpenFileId(1),
             page,
             request: 1,

@@ -29,7 +29,9 @@ mod table;
 mod tally;
 mod v16;
 
-pub use access::{Access, FileId, Hint, Nanos, OpenFileId, PAGE_BYTES, Page, Trigger, Via};
+pub use access::{
+    Access, FileId, Hint, Nanos, OpenFileId, PAGE_BYTES, Page, Trigger, Via, VolumeId,
+};
 pub use adaptive::Adaptive;
 pub use cache::{Ageing, CacheView, PageState};
 pub use cost::DeviceCost;

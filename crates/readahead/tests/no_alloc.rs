@@ -7,7 +7,9 @@ mod support;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use readahead::{Access, DeviceCost, FileId, Hint, OpenFileId, Plan, Policy, Trigger, Via};
+use readahead::{
+    Access, DeviceCost, FileId, Hint, OpenFileId, Plan, Policy, Trigger, Via, VolumeId,
+};
 use support::liar::Liar;
 use support::policies::ALL;
 
@@ -61,6 +63,7 @@ fn access(n: u64) -> Access {
     let file = if n % 8 == 4 { scattered % 500 } else { n % 4 };
     Access {
         file: FileId(file),
+        volume: VolumeId(1),
         open_file: OpenFileId(file),
         page,
         request: 1 + (scattered % 40) as u32,

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use readahead::{
     Access, Action, CacheView, DeviceCost, FileId, Hint, Nanos, OpenFileId, Page, Plan, Policy,
-    Trigger, Via,
+    Trigger, Via, VolumeId,
 };
 use support::Machine;
 use support::liar::Liar;
@@ -53,6 +53,7 @@ fn access() -> impl Strategy<Value = Access> {
         let previous = proptest::option::of(page(file_pages));
         (page(file_pages), previous).prop_map(move |(page, previous)| Access {
             file: FileId(file),
+            volume: VolumeId(1),
             open_file: OpenFileId(open_file),
             page,
             request,

@@ -11,6 +11,8 @@ const LARGE: Files = Files::one("f100", 100 * M);
 const LARGER: Files = Files::one("f700", 700 * M);
 const LARGEST: Files = Files::one("f2048", 2048 * M);
 const TEXT: Files = Files::one("text", 4 * M);
+const LONG_TEXT: Files = Files::one("text48", 48 * M);
+const FOLDER: Files = Files::one("folder/file", 100 * M);
 const TREE: Files = Files { name: "tree/file", count: 100, bytes: M };
 const CATS: Files = Files { name: "cat", count: 10, bytes: 20 * M };
 const STREAMS: Files = Files { name: "stream", count: 4, bytes: 200 * M };
@@ -96,11 +98,20 @@ patterns! {
     "tac", OffDisks, [TEXT], Work::Program(&["tac", "text"]),
     "tac of a text of 4 MB";
 
-    "tar", Nowhere, [TREE], Work::Program(&["tar", "cf", "-", "tree"]),
-    "tar of a folder of 100 files of 1 MB";
+    "tac-48m", Nowhere, [LONG_TEXT], Work::Program(&["tac", "text48"]),
+    "tac of a text of 48 MB";
 
-    "grep", OffDisks, [TREE], Work::Program(&["grep", "-r", "no such words here", "tree"]),
-    "grep -r over the same folder";
+    "tar", Nowhere, [FOLDER], Work::Program(&["tar", "cf", "-", "folder"]),
+    "tar of a folder with one file of 100 MB";
+
+    "tar-many", Nowhere, [TREE], Work::Program(&["tar", "cf", "-", "tree"]),
+    "tar of a folder with 100 files of 1 MB";
+
+    "grep", OffDisks, [FOLDER], Work::Program(&["grep", "-r", "no such words here", "folder"]),
+    "grep -r over a folder with one file of 100 MB";
+
+    "grep-many", Nowhere, [TREE], Work::Program(&["grep", "-r", "no such words here", "tree"]),
+    "grep -r over a folder with 100 files of 1 MB";
 
     "cp", Nowhere, [LARGE], Work::Copy,
     "cp of 100 MB into memory";

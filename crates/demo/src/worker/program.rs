@@ -14,7 +14,9 @@ use super::{Outcome, sum};
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// Runs a program in `folder` and reads its output, as GNU tar reads nothing when nobody looks.
-pub(super) fn run(words: &[&str], folder: &Path) -> io::Result<Outcome> {
+/// Where its files lie is looked up before: that is no read-ahead's business.
+pub(super) fn run(words: &[&str], folder: &Path, files: &[PathBuf]) -> io::Result<Outcome> {
+    look_up(files)?;
     let started = Instant::now();
     let mut child = Command::new(words[0])
         .args(&words[1..])
@@ -34,6 +36,7 @@ pub(super) fn run(words: &[&str], folder: &Path) -> io::Result<Outcome> {
 
 /// `cp` into a file that lives in memory and goes with this process.
 pub(super) fn copy(path: &Path) -> io::Result<Outcome> {
+    look_up(&[path.to_path_buf()])?;
     let mut copy = File::from(memfd_create("copy", MemfdFlags::CLOEXEC)?);
     let started = Instant::now();
     let mut program = Command::new("cp");
@@ -46,6 +49,7 @@ pub(super) fn copy(path: &Path) -> io::Result<Outcome> {
 
 /// One `cat` a file, all at once.
 pub(super) fn cats(paths: &[PathBuf]) -> io::Result<Outcome> {
+    look_up(paths)?;
     let started = Instant::now();
     let start = |path| Command::new("cat").arg(path).stdout(Stdio::null()).spawn();
     let children: Vec<Child> = paths.iter().map(start).collect::<io::Result<_>>()?;
@@ -53,6 +57,11 @@ pub(super) fn cats(paths: &[PathBuf]) -> io::Result<Outcome> {
         check("cat", child.wait()?)?;
     }
     Ok(Outcome { seconds: started.elapsed().as_secs_f64(), checksum: 0, beside: None })
+}
+
+/// Reads the directories and inodes on the way to the files.
+fn look_up(files: &[PathBuf]) -> io::Result<()> {
+    files.iter().try_for_each(|path| File::open(path).map(drop))
 }
 
 fn sum_up(mut stream: impl Read) -> io::Result<u64> {
@@ -87,7 +96,7 @@ mod tests {
     fn a_copy_and_a_reader_see_the_same_bytes() {
         let folder = folder();
         let copied = copy(&folder.path().join("one")).expect("cp works");
-        let printed = run(&["cat", "one"], folder.path()).expect("cat works");
+        let printed = run(&["cat", "one"], folder.path(), &[]).expect("cat works");
         assert_eq!(copied.checksum, sum::add(0, b"some words\n"));
         assert_eq!(copied.checksum, printed.checksum);
     }
@@ -95,9 +104,9 @@ mod tests {
     #[test]
     fn finding_nothing_is_what_grep_is_to_do_and_everything_else_must_succeed() {
         let folder = folder();
-        assert!(run(&["grep", "-r", "other", "one"], folder.path()).is_ok());
-        assert!(run(&["grep", "-r", "other", "none"], folder.path()).is_err());
-        assert!(run(&["false"], folder.path()).is_err());
+        assert!(run(&["grep", "-r", "other", "one"], folder.path(), &[]).is_ok());
+        assert!(run(&["grep", "-r", "other", "none"], folder.path(), &[]).is_err());
+        assert!(run(&["false"], folder.path(), &[]).is_err());
         assert!(cats(&[folder.path().join("none")]).is_err());
     }
 }

@@ -8,9 +8,10 @@ use crate::plan::Cause;
 use crate::tally::Tally;
 
 use super::Scene;
+use super::habit::Habit;
 use super::stream::Stream;
 use super::tail::EndedRuns;
-use super::window::{bridging_pays, striding_pays};
+use super::window::bridging_pays;
 
 /// Streams followed in one file; more than a program interleaves on one descriptor.
 const STREAMS: usize = 32;
@@ -57,7 +58,12 @@ impl FileState {
     /// What is contiguous comes first: the starts of parallel streams may stand at equal
     /// distances, and so look like a stride. For the same reason pieces of a strided stream are
     /// remembered like orphans.
-    pub(super) fn place(&mut self, scene: &Scene, tally: &mut Tally) -> Found<'_> {
+    pub(super) fn place(
+        &mut self,
+        scene: &Scene,
+        habit: &mut Habit,
+        tally: &mut Tally,
+    ) -> Found<'_> {
         let tail = self.ended.tail(self.streams.iter().flatten().map(Stream::length));
         if let Some(index) = self.nearest(scene, Stream::is_contiguous) {
             return self.found(index, tail);
@@ -69,7 +75,7 @@ impl FileState {
             self.remember(scene);
             return self.found(index, tail);
         }
-        let begun = self.at_equal_distances(scene).or_else(|| at_the_start(scene));
+        let begun = self.at_equal_distances(scene).or_else(|| at_the_start(scene, habit));
         self.remember(scene);
         match begun {
             Some(stream) => Found::Stream(self.admit(stream, tally), tail),
@@ -182,12 +188,13 @@ fn slot(n: u64) -> usize {
 }
 
 /// The start of a file, or any read by a program that announced a sequential one, begins a run.
-fn at_the_start(scene: &Scene) -> Option<Stream> {
+fn at_the_start(scene: &Scene, habit: &mut Habit) -> Option<Stream> {
+    let (run, now) = (scene.end - scene.first, scene.access.now);
+    if scene.first == 0 {
+        return Some(Stream::initial(run, habit.begin(scene.access.file_pages), now));
+    }
     let announced = scene.access.hint == Hint::Sequential;
-    (scene.first == 0 || announced).then(|| {
-        let run = scene.end - scene.first;
-        Stream::contiguous(scene.first, 1, run, Cause::Initial, scene.access.now)
-    })
+    announced.then(|| Stream::contiguous(scene.first, 1, run, Cause::Initial, now))
 }
 
 fn step_between(orphan: Orphan, scene: &Scene) -> i64 {
@@ -200,7 +207,8 @@ fn back(page: Page, step: i64, count: i64) -> Option<Page> {
 }
 
 /// A strided stream of `run` pieces ending with the access; a plain one where reading the gaps
-/// costs less than visiting each piece.
+/// costs less than visiting each piece. Where neither pays it is known at least, lest its misses
+/// pass for dense random reading.
 fn strided(scene: &Scene, step: i64, run: u64) -> Option<Stream> {
     let (now, len) = (scene.access.now, scene.end - scene.first);
     let stride = step.unsigned_abs();
@@ -213,5 +221,5 @@ fn strided(scene: &Scene, step: i64, run: u64) -> Option<Stream> {
         let (origin, sign) = if step > 0 { (origin, 1) } else { (origin + len - 1, -1) };
         return Some(Stream::sparse(origin, sign, stride, span, now));
     }
-    striding_pays(&scene.cost, step).then(|| Stream::strided(origin, step, len, run, now))
+    Some(Stream::strided(origin, step, len, run, now))
 }

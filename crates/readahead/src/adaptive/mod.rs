@@ -26,13 +26,14 @@
 //! kernel window is as large as the rule asks, and strides that a disk passes at media rate.
 
 mod file;
+mod habit;
 mod region;
 mod stream;
 mod tail;
 mod window;
 
 use crate::Policy;
-use crate::access::{Access, FileId, Hint, Nanos, PAGE_BYTES, Trigger, Via};
+use crate::access::{Access, FileId, Hint, Nanos, PAGE_BYTES, Trigger, Via, VolumeId};
 use crate::cache::CacheView;
 use crate::cost::DeviceCost;
 use crate::plan::Plan;
@@ -40,6 +41,7 @@ use crate::table::Table;
 use crate::tally::Tally;
 
 use file::{FileState, Found};
+use habit::Habit;
 use region::Regions;
 
 /// How much the policy remembers and may ask for.
@@ -66,11 +68,15 @@ impl Limits {
     }
 }
 
+/// Volumes whose habits are remembered.
+const VOLUMES: usize = 64;
+
 /// The policy. See the [module](self) for how it decides.
 #[derive(Debug)]
 pub struct Adaptive {
     limits: Limits,
     files: Table<FileId, FileState>,
+    habits: Table<VolumeId, Habit>,
     regions: Regions,
     tally: Tally,
 }
@@ -81,6 +87,7 @@ impl Adaptive {
         Adaptive {
             limits,
             files: Table::new(limits.files),
+            habits: Table::new(VOLUMES),
             regions: Regions::new(limits.files, limits.plan_pages()),
             tally: Tally::default(),
         }
@@ -114,10 +121,16 @@ impl Policy for Adaptive {
             self.files.get_or_insert_with(access.file, access.now, FileState::new, |forgotten| {
                 forgotten.give_up(tally)
             });
-        match file.place(&scene, tally) {
+        let habit = self.habits.get_or_insert_with(access.volume, access.now, Habit::default, drop);
+        match file.place(&scene, habit, tally) {
             Found::Stream(stream, tail) => {
-                plan.recognise();
+                if stream.can_gain(&scene.cost) {
+                    plan.recognise();
+                }
                 stream.proceed(&scene, tail, plan, tally);
+                if stream.has_ended_a_file(access.file_pages) {
+                    habit.end();
+                }
             }
             Found::Orphan if access.trigger == Trigger::Absent => {
                 self.regions.on_orphan(&scene, plan, tally);
@@ -137,6 +150,7 @@ impl Policy for Adaptive {
         for file in self.files.values_mut() {
             file.forget_before(moment, tally);
         }
+        self.habits.forget_before(moment, drop);
         self.regions.forget_before(moment);
     }
 }

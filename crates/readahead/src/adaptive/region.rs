@@ -16,9 +16,14 @@
 //! count too small to tell a dense region from a chance cluster.
 //!
 //! The largest region that qualifies is read in ascending slices. Each further miss in it buys the
-//! next slice, so that filling stops by itself when the reader goes away.
+//! next slice, so that filling stops by itself when the reader goes away. Where visits overlap, what
+//! the device can read during one miss delays nobody, and slices stay within it until the misses
+//! have cost as much as the rest.
+//!
+//! A miss of a mapping has brought the kernel's read-around already, and index lookups are mostly
+//! sparse: there the misses must have cost twice the rest.
 
-use crate::access::{FileId, Nanos, Page};
+use crate::access::{FileId, Nanos, Page, Via};
 use crate::plan::{Cause, Plan};
 use crate::table::Table;
 use crate::tally::Tally;
@@ -86,7 +91,8 @@ impl Regions {
         };
         let start = (key.index << key.log2_pages) + region.filled;
         let end = (key.index << key.log2_pages) + pages_in_file(&key, scene.access.file_pages);
-        let pages = slice_pages(region.misses, scene).min(end - start).min(scene.room);
+        let left = end - start;
+        let pages = slice_pages(region.misses, left, scene).min(left).min(scene.room);
         region.filled += pages;
         plan.read(start, pages, Cause::Dense);
         pages
@@ -102,16 +108,25 @@ fn pays(misses: u32, left: u64, scene: &Scene) -> bool {
     if misses < FEWEST_MISSES {
         return false;
     }
-    let n = f64::from(misses);
-    let spent = n * scene.cost.latency_s;
-    let rest = scene.cost.latency_s + left as f64 * scene.cost.page_s();
-    spent >= (0.25 + 4.0 / n) * rest
+    let share = match scene.access.via {
+        Via::Read => 0.25 + 4.0 / f64::from(misses),
+        Via::Mmap => 2.0,
+    };
+    spent_of_rest(misses, left, scene) >= share
 }
 
-/// A slice is a stream's window whose run is what the time spent on misses would have read.
-fn slice_pages(misses: u32, scene: &Scene) -> u64 {
-    let pages = scene.cost.latency_pages() * (2.0 * f64::from(misses)).sqrt();
-    pages.ceil().max(1.0) as u64
+/// What `misses` have cost, over what reading the `left` pages costs.
+fn spent_of_rest(misses: u32, left: u64, scene: &Scene) -> f64 {
+    let rest = scene.cost.latency_s + left as f64 * scene.cost.page_s();
+    f64::from(misses) * scene.cost.latency_s / rest
+}
+
+/// A slice is a stream's window whose run is what the time spent on misses would have read; or what
+/// delays nobody.
+fn slice_pages(misses: u32, left: u64, scene: &Scene) -> u64 {
+    let harmless = !scene.cost.is_serial() && spent_of_rest(misses, left, scene) < 1.0;
+    let visits = if harmless { 1.0 } else { (2.0 * f64::from(misses)).sqrt() };
+    (scene.cost.latency_pages() * visits).ceil().max(1.0) as u64
 }
 
 fn pages_in_file(key: &Key, file_pages: Page) -> u64 {

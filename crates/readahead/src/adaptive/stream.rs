@@ -13,12 +13,13 @@
 //! what survived is the measure of the window.
 
 use crate::access::{Hint, Nanos, Page, Trigger, Via};
+use crate::cost::DeviceCost;
 use crate::plan::{Cause, Plan};
 use crate::tally::Tally;
 
 use super::Scene;
-use super::tail::ANNOUNCED;
-use super::window::UnitCost;
+use super::tail::{ANNOUNCED, LEAST_TAIL};
+use super::window::{UnitCost, striding_pays};
 
 /// A mark spans a few pages, as a reader may skip one.
 const MARK_PAGES: u64 = 8;
@@ -71,6 +72,10 @@ pub(super) struct Stream {
     cap: u64,
     /// Units a second between the last events; infinite until known.
     rates: [f64; RATES],
+    /// The most that the tail exponent of its run can be, for all that is known from elsewhere.
+    tail: f64,
+    /// It began at the start of the file, and the end has not been seen.
+    is_begun: bool,
     cause: Cause,
     asked_at: Nanos,
     pub(super) used_at: Nanos,
@@ -83,6 +88,11 @@ impl Stream {
     /// `run` pages from `origin` on are known to be read.
     pub(super) fn contiguous(origin: Page, step: i64, run: u64, cause: Cause, now: Nanos) -> Self {
         Self::new(origin, step, 1, run, cause, now)
+    }
+
+    /// A stream from the start of a file, whose tail exponent is no more than `tail`.
+    pub(super) fn initial(run: u64, tail: f64, now: Nanos) -> Self {
+        Stream { tail, is_begun: true, ..Self::contiguous(0, 1, run, Cause::Initial, now) }
     }
 
     /// A contiguous stream whose reader touches only one page or piece every `grain` pages.
@@ -106,6 +116,8 @@ impl Stream {
             at_the_end: false,
             cap: u64::MAX,
             rates: [f64::INFINITY; RATES],
+            tail: f64::INFINITY,
+            is_begun: false,
             cause,
             asked_at: now,
             used_at: now,
@@ -121,6 +133,13 @@ impl Stream {
     /// Whether all of the file in this direction was asked for.
     pub(super) fn is_at_the_end(&self) -> bool {
         self.at_the_end
+    }
+
+    /// Tells once, when the reader has come from the start of a file to its end.
+    pub(super) fn has_ended_a_file(&mut self, file_pages: u64) -> bool {
+        let has_ended = self.is_begun && self.reader >= file_pages;
+        self.is_begun &= !has_ended;
+        has_ended
     }
 
     /// Whether it reads every page, rather than pieces.
@@ -252,6 +271,11 @@ impl Stream {
         }
     }
 
+    /// Whether reading this stream ahead can save anything on this device.
+    pub(super) fn can_gain(&self, cost: &DeviceCost) -> bool {
+        self.is_contiguous() || striding_pays(cost, self.step)
+    }
+
     fn unit_cost(&self, scene: &Scene) -> UnitCost {
         if self.is_contiguous() {
             UnitCost::pages(&scene.cost)
@@ -267,7 +291,7 @@ impl Stream {
         let window = if announced {
             cost.window(last, tail.min(ANNOUNCED))
         } else {
-            cost.window(self.reader, tail)
+            cost.window(self.reader, tail.min(self.tail).max(LEAST_TAIL))
         };
         let kernel = if self.step == 1 { u64::from(scene.access.kernel_window) } else { 0 };
         window.max(kernel.min(KERNEL_WINDOW_PAGES)).min(self.cap)
@@ -278,7 +302,7 @@ impl Stream {
         let last = self.units_in_file(scene.access.file_pages);
         let cost = self.unit_cost(scene);
         let wanted = self.wanted(&cost, last, tail, scene);
-        if self.kernel_does(&cost, scene) {
+        if !self.can_gain(&scene.cost) || self.kernel_does(&cost, scene) {
             return 0;
         }
         let look_ahead = cost.look_ahead(self.rate(), wanted, self.step > 0);

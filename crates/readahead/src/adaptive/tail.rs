@@ -12,7 +12,7 @@ const PRIOR_RUNS: f64 = 6.0;
 const SHORTEST_RUN: f64 = 4.0;
 
 /// Even the most reliable reader may stop: eight windows of the prior are the most.
-const LEAST_TAIL: f64 = 1.0 / 64.0;
+pub(super) const LEAST_TAIL: f64 = 1.0 / 64.0;
 
 /// Even the least reliable may go on.
 const MOST_TAIL: f64 = 2.0;

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use readahead::{
-    Access, Action, Ageing, CacheView, Cause, FileId, Hint, Mark, OpenFileId, Page, PageState,
-    Plan, Policy, Trigger, Via,
+    Access, Action, Ageing, CacheView, Cause, DeviceCost, FileId, Hint, Mark, OpenFileId, Page,
+    PageState, Plan, Policy, Trigger, Via, VolumeId,
 };
 
 /// Pages of a list that makes `adaptive-v16` use a lower bound of 10 pages: 384 MiB.
@@ -31,6 +31,7 @@ pub(crate) struct PageCache {
     pub(crate) overlap_pages: u64,
     pub(crate) ageing: Ageing,
     pub(crate) room_pages: u64,
+    pub(crate) cost: DeviceCost,
 }
 
 impl PageCache {
@@ -42,6 +43,7 @@ impl PageCache {
             overlap_pages: 0,
             ageing: Ageing { scanned_pages: 0, inactive_and_free_pages: LIST_PAGES },
             room_pages: u64::MAX,
+            cost: DeviceCost::DISK,
         }
     }
 
@@ -119,6 +121,10 @@ impl CacheView for PageCache {
         self.ageing
     }
 
+    fn cost(&self) -> DeviceCost {
+        self.cost
+    }
+
     fn room_pages(&self) -> u64 {
         self.room_pages
     }
@@ -191,6 +197,7 @@ impl Machine {
     fn use_page(&mut self, open_file: u64, page: Page, request: u32, via: Via, hint: Hint) {
         let access = |trigger| Access {
             file: FileId(1),
+            volume: VolumeId(1),
             open_file: OpenFileId(open_file),
             page,
             request,
