@@ -15,6 +15,12 @@ enum event_kind {
 	EVENT_FAULT = 3,	/* a page fault that fault-around could not serve */
 };
 
+/* What is reported of a file system's files. */
+enum interest {
+	INTEREST_ALL = 1,
+	INTEREST_NOT_FORWARD = 2,	/* not what the kernel takes for plain forward reading */
+};
+
 enum event_flags {
 	FLAG_RANDOM = 1,	/* the program advised random access */
 	FLAG_SEQUENTIAL = 2,	/* the program advised sequential access */

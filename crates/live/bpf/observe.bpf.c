@@ -9,8 +9,11 @@
  *   fault-around           mm_filemap_map_pages -- our mark? yes - EVENT_MARK ---------> ring
  *   block layer            block_io_start/done  ------------------ counters per disk
  *
+ * Where the device answers before user space could, plain forward reads are not reported at all.
+ *
  * A cached read of a watched file costs one hash lookup and a bit test; of another file system, one
- * lookup; nothing is ever sent for it. Marks are put into `marks` by user space and are taken out
+ * lookup; nothing is ever sent for it. on_get_pages and on_map_pages, which see cached reads, are
+ * attached only while marks are out. Marks are put into `marks` by user space and are taken out
  * by the access that touches them.
  */
 #include "kernel.h"
@@ -40,7 +43,7 @@ struct {
 	__uint(max_entries, 1024);
 	__type(key, u32);
 	__type(value, u32);
-} file_systems SEC(".maps"); /* s_dev -> 1 */
+} file_systems SEC(".maps"); /* s_dev -> enum interest */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -103,19 +106,20 @@ static __always_inline bool is_our_business(void)
 	return !only_tasks || bpf_map_lookup_elem(&tasks, &tgid);
 }
 
-/* Whether the inode is a regular file of a watched file system; fills its key. */
-static __always_inline bool is_watched(struct inode *inode, struct file_key *key)
+/* What of a regular file is reported, 0 if it lies on no watched file system; fills its key. */
+static __always_inline u32 interest_in(struct inode *inode, struct file_key *key)
 {
-	u32 dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	u32 dev = inode->i_sb->s_dev;
+	u32 *interest = bpf_map_lookup_elem(&file_systems, &dev);
 
-	if (!bpf_map_lookup_elem(&file_systems, &dev))
-		return false;
-	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
-		return false;
-	key->ino = BPF_CORE_READ(inode, i_ino);
+	if (!interest)
+		return 0;
+	if ((inode->i_mode & S_IFMT) != S_IFREG)
+		return 0;
+	key->ino = inode->i_ino;
 	key->dev = dev;
 	key->reserved = 0;
-	return true;
+	return *interest;
 }
 
 static __always_inline bool is_muted(struct file_key *key, u64 now)
@@ -170,14 +174,28 @@ static __always_inline void add_advice(struct event *event, struct inode *inode,
 	event->kernel_window = window;
 }
 
+/* Whether the kernel takes this for plain forward reading, which it reads ahead by itself. */
+static __always_inline bool goes_forward(struct file_ra_state *ra, u64 index, u8 kind)
+{
+	u64 previous = ra->prev_pos >> PAGE_SHIFT;
+
+	return kind == EVENT_KERNEL_MARK || index == 0 || index - previous <= 1;
+}
+
 static __always_inline int on_read_ahead(struct inode *inode, u64 index, struct file_ra_state *ra,
 					 u64 request, u8 kind)
 {
 	struct file_key key;
-	u64 now = bpf_ktime_get_ns();
+	u32 interest = interest_in(inode, &key);
 	struct event *event;
+	u64 now;
 
-	if (!is_watched(inode, &key) || !is_our_business() || is_muted(&key, now))
+	if (!interest || !is_our_business())
+		return 0;
+	if (interest == INTEREST_NOT_FORWARD && goes_forward(ra, index, kind))
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (is_muted(&key, now))
 		return 0;
 	event = begin_event(inode, &key, index, index + (request ? request - 1 : 0), now);
 	if (!event)
@@ -231,12 +249,12 @@ static __always_inline bool touches_mark(struct file_key *key, struct file_state
 
 static __always_inline int on_access(struct address_space *mapping, u64 first, u64 last, u8 flags)
 {
-	struct inode *inode = BPF_CORE_READ(mapping, host);
+	struct inode *inode = mapping->host;
 	struct file_state *state;
 	struct file_key key;
 	struct event *event;
 
-	if (!is_watched(inode, &key))
+	if (!inode || !interest_in(inode, &key))
 		return 0;
 	state = bpf_map_lookup_elem(&files, &key);
 	if (!state || !state->marked_chunks || !touches_mark(&key, state, first, last))
@@ -267,12 +285,12 @@ int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, u
 SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
 {
-	struct inode *inode = BPF_CORE_READ(mapping, host);
+	struct inode *inode = mapping->host;
 	u64 now = bpf_ktime_get_ns();
 	struct file_key key;
 	struct event *event;
 
-	if (!is_watched(inode, &key) || !is_our_business() || is_muted(&key, now))
+	if (!inode || !interest_in(inode, &key) || !is_our_business() || is_muted(&key, now))
 		return 0;
 	event = begin_event(inode, &key, index, index, now);
 	if (!event)

@@ -7,13 +7,27 @@ use std::collections::HashMap;
 
 use readahead::Mark;
 
-use crate::observe::{CHUNK_PAGES, FileKey, FileState};
+use crate::observe::{CHUNK_PAGES, FileKey, FileState, Interest};
 
-/// Events in vain before a file is muted; enough for any pattern to show.
-const VAIN_EVENTS: u32 = 48;
+/// How long a file is listened to in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Patience {
+    /// Events in vain before a file is muted.
+    first: u32,
+    /// Events heard between two silences.
+    next: u32,
+}
 
-/// Events heard between two silences.
-const HEARD_EVENTS: u32 = 12;
+impl Patience {
+    /// As long as any pattern takes to show; but an event costs a reader about as much as a read
+    /// from a device that answers at once, where a backward or strided reader shows with the fourth.
+    pub(crate) fn with(interest: Interest) -> Self {
+        match interest {
+            Interest::All => Patience { first: 48, next: 12 },
+            Interest::NotForward => Patience { first: 8, next: 3 },
+        }
+    }
+}
 
 const FIRST_SILENCE_NS: u64 = 5_000_000;
 const LONGEST_SILENCE_NS: u64 = 640_000_000;
@@ -69,12 +83,12 @@ impl FileNotes {
     }
 
     /// An event led to nothing; gives the moment until which the file shall be silent, if any.
-    pub(crate) fn in_vain(&mut self, now: u64) -> Option<u64> {
+    pub(crate) fn in_vain(&mut self, now: u64, patience: Patience) -> Option<u64> {
         self.vain_events += 1;
-        if self.vain_events < VAIN_EVENTS {
+        if self.vain_events < patience.first {
             return None;
         }
-        self.vain_events = VAIN_EVENTS - HEARD_EVENTS;
+        self.vain_events = patience.first - patience.next;
         let until = now + self.silence_ns;
         self.silence_ns = (self.silence_ns * 2).min(LONGEST_SILENCE_NS);
         Some(until)
@@ -97,6 +111,11 @@ impl Book {
         let notes = self.files.entry(file).or_insert_with(FileNotes::new);
         notes.used_at = now;
         notes
+    }
+
+    /// Whether any file carries marks.
+    pub(crate) fn has_marks(&self) -> bool {
+        self.files.values().any(|notes| !notes.marked_chunks.is_empty())
     }
 
     /// Files whose readers are led.
@@ -122,12 +141,14 @@ mod tests {
 
     #[test]
     fn a_file_is_muted_after_events_in_vain_and_ever_longer() {
+        let patience = Patience::with(Interest::All);
         let mut notes = FileNotes::new();
-        let silences: Vec<u64> =
-            (0..200).filter_map(|now| notes.in_vain(now).map(|until| until - now)).collect();
+        let silences: Vec<u64> = (0..200)
+            .filter_map(|now| notes.in_vain(now, patience).map(|until| until - now))
+            .collect();
         assert_eq!(silences[..3], [FIRST_SILENCE_NS, 2 * FIRST_SILENCE_NS, 4 * FIRST_SILENCE_NS]);
         notes.served();
-        assert_eq!(notes.in_vain(0), None, "success is forgiving");
+        assert_eq!(notes.in_vain(0, patience), None, "success is forgiving");
     }
 
     #[test]

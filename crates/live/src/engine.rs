@@ -24,11 +24,11 @@ use readahead::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::act::{Job, Windows, Workers};
-use crate::book::Book;
+use crate::book::{Book, Patience};
 use crate::disk::Backing;
 use crate::mounts::{self, Disk, Mount};
 use crate::observe::{
-    self, DISK_SLOTS, DeviceNumber, DiskStats, Event, Kind, ObserveError, Observer, Scope,
+    self, DISK_SLOTS, DeviceNumber, DiskStats, Event, Interest, Kind, ObserveError, Observer, Scope,
 };
 use crate::summary::Summary;
 use crate::sys;
@@ -209,7 +209,7 @@ impl Engine {
 
     fn lead(&mut self, mount: Mount) -> Result<(), EngineError> {
         let backing = self.backing_of(&mount)?;
-        self.observer.watch_file_system(mount.dev)?;
+        self.observer.watch_file_system(mount.dev, self.backings[backing].interest())?;
         let knob = mounts::read_ahead_knob(&mount);
         self.file_systems.insert(mount.dev, Led { mount, knob, backing });
         Ok(())
@@ -227,7 +227,23 @@ impl Engine {
             self.observer.watch_disk(disk.dev, slot)?;
         }
         self.backings.push(Backing::of(mount, disk, slot, &self.options.state));
+        self.ease(index)?;
         Ok(index)
+    }
+
+    /// Where nothing is to be gained from plain forward reading, nothing is heard of it, and the
+    /// block layer's counters, which cost every request something, are left alone.
+    fn ease(&mut self, index: usize) -> Result<(), EngineError> {
+        let backing = &mut self.backings[index];
+        let interest = backing.interest();
+        if interest == Interest::NotForward && backing.slot.take().is_some() {
+            let disk = backing.disk.as_ref();
+            disk.map_or(Ok(()), |disk| self.observer.forget_disk(disk.dev))?;
+        }
+        for (dev, _) in self.file_systems.iter().filter(|(_, led)| led.backing == index) {
+            self.observer.watch_file_system(*dev, interest)?;
+        }
+        Ok(())
     }
 
     fn on_event(&mut self, event: &Event) -> Result<(), EngineError> {
@@ -235,9 +251,13 @@ impl Engine {
         let Some(led) = self.file_systems.get(&event.file.dev) else {
             return Ok(());
         };
-        let backing = &mut self.backings[led.backing];
+        let index = led.backing;
+        let backing = &mut self.backings[index];
         let stats = backing.slot.map_or_else(DiskStats::default, |s| self.observer.disk_stats(s));
-        backing.steer(event.now, &stats, self.book.led_files());
+        if backing.steer(event.now, &stats, self.book.led_files()) {
+            self.ease(index)?;
+        }
+        let (led, backing) = (&self.file_systems[&event.file.dev], &self.backings[index]);
         let view = LiveView::new(event, &led.mount, backing.cost, backing.room_pages(&stats));
         self.plan.clear();
         self.policy.on_access(&access_of(event), &view, &mut self.plan);
@@ -256,11 +276,17 @@ impl Engine {
                 });
                 job.is_some_and(|job| self.workers.submit(job))
             });
-        self.take_down(event, served)
+        let patience = Patience::with(backing.interest());
+        self.take_down(event, served, patience)
     }
 
     /// Notes in the book, and tells the observer, what has become of the event.
-    fn take_down(&mut self, event: &Event, served: bool) -> Result<(), EngineError> {
+    fn take_down(
+        &mut self,
+        event: &Event,
+        served: bool,
+        patience: Patience,
+    ) -> Result<(), EngineError> {
         let notes = self.book.notes(event.file, event.now);
         let mut muted_until = 0;
         let is_news = self.plan.is_recognised() && notes.recognised();
@@ -269,6 +295,7 @@ impl Engine {
         }
         for action in self.plan.actions() {
             if let Action::Mark(mark) = action {
+                self.observer.look_for_marks(true)?;
                 self.observer.set_mark(event.file, *mark)?;
                 notes.mark_set(*mark);
             }
@@ -278,7 +305,7 @@ impl Engine {
             self.summary.reads += 1;
             self.summary.read_ahead_bytes += self.plan.pages() * PAGE_BYTES;
         } else if event.kind != Kind::Mark {
-            muted_until = notes.in_vain(event.now).unwrap_or(0);
+            muted_until = notes.in_vain(event.now, patience).unwrap_or(0);
         }
         if served || is_news || muted_until > 0 || !self.plan.actions().is_empty() {
             self.observer.set_state(event.file, notes.state(muted_until))?;
@@ -297,6 +324,7 @@ impl Engine {
         for file in forgotten {
             self.observer.set_state(file, observe::FileState::default())?;
         }
+        self.observer.look_for_marks(self.book.has_marks())?;
         match self.lead_file_systems() {
             // A path that is not there at the moment may be mounted again.
             Err(EngineError::Path { .. } | EngineError::Mounts(_)) => Ok(()),

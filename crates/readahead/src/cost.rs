@@ -2,6 +2,10 @@
 
 use crate::access::PAGE_BYTES;
 
+/// From an access to pages asked for, a policy outside the kernel takes some 100 us; a device that
+/// answers within a few times that leaves nothing to gain where the kernel reads ahead itself.
+const REACTION_S: f64 = 0.000_3;
+
 /// A device's cost model: one more visit costs `latency`, one more page `page()`, and
 /// `concurrency` visits overlap.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,6 +40,11 @@ impl DeviceCost {
     /// Whether visits are served one at a time.
     pub fn is_serial(&self) -> bool {
         self.concurrency < 2.0
+    }
+
+    /// Whether it answers before a policy outside the kernel could help.
+    pub fn outpaces_user_space(&self) -> bool {
+        self.latency_s < REACTION_S
     }
 
     /// Seconds that one more visit takes from a reader which keeps the device's queue full.

@@ -28,7 +28,7 @@ const MOST_BYTES: u64 = 128 << 20;
 const MOST_QUEUED_S: f64 = 0.8;
 
 /// One window takes no more of the depth than this share, so that others find room as well.
-const SHARES: u64 = 12;
+const SHARES: u64 = 8;
 
 /// Long enough to see a few foreground reads of a slow disk.
 const STEP_NS: u64 = 50_000_000;

@@ -12,10 +12,11 @@ use std::sync::{Arc, Mutex};
 use readahead::{DeviceCost, PAGE_BYTES};
 
 use crate::mounts::{Disk, Mount};
-use crate::observe::DiskStats;
+use crate::observe::{DiskStats, Interest};
 
 use depth::Depth;
 use learn::Learner;
+use remember::Origin;
 
 /// What a network file system charges until measured: a millisecond's round trip on gigabit.
 const NETWORK: DeviceCost = DeviceCost { latency_s: 0.001, bandwidth: 110e6, concurrency: 16.0 };
@@ -25,7 +26,7 @@ pub(crate) struct Backing {
     pub(crate) cost: DeviceCost,
     /// Most pages one `readahead(2)` call reads.
     pub(crate) piece_pages: u64,
-    /// Where the block layer counts its reads; `None` if nothing does.
+    /// Where the block layer counts its reads; `None` if nothing does or nobody needs it.
     pub(crate) slot: Option<usize>,
     /// Bytes handed to workers and not yet submitted.
     pub(crate) pending_bytes: Arc<AtomicU64>,
@@ -61,6 +62,11 @@ impl Backing {
         }
     }
 
+    /// What is worth hearing of its files.
+    pub(crate) fn interest(&self) -> Interest {
+        if self.cost.outpaces_user_space() { Interest::NotForward } else { Interest::All }
+    }
+
     /// Bytes asked for that have not arrived.
     fn in_flight(&self, stats: &DiskStats) -> u64 {
         self.pending_bytes.load(Ordering::Relaxed) + stats.our_bytes_in_flight
@@ -72,29 +78,32 @@ impl Backing {
         room.min(self.depth.share_bytes()) / PAGE_BYTES
     }
 
-    /// Lets the depth follow what other readers have met with since the last call.
-    pub(crate) fn steer(&mut self, now: u64, stats: &DiskStats, streams: u64) {
+    /// Lets the depth follow what other readers have met with since the last call; gives whether
+    /// something new was learned about the cost.
+    pub(crate) fn steer(&mut self, now: u64, stats: &DiskStats, streams: u64) -> bool {
         self.depth.steer(now, stats, streams, &self.cost);
         let learnt = self.learner.as_mut().and_then(|learner| learner.correct(&self.cost, stats));
-        if let Some(cost) = learnt {
-            self.cost = cost;
-            self.turn = cost.is_serial().then(Arc::default);
-            if let Some(disk) = &self.disk {
-                remember::note(disk, &cost, &self.state);
-            }
+        let Some(cost) = learnt else {
+            return false;
+        };
+        self.cost = cost;
+        self.turn = cost.is_serial().then(Arc::default);
+        if let Some(disk) = &self.disk {
+            remember::note(disk, &cost, Origin::Learned, &self.state);
         }
+        true
     }
 }
 
-/// What the disk charges, and whether that is only a guess.
+/// What the disk charges, and whether that was guessed at first.
 fn cost_of(disk: &Disk, state: &Path) -> (DeviceCost, bool) {
-    if let Some(cost) = remember::recall(disk, state) {
-        return (cost, false);
+    if let Some((cost, origin)) = remember::recall(disk, state) {
+        return (cost, origin == Origin::Learned);
     }
     let guess = if disk.is_rotational() { DeviceCost::DISK } else { DeviceCost::FLASH };
     match probe::measure(disk, &guess) {
         Ok(cost) => {
-            remember::note(disk, &cost, state);
+            remember::note(disk, &cost, Origin::Measured, state);
             (cost, false)
         }
         Err(_) => (guess, true),

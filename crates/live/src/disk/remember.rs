@@ -12,9 +12,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::mounts::Disk;
 
+/// Where a cost comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Origin {
+    /// A measurement when the disk was met.
+    Measured,
+    /// A guess, corrected by the reads that went by.
+    Learned,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Note {
     identity: String,
+    origin: Origin,
     latency_us: f64,
     bandwidth_mb_s: f64,
     concurrency: f64,
@@ -29,8 +40,8 @@ fn file_of(disk: &Disk, state: &Path) -> PathBuf {
     state.join("disks").join(format!("{}.json", disk.name))
 }
 
-/// What was measured of this very disk since boot.
-pub(super) fn recall(disk: &Disk, state: &Path) -> Option<DeviceCost> {
+/// What was found out about this very disk since boot.
+pub(super) fn recall(disk: &Disk, state: &Path) -> Option<(DeviceCost, Origin)> {
     let text = fs::read_to_string(file_of(disk, state)).ok()?;
     let note: Note = serde_json::from_str(&text).ok()?;
     let cost = DeviceCost {
@@ -39,13 +50,14 @@ pub(super) fn recall(disk: &Disk, state: &Path) -> Option<DeviceCost> {
         concurrency: note.concurrency,
     };
     let sane = cost.latency_s > 0.0 && cost.bandwidth > 0.0 && cost.concurrency >= 1.0;
-    (sane && note.identity == identity(disk)).then_some(cost)
+    (sane && note.identity == identity(disk)).then_some((cost, note.origin))
 }
 
 /// Keeps a measurement, if the state folder can be written.
-pub(super) fn note(disk: &Disk, cost: &DeviceCost, state: &Path) {
+pub(super) fn note(disk: &Disk, cost: &DeviceCost, origin: Origin, state: &Path) {
     let note = Note {
         identity: identity(disk),
+        origin,
         latency_us: cost.latency_s * 1e6,
         bandwidth_mb_s: cost.bandwidth * 1e-6,
         concurrency: cost.concurrency,

@@ -7,11 +7,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, OpenObject, PrintLevel, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, PrintLevel, RingBuffer, RingBufferBuilder};
 use readahead::Mark;
 
 use super::layout::{self, CHUNK_PAGES};
-use super::{DeviceNumber, DiskStats, Event, FileKey, FileState, ObserveError, Observer, Scope};
+use super::{
+    DeviceNumber, DiskStats, Event, FileKey, FileState, Interest, ObserveError, Observer, Scope,
+};
 use crate::kernel::Features;
 
 mod skeleton {
@@ -26,6 +28,8 @@ pub(super) struct BpfObserver {
     fetched: Rc<RefCell<Vec<Event>>>,
     batch: Vec<Event>,
     skeleton: ObserveSkel<'static>,
+    /// What looks for marks, while any are out.
+    mark_links: Vec<Link>,
 }
 
 fn refused(error: libbpf_rs::Error) -> ObserveError {
@@ -48,6 +52,8 @@ impl BpfObserver {
         constants.our_tgid = std::process::id();
         constants.only_tasks = matches!(scope, Scope::Process(_));
         leave_out_what_the_kernel_lacks(&mut open.progs);
+        open.progs.on_get_pages.set_autoattach(false);
+        open.progs.on_map_pages.set_autoattach(false);
         let mut skeleton = open.load().map_err(refused)?;
         if let Scope::Process(pid) = scope {
             let tasks = &skeleton.maps.tasks;
@@ -58,7 +64,13 @@ impl BpfObserver {
         skeleton.attach().map_err(refused)?;
         let fetched = Rc::new(RefCell::new(Vec::with_capacity(1024)));
         let ring = build_ring(&skeleton, Rc::clone(&fetched))?;
-        Ok(BpfObserver { ring, fetched, batch: Vec::with_capacity(1024), skeleton })
+        Ok(BpfObserver {
+            ring,
+            fetched,
+            batch: Vec::with_capacity(1024),
+            skeleton,
+            mark_links: Vec::new(),
+        })
     }
 }
 
@@ -107,16 +119,25 @@ impl Observer for BpfObserver {
         self.skeleton.maps.events.as_fd()
     }
 
-    fn watch_file_system(&mut self, dev: DeviceNumber) -> Result<(), ObserveError> {
+    fn watch_file_system(
+        &mut self,
+        dev: DeviceNumber,
+        interest: Interest,
+    ) -> Result<(), ObserveError> {
         let key = dev.to_kernel().to_ne_bytes();
-        let map = &self.skeleton.maps.file_systems;
-        map.update(&key, &1u32.to_ne_bytes(), MapFlags::ANY).map_err(lost)
+        let value = layout::encode_interest(interest).to_ne_bytes();
+        self.skeleton.maps.file_systems.update(&key, &value, MapFlags::ANY).map_err(lost)
     }
 
     fn watch_disk(&mut self, dev: DeviceNumber, slot: usize) -> Result<(), ObserveError> {
         let key = dev.to_kernel().to_ne_bytes();
         let map = &self.skeleton.maps.disks;
         map.update(&key, &(slot as u32).to_ne_bytes(), MapFlags::ANY).map_err(lost)
+    }
+
+    fn forget_disk(&mut self, dev: DeviceNumber) -> Result<(), ObserveError> {
+        let key = dev.to_kernel().to_ne_bytes();
+        self.skeleton.maps.disks.delete(&key).map_err(lost)
     }
 
     fn set_mark(&mut self, file: FileKey, mark: Mark) -> Result<(), ObserveError> {
@@ -137,6 +158,20 @@ impl Observer for BpfObserver {
         value[16..20].copy_from_slice(&u32::from(state.led).to_ne_bytes());
         let key = layout::encode_file_key(file);
         self.skeleton.maps.files.update(&key, &value, MapFlags::ANY).map_err(lost)
+    }
+
+    fn look_for_marks(&mut self, wanted: bool) -> Result<(), ObserveError> {
+        if !wanted {
+            self.mark_links.clear();
+        } else if self.mark_links.is_empty() {
+            let programs = [&self.skeleton.progs.on_get_pages, &self.skeleton.progs.on_map_pages];
+            let loaded = programs.into_iter().filter(|program| program.autoload());
+            self.mark_links = loaded
+                .map(|program| program.attach())
+                .collect::<Result<_, _>>()
+                .map_err(refused)?;
+        }
+        Ok(())
     }
 
     fn disk_stats(&self, slot: usize) -> DiskStats {

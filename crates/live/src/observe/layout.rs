@@ -1,5 +1,6 @@
 //! The contract with the kernel half, as bytes: mirrors `bpf/interface.h`.
 
+use super::Interest;
 use super::event::{DeviceNumber, Event, FileKey, Kind};
 
 pub(super) const DISK_SLOTS: usize = 64;
@@ -46,6 +47,14 @@ fn decode_kind(kind: u8) -> Option<Kind> {
         3 => Kind::Fault,
         _ => return None,
     })
+}
+
+/// Encodes `enum interest`.
+pub(super) fn encode_interest(interest: Interest) -> u32 {
+    match interest {
+        Interest::All => 1,
+        Interest::NotForward => 2,
+    }
 }
 
 /// Encodes `struct file_key`.

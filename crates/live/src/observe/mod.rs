@@ -65,6 +65,15 @@ pub struct DiskStats {
     pub our_bytes_in_flight: u64,
 }
 
+/// What is reported of a file system's files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Every miss, fault and mark.
+    All,
+    /// Not what the kernel takes for plain forward reading, and reads ahead by itself.
+    NotForward,
+}
+
 /// A source of events about reads.
 pub trait Observer {
     /// Calls `on_event` for what has happened, waiting up to `timeout` for the first.
@@ -84,13 +93,23 @@ pub trait Observer {
     ///
     /// # Errors
     /// [`ObserveError::Lost`] if the source refused.
-    fn watch_file_system(&mut self, dev: DeviceNumber) -> Result<(), ObserveError>;
+    fn watch_file_system(
+        &mut self,
+        dev: DeviceNumber,
+        interest: Interest,
+    ) -> Result<(), ObserveError>;
 
     /// Counts this whole disk's reads in `slot`.
     ///
     /// # Errors
     /// [`ObserveError::Lost`] if the source refused.
     fn watch_disk(&mut self, dev: DeviceNumber, slot: usize) -> Result<(), ObserveError>;
+
+    /// Counts this disk's reads no more.
+    ///
+    /// # Errors
+    /// [`ObserveError::Lost`] if the source refused.
+    fn forget_disk(&mut self, dev: DeviceNumber) -> Result<(), ObserveError>;
 
     /// Puts a mark into a file, whose outstanding marks then lie in `marked_chunks`.
     ///
@@ -104,6 +123,12 @@ pub trait Observer {
     /// # Errors
     /// [`ObserveError::Lost`] if the source refused.
     fn set_state(&mut self, file: FileKey, state: FileState) -> Result<(), ObserveError>;
+
+    /// Whether marks may be out: without any, cached reads need not be looked at.
+    ///
+    /// # Errors
+    /// [`ObserveError::Refused`] if the source refused.
+    fn look_for_marks(&mut self, wanted: bool) -> Result<(), ObserveError>;
 
     /// Counters of the disk in `slot`.
     fn disk_stats(&self, slot: usize) -> DiskStats;

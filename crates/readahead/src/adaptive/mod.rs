@@ -132,7 +132,7 @@ impl Policy for Adaptive {
                     habit.end();
                 }
             }
-            Found::Orphan if access.trigger == Trigger::Absent => {
+            Found::Orphan if may_be_dense(&scene) => {
                 self.regions.on_orphan(&scene, plan, tally);
             }
             Found::Orphan => {}
@@ -186,6 +186,11 @@ impl<'a> Scene<'a> {
             (Via::Read, Trigger::Absent) => READ_SLACK_PAGES,
         }
     }
+}
+
+/// Whether an orphan counts as dense random reading.
+fn may_be_dense(scene: &Scene) -> bool {
+    scene.access.trigger == Trigger::Absent && !scene.cost.outpaces_user_space()
 }
 
 /// A reader that skips a few pages is still reading on (unaligned records, holes).

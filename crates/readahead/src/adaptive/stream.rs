@@ -36,10 +36,6 @@ const SETTLE_NS: Nanos = 20_000_000;
 /// A kernel window that takes as long to transfer as so many visits wastes little on the visit.
 const AMPLE_STALLS: f64 = 8.0;
 
-/// From an access to pages asked for, a policy outside the kernel takes some 100 us; a device that
-/// answers within a few times that leaves nothing to gain where the kernel reads ahead itself.
-const REACTION_S: f64 = 0.000_3;
-
 /// The kernel's own default window: a larger one set by hand is not the floor of ours.
 const KERNEL_WINDOW_PAGES: u64 = 32;
 
@@ -343,10 +339,9 @@ impl Stream {
     /// Whether a plain forward stream is left to the kernel: its window is so large that its visits
     /// hardly count, or the device answers before we could.
     fn kernel_does(&self, cost: &UnitCost, scene: &Scene) -> bool {
-        let is_plain = self.step == 1 && self.cap == u64::MAX;
         let is_ample = f64::from(scene.access.kernel_window) >= AMPLE_STALLS * cost.stall_units();
-        let is_read = scene.access.via == Via::Read;
-        is_plain && ((is_ample && is_read) || scene.cost.latency_s < REACTION_S)
+        let survives = self.cap == u64::MAX && scene.access.via == Via::Read;
+        self.step == 1 && ((is_ample && survives) || scene.cost.outpaces_user_space())
     }
 
     /// The window cut to the file and to the room there is, or stretched to the file's end if
