@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::ChildStdout;
+use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Signal, kill_process};
@@ -11,6 +12,10 @@ use serde_json::Value;
 use crate::child::{OwnChild, own_command};
 use crate::error::DemoError;
 use crate::process_clock::cpu_time;
+
+/// After it is ready the kernel still frees what loading its programs took. An installed daemon was
+/// started long ago.
+const SETTLE: Duration = Duration::from_millis(300);
 
 /// A daemon that leads the files below one folder; gone when this is dropped.
 pub(crate) struct Daemon {
@@ -33,6 +38,7 @@ impl Daemon {
         if !is_ready(&line) {
             return Err(DemoError::Daemon(last_words(&mut child)));
         }
+        thread::sleep(SETTLE);
         let cpu_before = cpu_time(child.pid()).unwrap_or_default();
         Ok(Daemon { child, output, cpu_before })
     }

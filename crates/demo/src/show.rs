@@ -162,14 +162,18 @@ impl Series {
         Series { pattern, settings, samples, missing: missing(pattern) }
     }
 
-    /// One round: the settings follow one another.
+    /// One round: the settings follow one another, each time beginning with the next, as a run is
+    /// not quite independent of the one before it.
     fn run(&mut self, bench: &Bench<'_>, bar: &ProgressBar) -> Result<(), DemoError> {
         if self.missing.is_some() {
             return Ok(());
         }
-        for (setting, samples) in self.settings.iter().zip(&mut self.samples) {
+        let rounds_done = self.samples[0].len();
+        for turn in 0..self.settings.len() {
+            let index = (rounds_done + turn) % self.settings.len();
+            let setting = self.settings[index];
             bar.set_message(format!("{}, {setting}", self.pattern.name));
-            samples.push(bench.sample(self.pattern, *setting)?);
+            self.samples[index].push(bench.sample(self.pattern, setting)?);
             bar.inc(1);
         }
         Ok(())

@@ -6,6 +6,9 @@
 
 /* Marks are keyed by aligned chunks of 32 pages (128 KiB): one lookup a read in most cases. */
 #define CHUNK_SHIFT 5
+/* Files with marks, by a hash of their inode number: all other cached reads cost one bit test. */
+#define MARKED_INODES_LOG2 12
+#define INODE_HASH 0x9E3779B97F4A7C15ULL
 #define DISK_SLOTS 64	/* a power of two: indices are masked, which the verifier follows */
 
 enum event_kind {

@@ -11,9 +11,8 @@
  *
  * Where the device answers before user space could, plain forward reads are not reported at all.
  *
- * A cached read of a watched file costs one hash lookup and a bit test; of another file system, one
- * lookup; nothing is ever sent for it. on_get_pages and on_map_pages, which see cached reads, are
- * attached only while marks are out. Marks are put into `marks` by user space and are taken out
+ * on_get_pages and on_map_pages, which see cached reads, are attached only while marks are out. A
+ * read of a file without marks then costs one bit test. Marks are put into `marks` by user space and are taken out
  * by the access that touches them.
  */
 #include "kernel.h"
@@ -95,6 +94,7 @@ struct {
 
 struct disk_stats disk_stats[DISK_SLOTS];
 u64 lost_events;
+u64 marked_inodes[1 << (MARKED_INODES_LOG2 - 6)];
 
 /* Whether the current task is one whose reads we look at. */
 static __always_inline bool is_our_business(void)
@@ -247,6 +247,14 @@ static __always_inline bool touches_mark(struct file_key *key, struct file_state
 	return false;
 }
 
+/* A bit of a multiplicative hash; user space sets it before the mark. */
+static __always_inline bool may_carry_marks(u64 ino)
+{
+	u32 bit = (ino * INODE_HASH) >> (64 - MARKED_INODES_LOG2);
+
+	return marked_inodes[bit >> 6] & (1ULL << (bit & 63));
+}
+
 static __always_inline int on_access(struct address_space *mapping, u64 first, u64 last, u8 flags)
 {
 	struct inode *inode = mapping->host;
@@ -254,7 +262,7 @@ static __always_inline int on_access(struct address_space *mapping, u64 first, u
 	struct file_key key;
 	struct event *event;
 
-	if (!inode || !interest_in(inode, &key))
+	if (!inode || !may_carry_marks(inode->i_ino) || !interest_in(inode, &key))
 		return 0;
 	state = bpf_map_lookup_elem(&files, &key);
 	if (!state || !state->marked_chunks || !touches_mark(&key, state, first, last))

@@ -113,9 +113,10 @@ impl Book {
         notes
     }
 
-    /// Whether any file carries marks.
-    pub(crate) fn has_marks(&self) -> bool {
-        self.files.values().any(|notes| !notes.marked_chunks.is_empty())
+    /// Files that carry marks.
+    pub(crate) fn marked_files(&self) -> impl Iterator<Item = FileKey> + '_ {
+        let marked = self.files.iter().filter(|(_, notes)| !notes.marked_chunks.is_empty());
+        marked.map(|(file, _)| *file)
     }
 
     /// Files whose readers are led.

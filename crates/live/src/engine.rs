@@ -295,7 +295,6 @@ impl Engine {
         }
         for action in self.plan.actions() {
             if let Action::Mark(mark) = action {
-                self.observer.look_for_marks(true)?;
                 self.observer.set_mark(event.file, *mark)?;
                 notes.mark_set(*mark);
             }
@@ -324,7 +323,7 @@ impl Engine {
         for file in forgotten {
             self.observer.set_state(file, observe::FileState::default())?;
         }
-        self.observer.look_for_marks(self.book.has_marks())?;
+        self.observer.keep_marks_of(&mut self.book.marked_files());
         match self.lead_file_systems() {
             // A path that is not there at the moment may be mounted again.
             Err(EngineError::Path { .. } | EngineError::Mounts(_)) => Ok(()),

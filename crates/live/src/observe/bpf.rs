@@ -74,6 +74,21 @@ impl BpfObserver {
     }
 }
 
+impl BpfObserver {
+    /// Attaches the programs that see cached reads, if they are not.
+    fn look_for_marks(&mut self) -> Result<(), ObserveError> {
+        if self.mark_links.is_empty() {
+            let programs = [&self.skeleton.progs.on_get_pages, &self.skeleton.progs.on_map_pages];
+            let loaded = programs.into_iter().filter(|program| program.autoload());
+            self.mark_links = loaded
+                .map(|program| program.attach())
+                .collect::<Result<_, _>>()
+                .map_err(refused)?;
+        }
+        Ok(())
+    }
+}
+
 /// A tracepoint the kernel does not have would make the whole object fail to load.
 fn leave_out_what_the_kernel_lacks(programs: &mut skeleton::OpenObserveProgs<'_>) {
     let features = Features::detect();
@@ -141,6 +156,11 @@ impl Observer for BpfObserver {
     }
 
     fn set_mark(&mut self, file: FileKey, mark: Mark) -> Result<(), ObserveError> {
+        self.look_for_marks()?;
+        if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
+            let (word, bit) = layout::marked_inode(file.ino);
+            shared.marked_inodes[word] |= bit;
+        }
         let mut value = [0; 16];
         value[..8].copy_from_slice(&mark.first.to_ne_bytes());
         value[8..].copy_from_slice(&mark.last.to_ne_bytes());
@@ -160,18 +180,20 @@ impl Observer for BpfObserver {
         self.skeleton.maps.files.update(&key, &value, MapFlags::ANY).map_err(lost)
     }
 
-    fn look_for_marks(&mut self, wanted: bool) -> Result<(), ObserveError> {
-        if !wanted {
+    fn keep_marks_of(&mut self, files: &mut dyn Iterator<Item = FileKey>) {
+        let mut files = files.peekable();
+        if files.peek().is_none() {
             self.mark_links.clear();
-        } else if self.mark_links.is_empty() {
-            let programs = [&self.skeleton.progs.on_get_pages, &self.skeleton.progs.on_map_pages];
-            let loaded = programs.into_iter().filter(|program| program.autoload());
-            self.mark_links = loaded
-                .map(|program| program.attach())
-                .collect::<Result<_, _>>()
-                .map_err(refused)?;
         }
-        Ok(())
+        let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() else {
+            return;
+        };
+        let mut marked = [0; layout::MARKED_INODES_WORDS];
+        for file in files {
+            let (word, bit) = layout::marked_inode(file.ino);
+            marked[word] |= bit;
+        }
+        shared.marked_inodes = marked;
     }
 
     fn disk_stats(&self, slot: usize) -> DiskStats {

@@ -14,6 +14,17 @@ const FLAG_RANDOM: u8 = 1;
 const FLAG_SEQUENTIAL: u8 = 2;
 const FLAG_MMAP: u8 = 4;
 
+const MARKED_INODES_LOG2: u32 = 12;
+/// Words of 64 bits in `marked_inodes`.
+pub(super) const MARKED_INODES_WORDS: usize = 1 << (MARKED_INODES_LOG2 - 6);
+const INODE_HASH: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Word and bit of an inode in `marked_inodes`.
+pub(super) fn marked_inode(ino: u64) -> (usize, u64) {
+    let bit = ino.wrapping_mul(INODE_HASH) >> (64 - MARKED_INODES_LOG2);
+    ((bit / 64) as usize, 1 << (bit % 64))
+}
+
 /// Decodes `struct event`; `None` if the bytes are not one.
 pub(super) fn decode_event(bytes: &[u8]) -> Option<Event> {
     let bytes: &[u8; EVENT_BYTES] = bytes.get(..EVENT_BYTES)?.try_into().ok()?;

@@ -124,11 +124,8 @@ pub trait Observer {
     /// [`ObserveError::Lost`] if the source refused.
     fn set_state(&mut self, file: FileKey, state: FileState) -> Result<(), ObserveError>;
 
-    /// Whether marks may be out: without any, cached reads need not be looked at.
-    ///
-    /// # Errors
-    /// [`ObserveError::Refused`] if the source refused.
-    fn look_for_marks(&mut self, wanted: bool) -> Result<(), ObserveError>;
+    /// Only these files still carry marks; reads of others need not be looked at.
+    fn keep_marks_of(&mut self, files: &mut dyn Iterator<Item = FileKey>);
 
     /// Counters of the disk in `slot`.
     fn disk_stats(&self, slot: usize) -> DiskStats;
