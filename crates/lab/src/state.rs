@@ -62,14 +62,16 @@ impl State {
         fs::set_permissions(&own, private).map_err(LabError::file(own))
     }
 
-    /// Removes the folders, which must not be mounted on any more.
+    /// Removes the folders, not recursively: one that is still mounted on stays, and so does the
+    /// note that it is there.
     pub(crate) fn remove_folders(&self) {
-        let own = Self::folder(&self.name);
-        // Not recursively: a mount point that could not be unmounted must keep its contents.
-        let _ = fs::remove_dir(self.fuse());
-        let _ = fs::remove_dir(self.mount_point());
-        let _ = fs::remove_file(own.join("state.json"));
-        let _ = fs::remove_dir(own);
+        let is_gone = |folder: PathBuf| fs::remove_dir(&folder).is_ok() || !folder.exists();
+        let are_gone = [self.mount_point(), self.fuse()].map(is_gone);
+        if are_gone == [true, true] {
+            let own = Self::folder(&self.name);
+            let _ = fs::remove_file(own.join("state.json"));
+            let _ = fs::remove_dir(own);
+        }
     }
 }
 

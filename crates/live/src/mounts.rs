@@ -177,9 +177,15 @@ fn block_device(mount: &Mount) -> Option<DeviceNumber> {
     (dev != 0).then(|| DeviceNumber { major: libc::major(dev), minor: libc::minor(dev) })
 }
 
-/// The kernel's own window for this file system, in KiB, and the file that sets it.
+/// The file that tells the kernel's own window for this file system, in KiB; that of the disk for
+/// a partition, which has none of its own.
 pub fn read_ahead_knob(mount: &Mount) -> PathBuf {
-    PathBuf::from(format!("/sys/class/bdi/{}/read_ahead_kb", mount.dev))
+    let knob = |dev: DeviceNumber| PathBuf::from(format!("/sys/class/bdi/{dev}/read_ahead_kb"));
+    let own = knob(mount.dev);
+    if own.exists() {
+        return own;
+    }
+    Disk::under(mount).map_or(own, |disk| knob(disk.dev))
 }
 
 #[cfg(test)]
