@@ -35,6 +35,7 @@ lint: setup
 
 bench: build
 	cargo run --release --locked -p bowwave-readahead --example decision-cost
+	cargo run --release --locked -p bowwave-live --example cached-read-cost $(FEATURES)
 
 install: build
 	install -D -m 755 target/release/bowwave $(DESTDIR)$(PREFIX)/bin/bowwave

@@ -2,8 +2,9 @@
 
 use crate::spec::{Spec, SpecError};
 
-const DEVICES: [(&str, &str); 4] = [
+const DEVICES: [(&str, &str); 5] = [
     ("hdd", include_str!("../devices/hdd.toml")),
+    ("hdd-fifo", include_str!("../devices/hdd-fifo.toml")),
     ("net", include_str!("../devices/net.toml")),
     ("ssd", include_str!("../devices/ssd.toml")),
     ("sd", include_str!("../devices/sd.toml")),

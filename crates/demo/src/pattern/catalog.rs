@@ -83,7 +83,7 @@ patterns! {
     "sparse-random-4k", OnDisks, [LARGEST], Work::Reads(|| random(400, 4 * K, 2048 * M)),
     "400 random 4 KiB reads over 2 GB: nothing to gain";
 
-    "cats-10", Everywhere, [CATS], Work::Cats,
+    "cats-10", OnDisks, [CATS], Work::Cats,
     "ten parallel cats of a file of 20 MB each";
 
     "mmap-seq", Nowhere, [LARGE], Work::Mapped(|| forward(0, 100 * M, 4 * K)),
