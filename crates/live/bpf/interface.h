@@ -9,6 +9,8 @@
 /* Files with marks, by a hash of their inode number: all other cached reads cost one bit test. */
 #define MARKED_INODES_LOG2 12
 #define INODE_HASH 0x9E3779B97F4A7C15ULL
+/* A mark spans at most so many chunks. */
+#define CHUNKS_PER_MARK 4
 #define DISK_SLOTS 64	/* a power of two: indices are masked, which the verifier follows */
 
 enum event_kind {
@@ -45,7 +47,10 @@ struct event {
 	u8 kind;
 	u8 flags;
 	u16 reserved;
+	u64 mark_first;		/* of an EVENT_MARK: the mark that was touched, and is gone */
+	u64 mark_last;
 };
+_Static_assert(sizeof(struct event) == 88, "as decode_event has it");
 
 struct file_key {
 	u64 ino;
@@ -82,8 +87,12 @@ struct disk_stats {
 	u64 our_bytes;
 	u64 our_ns;
 	s64 our_bytes_in_flight;
-	s64 reads_in_flight;
-	u64 reserved[7];	/* a disk a cache line pair */
+	u64 visit_reads;	/* of programs' reads, those that did not continue the one before */
+	u64 visit_ns;
+	u64 reserved[6];	/* a disk a cache line pair */
 };
+_Static_assert(sizeof(struct disk_stats) == 128, "as encoded");
+_Static_assert(sizeof(struct file_key) == 16 && sizeof(struct mark_key) == 24, "as encoded");
+_Static_assert(sizeof(struct file_state) == 24 && sizeof(struct mark) == 16, "as encoded");
 
 #endif

@@ -4,7 +4,7 @@
  *
  *   read finds no page     page_cache_sync_ra   ------------------ EVENT_MISS ---------> ring
  *   kernel's own mark      page_cache_async_ra  ------------------ EVENT_KERNEL_MARK --> ring
- *   fault, page not mapped mm_filemap_fault     -- our mark? ----- EVENT_FAULT|MARK ---> ring
+ *   fault, page not mapped mm_filemap_fault     ------------------ EVENT_FAULT --------> ring
  *   any read               mm_filemap_get_pages -- our mark? yes - EVENT_MARK ---------> ring
  *   fault-around           mm_filemap_map_pages -- our mark? yes - EVENT_MARK ---------> ring
  *   block layer            block_io_start/done  ------------------ counters per disk
@@ -24,6 +24,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define PAGE_SHIFT 12
+#define SECTOR_SHIFT 9
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 #define FMODE_RANDOM 0x1000
@@ -39,7 +40,7 @@ const volatile bool only_tasks = false;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1024);
+	__uint(max_entries, 8192);
 	__type(key, u32);
 	__type(value, u32);
 } file_systems SEC(".maps"); /* s_dev -> enum interest */
@@ -83,6 +84,7 @@ struct started {
 	u32 bytes;
 	u32 slot;
 	bool is_ours;
+	bool is_visit;
 };
 
 struct {
@@ -93,6 +95,7 @@ struct {
 } requests SEC(".maps");
 
 struct disk_stats disk_stats[DISK_SLOTS];
+u64 next_sector[DISK_SLOTS];	/* behind the last request */
 u64 lost_events;
 u64 marked_inodes[1 << (MARKED_INODES_LOG2 - 6)];
 
@@ -151,6 +154,8 @@ static __always_inline struct event *begin_event(struct inode *inode, struct fil
 	event->open_file = 0;
 	event->flags = 0;
 	event->reserved = 0;
+	event->mark_first = 0;
+	event->mark_last = 0;
 	return event;
 }
 
@@ -220,19 +225,31 @@ int BPF_PROG(on_async_ra, struct inode *inode, unsigned long index, struct file_
 	return on_read_ahead(inode, index, ra, request, EVENT_KERNEL_MARK);
 }
 
-/* Takes out the mark that [first, last] touches in this chunk, if there is one. */
-static __always_inline bool take_mark(struct file_key *file, u64 chunk, u64 first, u64 last)
+/* Takes out the mark that [first, last] touches in this chunk, if there is one. Of several that
+ * touch it at once, whoever deletes the chunk it was found in reports it. */
+static __always_inline bool take_mark(struct file_key *file, u64 chunk, u64 first, u64 last,
+				      struct mark *taken)
 {
 	struct mark_key key = { .ino = file->ino, .dev = file->dev, .chunk = chunk };
 	struct mark *mark = bpf_map_lookup_elem(&marks, &key);
 
 	if (!mark || mark->first > last || mark->last < first)
 		return false;
-	return bpf_map_delete_elem(&marks, &key) == 0;
+	*taken = *mark;
+	if (bpf_map_delete_elem(&marks, &key))
+		return false;
+	key.chunk = taken->first >> CHUNK_SHIFT;
+	for (int i = 0; i < CHUNKS_PER_MARK; i++, key.chunk++) {
+		if (key.chunk > taken->last >> CHUNK_SHIFT)
+			break;
+		if (key.chunk != chunk)
+			bpf_map_delete_elem(&marks, &key);
+	}
+	return true;
 }
 
 static __always_inline bool touches_mark(struct file_key *key, struct file_state *state, u64 first,
-					 u64 last)
+					 u64 last, struct mark *taken)
 {
 	u64 chunk = first >> CHUNK_SHIFT, end = last >> CHUNK_SHIFT;
 
@@ -240,7 +257,7 @@ static __always_inline bool touches_mark(struct file_key *key, struct file_state
 		if (chunk > end)
 			break;
 		if ((state->marked_chunks & (1ULL << (chunk & 63))) &&
-		    take_mark(key, chunk, first, last))
+		    take_mark(key, chunk, first, last, taken))
 			return true;
 		chunk++;
 	}
@@ -261,18 +278,21 @@ static __always_inline int on_access(struct address_space *mapping, u64 first, u
 	struct file_state *state;
 	struct file_key key;
 	struct event *event;
+	struct mark taken;
 
 	if (!inode || !may_carry_marks(inode->i_ino) || !interest_in(inode, &key))
 		return 0;
 	state = bpf_map_lookup_elem(&files, &key);
-	if (!state || !state->marked_chunks || !touches_mark(&key, state, first, last))
+	if (!state || !state->marked_chunks || !is_our_business())
 		return 0;
-	if (!is_our_business())
+	if (!touches_mark(&key, state, first, last, &taken))
 		return 0;
 	event = begin_event(inode, &key, first, last, bpf_ktime_get_ns());
 	if (!event)
 		return 0;
 	event->kind = EVENT_MARK;
+	event->mark_first = taken.first;
+	event->mark_last = taken.last;
 	event->flags = flags;
 	bpf_ringbuf_submit(event, 0);
 	return 0;
@@ -340,6 +360,27 @@ static __always_inline bool is_led(struct file_key *key)
 	return state && state->streaming;
 }
 
+/* A request that was merged into another ends without being done: its bytes are in flight no more
+ * as far as we can tell. */
+static __always_inline void settle(u64 key)
+{
+	struct started *started = bpf_map_lookup_elem(&requests, &key);
+
+	if (!started)
+		return;
+	if (started->is_ours)
+		__sync_fetch_and_add(&disk_stats[started->slot & (DISK_SLOTS - 1)].our_bytes_in_flight,
+				     -(s64)started->bytes);
+	bpf_map_delete_elem(&requests, &key);
+}
+
+SEC("tp_btf/block_rq_merge")
+int BPF_PROG(on_merge, struct request *request)
+{
+	settle((u64)request);
+	return 0;
+}
+
 SEC("tp_btf/block_io_start")
 int BPF_PROG(on_io_start, struct request *request)
 {
@@ -347,7 +388,9 @@ int BPF_PROG(on_io_start, struct request *request)
 	struct disk_stats *stats;
 	u64 key = (u64)request;
 	u32 dev, *found, slot;
+	u64 sector;
 
+	settle(key);
 	if ((BPF_CORE_READ(request, cmd_flags) & REQ_OP_MASK) != REQ_OP_READ)
 		return 0;
 	dev = (BPF_CORE_READ(request, q, disk, major) << 20) |
@@ -359,13 +402,15 @@ int BPF_PROG(on_io_start, struct request *request)
 	started.at_ns = bpf_ktime_get_ns();
 	started.bytes = BPF_CORE_READ(request, __data_len);
 	started.slot = slot;
+	sector = BPF_CORE_READ(request, __sector);
+	started.is_visit = sector != next_sector[slot];
+	next_sector[slot] = sector + (started.bytes >> SECTOR_SHIFT);
 	started.is_ours = (bpf_get_current_pid_tgid() >> 32) == our_tgid;
 	if (!started.is_ours)
 		file_of(request, &started.file);
 	if (bpf_map_update_elem(&requests, &key, &started, BPF_ANY))
 		return 0;
 	stats = &disk_stats[slot];
-	__sync_fetch_and_add(&stats->reads_in_flight, 1);
 	if (started.is_ours) {
 		__sync_fetch_and_add(&stats->our_reads, 1);
 		__sync_fetch_and_add(&stats->our_bytes, started.bytes);
@@ -387,7 +432,6 @@ int BPF_PROG(on_io_done, struct request *request)
 	slot = started->slot & (DISK_SLOTS - 1);
 	stats = &disk_stats[slot];
 	latency = bpf_ktime_get_ns() - started->at_ns;
-	__sync_fetch_and_add(&stats->reads_in_flight, -1);
 	if (started->is_ours) {
 		__sync_fetch_and_add(&stats->our_ns, latency);
 		__sync_fetch_and_add(&stats->our_bytes_in_flight, -(s64)started->bytes);
@@ -397,6 +441,10 @@ int BPF_PROG(on_io_done, struct request *request)
 	} else {
 		__sync_fetch_and_add(&stats->foreground_reads, 1);
 		__sync_fetch_and_add(&stats->foreground_ns, latency);
+	}
+	if (!started->is_ours && started->is_visit) {
+		__sync_fetch_and_add(&stats->visit_reads, 1);
+		__sync_fetch_and_add(&stats->visit_ns, latency);
 	}
 	bpf_map_delete_elem(&requests, &key);
 	return 0;

@@ -32,6 +32,9 @@ impl Patience {
 const FIRST_SILENCE_NS: u64 = 5_000_000;
 const LONGEST_SILENCE_NS: u64 = 640_000_000;
 
+/// A stream on a slow disk is heard of at least so often.
+const AT_THE_MOMENT_NS: u64 = 500_000_000;
+
 /// Outstanding marks kept per file: two a stream, for as many streams as a policy follows.
 const MARKS: usize = 64;
 
@@ -119,9 +122,10 @@ impl Book {
         marked.map(|(file, _)| *file)
     }
 
-    /// Files whose readers are led.
-    pub(crate) fn led_files(&self) -> u64 {
-        self.files.values().filter(|notes| notes.led).count() as u64
+    /// Files whose readers are led at the moment.
+    pub(crate) fn led_files(&self, now: u64) -> u64 {
+        let since = now.saturating_sub(AT_THE_MOMENT_NS);
+        self.files.values().filter(|notes| notes.led && notes.used_at >= since).count() as u64
     }
 
     /// Forgets files not heard of since `moment`, giving each to `forget`.

@@ -18,7 +18,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use readahead::{
-    Access, Action, FileId, Hint, OpenFileId, PAGE_BYTES, Plan, Policy, Trigger, Via, VolumeId,
+    Access, Action, FileId, Hint, Mark, OpenFileId, PAGE_BYTES, Plan, Policy, Trigger, Via,
+    VolumeId,
 };
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -28,7 +29,8 @@ use crate::book::{Book, Patience};
 use crate::disk::Backing;
 use crate::mounts::{self, Disk, Mount};
 use crate::observe::{
-    self, DISK_SLOTS, DeviceNumber, DiskStats, Event, Interest, Kind, ObserveError, Observer, Scope,
+    self, DISK_SLOTS, DeviceNumber, DiskStats, Event, Interest, Kind, MARK_PAGES, ObserveError,
+    Observer, Scope,
 };
 use crate::summary::Summary;
 use crate::sys;
@@ -186,9 +188,36 @@ impl Engine {
     }
 
     fn lead_file_systems(&mut self) -> Result<(), EngineError> {
-        for mount in self.wanted_mounts()? {
+        let wanted = self.wanted_mounts()?;
+        self.forget_what_is_gone(&wanted)?;
+        for mount in wanted {
             if !self.file_systems.contains_key(&mount.dev) {
                 self.lead(mount)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// File systems that were unmounted, or whose number now means another one, and the disks under
+    /// them.
+    fn forget_what_is_gone(&mut self, wanted: &[Mount]) -> Result<(), EngineError> {
+        let is_there = |led: &Led| {
+            let disk_is_the_same = self.backings[led.backing].disk == Disk::under(&led.mount);
+            wanted.contains(&led.mount) && disk_is_the_same
+        };
+        let gone = self.file_systems.iter().filter(|(_, led)| !is_there(led));
+        for dev in gone.map(|(dev, _)| *dev).collect::<Vec<_>>() {
+            self.file_systems.remove(&dev);
+            self.observer.forget_file_system(dev)?;
+        }
+        for index in 0..self.backings.len() {
+            let is_used = self.file_systems.values().any(|led| led.backing == index);
+            let backing = &mut self.backings[index];
+            if !is_used
+                && let Some(disk) = backing.disk.take()
+                && backing.slot.take().is_some()
+            {
+                self.observer.forget_disk(disk.dev)?;
             }
         }
         Ok(())
@@ -221,12 +250,19 @@ impl Engine {
         if let Some(known) = known {
             return Ok(known);
         }
-        let index = self.backings.len();
-        let slot = (disk.is_some() && index < DISK_SLOTS).then_some(index);
+        let is_free = |slot: &usize| self.backings.iter().all(|b| b.slot != Some(*slot));
+        let slot = disk.as_ref().and_then(|_| (0..DISK_SLOTS).find(is_free));
         if let (Some(disk), Some(slot)) = (&disk, slot) {
             self.observer.watch_disk(disk.dev, slot)?;
         }
-        self.backings.push(Backing::of(mount, disk, slot, &self.options.state));
+        let backing = Backing::of(mount, disk, slot, &self.options.state);
+        let is_unused = |index: &usize| self.file_systems.values().all(|led| led.backing != *index);
+        let unused = (0..self.backings.len()).find(is_unused);
+        let index = unused.unwrap_or(self.backings.len());
+        match unused {
+            Some(index) => self.backings[index] = backing,
+            None => self.backings.push(backing),
+        }
         self.ease(index)?;
         Ok(index)
     }
@@ -254,11 +290,14 @@ impl Engine {
         let index = led.backing;
         let backing = &mut self.backings[index];
         let stats = backing.slot.map_or_else(DiskStats::default, |s| self.observer.disk_stats(s));
-        if backing.steer(event.now, &stats, self.book.led_files()) {
+        let streams = || self.book.led_files(event.now);
+        if backing.steer(event.now, &stats, streams) {
             self.ease(index)?;
         }
         let (led, backing) = (&self.file_systems[&event.file.dev], &self.backings[index]);
-        let view = LiveView::new(event, &led.mount, backing.cost, backing.room_pages(&stats));
+        // What no worker could start at once is not asked for.
+        let room = if self.workers.has_room() { backing.room_pages(&stats) } else { 0 };
+        let view = LiveView::new(event, &led.mount, backing.cost, room);
         self.plan.clear();
         self.policy.on_access(&access_of(event), &view, &mut self.plan);
         let ranges = ranges_of(&self.plan);
@@ -291,12 +330,14 @@ impl Engine {
         let mut muted_until = 0;
         let is_news = self.plan.is_recognised() && notes.recognised();
         if event.kind == Kind::Mark {
-            notes.mark_taken(event.page, event.page + u64::from(event.request_pages) - 1);
+            notes.mark_taken(event.mark.0, event.mark.1);
         }
         for action in self.plan.actions() {
             if let Action::Mark(mark) = action {
-                self.observer.set_mark(event.file, *mark)?;
-                notes.mark_set(*mark);
+                // The reader comes to the start of a long piece first.
+                let mark = Mark { last: mark.last.min(mark.first + MARK_PAGES - 1), ..*mark };
+                self.observer.set_mark(event.file, mark)?;
+                notes.mark_set(mark);
             }
         }
         if served {

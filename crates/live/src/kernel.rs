@@ -31,7 +31,7 @@ pub struct Features {
     pub fault: bool,
     /// `filemap:mm_filemap_map_pages`.
     pub map_pages: bool,
-    /// `block:block_io_start` and `block_io_done`.
+    /// `block:block_io_start`, `block_io_done` and `block_rq_merge`.
     pub block_io: bool,
     /// `cachestat(2)`.
     pub cachestat: bool,
@@ -54,7 +54,7 @@ impl Features {
             get_pages: has("mm_filemap_get_pages"),
             fault: has("mm_filemap_fault"),
             map_pages: has("mm_filemap_map_pages"),
-            block_io: has("block_io_start") && has("block_io_done"),
+            block_io: has("block_io_start") && has("block_io_done") && has("block_rq_merge"),
             cachestat: false,
         }
     }

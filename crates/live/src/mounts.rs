@@ -132,6 +132,8 @@ pub struct Disk {
     pub sysfs: PathBuf,
     /// Its name, for example `sda`.
     pub name: String,
+    /// A number that no other disk has had since boot, also not one in the same place.
+    pub sequence: String,
 }
 
 impl Disk {
@@ -145,6 +147,7 @@ impl Disk {
         let (major, minor) = number.trim().split_once(':')?;
         Some(Disk {
             dev: DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? },
+            sequence: fs::read_to_string(folder.join("diskseq")).unwrap_or_default(),
             name: folder.file_name()?.to_string_lossy().into_owned(),
             sysfs: folder,
         })

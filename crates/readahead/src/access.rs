@@ -39,7 +39,7 @@ pub enum Via {
     Mmap,
 }
 
-/// What the program has said about its reading (`posix_fadvise`, `madvise`).
+/// What the program has said about its reading (`posix_fadvise`), where the body sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Hint {
     /// Nothing said.

@@ -301,3 +301,15 @@ fn adaptive_counts_no_page_twice_when_a_late_request_finds_its_window_evicted() 
     assert!(tally.asked_pages > 100, "{tally:?}");
     assert_eq!(tally.used_pages + tally.wasted_pages, tally.asked_pages);
 }
+
+/// Found in review: the search for a stride ended when the miss before, of another reader, lay so
+/// far below that two steps back would leave the file.
+#[test]
+fn adaptive_recognises_a_stride_beside_a_reader_near_the_start_of_the_file() {
+    let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+    machine.cache.cost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
+    for page in [3_000, 4_000, 10, 5_000, 90, 6_000] {
+        machine.read(1, page, 1);
+    }
+    assert!(machine.cache.is_cached(7_000));
+}

@@ -7,7 +7,7 @@
 //!                                  copies the window       descriptor: the same open file
 //! ```
 //!
-//! The kernel then reads ahead by itself, in the reader's memory cgroup, without further events.
+//! The kernel then reads ahead by itself, in the reader's memory cgroup.
 //! For the microseconds in between, files opened by others inherit the larger window. The old value
 //! is written to a journal first, and put back from there at the next start if bowwave was killed
 //! in between.
@@ -15,12 +15,12 @@
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, fadvise};
 use serde::{Deserialize, Serialize};
 
+use super::open::descriptor_of_reader;
 use crate::observe::Event;
 use crate::sys;
 
@@ -37,12 +37,15 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// Puts back what an earlier run that was killed had left, then starts a new journal.
+    /// Puts back what an earlier run that was killed had left, then starts a new journal; the old one
+    /// stays for a run that may.
     pub(crate) fn recover(state: &Path) -> Self {
         let windows = Windows { journal: state.join("window-journal.json") };
         if let Some(entry) = windows.left_behind() {
             // A disk that is gone has no setting to put back.
-            let _ = fs::write(&entry.knob, &entry.kb);
+            if fs::write(&entry.knob, &entry.kb).is_err() && entry.knob.exists() {
+                return windows;
+            }
         }
         let _ = fs::remove_file(&windows.journal);
         windows
@@ -85,16 +88,7 @@ fn is_window_knob(path: &Path) -> bool {
 
 /// The reader's own open file.
 fn duplicate(event: &Event) -> io::Result<OwnedFd> {
-    for entry in fs::read_dir(format!("/proc/{}/fd", event.tgid))? {
-        let entry = entry?;
-        let Ok(metadata) = fs::metadata(entry.path()) else { continue };
-        if !metadata.is_file() || metadata.ino() != event.file.ino {
-            continue;
-        }
-        let number = entry.file_name().to_string_lossy().parse().map_err(io::Error::other)?;
-        return sys::duplicate_from(event.tgid, number);
-    }
-    Err(io::ErrorKind::NotFound.into())
+    sys::duplicate_from(event.tgid, descriptor_of_reader(event)?)
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ impl Job {
     }
 
     fn run(self) {
+        let mut pending = self.bytes();
         let turn = self.turn.clone();
         let _mine = turn.as_ref().map(|turn| turn.lock().unwrap_or_else(PoisonError::into_inner));
         for &(start, pages) in &self.ranges {
@@ -48,9 +49,12 @@ impl Job {
                     break;
                 }
                 done += piece;
+                // From here on the block layer counts them.
+                pending -= piece * PAGE_BYTES;
+                self.pending_bytes.fetch_sub(piece * PAGE_BYTES, Ordering::Relaxed);
             }
         }
-        self.pending_bytes.fetch_sub(self.bytes(), Ordering::Relaxed);
+        self.pending_bytes.fetch_sub(pending, Ordering::Relaxed);
     }
 }
 
@@ -63,6 +67,12 @@ pub(crate) struct Workers {
 impl Workers {
     pub(crate) fn new() -> Self {
         Workers { free: Arc::default(), started: Arc::default() }
+    }
+
+    /// Whether a job would find a worker now.
+    pub(crate) fn has_room(&self) -> bool {
+        self.started.load(Ordering::Relaxed) < MOST_WORKERS
+            || !self.free.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     /// Hands the job to a worker that starts at once; gives `false` if there is none.

@@ -61,7 +61,14 @@ impl Depth {
         (self.limit_bytes() / SHARES).max(LEAST_BYTES)
     }
 
-    pub(super) fn steer(&mut self, now: u64, stats: &DiskStats, streams: u64, cost: &DeviceCost) {
+    /// `streams` counts the readers that are led at the moment.
+    pub(super) fn steer(
+        &mut self,
+        now: u64,
+        stats: &DiskStats,
+        streams: impl FnOnce() -> u64,
+        cost: &DeviceCost,
+    ) {
         if now.saturating_sub(self.stepped_at) < STEP_NS {
             return;
         }
@@ -72,7 +79,7 @@ impl Depth {
         let factor = if reads > 0 {
             self.foreground_at = now;
             let waited_s = waited_ns as f64 * 1e-9 / reads as f64;
-            if waited_s > stock_wait_s(streams, cost) { 0.75 } else { 1.125 }
+            if waited_s > stock_wait_s(streams(), cost) { 0.75 } else { 1.125 }
         } else if now.saturating_sub(self.foreground_at) > CALM_NS {
             2.0
         } else {
@@ -105,7 +112,7 @@ mod tests {
     fn depth_falls_while_foreground_reads_wait_longer_than_on_the_stock_kernel() {
         let mut depth = Depth::new(&DeviceCost::DISK);
         for step in 1..=40 {
-            depth.steer(step * STEP_NS, &foreground(step * 2, 300), 4, &DeviceCost::DISK);
+            depth.steer(step * STEP_NS, &foreground(step * 2, 300), || 4, &DeviceCost::DISK);
         }
         assert_eq!(depth.limit_bytes(), LEAST_BYTES);
     }
@@ -113,12 +120,12 @@ mod tests {
     #[test]
     fn depth_returns_when_nobody_else_reads() {
         let mut depth = Depth::new(&DeviceCost::DISK);
-        depth.steer(STEP_NS, &foreground(1, 900), 4, &DeviceCost::DISK);
+        depth.steer(STEP_NS, &foreground(1, 900), || 4, &DeviceCost::DISK);
         let reduced = depth.limit_bytes();
         let most = Depth::new(&DeviceCost::DISK).limit_bytes();
         assert!(reduced < most);
         for step in 2..40 {
-            depth.steer(step * STEP_NS, &foreground(1, 900), 4, &DeviceCost::DISK);
+            depth.steer(step * STEP_NS, &foreground(1, 900), || 4, &DeviceCost::DISK);
         }
         assert_eq!(depth.limit_bytes(), most);
     }

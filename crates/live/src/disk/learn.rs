@@ -1,8 +1,8 @@
 //! Learning from what goes by, where a disk could not be measured.
 //!
 //! The kernel takes many virtual disks for rotating ones, and containers may not open the device.
-//! What programs' own reads take is then the upper bound of a visit; a "disk" that answers within
-//! a millisecond on average does not turn.
+//! What programs' own reads take is then the upper bound of a visit, those left out that continue
+//! the read before them; a "disk" that answers within a millisecond on average does not turn.
 
 use readahead::DeviceCost;
 
@@ -23,13 +23,12 @@ pub(super) struct Learner {
 impl Learner {
     /// The cost corrected by the reads since the last time, if there were enough.
     pub(super) fn correct(&mut self, cost: &DeviceCost, stats: &DiskStats) -> Option<DeviceCost> {
-        let own = |stats: &DiskStats| stats.foreground_reads + stats.led_reads;
-        let took = |stats: &DiskStats| stats.foreground_ns + stats.led_ns;
-        let reads = own(stats).saturating_sub(own(&self.seen));
+        let reads = stats.visit_reads.saturating_sub(self.seen.visit_reads);
         if reads < READS {
             return None;
         }
-        let mean_s = took(stats).saturating_sub(took(&self.seen)) as f64 * 1e-9 / reads as f64;
+        let took_ns = stats.visit_ns.saturating_sub(self.seen.visit_ns);
+        let mean_s = took_ns as f64 * 1e-9 / reads as f64;
         self.seen = *stats;
         if mean_s >= cost.latency_s {
             return None;
@@ -45,11 +44,7 @@ mod tests {
     use super::*;
 
     fn reads(reads: u64, us_each: u64) -> DiskStats {
-        DiskStats {
-            foreground_reads: reads,
-            foreground_ns: reads * us_each * 1000,
-            ..DiskStats::default()
-        }
+        DiskStats { visit_reads: reads, visit_ns: reads * us_each * 1000, ..DiskStats::default() }
     }
 
     #[test]

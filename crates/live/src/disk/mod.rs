@@ -80,7 +80,12 @@ impl Backing {
 
     /// Lets the depth follow what other readers have met with since the last call; gives whether
     /// something new was learned about the cost.
-    pub(crate) fn steer(&mut self, now: u64, stats: &DiskStats, streams: u64) -> bool {
+    pub(crate) fn steer(
+        &mut self,
+        now: u64,
+        stats: &DiskStats,
+        streams: impl FnOnce() -> u64,
+    ) -> bool {
         self.depth.steer(now, stats, streams, &self.cost);
         let learnt = self.learner.as_mut().and_then(|learner| learner.correct(&self.cost, stats));
         let Some(cost) = learnt else {

@@ -99,6 +99,7 @@ fn leave_out_what_the_kernel_lacks(programs: &mut skeleton::OpenObserveProgs<'_>
     programs.on_map_pages.set_autoload(features.map_pages);
     programs.on_io_start.set_autoload(features.block_io);
     programs.on_io_done.set_autoload(features.block_io);
+    programs.on_merge.set_autoload(features.block_io);
 }
 
 fn build_ring(
@@ -144,8 +145,16 @@ impl Observer for BpfObserver {
         self.skeleton.maps.file_systems.update(&key, &value, MapFlags::ANY).map_err(lost)
     }
 
+    fn forget_file_system(&mut self, dev: DeviceNumber) -> Result<(), ObserveError> {
+        let key = dev.to_kernel().to_ne_bytes();
+        self.skeleton.maps.file_systems.delete(&key).map_err(lost)
+    }
+
     fn watch_disk(&mut self, dev: DeviceNumber, slot: usize) -> Result<(), ObserveError> {
         let key = dev.to_kernel().to_ne_bytes();
+        if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
+            shared.disk_stats[slot] = Default::default();
+        }
         let map = &self.skeleton.maps.disks;
         map.update(&key, &(slot as u32).to_ne_bytes(), MapFlags::ANY).map_err(lost)
     }
@@ -206,6 +215,8 @@ impl Observer for BpfObserver {
             foreground_ns: stats.foreground_ns,
             led_reads: stats.led_reads,
             led_ns: stats.led_ns,
+            visit_reads: stats.visit_reads,
+            visit_ns: stats.visit_ns,
             our_reads: stats.our_reads,
             our_bytes: stats.our_bytes,
             our_bytes_in_flight: stats.our_bytes_in_flight.max(0) as u64,

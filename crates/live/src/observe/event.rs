@@ -80,4 +80,6 @@ pub struct Event {
     pub advised_random: bool,
     /// The program advised sequential access.
     pub advised_sequential: bool,
+    /// First and last page of the mark that was touched, where one was.
+    pub mark: (u64, u64),
 }

@@ -7,7 +7,7 @@ pub(super) const DISK_SLOTS: usize = 64;
 pub(super) const CHUNK_PAGES: u64 = 32;
 
 /// Size of `struct event`.
-pub(super) const EVENT_BYTES: usize = 72;
+pub(super) const EVENT_BYTES: usize = 88;
 
 const NO_PAGE: u64 = u64::MAX;
 const FLAG_RANDOM: u8 = 1;
@@ -47,6 +47,7 @@ pub(super) fn decode_event(bytes: &[u8]) -> Option<Event> {
         mapped: flags & FLAG_MMAP != 0,
         advised_random: flags & FLAG_RANDOM != 0,
         advised_sequential: flags & FLAG_SEQUENTIAL != 0,
+        mark: (long(72), long(80)),
     })
 }
 

@@ -57,6 +57,10 @@ pub struct DiskStats {
     pub led_reads: u64,
     /// Their latencies, summed, in nanoseconds.
     pub led_ns: u64,
+    /// Of the reads of both kinds, those that did not continue the one before them on the disk.
+    pub visit_reads: u64,
+    /// Their latencies, summed, in nanoseconds.
+    pub visit_ns: u64,
     /// Reads issued by bowwave.
     pub our_reads: u64,
     /// Bytes of these.
@@ -99,7 +103,13 @@ pub trait Observer {
         interest: Interest,
     ) -> Result<(), ObserveError>;
 
-    /// Counts this whole disk's reads in `slot`.
+    /// Looks at the files of this file system no more.
+    ///
+    /// # Errors
+    /// [`ObserveError::Lost`] if the source refused.
+    fn forget_file_system(&mut self, dev: DeviceNumber) -> Result<(), ObserveError>;
+
+    /// Counts this whole disk's reads in `slot`, from zero.
     ///
     /// # Errors
     /// [`ObserveError::Lost`] if the source refused.
@@ -150,6 +160,9 @@ pub const DISK_SLOTS: usize = layout::DISK_SLOTS;
 
 /// Pages per chunk, the granularity at which marks are looked up: 128 KiB.
 pub const CHUNK_PAGES: u64 = layout::CHUNK_PAGES;
+
+/// Most pages that a mark may span: four chunks, wherever it begins.
+pub const MARK_PAGES: u64 = 3 * CHUNK_PAGES;
 
 /// Opens the best source this kernel and build offer.
 ///

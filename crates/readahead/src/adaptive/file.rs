@@ -130,7 +130,7 @@ impl FileState {
         }
         let consecutive = self.recent(1).next()?;
         let step = step_between(consecutive, scene);
-        if self.is_orphan(back(scene.first, step, 2)?, 2) {
+        if back(scene.first, step, 2).is_some_and(|page| self.is_orphan(page, 2)) {
             return strided(scene, step, 3);
         }
         self.recent(ORPHANS / 2).find_map(|orphan| {

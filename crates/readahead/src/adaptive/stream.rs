@@ -70,6 +70,8 @@ pub(super) struct Stream {
     rates: [f64; RATES],
     /// The most that the tail exponent of its run can be, for all that is known from elsewhere.
     tail: f64,
+    /// Its reader has announced sequential reading, as far as its misses tell.
+    announced: bool,
     /// It began at the start of the file, and the end has not been seen.
     is_begun: bool,
     cause: Cause,
@@ -113,6 +115,7 @@ impl Stream {
             cap: u64::MAX,
             rates: [f64::INFINITY; RATES],
             tail: f64::INFINITY,
+            announced: false,
             is_begun: false,
             cause,
             asked_at: now,
@@ -179,6 +182,10 @@ impl Stream {
         let Some((from, to)) = self.units(scene.first, end) else {
             return;
         };
+        // Marks carry no advice.
+        if scene.access.trigger == Trigger::Absent {
+            self.announced = scene.access.hint == Hint::Sequential;
+        }
         let absent = if self.step > 0 { from } else { to - 1 };
         self.count_used(to, scene, tally);
         self.advance(to, scene.access.now);
@@ -283,8 +290,7 @@ impl Stream {
     /// The window in units. A program that announced sequential reading has as good as proven its
     /// whole file; and less than the kernel reads by itself is not worth asking for.
     fn wanted(&self, cost: &UnitCost, last: u64, tail: f64, scene: &Scene) -> u64 {
-        let announced = scene.access.hint == Hint::Sequential && self.step == 1;
-        let window = if announced {
+        let window = if self.announced && self.step == 1 {
             cost.window(last, tail.min(ANNOUNCED))
         } else {
             cost.window(self.reader, tail.min(self.tail).max(LEAST_TAIL))
@@ -316,7 +322,7 @@ impl Stream {
         self.frontier = from + window;
         self.at_the_end = self.frontier == last;
         self.asked_at = scene.access.now;
-        self.cap = self.cap.saturating_add(self.cap / 16);
+        self.cap = self.cap.saturating_add((self.cap / 16).max(1));
         // Before the window just asked for arrives the reader ends the one before it: no later
         // than that must the next be asked for.
         let earliest = from.saturating_sub(1).max(self.reader);
