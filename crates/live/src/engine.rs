@@ -415,7 +415,7 @@ fn ranges_of(plan: &Plan) -> Vec<(u64, u64)> {
     reads
         .filter_map(|action| match action {
             Action::Read { start, pages, .. } => Some((*start, *pages)),
-            Action::Mark(_) | Action::Rescue { .. } => None,
+            Action::Mark(_) | Action::Rescue { .. } | Action::Demote { .. } => None,
         })
         .collect()
 }

@@ -28,6 +28,9 @@ pub enum Trigger {
     Absent,
     /// The access touched a mark that the policy, or the kernel's own read-ahead, had put there.
     Mark,
+    /// A read begins, or reached the page given to [`Plan::call_again_at`](crate::Plan): told to
+    /// policies that [want calls](crate::Policy::wants_calls), whether or not the page is cached.
+    Call,
 }
 
 /// How the program reads.

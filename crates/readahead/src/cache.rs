@@ -14,6 +14,8 @@ pub enum PageState {
     Referenced,
     /// Cached and used repeatedly (on the active list).
     Active,
+    /// On the active list, and used once more since.
+    ActiveReferenced,
 }
 
 /// The page cache's ageing clock, for policies that estimate how long a page survives.

@@ -50,6 +50,12 @@ pub trait Policy {
     /// An empty plan means "nothing beyond what the program itself asked for".
     fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan);
 
+    /// Whether it is to be told of every read, not only of absent and marked pages. A live body
+    /// cannot afford that, and drives such policies on misses and marks alone.
+    fn wants_calls(&self) -> bool {
+        false
+    }
+
     /// What became of the pages asked for, where the policy keeps count.
     fn tally(&self) -> Tally {
         Tally::default()

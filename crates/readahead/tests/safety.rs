@@ -120,9 +120,9 @@ fn pages(actions: &[Action]) -> u64 {
 /// First page, and the page after the last, of what an action is about.
 fn extent(action: &Action) -> (Page, Page) {
     match *action {
-        Action::Read { start, pages, .. } | Action::Rescue { start, pages } => {
-            (start, start + pages)
-        }
+        Action::Read { start, pages, .. }
+        | Action::Rescue { start, pages }
+        | Action::Demote { start, pages } => (start, start + pages),
         Action::Mark(mark) => (mark.first, mark.last + 1),
     }
 }

@@ -111,7 +111,8 @@ impl Policy for Adaptive {
     }
 
     fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan) {
-        if access.hint == Hint::Random || access.page >= access.file_pages {
+        let is_mere_call = access.trigger == Trigger::Call;
+        if access.hint == Hint::Random || access.page >= access.file_pages || is_mere_call {
             return;
         }
         let tally = &mut self.tally;
@@ -183,7 +184,7 @@ impl<'a> Scene<'a> {
         match (self.access.via, self.access.trigger) {
             (Via::Mmap, _) => kernel_window.max(MMAP_SLACK_PAGES),
             (Via::Read, Trigger::Mark) => (2 * kernel_window).max(READ_SLACK_PAGES),
-            (Via::Read, Trigger::Absent) => READ_SLACK_PAGES,
+            (Via::Read, _) => READ_SLACK_PAGES,
         }
     }
 }

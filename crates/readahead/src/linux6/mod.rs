@@ -217,6 +217,7 @@ impl Policy for Linux6 {
             (Via::Mmap, _) => self.on_fault(access, cache, plan),
             (Via::Read, Trigger::Absent) => self.sync(access, request, cache, plan),
             (Via::Read, Trigger::Mark) => self.r#async(access, request, cache, plan),
+            (Via::Read, Trigger::Call) => {}
         }
     }
 

@@ -79,7 +79,8 @@ impl Policy for AdaptiveV16 {
     fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan) {
         let marked = access.trigger == Trigger::Mark;
         let congested = cache.room_pages() == 0;
-        if access.page >= access.file_pages || (marked && congested) {
+        let is_mere_call = access.trigger == Trigger::Call;
+        if access.page >= access.file_pages || (marked && congested) || is_mere_call {
             return;
         }
         let stream =

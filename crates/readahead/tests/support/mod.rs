@@ -58,7 +58,8 @@ impl PageCache {
         if let Some(state) = self.pages.get_mut(&page) {
             *state = match *state {
                 PageState::Absent | PageState::Fresh => PageState::Referenced,
-                PageState::Referenced | PageState::Active => PageState::Active,
+                PageState::Referenced => PageState::Active,
+                PageState::Active | PageState::ActiveReferenced => PageState::ActiveReferenced,
             };
         }
     }
@@ -90,7 +91,7 @@ impl PageCache {
                     (start..start + pages).for_each(|page| self.insert(page));
                 }
                 Action::Mark(mark) => self.marks.push(mark),
-                Action::Rescue { .. } => {}
+                Action::Rescue { .. } | Action::Demote { .. } => {}
             }
         }
     }
@@ -265,6 +266,7 @@ fn lines(page: Page, plan: &Plan) -> Vec<String> {
             Some(format!("{}@{page} {start}+{pages}-{look_ahead}", cause.name()))
         }
         Action::Rescue { start, pages } => Some(format!("rescue@{page} {start}+{pages}")),
+        Action::Demote { start, pages } => Some(format!("demote@{page} {start}+{pages}")),
         Action::Mark(_) => None,
     };
     plan.actions().iter().filter_map(line).collect()
