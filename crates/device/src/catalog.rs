@@ -1,6 +1,7 @@
 //! The devices that come with bowwave.
 
 use crate::spec::{Spec, SpecError};
+use crate::text;
 
 const DEVICES: [(&str, &str); 5] = [
     ("hdd", include_str!("../devices/hdd.toml")),
@@ -32,9 +33,7 @@ pub fn load(name: &str) -> Result<Spec, SpecError> {
     if !name.contains('/') && !name.ends_with(".toml") {
         return Err(SpecError::Unknown(name.into()));
     }
-    let text = std::fs::read_to_string(name)
-        .map_err(|error| SpecError::Unreadable { path: name.into(), error })?;
-    Spec::parse(&text, name)
+    Spec::parse(&text::read(name)?, name)
 }
 
 #[cfg(test)]
@@ -58,7 +57,16 @@ mod tests {
         assert!(error.contains("mine.toml") && error.contains("latency_us"), "{error}");
         let error = Spec::parse("description = 'x'", "mine.toml").unwrap_err().to_string();
         assert!(error.contains("[disk] or a [channels]"), "{error}");
-        let error = Spec::parse("descript", "mine.toml").unwrap_err().to_string();
-        assert!(error.contains("line 1"), "{error}");
+        let wrong_type = include_str!("../devices/net.toml").replace("= 5000.0", "= 'slow'");
+        for (text, line) in [("descript", 1), ("description = 'x'\nnoise = 1", 2), (&wrong_type, 5)]
+        {
+            let error = Spec::parse(text, "mine.toml").unwrap_err().to_string();
+            assert!(error.contains(&format!("mine.toml, line {line}: ")), "{error}");
+            assert!(error.ends_with("; docs/devices.md describes the format"), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+        let not_a_number = include_str!("../devices/net.toml").replace("= 5000.0", "= nan");
+        let error = Spec::parse(&not_a_number, "mine.toml").unwrap_err().to_string();
+        assert!(error.contains("latency_us must be a finite number"), "{error}");
     }
 }

@@ -15,6 +15,7 @@ mod channels;
 mod disk;
 mod model;
 mod spec;
+mod text;
 
 pub use catalog::{catalog, load};
 pub use channels::{Channels, ChannelsSpec};

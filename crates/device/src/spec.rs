@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::channels::{Channels, ChannelsSpec};
 use crate::disk::{Disk, DiskSpec};
 use crate::model::Model;
+use crate::text;
 
 /// A device's description.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,15 +49,17 @@ pub enum SpecError {
         error: std::io::Error,
     },
     /// The text is not a description.
-    #[error("the device file {path} is not valid: {error}")]
+    #[error("{path}, line {line}: {reason}; docs/devices.md describes the format")]
     Malformed {
         /// The file, or the catalogue's name.
         path: String,
-        /// Where and why.
-        error: Box<toml::de::Error>,
+        /// Where.
+        line: usize,
+        /// Why.
+        reason: String,
     },
     /// The numbers make no device.
-    #[error("the device file {path} describes no possible device: {reason}")]
+    #[error("{path} describes no possible device: {reason}; docs/devices.md describes the format")]
     Impossible {
         /// The file, or the catalogue's name.
         path: String,
@@ -71,10 +74,13 @@ impl Spec {
     /// # Errors
     /// [`SpecError::Malformed`] and [`SpecError::Impossible`].
     pub fn parse(text: &str, path: &str) -> Result<Self, SpecError> {
-        let spec: Spec = toml::from_str(text)
-            .map_err(|error| SpecError::Malformed { path: path.into(), error: Box::new(error) })?;
+        let spec: Spec =
+            toml::from_str(text).map_err(|error| SpecError::malformed(text, path, &error))?;
         let impossible =
             |reason: &str| SpecError::Impossible { path: path.into(), reason: reason.into() };
+        if let Some(name) = text::name_of_not_finite(text) {
+            return Err(impossible(&format!("{name} must be a finite number")));
+        }
         match (&spec.disk, &spec.channels) {
             (Some(disk), None) => disk.check(),
             (None, Some(channels)) => channels.check(),

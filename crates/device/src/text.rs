@@ -1,0 +1,94 @@
+//! Reading a device file, and telling where it is wrong.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+
+use toml::{Table, Value};
+
+use crate::spec::SpecError;
+
+/// The largest device file: each of the catalogue's has less than a twentieth of that.
+const LARGEST_KIB: u64 = 64;
+
+/// The text of the device file `path`.
+///
+/// # Errors
+/// [`SpecError::Unreadable`] and, for bytes that are no text, [`SpecError::Malformed`].
+pub(crate) fn read(path: &str) -> Result<String, SpecError> {
+    let bytes =
+        read_regular(path).map_err(|error| SpecError::Unreadable { path: path.into(), error })?;
+    String::from_utf8(bytes).map_err(|error| SpecError::Malformed {
+        path: path.into(),
+        line: line_of(error.as_bytes(), error.utf8_error().valid_up_to()),
+        reason: "this is not UTF-8 text".into(),
+    })
+}
+
+/// A device node or a pipe could be read for ever.
+fn read_regular(path: &str) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other(
+            "it is not a regular file; a device is a small TOML file (docs/devices.md)",
+        ));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LARGEST_KIB * 1024 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_KIB * 1024 {
+        return Err(io::Error::other(format!(
+            "it is larger than {LARGEST_KIB} KiB; a device is a small TOML file (docs/devices.md)"
+        )));
+    }
+    Ok(bytes)
+}
+
+impl SpecError {
+    pub(crate) fn malformed(text: &str, path: &str, error: &toml::de::Error) -> Self {
+        let at = error.span().map_or(0, |span| span.start);
+        let reason = error.message().lines().collect::<Vec<_>>().join(", ");
+        SpecError::Malformed { path: path.into(), line: line_of(text.as_bytes(), at), reason }
+    }
+}
+
+/// The number of the line that has byte `at`.
+fn line_of(text: &[u8], at: usize) -> usize {
+    1 + text[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// The name of a number that is none (`nan`) or has no end (`inf`), which TOML allows.
+pub(crate) fn name_of_not_finite(text: &str) -> Option<String> {
+    fn find(table: &Table) -> Option<&str> {
+        table.iter().find_map(|(name, value)| match value {
+            Value::Float(number) => (!number.is_finite()).then_some(name.as_str()),
+            Value::Table(inner) => find(inner),
+            _ => None,
+        })
+    }
+    find(&text.parse::<Table>().ok()?).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_regular_file_is_not_read() {
+        for path in ["/dev/zero", "/dev"] {
+            let error = read(path).unwrap_err().to_string();
+            assert!(error.contains(path) && error.contains("not a regular file"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_line_is_counted_from_one() {
+        assert_eq!(line_of(b"a\nb\nc", 0), 1);
+        assert_eq!(line_of(b"a\nb\nc", 4), 3);
+        assert_eq!(line_of(b"a\n", 99), 2);
+    }
+
+    #[test]
+    fn numbers_without_a_value_are_found_by_name() {
+        assert_eq!(name_of_not_finite("[disk]\nrpm = nan").as_deref(), Some("rpm"));
+        assert_eq!(name_of_not_finite("a = 1.0\nb = -inf").as_deref(), Some("b"));
+        assert_eq!(name_of_not_finite("a = 1.0\nnan = 'x'"), None);
+    }
+}
