@@ -2,6 +2,8 @@
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 PREFIX ?= /usr/local
+# Where cargo builds to.
+TARGET = $(or $(CARGO_TARGET_DIR),target)
 FEATURES = $(shell scripts/features)
 
 .PHONY: help setup build demo test lint bench install
@@ -20,7 +22,7 @@ build: setup
 	cargo build --release --locked -p bowwave $(FEATURES)
 
 demo: build
-	target/release/bowwave demo
+	$(TARGET)/release/bowwave demo
 
 test: setup
 	cargo test --workspace --locked $(FEATURES)
@@ -38,7 +40,7 @@ bench: build
 	cargo run --release --locked -p bowwave-live --example cached-read-cost $(FEATURES)
 
 install: build
-	install -D -m 755 target/release/bowwave $(DESTDIR)$(PREFIX)/bin/bowwave
+	install -D -m 755 $(TARGET)/release/bowwave $(DESTDIR)$(PREFIX)/bin/bowwave
 	install -D -m 644 etc/bowwave.service $(DESTDIR)$(PREFIX)/lib/systemd/system/bowwave.service
 	install -d $(DESTDIR)$(PREFIX)/share/doc/bowwave
 	install -m 644 README.md docs/*.md $(DESTDIR)$(PREFIX)/share/doc/bowwave
