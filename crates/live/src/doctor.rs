@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::kernel::{BTF, Features};
 use crate::mounts::{self, Disk, Mount};
+use crate::privilege::Privilege;
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -44,7 +45,7 @@ pub fn examine() -> Vec<Check> {
     let mut checks = vec![
         kernel(&features),
         built_with_bpf(),
-        privilege(&read("/proc/self/status")),
+        privilege(Privilege::own()),
         lockdown(&read("/sys/kernel/security/lockdown")),
         marks(&features),
         block_layer(&features),
@@ -111,32 +112,26 @@ fn built_with_bpf() -> Check {
     )
 }
 
-/// What loading tracing programs and opening files by handle take.
-const CAP_DAC_READ_SEARCH: u32 = 2;
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_PERFMON: u32 = 38;
-const CAP_BPF: u32 = 39;
-
-fn privilege(status: &str) -> Check {
-    let capabilities = effective_capabilities(status);
-    let has = |capability: u32| capabilities & (1 << capability) != 0;
-    let may_load = has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_PERFMON));
-    check(
-        "privilege",
-        may_load && has(CAP_DAC_READ_SEARCH),
-        Health::Missing,
-        (
-            "this process may load eBPF and open files by handle",
-            "this process may not load eBPF or open files by handle",
+fn privilege(own: Privilege) -> Check {
+    let losses = own.losses();
+    let (health, finding, remedy) = match (own.may_observe(), losses.is_empty()) {
+        (true, true) => {
+            (Health::Ok, "this process may load eBPF and open every file".into(), String::new())
+        }
+        (true, false) => (
+            Health::Degraded,
+            format!("this process may load eBPF; {}", losses.join("; ")),
+            "run bowwave as root (sudo)".into(),
         ),
-        "run bowwave as root (sudo); an ordinary user can still try `bowwave lab --list`, \
-         `bowwave demo --list` and the policies' tests",
-    )
-}
-
-fn effective_capabilities(status: &str) -> u64 {
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
+        (false, _) => (
+            Health::Missing,
+            "this process may not load eBPF (CAP_BPF and CAP_PERFMON)".into(),
+            "run bowwave as root (sudo); an ordinary user can still try `bowwave lab --list`, \
+             `bowwave demo --list` and the policies' tests"
+                .into(),
+        ),
+    };
+    Check { name: "privilege".into(), health, finding, remedy, is_essential: true }
 }
 
 fn lockdown(setting: &str) -> Check {
@@ -227,11 +222,19 @@ mod tests {
 
     #[test]
     fn root_is_able_and_a_plain_user_is_told_what_to_do() {
-        assert_eq!(privilege("CapEff:\t000001ffffffffff\n").health, Health::Ok);
-        let user = privilege("Name: x\nCapEff:\t0000000000000000\n");
+        let found = |mask: &str| privilege(Privilege::in_status(&format!("CapEff:\t{mask}\n")));
+        assert_eq!(found("000001ffffffffff").health, Health::Ok);
+        let user = found("0000000000000000");
         assert_eq!(user.health, Health::Missing);
         assert!(user.remedy.contains("root"));
-        assert_eq!(privilege("").health, Health::Missing, "an odd /proc is not a licence");
+    }
+
+    #[test]
+    fn a_capability_that_is_missing_is_named_with_what_is_lost_and_is_no_obstacle() {
+        let without_handles = privilege(Privilege::in_status("CapEff:\t000001fffffffffb\n"));
+        assert_eq!(without_handles.health, Health::Degraded);
+        assert!(without_handles.finding.contains("CAP_DAC_READ_SEARCH"));
+        assert!(is_able(&[without_handles]));
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl Engine {
             summary: Summary::default(),
             tidied_at: 0,
         };
-        engine.lead_file_systems()?;
+        engine.lead_file_systems(engine.wanted_mounts()?)?;
         Ok(engine)
     }
 
@@ -161,9 +161,11 @@ impl Engine {
         }
     }
 
-    /// The file systems led.
-    pub fn mounts(&self) -> impl Iterator<Item = &Mount> {
-        self.file_systems.values().map(|led| &led.mount)
+    /// The file systems led, by mount point.
+    pub fn mounts(&self) -> Vec<&Mount> {
+        let mut mounts: Vec<_> = self.file_systems.values().map(|led| &led.mount).collect();
+        mounts.sort_by(|one, other| one.mount_point.cmp(&other.mount_point));
+        mounts
     }
 
     /// Handles what has happened, waiting up to `timeout` for the first event.
@@ -187,8 +189,7 @@ impl Engine {
         summary
     }
 
-    fn lead_file_systems(&mut self) -> Result<(), EngineError> {
-        let wanted = self.wanted_mounts()?;
+    fn lead_file_systems(&mut self, wanted: Vec<Mount>) -> Result<(), EngineError> {
         self.forget_what_is_gone(&wanted)?;
         for mount in wanted {
             if !self.file_systems.contains_key(&mount.dev) {
@@ -234,6 +235,15 @@ impl Engine {
                     .map_err(|error| EngineError::Path { path: path.clone(), error })
             })
             .collect()
+    }
+
+    /// As [`Engine::wanted_mounts`], but a path that is not there at the moment may be mounted again;
+    /// `None` if nothing can be said.
+    fn mounts_now(&self) -> Option<Vec<Mount>> {
+        if self.options.paths.is_empty() {
+            return mounts::list().ok();
+        }
+        Some(self.options.paths.iter().filter_map(|path| mounts::of_path(path).ok()).collect())
     }
 
     fn lead(&mut self, mount: Mount) -> Result<(), EngineError> {
@@ -365,11 +375,7 @@ impl Engine {
             self.observer.set_state(file, observe::FileState::default())?;
         }
         self.observer.keep_marks_of(&mut self.book.marked_files());
-        match self.lead_file_systems() {
-            // A path that is not there at the moment may be mounted again.
-            Err(EngineError::Path { .. } | EngineError::Mounts(_)) => Ok(()),
-            other => other,
-        }
+        self.mounts_now().map_or(Ok(()), |mounts| self.lead_file_systems(mounts))
     }
 }
 

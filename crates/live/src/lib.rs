@@ -16,6 +16,8 @@ pub mod kernel;
 pub mod memory;
 pub mod mounts;
 pub mod observe;
+pub mod privilege;
+pub mod state;
 pub mod summary;
 mod sys;
 mod view;

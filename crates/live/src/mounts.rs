@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::observe::DeviceNumber;
 
 /// File systems whose pages are the data itself, or that have none: nothing to read ahead.
-const WITHOUT_BACKING: [&str; 24] = [
+const WITHOUT_BACKING: [&str; 25] = [
+    // What a lab's server serves is not cached; the disk made of it is.
+    "fuse.bowwave",
     "autofs",
     "binfmt_misc",
     "bpf",
@@ -47,12 +49,18 @@ pub struct Mount {
     pub source: String,
 }
 
-/// Every mounted file system with a page cache, one mount each.
+impl Mount {
+    fn has_page_cache(&self) -> bool {
+        !WITHOUT_BACKING.contains(&self.fs_type.as_str())
+    }
+}
+
+/// Every mounted file system with a page cache, one mount each, by mount point.
 ///
 /// # Errors
 /// If `/proc/self/mountinfo` cannot be read.
 pub fn list() -> io::Result<Vec<Mount>> {
-    Ok(parse(&fs::read_to_string("/proc/self/mountinfo")?))
+    Ok(with_page_cache(table()?))
 }
 
 /// The file system that `path` lies on.
@@ -64,28 +72,43 @@ pub fn of_path(path: &Path) -> io::Result<Mount> {
     let path = path.canonicalize()?;
     let dev = path.metadata()?.dev();
     let dev = DeviceNumber { major: libc::major(dev), minor: libc::minor(dev) };
-    let mounts = list()?;
-    let by_number = mounts.iter().find(|mount| mount.dev == dev);
-    let by_place = || {
-        let holding = mounts.iter().filter(|mount| path.starts_with(&mount.mount_point));
-        holding.max_by_key(|mount| mount.mount_point.components().count())
-    };
-    by_number.or_else(by_place).cloned().ok_or_else(|| {
-        let reason = format!("{} lies on a file system without read-ahead", path.display());
-        io::Error::new(io::ErrorKind::Unsupported, reason)
-    })
+    led_from(table()?, &path, dev)
 }
 
-fn parse(mountinfo: &str) -> Vec<Mount> {
+fn table() -> io::Result<Vec<Mount>> {
+    let text = fs::read_to_string("/proc/self/mountinfo")?;
+    Ok(text.lines().filter_map(parse_line).collect())
+}
+
+fn with_page_cache(table: Vec<Mount>) -> Vec<Mount> {
     let mut mounts: Vec<Mount> = Vec::new();
-    for mount in mountinfo.lines().filter_map(parse_line) {
-        if !WITHOUT_BACKING.contains(&mount.fs_type.as_str())
-            && !mounts.iter().any(|known| known.dev == mount.dev)
-        {
+    for mount in table {
+        if mount.has_page_cache() && !mounts.iter().any(|known| known.dev == mount.dev) {
             mounts.push(mount);
         }
     }
+    mounts.sort_by(|one, other| one.mount_point.cmp(&other.mount_point));
     mounts
+}
+
+/// By its number; btrfs gives its files another one, so else by its place in the tree.
+fn led_from(table: Vec<Mount>, path: &Path, dev: DeviceNumber) -> io::Result<Mount> {
+    let by_number = table.iter().find(|mount| mount.dev == dev);
+    let by_place = || {
+        let holding = table.iter().filter(|mount| path.starts_with(&mount.mount_point));
+        holding.max_by_key(|mount| mount.mount_point.components().count())
+    };
+    let found = by_number.or_else(by_place).ok_or(io::ErrorKind::NotFound)?.clone();
+    if !found.has_page_cache() {
+        let reason = format!(
+            "it lies on {}, which has no page cache on a device that bowwave could read ahead",
+            found.fs_type
+        );
+        return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
+    }
+    // The same one that is listed, wherever else it is mounted.
+    let listed = with_page_cache(table).into_iter().find(|mount| mount.dev == found.dev);
+    Ok(listed.unwrap_or(found))
 }
 
 /// `36 35 98:0 /root /mount/point options - type source options`, see proc(5).
@@ -195,22 +218,50 @@ pub fn read_ahead_knob(mount: &Mount) -> PathBuf {
 mod tests {
     use super::*;
 
+    fn table_of(mountinfo: &str) -> Vec<Mount> {
+        mountinfo.lines().filter_map(parse_line).collect()
+    }
+
     const MOUNTINFO: &str = "\
 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
 23 22 0:5 / /proc rw - proc proc rw
 24 22 7:3 / /mnt/with\\040blank rw - xfs /dev/loop3 rw
 25 22 254:0 /srv /srv rw - ext4 /dev/vda rw
 26 22 0:44 / /net rw - nfs4 server:/export rw
+27 22 0:50 / /run/bowwave/lab/hdd/fuse rw - fuse.bowwave bowwave-lab rw
 nonsense
 ";
 
     #[test]
     fn file_systems_with_a_page_cache_are_listed_once() {
-        let mounts = parse(MOUNTINFO);
+        let mounts = with_page_cache(table_of(MOUNTINFO));
         let points: Vec<_> = mounts.iter().map(|m| m.mount_point.to_str().unwrap_or("")).collect();
         assert_eq!(points, ["/", "/mnt/with blank", "/net"]);
         assert_eq!(mounts[1].dev, DeviceNumber { major: 7, minor: 3 });
         assert_eq!(mounts[2].fs_type, "nfs4");
+    }
+
+    #[test]
+    fn their_order_is_that_of_the_mount_points_whatever_was_mounted_first() {
+        let mut lines: Vec<_> = MOUNTINFO.lines().collect();
+        lines.reverse();
+        let mounts = with_page_cache(table_of(&lines.join("\n")));
+        assert!(mounts.is_sorted_by_key(|mount| &mount.mount_point), "{mounts:?}");
+    }
+
+    #[test]
+    fn a_path_is_led_where_it_lies_and_never_through_the_file_system_above() {
+        let led = |path: &str, major, minor| {
+            led_from(table_of(MOUNTINFO), Path::new(path), DeviceNumber { major, minor })
+        };
+        assert_eq!(led("/mnt/with blank/x", 7, 3).map(|m| m.fs_type).ok().as_deref(), Some("xfs"));
+        assert_eq!(led("/srv/x", 254, 0).map(|m| m.mount_point).ok(), Some("/".into()));
+        // btrfs: the number is no mount's.
+        assert_eq!(led("/net/x", 0, 99).map(|m| m.fs_type).ok().as_deref(), Some("nfs4"));
+        for (path, minor) in [("/proc", 5), ("/run/bowwave/lab/hdd/fuse", 50), ("/proc/1", 99)] {
+            let refused = led(path, 0, minor).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::Unsupported, "{path}");
+        }
     }
 
     #[test]

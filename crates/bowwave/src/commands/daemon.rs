@@ -75,7 +75,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 
 fn announce(engine: &Engine, as_json: bool) {
     let places: Vec<_> =
-        engine.mounts().map(|mount| mount.mount_point.display().to_string()).collect();
+        engine.mounts().into_iter().map(|mount| mount.mount_point.display().to_string()).collect();
     if as_json {
         println!("{}", json!({ "ready": true, "mounts": places }));
     } else {

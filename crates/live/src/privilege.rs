@@ -1,0 +1,80 @@
+//! What this process may do, by its capabilities, and what is lost without each.
+
+use std::fs;
+
+/// Numbers of `linux/capability.h`.
+const CAP_DAC_READ_SEARCH: u32 = 2;
+const CAP_FOWNER: u32 = 3;
+const CAP_SYS_PTRACE: u32 = 19;
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
+
+/// What `run` and `daemon` go on without.
+const LOSSES: [(u32, &str); 3] = [
+    (
+        CAP_DAC_READ_SEARCH,
+        "without CAP_DAC_READ_SEARCH files are opened through their readers' descriptors only, so \
+         mapped files stay stock once those are closed",
+    ),
+    (CAP_FOWNER, "without CAP_FOWNER files of other users stay stock"),
+    (CAP_SYS_PTRACE, "without CAP_SYS_PTRACE descriptors of other users' programs are not reached"),
+];
+
+/// The effective capabilities of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Privilege(u64);
+
+impl Privilege {
+    /// This process's; none if `/proc` does not tell.
+    pub fn own() -> Self {
+        Self::in_status(&fs::read_to_string("/proc/self/status").unwrap_or_default())
+    }
+
+    pub(crate) fn in_status(status: &str) -> Self {
+        let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        Privilege(line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0))
+    }
+
+    fn has(self, capability: u32) -> bool {
+        self.0 & (1 << capability) != 0
+    }
+
+    /// Whether the kernel lets it load tracing programs, without which nothing works.
+    pub fn may_observe(self) -> bool {
+        self.has(CAP_SYS_ADMIN) || (self.has(CAP_BPF) && self.has(CAP_PERFMON))
+    }
+
+    /// What does not work for lack of a capability, though the rest does.
+    pub fn losses(self) -> Vec<&'static str> {
+        LOSSES
+            .iter()
+            .filter(|(capability, _)| !self.has(*capability))
+            .map(|(_, loss)| *loss)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_may_all_and_a_plain_user_nothing() {
+        let root = Privilege::in_status("Name: x\nCapEff:\t000001ffffffffff\n");
+        assert!(root.may_observe() && root.losses().is_empty());
+        assert!(!Privilege::in_status("CapEff:\t0000000000000000\n").may_observe());
+        assert!(!Privilege::in_status("").may_observe(), "an odd /proc is not a licence");
+    }
+
+    #[test]
+    fn two_capabilities_are_enough_to_observe_and_the_others_are_named() {
+        let least = Privilege(1 << CAP_BPF | 1 << CAP_PERFMON);
+        assert!(least.may_observe());
+        assert_eq!(least.losses().len(), 3);
+        let without_handles = Privilege(!(1 << CAP_DAC_READ_SEARCH));
+        assert!(without_handles.may_observe());
+        let [loss] = without_handles.losses()[..] else { panic!("one is missing") };
+        assert!(loss.contains("CAP_DAC_READ_SEARCH"));
+    }
+}

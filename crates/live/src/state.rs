@@ -1,0 +1,107 @@
+//! The state folder: what was measured of disks, the journal, and who uses them.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+/// Why a state folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// It cannot be made or written.
+    #[error("cannot keep state in {folder}: {error}")]
+    Unusable {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Another daemon uses it.
+    #[error(
+        "a bowwave daemon (process {pid}) runs already with {folder}; stop it first \
+         (systemctl stop bowwave, or kill {pid})"
+    )]
+    Taken {
+        /// The folder.
+        folder: PathBuf,
+        /// The daemon's process id, as it noted it.
+        pid: String,
+    },
+}
+
+/// Makes the folder and sees whether files can be written there.
+///
+/// # Errors
+/// [`StateError::Unusable`].
+pub fn prepare(folder: &Path) -> Result<(), StateError> {
+    let probe = folder.join(format!("probe-{}", std::process::id()));
+    let made = if folder.is_file() {
+        Err(io::Error::other("it is a file"))
+    } else {
+        fs::create_dir_all(folder)
+    };
+    made.and_then(|()| fs::write(&probe, b"x"))
+        .and_then(|()| fs::remove_file(&probe))
+        .map_err(|error| StateError::Unusable { folder: folder.into(), error })
+}
+
+/// The right to be the daemon of a state folder; it ends with the process, however that ends.
+#[derive(Debug)]
+pub struct DaemonLock(#[allow(dead_code)] File);
+
+impl DaemonLock {
+    /// Takes it.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn take(folder: &Path) -> Result<DaemonLock, StateError> {
+        prepare(folder)?;
+        let unusable = |error| StateError::Unusable { folder: folder.into(), error };
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = options.open(folder.join("daemon.lock")).map_err(unusable)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                let mut pid = String::new();
+                file.read_to_string(&mut pid).map_err(unusable)?;
+                return Err(StateError::Taken { folder: folder.into(), pid: pid.trim().into() });
+            }
+            Err(error) => return Err(unusable(error.into())),
+        }
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()))
+            .map_err(unusable)?;
+        Ok(DaemonLock(file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_one_daemon_at_a_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = DaemonLock::take(folder.path()).expect("it is free");
+        let second = DaemonLock::take(folder.path()).unwrap_err();
+        let own = std::process::id().to_string();
+        assert!(matches!(second, StateError::Taken { pid, .. } if pid == own));
+        drop(first);
+        DaemonLock::take(folder.path()).expect("it is free again");
+    }
+
+    #[test]
+    fn a_file_is_no_state_folder_and_a_probe_leaves_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        fs::write(&file, "").expect("written");
+        assert!(matches!(prepare(&file), Err(StateError::Unusable { .. })));
+        let new = folder.path().join("new/folder");
+        prepare(&new).expect("it is made");
+        assert_eq!(fs::read_dir(&new).expect("it is there").count(), 0);
+    }
+}
