@@ -1,13 +1,13 @@
 //! What can go wrong, and what to do about it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a lab cannot be made, found or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// Loop devices and mounts are root's.
-    #[error("a lab needs root (loop devices, mounts); run it with sudo")]
+    /// Loop devices, mounts and the server's counters are root's.
+    #[error("a lab needs root (loop devices, mounts, counters); run it with sudo")]
     NotRoot,
     /// No FUSE.
     #[error("/dev/fuse is missing; load the module (modprobe fuse) or run where FUSE is allowed")]
@@ -24,8 +24,33 @@ pub enum LabError {
     #[error("there is no lab named {0:?}; `bowwave lab status` names those that are up")]
     Unknown(String),
     /// The name cannot be part of a path.
-    #[error("{0:?} cannot be a lab's name; use letters, digits and dashes")]
+    #[error("{0:?} cannot be a lab's name; use up to 64 letters, digits and dashes")]
     BadName(String),
+    /// Something else is where the lab's folder would be.
+    #[error("{0} is there already and is no lab; remove it, or choose another --name")]
+    InTheWay(PathBuf),
+    /// Not a file system that labs are made with.
+    #[error("a lab cannot have the file system {0:?}; choose one of {1}")]
+    FileSystem(String, String),
+    /// The tool that makes the file system is not installed.
+    #[error("{tool} is missing; install {package}")]
+    NoTool {
+        /// The tool.
+        tool: String,
+        /// The package that has it, by Debian's name.
+        package: &'static str,
+    },
+    /// The kernel has no such scheduler.
+    #[error("there is no I/O scheduler {0:?} here; choose one of {1}")]
+    Scheduler(String, String),
+    /// Somebody works on it.
+    #[error("{folder} is in use by {users}; end that or wait, then repeat")]
+    Busy {
+        /// Where it is mounted.
+        folder: PathBuf,
+        /// Programs with their process ids.
+        users: String,
+    },
     /// The image would not fit into memory.
     #[error(
         "a lab of {wanted_mb} MB cannot be made with {free_mb} MB of memory available; choose a smaller --size"
@@ -44,9 +69,19 @@ pub enum LabError {
         /// What it said.
         reason: String,
     },
-    /// The server did not come up, or is gone.
-    #[error("the lab's server {0}; `bowwave lab down --all` cleans up")]
-    Server(String),
+    /// The server did not come up.
+    #[error("the lab's server did not start: {0}")]
+    NotStarted(String),
+    /// The server is gone.
+    #[error(
+        "its server does not answer ({reason}); `bowwave lab down {name}` removes what is left"
+    )]
+    Gone {
+        /// The lab.
+        name: String,
+        /// What came instead of an answer.
+        reason: String,
+    },
     /// A file is at fault.
     #[error("{path}: {error}")]
     File {
@@ -58,6 +93,11 @@ pub enum LabError {
 }
 
 impl LabError {
+    pub(crate) fn busy(folder: &Path, users: &[String]) -> LabError {
+        let users = if users.is_empty() { "a program".into() } else { users.join(", ") };
+        LabError::Busy { folder: folder.into(), users }
+    }
+
     pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> LabError {
         let path = path.into();
         move |error| LabError::File { path, error }

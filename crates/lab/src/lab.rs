@@ -1,7 +1,7 @@
 //! Making a lab, using it, removing it.
 
-use std::fs;
-use std::io::{BufRead, BufReader};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,7 +22,7 @@ pub struct Options {
     pub device: String,
     /// Size of the device.
     pub size_bytes: u64,
-    /// `ext4`, `xfs`, or what else has a `mkfs`.
+    /// `ext4`, `xfs` or `btrfs`.
     pub fs_type: String,
     /// The I/O scheduler; the kernel's choice for a loop device if `None`.
     pub scheduler: Option<String>,
@@ -37,7 +37,6 @@ const SPARE_MEMORY_BYTES: u64 = 512 << 20;
 #[derive(Debug)]
 pub struct Lab {
     state: State,
-    spec: Spec,
 }
 
 impl Lab {
@@ -46,23 +45,25 @@ impl Lab {
     /// # Errors
     /// See [`LabError`].
     pub fn up(options: &Options) -> Result<Lab, LabError> {
-        check_privilege()?;
-        state::check_name(&options.name)?;
         let spec = device::load(&options.device)?;
+        state::check_name(&options.name)?;
+        check_privilege()?;
+        layers::check_file_system(&options.fs_type)?;
         check_memory(options.size_bytes)?;
         if State::folder(&options.name).join("state.json").exists() {
             clear_leftover(&options.name)?;
         }
-        let mut state = State {
+        let state = State {
             name: options.name.clone(),
             device: options.device.clone(),
+            spec,
             size_bytes: options.size_bytes,
             server_pid: 0,
             block_device: None,
         };
-        let built = build(&mut state, &spec, options);
-        let lab = Lab { state, spec };
-        match built {
+        state.claim_folder()?;
+        let mut lab = Lab { state };
+        match build(&mut lab.state, options) {
             Ok(()) => Ok(lab),
             Err(error) => {
                 // The first error is the one to report.
@@ -75,11 +76,10 @@ impl Lab {
     /// Finds a lab that is up.
     ///
     /// # Errors
-    /// [`LabError::Unknown`] if there is none of that name.
+    /// [`LabError::Unknown`] if there is none of that name, [`LabError::NotRoot`] if that cannot be
+    /// seen.
     pub fn attach(name: &str) -> Result<Lab, LabError> {
-        let state = State::load(name)?;
-        let spec = device::load(&state.device)?;
-        Ok(Lab { state, spec })
+        Ok(Lab { state: State::load(name)? })
     }
 
     /// Its name.
@@ -89,7 +89,7 @@ impl Lab {
 
     /// The device's description.
     pub fn spec(&self) -> &Spec {
-        &self.spec
+        &self.state.spec
     }
 
     /// Where the file system is mounted.
@@ -105,9 +105,9 @@ impl Lab {
     /// Counters since the lab came up.
     ///
     /// # Errors
-    /// [`LabError::Server`] if the server is gone.
+    /// [`LabError::Gone`] if the server is gone.
     pub fn status(&self) -> Result<Status, LabError> {
-        let gone = |reason: String| LabError::Server(format!("does not answer ({reason})"));
+        let gone = |reason: String| LabError::Gone { name: self.state.name.clone(), reason };
         let text = fs::read(self.state.fuse().join("status")).map_err(|e| gone(e.to_string()))?;
         serde_json::from_slice(&text).map_err(|e| gone(e.to_string()))
     }
@@ -135,34 +135,36 @@ impl Lab {
     pub fn evict(&self) -> Result<(), LabError> {
         let folder = self.mount_point();
         self.set_fast(true)?;
-        layers::unmount(&folder)?;
+        layers::unmount(&folder, self.block_device())?;
         layers::mount(self.block_device(), &folder)?;
         self.set_fast(false)
     }
 
-    /// Removes every trace. Goes on past errors, of which the first is reported.
+    /// Removes it. Goes on past errors, of which the first is reported; but one that is in use
+    /// stays as it is.
     ///
     /// # Errors
-    /// If a program still has files open, so that it cannot be unmounted.
+    /// [`LabError::Busy`] if a program still has files open.
     pub fn down(&self) -> Result<(), LabError> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(LabError::NotRoot);
+        }
         // Writing back what is dirty should not take what the slow device would take.
         let _ = set_fast(&self.state, true);
+        let (node, fuse) = (self.block_device(), self.state.fuse());
         let mut outcome = Ok(());
-        let mut note = |step: Result<(), LabError>| {
-            if outcome.is_ok() {
-                outcome = step;
-            }
-        };
         if layers::is_mounted(&self.mount_point()) {
-            note(layers::unmount(&self.mount_point()));
+            outcome = layers::unmount(&self.mount_point(), node);
         }
-        if let Some(node) = &self.state.block_device
-            && backing_of(node).is_some_and(|file| file.starts_with(self.state.fuse()))
-        {
-            note(layers::detach_loop(node));
+        if matches!(outcome, Err(LabError::Busy { .. })) {
+            let _ = set_fast(&self.state, false);
+            return outcome;
         }
-        if layers::is_mounted(&self.state.fuse()) {
-            note(layers::unmount(&self.state.fuse()));
+        if backing_of(node).is_some_and(|file| file.starts_with(&fuse)) {
+            outcome = outcome.and(layers::detach_loop(node));
+        }
+        if layers::is_mounted(&fuse) {
+            outcome = outcome.and(layers::unmount(&fuse, node));
         }
         self.state.remove_folders();
         outcome
@@ -234,17 +236,17 @@ fn clear_leftover(name: &str) -> Result<(), LabError> {
     leftover.down()
 }
 
-fn build(state: &mut State, spec: &Spec, options: &Options) -> Result<(), LabError> {
-    state.create_folders()?;
+fn build(state: &mut State, options: &Options) -> Result<(), LabError> {
     state.save()?;
+    state.create_mount_points()?;
     state.server_pid = start_server(state, options)?;
     state.save()?;
     set_fast(state, true)?;
-    let node = layers::attach_loop(&state.fuse().join("disk"), spec.is_rotational())?;
+    let node = layers::attach_loop(&state.fuse().join("disk"), state.spec.is_rotational())?;
     state.block_device = Some(node.clone());
     state.save()?;
     if let Some(scheduler) = &options.scheduler {
-        layers::set_queue(&node, "scheduler", scheduler)?;
+        layers::set_scheduler(&node, scheduler)?;
     }
     layers::make_file_system(&node, &options.fs_type)?;
     layers::mount(&node, &state.mount_point())?;
@@ -270,12 +272,15 @@ fn start_server(state: &State, options: &Options) -> Result<u32, LabError> {
     }
     let failed = child.wait_with_output();
     let said = failed.map(|output| String::from_utf8_lossy(&output.stderr).trim().to_owned());
-    Err(LabError::Server(format!("did not start: {}", said.unwrap_or_default())))
+    Err(LabError::NotStarted(said.unwrap_or_default()))
 }
 
 fn set_fast(state: &State, is_fast: bool) -> Result<(), LabError> {
     let path = state.fuse().join("control");
-    fs::write(&path, if is_fast { "fast" } else { "timed" }).map_err(LabError::file(path))
+    let word: &[u8] = if is_fast { b"fast" } else { b"timed" };
+    // Never made here: where the server is not, it would be a file in the way.
+    let opened = File::options().write(true).open(&path);
+    opened.and_then(|mut control| control.write_all(word)).map_err(LabError::file(path))
 }
 
 /// The file behind a loop device, if it is attached.

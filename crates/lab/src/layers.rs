@@ -2,10 +2,17 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
 
 use crate::error::LabError;
+use crate::users::users_of;
 
 /// The window that stock kernels start with, in KiB; loop devices come with a larger one, which is
 /// put back whenever the queue's limits change.
@@ -13,6 +20,28 @@ pub(crate) const STOCK_READ_AHEAD_KB: u64 = 128;
 
 /// Requests of at most what FUSE carries, so that none is cut into unequal halves.
 const LARGEST_REQUEST_KB: u64 = 1024;
+
+/// A file system that labs are made with, without background work that would disturb a measurement.
+struct FileSystem {
+    name: &'static str,
+    mkfs_arguments: &'static [&'static str],
+    /// Debian's.
+    package: &'static str,
+}
+
+const FILE_SYSTEMS: [FileSystem; 3] = [
+    FileSystem {
+        name: "ext4",
+        mkfs_arguments: &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"],
+        package: "e2fsprogs",
+    },
+    FileSystem { name: "xfs", mkfs_arguments: &["-f", "-q"], package: "xfsprogs" },
+    FileSystem { name: "btrfs", mkfs_arguments: &["-f", "-q"], package: "btrfs-progs" },
+];
+
+/// Whoever looks at a device just after it was used is soon gone: tried so often, so far apart.
+const UNMOUNT_TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Runs a tool; gives its standard output.
 pub(crate) fn run<S: AsRef<OsStr>>(tool: &str, arguments: &[S]) -> Result<String, LabError> {
@@ -53,20 +82,45 @@ pub(crate) fn queue_attribute(node: &Path, attribute: &str) -> PathBuf {
     Path::new("/sys/block").join(name).join("queue").join(attribute)
 }
 
-/// Makes a file system without background work that would disturb a measurement.
-pub(crate) fn make_file_system(node: &Path, fs_type: &str) -> Result<(), LabError> {
-    let node = node.as_os_str();
-    match fs_type {
-        "ext4" => {
-            let arguments = ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"];
-            let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).chain([node]).collect();
-            run("mkfs.ext4", &arguments)?;
+fn file_system(name: &str) -> Result<&'static FileSystem, LabError> {
+    FILE_SYSTEMS.iter().find(|known| known.name == name).ok_or_else(|| {
+        let names = FILE_SYSTEMS.map(|known| known.name).join(", ");
+        LabError::FileSystem(name.into(), names)
+    })
+}
+
+/// Whether a lab can have this file system here.
+pub(crate) fn check_file_system(name: &str) -> Result<(), LabError> {
+    let package = file_system(name)?.package;
+    let tool = format!("mkfs.{name}");
+    match Command::new(&tool).arg("-V").output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(LabError::NoTool { tool, package })
         }
-        other => {
-            run(&format!("mkfs.{other}"), &[OsStr::new("-f"), OsStr::new("-q"), node])?;
-        }
+        _ => Ok(()),
     }
+}
+
+/// Makes the file system of that name.
+pub(crate) fn make_file_system(node: &Path, name: &str) -> Result<(), LabError> {
+    let arguments = file_system(name)?.mkfs_arguments.iter().map(OsStr::new);
+    run(&format!("mkfs.{name}"), &arguments.chain([node.as_os_str()]).collect::<Vec<_>>())?;
     Ok(())
+}
+
+/// Sets the I/O scheduler.
+pub(crate) fn set_scheduler(node: &Path, name: &str) -> Result<(), LabError> {
+    set_queue(node, "scheduler", name).map_err(|error| {
+        match fs::read_to_string(queue_attribute(node, "scheduler")) {
+            Ok(list) => LabError::Scheduler(name.into(), schedulers_in(&list)),
+            Err(_) => error,
+        }
+    })
+}
+
+/// `none [mq-deadline] kyber`: the one in use is in brackets.
+fn schedulers_in(list: &str) -> String {
+    list.split_whitespace().map(|name| name.trim_matches(['[', ']'])).collect::<Vec<_>>().join(", ")
 }
 
 pub(crate) fn mount(node: &Path, folder: &Path) -> Result<(), LabError> {
@@ -74,8 +128,21 @@ pub(crate) fn mount(node: &Path, folder: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-pub(crate) fn unmount(folder: &Path) -> Result<(), LabError> {
-    run("umount", &[folder.as_os_str()])?;
+/// Unmounts `folder`, which `node` is mounted on.
+pub(crate) fn unmount(folder: &Path, node: &Path) -> Result<(), LabError> {
+    for tried in 1.. {
+        match rustix::mount::unmount(folder, UnmountFlags::empty()) {
+            Ok(()) => break,
+            Err(Errno::BUSY) => {
+                let users = users_of(&[folder, node]);
+                if !users.is_empty() || tried == UNMOUNT_TRIES {
+                    return Err(LabError::busy(folder, &users));
+                }
+                thread::sleep(PAUSE);
+            }
+            Err(error) => return Err(LabError::file(folder)(error.into())),
+        }
+    }
     Ok(())
 }
 
@@ -90,4 +157,20 @@ pub(crate) fn is_mounted(folder: &Path) -> bool {
     };
     let folder = folder.to_string_lossy();
     table.lines().any(|line| line.split(' ').nth(1) == Some(&folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_that_is_none_is_answered_with_those_there_are() {
+        let error = check_file_system("foo").unwrap_err().to_string();
+        assert!(error.contains("\"foo\"") && error.contains("ext4, xfs, btrfs"), "{error}");
+    }
+
+    #[test]
+    fn schedulers_are_listed_as_they_are_typed() {
+        assert_eq!(schedulers_in("none [mq-deadline] kyber\n"), "none, mq-deadline, kyber");
+    }
 }

@@ -10,7 +10,7 @@
 //! The image lives in memory, so what a read takes is what the model says, give or take the timing
 //! error, which is measured: a run during which replies were too late is rejected, not reported.
 //! [`Lab::up`] makes one, as a process of its own that survives the command that made it;
-//! [`Lab::down`] removes every trace. The server is [`serve`].
+//! [`Lab::down`] removes it. The server is [`serve`].
 
 mod error;
 mod lab;
@@ -21,9 +21,10 @@ mod server;
 mod state;
 mod status;
 mod timer;
+mod users;
 
 pub use error::LabError;
 pub use lab::{Lab, LabGuard, Options};
 pub use server::{ServeOptions, serve};
-pub use state::list;
+pub use state::{list, name_for};
 pub use status::{MOST_LATE_MEAN_US, Status};

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,8 +52,11 @@ const CONTROL: u64 = 4;
 /// Serves until the folder is unmounted; calls `ready` once the files are there.
 ///
 /// # Errors
-/// If the device is unknown, memory is short, or FUSE refuses.
-pub fn serve(options: &ServeOptions, ready: impl FnOnce()) -> Result<(), LabError> {
+/// If the device is unknown, memory is short, FUSE refuses, or `ready` fails.
+pub fn serve(
+    options: &ServeOptions,
+    ready: impl FnOnce() -> io::Result<()>,
+) -> Result<(), LabError> {
     let spec = device::load(&options.device)?;
     let image = Image::new(options.size_bytes).map_err(LabError::file("the image in memory"))?;
     let timer = Timer::start(spec.build(options.size_bytes));
@@ -67,7 +71,7 @@ pub fn serve(options: &ServeOptions, ready: impl FnOnce()) -> Result<(), LabErro
         vec![MountOption::FSName("bowwave-lab".into()), MountOption::Subtype("bowwave".into())];
     let session = fuser::Session::new(files, &options.folder, &config)
         .map_err(LabError::file(&options.folder))?;
-    ready();
+    ready().map_err(LabError::file("standard output"))?;
     session.run().map_err(LabError::file(&options.folder))
 }
 

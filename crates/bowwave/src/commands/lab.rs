@@ -1,5 +1,6 @@
 //! `bowwave lab`.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -80,7 +81,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         Some(Action::Down { name, all }) => return remove(name, all),
         Some(Action::Serve { device, size, folder }) => {
             let options = ServeOptions { device, size_bytes: size, folder };
-            lab::serve(&options, || println!("ready"))?;
+            lab::serve(&options, || writeln!(std::io::stdout(), "ready"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
