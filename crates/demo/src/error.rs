@@ -20,6 +20,15 @@ pub enum DemoError {
     /// No such pattern.
     #[error("there is no pattern {0:?}; `bowwave demo --list` names them")]
     UnknownPattern(String),
+    /// `--only` without a name.
+    #[error("a pattern without a name; `bowwave demo --list` names them")]
+    UnnamedPattern,
+    /// What was found could not be printed.
+    #[error("cannot write the results: {0}")]
+    Output(io::Error),
+    /// A folder of the user's is not there.
+    #[error("{0:?} is no folder; name one on the disk to be shown, as local:FOLDER")]
+    NoFolder(PathBuf),
     /// A daemon leads all reads already, those meant for the stock kernel too.
     #[error(
         "a bowwave daemon (process {0}) is running and would help the stock kernel too; stop it first (systemctl stop bowwave, or kill {0})"

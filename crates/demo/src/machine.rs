@@ -36,7 +36,7 @@ pub(crate) fn has_program(name: &str) -> bool {
 
 /// A daemon of bowwave that is up already, by its process id: one that leads the whole machine, or
 /// also one that was given paths.
-pub(crate) fn running_daemon(with_paths_too: bool) -> Option<u32> {
+pub fn running_daemon(with_paths_too: bool) -> Option<u32> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.into_iter().find(|pid| {

@@ -1,6 +1,6 @@
 //! All of it: devices, rounds, patterns, settings.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -34,9 +34,16 @@ pub struct Options {
 ///
 /// # Errors
 /// See [`DemoError`]. Whatever was made is removed on every path.
-pub fn show(options: &Options, mut on_device: impl FnMut(Report)) -> Result<(), DemoError> {
+pub fn show(
+    options: &Options,
+    mut on_device: impl FnMut(Report) -> io::Result<()>,
+) -> Result<(), DemoError> {
+    let devices = each_once(&options.devices);
     let places: Vec<Place> =
-        options.devices.iter().map(|device| Place::parse(device)).collect::<Result<_, _>>()?;
+        devices.iter().map(|device| Place::parse(device)).collect::<Result<_, _>>()?;
+    if options.only.iter().any(String::is_empty) {
+        return Err(DemoError::UnnamedPattern);
+    }
     if let Some(name) = options.only.iter().find(|name| find(name).is_none()) {
         return Err(DemoError::UnknownPattern(name.clone()));
     }
@@ -49,13 +56,20 @@ pub fn show(options: &Options, mut on_device: impl FnMut(Report)) -> Result<(), 
         return Err(DemoError::DaemonRuns(pid));
     }
     let stop = Stop::on_signals().map_err(DemoError::file("pipe"))?;
-    for (device, place) in options.devices.iter().zip(places) {
+    for (device, place) in devices.into_iter().zip(places) {
         let shown =
             Session::new(device, &choose(options, &place), options.rounds).run(&place, &stop);
         // A signal also ends the tools that make a lab, whose complaint is then not the reason.
-        on_device(shown.map_err(|e| if stop.is_asked_for() { DemoError::Stopped } else { e })?);
+        let report = shown.map_err(|e| if stop.is_asked_for() { DemoError::Stopped } else { e })?;
+        on_device(report).map_err(DemoError::Output)?;
     }
     Ok(())
+}
+
+/// A device that is named twice is shown once.
+fn each_once(devices: &[String]) -> Vec<&str> {
+    let is_first = |at: &usize| !devices[..*at].contains(&devices[*at]);
+    (0..devices.len()).filter(is_first).map(|at| devices[at].as_str()).collect()
 }
 
 fn choose(options: &Options, place: &Place) -> Vec<&'static Pattern> {
@@ -104,9 +118,19 @@ impl Session {
         }
         target.set_fast(false)?;
         let bench = Bench { target: &target, state: state.path(), stop };
-        for _ in 0..self.rounds {
+        for round in 1..=self.rounds {
             for series in &mut self.series {
                 series.run(&bench, &bar)?;
+                if series.missing.is_none() && !io::stderr().is_terminal() {
+                    let (device, rounds, name) = (&self.device, self.rounds, series.pattern.name);
+                    // Nobody may be listening.
+                    let _ = writeln!(
+                        io::stderr(),
+                        "{device}, round {round} of {rounds}: {name} done, {} of {} runs",
+                        bar.position(),
+                        bar.length().unwrap_or(0)
+                    );
+                }
             }
         }
         bar.finish_and_clear();
@@ -117,7 +141,7 @@ impl Session {
         let runnable = self.series.iter().filter(|series| series.missing.is_none());
         let runs: usize = runnable.map(|series| series.settings.len()).sum();
         let bar = ProgressBar::new(runs as u64 * u64::from(self.rounds));
-        if !std::io::stderr().is_terminal() {
+        if !io::stderr().is_terminal() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         let style = ProgressStyle::with_template("{prefix} [{bar:30}] {pos}/{len} {elapsed} {msg}");
@@ -237,11 +261,19 @@ mod tests {
     #[test]
     fn wrong_names_are_told_before_anything_is_made() {
         let only = vec!["sideways".into()];
-        let unknown = show(&Options { only, ..options() }, |_| {});
+        let unknown = show(&Options { only, ..options() }, |_| Ok(()));
         assert!(matches!(unknown, Err(DemoError::UnknownPattern(name)) if name == "sideways"));
+        let only = vec!["tac".into(), String::new()];
+        let unnamed = show(&Options { only, ..options() }, |_| Ok(()));
+        assert!(matches!(unnamed, Err(DemoError::UnnamedPattern)));
         let devices = vec!["hdd".into(), "drum".into()];
-        let unknown = show(&Options { devices, ..options() }, |_| {});
+        let unknown = show(&Options { devices, ..options() }, |_| Ok(()));
         assert!(matches!(unknown, Err(DemoError::Device(_))));
+    }
+
+    #[test]
+    fn a_device_that_is_named_twice_is_shown_once() {
+        assert_eq!(each_once(&["net", "hdd", "net"].map(String::from)), ["net", "hdd"]);
     }
 
     #[test]

@@ -62,6 +62,7 @@ fn show(args: Args) -> anyhow::Result<ExitCode> {
         } else {
             println!("{report}");
         }
+        Ok(())
     });
     if args.json && !json_rows.is_empty() {
         println!("{}", serde_json::to_string_pretty(&json_rows)?);

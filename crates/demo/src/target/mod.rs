@@ -30,7 +30,10 @@ impl Place {
     pub(crate) fn parse(device: &str) -> Result<Self, DemoError> {
         match device.split_once(':') {
             None if device == "local" => Ok(Place::Local("/var/tmp".into())),
-            Some(("local", folder)) => Ok(Place::Local(folder.into())),
+            Some(("local", folder)) if Path::new(folder).is_dir() => {
+                Ok(Place::Local(folder.into()))
+            }
+            Some(("local", folder)) => Err(DemoError::NoFolder(folder.into())),
             _ => Ok(Place::Lab(device.into(), Box::new(device::load(device)?))),
         }
     }
@@ -39,9 +42,8 @@ impl Place {
     pub(crate) fn open(&self) -> Result<Target, DemoError> {
         match self {
             Place::Lab(device, _) => {
-                let name = Path::new(device).file_stem().unwrap_or_default().to_string_lossy();
                 let options = lab::Options {
-                    name: format!("demo-{name}-{}", std::process::id()),
+                    name: format!("demo-{}-{}", lab::name_for(device), std::process::id()),
                     device: device.clone(),
                     size_bytes: LAB_BYTES,
                     fs_type: "ext4".into(),
@@ -163,9 +165,12 @@ mod tests {
     #[test]
     fn places_are_lab_devices_or_folders() {
         assert_eq!(Place::parse("local").ok(), Some(Place::Local("/var/tmp".into())));
-        assert_eq!(Place::parse("local:/srv/x").ok(), Some(Place::Local("/srv/x".into())));
+        assert_eq!(Place::parse("local:/usr").ok(), Some(Place::Local("/usr".into())));
         assert!(matches!(Place::parse("hdd"), Ok(Place::Lab(name, _)) if name == "hdd"));
         assert!(matches!(Place::parse("locals"), Err(DemoError::Device(_))));
+        for missing in ["local:", "local:/no/such/folder", "local:/proc/self/status"] {
+            assert!(matches!(Place::parse(missing), Err(DemoError::NoFolder(_))), "{missing}");
+        }
     }
 
     #[test]
