@@ -1,6 +1,7 @@
 //! `bowwave`: the command line. One file a subcommand; the work is done in the libraries.
 
 mod commands;
+mod print;
 mod signals;
 
 use std::process::ExitCode;
@@ -8,6 +9,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{daemon, demo, doctor, lab, run};
+use print::PrintError;
 
 /// Adaptive read-ahead for stock Linux kernels, from user space.
 #[derive(Parser)]
@@ -26,16 +28,41 @@ enum Command {
     Lab(lab::Args),
 }
 
+/// What shells make of SIGPIPE.
+const CLOSED_PIPE: u8 = 128 + 13;
+
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
-        Command::Run(args) => run::main(args),
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(answer) => return give(&answer),
+    };
+    let outcome = match cli.command {
+        Command::Run(args) => return run::main(args),
         Command::Daemon(args) => daemon::main(args),
         Command::Doctor(args) => doctor::main(args),
         Command::Demo(args) => demo::main(args),
         Command::Lab(args) => lab::main(args),
     };
-    outcome.unwrap_or_else(|error| {
-        eprintln!("bowwave: {error:#}");
-        ExitCode::FAILURE
-    })
+    outcome.unwrap_or_else(|error| fail(&error))
+}
+
+/// Help, or what is wrong with the command line.
+fn give(answer: &clap::Error) -> ExitCode {
+    if let Err(error) = answer.print() {
+        return fail(&PrintError(error).into());
+    }
+    let is_run = std::env::args_os().nth(1).is_some_and(|word| word == "run");
+    match answer.exit_code() {
+        0 => ExitCode::SUCCESS,
+        _ if is_run => ExitCode::from(run::OWN_FAILURE),
+        code => ExitCode::from(code as u8),
+    }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    if error.downcast_ref().is_some_and(PrintError::is_closed_pipe) {
+        return ExitCode::from(CLOSED_PIPE);
+    }
+    print::note(format_args!("{error:#}"));
+    ExitCode::FAILURE
 }

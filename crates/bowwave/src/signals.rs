@@ -1,5 +1,6 @@
 //! Signals as something to wait for: each caught one writes a byte to a pipe.
 
+use std::fs;
 use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -10,9 +11,9 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// Catches `signals` from now on.
-    pub(crate) fn catch(signals: &[i32]) -> io::Result<Self> {
+    pub(crate) fn catch(signals: impl IntoIterator<Item = i32>) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
-        for &signal in signals {
+        for signal in signals {
             let writer: OwnedFd = writer.try_clone()?.into();
             signal_hook::low_level::pipe::register(signal, writer)?;
         }
@@ -22,5 +23,29 @@ impl Signals {
     /// Readable once a signal has come.
     pub(crate) fn readiness(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
+    }
+}
+
+/// Whether whoever started this process wants `signal` ignored, as `nohup` does with SIGHUP.
+pub(crate) fn is_ignored(signal: i32) -> bool {
+    is_ignored_in(&fs::read_to_string("/proc/self/status").unwrap_or_default(), signal)
+}
+
+fn is_ignored_in(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (signal - 1)) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_a_mask_in_the_status() {
+        let under_nohup = "Name:\tx\nSigIgn:\t0000000000001001\n";
+        assert!(is_ignored_in(under_nohup, libc::SIGHUP));
+        assert!(!is_ignored_in(under_nohup, libc::SIGTERM));
+        assert!(!is_ignored_in("", libc::SIGHUP));
     }
 }

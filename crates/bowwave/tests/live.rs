@@ -222,10 +222,76 @@ fn run_passes_status_and_signals_through() {
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("signalled");
     assert_eq!(child.wait().expect("it ends").code(), Some(23));
-    let missing = Command::new(BOWWAVE).args(["run", "--", "/no/such/program"]).output();
-    let missing = missing.expect("it ran");
-    assert!(!missing.status.success());
-    assert!(String::from_utf8_lossy(&missing.stderr).contains("/no/such/program"));
+    for (program, expected) in [("/no/such/program", 127), ("/etc/passwd", 126)] {
+        let failed = Command::new(BOWWAVE).args(["run", "--", program]).output().expect("it ran");
+        assert_eq!(failed.status.code(), Some(expected), "{program}");
+        assert!(String::from_utf8_lossy(&failed.stderr).contains(program));
+    }
+}
+
+#[test]
+fn run_goes_on_without_a_state_folder_and_says_what_that_means() {
+    let Some(_bench) = bench("net") else { return };
+    let run = Command::new(BOWWAVE).args(["run", "--state", "/etc/passwd", "--", "true"]).output();
+    let run = run.expect("it ran");
+    assert!(run.status.success());
+    assert!(String::from_utf8_lossy(&run.stderr).contains("measured again"));
+}
+
+#[test]
+fn a_lab_in_use_stays_and_names_its_users_and_a_dead_one_hides_no_other() {
+    let Some(bench) = bench("net") else { return };
+    let lab = |words: &[&str]| {
+        let output = Command::new(BOWWAVE).arg("lab").args(words).output().expect("it ran");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (String::from_utf8_lossy(&output.stdout).into_owned(), said, output.status.success())
+    };
+    let name = bench.lab.name();
+    let mut user = Command::new("sleep")
+        .arg("1000")
+        .current_dir(bench.lab.mount_point())
+        .spawn()
+        .expect("sleep is there");
+    let (_, said, is_down) = lab(&["down", name]);
+    user.kill().expect("it sleeps");
+    user.wait().expect("it ends");
+    assert!(!is_down && said.contains(&format!("sleep ({})", user.id())), "{said}");
+    assert!(lab(&["status", name]).2, "it works as before");
+
+    let dead = format!("dead-{}", std::process::id());
+    let (made, said, _) = lab(&["up", "--name", &dead, "--size", "64M", "--device", "ssd"]);
+    assert!(made.contains(&dead), "{said}");
+    let note = fs::read_to_string(format!("/run/bowwave/lab/{dead}/state.json")).expect("a note");
+    let note: serde_json::Value = serde_json::from_str(&note).expect("JSON");
+    let server = note["server_pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+    let server = server.and_then(rustix::process::Pid::from_raw).expect("its server");
+    rustix::process::kill_process(server, rustix::process::Signal::KILL).expect("it serves");
+    let (listed, said, is_well) = lab(&["status"]);
+    assert!(listed.contains(name) && !is_well, "{listed}");
+    assert!(said.contains(&format!("bowwave lab down {dead}")), "{said}");
+    let (_, said, is_down) = lab(&["down", &dead]);
+    assert!(is_down, "{said}");
+}
+
+#[test]
+fn a_lab_that_cannot_be_made_leaves_nothing() {
+    let Some(bench) = bench("net") else { return };
+    let name = format!("wrong-{}", std::process::id());
+    for (option, value, word) in [("--scheduler", "foo", "none"), ("--fs", "foo", "ext4")] {
+        let mut up = Command::new(BOWWAVE);
+        up.args(["lab", "up", "--size", "64M", "--name", &name, option, value]);
+        let output = up.output().expect("it ran");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(word), "{said}");
+        assert!(!fs::exists(format!("/run/bowwave/lab/{name}")).unwrap_or(true));
+    }
+    let folder = format!("/run/bowwave/lab/{name}");
+    fs::create_dir(&folder).expect("a folder in the way");
+    let up = Command::new(BOWWAVE).args(["lab", "up", "--size", "64M", "--name", &name]).output();
+    let said = String::from_utf8_lossy(&up.expect("it ran").stderr).into_owned();
+    fs::remove_dir(&folder).expect("it is as it was");
+    assert!(said.contains("is no lab"), "{said}");
+    drop(bench);
 }
 
 #[test]

@@ -3,17 +3,20 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use live::engine::{Charge, Engine, Options};
 use live::observe::Scope;
+use live::state::{DaemonLock, StateError};
 use serde_json::json;
 
 use crate::commands::policy::PolicyName;
-use crate::signals::Signals;
+use crate::commands::privilege;
+use crate::print::{self, PrintError};
+use crate::signals::{self, Signals};
 
 /// Adaptive read-ahead for every program on the machine, until stopped.
 ///
-/// Needs root. On SIGTERM or Ctrl-C it detaches and prints what it did; killed outright it leaves
+/// Needs root. On SIGTERM, SIGHUP or Ctrl-C it detaches and prints what it did; killed outright it leaves
 /// nothing behind but warm pages.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -54,7 +57,14 @@ impl From<ChargeName> for Charge {
 }
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
-    let signals = Signals::catch(&[libc::SIGTERM, libc::SIGINT])?;
+    let ending = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+    let is_meant = |&signal: &i32| signal != libc::SIGHUP || !signals::is_ignored(signal);
+    let signals = Signals::catch(ending.into_iter().filter(is_meant))?;
+    privilege::demand("daemon")?;
+    let _lock = DaemonLock::take(&args.state).map_err(|error| match error {
+        StateError::Unusable { .. } => anyhow!("{error}; name another folder with --state"),
+        StateError::Taken { .. } => anyhow!(error),
+    })?;
     let options = Options {
         scope: Scope::Machine,
         paths: args.path,
@@ -62,23 +72,23 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         charge: args.charge.into(),
     };
     let mut engine = Engine::start(options, args.policy.build()).context("cannot start")?;
-    announce(&engine, args.json);
+    announce(&engine, args.json)?;
     engine.serve_until(signals.readiness())?;
     let summary = engine.summary();
     if args.json {
-        println!("{}", serde_json::to_string(&summary)?);
+        print::line(serde_json::to_string(&summary)?)?;
     } else {
-        println!("{summary}");
+        print::line(summary)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn announce(engine: &Engine, as_json: bool) {
-    let places: Vec<_> =
-        engine.mounts().into_iter().map(|mount| mount.mount_point.display().to_string()).collect();
+fn announce(engine: &Engine, as_json: bool) -> Result<(), PrintError> {
+    let mounts = engine.mounts().into_iter();
+    let places: Vec<_> = mounts.map(|mount| mount.mount_point.display().to_string()).collect();
     if as_json {
-        println!("{}", json!({ "ready": true, "mounts": places }));
+        print::line(json!({ "ready": true, "mounts": places }))
     } else {
-        println!("leading reads on {}", places.join(", "));
+        print::line(format_args!("leading reads on {}", places.join(", ")))
     }
 }

@@ -7,13 +7,16 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use demo::pattern::{PATTERNS, find};
 use demo::{DemoError, Options};
+use serde_json::json;
+
+use crate::print::{self, PrintError};
 
 /// Show the effect: patterns read cold from slow disks made on the spot, stock kernel and bowwave.
 ///
-/// Takes two minutes. Needs root, FUSE and a kernel that bowwave runs on (see `bowwave doctor`).
+/// Takes two minutes, and half an hour with --full. Needs root, FUSE and a kernel that bowwave runs on (see `bowwave doctor`).
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Every pattern, 3 rounds.
+    /// Every pattern, 3 rounds; takes half an hour.
     #[arg(long)]
     full: bool,
     /// Devices, separated by commas: those of `bowwave lab --list`, TOML files, or local[:FOLDER]
@@ -26,7 +29,7 @@ pub(crate) struct Args {
     /// Runs of each pattern; medians are shown.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// A list of rows as JSON instead of tables.
+    /// JSON instead of text: a list of rows, or of patterns with --list.
     #[arg(long)]
     json: bool,
     /// Name the patterns.
@@ -43,13 +46,25 @@ const INTERRUPTED: u8 = 130;
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.list {
-        PATTERNS.iter().for_each(|pattern| println!("{:<21}{}", pattern.name, pattern.definition));
-        return Ok(ExitCode::SUCCESS);
+        return list(args.json);
     }
     match (&args.worker, &args.folder) {
         (Some(pattern), Some(folder)) => work(pattern, folder),
         _ => show(args),
     }
+}
+
+fn list(as_json: bool) -> anyhow::Result<ExitCode> {
+    if as_json {
+        let rows = PATTERNS.iter();
+        print::json(
+            &rows.map(|p| json!({ "pattern": p.name, "definition": p.definition })).collect(),
+        )?;
+    } else {
+        let mut lines = PATTERNS.iter().map(|p| format!("{:<21}{}", p.name, p.definition));
+        lines.try_for_each(print::line)?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn show(args: Args) -> anyhow::Result<ExitCode> {
@@ -59,20 +74,20 @@ fn show(args: Args) -> anyhow::Result<ExitCode> {
     let shown = demo::show(&options, |report| {
         if args.json {
             json_rows.extend(report.json_rows());
-        } else {
-            println!("{report}");
+            return Ok(());
         }
-        Ok(())
+        print::line(report).map_err(|error| error.0)
     });
     if args.json && !json_rows.is_empty() {
-        println!("{}", serde_json::to_string_pretty(&json_rows)?);
+        print::json(&json_rows.into())?;
     }
     match shown {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(DemoError::Stopped) => {
-            eprintln!("bowwave: stopped; everything made has been removed");
+            print::note("stopped; everything made has been removed");
             Ok(ExitCode::from(INTERRUPTED))
         }
+        Err(DemoError::Output(error)) => Err(PrintError(error).into()),
         Err(error) => Err(explain(&error)),
     }
 }
@@ -93,7 +108,7 @@ fn work(pattern: &str, folder: &Path) -> anyhow::Result<ExitCode> {
     let mut word = [0; demo::WORD.len()];
     std::io::stdin().read_exact(&mut word).context("the word to start never came")?;
     let outcome = demo::worker::perform(pattern, folder)?;
-    println!("{}", serde_json::to_string(&outcome)?);
+    print::line(serde_json::to_string(&outcome)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
-use live::doctor::{self, Health};
+use live::doctor::{self, Check, Health};
 use serde_json::json;
+
+use crate::print;
 
 /// Tell what works on this machine, what does not, why, and what to do.
 ///
@@ -19,24 +21,24 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let checks = doctor::examine();
     let is_able = doctor::is_able(&checks);
     if args.json {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&json!({ "able": is_able, "checks": checks }))?
-        );
+        print::json(&json!({ "able": is_able, "checks": checks }))?;
     } else {
-        for check in &checks {
-            let health = match check.health {
-                Health::Ok => "ok",
-                Health::Degraded => "degraded",
-                Health::Missing => "MISSING",
-            };
-            println!("{health:<9}{}: {}", check.name, check.finding);
-            if !check.remedy.is_empty() {
-                println!("         -> {}", check.remedy);
-            }
-        }
+        checks.iter().try_for_each(|check| print::line(describe(check)))?;
         let verdict = if is_able { "will work here" } else { "will not work here" };
-        println!("bowwave run and bowwave daemon {verdict}");
+        print::line(format_args!("bowwave run and bowwave daemon {verdict}"))?;
     }
     Ok(if is_able { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn describe(check: &Check) -> String {
+    let health = match check.health {
+        Health::Ok => "ok",
+        Health::Degraded => "degraded",
+        Health::Missing => "MISSING",
+    };
+    let remedy = match check.remedy.as_str() {
+        "" => String::new(),
+        remedy => format!("\n         -> {remedy}"),
+    };
+    format!("{health:<9}{}: {}{remedy}", check.name, check.finding)
 }

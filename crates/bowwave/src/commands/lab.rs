@@ -1,13 +1,14 @@
 //! `bowwave lab`.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Subcommand;
-use lab::{Lab, Options, ServeOptions, Status};
-use serde_json::json;
+use lab::{Lab, LabError, Options, ServeOptions, Status};
+use serde_json::{Value, json};
+
+use crate::print;
 
 /// Make a slow disk: a device model behind a real block device and file system.
 ///
@@ -33,10 +34,10 @@ enum Action {
         /// The lab's name.
         name: Option<String>,
     },
-    /// Remove a lab and every trace of it.
+    /// Remove a lab: mount, block device, image and server.
     Down {
         /// The lab's name.
-        #[arg(required_unless_present = "all")]
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
         name: Option<String>,
         /// All that are up, or were left behind.
         #[arg(long)]
@@ -58,13 +59,13 @@ struct UpArgs {
     /// A device of `bowwave lab --list`, or a TOML file that describes one.
     #[arg(long, default_value = "hdd")]
     device: String,
-    /// Size, for example 4G.
+    /// Size in bytes, or with K, M or G behind it in KiB, MiB or GiB; 16M at least.
     #[arg(long, default_value = "4G", value_parser = parse_size)]
     size: u64,
-    /// File system.
+    /// File system: ext4, xfs or btrfs.
     #[arg(long, default_value = "ext4")]
     fs: String,
-    /// Name; the device's by default.
+    /// Name; the device's, or its file's without ending, by default.
     #[arg(long)]
     name: Option<String>,
     /// I/O scheduler, for example mq-deadline.
@@ -77,11 +78,11 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         _ if args.list => list_devices(args.json)?,
         None => bail!("nothing to do; see `bowwave lab --help`"),
         Some(Action::Up(up)) => make(up, args.json)?,
-        Some(Action::Status { name }) => show(name, args.json)?,
-        Some(Action::Down { name, all }) => return remove(name, all),
+        Some(Action::Status { name }) => return show(name, args.json),
+        Some(Action::Down { name, .. }) => return remove(name, args.json),
         Some(Action::Serve { device, size, folder }) => {
             let options = ServeOptions { device, size_bytes: size, folder };
-            lab::serve(&options, || writeln!(std::io::stdout(), "ready"))?;
+            lab::serve(&options, || print::line("ready").map_err(|error| error.0))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -92,16 +93,17 @@ fn list_devices(as_json: bool) -> anyhow::Result<()> {
     if as_json {
         let rows =
             devices.iter().map(|(name, text)| json!({ "device": name, "description": text }));
-        println!("{}", serde_json::to_string_pretty(&rows.collect::<Vec<_>>())?);
-    } else {
-        devices.iter().for_each(|(name, description)| println!("{name:<6} {description}"));
+        return print::json(&rows.collect());
     }
-    Ok(())
+    let width = devices.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut lines =
+        devices.iter().map(|(name, description)| format!("{name:<width$}  {description}"));
+    Ok(lines.try_for_each(print::line)?)
 }
 
 fn make(up: UpArgs, as_json: bool) -> anyhow::Result<()> {
     let options = Options {
-        name: up.name.unwrap_or_else(|| up.device.clone()),
+        name: up.name.unwrap_or_else(|| lab::name_for(&up.device)),
         device: up.device,
         size_bytes: up.size,
         fs_type: up.fs,
@@ -113,36 +115,68 @@ fn make(up: UpArgs, as_json: bool) -> anyhow::Result<()> {
     if as_json {
         let row =
             json!({ "name": lab.name(), "block_device": node.to_string(), "mount_point": folder });
-        println!("{row}");
+        print::line(row)?;
     } else {
-        println!("{node} {}", folder.display());
+        print::line(format_args!("{node} {}", folder.display()))?;
     }
     Ok(())
 }
 
-fn show(name: Option<String>, as_json: bool) -> anyhow::Result<()> {
-    let names = name.map_or_else(lab::list, |name| vec![name]);
-    let mut rows = Vec::new();
-    for name in names {
-        let lab = Lab::attach(&name)?;
+fn show(name: Option<String>, as_json: bool) -> anyhow::Result<ExitCode> {
+    each(name, as_json, |name| {
+        let lab = Lab::attach(name)?;
         let status = lab.status()?;
-        if as_json {
-            rows.push(json!({
-                "name": name,
-                "block_device": lab.block_device(),
-                "mount_point": lab.mount_point(),
-                "late_mean_us": status.late_mean_us(),
-                "queue_depth_mean": status.depth_mean(),
-                "counters": status,
-            }));
-        } else {
-            println!("{}", describe(&lab, &status));
+        let row = json!({
+            "name": name,
+            "block_device": lab.block_device(),
+            "mount_point": lab.mount_point(),
+            "late_mean_us": status.late_mean_us(),
+            "queue_depth_mean": status.depth_mean(),
+            "counters": status,
+        });
+        Ok((row, describe(&lab, &status)))
+    })
+}
+
+fn remove(name: Option<String>, as_json: bool) -> anyhow::Result<ExitCode> {
+    each(name, as_json, |name| {
+        Lab::attach(name)?.down()?;
+        Ok((json!({ "name": name, "removed": true }), String::new()))
+    })
+}
+
+/// Does something with that lab, or with each there is, and prints what came of it as JSON or text.
+/// One that fails does not hide the others.
+fn each(
+    name: Option<String>,
+    as_json: bool,
+    act: impl Fn(&str) -> Result<(Value, String), LabError>,
+) -> anyhow::Result<ExitCode> {
+    let names = name.map_or_else(lab::list, |name| vec![name]);
+    if names.is_empty() && !as_json {
+        print::line("no lab is up")?;
+    }
+    let mut rows = Vec::new();
+    let mut code = ExitCode::SUCCESS;
+    for name in names {
+        match act(&name) {
+            Ok((row, text)) => {
+                rows.push(row);
+                if !as_json && !text.is_empty() {
+                    print::line(text)?;
+                }
+            }
+            Err(error) => {
+                code = ExitCode::FAILURE;
+                rows.push(json!({ "name": name, "error": error.to_string() }));
+                print::note(format_args!("lab {name}: {error}"));
+            }
         }
     }
     if as_json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        print::json(&rows.into())?;
     }
-    Ok(())
+    Ok(code)
 }
 
 fn describe(lab: &Lab, status: &Status) -> String {
@@ -167,18 +201,6 @@ fn describe(lab: &Lab, status: &Status) -> String {
     )
 }
 
-fn remove(name: Option<String>, all: bool) -> anyhow::Result<ExitCode> {
-    let names = if all { lab::list() } else { name.into_iter().collect() };
-    let mut code = ExitCode::SUCCESS;
-    for name in names {
-        if let Err(error) = Lab::attach(&name).and_then(|lab| lab.down()) {
-            eprintln!("bowwave: lab {name}: {error}");
-            code = ExitCode::FAILURE;
-        }
-    }
-    Ok(code)
-}
-
 /// `4G`, `512M`, `65536`.
 fn parse_size(text: &str) -> Result<u64, String> {
     let (number, shift) = match text.as_bytes().last() {
@@ -188,8 +210,8 @@ fn parse_size(text: &str) -> Result<u64, String> {
         _ => (text, 0),
     };
     let number: u64 =
-        number.parse().map_err(|_| format!("{text:?} is no size; write 512M or 4G"))?;
-    let bytes = number.checked_mul(1 << shift).ok_or_else(|| format!("{text:?} is too large"))?;
+        number.parse().map_err(|_| "write a whole number, with K, M or G behind it: 1536M")?;
+    let bytes = number.checked_mul(1 << shift).ok_or("it is too large")?;
     if bytes < 16 << 20 { Err("a lab needs at least 16M".into()) } else { Ok(bytes) }
 }
 
@@ -201,7 +223,7 @@ mod tests {
     fn sizes_are_read_with_their_unit() {
         assert_eq!(parse_size("4G"), Ok(4 << 30));
         assert_eq!(parse_size("512M"), Ok(512 << 20));
-        for bad in ["", "G", "4T", "-1G", "1M", "99999999999999G"] {
+        for bad in ["", "G", "4T", "1.5G", "-1G", "1M", "99999999999999G"] {
             assert!(parse_size(bad).is_err(), "{bad}");
         }
     }

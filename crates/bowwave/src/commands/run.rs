@@ -1,6 +1,7 @@
 //! `bowwave run`.
 
 use std::ffi::OsString;
+use std::io::{ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -12,11 +13,14 @@ use live::observe::Scope;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::commands::policy::PolicyName;
+use crate::commands::privilege;
+use crate::print;
 
 /// Run a command with adaptive read-ahead for it and its descendants, and for nothing else.
 ///
-/// Its exit status is passed on (128 + N if signal N ended it), and so are SIGTERM, SIGHUP, SIGUSR1
-/// and SIGUSR2; Ctrl-C reaches it directly. Needs root.
+/// Its exit status is passed on (128 + N if signal N ended it; 127 if it is not found, 126 if it
+/// cannot be executed, 125 if bowwave itself fails), and so are SIGTERM, SIGHUP, SIGUSR1 and
+/// SIGUSR2; Ctrl-C reaches it directly. Needs root.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Say at the end what was read ahead, used and wasted.
@@ -32,29 +36,65 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = "/run/bowwave")]
     state: PathBuf,
     /// The command and its arguments.
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
-pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
+/// Exit status where bowwave itself is at fault, as `env`, `nohup` and `timeout` have it.
+pub(crate) const OWN_FAILURE: u8 = 125;
+const CANNOT_BE_EXECUTED: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+pub(crate) fn main(args: Args) -> ExitCode {
+    lead(args).unwrap_or_else(|error| {
+        print::note(format_args!("{error:#}"));
+        ExitCode::from(OWN_FAILURE)
+    })
+}
+
+fn lead(args: Args) -> anyhow::Result<ExitCode> {
+    privilege::demand("run")?;
+    if let Err(error) = live::state::prepare(&args.state) {
+        print::note(format_args!("{error}; what is measured of disks will be measured again"));
+    }
+    if let Some(pid) = demo::running_daemon(false) {
+        print::note(format_args!(
+            "a daemon (process {pid}) leads every program already; \
+             beside it bowwave run only takes more CPU time"
+        ));
+    }
     let scope = Scope::Process(std::process::id());
     let options = Options { scope, paths: Vec::new(), state: args.state, charge: Charge::Bowwave };
     let mut engine = Engine::start(options, args.policy.build()).context("cannot start")?;
-    let mut child = Command::new(&args.command[0])
-        .args(&args.command[1..])
-        .spawn()
-        .with_context(|| format!("cannot run {}", args.command[0].display()))?;
+    let program = &args.command[0];
+    let mut child = match Command::new(program).args(&args.command[1..]).spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            print::note(format_args!("cannot run {}: {error}", program.display()));
+            return Ok(ExitCode::from(spawn_failure(&error)));
+        }
+    };
     pass_signals_on(&child)?;
     let ended = watch(&child)?;
-    engine.serve_until(std::os::fd::AsFd::as_fd(&ended))?;
+    if let Err(error) = engine.serve_until(std::os::fd::AsFd::as_fd(&ended)) {
+        print::note(format_args!("{error}; the command goes on without read-ahead"));
+    }
     let status = child.wait()?;
     let summary = engine.summary();
     if args.json {
-        eprintln!("{}", serde_json::to_string(&summary)?);
+        // The command's status is what counts, not whether this can be written.
+        let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&summary)?);
     } else if args.verbose {
-        eprintln!("bowwave: {summary}");
+        print::note(summary);
     }
     Ok(exit_code(status))
+}
+
+fn spawn_failure(error: &std::io::Error) -> u8 {
+    match error.kind() {
+        ErrorKind::NotFound => NOT_FOUND,
+        _ => CANNOT_BE_EXECUTED,
+    }
 }
 
 fn watch(child: &Child) -> anyhow::Result<OwnedFd> {
@@ -87,4 +127,43 @@ fn pass_signals_on(child: &Child) -> anyhow::Result<()> {
 fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     ExitCode::from(code as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn command(words: &[&str]) -> Option<Vec<OsString>> {
+        Cli::try_parse_from([&["run"], words].concat()).ok().map(|cli| cli.args.command)
+    }
+
+    #[test]
+    fn everything_from_the_first_word_on_is_the_commands() {
+        let tar = ["tar", "-cf", "-", "--", "-x"].map(OsString::from).to_vec();
+        assert_eq!(command(&["tar", "-cf", "-", "--", "-x"]), Some(tar.clone()));
+        assert_eq!(command(&["-v", "--", "tar", "-cf", "-", "--", "-x"]), Some(tar.clone()));
+        assert_eq!(command(&["-v", "tar", "-cf", "-", "--", "-x"]), Some(tar));
+        assert_eq!(command(&["--", "--odd"]), Some(vec!["--odd".into()]));
+    }
+
+    #[test]
+    fn an_unknown_option_is_no_command() {
+        assert_eq!(command(&["--nope", "--", "true"]), None);
+        assert_eq!(command(&["--nope"]), None);
+        assert_eq!(command(&[]), None);
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_from_what_cannot_be_executed() {
+        assert_eq!(spawn_failure(&ErrorKind::NotFound.into()), 127);
+        assert_eq!(spawn_failure(&ErrorKind::PermissionDenied.into()), 126);
+    }
 }

@@ -1,0 +1,41 @@
+//! Printing where the reader may have gone and the disk may be full.
+
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
+
+use serde_json::Value;
+
+/// Standard output took no more.
+#[derive(Debug)]
+pub(crate) struct PrintError(pub(crate) io::Error);
+
+impl PrintError {
+    /// Whether whoever read it has seen enough (`| head`), which is nobody's fault.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        self.0.kind() == ErrorKind::BrokenPipe
+    }
+}
+
+impl Display for PrintError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cannot write to standard output: {}", self.0)
+    }
+}
+
+impl std::error::Error for PrintError {}
+
+/// Prints a line, or several, and makes sure that they are written.
+pub(crate) fn line(text: impl Display) -> Result<(), PrintError> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "{text}").and_then(|()| output.flush()).map_err(PrintError)
+}
+
+/// Prints a value as JSON over several lines.
+pub(crate) fn json(value: &Value) -> anyhow::Result<()> {
+    Ok(line(serde_json::to_string_pretty(value)?)?)
+}
+
+/// A word to the user on standard error; a closed one is no reason to stop.
+pub(crate) fn note(text: impl Display) {
+    let _ = writeln!(io::stderr(), "bowwave: {text}");
+}
