@@ -308,6 +308,10 @@ fn a_lab_keeps_data_counts_requests_and_leaves_no_trace() {
     bench.lab.evict().expect("evicted");
     let before = bench.lab.status().expect("counters");
     assert_eq!(fs::read(folder.join("note")).expect("read"), text);
+    let doctor = Command::new(BOWWAVE).arg("doctor").output().expect("it ran");
+    let listed = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(listed.contains(&format!("{name}/mnt")), "{listed}");
+    assert!(!listed.contains(&format!("{name}/fuse")), "{listed}");
     assert!(bench.lab.status().expect("counters").since(&before).bytes_read >= text.len() as u64);
     drop(bench);
     let mounts = fs::read_to_string("/proc/self/mounts").expect("the table");

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::observe::DeviceNumber;
 
 /// File systems whose pages are the data itself, or that have none: nothing to read ahead.
-const WITHOUT_BACKING: [&str; 25] = [
-    // What a lab's server serves is not cached; the disk made of it is.
-    "fuse.bowwave",
+const WITHOUT_BACKING: [&str; 24] = [
     "autofs",
     "binfmt_misc",
     "bpf",
@@ -36,6 +34,9 @@ const WITHOUT_BACKING: [&str; 25] = [
     "swap",
 ];
 
+/// What a lab's server is mounted as: its files are not cached, the disk made of them is.
+const LAB_SERVER: &str = "bowwave-lab";
+
 /// One mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
@@ -51,7 +52,7 @@ pub struct Mount {
 
 impl Mount {
     fn has_page_cache(&self) -> bool {
-        !WITHOUT_BACKING.contains(&self.fs_type.as_str())
+        !WITHOUT_BACKING.contains(&self.fs_type.as_str()) && self.source != LAB_SERVER
     }
 }
 
@@ -228,7 +229,7 @@ mod tests {
 24 22 7:3 / /mnt/with\\040blank rw - xfs /dev/loop3 rw
 25 22 254:0 /srv /srv rw - ext4 /dev/vda rw
 26 22 0:44 / /net rw - nfs4 server:/export rw
-27 22 0:50 / /run/bowwave/lab/hdd/fuse rw - fuse.bowwave bowwave-lab rw
+27 22 0:50 / /run/bowwave/lab/hdd/fuse rw - fuse bowwave-lab rw
 nonsense
 ";
 
