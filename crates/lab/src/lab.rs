@@ -2,11 +2,15 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use device::Spec;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::error::LabError;
 use crate::layers;
@@ -32,6 +36,9 @@ pub struct Options {
 
 /// Memory beyond the image that a machine needs to go on, in bytes.
 const SPARE_MEMORY_BYTES: u64 = 512 << 20;
+
+/// Gigabytes of an image are freed in a second.
+const MOST_TO_END: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// A lab that is up.
 #[derive(Debug)]
@@ -164,7 +171,12 @@ impl Lab {
             outcome = outcome.and(layers::detach_loop(node));
         }
         if layers::is_mounted(&fuse) {
-            outcome = outcome.and(layers::unmount(&fuse, node));
+            let server = server_process(&self.state);
+            let unmounted = layers::unmount(&fuse, node);
+            if let (Ok(()), Some(server)) = (&unmounted, server) {
+                wait_for_end(&server);
+            }
+            outcome = outcome.and(unmounted);
         }
         self.state.remove_folders();
         outcome
@@ -273,6 +285,25 @@ fn start_server(state: &State, options: &Options) -> Result<u32, LabError> {
     let failed = child.wait_with_output();
     let said = failed.map(|output| String::from_utf8_lossy(&output.stderr).trim().to_owned());
     Err(LabError::NotStarted(said.unwrap_or_default()))
+}
+
+/// The server's process, unless it is gone and its number another's.
+fn server_process(state: &State) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(i32::try_from(state.server_pid).ok()?)?;
+    let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    let command = fs::read(format!("/proc/{}/cmdline", state.server_pid)).ok()?;
+    let folder = state.fuse();
+    let is_ours =
+        command.split(|byte| *byte == 0).any(|word| word == folder.as_os_str().as_bytes());
+    is_ours.then_some(process)
+}
+
+/// A server ends when its folder is unmounted, but unmounts it once more itself (fuser 0.18): by then
+/// there must not be a new lab in its place.
+fn wait_for_end(server: &OwnedFd) {
+    let mut ends = [PollFd::new(server, PollFlags::IN)];
+    // Without an answer a new lab of this name may have to be made twice.
+    let _ = poll(&mut ends, Some(&MOST_TO_END));
 }
 
 fn set_fast(state: &State, is_fast: bool) -> Result<(), LabError> {

@@ -39,7 +39,8 @@ const FILE_SYSTEMS: [FileSystem; 3] = [
     FileSystem { name: "btrfs", mkfs_arguments: &["-f", "-q"], package: "btrfs-progs" },
 ];
 
-/// Whoever looks at a device just after it was used is soon gone: tried so often, so far apart.
+/// Whoever only looks at a device (another `losetup --find` does) is soon gone: tried so often, so
+/// far apart.
 const UNMOUNT_TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -130,20 +131,14 @@ pub(crate) fn mount(node: &Path, folder: &Path) -> Result<(), LabError> {
 
 /// Unmounts `folder`, which `node` is mounted on.
 pub(crate) fn unmount(folder: &Path, node: &Path) -> Result<(), LabError> {
-    for tried in 1.. {
+    for _ in 0..UNMOUNT_TRIES {
         match rustix::mount::unmount(folder, UnmountFlags::empty()) {
-            Ok(()) => break,
-            Err(Errno::BUSY) => {
-                let users = users_of(&[folder, node]);
-                if !users.is_empty() || tried == UNMOUNT_TRIES {
-                    return Err(LabError::busy(folder, &users));
-                }
-                thread::sleep(PAUSE);
-            }
+            Ok(()) => return Ok(()),
+            Err(Errno::BUSY) => thread::sleep(PAUSE),
             Err(error) => return Err(LabError::file(folder)(error.into())),
         }
     }
-    Ok(())
+    Err(LabError::busy(folder, &users_of(&[folder, node])))
 }
 
 pub(crate) fn detach_loop(node: &Path) -> Result<(), LabError> {
