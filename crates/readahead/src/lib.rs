@@ -22,6 +22,7 @@ mod access;
 pub mod adaptive;
 mod cache;
 mod cost;
+mod faults;
 mod kernel;
 mod linux6;
 mod plan;
@@ -36,7 +37,7 @@ pub use adaptive::Adaptive;
 pub use cache::{Ageing, CacheView, PageState};
 pub use cost::DeviceCost;
 pub use linux6::Linux6;
-pub use plan::{Action, Cause, Mark, Plan};
+pub use plan::{Action, Asked, Cause, Mark, Plan};
 pub use tally::Tally;
 pub use v16::{AdaptiveV16, V16Parameters};
 
