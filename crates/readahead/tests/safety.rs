@@ -44,7 +44,7 @@ fn hint() -> impl Strategy<Value = Hint> {
 }
 
 fn access() -> impl Strategy<Value = Access> {
-    let trigger = prop_oneof![Just(Trigger::Absent), Just(Trigger::Mark)];
+    let trigger = prop_oneof![Just(Trigger::Absent), Just(Trigger::Mark), Just(Trigger::Call)];
     let via = prop_oneof![3 => Just(Via::Read), 1 => Just(Via::Mmap)];
     let window = prop_oneof![Just(0), 1..=256u32, any::<u32>()];
     let how = (request(), trigger, via, hint(), window, moment());
@@ -198,6 +198,50 @@ proptest! {
         }
         for actions in answers(&mut *policies::linux_6(), &accesses) {
             prop_assert!(pages(&actions) <= u64::from(window.max(320)));
+        }
+    }
+
+    #[test]
+    fn older_kernels_never_ask_for_more_than_two_windows_at_once(
+        make in proptest::sample::select(policies::WITHIN_THE_WINDOW.to_vec()),
+        window in 9..2_000u32,
+        mut accesses in accesses(),
+    ) {
+        for (access, _) in &mut accesses {
+            access.kernel_window = window;
+        }
+        for actions in answers(&mut *make(), &accesses) {
+            prop_assert!(pages(&actions) <= 2 * u64::from(window), "{actions:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_read_is_what_was_asked_cut_to_the_file(
+        make in any_policy(),
+        accesses in accesses(),
+    ) {
+        let mut policy = make();
+        let mut plan = Plan::new();
+        for (access, view) in &accesses {
+            plan.clear();
+            policy.on_access(access, view, &mut plan);
+            let asked = plan.asked().iter().map(|asked| asked.within(access.file_pages));
+            prop_assert_eq!(plan.pages(), asked.sum::<u64>());
+        }
+    }
+
+    #[test]
+    fn a_policy_that_wants_calls_names_a_page_further_on(
+        make in any_policy(),
+        accesses in accesses(),
+    ) {
+        let mut policy = make();
+        let mut plan = Plan::new();
+        for (access, view) in accesses.iter().filter(|(a, _)| a.trigger == Trigger::Call) {
+            plan.clear();
+            policy.on_access(access, view, &mut plan);
+            prop_assert!(plan.next_call().is_none_or(|next| next > access.page));
+            prop_assert!(plan.waits_for().is_none_or(|page| page < access.file_pages));
         }
     }
 

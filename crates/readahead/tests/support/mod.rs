@@ -1,8 +1,10 @@
 //! A modelled page cache under one policy, which it asks as the kernel would.
 //!
-//! For each page of a read: if it is absent the policy is asked and its plan carried out; if it is
-//! absent still, what is left of the request is read. If it carries a mark, the mark is taken off and the policy is
-//! asked about it. Then the page is used: the first use makes it referenced, the next active.
+//! For each page of a read: a policy that wants calls is asked at the first one and at the one it
+//! named. If the page is absent the policy is asked and its plan carried out; if it is absent still,
+//! what is left of the request is read, for a policy that wants calls that page alone. If it
+//! carries a mark, the mark is taken off and the policy is asked about it. Then the page is used:
+//! the first use makes it referenced, the next active.
 
 #![allow(dead_code)] // every test binary uses its own part
 
@@ -13,8 +15,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use readahead::{
-    Access, Action, Ageing, CacheView, Cause, DeviceCost, FileId, Hint, Mark, OpenFileId, Page,
-    PageState, Plan, Policy, Trigger, Via, VolumeId,
+    Access, Action, Ageing, Asked, CacheView, Cause, DeviceCost, FileId, Hint, Mark, OpenFileId,
+    Page, PageState, Plan, Policy, Trigger, Via, VolumeId,
 };
 
 /// Pages of a list that makes `adaptive-v16` use a lower bound of 10 pages: 384 MiB.
@@ -144,7 +146,11 @@ pub(crate) struct Machine {
     previous: HashMap<u64, Page>,
     plan: Plan,
     now: u64,
+    next_call: Option<Page>,
     trace: Vec<(Page, String)>,
+    published: Vec<String>,
+    /// Pages that the policy had a reader wait for.
+    pub(crate) waits: Vec<Page>,
 }
 
 impl Machine {
@@ -166,20 +172,30 @@ impl Machine {
             previous: HashMap::new(),
             plan: Plan::new(),
             now: 0,
+            next_call: None,
             trace: Vec::new(),
+            published: Vec::new(),
+            waits: Vec::new(),
         }
     }
 
     /// One `read(2)` through the open file of that number.
     pub(crate) fn read(&mut self, open_file: u64, start: Page, pages: u64) {
+        self.read_in_part(open_file, start, pages, pages);
+    }
+
+    /// One request for `pages` of which only `taken` are consumed, as of `sendfile(2)` to a socket.
+    pub(crate) fn read_in_part(&mut self, open_file: u64, start: Page, pages: u64, taken: u64) {
         let end = (start + pages).min(self.file_pages);
-        for page in start..end {
+        self.next_call = Some(start);
+        for page in start..end.min(start + taken) {
             self.use_page(open_file, page, (end - page) as u32, Via::Read, self.hint);
         }
     }
 
     /// One page fault.
     pub(crate) fn fault(&mut self, open_file: u64, page: Page, hint: Hint) {
+        self.next_call = Some(page);
         self.use_page(open_file, page, 1, Via::Mmap, hint);
     }
 
@@ -211,11 +227,16 @@ impl Machine {
             now: self.now,
         };
         let (absent, marked) = (access(Trigger::Absent), access(Trigger::Mark));
+        let call = access(Trigger::Call);
+        let wants_calls = self.policy.wants_calls();
+        if wants_calls && self.next_call == Some(page) {
+            self.ask(call);
+        }
         if !self.cache.is_cached(page) {
             self.ask(absent);
         }
         if !self.cache.is_cached(page) {
-            let end = page + u64::from(request);
+            let end = page + if wants_calls { 1 } else { u64::from(request) };
             (page..end).for_each(|page| self.cache.insert(page));
         }
         if self.cache.take_mark(page) {
@@ -231,9 +252,23 @@ impl Machine {
     fn ask(&mut self, access: Access) {
         self.plan.clear();
         self.policy.on_access(&access, &self.cache, &mut self.plan);
+        self.next_call = self.plan.next_call().or(self.next_call);
+        self.waits.extend(self.plan.waits_for());
+        let published = |asked: &Asked| {
+            let within = asked.within(self.file_pages);
+            let new = within - self.cache.cached_in(asked.start, within);
+            format!("{}+{}={new}", asked.start, asked.pages)
+        };
+        self.published.extend(self.plan.asked().iter().map(published));
         self.cache.carry_out(&self.plan, self.file_pages);
         let lines = lines(access.page, &self.plan);
         self.trace.extend(lines.into_iter().map(|line| (access.page, line)));
+    }
+
+    /// What was asked for so far as it was printed in 2005, `start+pages=new`: not cut to the file,
+    /// and how many of the pages were new.
+    pub(crate) fn published(&self) -> Vec<&str> {
+        self.published.iter().map(String::as_str).collect()
     }
 
     /// What was asked for so far, a chunk a line: `cause@page start+pages-look_ahead`.
