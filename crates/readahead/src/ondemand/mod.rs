@@ -150,12 +150,12 @@ impl OnDemand {
         if request > most || is_next(access) {
             return Some((Window::begin(access.page, request, most), Cause::Initial));
         }
-        let window = self.from_context(access, request, most, cache)?;
+        let window = self.by_context(access, request, most, cache)?;
         Some((window, Cause::Context))
     }
 
     /// The window that a history of cached pages before the page at hand suggests.
-    fn from_context(
+    fn by_context(
         &self,
         access: &Access,
         request: u64,
@@ -194,14 +194,14 @@ impl OnDemand {
     }
 
     /// A page fault: marked or announced sequential, it is taken like a read of one page, since
-    /// 3.0 of a whole window; otherwise a window around the page is read.
+    /// 2.6.31 of a whole window; otherwise a window around the page is read.
     fn on_fault(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan) {
         let most = most(access);
         if most == 0 {
             return;
         }
         let is_since_3_0 = self.release >= OnDemandRelease::Linux3_12;
-        let request = if is_since_3_0 { most } else { 1 };
+        let request = if self.has_context() { most } else { 1 };
         let most_misses = if is_since_3_0 { 10 * FAULT_MISSES } else { u64::MAX };
         if access.trigger == Trigger::Mark {
             self.state(access).faults.count(access, -1, most_misses);

@@ -50,8 +50,7 @@ pub(crate) const KERNELS: [Make; 10] = [
     context_3_12,
 ];
 
-/// Policies that never ask for more at once than the kernel's window, or the window and the one
-/// ahead of it.
+/// Policies that never ask for more at once than two of the kernel's windows.
 pub(crate) const WITHIN_THE_WINDOW: [Make; 7] =
     [stock_2_6_13, stock_2_6_17, v1, v1_generous, on_demand_2_6_23, context_2_6_31, context_3_12];
 

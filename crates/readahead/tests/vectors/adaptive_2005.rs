@@ -113,15 +113,18 @@ fn a_small_request_before_a_used_page_is_taken_for_a_backward_reader() {
     assert_eq!(machine.trace().last(), Some(&"backward@4 0+5-0"), "not before the file");
 }
 
-/// The call tells where the request began, though its first pages were cached.
+/// The call tells where it began, though its first pages were cached: its history is not only of
+/// those pages, which it has just used again, as a smaller request's is.
 #[test]
-fn only_the_first_page_of_a_request_is_taken_for_a_backward_readers() {
+fn a_large_request_is_known_by_its_call() {
     let mut machine = v1(50);
-    machine.read(1, 1_000, 2);
-    machine.read(1, 996, 1);
-    machine.read(2, 996, 4);
-    let last = machine.trace().pop().map(str::to_owned);
-    assert_eq!(last.as_deref(), Some("context@997 997+32-0"));
+    machine.scan(1, 700, 1_250, 1);
+    machine.cache.evict(1_250, FILE_PAGES);
+    machine.read(2, 1_000, 300);
+    assert_eq!(machine.trace().last(), Some(&"context@1250 1250+256-0"));
+    machine.cache.evict(1_250, FILE_PAGES);
+    machine.read(3, 1_000, 256);
+    assert_eq!(machine.trace().last(), Some(&"context@1250 1250+144-0"));
 }
 
 #[test]

@@ -169,14 +169,20 @@ fn a_history_from_the_files_start_counts_double() {
     assert_eq!(last(Linux3_12).as_deref(), Some("context@6 6+13-1"));
 }
 
+/// Where the window ends, its successor is due all the same; its mark would be on that very page.
 #[test]
 fn a_full_queue_loses_the_mark() {
-    for release in ALL {
+    let second = [
+        (Linux2_6_23, "sequential@4 4+8-8"),
+        (Linux2_6_31, "sequential@4 4+24-16"),
+        (Linux3_12, "sequential@4 4+24-16"),
+    ];
+    for (release, second) in second {
         let mut machine = on_demand(release, 32);
         machine.read(1, 0, 1);
         machine.cache.room_pages = 0;
         machine.scan(1, 1, 5, 1);
-        assert_eq!(machine.trace(), ["initial@0 0+4-3", "sequential@4 4+8-8"], "{release:?}");
+        assert_eq!(machine.trace(), ["initial@0 0+4-3", second]);
     }
 }
 
@@ -207,7 +213,8 @@ fn an_announced_scan_of_a_mapping_is_a_sequence() {
         machine.fault(1, 0, Hint::Sequential);
         machine.trace().pop().map(str::to_owned)
     };
-    assert_eq!(first(Linux2_6_31).as_deref(), Some("initial@0 0+4-3"));
+    assert_eq!(first(Linux2_6_23).as_deref(), Some("initial@0 0+4-3"));
+    assert_eq!(first(Linux2_6_31).as_deref(), Some("initial@0 0+32-16"));
     assert_eq!(first(Linux3_12).as_deref(), Some("initial@0 0+32-16"));
 }
 
