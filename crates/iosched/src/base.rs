@@ -85,7 +85,8 @@ mod tests {
     #[test]
     fn each_process_has_one_request_a_turn_even_if_its_next_is_contiguous() {
         let mut base = Base2561::new();
-        for (id, process, start) in [(0, 1, 100), (1, 1, 108), (2, 2, 900), (3, 2, 908), (4, 3, 500)]
+        for (id, process, start) in
+            [(0, 1, 100), (1, 1, 108), (2, 2, 900), (3, 2, 908), (4, 3, 500)]
         {
             base.add(0, read(id, process, start, 8));
         }

@@ -220,6 +220,10 @@ mod tests {
             cfq.insert_for_dispatch(Command::new(&read(0, 0, start, 8)));
         }
         let order: Vec<Sector> = cfq.dispatch_list.iter().map(|command| command.start).collect();
-        assert_eq!(order, [500, 600, 700, 100, 50, 800], "what is below the first goes before the last");
+        assert_eq!(
+            order,
+            [500, 600, 700, 100, 50, 800],
+            "what is below the first goes before the last"
+        );
     }
 }

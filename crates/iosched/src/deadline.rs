@@ -165,7 +165,8 @@ impl Elevator for Deadline {
             queue.insert(now, &request);
             return;
         };
-        if request.direction == self.running && self.next == merged.absorbed && self.next.is_some() {
+        if request.direction == self.running && self.next == merged.absorbed && self.next.is_some()
+        {
             self.next = Some(merged.into);
         }
     }

@@ -139,8 +139,8 @@ impl MqDeadline {
     fn choose_level(&self, now: Nanos) -> Option<usize> {
         let highest = self.levels.iter().position(|level| !level.is_empty())?;
         let age = self.parameters.prio_aging_expire;
-        let aged = (highest + 1..self.levels.len())
-            .find(|&level| self.levels[level].has_waited(now, age));
+        let aged =
+            (highest + 1..self.levels.len()).find(|&level| self.levels[level].has_waited(now, age));
         Some(aged.unwrap_or(highest))
     }
 

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::request::{Command, Nanos, Request, Sector};
+use crate::request::{Command, Nanos, ProcessId, Request, Sector};
 
 /// A command in a queue; the smaller, the older.
 pub(crate) type Ticket = u64;
@@ -32,6 +32,8 @@ pub(crate) struct Merged {
     pub(crate) into: Ticket,
     /// The ticket that ceased to exist, if two commands were coalesced.
     pub(crate) absorbed: Option<Ticket>,
+    /// Whose command ceased to exist.
+    pub(crate) lost_by: Option<ProcessId>,
 }
 
 /// The queue.
@@ -145,21 +147,21 @@ impl SortedQueue {
             .map(|(other, _)| other);
         let Some(other) = after.or(before) else {
             self.link(ticket, grown);
-            return Merged { into: ticket, absorbed: None };
+            return Merged { into: ticket, absorbed: None, lost_by: None };
         };
+        let mut lost_by = None;
         if let Some(mut neighbour) = self.unlink(other) {
             let arrived = grown.arrived.min(neighbour.arrived);
-            if after.is_some() {
-                grown.command.absorb(&neighbour.command);
-            } else {
-                neighbour.command.absorb(&grown.command);
-                grown = neighbour;
+            if after.is_none() {
+                std::mem::swap(&mut grown, &mut neighbour);
             }
+            grown.command.absorb(&neighbour.command);
+            lost_by = Some(neighbour.command.process);
             grown.arrived = arrived;
         }
         let into = ticket.min(other);
         self.link(into, grown);
-        Merged { into, absorbed: Some(ticket.max(other)) }
+        Merged { into, absorbed: Some(ticket.max(other)), lost_by }
     }
 
     fn link(&mut self, ticket: Ticket, queued: Queued) {

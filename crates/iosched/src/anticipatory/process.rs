@@ -32,9 +32,9 @@ const CERTAIN: u64 = 256;
 /// A process with requests, or with a history.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Process {
-    /// Commands queued.
+    /// Commands queued that began with a request of its.
     pub(crate) queued: u32,
-    /// Commands with the device.
+    /// The same with the device.
     pub(crate) in_flight: u32,
     pub(crate) exited: bool,
     /// When a read last completed, or another process came near.
