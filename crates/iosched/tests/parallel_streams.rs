@@ -1,5 +1,5 @@
-//! Ten processes, each reading a file from start to end: the comparison of February 2003, in
-//! small.
+//! Ten processes, each reading a file from start to end: the comparison of February 2003, on a
+//! small model of its disk.
 //!
 //! ```text
 //!   window n            window n + 1
@@ -79,7 +79,7 @@ impl Run {
     /// Reads all that is there; touching a window submits the next.
     fn wake(&mut self, now: Nanos, process: usize) {
         while self.readers[process].read < self.readers[process].completed {
-            let touches_window = self.readers[process].read % 2 == 0;
+            let touches_window = self.readers[process].read.is_multiple_of(2);
             self.readers[process].read += 1;
             if touches_window {
                 self.submit_window(now, process);
