@@ -14,6 +14,7 @@ mod catalog;
 mod channels;
 mod disk;
 mod model;
+mod random;
 mod spec;
 
 pub use catalog::{catalog, load};
