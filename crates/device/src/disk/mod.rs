@@ -126,8 +126,7 @@ impl Disk {
         let buffered = self.read_ahead.end(segment, &self.surface, now);
         let limit = self.read_ahead.limit(segment);
         let is_running = buffered < limit;
-        // A drawn angle knows nothing of what is just about to pass the head; true ones do.
-        let known = if self.spec.random_rotation && is_running { limit } else { buffered };
+        let known = self.known_end(segment, now, buffered, limit);
         if !(segment.start..=known).contains(&request.offset) {
             return None;
         }
@@ -142,6 +141,16 @@ impl Disk {
         let at = begin + self.turn_to(begin, buffered);
         let done_at = at + self.surface.passing(buffered, end) as Nanos;
         Some(Service::positioned(done_at.max(sent)))
+    }
+
+    /// Up to where a request is served by reading on. True angles know what is about to pass the
+    /// head; with drawn ones the drive reads on to what comes within half a turn, as it does when
+    /// a stream leaves something out.
+    fn known_end(&self, segment: &Segment, now: Nanos, buffered: u64, limit: u64) -> u64 {
+        if self.spec.random_rotation && segment.media_at <= now {
+            return self.surface.reached(buffered, self.surface.turn / 2).min(limit);
+        }
+        buffered
     }
 
     /// What the drive has to read: not what it holds of the request's end already.

@@ -1,6 +1,8 @@
 //! The disk and the volume, timed in virtual time against figures measured on a real-time
 //! prototype of the same parameters (see docs/lab.md).
 
+mod explore;
+
 use device::{Completion, Model, Request};
 
 /// Reads `requests` keeping `depth` in flight; seconds until the last is done.
