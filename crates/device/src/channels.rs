@@ -209,3 +209,30 @@ impl Model for Channels {
         self.counters
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitter_spreads_the_waits_around_their_mean_and_repeats() {
+        let spec = ChannelsSpec {
+            jitter: 0.2,
+            ..crate::load("net").expect("in the catalogue").channels.expect("channels")
+        };
+        let waits: Vec<_> = (0..2000).map(|index| spec.wait(4096, index)).collect();
+        assert!(waits.iter().all(|wait| (4_000_000..=6_000_000).contains(wait)));
+        let mean = waits.iter().sum::<u64>() as f64 / 2000.0;
+        assert!((mean / 5e6 - 1.0).abs() < 0.01, "{mean}");
+        assert_eq!(waits[7], spec.wait(4096, 7));
+        assert!(waits[7] != ChannelsSpec { seed: 1, ..spec }.wait(4096, 7));
+    }
+
+    #[test]
+    fn impossible_jitter_is_refused() {
+        let net = crate::load("net").expect("in the catalogue").channels.expect("channels");
+        for jitter in [-0.1, 1.1, f64::NAN] {
+            assert!(ChannelsSpec { jitter, ..net.clone() }.check().unwrap_err().contains("jitter"));
+        }
+    }
+}

@@ -93,7 +93,7 @@ impl Disk {
     fn service(&self, now: Nanos, request: &Request) -> Service {
         let begin = now + nanos(self.spec.command_us * 1e-6);
         if let Some(segment) = &self.segment
-            && let Some(service) = self.from_buffer(segment, now, begin, request)
+            && let Some(service) = self.served_from_buffer(segment, now, begin, request)
         {
             return service;
         }
@@ -109,7 +109,7 @@ impl Disk {
     }
 
     /// How a request is served that starts in the buffer or where the drive is reading on.
-    fn from_buffer(
+    fn served_from_buffer(
         &self,
         segment: &Segment,
         now: Nanos,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::surface::Surface;
+use crate::model::nanos;
 use crate::spec::Cost;
 
 /// Parameters of [`Disk`](super::Disk).
@@ -89,7 +90,7 @@ impl DiskSpec {
         if inner > self.media_mb_s {
             return Err("inner_mb_s must not be above media_mb_s".into());
         }
-        if inner * 1e6 * self.turn_s() < SECTOR {
+        if inner * 1e6 * self.turn_s() < SECTOR || nanos(self.turn_s()) == 0 {
             return Err("rpm is too high: less than a sector passes in one turn".into());
         }
         let track_kib = self.media_mb_s * 1e6 * self.turn_s() / 1024.0;
@@ -122,5 +123,24 @@ impl DiskSpec {
 
     fn turn_s(&self) -> f64 {
         60.0 / self.rpm
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_options_are_refused_with_a_reason() {
+        let spec = || crate::load("st3250820a").expect("in the catalogue").disk.expect("a disk");
+        let refused = |spec: DiskSpec, word: &str| {
+            let reason = spec.check().expect_err(word);
+            assert!(reason.contains(word), "{reason}");
+        };
+        refused(DiskSpec { inner_mb_s: Some(0.0), ..spec() }, "inner_mb_s must be above 0");
+        refused(DiskSpec { inner_mb_s: Some(90.0), ..spec() }, "not be above media_mb_s");
+        refused(DiskSpec { bus_mb_s: Some(f64::NAN), ..spec() }, "bus_mb_s");
+        refused(DiskSpec { segment_kib: 512, ..spec() }, "hold a track of 636 KiB");
+        refused(DiskSpec { rpm: 1e9, ..spec() }, "rpm is too high");
     }
 }
