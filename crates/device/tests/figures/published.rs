@@ -85,12 +85,12 @@ fn st3250820a_streams_at_78_mb_s_outside_and_40_inside() {
 }
 
 #[test]
-fn st3250820a_changes_between_two_streams_in_3_3_ms_or_a_turn_later() {
+fn st3250820a_changes_between_two_streams_in_3_3_ms_or_half_a_turn_later() {
     let change = |apart| {
         let window = ms("st3250820a", &in_turn(2, apart, 1000, 128 * KIB), 1);
         window - transfer_ms(128 * KIB, 78.1)
     };
-    // Two changes and two windows take one turn if the angle between the files allows, else two.
+    // There and back takes one turn if the angle between the files allows it, else two.
     assert_within(change(300 * MIB), 3.3, 0.03);
     assert_within(change(330 * MIB), 3.3 + 4.17, 0.03);
 }
