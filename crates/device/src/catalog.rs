@@ -2,12 +2,22 @@
 
 use crate::spec::{Spec, SpecError};
 
-const DEVICES: [(&str, &str); 5] = [
+const DEVICES: [(&str, &str); 15] = [
     ("hdd", include_str!("../devices/hdd.toml")),
     ("hdd-fifo", include_str!("../devices/hdd-fifo.toml")),
     ("net", include_str!("../devices/net.toml")),
     ("ssd", include_str!("../devices/ssd.toml")),
     ("sd", include_str!("../devices/sd.toml")),
+    ("ide-2003", include_str!("../devices/ide-2003.toml")),
+    ("pc-2005", include_str!("../devices/pc-2005.toml")),
+    ("raid5-pe1750", include_str!("../devices/raid5-pe1750.toml")),
+    ("st3250820a", include_str!("../devices/st3250820a.toml")),
+    ("intel-x25m-80g", include_str!("../devices/intel-x25m-80g.toml")),
+    ("sandisk-sata-30g", include_str!("../devices/sandisk-sata-30g.toml")),
+    ("teclast-usb-32g", include_str!("../devices/teclast-usb-32g.toml")),
+    ("sandisk-cruzer-4g", include_str!("../devices/sandisk-cruzer-4g.toml")),
+    ("usb-2g", include_str!("../devices/usb-2g.toml")),
+    ("m-systems-usb11-64m", include_str!("../devices/m-systems-usb11-64m.toml")),
 ];
 
 /// Names and descriptions of all devices.
@@ -57,7 +67,7 @@ mod tests {
         let error = Spec::parse(&negative, "mine.toml").unwrap_err().to_string();
         assert!(error.contains("mine.toml") && error.contains("latency_us"), "{error}");
         let error = Spec::parse("description = 'x'", "mine.toml").unwrap_err().to_string();
-        assert!(error.contains("[disk] or a [channels]"), "{error}");
+        assert!(error.contains("[disk], [channels] or [raid5]"), "{error}");
         let error = Spec::parse("descript", "mine.toml").unwrap_err().to_string();
         assert!(error.contains("line 1"), "{error}");
     }

@@ -93,7 +93,7 @@ fn list_devices(as_json: bool) -> anyhow::Result<()> {
             devices.iter().map(|(name, text)| json!({ "device": name, "description": text }));
         println!("{}", serde_json::to_string_pretty(&rows.collect::<Vec<_>>())?);
     } else {
-        devices.iter().for_each(|(name, description)| println!("{name:<6} {description}"));
+        devices.iter().for_each(|(name, description)| println!("{name:<19} {description}"));
     }
     Ok(())
 }
