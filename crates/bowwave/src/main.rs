@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{daemon, demo, doctor, lab, run};
+use commands::{daemon, demo, doctor, lab, reproduce, run};
 
 /// Adaptive read-ahead for stock Linux kernels, from user space.
 #[derive(Parser)]
@@ -24,6 +24,8 @@ enum Command {
     Doctor(doctor::Args),
     Demo(demo::Args),
     Lab(lab::Args),
+    /// Run the published tables again, in a simulator
+    Reproduce(reproduce::Args),
 }
 
 fn main() -> ExitCode {
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::main(args),
         Command::Demo(args) => demo::main(args),
         Command::Lab(args) => lab::main(args),
+        Command::Reproduce(args) => reproduce::main(args),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("bowwave: {error:#}");

@@ -2,7 +2,7 @@
 
 use crate::spec::{Spec, SpecError};
 
-const DEVICES: [(&str, &str); 15] = [
+const DEVICES: [(&str, &str); 16] = [
     ("hdd", include_str!("../devices/hdd.toml")),
     ("hdd-fifo", include_str!("../devices/hdd-fifo.toml")),
     ("net", include_str!("../devices/net.toml")),
@@ -11,6 +11,7 @@ const DEVICES: [(&str, &str); 15] = [
     ("ide-2003", include_str!("../devices/ide-2003.toml")),
     ("pc-2005", include_str!("../devices/pc-2005.toml")),
     ("raid5-pe1750", include_str!("../devices/raid5-pe1750.toml")),
+    ("disk-2007", include_str!("../devices/disk-2007.toml")),
     ("st3250820a", include_str!("../devices/st3250820a.toml")),
     ("intel-x25m-80g", include_str!("../devices/intel-x25m-80g.toml")),
     ("sandisk-sata-30g", include_str!("../devices/sandisk-sata-30g.toml")),

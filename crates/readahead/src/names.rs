@@ -2,19 +2,22 @@
 //! `name:key=value,...`.
 
 use crate::adaptive::Limits;
+use crate::behind::DropBehind2007;
 use crate::{
-    Adaptive, Adaptive2005, AdaptiveV16, Linux6, NoReadAhead, OnDemand, OnDemandRelease, Policy,
-    Stock, StockRelease, V16Parameters,
+    Adaptive, Adaptive2005, AdaptiveV16, Linux6, Linux25, NoReadAhead, OnDemand, OnDemandRelease,
+    Policy, Stock, StockRelease, V16Parameters,
 };
 
 /// Every policy's name, from the oldest kernel's to bowwave's own.
-pub const NAMES: [&str; 10] = [
+pub const NAMES: [&str; 12] = [
     "none",
+    "linux-2.5",
     "stock-2.6.13",
     "stock-2.6.17",
     "adaptive-2005",
     "adaptive-v16",
     "ondemand-2.6.23",
+    "drop-behind-2007",
     "context-2.6.31",
     "context-3.12",
     "linux-6",
@@ -45,8 +48,13 @@ pub fn by_name(name: &str, open_files: usize) -> Option<Box<dyn Policy>> {
     let on_demand = |release| Box::new(OnDemand::new(open_files, release));
     Some(match name {
         "none" => Box::new(NoReadAhead),
+        "linux-2.5" => Box::new(Linux25::new(open_files)),
         "stock-2.6.13" => stock(StockRelease::Linux2_6_13),
         "stock-2.6.17" => stock(StockRelease::Linux2_6_17),
+        "drop-behind-2007" => {
+            let kernel = OnDemand::new(open_files, OnDemandRelease::Linux2_6_23);
+            Box::new(DropBehind2007(kernel))
+        }
         "ondemand-2.6.23" => on_demand(OnDemandRelease::Linux2_6_23),
         "context-2.6.31" => on_demand(OnDemandRelease::Linux2_6_31),
         "context-3.12" => on_demand(OnDemandRelease::Linux3_12),

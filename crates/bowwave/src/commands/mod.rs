@@ -3,4 +3,5 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod lab;
 pub(crate) mod policy;
+pub(crate) mod reproduce;
 pub(crate) mod run;
