@@ -3,12 +3,23 @@
 use crate::spec::{Spec, SpecError};
 use crate::text;
 
-const DEVICES: [(&str, &str); 5] = [
+const DEVICES: [(&str, &str); 16] = [
     ("hdd", include_str!("../devices/hdd.toml")),
     ("hdd-fifo", include_str!("../devices/hdd-fifo.toml")),
     ("net", include_str!("../devices/net.toml")),
     ("ssd", include_str!("../devices/ssd.toml")),
     ("sd", include_str!("../devices/sd.toml")),
+    ("ide-2003", include_str!("../devices/ide-2003.toml")),
+    ("pc-2005", include_str!("../devices/pc-2005.toml")),
+    ("raid5-pe1750", include_str!("../devices/raid5-pe1750.toml")),
+    ("disk-2007", include_str!("../devices/disk-2007.toml")),
+    ("st3250820a", include_str!("../devices/st3250820a.toml")),
+    ("intel-x25m-80g", include_str!("../devices/intel-x25m-80g.toml")),
+    ("sandisk-sata-30g", include_str!("../devices/sandisk-sata-30g.toml")),
+    ("teclast-usb-32g", include_str!("../devices/teclast-usb-32g.toml")),
+    ("sandisk-cruzer-4g", include_str!("../devices/sandisk-cruzer-4g.toml")),
+    ("usb-2g", include_str!("../devices/usb-2g.toml")),
+    ("m-systems-usb11-64m", include_str!("../devices/m-systems-usb11-64m.toml")),
 ];
 
 /// Names and descriptions of all devices.
@@ -56,7 +67,7 @@ mod tests {
         let error = Spec::parse(&negative, "mine.toml").unwrap_err().to_string();
         assert!(error.contains("mine.toml") && error.contains("latency_us"), "{error}");
         let error = Spec::parse("description = 'x'", "mine.toml").unwrap_err().to_string();
-        assert!(error.contains("[disk] or a [channels]"), "{error}");
+        assert!(error.contains("[disk], [channels] or [raid5]"), "{error}");
         let wrong_type = include_str!("../devices/net.toml").replace("= 5000.0", "= 'slow'");
         for (text, line) in [("descript", 1), ("description = 'x'\nnoise = 1", 2), (&wrong_type, 5)]
         {

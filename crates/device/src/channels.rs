@@ -9,7 +9,8 @@
 //! A request takes one of `concurrency` slots, waits its latency there, is transferred through the
 //! pipe that all share, and frees the slot. Latency may grow with the size up to a plateau
 //! (`t = L + L1 * (1 - e^(-s/s0))`, an SSD's planes), and a request above the cap is served as
-//! several commands, each with a latency of its own.
+//! several commands, each with a latency of its own. With `jitter`, waits differ from request to
+//! request, drawn from a fixed sequence.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -17,6 +18,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Completion, Counters, Model, Nanos, Request, nanos};
+use crate::random;
 use crate::spec::Cost;
 
 /// Parameters of [`Channels`].
@@ -38,6 +40,13 @@ pub struct ChannelsSpec {
     /// Size at which 63 % of these apply (`s0`), in KiB.
     #[serde(default)]
     pub saturating_kib: f64,
+    /// By which part of itself a request's wait varies up and down, evenly spread; 0.2 is 80 to
+    /// 120 %. No two requests of a real device take the same time, and policies see that.
+    #[serde(default)]
+    pub jitter: f64,
+    /// Which sequence of variations.
+    #[serde(default)]
+    pub seed: u64,
 }
 
 impl ChannelsSpec {
@@ -58,6 +67,9 @@ impl ChannelsSpec {
         if !finite(self.saturating_us) || !finite(self.saturating_kib) {
             return Err("saturating_us and saturating_kib must be 0 or more".into());
         }
+        if !(0.0..=1.0).contains(&self.jitter) {
+            return Err("jitter must be 0 to 1".into());
+        }
         Ok(())
     }
 
@@ -72,8 +84,8 @@ impl ChannelsSpec {
         }
     }
 
-    /// Waiting, in nanoseconds, before the transfer of a request.
-    fn wait(&self, bytes: u64) -> Nanos {
+    /// Waiting, in nanoseconds, before the transfer of the `index`th request.
+    fn wait(&self, bytes: u64, index: u64) -> Nanos {
         let cap = self.request_cap_kib.map_or(u64::MAX, |kib| kib * 1024);
         let commands = bytes.div_ceil(cap).max(1);
         let saturating = if self.saturating_kib > 0.0 {
@@ -82,7 +94,11 @@ impl ChannelsSpec {
         } else {
             0.0
         };
-        nanos(commands as f64 * (self.latency_us + saturating) * 1e-6)
+        let seconds = commands as f64 * (self.latency_us + saturating) * 1e-6;
+        if self.jitter == 0.0 {
+            return nanos(seconds);
+        }
+        nanos(seconds * (1.0 + self.jitter * (2.0 * random::unit(self.seed, index) - 1.0)))
     }
 
     fn transfer(&self, bytes: u64) -> Nanos {
@@ -101,6 +117,8 @@ pub struct Channels {
     leaving: VecDeque<(Nanos, u64, u64)>,
     pipe_free_at: Nanos,
     next_offset: u64,
+    /// Requests that took a slot so far.
+    admitted: u64,
     counters: Counters,
 }
 
@@ -114,6 +132,7 @@ impl Channels {
             leaving: VecDeque::new(),
             pipe_free_at: 0,
             next_offset: u64::MAX,
+            admitted: 0,
             counters: Counters::default(),
         }
     }
@@ -131,7 +150,8 @@ impl Channels {
                 self.counters.seeks += 1;
             }
             self.next_offset = request.offset + request.bytes;
-            let ready_at = now + self.spec.wait(request.bytes);
+            let ready_at = now + self.spec.wait(request.bytes, self.admitted);
+            self.admitted += 1;
             self.ready.push(Reverse((ready_at, request.id, request.bytes)));
         }
     }
@@ -187,5 +207,32 @@ impl Model for Channels {
 
     fn counters(&self) -> Counters {
         self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitter_spreads_the_waits_around_their_mean_and_repeats() {
+        let spec = ChannelsSpec {
+            jitter: 0.2,
+            ..crate::load("net").expect("in the catalogue").channels.expect("channels")
+        };
+        let waits: Vec<_> = (0..2000).map(|index| spec.wait(4096, index)).collect();
+        assert!(waits.iter().all(|wait| (4_000_000..=6_000_000).contains(wait)));
+        let mean = waits.iter().sum::<u64>() as f64 / 2000.0;
+        assert!((mean / 5e6 - 1.0).abs() < 0.01, "{mean}");
+        assert_eq!(waits[7], spec.wait(4096, 7));
+        assert!(waits[7] != ChannelsSpec { seed: 1, ..spec }.wait(4096, 7));
+    }
+
+    #[test]
+    fn impossible_jitter_is_refused() {
+        let net = crate::load("net").expect("in the catalogue").channels.expect("channels");
+        for jitter in [-0.1, 1.1, f64::NAN] {
+            assert!(ChannelsSpec { jitter, ..net.clone() }.check().unwrap_err().contains("jitter"));
+        }
     }
 }

@@ -5,15 +5,17 @@
 //! ```
 //!
 //! A model is told the time with every call, so the same object serves a simulator, where time is a
-//! number, and the lab, where it is the clock. Two models cover what is in the catalogue:
+//! number, and the lab, where it is the clock. Three models cover what is in the catalogue:
 //! [`Disk`] (one head, a seek curve, a turning platter, a track buffer, a queue served
-//! nearest-first) and [`Channels`] (requests that wait side by side and share one pipe: flash,
-//! network volumes). Devices are TOML files under `devices/`, each number with its source.
+//! nearest-first), [`Raid5`] (several of these behind one controller) and [`Channels`] (requests
+//! that wait side by side and share one pipe: flash, network volumes). Devices are TOML files under `devices/`, each number with its source.
 
 mod catalog;
 mod channels;
 mod disk;
 mod model;
+mod raid5;
+mod random;
 mod spec;
 mod text;
 
@@ -21,4 +23,5 @@ pub use catalog::{catalog, load};
 pub use channels::{Channels, ChannelsSpec};
 pub use disk::{Disk, DiskSpec};
 pub use model::{Completion, Counters, Model, Nanos, Request};
+pub use raid5::{Raid5, Raid5Spec};
 pub use spec::{Cost, Spec, SpecError};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::channels::{Channels, ChannelsSpec};
 use crate::disk::{Disk, DiskSpec};
 use crate::model::Model;
+use crate::raid5::{Raid5, Raid5Spec};
 use crate::text;
 
 /// A device's description.
@@ -19,6 +20,9 @@ pub struct Spec {
     /// Channels, for everything that does not turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channels: Option<ChannelsSpec>,
+    /// Several disks with rotating parity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raid5: Option<Raid5Spec>,
 }
 
 /// What a device charges, in the terms of the policies.
@@ -81,10 +85,11 @@ impl Spec {
         if let Some(name) = text::name_of_not_finite(text) {
             return Err(impossible(&format!("{name} must be a finite number")));
         }
-        match (&spec.disk, &spec.channels) {
-            (Some(disk), None) => disk.check(),
-            (None, Some(channels)) => channels.check(),
-            _ => Err("it needs either a [disk] or a [channels] table".into()),
+        match (&spec.disk, &spec.channels, &spec.raid5) {
+            (Some(disk), None, None) => disk.check(),
+            (None, Some(channels), None) => channels.check(),
+            (None, None, Some(raid5)) => raid5.check(),
+            _ => Err("it needs one table, either [disk], [channels] or [raid5]".into()),
         }
         .map_err(|reason| impossible(&reason))?;
         Ok(spec)
@@ -92,24 +97,26 @@ impl Spec {
 
     /// A new device of this description, `size` bytes large.
     pub fn build(&self, size: u64) -> Box<dyn Model> {
-        match (&self.disk, &self.channels) {
-            (Some(disk), _) => Box::new(Disk::new(disk.clone(), size)),
-            (None, Some(channels)) => Box::new(Channels::new(channels.clone())),
-            (None, None) => unreachable!("parse() refuses such a description"),
+        match (&self.disk, &self.channels, &self.raid5) {
+            (Some(disk), ..) => Box::new(Disk::new(disk.clone(), size)),
+            (_, Some(channels), _) => Box::new(Channels::new(channels.clone())),
+            (.., Some(raid5)) => Box::new(Raid5::new(raid5.clone(), size)),
+            (None, None, None) => unreachable!("parse() refuses such a description"),
         }
     }
 
     /// Whether it has a head to move.
     pub fn is_rotational(&self) -> bool {
-        self.disk.is_some()
+        self.channels.is_none()
     }
 
     /// What the device charges.
     pub fn cost(&self) -> Cost {
-        match (&self.disk, &self.channels) {
-            (Some(disk), _) => disk.cost(),
-            (None, Some(channels)) => channels.cost(),
-            (None, None) => unreachable!("parse() refuses such a description"),
+        match (&self.disk, &self.channels, &self.raid5) {
+            (Some(disk), ..) => disk.cost(),
+            (_, Some(channels), _) => channels.cost(),
+            (.., Some(raid5)) => raid5.cost(),
+            (None, None, None) => unreachable!("parse() refuses such a description"),
         }
     }
 

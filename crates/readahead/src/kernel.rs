@@ -1,5 +1,5 @@
-//! What every policy that models a kernel has in common: how a chunk is submitted, and what can be
-//! told of page faults that found their page.
+//! What every policy that models a kernel has in common: how a chunk is submitted, how large the
+//! first one is, and what comes after a cached run.
 //!
 //! ```text
 //!        start                        start + pages - look_ahead     start + pages
@@ -37,9 +37,8 @@ impl Chunk {
         cause: Cause,
         plan: &mut Plan,
     ) {
-        let left = access.file_pages.saturating_sub(self.start);
-        let pages = self.pages.min(left);
-        plan.read(self.start, pages, cause);
+        plan.read_within(self.start, self.pages, access.file_pages, cause);
+        let pages = self.pages.min(access.file_pages.saturating_sub(self.start));
         let Some(ahead) = self.pages.checked_sub(self.look_ahead) else {
             return;
         };
@@ -49,12 +48,26 @@ impl Chunk {
     }
 }
 
-/// Faults that found their page since the fault at `last`: a policy is not told of them, but sees
-/// from where the reader came. Within `window` pages it is taken to have walked; from farther
-/// away, it found at least the page it came from.
-pub(crate) fn faults_served_since(last: Page, access: &Access, window: u64) -> u64 {
-    let distance = access.previous.map_or(0, |previous| previous.abs_diff(last));
-    if distance <= window { distance } else { 1 }
+/// The first window for a request, since 2.6.17: the request rounded up to a power of two, four or
+/// two times that where it is small, the whole of `most` where it is not.
+pub(crate) fn initial_size(request: u64, most: u64) -> u64 {
+    let rounded = request.next_power_of_two();
+    if rounded <= most / 32 {
+        4 * rounded
+    } else if rounded <= most / 4 {
+        2 * rounded
+    } else {
+        most
+    }
+}
+
+/// The first absent page after `page`, at most `most` pages on.
+pub(crate) fn next_hole(page: Page, most: u64, cache: &dyn CacheView) -> Option<Page> {
+    let distance = 1 + cache.run_after(page.checked_add(1)?, most);
+    if distance > most {
+        return None;
+    }
+    page.checked_add(distance)
 }
 
 #[cfg(test)]
@@ -135,12 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn served_faults_are_counted_from_where_the_reader_came() {
-        let served = |previous| faults_served_since(100, &access(200, previous, 1000), 32);
-        assert_eq!(served(None), 0);
-        assert_eq!(served(Some(100)), 0, "straight from the last fault");
-        assert_eq!(served(Some(120)), 20, "walked on");
-        assert_eq!(served(Some(90)), 10, "walked back");
-        assert_eq!(served(Some(900)), 1, "jumped");
+    fn a_small_request_starts_with_several_times_its_size() {
+        let sizes = |most| [1, 2, 3, 8, 9, 100].map(|request| initial_size(request, most));
+        assert_eq!(sizes(32), [4, 4, 8, 16, 32, 32]);
+        assert_eq!(sizes(256), [4, 8, 16, 32, 32, 256]);
     }
 }

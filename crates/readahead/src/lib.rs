@@ -15,16 +15,25 @@
 //! has no clock; the time of an access comes with it. It allocates nothing once built, whatever
 //! it is told, so that it may sit in the event path of a production machine.
 //!
-//! [`Adaptive`] is bowwave's own policy; [`Linux6`] is what the kernel does today and
-//! [`AdaptiveV16`] what was proposed to it in 2006.
+//! [`Adaptive`] is bowwave's own policy. The others are models of the kernel's, to be compared with:
+//! what it did and does ([`Stock`], [`OnDemand`], [`Linux6`]), and what was proposed to it
+//! ([`Adaptive2005`], [`AdaptiveV16`]). [`by_name`] makes any of them.
 
 mod access;
 pub mod adaptive;
+mod adaptive2005;
+pub mod behind;
 mod cache;
 mod cost;
+mod faults;
 mod kernel;
+mod linux2_5;
 mod linux6;
+mod names;
+mod none;
+mod ondemand;
 mod plan;
+mod stock;
 mod table;
 mod tally;
 mod v16;
@@ -33,10 +42,16 @@ pub use access::{
     Access, FileId, Hint, Nanos, OpenFileId, PAGE_BYTES, Page, Trigger, Via, VolumeId,
 };
 pub use adaptive::Adaptive;
+pub use adaptive2005::Adaptive2005;
 pub use cache::{Ageing, CacheView, PageState};
 pub use cost::DeviceCost;
+pub use linux2_5::Linux25;
 pub use linux6::Linux6;
-pub use plan::{Action, Cause, Mark, Plan};
+pub use names::{NAMES, by_name};
+pub use none::NoReadAhead;
+pub use ondemand::{OnDemand, OnDemandRelease};
+pub use plan::{Action, Asked, Cause, Mark, Plan};
+pub use stock::{Stock, StockRelease};
 pub use tally::Tally;
 pub use v16::{AdaptiveV16, V16Parameters};
 

@@ -78,10 +78,28 @@ pub enum Action {
     Demote { start: Page, pages: u64 },
 }
 
+/// A read as the policy sized it, before it was cut to the file. Traces print
+/// `start+pages=new`, also where nothing is left to read: beyond the end, or all cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// First page asked for.
+    pub start: Page,
+    /// Pages asked for.
+    pub pages: u64,
+}
+
+impl Asked {
+    /// The pages that lie within a file of `file_pages`.
+    pub fn within(&self, file_pages: u64) -> u64 {
+        self.pages.min(file_pages.saturating_sub(self.start))
+    }
+}
+
 /// A short list of actions with a fixed capacity, so that deciding never allocates.
 #[derive(Debug)]
 pub struct Plan {
     actions: Vec<Action>,
+    asked: Vec<Asked>,
     is_recognised: bool,
     next_call: Option<Page>,
     waits_for: Option<Page>,
@@ -91,10 +109,11 @@ impl Plan {
     /// More than the widest device's useful concurrency, which bounds a strided plan.
     pub const CAPACITY: usize = 256;
 
-    /// An empty plan; the only allocation a plan ever makes.
+    /// An empty plan; the only allocations a plan ever makes.
     pub fn new() -> Self {
         Plan {
             actions: Vec::with_capacity(Self::CAPACITY),
+            asked: Vec::with_capacity(Self::CAPACITY),
             is_recognised: false,
             next_call: None,
             waits_for: None,
@@ -104,6 +123,7 @@ impl Plan {
     /// Empties the plan.
     pub fn clear(&mut self) {
         self.actions.clear();
+        self.asked.clear();
         self.is_recognised = false;
         self.next_call = None;
         self.waits_for = None;
@@ -155,9 +175,24 @@ impl Plan {
 
     /// Appends a read of `[start, start + pages)` unless it is empty.
     pub fn read(&mut self, start: Page, pages: u64, cause: Cause) {
+        self.read_within(start, pages, u64::MAX, cause);
+    }
+
+    /// The same, cut to a file of `file_pages`; what was asked for is [noted](Self::asked) uncut.
+    pub fn read_within(&mut self, start: Page, pages: u64, file_pages: u64, cause: Cause) {
+        let asked = Asked { start, pages };
+        if pages > 0 && self.asked.len() < Self::CAPACITY {
+            self.asked.push(asked);
+        }
+        let pages = asked.within(file_pages);
         if pages > 0 {
             self.push(Action::Read { start, pages, cause });
         }
+    }
+
+    /// The reads of this plan as they were sized, in order.
+    pub fn asked(&self) -> &[Asked] {
+        &self.asked
     }
 
     /// Appends a mark on `[first, last]`.

@@ -5,90 +5,11 @@ mod support;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use readahead::{
-    Access, Action, CacheView, DeviceCost, FileId, Hint, Nanos, OpenFileId, Page, Plan, Policy,
-    Trigger, Via, VolumeId,
-};
+use readahead::{Access, Action, CacheView, DeviceCost, Page, Plan, Policy, Trigger};
 use support::Machine;
+use support::inputs::{accesses, moment};
 use support::liar::Liar;
 use support::policies::{self, ALL, KERNELS, Make};
-
-/// Largest page of a file: 2^52 bytes.
-const MOST_PAGES: u64 = 1 << 40;
-
-/// Pages near each other, near the ends of a file, and anywhere.
-fn page(file_pages: u64) -> impl Strategy<Value = Page> {
-    prop_oneof![
-        4 => 0..64u64,
-        4 => 1_000..1_064u64,
-        2 => (0..40u64).prop_map(move |below| file_pages.saturating_sub(below)),
-        1 => 0..=MOST_PAGES,
-    ]
-}
-
-fn file_pages() -> impl Strategy<Value = u64> {
-    prop_oneof![Just(0), Just(1), 2..80u64, 1_000..2_000u64, 0..=MOST_PAGES]
-}
-
-fn request() -> impl Strategy<Value = u32> {
-    prop_oneof![Just(0), 1..=4u32, 1..=512u32, any::<u32>()]
-}
-
-/// Time, which may stand still, leap, or run backwards.
-fn moment() -> impl Strategy<Value = Nanos> {
-    prop_oneof![0..1_000_000u64, any::<u64>()]
-}
-
-fn hint() -> impl Strategy<Value = Hint> {
-    prop_oneof![Just(Hint::Normal), Just(Hint::Sequential), Just(Hint::Random)]
-}
-
-fn access() -> impl Strategy<Value = Access> {
-    let trigger = prop_oneof![Just(Trigger::Absent), Just(Trigger::Mark)];
-    let via = prop_oneof![3 => Just(Via::Read), 1 => Just(Via::Mmap)];
-    let window = prop_oneof![Just(0), 1..=256u32, any::<u32>()];
-    let how = (request(), trigger, via, hint(), window, moment());
-    (file_pages(), 0..3u64, 0..40u64, how).prop_flat_map(|(file_pages, file, open_file, how)| {
-        let (request, trigger, via, hint, kernel_window, now) = how;
-        let previous = proptest::option::of(page(file_pages));
-        (page(file_pages), previous).prop_map(move |(page, previous)| Access {
-            file: FileId(file),
-            volume: VolumeId(1),
-            open_file: OpenFileId(open_file),
-            page,
-            request,
-            previous,
-            trigger,
-            via,
-            hint,
-            file_pages,
-            kernel_window,
-            now,
-        })
-    })
-}
-
-fn cost() -> impl Strategy<Value = DeviceCost> {
-    (0..7i32, 3..12i32, 0..4i32).prop_map(|(latency, bandwidth, concurrency)| DeviceCost {
-        latency_s: 10f64.powi(-latency),
-        bandwidth: 10f64.powi(bandwidth),
-        concurrency: 10f64.powi(concurrency),
-    })
-}
-
-fn liar() -> impl Strategy<Value = Liar> {
-    let room = prop_oneof![Just(0), 0..1_000u64, Just(u64::MAX)];
-    (any::<u64>(), 0..=8u64, cost(), room).prop_map(|(seed, bluntness, cost, room_pages)| Liar {
-        seed,
-        bluntness,
-        cost,
-        room_pages,
-    })
-}
-
-fn accesses() -> impl Strategy<Value = Vec<(Access, Liar)>> {
-    vec((access(), liar()), 1..60)
-}
 
 fn any_policy() -> impl Strategy<Value = Make> {
     proptest::sample::select(ALL.to_vec())
@@ -198,6 +119,51 @@ proptest! {
         }
         for actions in answers(&mut *policies::linux_6(), &accesses) {
             prop_assert!(pages(&actions) <= u64::from(window.max(320)));
+        }
+    }
+
+    /// A window and the one ahead of it; or one, and eight pages before a backward reader's.
+    #[test]
+    fn older_kernels_never_ask_for_more_than_two_windows_at_once(
+        make in proptest::sample::select(policies::WITHIN_THE_WINDOW.to_vec()),
+        window in 8..2_000u32,
+        mut accesses in accesses(),
+    ) {
+        for (access, _) in &mut accesses {
+            access.kernel_window = window;
+        }
+        for actions in answers(&mut *make(), &accesses) {
+            prop_assert!(pages(&actions) <= 2 * u64::from(window), "{actions:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_read_is_what_was_asked_cut_to_the_file(
+        make in any_policy(),
+        accesses in accesses(),
+    ) {
+        let mut policy = make();
+        let mut plan = Plan::new();
+        for (access, view) in &accesses {
+            plan.clear();
+            policy.on_access(access, view, &mut plan);
+            let asked = plan.asked().iter().map(|asked| asked.within(access.file_pages));
+            prop_assert_eq!(plan.pages(), asked.sum::<u64>());
+        }
+    }
+
+    #[test]
+    fn a_policy_that_wants_calls_names_a_page_further_on(
+        make in any_policy(),
+        accesses in accesses(),
+    ) {
+        let mut policy = make();
+        let mut plan = Plan::new();
+        for (access, view) in accesses.iter().filter(|(a, _)| a.trigger == Trigger::Call) {
+            plan.clear();
+            policy.on_access(access, view, &mut plan);
+            prop_assert!(plan.next_call().is_none_or(|next| next > access.page));
+            prop_assert!(plan.waits_for().is_none_or(|page| page < access.file_pages));
         }
     }
 

@@ -4,4 +4,5 @@ pub(crate) mod doctor;
 pub(crate) mod lab;
 pub(crate) mod policy;
 pub(crate) mod privilege;
+pub(crate) mod reproduce;
 pub(crate) mod run;

@@ -50,7 +50,7 @@ impl Place {
                     scheduler: None,
                     server: None,
                 };
-                Ok(Target::Lab(LabGuard::up(&options)?))
+                Ok(Target::Lab(Box::new(LabGuard::up(&options)?)))
             }
             Place::Local(folder) => LocalDisk::open(folder).map(Target::Local),
         }
@@ -67,7 +67,7 @@ impl Place {
 /// A device with a folder for files.
 pub(crate) enum Target {
     /// A modelled device.
-    Lab(LabGuard),
+    Lab(Box<LabGuard>),
     /// A folder of the machine's own.
     Local(LocalDisk),
 }

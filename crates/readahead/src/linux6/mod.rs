@@ -35,14 +35,12 @@ mod window;
 use crate::Policy;
 use crate::access::{Access, Hint, Nanos, OpenFileId, Page, Trigger, Via};
 use crate::cache::CacheView;
-use crate::kernel::{Chunk, faults_served_since};
+use crate::faults::{ExcessMisses, FAULT_MISSES};
+use crate::kernel::{Chunk, next_hole};
 use crate::plan::{Cause, Plan};
 use crate::table::Table;
 
 use window::Window;
-
-/// Misses beyond hits after which a mapping is taken as read at random (`MMAP_LOTSAMISS`).
-const FAULT_MISSES: u64 = 100;
 
 /// Where the count of such misses stops.
 const MOST_FAULT_MISSES: u64 = 10 * FAULT_MISSES;
@@ -69,10 +67,7 @@ pub struct Linux6 {
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     window: Window,
-    /// Faults that missed, less those that found their page.
-    fault_misses: u64,
-    /// The page of the last fault told of.
-    last_fault: Page,
+    faults: ExcessMisses,
 }
 
 impl Linux6 {
@@ -176,30 +171,17 @@ impl Linux6 {
         }
         let request = u64::from(access.kernel_window);
         if access.trigger == Trigger::Mark {
-            self.count_fault(access, -1);
+            self.state(access).faults.count(access, -1, MOST_FAULT_MISSES);
             return self.r#async(access, request, cache, plan);
         }
         if access.hint == Hint::Sequential {
             return self.sync(access, request, cache, plan);
         }
-        if self.count_fault(access, 1) <= FAULT_MISSES {
+        let misses = self.state(access).faults.count(access, 1, MOST_FAULT_MISSES);
+        if misses <= FAULT_MISSES {
             let around = Window::around(access.page, request);
             self.submit(access, around, Cause::Initial, cache, plan);
         }
-    }
-
-    /// Counts a fault and those before it that found their page; returns the misses in excess.
-    fn count_fault(&mut self, access: &Access, change: i64) -> u64 {
-        let window = u64::from(access.kernel_window);
-        let state = self.state(access);
-        let served = faults_served_since(state.last_fault, access, window);
-        state.last_fault = access.page;
-        state.fault_misses = state
-            .fault_misses
-            .saturating_sub(served)
-            .saturating_add_signed(change)
-            .min(MOST_FAULT_MISSES);
-        state.fault_misses
     }
 }
 
@@ -209,15 +191,14 @@ impl Policy for Linux6 {
     }
 
     fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan) {
-        if access.page >= access.file_pages {
+        if access.page >= access.file_pages || access.trigger == Trigger::Call {
             return;
         }
         let request = u64::from(access.request.max(1));
         match (access.via, access.trigger) {
             (Via::Mmap, _) => self.on_fault(access, cache, plan),
-            (Via::Read, Trigger::Absent) => self.sync(access, request, cache, plan),
             (Via::Read, Trigger::Mark) => self.r#async(access, request, cache, plan),
-            (Via::Read, Trigger::Call) => {}
+            (Via::Read, _) => self.sync(access, request, cache, plan),
         }
     }
 
@@ -246,15 +227,6 @@ fn pages_from_context(page: Page, request: u64, most: u64, cache: &dyn CacheView
     let from_the_start = history == page;
     let proven = if from_the_start { 2 * history } else { history };
     Some((proven + request).min(most))
-}
-
-/// The first absent page after `page`, at most `most` pages on.
-fn next_hole(page: Page, most: u64, cache: &dyn CacheView) -> Option<Page> {
-    let distance = 1 + cache.run_after(page.checked_add(1)?, most);
-    if distance > most {
-        return None;
-    }
-    page.checked_add(distance)
 }
 
 /// Reads as requested, without regard to windows.

@@ -1,7 +1,7 @@
 //! The window of one open file, and how it grows.
 
 use crate::access::Page;
-use crate::kernel::Chunk;
+use crate::kernel::{Chunk, initial_size};
 
 /// How many orders the folios of a window exceed those of the one before.
 const ORDER_STEP: u32 = 2;
@@ -76,18 +76,6 @@ impl Window {
     }
 }
 
-/// The request rounded up to a power of two, four or two times that where it is small.
-fn initial_size(request: u64, most: u64) -> u64 {
-    let rounded = request.next_power_of_two();
-    if rounded <= most / 32 {
-        4 * rounded
-    } else if rounded <= most / 4 {
-        2 * rounded
-    } else {
-        most
-    }
-}
-
 /// Four times a small window, twice a medium one, up to `most`.
 fn next_size(size: u64, most: u64) -> u64 {
     if size < most / 16 {
@@ -105,13 +93,6 @@ mod tests {
 
     fn window(start: Page, size: u64, async_size: u64, order: u32) -> Window {
         Window { start, size, async_size, order }
-    }
-
-    #[test]
-    fn a_small_request_starts_with_several_times_its_size() {
-        let sizes = |most| [1, 2, 3, 8, 9, 100].map(|request| initial_size(request, most));
-        assert_eq!(sizes(32), [4, 4, 8, 16, 32, 32]);
-        assert_eq!(sizes(256), [4, 8, 16, 32, 32, 256]);
     }
 
     #[test]

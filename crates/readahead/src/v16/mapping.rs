@@ -2,14 +2,12 @@
 //! the page, until many more faults missed than found their page.
 
 use crate::access::Hint;
-use crate::kernel::{Chunk, faults_served_since};
+use crate::faults::{FAULT_MISSES, faults_served_since};
+use crate::kernel::Chunk;
 use crate::plan::{Cause, Plan};
 
 use super::Scene;
 use super::stream::Stream;
-
-/// Misses beyond hits after which a mapping is taken as read at random (`MMAP_LOTSAMISS`).
-const FAULT_MISSES: u64 = 100;
 
 /// Reads a window of which the page is the middle.
 pub(super) fn read_around(stream: &mut Stream, scene: &Scene, plan: &mut Plan) {

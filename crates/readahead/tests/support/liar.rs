@@ -35,11 +35,12 @@ impl CacheView for Liar {
     }
 
     fn state(&self, page: Page) -> PageState {
-        match self.draw(page, u64::MAX) % 4 {
+        match self.draw(page, u64::MAX) % 5 {
             0 => PageState::Absent,
             1 => PageState::Fresh,
             2 => PageState::Referenced,
-            _ => PageState::Active,
+            3 => PageState::Active,
+            _ => PageState::ActiveReferenced,
         }
     }
 

@@ -1,135 +1,27 @@
 //! A modelled page cache under one policy, which it asks as the kernel would.
 //!
-//! For each page of a read: if it is absent the policy is asked and its plan carried out; if it is
-//! absent still, what is left of the request is read. If it carries a mark, the mark is taken off and the policy is
-//! asked about it. Then the page is used: the first use makes it referenced, the next active.
+//! For each page of a read: a policy that wants calls is asked at the first one and at the one it
+//! named. If the page is absent the policy is asked and its plan carried out; if it is absent still,
+//! what is left of the request is read, for a policy that wants calls that page alone. If it
+//! carries a mark, the mark is taken off and the policy is asked about it. Then the page is used:
+//! the first use makes it referenced, the next active.
 
 #![allow(dead_code)] // every test binary uses its own part
 
+pub(crate) mod cache;
+pub(crate) mod inputs;
 pub(crate) mod liar;
 pub(crate) mod policies;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use readahead::{
-    Access, Action, Ageing, CacheView, Cause, DeviceCost, FileId, Hint, Mark, OpenFileId, Page,
-    PageState, Plan, Policy, Trigger, Via, VolumeId,
+    Access, Action, Asked, CacheView, Cause, FileId, Hint, OpenFileId, Page, Plan, Policy, Trigger,
+    Via, VolumeId,
 };
 
-/// Pages of a list that makes `adaptive-v16` use a lower bound of 10 pages: 384 MiB.
-pub(crate) const LIST_PAGES: u64 = 98_304;
-
-/// The cached pages of one file.
-#[derive(Clone, Debug)]
-pub(crate) struct PageCache {
-    pages: BTreeMap<Page, PageState>,
-    marks: Vec<Mark>,
-    /// Pages read since the start, counting those evicted and read again.
-    pub(crate) read_pages: u64,
-    /// Pages that a plan asked for while they were cached.
-    pub(crate) overlap_pages: u64,
-    pub(crate) ageing: Ageing,
-    pub(crate) room_pages: u64,
-    pub(crate) cost: DeviceCost,
-}
-
-impl PageCache {
-    fn new() -> Self {
-        PageCache {
-            pages: BTreeMap::new(),
-            marks: Vec::new(),
-            read_pages: 0,
-            overlap_pages: 0,
-            ageing: Ageing { scanned_pages: 0, inactive_and_free_pages: LIST_PAGES },
-            room_pages: u64::MAX,
-            cost: DeviceCost::DISK,
-        }
-    }
-
-    fn insert(&mut self, page: Page) {
-        self.pages.entry(page).or_insert_with(|| {
-            self.read_pages += 1;
-            PageState::Fresh
-        });
-    }
-
-    fn touch(&mut self, page: Page) {
-        if let Some(state) = self.pages.get_mut(&page) {
-            *state = match *state {
-                PageState::Absent | PageState::Fresh => PageState::Referenced,
-                PageState::Referenced => PageState::Active,
-                PageState::Active | PageState::ActiveReferenced => PageState::ActiveReferenced,
-            };
-        }
-    }
-
-    /// Whether a page carries a mark.
-    pub(crate) fn is_marked(&self, page: Page) -> bool {
-        let on_page = |mark: &Mark| (mark.first..=mark.last).contains(&page);
-        self.marks.iter().any(on_page)
-    }
-
-    fn take_mark(&mut self, page: Page) -> bool {
-        let hit = |mark: &Mark| (mark.first..=mark.last).contains(&page);
-        match self.marks.iter().position(hit) {
-            Some(index) => {
-                self.marks.swap_remove(index);
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn carry_out(&mut self, plan: &Plan, file_pages: u64) {
-        for action in plan.actions() {
-            match *action {
-                Action::Read { start, pages, .. } => {
-                    assert!(start + pages <= file_pages, "{action:?} leaves the file");
-                    let cached = self.cached_in(start, pages);
-                    self.overlap_pages += cached;
-                    (start..start + pages).for_each(|page| self.insert(page));
-                }
-                Action::Mark(mark) => self.marks.push(mark),
-                Action::Rescue { .. } | Action::Demote { .. } => {}
-            }
-        }
-    }
-
-    /// Reclaims a range: its pages and the marks on them.
-    pub(crate) fn evict(&mut self, start: Page, end: Page) {
-        self.pages.retain(|page, _| !(start..end).contains(page));
-        self.marks.retain(|mark| mark.last < start || mark.first >= end);
-    }
-
-    /// Cached pages that nothing has used.
-    pub(crate) fn unused_pages(&self) -> usize {
-        let fresh = |state: &&PageState| **state == PageState::Fresh;
-        self.pages.values().filter(fresh).count()
-    }
-}
-
-impl CacheView for PageCache {
-    fn cached_in(&self, start: Page, pages: u64) -> u64 {
-        self.pages.range(start..start + pages).count() as u64
-    }
-
-    fn state(&self, page: Page) -> PageState {
-        self.pages.get(&page).copied().unwrap_or(PageState::Absent)
-    }
-
-    fn ageing(&self) -> Ageing {
-        self.ageing
-    }
-
-    fn cost(&self) -> DeviceCost {
-        self.cost
-    }
-
-    fn room_pages(&self) -> u64 {
-        self.room_pages
-    }
-}
+use cache::PageCache;
 
 /// A policy, the page cache of one file, and what happened so far.
 pub(crate) struct Machine {
@@ -144,7 +36,11 @@ pub(crate) struct Machine {
     previous: HashMap<u64, Page>,
     plan: Plan,
     now: u64,
+    next_call: Option<Page>,
     trace: Vec<(Page, String)>,
+    published: Vec<String>,
+    /// Pages that the policy had a reader wait for.
+    pub(crate) waits: Vec<Page>,
 }
 
 impl Machine {
@@ -166,20 +62,30 @@ impl Machine {
             previous: HashMap::new(),
             plan: Plan::new(),
             now: 0,
+            next_call: None,
             trace: Vec::new(),
+            published: Vec::new(),
+            waits: Vec::new(),
         }
     }
 
     /// One `read(2)` through the open file of that number.
     pub(crate) fn read(&mut self, open_file: u64, start: Page, pages: u64) {
+        self.read_in_part(open_file, start, pages, pages);
+    }
+
+    /// One request for `pages` of which only `taken` are consumed, as of `sendfile(2)` to a socket.
+    pub(crate) fn read_in_part(&mut self, open_file: u64, start: Page, pages: u64, taken: u64) {
         let end = (start + pages).min(self.file_pages);
-        for page in start..end {
+        self.next_call = Some(start);
+        for page in start..end.min(start + taken) {
             self.use_page(open_file, page, (end - page) as u32, Via::Read, self.hint);
         }
     }
 
     /// One page fault.
     pub(crate) fn fault(&mut self, open_file: u64, page: Page, hint: Hint) {
+        self.next_call = Some(page);
         self.use_page(open_file, page, 1, Via::Mmap, hint);
     }
 
@@ -211,11 +117,16 @@ impl Machine {
             now: self.now,
         };
         let (absent, marked) = (access(Trigger::Absent), access(Trigger::Mark));
+        let call = access(Trigger::Call);
+        let wants_calls = self.policy.wants_calls();
+        if wants_calls && self.next_call == Some(page) {
+            self.ask(call);
+        }
         if !self.cache.is_cached(page) {
             self.ask(absent);
         }
         if !self.cache.is_cached(page) {
-            let end = page + u64::from(request);
+            let end = page + if wants_calls { 1 } else { u64::from(request) };
             (page..end).for_each(|page| self.cache.insert(page));
         }
         if self.cache.take_mark(page) {
@@ -231,9 +142,23 @@ impl Machine {
     fn ask(&mut self, access: Access) {
         self.plan.clear();
         self.policy.on_access(&access, &self.cache, &mut self.plan);
+        self.next_call = self.plan.next_call().or(self.next_call);
+        self.waits.extend(self.plan.waits_for());
+        let published = |asked: &Asked| {
+            let within = asked.within(self.file_pages);
+            let new = within - self.cache.cached_in(asked.start, within);
+            format!("{}+{}={new}", asked.start, asked.pages)
+        };
+        self.published.extend(self.plan.asked().iter().map(published));
         self.cache.carry_out(&self.plan, self.file_pages);
         let lines = lines(access.page, &self.plan);
         self.trace.extend(lines.into_iter().map(|line| (access.page, line)));
+    }
+
+    /// What was asked for so far as it was printed in 2005, `start+pages=new`: not cut to the file,
+    /// and how many of the pages were new.
+    pub(crate) fn published(&self) -> Vec<&str> {
+        self.published.iter().map(String::as_str).collect()
     }
 
     /// What was asked for so far, a chunk a line: `cause@page start+pages-look_ahead`.

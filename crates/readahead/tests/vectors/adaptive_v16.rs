@@ -3,7 +3,8 @@
 use readahead::{AdaptiveV16, Cause, Hint, V16Parameters};
 
 use crate::FILE_PAGES;
-use crate::support::{LIST_PAGES, Machine, causes};
+use crate::support::cache::LIST_PAGES;
+use crate::support::{Machine, causes};
 
 fn v16_with(parameters: V16Parameters) -> Machine {
     Machine::new(AdaptiveV16::new(64, parameters), FILE_PAGES, 256)

@@ -1,5 +1,9 @@
 //! The disk and the volume, timed in virtual time against figures measured on a real-time
-//! prototype of the same parameters (see docs/lab.md).
+//! prototype of the same parameters (see docs/lab.md), and published machines against what was
+//! published of them.
+
+mod flash;
+mod published;
 
 use device::{Completion, Model, Request};
 

@@ -1,0 +1,309 @@
+//! A disk: one head, a seek curve, a platter that really turns, a track buffer, a queue.
+//!
+//! ```text
+//!   angle of a byte  = (offset mod track) / track          the platter's angle = (now mod turn) / turn
+//!
+//!   service = command + seek(distance) + wait for the angle + bytes / media rate
+//!
+//!        segment: what the last request read, and what the drive goes on reading while idle
+//!        |-- last request --|-- read-ahead, grows at media rate, up to the segment's size --|
+//!        a request that starts in here is served from the buffer and streams on from it
+//! ```
+//!
+//! The queue is served shortest positioning time first; waiting makes a request nearer (`ageing`),
+//! so that none starves. Tracks are laid so that the next one follows without a gap. Writes are
+//! charged as reads; there is no write cache.
+//!
+//! Optional: zones (`inner_mb_s`), a bus (`bus_mb_s`), a drive that reads whole tracks from
+//! wherever it arrives (`reads_whole_tracks`), angles drawn at random (`random_rotation`).
+
+mod buffer;
+mod spec;
+mod surface;
+
+use std::collections::VecDeque;
+
+use self::buffer::{Lap, ReadAhead, Segment};
+pub use self::spec::DiskSpec;
+use self::surface::Surface;
+use crate::model::{Completion, Counters, Model, Nanos, Request, nanos};
+use crate::random;
+
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    request: Request,
+    at: Nanos,
+}
+
+/// How a request is served.
+#[derive(Clone, Copy, Debug)]
+struct Service {
+    done_at: Nanos,
+    /// Whether the head has to be positioned.
+    is_positioned: bool,
+    /// The track that is read on this occasion.
+    lap: Option<Lap>,
+}
+
+impl Service {
+    fn buffered(done_at: Nanos) -> Self {
+        Service { done_at, is_positioned: false, lap: None }
+    }
+
+    fn positioned(done_at: Nanos) -> Self {
+        Service { done_at, is_positioned: true, lap: None }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Active {
+    request: Request,
+    service: Service,
+}
+
+/// A disk.
+#[derive(Debug)]
+pub struct Disk {
+    spec: DiskSpec,
+    surface: Surface,
+    read_ahead: ReadAhead,
+    queue: VecDeque<Queued>,
+    active: Option<Active>,
+    segment: Option<Segment>,
+    head: u64,
+    counters: Counters,
+}
+
+impl Disk {
+    /// An idle disk of `size` bytes with its head at the start.
+    pub fn new(spec: DiskSpec, size: u64) -> Self {
+        Disk {
+            surface: spec.surface(),
+            read_ahead: ReadAhead::new(&spec, size),
+            spec,
+            queue: VecDeque::new(),
+            active: None,
+            segment: None,
+            head: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// How a request started at `now` would be served.
+    fn service(&self, now: Nanos, request: &Request) -> Service {
+        let begin = now + nanos(self.spec.command_us * 1e-6);
+        if let Some(segment) = &self.segment
+            && let Some(service) = self.served_from_buffer(segment, now, begin, request)
+        {
+            return service;
+        }
+        let (offset, end) = self.missing(now, request);
+        let arrived = begin + self.seek(offset);
+        let wait = self.turn_to(arrived, offset);
+        let lap = self.lap(arrived, wait, offset, end);
+        if let Some(read_at) = lap.and_then(|lap| lap.serves(&self.surface, arrived, offset, end)) {
+            let done_at = read_at.max(begin + self.bus(request.bytes));
+            return Service { done_at, is_positioned: true, lap };
+        }
+        Service::positioned(arrived + wait + self.transfer(offset, end))
+    }
+
+    /// How a request is served that starts in the buffer or where the drive is reading on.
+    fn served_from_buffer(
+        &self,
+        segment: &Segment,
+        now: Nanos,
+        begin: Nanos,
+        request: &Request,
+    ) -> Option<Service> {
+        let end = request.offset + request.bytes;
+        let sent = begin + self.bus(request.bytes);
+        if let Some(read_at) =
+            segment.lap.and_then(|lap| lap.serves(&self.surface, now, request.offset, end))
+        {
+            return Some(Service::buffered(read_at.max(sent)));
+        }
+        let buffered = self.read_ahead.end(segment, &self.surface, now);
+        let limit = self.read_ahead.limit(segment);
+        let is_running = buffered < limit;
+        let known = self.known_end(segment, now, buffered, limit);
+        if !(segment.start..=known).contains(&request.offset) {
+            return None;
+        }
+        if end <= buffered {
+            return Some(Service::buffered(sent));
+        }
+        if is_running {
+            let streamed = self.surface.passing(segment.media_from, end) as Nanos;
+            return Some(Service::buffered((segment.media_at + streamed).max(sent)));
+        }
+        // The drive had stopped reading ahead: the platter must come round again.
+        let at = begin + self.turn_to(begin, buffered);
+        let done_at = at + self.surface.passing(buffered, end) as Nanos;
+        Some(Service::positioned(done_at.max(sent)))
+    }
+
+    /// Up to where a request is served by reading on. True angles know what is about to pass the
+    /// head; with drawn ones the drive reads on to what comes within half a turn, as it does when
+    /// a stream leaves something out.
+    fn known_end(&self, segment: &Segment, now: Nanos, buffered: u64, limit: u64) -> u64 {
+        if self.spec.random_rotation && segment.media_at <= now {
+            return self.surface.reached(buffered, self.surface.turn / 2).min(limit);
+        }
+        buffered
+    }
+
+    /// What the drive has to read: not what it holds of the request's end already.
+    fn missing(&self, now: Nanos, request: &Request) -> (u64, u64) {
+        let end = request.offset + request.bytes;
+        match &self.segment {
+            Some(segment)
+                if self.spec.reads_whole_tracks
+                    && (request.offset + 1..end).contains(&segment.start)
+                    && segment.holds(&self.surface, now, segment.start, end) =>
+            {
+                (request.offset, segment.start)
+            }
+            _ => (request.offset, end),
+        }
+    }
+
+    /// The turn over the track of `offset`, for a drive that reads whole tracks, unless the request
+    /// goes on to the next.
+    fn lap(&self, arrived: Nanos, wait: Nanos, offset: u64, end: u64) -> Option<Lap> {
+        let track = self.surface.track(offset);
+        let (start, track_end) =
+            (self.surface.track_start(track), self.surface.track_start(track + 1));
+        let turn = self.surface.turn;
+        let angle = (self.surface.angle(offset) + turn - wait % turn) % turn;
+        (self.spec.reads_whole_tracks && end <= track_end).then_some(Lap {
+            start,
+            end: track_end,
+            at: arrived,
+            angle,
+        })
+    }
+
+    /// From the platter to the host; the slower of both ways counts.
+    fn transfer(&self, from: u64, to: u64) -> Nanos {
+        (self.surface.passing(from, to) as Nanos).max(self.bus(to - from))
+    }
+
+    fn bus(&self, bytes: u64) -> Nanos {
+        self.spec.bus_mb_s.map_or(0, |mb_s| nanos(bytes as f64 * 1e-6 / mb_s))
+    }
+
+    fn seek(&self, offset: u64) -> Nanos {
+        if self.surface.track(self.head) == self.surface.track(offset) {
+            return 0;
+        }
+        let distance = self.head.abs_diff(offset) as f64 / (self.spec.capacity_gb * 1e9);
+        nanos((self.spec.settle_us + self.spec.full_stroke_us * distance.sqrt()) * 1e-6)
+    }
+
+    /// How long until the platter brings `offset` under the head.
+    fn turn_to(&self, now: Nanos, offset: u64) -> Nanos {
+        let turn = self.surface.turn;
+        if self.spec.random_rotation {
+            let place = self.counters.seeks.rotate_right(20) ^ offset;
+            return (random::unit(self.spec.seed, place) * turn as f64) as Nanos;
+        }
+        (self.surface.angle(offset) + turn - now % turn) % turn
+    }
+
+    /// Starts the request of the queue's first `queue_depth` that is nearest, its age considered.
+    fn start_next(&mut self, now: Nanos) {
+        let choice = self
+            .queue
+            .iter()
+            .take(self.spec.queue_depth)
+            .enumerate()
+            .map(|(index, queued)| {
+                let request = &queued.request;
+                let done_at = self.service(now, request).done_at;
+                let transfer = self.surface.passing(request.offset, request.offset + request.bytes);
+                let positioning = done_at.saturating_sub(now) as f64 - transfer;
+                let age = now.saturating_sub(queued.at) as f64;
+                (positioning - self.spec.ageing * age, index)
+            })
+            .min_by(|a, b| a.0.total_cmp(&b.0));
+        let Some((_, index)) = choice else { return };
+        let Some(queued) = self.queue.remove(index) else {
+            return;
+        };
+        let service = self.service(now, &queued.request);
+        self.counters.seeks += u64::from(service.is_positioned);
+        self.active = Some(Active { request: queued.request, service });
+    }
+
+    fn finish(&mut self, active: Active) -> Completion {
+        let Active { request, service } = active;
+        let end = request.offset + request.bytes;
+        self.segment = Some(match service.lap {
+            Some(lap) => Segment::lapping(lap, end, &self.surface),
+            None => self.segment_after(&request, end, service.done_at),
+        });
+        // On a lap the head stays on the track, wherever the request ended.
+        self.head = service.lap.map_or(end, |lap| lap.start);
+        self.counters.requests += 1;
+        self.counters.bytes += request.bytes;
+        Completion { id: request.id, at: service.done_at }
+    }
+
+    /// A request served from the buffer leaves the drive reading on; any other begins a segment.
+    fn segment_after(&self, request: &Request, end: u64, done_at: Nanos) -> Segment {
+        let size = self.read_ahead.buffer;
+        let fresh = Segment {
+            start: request.offset.max(end.saturating_sub(size)),
+            consumed: end,
+            media_from: end,
+            media_at: done_at,
+            lap: None,
+        };
+        let Some(mut segment) = self.segment else {
+            return fresh;
+        };
+        let media = self.read_ahead.end(&segment, &self.surface, done_at);
+        if !(segment.start..=media).contains(&request.offset) || end > media {
+            return fresh;
+        }
+        if media == self.read_ahead.limit(&segment) {
+            // It had stopped; to go on the platter must come round, after the lap if there is one.
+            let lap_over = segment.lap.map_or(0, |_| segment.media_at);
+            segment.media_from = media;
+            segment.media_at = (done_at + self.turn_to(done_at, media)).max(lap_over);
+        }
+        segment.consumed = segment.consumed.max(end);
+        segment.trim(size);
+        segment
+    }
+}
+
+impl Model for Disk {
+    fn submit(&mut self, now: Nanos, request: Request) {
+        self.queue.push_back(Queued { request, at: now });
+        if self.active.is_none() {
+            self.start_next(now);
+        }
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.active.map(|active| active.service.done_at)
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        while let Some(active) = self.active.filter(|active| active.service.done_at <= now) {
+            self.active = None;
+            done.push(self.finish(active));
+            self.start_next(active.service.done_at);
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.queue.len() + usize::from(self.active.is_some())
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+}

@@ -1,0 +1,146 @@
+//! What describes a disk.
+
+use serde::{Deserialize, Serialize};
+
+use super::surface::Surface;
+use crate::model::nanos;
+use crate::spec::Cost;
+
+/// Parameters of [`Disk`](super::Disk).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskSpec {
+    /// Revolutions a minute.
+    pub rpm: f64,
+    /// MB/s off the platter; of the outermost track, if there is an `inner_mb_s`.
+    pub media_mb_s: f64,
+    /// MB/s off the innermost track. The rate falls evenly over the capacity, because tracks get
+    /// shorter inwards; absent: the same everywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inner_mb_s: Option<f64>,
+    /// MB/s between drive and host. Every byte passes it, so data in the buffer costs this too;
+    /// absent: never the bottleneck.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus_mb_s: Option<f64>,
+    /// Microseconds of controller and bus per request.
+    pub command_us: f64,
+    /// Microseconds of the shortest seek.
+    pub settle_us: f64,
+    /// Microseconds that a seek over the whole capacity takes in addition.
+    pub full_stroke_us: f64,
+    /// Capacity over which the seek curve is stretched, in GB.
+    pub capacity_gb: f64,
+    /// Track buffer, in KiB.
+    pub segment_kib: u64,
+    /// How far the drive reads ahead, in KiB; absent: as far as the buffer has room, half of it at
+    /// least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub look_ahead_kib: Option<u64>,
+    /// Whether the drive, once on a track, reads all of it from wherever it arrived. Reading
+    /// backwards then costs one turn a track instead of one a request.
+    #[serde(default)]
+    pub reads_whole_tracks: bool,
+    /// Whether the platter's angle after a seek is drawn at random instead of kept. True angles can
+    /// resonate with a regular load, which on a real disk, whose speed drifts, does not last.
+    #[serde(default)]
+    pub random_rotation: bool,
+    /// Which sequence of random angles.
+    #[serde(default)]
+    pub seed: u64,
+    /// Requests the drive chooses from.
+    pub queue_depth: usize,
+    /// Milliseconds of positioning that a request gains per millisecond of waiting.
+    pub ageing: f64,
+}
+
+impl DiskSpec {
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let positive = [
+            ("rpm", self.rpm),
+            ("media_mb_s", self.media_mb_s),
+            ("inner_mb_s", self.inner_mb_s.unwrap_or(self.media_mb_s)),
+            ("bus_mb_s", self.bus_mb_s.unwrap_or(self.media_mb_s)),
+            ("capacity_gb", self.capacity_gb),
+            ("ageing", self.ageing),
+        ];
+        let not_negative = [
+            ("command_us", self.command_us),
+            ("settle_us", self.settle_us),
+            ("full_stroke_us", self.full_stroke_us),
+        ];
+        for (name, value) in positive {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(format!("{name} must be above 0"));
+            }
+        }
+        for (name, value) in not_negative {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(format!("{name} must be 0 or more"));
+            }
+        }
+        if self.queue_depth == 0 {
+            return Err("queue_depth must be at least 1".into());
+        }
+        self.check_tracks()
+    }
+
+    fn check_tracks(&self) -> Result<(), String> {
+        const SECTOR: f64 = 512.0;
+        let inner = self.inner_mb_s.unwrap_or(self.media_mb_s);
+        if inner > self.media_mb_s {
+            return Err("inner_mb_s must not be above media_mb_s".into());
+        }
+        if inner * 1e6 * self.turn_s() < SECTOR || nanos(self.turn_s()) == 0 {
+            return Err("rpm is too high: less than a sector passes in one turn".into());
+        }
+        let track_kib = self.media_mb_s * 1e6 * self.turn_s() / 1024.0;
+        if self.reads_whole_tracks && (self.segment_kib as f64) < track_kib {
+            return Err(format!(
+                "segment_kib must hold a track of {track_kib:.0} KiB for reads_whole_tracks"
+            ));
+        }
+        Ok(())
+    }
+
+    /// A visit is a command, a seek over a tenth of the capacity and half a turn.
+    pub(crate) fn cost(&self) -> Cost {
+        let seek_s = (self.settle_us + self.full_stroke_us * 0.1f64.sqrt()) * 1e-6;
+        Cost {
+            latency_s: self.command_us * 1e-6 + seek_s + self.turn_s() / 2.0,
+            bandwidth: self.media_mb_s.min(self.bus_mb_s.unwrap_or(f64::INFINITY)) * 1e6,
+            concurrency: 1.0,
+        }
+    }
+
+    pub(super) fn surface(&self) -> Surface {
+        let inner = self.inner_mb_s.unwrap_or(self.media_mb_s);
+        if inner < self.media_mb_s {
+            Surface::zoned(self.media_mb_s, inner, self.capacity_gb * 1e9, self.turn_s())
+        } else {
+            Surface::uniform(self.media_mb_s, self.turn_s())
+        }
+    }
+
+    fn turn_s(&self) -> f64 {
+        60.0 / self.rpm
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_options_are_refused_with_a_reason() {
+        let spec = || crate::load("st3250820a").expect("in the catalogue").disk.expect("a disk");
+        let refused = |spec: DiskSpec, word: &str| {
+            let reason = spec.check().expect_err(word);
+            assert!(reason.contains(word), "{reason}");
+        };
+        refused(DiskSpec { inner_mb_s: Some(0.0), ..spec() }, "inner_mb_s must be above 0");
+        refused(DiskSpec { inner_mb_s: Some(90.0), ..spec() }, "not be above media_mb_s");
+        refused(DiskSpec { bus_mb_s: Some(f64::NAN), ..spec() }, "bus_mb_s");
+        refused(DiskSpec { segment_kib: 512, ..spec() }, "hold a track of 636 KiB");
+        refused(DiskSpec { rpm: 1e9, ..spec() }, "rpm is too high");
+    }
+}

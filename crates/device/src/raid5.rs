@@ -1,0 +1,284 @@
+//! RAID 5: disks behind one controller, data in chunks over all of them, parity rotating.
+//!
+//! ```text
+//!          disk 0  disk 1  disk 2            submit -> controller_us -> parts, each into the queue
+//!   row 0    0       1       P               of its disk -> as they come, one after another through
+//!   row 1    3       P       2               the controller's pipe -> completes with the last part
+//!   row 2    P       4       5
+//!   left-symmetric: the first chunk of a row follows its parity, as in Linux md's default
+//! ```
+//!
+//! Reads leave the parity out. Writes are charged as reads, as in the other models: the parity they
+//! would cost is not. Chunks of one request that lie one behind the other on a disk are one part.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::disk::{Disk, DiskSpec};
+use crate::model::{Completion, Counters, Model, Nanos, Request, nanos};
+use crate::spec::Cost;
+
+/// Parameters of [`Raid5`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Raid5Spec {
+    /// Disks, that of the parity included.
+    pub disks: u64,
+    /// KiB on one disk before the next one's turn.
+    pub chunk_kib: u64,
+    /// Microseconds of the controller per request, side by side with other requests'.
+    pub controller_us: f64,
+    /// MB/s through the controller, all disks together; absent: never the bottleneck.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller_mb_s: Option<f64>,
+    /// Each of the disks; its seed is that of the first, others get the following ones.
+    pub disk: DiskSpec,
+}
+
+/// A part of a request on one disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part {
+    disk: usize,
+    offset: u64,
+    bytes: u64,
+}
+
+impl Raid5Spec {
+    pub(crate) fn check(&self) -> Result<(), String> {
+        const MOST_DISKS: u64 = 256;
+        if !(3..=MOST_DISKS).contains(&self.disks) {
+            return Err(format!("disks must be 3 to {MOST_DISKS}"));
+        }
+        if !(1..=u64::from(u32::MAX)).contains(&self.chunk_kib) {
+            return Err(format!("chunk_kib must be 1 to {}", u32::MAX));
+        }
+        if !(self.controller_us.is_finite() && self.controller_us >= 0.0) {
+            return Err("controller_us must be 0 or more".into());
+        }
+        if self.controller_mb_s.is_some_and(|mb_s| !(mb_s.is_finite() && mb_s > 0.0)) {
+            return Err("controller_mb_s must be above 0, or absent".into());
+        }
+        self.disk.check().map_err(|reason| format!("disk: {reason}"))
+    }
+
+    pub(crate) fn cost(&self) -> Cost {
+        let member = self.disk.cost();
+        let data_disks = member.bandwidth * (self.disks - 1) as f64;
+        Cost {
+            latency_s: self.controller_us * 1e-6 + member.latency_s,
+            bandwidth: data_disks.min(self.controller_mb_s.unwrap_or(f64::INFINITY) * 1e6),
+            concurrency: self.disks as f64,
+        }
+    }
+
+    fn chunk_bytes(&self) -> u64 {
+        self.chunk_kib * 1024
+    }
+
+    /// Bytes of a disk of an array that holds `size`.
+    fn member_bytes(&self, size: u64) -> u64 {
+        size.div_ceil(self.chunk_bytes() * (self.disks - 1)) * self.chunk_bytes()
+    }
+
+    fn parts(&self, request: &Request) -> Vec<Part> {
+        let (chunk, data_disks) = (self.chunk_bytes(), self.disks - 1);
+        let mut parts: Vec<Part> = Vec::new();
+        let (mut offset, end) = (request.offset, request.offset + request.bytes);
+        loop {
+            let (index, within) = (offset / chunk, offset % chunk);
+            let (row, column) = (index / data_disks, index % data_disks);
+            let parity = data_disks - row % self.disks;
+            let disk = ((parity + 1 + column) % self.disks) as usize;
+            let bytes = (chunk - within).min(end - offset);
+            let part = Part { disk, offset: row * chunk + within, bytes };
+            match parts.iter_mut().rfind(|known| known.disk == disk) {
+                Some(known) if known.offset + known.bytes == part.offset => known.bytes += bytes,
+                _ => parts.push(part),
+            }
+            offset += bytes;
+            if offset >= end {
+                return parts;
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Pending {
+    request: Request,
+    parts_left: usize,
+}
+
+/// An array of disks with rotating parity.
+#[derive(Debug)]
+pub struct Raid5 {
+    spec: Raid5Spec,
+    members: Vec<Disk>,
+    /// In the controller: until when, and what.
+    arriving: VecDeque<(Nanos, Request)>,
+    /// By the number of a request.
+    pending: HashMap<u64, Pending>,
+    /// Of the parts that the disks work on: whose they are, and their bytes.
+    parts: HashMap<u64, (u64, u64)>,
+    /// In the pipe or past it: done at, the number of the request.
+    leaving: VecDeque<(Nanos, u64)>,
+    pipe_free_at: Nanos,
+    next_number: u64,
+    counters: Counters,
+    /// Reused for what the members have completed.
+    served: Vec<Completion>,
+}
+
+impl Raid5 {
+    /// An idle array that holds `size` bytes.
+    pub fn new(spec: Raid5Spec, size: u64) -> Self {
+        let member_bytes = spec.member_bytes(size);
+        let members = (0..spec.disks)
+            .map(|index| {
+                let seed = spec.disk.seed.wrapping_add(index);
+                Disk::new(DiskSpec { seed, ..spec.disk.clone() }, member_bytes)
+            })
+            .collect();
+        Raid5 {
+            spec,
+            members,
+            arriving: VecDeque::new(),
+            pending: HashMap::new(),
+            parts: HashMap::new(),
+            leaving: VecDeque::new(),
+            pipe_free_at: 0,
+            next_number: 0,
+            counters: Counters::default(),
+            served: Vec::new(),
+        }
+    }
+
+    /// Hands the parts of a request to their disks.
+    fn split(&mut self, at: Nanos, request: Request) {
+        let parts = self.spec.parts(&request);
+        let number = self.next_number;
+        self.next_number += 1 + parts.len() as u64;
+        self.pending.insert(number, Pending { request, parts_left: parts.len() });
+        for (id, part) in (number + 1..).zip(parts) {
+            self.parts.insert(id, (number, part.bytes));
+            let request = Request { id, offset: part.offset, bytes: part.bytes };
+            self.members[part.disk].submit(at, request);
+        }
+    }
+
+    /// Takes over what the disks have completed at `now`.
+    fn collect(&mut self, now: Nanos) {
+        for member in &mut self.members {
+            member.advance(now, &mut self.served);
+        }
+        for part in self.served.drain(..) {
+            let Some((number, bytes)) = self.parts.remove(&part.id) else { continue };
+            let transfer =
+                self.spec.controller_mb_s.map_or(0, |mb_s| nanos(bytes as f64 * 1e-6 / mb_s));
+            self.pipe_free_at = self.pipe_free_at.max(part.at) + transfer;
+            self.leaving.push_back((self.pipe_free_at, number));
+        }
+    }
+
+    fn leave(&mut self, at: Nanos, number: u64, done: &mut Vec<Completion>) {
+        let Some(pending) = self.pending.get_mut(&number) else { return };
+        pending.parts_left -= 1;
+        if pending.parts_left == 0 {
+            let Request { id, bytes, .. } = pending.request;
+            self.pending.remove(&number);
+            self.counters.requests += 1;
+            self.counters.bytes += bytes;
+            done.push(Completion { id, at });
+        }
+    }
+}
+
+impl Model for Raid5 {
+    fn submit(&mut self, now: Nanos, request: Request) {
+        self.arriving.push_back((now + nanos(self.spec.controller_us * 1e-6), request));
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        let arriving = self.arriving.front().map(|(at, _)| *at);
+        let leaving = self.leaving.front().map(|(at, _)| *at);
+        let members = self.members.iter().filter_map(Model::next_event);
+        members.chain(arriving).chain(leaving).min()
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        while let Some(at) = self.next_event().filter(|at| *at <= now) {
+            self.collect(at);
+            if let Some(&(due, number)) = self.leaving.front()
+                && due <= at
+            {
+                self.leaving.pop_front();
+                self.leave(due, number, done);
+            }
+            if let Some(&(due, request)) = self.arriving.front()
+                && due <= at
+            {
+                self.arriving.pop_front();
+                self.split(due, request);
+            }
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.arriving.len() + self.pending.len()
+    }
+
+    fn counters(&self) -> Counters {
+        let seeks = self.members.iter().map(|member| member.counters().seeks).sum();
+        Counters { seeks, ..self.counters }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHUNK: u64 = 64 << 10;
+
+    fn spec() -> Raid5Spec {
+        crate::load("raid5-pe1750").expect("in the catalogue").raid5.expect("an array")
+    }
+
+    fn chunk(index: u64) -> Request {
+        Request { id: 0, offset: index * CHUNK, bytes: CHUNK }
+    }
+
+    #[test]
+    fn data_and_parity_lie_left_symmetric() {
+        let spec = Raid5Spec { disks: 3, chunk_kib: 64, ..spec() };
+        let places: Vec<_> = (0..7)
+            .flat_map(|index| spec.parts(&chunk(index)))
+            .map(|part| (part.disk, part.offset / CHUNK))
+            .collect();
+        assert_eq!(places, [(0, 0), (1, 0), (2, 1), (0, 1), (1, 2), (2, 2), (0, 3)]);
+    }
+
+    #[test]
+    fn a_request_is_split_at_chunks_and_neighbours_on_a_disk_stay_together() {
+        let spec = Raid5Spec { disks: 3, chunk_kib: 64, ..spec() };
+        let part = |disk, offset, bytes| Part { disk, offset, bytes };
+        let request = Request { id: 0, offset: 4096, bytes: 4 * CHUNK };
+        let expected = [
+            part(0, 4096, CHUNK - 4096 + CHUNK),
+            part(1, 0, CHUNK),
+            part(2, CHUNK, CHUNK),
+            part(1, 2 * CHUNK, 4096),
+        ];
+        assert_eq!(spec.parts(&request), expected);
+    }
+
+    #[test]
+    fn an_impossible_array_is_refused_with_a_reason() {
+        let reason = |spec: Raid5Spec| spec.check().unwrap_err();
+        assert!(reason(Raid5Spec { disks: 2, ..spec() }).contains("disks must be 3"));
+        assert!(reason(Raid5Spec { chunk_kib: 0, ..spec() }).contains("chunk_kib"));
+        assert!(reason(Raid5Spec { controller_us: -1.0, ..spec() }).contains("controller_us"));
+        let disk = DiskSpec { rpm: 0.0, ..spec().disk };
+        assert!(reason(Raid5Spec { disk, ..spec() }).contains("disk: rpm"));
+    }
+}

@@ -1,0 +1,139 @@
+//! Whether to wait for the process that has just read.
+//!
+//! ```text
+//!              dispatch of a read                       dispatch of anything
+//!   Off <---------------------------------------------------------+
+//!    | a candidate of someone else                                |
+//!    |                                                            |
+//!    +--> ForCompletion --read completes--> ForRequest            |
+//!    |         |                              |  time is up       |
+//!    |         +--------- broken -------------+----------> Finished
+//!    +---- the read has completed --------> ForRequest
+//! ```
+
+use crate::request::{Command, Nanos, ProcessId, RequestId, Sector};
+
+use super::process::{Newcomers, Process, TICK};
+
+/// Sectors that count as near right after a read: 32 KiB.
+const NEAR: Sector = 64;
+
+/// Ticks after a read during which nearness widens; later, everything is near.
+const WIDENING_TICKS: u64 = 20;
+
+/// Even chances, in 256ths.
+const EVEN: u64 = 128;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Off,
+    ForCompletion,
+    ForRequest,
+    Finished,
+}
+
+/// What would be dispatched instead.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) process: ProcessId,
+    pub(crate) start: Sector,
+    pub(crate) is_sync: bool,
+}
+
+/// The wait, or what would be waited for.
+#[derive(Debug)]
+pub(crate) struct Wait {
+    pub(crate) state: State,
+    /// Who was served last, unless that was an asynchronous write.
+    pub(crate) process: Option<ProcessId>,
+    last: Option<RequestId>,
+    completed: Option<Nanos>,
+    antic_expire: Nanos,
+}
+
+impl Wait {
+    pub(crate) fn new(antic_expire: Nanos) -> Self {
+        Wait { state: State::Off, process: None, last: None, completed: None, antic_expire }
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        matches!(self.state, State::ForCompletion | State::ForRequest)
+    }
+
+    /// Begins a wait; until when.
+    pub(crate) fn start(&mut self) -> Nanos {
+        self.state =
+            if self.completed.is_some() { State::ForRequest } else { State::ForCompletion };
+        self.until()
+    }
+
+    /// When the wait ends at the latest.
+    pub(crate) fn until(&self) -> Nanos {
+        self.completed.map_or(crate::UNTIL_COMPLETION, |at| at.saturating_add(self.antic_expire))
+    }
+
+    pub(crate) fn dispatched(&mut self, command: &Command, is_sync: bool) {
+        self.state = State::Off;
+        self.process = is_sync.then_some(command.process);
+        self.last = Some(command.requests.first());
+        self.completed = None;
+    }
+
+    pub(crate) fn completed(&mut self, now: Nanos, command: &Command) {
+        if self.process.is_some() && self.last == Some(command.requests.first()) {
+            self.completed = Some(now);
+            if self.state == State::ForCompletion {
+                self.state = State::ForRequest;
+            }
+        }
+    }
+
+    /// Whether there is a reason to serve `candidate` rather than to wait for the process.
+    pub(crate) fn is_broken(
+        &self,
+        now: Nanos,
+        candidate: Option<Candidate>,
+        head: Sector,
+        process: &mut Process,
+        newcomers: &mut Newcomers,
+    ) -> bool {
+        if candidate.is_some_and(|candidate| Some(candidate.process) == self.process) {
+            return true;
+        }
+        if now >= self.until() {
+            return true;
+        }
+        if process.exited {
+            if process.think_ticks.is_empty() {
+                newcomers.one_left();
+            }
+            return true;
+        }
+        let others_in_flight = process.in_flight > u32::from(self.completed.is_none());
+        if process.queued > 0 || others_in_flight {
+            return true;
+        }
+        if candidate.is_some_and(|r| r.is_sync && self.is_close(now, head, r.start)) {
+            process.last_completion = Some(now);
+            return true;
+        }
+        let longest = self.antic_expire / TICK;
+        let thinks_long = match process.think_ticks.high_mean() {
+            Some(mean) => mean > longest,
+            None => newcomers.think_ticks.mean() > longest || newcomers.exit_probability > EVEN,
+        };
+        let usual_seek = process.seek.mean().unwrap_or(newcomers.seek.mean());
+        thinks_long || candidate.is_some_and(|r| r.start.abs_diff(head) < usual_seek)
+    }
+
+    /// Whether a sector is near the head; the longer the wait, the farther that reaches.
+    fn is_close(&self, now: Nanos, head: Sector, sector: Sector) -> bool {
+        let ticks = self.completed.map_or(0, |at| now.saturating_sub(at) / TICK);
+        let near = match ticks {
+            0..=1 => NEAR,
+            2..=WIDENING_TICKS if ticks <= self.antic_expire / TICK => NEAR << (ticks - 1),
+            _ => return true,
+        };
+        (head.saturating_sub(near / 2)..=head.saturating_add(near)).contains(&sector)
+    }
+}

@@ -1,0 +1,64 @@
+//! The requests of one process, its account of service, and whether it is worth idling for.
+
+use crate::average::Average;
+use crate::request::{Nanos, Request, Sector};
+use crate::sorted::SortedQueue;
+
+/// A distance beyond which an access counts as a seek: 400 KiB.
+const SEEK_SECTORS: Sector = 8 * 100;
+
+/// More seeks than this among the last 32 accesses, and the process is seeky.
+const MOST_SEEKS: u32 = 19;
+
+/// Longest think time counted, in multiples of `slice_idle`.
+const MOST_THINK_SLICES: Nanos = 2;
+
+/// The queue.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    pub(crate) requests: SortedQueue,
+    /// Virtual times of the service requested: when it may begin, and when it would end.
+    pub(crate) start: u64,
+    pub(crate) finish: u64,
+    /// Whether it competes: it has requests, or is in service.
+    pub(crate) is_busy: bool,
+    pub(crate) in_flight: u32,
+    pub(crate) exited: bool,
+    pub(crate) last_completion: Option<Nanos>,
+    last_end: Option<Sector>,
+    /// A bit for each of the last accesses, set if it was a seek.
+    seeks: u32,
+    think: Average,
+}
+
+impl Queue {
+    pub(crate) fn observe(&mut self, now: Nanos, request: &Request, slice_idle: Nanos) {
+        if let Some(end) = self.last_end {
+            let is_seek = request.start.abs_diff(end) > SEEK_SECTORS;
+            self.seeks = self.seeks << 1 | u32::from(is_seek);
+        }
+        self.last_end = Some(request.end());
+        if self.requests.is_empty()
+            && self.in_flight == 0
+            && let Some(done) = self.last_completion
+        {
+            let thought = now.saturating_sub(done);
+            self.think.add(thought.min(MOST_THINK_SLICES * slice_idle));
+        }
+    }
+
+    pub(crate) fn is_seeky(&self) -> bool {
+        self.seeks.count_ones() > MOST_SEEKS
+    }
+
+    /// Whether the next request is likely to come soon, and near.
+    pub(crate) fn is_worth_idling(&self, slice_idle: Nanos) -> bool {
+        let comes_soon = self.think.mean().is_none_or(|mean| mean <= slice_idle);
+        !self.exited && !self.is_seeky() && comes_soon
+    }
+
+    pub(crate) fn completed(&mut self, now: Nanos) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.last_completion = Some(now);
+    }
+}

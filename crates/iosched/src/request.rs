@@ -1,0 +1,166 @@
+//! What goes into an elevator (requests) and what comes out of it (commands).
+//!
+//! ```text
+//!   requests    [ 7: 0..8 ]  [ 8: 8..16 ]  [ 9: 16..24 ]        of the same direction, contiguous
+//!                       \         |         /
+//!   command           [ 0..24, requests 7, 8, 9 ]               merged
+//! ```
+
+/// Nanoseconds since some start.
+pub type Nanos = u64;
+
+/// 512 bytes of a device.
+pub type Sector = u64;
+
+/// A process as the elevator knows it: whoever shares queue and anticipation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProcessId(pub u32);
+
+/// A request as its body knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// To the device or from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    Read,
+    Write,
+}
+
+/// Contiguous sectors, already split to the device's largest request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    pub id: RequestId,
+    pub process: ProcessId,
+    pub start: Sector,
+    pub sectors: u32,
+    pub direction: Direction,
+    /// Whether a process waits for it: reads, and writes that are synced.
+    pub is_sync: bool,
+}
+
+impl Request {
+    pub fn end(&self) -> Sector {
+        self.start + Sector::from(self.sectors)
+    }
+}
+
+/// What goes to the device: one command, made of one or several merged requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    pub start: Sector,
+    pub sectors: u32,
+    pub direction: Direction,
+    /// In order of their sectors.
+    pub requests: RequestIds,
+    /// Of the request that the others were merged with.
+    pub process: ProcessId,
+}
+
+impl Command {
+    /// Made of one request.
+    pub fn new(request: &Request) -> Self {
+        Command {
+            start: request.start,
+            sectors: request.sectors,
+            direction: request.direction,
+            requests: RequestIds::new(request.id),
+            process: request.process,
+        }
+    }
+
+    pub fn end(&self) -> Sector {
+        self.start + Sector::from(self.sectors)
+    }
+
+    /// Whether both are of one direction and not too large together.
+    fn fits(&self, sectors: u32, direction: Direction, max_sectors: u32) -> bool {
+        let together = self.sectors.checked_add(sectors);
+        self.direction == direction && together.is_some_and(|sectors| sectors <= max_sectors)
+    }
+
+    /// Whether `request` may be back-merged: it begins where this ends.
+    pub(crate) fn takes_behind(&self, request: &Request, max_sectors: u32) -> bool {
+        self.end() == request.start && self.fits(request.sectors, request.direction, max_sectors)
+    }
+
+    /// Whether `request` may be front-merged: it ends where this begins.
+    pub(crate) fn takes_in_front(&self, request: &Request, max_sectors: u32) -> bool {
+        request.end() == self.start && self.fits(request.sectors, request.direction, max_sectors)
+    }
+
+    /// Whether `next` may be coalesced with this.
+    pub(crate) fn takes_whole(&self, next: &Command, max_sectors: u32) -> bool {
+        self.end() == next.start && self.fits(next.sectors, next.direction, max_sectors)
+    }
+
+    pub(crate) fn merge_behind(&mut self, request: &Request) {
+        self.sectors += request.sectors;
+        self.requests.rest.push(request.id);
+    }
+
+    pub(crate) fn merge_in_front(&mut self, request: &Request) {
+        self.start = request.start;
+        self.sectors += request.sectors;
+        let second = std::mem::replace(&mut self.requests.first, request.id);
+        self.requests.rest.insert(0, second);
+    }
+
+    /// Coalesces with the command that begins where this ends.
+    pub(crate) fn absorb(&mut self, next: &Command) {
+        self.sectors += next.sectors;
+        self.requests.rest.extend(next.requests.iter());
+    }
+}
+
+/// The requests of a command, one or more: a single one takes no allocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestIds {
+    first: RequestId,
+    rest: Vec<RequestId>,
+}
+
+impl RequestIds {
+    fn new(first: RequestId) -> Self {
+        RequestIds { first, rest: Vec::new() }
+    }
+
+    pub fn first(&self) -> RequestId {
+        self.first
+    }
+
+    pub fn count(&self) -> usize {
+        1 + self.rest.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = RequestId> + '_ {
+        std::iter::once(self.first).chain(self.rest.iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::read;
+
+    #[test]
+    fn merged_requests_are_listed_by_sector() {
+        let mut command = Command::new(&read(2, 0, 16, 8));
+        command.merge_behind(&read(3, 0, 24, 8));
+        command.merge_in_front(&read(1, 0, 8, 8));
+        let mut before = Command::new(&read(0, 1, 0, 8));
+        before.absorb(&command);
+        assert_eq!(before.requests.iter().map(|id| id.0).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!((before.start, before.sectors, before.process.0), (0, 32, 1));
+    }
+
+    #[test]
+    fn only_contiguous_requests_of_one_direction_and_together_small_enough_merge() {
+        let command = Command::new(&read(0, 0, 8, 8));
+        assert!(command.takes_behind(&read(1, 0, 16, 8), 16));
+        assert!(!command.takes_behind(&read(1, 0, 17, 8), 16), "a gap");
+        assert!(!command.takes_behind(&read(1, 0, 16, 9), 16), "too large");
+        let write = Request { direction: Direction::Write, ..read(1, 0, 16, 8) };
+        assert!(!command.takes_behind(&write, 16), "another direction");
+    }
+}

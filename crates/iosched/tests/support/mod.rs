@@ -1,0 +1,3 @@
+//! What the integration tests share: the disk of 2003.
+
+pub(crate) mod disk;

@@ -1,0 +1,195 @@
+//! Drop-behind: what a stream has passed and will not need again makes room before others' pages do.
+//!
+//! ```text
+//!             released          kept: a follower       passed      reader or
+//!         . . . . . . . . . |  may be close behind  |             | writer
+//!   0 ----------------------|-----------------------|-------------> ---------
+//!                           ^ `released`             one step at a time
+//!   written pages:   go as soon as they are clean           <-- written out
+//! ```
+//!
+//! A stream *engages* once it has passed an eighth of memory, or at once if its file is larger than
+//! that: below it nothing is gained. It must have passed the file in one direction, each page once.
+//! Whether a page may really go is for the body to see to: only if this stream brought it in, and it
+//! is clean, unmapped and not in use by others. The body must never stall the program for it.
+
+mod proposal_2007;
+
+pub use proposal_2007::DropBehind2007;
+
+use crate::access::{Nanos, OpenFileId, Page};
+use crate::table::Table;
+
+/// What is passed is looked at in steps of 1 MiB: rarely enough to cost nothing.
+const STEP_PAGES: u64 = 256;
+
+/// A reader this close behind another, 8 MiB, finds its pages still there.
+const FOLLOWER_PAGES: u64 = 2048;
+
+/// A stream engages when it has passed one page in so many of memory.
+const SHARE: u64 = 8;
+
+/// How a stream passed a range of its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passing {
+    /// It read it.
+    Read,
+    /// It wrote it.
+    Write,
+}
+
+/// A range of pages, `[start, end)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// First page.
+    pub start: Page,
+    /// First page after it.
+    pub end: Page,
+}
+
+/// What to do behind a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Behind {
+    /// Start writing these pages, without waiting.
+    pub write_out: Option<Span>,
+    /// Let these go, as far as they may: dirty ones as soon as they are clean.
+    pub release: Option<Span>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    /// Where the run of pages passed began, and where it is.
+    from: Page,
+    at: Page,
+    /// Up to here it was looked at, written out and released.
+    stepped: Page,
+    released: Page,
+}
+
+/// Decides what goes behind the streams of a machine.
+#[derive(Debug)]
+pub struct DropBehind {
+    streams: Table<OpenFileId, Stream>,
+    engage_pages: u64,
+}
+
+impl DropBehind {
+    /// For at least `open_files` streams on a machine of `memory_pages` pages.
+    pub fn new(open_files: usize, memory_pages: u64) -> Self {
+        DropBehind { streams: Table::new(open_files), engage_pages: memory_pages / SHARE }
+    }
+
+    /// The stream of an open file has passed `page` of its `file_pages` pages. Most calls answer with
+    /// nothing to do.
+    pub fn on_pass(
+        &mut self,
+        open_file: OpenFileId,
+        page: Page,
+        file_pages: u64,
+        passing: Passing,
+        now: Nanos,
+    ) -> Behind {
+        let stream = self.streams.get_or_insert_with(open_file, now, Stream::default, drop);
+        if page + 1 == stream.at {
+            return Behind::default();
+        }
+        if page != stream.at {
+            *stream = Stream { from: page, at: page, stepped: page, released: page };
+        }
+        stream.at = page + 1;
+        let is_large = file_pages > self.engage_pages && passing == Passing::Read;
+        let is_engaged = is_large || stream.at - stream.from > self.engage_pages;
+        if !is_engaged || stream.at - stream.stepped < STEP_PAGES {
+            return Behind::default();
+        }
+        stream.step(passing)
+    }
+
+    /// Forgets streams idle since before `now - idle`.
+    pub fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
+        self.streams.forget_before(now.saturating_sub(idle), drop);
+    }
+}
+
+impl Stream {
+    /// A step has been passed: it is written out, and what lies far enough behind may go.
+    fn step(&mut self, passing: Passing) -> Behind {
+        let passed = Span { start: self.stepped, end: self.at };
+        self.stepped = self.at;
+        let write_out = (passing == Passing::Write).then_some(passed);
+        let start = self.released;
+        let end = self.at.saturating_sub(FOLLOWER_PAGES);
+        if end <= start {
+            return Behind { write_out, release: None };
+        }
+        self.released = end;
+        Behind { write_out, release: Some(Span { start, end }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMORY: u64 = 80_000;
+    const OPEN: OpenFileId = OpenFileId(1);
+
+    fn pass(
+        behind: &mut DropBehind,
+        pages: std::ops::Range<Page>,
+        file_pages: u64,
+        passing: Passing,
+    ) -> Vec<Behind> {
+        let nothing = Behind::default();
+        pages
+            .map(|page| behind.on_pass(OPEN, page, file_pages, passing, page))
+            .filter(|answer| *answer != nothing)
+            .collect()
+    }
+
+    #[test]
+    fn a_small_file_is_left_alone() {
+        let mut behind = DropBehind::new(16, MEMORY);
+        assert_eq!(pass(&mut behind, 0..10_000, 10_000, Passing::Read), []);
+    }
+
+    #[test]
+    fn a_large_file_is_released_a_followers_distance_behind() {
+        let mut behind = DropBehind::new(16, MEMORY);
+        let answers = pass(&mut behind, 0..4096, 20_000, Passing::Read);
+        let last = answers.last().and_then(|answer| answer.release);
+        assert_eq!(last, Some(Span { start: 4096 - 2048 - 256, end: 4096 - 2048 }));
+        assert!(answers.iter().all(|answer| answer.write_out.is_none()));
+    }
+
+    #[test]
+    fn released_spans_cover_what_was_passed_without_a_gap() {
+        let mut behind = DropBehind::new(16, MEMORY);
+        let mut end = 0;
+        for answer in pass(&mut behind, 0..50_000, 100_000, Passing::Read) {
+            let Some(span) = answer.release else { continue };
+            assert_eq!(span.start, end);
+            end = span.end;
+        }
+        assert!(end > 45_000);
+    }
+
+    #[test]
+    fn what_is_written_is_written_out_step_by_step() {
+        let mut behind = DropBehind::new(16, MEMORY);
+        let answers = pass(&mut behind, 0..30_000, 30_000, Passing::Write);
+        let first = answers.first().and_then(|answer| answer.write_out);
+        assert_eq!(first.map(|span| span.start), Some(0), "from the start, once engaged");
+        let spans: Vec<Span> = answers.iter().filter_map(|answer| answer.write_out).collect();
+        assert!(spans.windows(2).all(|pair| pair[0].end == pair[1].start));
+    }
+
+    #[test]
+    fn a_seek_starts_a_new_stream() {
+        let mut behind = DropBehind::new(16, MEMORY);
+        pass(&mut behind, 0..12_000, 20_000, Passing::Read);
+        assert_eq!(pass(&mut behind, 15_000..15_255, 20_000, Passing::Read), []);
+        let again = pass(&mut behind, 3_000..6_000, 20_000, Passing::Read);
+        assert!(again.iter().filter_map(|a| a.release).all(|span| span.start >= 3_000));
+    }
+}

@@ -1,0 +1,45 @@
+//! Drop-behind as proposed for the kernel in July 2007.
+//!
+//! When a mark is touched and the window has its full size, the pages of one window before the mark
+//! are put first in line for reclaim, up to the first page that others use, too. They are not freed
+//! at once. Written pages come without read-ahead, and so were never dropped: copies still emptied
+//! the cache.
+
+use crate::Policy;
+use crate::access::{Access, Nanos, Trigger};
+use crate::cache::CacheView;
+use crate::plan::{Action, Plan};
+use crate::tally::Tally;
+
+/// A kernel's policy with the proposal applied.
+#[derive(Debug)]
+pub struct DropBehind2007<P>(pub P);
+
+impl<P: Policy> Policy for DropBehind2007<P> {
+    fn name(&self) -> &'static str {
+        "drop-behind-2007"
+    }
+
+    fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan) {
+        self.0.on_access(access, cache, plan);
+        let window = u64::from(access.kernel_window);
+        let is_full =
+            |action: &Action| matches!(action, Action::Read { pages, .. } if *pages == window);
+        if access.trigger == Trigger::Mark && window > 0 && plan.actions().iter().any(is_full) {
+            let pages = window.min(access.page);
+            plan.push(Action::Demote { start: access.page - pages, pages });
+        }
+    }
+
+    fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
+        self.0.forget_idle(now, idle);
+    }
+
+    fn wants_calls(&self) -> bool {
+        self.0.wants_calls()
+    }
+
+    fn tally(&self) -> Tally {
+        self.0.tally()
+    }
+}

@@ -1,0 +1,183 @@
+//! The block layer: transfers go through an elevator to the device, some at a time.
+//!
+//! ```text
+//!   transfers --> elevator --(commands, up to `depth` at once)--> device
+//!                                                                   |
+//!   whoever waits for one <-- completed, in the order the device finished
+//! ```
+//!
+//! A transfer is a run of one file's pages, no longer than the device's largest request. It is
+//! handed to the elevator at once, and the device is offered work when the caller says that it has
+//! no more to add ([`Block::dispatch`]), as a plugged queue is.
+
+use device::{Completion, Model};
+use iosched::{
+    Command, Direction, Dispatch, Elevator, ProcessId, Request, RequestId, UNTIL_COMPLETION,
+};
+use readahead::{Nanos, PAGE_BYTES, Page};
+
+/// Bytes of a sector, the elevators' unit.
+const SECTOR_BYTES: u64 = 512;
+
+/// Nobody waits.
+pub(crate) const NOBODY: u32 = u32::MAX;
+
+/// A run of pages on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transfer {
+    pub(crate) file: u32,
+    pub(crate) start: Page,
+    pub(crate) pages: u64,
+    pub(crate) is_write: bool,
+    /// First of the processes that wait for it; the rest are chained through the processes.
+    pub(crate) waiters: u32,
+}
+
+/// The queue and the device.
+pub(crate) struct Block {
+    elevator: Box<dyn Elevator>,
+    device: Box<dyn Model>,
+    depth: usize,
+    congested_at: usize,
+    transfers: Vec<Transfer>,
+    free: Vec<u32>,
+    commands: Vec<Option<Command>>,
+    in_flight: usize,
+    /// When the elevator wants to be asked again.
+    pub(crate) elevator_timer: Option<Nanos>,
+    completions: Vec<Completion>,
+    /// Read transfers not completed.
+    reads: usize,
+}
+
+/// A queue this full of reads is congested: 7/8 of the 128 requests of a queue.
+const CONGESTED_READS: usize = 113;
+
+impl Block {
+    pub(crate) fn new(elevator: Box<dyn Elevator>, device: Box<dyn Model>, depth: usize) -> Self {
+        Block {
+            elevator,
+            device,
+            depth,
+            congested_at: CONGESTED_READS,
+            transfers: Vec::new(),
+            free: Vec::new(),
+            commands: Vec::new(),
+            in_flight: 0,
+            elevator_timer: None,
+            completions: Vec::new(),
+            reads: 0,
+        }
+    }
+
+    pub(crate) fn transfer(&self, id: u32) -> &Transfer {
+        &self.transfers[id as usize]
+    }
+
+    pub(crate) fn transfer_mut(&mut self, id: u32) -> &mut Transfer {
+        &mut self.transfers[id as usize]
+    }
+
+    pub(crate) fn is_congested(&self) -> bool {
+        self.reads >= self.congested_at
+    }
+
+    pub(crate) fn counters(&self) -> device::Counters {
+        self.device.counters()
+    }
+
+    /// Hands a transfer of `process`'s, whose first page is at byte `offset`, to the elevator.
+    pub(crate) fn add(
+        &mut self,
+        now: Nanos,
+        transfer: Transfer,
+        offset: u64,
+        process: u32,
+        is_sync: bool,
+    ) -> u32 {
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.transfers[id as usize] = transfer;
+                id
+            }
+            None => {
+                self.transfers.push(transfer);
+                (self.transfers.len() - 1) as u32
+            }
+        };
+        self.reads += usize::from(!transfer.is_write);
+        let direction = if transfer.is_write { Direction::Write } else { Direction::Read };
+        let request = Request {
+            id: RequestId(u64::from(id)),
+            process: ProcessId(process),
+            start: offset / SECTOR_BYTES,
+            sectors: (transfer.pages * PAGE_BYTES / SECTOR_BYTES) as u32,
+            direction,
+            is_sync,
+        };
+        self.elevator.add(now, request);
+        id
+    }
+
+    /// Gives the device what the elevator chooses, as far as it takes more.
+    pub(crate) fn dispatch(&mut self, now: Nanos) {
+        self.elevator_timer = None;
+        while self.in_flight < self.depth {
+            match self.elevator.dispatch(now) {
+                Dispatch::Command(command) => self.send(now, command),
+                Dispatch::WaitUntil(at) => {
+                    self.elevator_timer = Some(at).filter(|at| *at < UNTIL_COMPLETION);
+                    return;
+                }
+                Dispatch::Empty => return,
+            }
+        }
+    }
+
+    fn send(&mut self, now: Nanos, command: Command) {
+        let slot = self.commands.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.commands.push(None);
+            self.commands.len() - 1
+        });
+        let request = device::Request {
+            id: slot as u64,
+            offset: command.start * SECTOR_BYTES,
+            bytes: u64::from(command.sectors) * SECTOR_BYTES,
+        };
+        self.commands[slot] = Some(command);
+        self.in_flight += 1;
+        self.device.submit(now, request);
+    }
+
+    /// When the device or the elevator next needs attention.
+    pub(crate) fn next_event(&self) -> Option<Nanos> {
+        let events = [self.device.next_event(), self.elevator_timer];
+        events.into_iter().flatten().min()
+    }
+
+    /// Lets time pass until `now`; the transfers that completed are appended to `done`.
+    pub(crate) fn advance(&mut self, now: Nanos, done: &mut Vec<u32>) {
+        self.device.advance(now, &mut self.completions);
+        let completions = std::mem::take(&mut self.completions);
+        for completion in &completions {
+            let Some(command) = self.commands[completion.id as usize].take() else { continue };
+            self.in_flight -= 1;
+            self.elevator.completed(now, &command);
+            done.extend(command.requests.iter().map(|id| id.0 as u32));
+        }
+        self.completions = completions;
+        self.completions.clear();
+        self.dispatch(now);
+    }
+
+    /// Forgets a completed transfer.
+    pub(crate) fn retire(&mut self, id: u32) {
+        self.reads -= usize::from(!self.transfers[id as usize].is_write);
+        self.free.push(id);
+    }
+
+    /// Tells the elevator that a process ended.
+    pub(crate) fn exited(&mut self, now: Nanos, process: u32) {
+        self.elevator.exited(now, ProcessId(process));
+    }
+}

@@ -1,0 +1,207 @@
+//! Page frames: what memory consists of, and which list each is on.
+//!
+//! All frames are made when the machine is; a list is a chain of indexes through them, so that
+//! moving a page allocates nothing.
+
+/// Index of a frame.
+pub(crate) type FrameId = u32;
+
+/// No frame.
+pub(crate) const NO_FRAME: FrameId = u32::MAX;
+
+/// One bit each of what is known of a cached page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flags(u16);
+
+impl Flags {
+    /// Its contents have arrived.
+    pub(crate) const UP_TO_DATE: Flags = Flags(1);
+    /// Used since the bit was last cleared.
+    pub(crate) const REFERENCED: Flags = Flags(1 << 1);
+    /// On the active list.
+    pub(crate) const ACTIVE: Flags = Flags(1 << 2);
+    /// Carries the mark of the kernel's policy.
+    pub(crate) const MARKED: Flags = Flags(1 << 3);
+    /// Read ahead, and not used so far.
+    pub(crate) const AHEAD: Flags = Flags(1 << 4);
+    /// Written to, and not yet on the device.
+    pub(crate) const DIRTY: Flags = Flags(1 << 5);
+    /// On its way to or from the device.
+    pub(crate) const LOCKED: Flags = Flags(1 << 6);
+    /// In somebody's page tables.
+    pub(crate) const MAPPED: Flags = Flags(1 << 7);
+    /// Used through the page tables since that was last looked at.
+    pub(crate) const YOUNG: Flags = Flags(1 << 8);
+
+    /// Goes as soon as it is clean, as nobody will need it again.
+    pub(crate) const PASSED: Flags = Flags(1 << 9);
+
+    pub(crate) fn has(self, bit: Flags) -> bool {
+        self.0 & bit.0 != 0
+    }
+
+    pub(crate) fn set(&mut self, bit: Flags) {
+        self.0 |= bit.0;
+    }
+
+    pub(crate) fn clear(&mut self, bit: Flags) {
+        self.0 &= !bit.0;
+    }
+
+    /// Clears the bit and tells whether it was set.
+    pub(crate) fn take(&mut self, bit: Flags) -> bool {
+        let was_set = self.has(bit);
+        self.clear(bit);
+        was_set
+    }
+}
+
+/// One page of memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    pub(crate) file: u32,
+    pub(crate) page: u32,
+    next: FrameId,
+    previous: FrameId,
+    /// The open file whose reader, or whose policy, brought it in.
+    pub(crate) owner: u32,
+    /// The transfer that locks it.
+    pub(crate) transfer: u32,
+    pub(crate) flags: Flags,
+    /// Why it was read: an index into the causes.
+    pub(crate) cause: u8,
+}
+
+/// Every frame of the machine.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    all: Vec<Frame>,
+}
+
+impl Frames {
+    pub(crate) fn new(count: usize) -> Self {
+        let unused = Frame {
+            file: u32::MAX,
+            page: 0,
+            next: NO_FRAME,
+            previous: NO_FRAME,
+            owner: u32::MAX,
+            transfer: 0,
+            flags: Flags::default(),
+            cause: 0,
+        };
+        Frames { all: vec![unused; count] }
+    }
+}
+
+impl std::ops::Index<FrameId> for Frames {
+    type Output = Frame;
+
+    fn index(&self, id: FrameId) -> &Frame {
+        &self.all[id as usize]
+    }
+}
+
+impl std::ops::IndexMut<FrameId> for Frames {
+    fn index_mut(&mut self, id: FrameId) -> &mut Frame {
+        &mut self.all[id as usize]
+    }
+}
+
+/// A list of frames: young ones enter at the head, old ones leave at the tail.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    head: FrameId,
+    tail: FrameId,
+    len: u64,
+}
+
+impl List {
+    pub(crate) const EMPTY: List = List { head: NO_FRAME, tail: NO_FRAME, len: 0 };
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(crate) fn tail(&self) -> FrameId {
+        self.tail
+    }
+
+    pub(crate) fn push_head(&mut self, frames: &mut Frames, id: FrameId) {
+        frames[id].previous = NO_FRAME;
+        frames[id].next = self.head;
+        if self.head == NO_FRAME {
+            self.tail = id;
+        } else {
+            frames[self.head].previous = id;
+        }
+        self.head = id;
+        self.len += 1;
+    }
+
+    pub(crate) fn push_tail(&mut self, frames: &mut Frames, id: FrameId) {
+        frames[id].next = NO_FRAME;
+        frames[id].previous = self.tail;
+        if self.tail == NO_FRAME {
+            self.head = id;
+        } else {
+            frames[self.tail].next = id;
+        }
+        self.tail = id;
+        self.len += 1;
+    }
+
+    pub(crate) fn remove(&mut self, frames: &mut Frames, id: FrameId) {
+        let Frame { next, previous, .. } = frames[id];
+        if previous == NO_FRAME {
+            self.head = next;
+        } else {
+            frames[previous].next = next;
+        }
+        if next == NO_FRAME {
+            self.tail = previous;
+        } else {
+            frames[next].previous = previous;
+        }
+        self.len -= 1;
+    }
+
+    pub(crate) fn pop_tail(&mut self, frames: &mut Frames) -> Option<FrameId> {
+        let id = self.tail;
+        if id == NO_FRAME {
+            return None;
+        }
+        self.remove(frames, id);
+        Some(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_keeps_its_order_and_length() {
+        let mut frames = Frames::new(4);
+        let mut list = List::EMPTY;
+        list.push_head(&mut frames, 0);
+        list.push_head(&mut frames, 1);
+        list.push_tail(&mut frames, 2);
+        list.push_head(&mut frames, 3);
+        list.remove(&mut frames, 0);
+        assert_eq!(list.len(), 3);
+        let order: Vec<_> = std::iter::from_fn(|| list.pop_tail(&mut frames)).collect();
+        assert_eq!(order, [2, 1, 3]);
+        assert_eq!((list.len(), list.tail()), (0, NO_FRAME));
+    }
+
+    #[test]
+    fn a_flag_is_taken_once() {
+        let mut flags = Flags::default();
+        flags.set(Flags::MARKED);
+        flags.set(Flags::DIRTY);
+        assert!(flags.take(Flags::MARKED));
+        assert!(!flags.take(Flags::MARKED));
+        assert!(flags.has(Flags::DIRTY));
+    }
+}

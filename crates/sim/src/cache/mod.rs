@@ -1,0 +1,339 @@
+//! The page cache: files' pages in frames, on an inactive and an active list.
+//!
+//! ```text
+//!                  second use                 young end
+//!   read --> [ inactive list ] <----------- [ active list ]
+//!      head ^                | tail  refill      ^       |
+//!           |  used again,   v                   |       v
+//!           +-- mapped -- reclaim ---------------+    refilled when reclaim scans
+//!                            |
+//!                            v   free, leaving a note in the file where the page was
+//! ```
+//!
+//! A page's first use sets its referenced bit; the second moves it to the active list. Reclaim
+//! (`reclaim`) starts when free frames fall below the low watermark and stops at the high one. What
+//! it examines on the inactive list is the ageing clock that some policies read.
+
+mod frame;
+mod reclaim;
+
+pub(crate) use frame::{Flags, Frame, FrameId, NO_FRAME};
+pub use reclaim::Reclaim;
+
+use frame::{Frames, List};
+use readahead::behind::Span;
+use readahead::{Ageing, Cause, Mark, Page, PageState};
+
+/// In a file's page table: the page was evicted before it was used.
+const EVICTED_UNUSED: u32 = u32::MAX - 1;
+
+/// In a file's page table: the page is not cached.
+const ABSENT: u32 = u32::MAX;
+
+/// One file: where its pages are, in memory and on the device.
+#[derive(Debug)]
+pub(crate) struct File {
+    /// The frame of each page, or why there is none.
+    table: Vec<u32>,
+    /// First byte on the device.
+    pub(crate) offset: u64,
+    /// Marks of the user-space policy; they belong to the file, not to cached pages.
+    marks: Vec<Mark>,
+}
+
+impl File {
+    pub(crate) fn pages(&self) -> u64 {
+        self.table.len() as u64
+    }
+}
+
+/// What the cache has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheCounters {
+    /// Pages evicted.
+    pub evicted: u64,
+    /// Of these, pages read ahead and never used.
+    pub evicted_unused: u64,
+    /// Pages read again that had been evicted unused: thrashing.
+    pub read_again: u64,
+}
+
+/// The page cache.
+#[derive(Debug)]
+pub(crate) struct PageCache {
+    frames: Frames,
+    files: Vec<File>,
+    free: List,
+    inactive: List,
+    active: List,
+    mapped: u64,
+    dirty: u64,
+    scanned: u64,
+    /// Active pages that reclaim has still to examine, carried over from round to round.
+    refill_due: f64,
+    low_watermark: u64,
+    high_watermark: u64,
+    rules: Reclaim,
+    counters: CacheCounters,
+}
+
+impl PageCache {
+    /// A cache of `pages` frames, all free.
+    pub(crate) fn new(pages: u64, rules: Reclaim) -> Self {
+        let mut frames = Frames::new(pages as usize);
+        let mut free = List::EMPTY;
+        (0..pages as FrameId).for_each(|id| free.push_tail(&mut frames, id));
+        // As a kernel sets them for a zone: 1/256 of it, and half as much again.
+        let low_watermark = (pages / 256).max(8).min(pages / 4);
+        PageCache {
+            frames,
+            files: Vec::new(),
+            free,
+            inactive: List::EMPTY,
+            active: List::EMPTY,
+            mapped: 0,
+            dirty: 0,
+            scanned: 0,
+            refill_due: 0.0,
+            low_watermark,
+            high_watermark: low_watermark + low_watermark / 2,
+            rules,
+            counters: CacheCounters::default(),
+        }
+    }
+
+    /// Adds a file of `pages` pages that begins at byte `offset` of the device.
+    pub(crate) fn add_file(&mut self, pages: u64, offset: u64) -> u32 {
+        self.files.push(File { table: vec![ABSENT; pages as usize], offset, marks: Vec::new() });
+        (self.files.len() - 1) as u32
+    }
+
+    pub(crate) fn file(&self, file: u32) -> &File {
+        &self.files[file as usize]
+    }
+
+    pub(crate) fn counters(&self) -> CacheCounters {
+        self.counters
+    }
+
+    pub(crate) fn frame(&self, id: FrameId) -> &Frame {
+        &self.frames[id]
+    }
+
+    pub(crate) fn frame_mut(&mut self, id: FrameId) -> &mut Frame {
+        &mut self.frames[id]
+    }
+
+    /// The frame of a page, if cached or on its way.
+    #[inline]
+    pub(crate) fn lookup(&self, file: u32, page: Page) -> Option<FrameId> {
+        let entry = *self.files[file as usize].table.get(page as usize)?;
+        (entry < EVICTED_UNUSED).then_some(entry)
+    }
+
+    /// How many pages of a range are cached or on their way.
+    pub(crate) fn cached_in(&self, file: u32, start: Page, pages: u64) -> u64 {
+        let table = &self.files[file as usize].table;
+        let from = (start as usize).min(table.len());
+        let to = (start.saturating_add(pages) as usize).min(table.len());
+        table[from..to].iter().filter(|entry| **entry < EVICTED_UNUSED).count() as u64
+    }
+
+    pub(crate) fn state(&self, file: u32, page: Page) -> PageState {
+        let Some(id) = self.lookup(file, page) else {
+            return PageState::Absent;
+        };
+        let flags = self.frames[id].flags;
+        match (flags.has(Flags::ACTIVE), flags.has(Flags::REFERENCED)) {
+            (false, false) => PageState::Fresh,
+            (false, true) => PageState::Referenced,
+            (true, false) => PageState::Active,
+            (true, true) => PageState::ActiveReferenced,
+        }
+    }
+
+    pub(crate) fn ageing(&self) -> Ageing {
+        let reachable = self.inactive.len() + self.free.len();
+        Ageing {
+            scanned_pages: self.scanned,
+            inactive_and_free_pages: reachable.saturating_sub(self.low_watermark),
+        }
+    }
+
+    /// Dirty pages, those being written included.
+    pub(crate) fn dirty(&self) -> u64 {
+        self.dirty
+    }
+
+    /// Frames of the machine.
+    pub(crate) fn size(&self) -> u64 {
+        self.free.len() + self.inactive.len() + self.active.len()
+    }
+
+    /// Takes a frame for a page that is absent, on its way or about to be written; `None` if every
+    /// frame is locked or dirty.
+    pub(crate) fn insert(&mut self, file: u32, page: Page, cause: Cause) -> Option<FrameId> {
+        if self.free.len() <= self.low_watermark {
+            self.reclaim();
+        }
+        let id = self.free.pop_tail(&mut self.frames)?;
+        let entry = &mut self.files[file as usize].table[page as usize];
+        if *entry == EVICTED_UNUSED {
+            self.counters.read_again += 1;
+        }
+        *entry = id;
+        let frame = &mut self.frames[id];
+        frame.file = file;
+        frame.page = page as u32;
+        frame.flags = Flags::default();
+        frame.owner = u32::MAX;
+        frame.cause = cause as u8;
+        self.inactive.push_head(&mut self.frames, id);
+        Some(id)
+    }
+
+    /// A use of a cached page, as `mark_page_accessed`.
+    #[inline]
+    pub(crate) fn mark_accessed(&mut self, id: FrameId) {
+        let flags = &mut self.frames[id].flags;
+        flags.clear(Flags::AHEAD);
+        flags.clear(Flags::PASSED);
+        if !flags.has(Flags::REFERENCED) {
+            flags.set(Flags::REFERENCED);
+        } else if !flags.has(Flags::ACTIVE) {
+            flags.clear(Flags::REFERENCED);
+            flags.set(Flags::ACTIVE);
+            self.inactive.remove(&mut self.frames, id);
+            self.active.push_head(&mut self.frames, id);
+        }
+    }
+
+    /// Enters a page into somebody's page tables.
+    pub(crate) fn map(&mut self, id: FrameId) {
+        let flags = &mut self.frames[id].flags;
+        flags.set(Flags::YOUNG);
+        if !flags.has(Flags::MAPPED) {
+            flags.set(Flags::MAPPED);
+            self.mapped += 1;
+        }
+    }
+
+    /// Takes all of a file's pages out of the page tables; those used through them since that was
+    /// last looked at count as used once more.
+    pub(crate) fn unmap_file(&mut self, file: u32) {
+        for page in 0..self.files[file as usize].pages() {
+            let Some(id) = self.lookup(file, page) else { continue };
+            let flags = &mut self.frames[id].flags;
+            if flags.take(Flags::MAPPED) {
+                let is_young = flags.take(Flags::YOUNG);
+                self.mapped -= 1;
+                if is_young {
+                    self.mark_accessed(id);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn set_dirty(&mut self, id: FrameId) {
+        let flags = &mut self.frames[id].flags;
+        if !flags.has(Flags::DIRTY) {
+            flags.set(Flags::DIRTY);
+            self.dirty += 1;
+        }
+    }
+
+    pub(crate) fn clear_dirty(&mut self, id: FrameId) {
+        if self.frames[id].flags.take(Flags::DIRTY) {
+            self.dirty -= 1;
+            self.let_go(id);
+        }
+    }
+
+    /// Moves a run of pages to the young end of the inactive list, up to the first that is absent.
+    pub(crate) fn rescue(&mut self, file: u32, start: Page, pages: u64) {
+        for page in start..start.saturating_add(pages) {
+            let Some(id) = self.lookup(file, page) else { return };
+            let flags = self.frames[id].flags;
+            if !flags.has(Flags::ACTIVE) && !flags.has(Flags::LOCKED) {
+                self.inactive.remove(&mut self.frames, id);
+                self.inactive.push_head(&mut self.frames, id);
+            }
+        }
+    }
+
+    /// Puts a run of pages first in line for reclaim, up to the first that others use, too.
+    pub(crate) fn demote(&mut self, file: u32, start: Page, pages: u64) {
+        for page in start..start.saturating_add(pages) {
+            let Some(id) = self.lookup(file, page) else { continue };
+            let flags = &mut self.frames[id].flags;
+            if flags.has(Flags::ACTIVE) {
+                return;
+            }
+            if !flags.has(Flags::LOCKED) {
+                flags.clear(Flags::REFERENCED);
+                self.inactive.remove(&mut self.frames, id);
+                self.inactive.push_tail(&mut self.frames, id);
+            }
+        }
+    }
+
+    /// Frees those pages of a run that one open file brought in, that were used no more than once, and
+    /// that are unmapped; dirty ones as soon as they are clean.
+    pub(crate) fn release(&mut self, file: u32, owner: u32, span: Span) {
+        let end = span.end.min(self.files[file as usize].pages());
+        for page in span.start..end {
+            let Some(id) = self.lookup(file, page) else { continue };
+            let frame = &mut self.frames[id];
+            if frame.owner == owner && !frame.flags.has(Flags::AHEAD) {
+                frame.flags.set(Flags::PASSED);
+                self.let_go(id);
+            }
+        }
+    }
+
+    /// Frees a page that was passed, unless it is dirty or others use it.
+    fn let_go(&mut self, id: FrameId) {
+        let flags = self.frames[id].flags;
+        let busy = [Flags::ACTIVE, Flags::LOCKED, Flags::DIRTY, Flags::MAPPED];
+        if flags.has(Flags::PASSED) && !busy.into_iter().any(|bit| flags.has(bit)) {
+            self.inactive.remove(&mut self.frames, id);
+            self.evict(id);
+        }
+    }
+
+    /// Sets a mark of the user-space policy.
+    pub(crate) fn set_mark(&mut self, file: u32, mark: Mark) {
+        self.files[file as usize].marks.push(mark);
+    }
+
+    /// Takes the mark that lies on a page, if there is one.
+    #[inline]
+    pub(crate) fn take_mark(&mut self, file: u32, page: Page) -> bool {
+        let marks = &mut self.files[file as usize].marks;
+        if marks.is_empty() {
+            return false;
+        }
+        let hit = marks.iter().position(|mark| (mark.first..=mark.last).contains(&page));
+        hit.map(|index| marks.swap_remove(index)).is_some()
+    }
+
+    /// Cached pages of a file that have arrived.
+    pub(crate) fn resident(&self, file: u32) -> u64 {
+        let table = &self.files[file as usize].table;
+        let arrived =
+            |id: &&u32| **id < EVICTED_UNUSED && self.frames[**id].flags.has(Flags::UP_TO_DATE);
+        table.iter().filter(arrived).count() as u64
+    }
+
+    /// Drops a frame that is on no list: its page is gone.
+    fn evict(&mut self, id: FrameId) {
+        let Frame { file, page, flags, .. } = self.frames[id];
+        let unused = flags.has(Flags::AHEAD);
+        self.counters.evicted += 1;
+        self.counters.evicted_unused += u64::from(unused);
+        self.files[file as usize].table[page as usize] =
+            if unused { EVICTED_UNUSED } else { ABSENT };
+        self.frames[id].flags = Flags::default();
+        self.free.push_tail(&mut self.frames, id);
+    }
+}

@@ -1,0 +1,189 @@
+//! Reclaim: which pages go when frames run short.
+//!
+//! Both eras keep two lists and scan the old end of the inactive one. They differ in what moves
+//! from the active list to it:
+//!
+//! * [`Reclaim::Linux26`] (until 2.6.29): for every inactive page examined, `active / inactive`
+//!   active pages are; unmapped ones move over whether or not they were referenced, mapped ones
+//!   stay until reclaim is in distress. A referenced inactive page that nobody has mapped is freed.
+//! * [`Reclaim::UseOnceFirst`] (since): active pages are left alone while the inactive list is the
+//!   longer one.
+//!
+//! Today's refault distance and generations are not modelled.
+
+use super::{Flags, FrameId, NO_FRAME, PageCache};
+
+/// The rules of an era.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Reclaim {
+    /// Both lists in proportion.
+    Linux26,
+    /// The inactive list first, while it is the longer one.
+    #[default]
+    UseOnceFirst,
+}
+
+/// Pages looked at before reclaim admits defeat: twice both lists.
+const ROUNDS: u64 = 2;
+
+/// A round that frees nothing at all is distress: then mapped pages go, too.
+const DISTRESS_ROUND: u64 = 1;
+
+impl PageCache {
+    /// Frees pages up to the high watermark, as far as there are clean ones.
+    pub(super) fn reclaim(&mut self) {
+        for round in 0..ROUNDS {
+            let mut left = self.inactive.len() + self.active.len();
+            while self.free.len() < self.high_watermark && left > 0 {
+                left -= 1;
+                self.refill_due += self.active_share();
+                while self.refill_due >= 1.0 && self.active.len() > 0 {
+                    self.refill_due -= 1.0;
+                    self.deactivate_oldest(round >= DISTRESS_ROUND);
+                }
+                self.scan_oldest(round >= DISTRESS_ROUND);
+            }
+            if self.free.len() >= self.high_watermark {
+                return;
+            }
+        }
+    }
+
+    /// Active pages to examine for each inactive one.
+    fn active_share(&self) -> f64 {
+        let (active, inactive) = (self.active.len() as f64, self.inactive.len() as f64);
+        match self.rules {
+            Reclaim::Linux26 => active / (inactive + 1.0),
+            Reclaim::UseOnceFirst if inactive < active => 1.0,
+            Reclaim::UseOnceFirst => 0.0,
+        }
+    }
+
+    fn deactivate_oldest(&mut self, distress: bool) {
+        let id = self.active.tail();
+        if id == NO_FRAME {
+            return;
+        }
+        self.active.remove(&mut self.frames, id);
+        let flags = &mut self.frames[id].flags;
+        let stays = match self.rules {
+            Reclaim::Linux26 => flags.has(Flags::MAPPED) && !distress,
+            Reclaim::UseOnceFirst => {
+                flags.take(Flags::YOUNG) && flags.has(Flags::MAPPED) && !distress
+            }
+        };
+        if stays {
+            self.active.push_head(&mut self.frames, id);
+        } else {
+            flags.clear(Flags::ACTIVE);
+            self.inactive.push_head(&mut self.frames, id);
+        }
+    }
+
+    fn scan_oldest(&mut self, distress: bool) {
+        let id = self.inactive.tail();
+        if id == NO_FRAME {
+            return;
+        }
+        self.scanned += 1;
+        self.inactive.remove(&mut self.frames, id);
+        let flags = &mut self.frames[id].flags;
+        let in_use = flags.has(Flags::LOCKED) || flags.has(Flags::DIRTY);
+        let mapped = flags.has(Flags::MAPPED) && !distress;
+        if mapped && flags.take(Flags::YOUNG) {
+            flags.set(Flags::ACTIVE);
+            self.active.push_head(&mut self.frames, id);
+        } else if in_use || mapped {
+            self.inactive.push_head(&mut self.frames, id);
+        } else {
+            self.forget_mapping(id);
+            self.evict(id);
+        }
+    }
+
+    fn forget_mapping(&mut self, id: FrameId) {
+        if self.frames[id].flags.take(Flags::MAPPED) {
+            self.mapped -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readahead::Cause;
+
+    /// A cache of 256 frames with a file of 10 000 pages.
+    fn cache(rules: Reclaim) -> PageCache {
+        let mut cache = PageCache::new(256, rules);
+        cache.add_file(10_000, 0);
+        cache
+    }
+
+    fn read(cache: &mut PageCache, page: u64, uses: u32) {
+        let id = cache.lookup(0, page).or_else(|| cache.insert(0, page, Cause::Random));
+        let id = id.expect("a frame");
+        cache.frame_mut(id).flags.set(Flags::UP_TO_DATE);
+        (0..uses).for_each(|_| cache.mark_accessed(id));
+    }
+
+    #[test]
+    fn the_page_read_longest_ago_goes_first() {
+        let mut cache = cache(Reclaim::UseOnceFirst);
+        (0..300).for_each(|page| read(&mut cache, page, 1));
+        assert!(
+            !cache.files[0].table[..40].iter().any(|entry| *entry < super::super::EVICTED_UNUSED)
+        );
+        assert_eq!(cache.cached_in(0, 60, 240), 240);
+    }
+
+    #[test]
+    fn a_scan_of_the_old_kernel_evicts_what_was_used_twice() {
+        let mut cache = cache(Reclaim::Linux26);
+        (0..100).for_each(|page| read(&mut cache, page, 2));
+        (1000..4000).for_each(|page| read(&mut cache, page, 1));
+        assert_eq!(cache.cached_in(0, 0, 100), 0);
+    }
+
+    #[test]
+    fn a_scan_of_todays_kernel_leaves_what_was_used_twice() {
+        let mut cache = cache(Reclaim::UseOnceFirst);
+        (0..100).for_each(|page| read(&mut cache, page, 2));
+        (1000..4000).for_each(|page| read(&mut cache, page, 1));
+        assert_eq!(cache.cached_in(0, 0, 100), 100);
+    }
+
+    #[test]
+    fn locked_and_dirty_pages_stay() {
+        let mut cache = cache(Reclaim::Linux26);
+        read(&mut cache, 0, 1);
+        read(&mut cache, 1, 1);
+        let (locked, dirty) = (cache.lookup(0, 0).unwrap(), cache.lookup(0, 1).unwrap());
+        cache.frame_mut(locked).flags.set(Flags::LOCKED);
+        cache.set_dirty(dirty);
+        (1000..4000).for_each(|page| read(&mut cache, page, 1));
+        assert_eq!(cache.cached_in(0, 0, 2), 2);
+    }
+
+    #[test]
+    fn what_was_demoted_goes_first() {
+        let mut cache = cache(Reclaim::UseOnceFirst);
+        (0..200).for_each(|page| read(&mut cache, page, 1));
+        cache.demote(0, 150, 50);
+        (1000..1090).for_each(|page| read(&mut cache, page, 1));
+        assert_eq!(cache.cached_in(0, 0, 150), 150);
+        assert!(cache.cached_in(0, 150, 50) < 25);
+    }
+
+    #[test]
+    fn a_page_evicted_unused_and_read_again_is_thrashing() {
+        let mut cache = cache(Reclaim::UseOnceFirst);
+        let ahead = cache.insert(0, 5, Cause::Initial).expect("a frame");
+        cache.frame_mut(ahead).flags.set(Flags::AHEAD);
+        (1000..1400).for_each(|page| read(&mut cache, page, 1));
+        read(&mut cache, 5, 1);
+        read(&mut cache, 1000, 1);
+        let counters = cache.counters();
+        assert_eq!((counters.evicted_unused, counters.read_again), (1, 1));
+    }
+}

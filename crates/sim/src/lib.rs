@@ -1,0 +1,39 @@
+//! A machine in virtual time: processes read and write files through a page cache, under any policy
+//! and elevator, on any device model.
+//!
+//! ```text
+//!   processes (scripts of reads, writes, faults)            process
+//!        | page by page
+//!        v                 asks   +------------------+
+//!   page cache -------------------> policy: a kernel's, |  crates/readahead
+//!   two lists, reclaim     <------+ and one on top of it |
+//!        | transfers              +------------------+
+//!        v
+//!   elevator                                                crates/iosched
+//!        | commands
+//!        v
+//!   device                                                  crates/device
+//! ```
+//!
+//! There is no wall clock, no thread and no chance in it: the same input gives the same run, to the
+//! byte. CPU time is a parameter ([`CpuCosts`]); every process has a processor of its own.
+
+mod account;
+mod behind;
+mod block;
+mod cache;
+mod costs;
+mod machine;
+mod process;
+pub mod published;
+mod read;
+mod user;
+mod view;
+mod write;
+
+pub use account::{Decision, Matrix, Row};
+pub use cache::{CacheCounters, Reclaim};
+pub use costs::CpuCosts;
+pub use machine::{Machine, Parts};
+pub use process::{FileIndex, Listed, Op, OpenFile, Outcome, Script};
+pub use user::REACTION_NS;

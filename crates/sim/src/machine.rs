@@ -1,0 +1,402 @@
+//! The machine: what happens when, and to whom.
+//!
+//! Time is virtual. The machine always takes the earliest thing to happen: a process that goes on, a
+//! transfer that completes, an elevator whose timer ends, a read of the user-space policy that falls
+//! due. A process runs ahead on its own for as long as nothing else happens, so that cached reading
+//! costs no event. Everything that happens at one moment does so in the order it was arranged, and
+//! nothing is drawn at random: the same input gives the same run, to the byte.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use device::Model;
+use iosched::Elevator;
+use readahead::behind::DropBehind;
+use readahead::{Cause, DeviceCost, Hint, Nanos, PAGE_BYTES, Plan, Policy};
+
+use crate::account::{Decision, Matrix};
+use crate::block::{Block, NOBODY};
+use crate::cache::{CacheCounters, Flags, PageCache, Reclaim};
+use crate::costs::CpuCosts;
+use crate::process::{Doing, FileIndex, Op, Open, OpenFile, Outcome, Process, Reading, Script};
+use crate::read::Behalf;
+use crate::user::User;
+use crate::write::Writeback;
+
+/// What a machine is made of.
+pub struct Parts {
+    /// Pages of memory for the page cache.
+    pub memory_pages: u64,
+    /// The kernel's policy.
+    pub kernel: Box<dyn Policy>,
+    /// A policy on top of it, and how long its decisions take to reach the page cache.
+    pub user: Option<(Box<dyn Policy>, Nanos)>,
+    /// Pages the kernel reads ahead at most (`ra_pages`).
+    pub kernel_window: u32,
+    /// Orders requests.
+    pub elevator: Box<dyn Elevator>,
+    /// Serves them.
+    pub device: Box<dyn Model>,
+    /// What the policies take it to charge.
+    pub cost: DeviceCost,
+    /// Commands the device takes at once.
+    pub device_depth: usize,
+    /// Largest transfer, in pages.
+    pub request_pages: u64,
+    /// Which pages go when memory runs short.
+    pub reclaim: Reclaim,
+    /// The processor.
+    pub cpu: CpuCosts,
+}
+
+/// A machine in virtual time.
+pub struct Machine {
+    pub(crate) cache: PageCache,
+    pub(crate) block: Block,
+    pub(crate) kernel: Box<dyn Policy>,
+    pub(crate) plan: Plan,
+    pub(crate) user: Option<User>,
+    pub(crate) cost: DeviceCost,
+    pub(crate) kernel_window: u32,
+    pub(crate) request_pages: u64,
+    pub(crate) cpu: CpuCosts,
+    pub(crate) opens: Vec<Open>,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) matrix: Matrix,
+    pub(crate) log: Option<Vec<Decision>>,
+    pub(crate) writeback: Writeback,
+    pub(crate) behind: Option<DropBehind>,
+    wakes: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
+    arranged: u64,
+    next_offset: u64,
+    done: Vec<u32>,
+}
+
+/// Streams that drop-behind follows.
+const STREAMS: usize = 1024;
+
+/// Why a process stopped running for now.
+pub(crate) enum Pause {
+    /// It goes on at this moment.
+    Until(Nanos),
+    /// It waits for a transfer, or for dirty pages to be written.
+    Blocked,
+    /// Its operation ended at this moment.
+    Finished(Nanos),
+}
+
+impl Machine {
+    /// A machine on which nothing has happened.
+    pub fn new(parts: Parts) -> Self {
+        Machine {
+            cache: PageCache::new(parts.memory_pages, parts.reclaim),
+            block: Block::new(parts.elevator, parts.device, parts.device_depth),
+            kernel: parts.kernel,
+            plan: Plan::new(),
+            user: parts.user.map(|(policy, reaction)| User::new(policy, reaction)),
+            cost: parts.cost,
+            kernel_window: parts.kernel_window,
+            request_pages: parts.request_pages.max(1),
+            cpu: parts.cpu,
+            opens: Vec::new(),
+            processes: Vec::new(),
+            matrix: Matrix::default(),
+            log: None,
+            writeback: Writeback::new(parts.memory_pages),
+            behind: None,
+            wakes: BinaryHeap::new(),
+            arranged: 0,
+            next_offset: 0,
+            done: Vec::new(),
+        }
+    }
+
+    /// Keeps a log of the chunks asked for.
+    pub fn keep_log(&mut self) {
+        self.log = Some(Vec::new());
+    }
+
+    /// Has bowwave drop pages behind streams.
+    pub fn drop_behind(&mut self) {
+        self.behind = Some(DropBehind::new(STREAMS, self.cache.size()));
+    }
+
+    /// Adds a file of `bytes` bytes, behind the one added before it.
+    pub fn add_file(&mut self, bytes: u64) -> FileIndex {
+        self.add_file_at(bytes, self.next_offset)
+    }
+
+    /// Adds a file of `bytes` bytes at byte `offset` of the device.
+    pub fn add_file_at(&mut self, bytes: u64, offset: u64) -> FileIndex {
+        let pages = bytes.div_ceil(PAGE_BYTES);
+        self.next_offset = offset + pages * PAGE_BYTES;
+        FileIndex(self.cache.add_file(pages, offset))
+    }
+
+    /// Opens a file.
+    pub fn open(&mut self, file: FileIndex) -> OpenFile {
+        self.opens.push(Open { file: file.0, previous: None, hint: Hint::Normal });
+        OpenFile((self.opens.len() - 1) as u32)
+    }
+
+    /// Starts a process at a moment; returns its number.
+    pub fn spawn(&mut self, at: Nanos, script: impl Script + 'static) -> usize {
+        let number = self.processes.len();
+        self.processes.push(Process {
+            script: Box::new(script),
+            doing: Doing::Next,
+            next_waiter: NOBODY,
+            waits_since: at,
+            outcome: Outcome { started: at, ended: at, ..Outcome::default() },
+        });
+        self.wake_at(at, number as u32);
+        number
+    }
+
+    /// Runs until every process has ended.
+    pub fn run(&mut self) {
+        while self.processes.iter().any(|process| !matches!(process.doing, Doing::Ended)) {
+            let Some(now) = self.next_event() else {
+                return;
+            };
+            self.turn(now);
+        }
+    }
+
+    /// What became of a process.
+    pub fn outcome(&self, process: usize) -> &Outcome {
+        &self.processes[process].outcome
+    }
+
+    /// What each class of read-ahead came to.
+    pub fn matrix(&self) -> &Matrix {
+        &self.matrix
+    }
+
+    /// The chunks asked for, if a log is kept.
+    pub fn log(&self) -> &[Decision] {
+        self.log.as_deref().unwrap_or_default()
+    }
+
+    /// What the cache has done.
+    pub fn cache_counters(&self) -> CacheCounters {
+        self.cache.counters()
+    }
+
+    /// What the device has done.
+    pub fn device_counters(&self) -> device::Counters {
+        self.block.counters()
+    }
+
+    /// Pages of a file.
+    pub fn file_pages_of(&self, file: FileIndex) -> u64 {
+        self.cache.file(file.0).pages()
+    }
+
+    /// Pages of a file that are cached.
+    pub fn resident_pages(&self, file: FileIndex) -> u64 {
+        self.cache.resident(file.0)
+    }
+
+    fn turn(&mut self, now: Nanos) {
+        if self.block.next_event().is_some_and(|at| at <= now) {
+            return self.complete(now);
+        }
+        if let Some(due) = self.user.as_mut().and_then(|user| user.take_due(now)) {
+            let (file, start, asked, cause) = (due.file, due.start, due.pages, due.cause);
+            let behalf = Behalf { process: USER, open: due.open };
+            let read = self.read_range(now, file, start, asked, cause, behalf);
+            self.note(Decision { file, start, asked, read, cause }, due.by_mark);
+            return self.block.dispatch(now);
+        }
+        if let Some(Reverse((at, _, process))) = self.wakes.pop() {
+            self.go_on(at, process);
+        }
+    }
+
+    /// When the next thing happens.
+    pub(crate) fn next_event(&self) -> Option<Nanos> {
+        let wake = self.wakes.peek().map(|Reverse((at, ..))| *at);
+        let due = self.user.as_ref().and_then(User::next_event);
+        [wake, due, self.block.next_event()].into_iter().flatten().min()
+    }
+
+    /// Until when a process may run ahead.
+    pub(crate) fn horizon(&self) -> Nanos {
+        self.next_event().unwrap_or(Nanos::MAX)
+    }
+
+    pub(crate) fn wake_at(&mut self, at: Nanos, process: u32) {
+        self.wakes.push(Reverse((at, self.arranged, process)));
+        self.arranged += 1;
+    }
+
+    /// Lets a process run.
+    fn go_on(&mut self, mut now: Nanos, process: u32) {
+        loop {
+            let pause = match self.processes[process as usize].doing {
+                Doing::Ended => return,
+                Doing::Next => self.begin(now, process),
+                Doing::Reading(reading) => self.read_on(now, process, reading),
+                Doing::Writing { open, page, end } => self.write_on(now, process, open, page, end),
+            };
+            match pause {
+                Pause::Blocked => return,
+                Pause::Until(at) => return self.wake_at(at, process),
+                Pause::Finished(at) => {
+                    now = at;
+                    if now > self.horizon() {
+                        return self.wake_at(now, process);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes the next operation of a process's script.
+    fn begin(&mut self, now: Nanos, number: u32) -> Pause {
+        let process = &mut self.processes[number as usize];
+        let op = process.script.next(now);
+        match op {
+            Op::Read { open, at, bytes } => self.begin_read(now, number, open, at, bytes, bytes),
+            Op::Send { open, at, asked, taken } => {
+                self.begin_read(now, number, open, at, asked, taken)
+            }
+            Op::Fault { open, page } => {
+                process.doing = Doing::Reading(Reading {
+                    open: open.0,
+                    page,
+                    end: page + 1,
+                    asked_end: page + 1,
+                    call_at: Some(page),
+                    is_asked: false,
+                    waits_for: None,
+                    is_fault: true,
+                });
+                self.charge(number, now, self.cpu.fault)
+            }
+            Op::Write { open, at, bytes } => {
+                let page = at / PAGE_BYTES;
+                let pages = self.file_pages(open.0);
+                let end = (at + bytes).div_ceil(PAGE_BYTES).min(pages);
+                self.processes[number as usize].doing = Doing::Writing { open: open.0, page, end };
+                self.charge(number, now, self.cpu.call)
+            }
+            Op::Unmap { open } => {
+                self.cache.unmap_file(self.opens[open.0 as usize].file);
+                Pause::Finished(now)
+            }
+            Op::Compute { ns } => self.charge(number, now, ns),
+            Op::SleepUntil { at } => Pause::Until(at.max(now)),
+            Op::Stamp { label } => {
+                process.outcome.stamps.push((label, now));
+                Pause::Finished(now)
+            }
+            Op::Exit => {
+                process.doing = Doing::Ended;
+                process.outcome.ended = now;
+                self.block.exited(now, number);
+                Pause::Blocked
+            }
+        }
+    }
+
+    fn begin_read(
+        &mut self,
+        now: Nanos,
+        number: u32,
+        open: OpenFile,
+        at: u64,
+        asked: u64,
+        taken: u64,
+    ) -> Pause {
+        let pages = self.file_pages(open.0);
+        let page = at / PAGE_BYTES;
+        let end = |bytes: u64| (at + bytes).div_ceil(PAGE_BYTES).min(pages);
+        self.processes[number as usize].doing = Doing::Reading(Reading {
+            open: open.0,
+            page,
+            end: end(taken),
+            asked_end: end(asked),
+            call_at: Some(page),
+            is_asked: false,
+            waits_for: None,
+            is_fault: false,
+        });
+        self.charge(number, now, self.cpu.call)
+    }
+
+    pub(crate) fn file_pages(&self, open: u32) -> u64 {
+        self.cache.file(self.opens[open as usize].file).pages()
+    }
+
+    fn charge(&mut self, number: u32, now: Nanos, ns: Nanos) -> Pause {
+        self.processes[number as usize].outcome.cpu += ns;
+        Pause::Finished(now + ns)
+    }
+
+    /// Transfers that have completed: their pages have arrived, and those who wait go on.
+    fn complete(&mut self, now: Nanos) {
+        let mut done = std::mem::take(&mut self.done);
+        self.block.advance(now, &mut done);
+        for id in done.drain(..) {
+            let transfer = *self.block.transfer(id);
+            for page in transfer.start..transfer.start + transfer.pages {
+                self.arrived(transfer.file, page, transfer.is_write);
+            }
+            self.wake_waiters(now, transfer.waiters);
+            self.block.retire(id);
+            if transfer.is_write {
+                self.written(now);
+            }
+            self.feed(now);
+        }
+        self.done = done;
+    }
+
+    fn arrived(&mut self, file: u32, page: u64, is_write: bool) {
+        let Some(id) = self.cache.lookup(file, page) else { return };
+        if is_write {
+            return self.cache.clear_dirty(id);
+        }
+        let flags = &mut self.cache.frame_mut(id).flags;
+        flags.clear(Flags::LOCKED);
+        flags.set(Flags::UP_TO_DATE);
+    }
+
+    fn wake_waiters(&mut self, now: Nanos, first: u32) {
+        let mut waiter = first;
+        while waiter != NOBODY {
+            let process = &mut self.processes[waiter as usize];
+            let next = process.next_waiter;
+            process.next_waiter = NOBODY;
+            process.outcome.stalled += now - process.waits_since;
+            process.outcome.stalls += 1;
+            self.wake_at(now + self.cpu.wake, waiter);
+            waiter = next;
+        }
+    }
+
+    /// Counts and logs a chunk that was asked for.
+    pub(crate) fn note(&mut self, decision: Decision, by_mark: bool) {
+        let pages = self.cache.file(decision.file).pages();
+        let row = self.matrix.row_mut(decision.cause);
+        row.requests += 1;
+        row.pages += decision.asked;
+        row.read += decision.read;
+        row.by_mark += u64::from(by_mark);
+        row.to_the_end += u64::from(decision.start + decision.asked >= pages);
+        if let Some(log) = &mut self.log {
+            log.push(decision);
+        }
+    }
+}
+
+/// The process on whose behalf the user-space policy reads: none of the machine's own.
+pub(crate) const USER: u32 = u32::MAX - 1;
+
+/// The process that writes dirty pages.
+pub(crate) const FLUSHER: u32 = u32::MAX - 2;
+
+/// A page that nothing but its own reader asked for.
+pub(crate) const ALONE: Cause = Cause::Random;

@@ -1,0 +1,119 @@
+//! Processes: small scripts of operations, one at a time.
+
+use readahead::{Hint, Nanos, Page};
+
+/// An open file of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OpenFile(pub(crate) u32);
+
+/// A file of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileIndex(pub(crate) u32);
+
+/// What a process does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// `read(2)` of `[at, at + bytes)`.
+    Read { open: OpenFile, at: u64, bytes: u64 },
+    /// `sendfile(2)` of `[at, at + asked)`, of which the socket takes the first `taken` bytes.
+    Send { open: OpenFile, at: u64, asked: u64, taken: u64 },
+    /// A load from a mapping that touches this page for the first time.
+    Fault { open: OpenFile, page: Page },
+    /// `write(2)` of whole pages.
+    Write { open: OpenFile, at: u64, bytes: u64 },
+    /// `munmap(2)` of the whole file.
+    Unmap { open: OpenFile },
+    /// Computes.
+    Compute { ns: Nanos },
+    /// Sleeps until a moment.
+    SleepUntil { at: Nanos },
+    /// Notes the time under a number, for tables of stages.
+    Stamp { label: u32 },
+    /// Ends.
+    Exit,
+}
+
+/// A process's program.
+pub trait Script {
+    /// The next operation, the one before having ended at `now`.
+    fn next(&mut self, now: Nanos) -> Op;
+}
+
+impl<F: FnMut(Nanos) -> Op> Script for F {
+    fn next(&mut self, now: Nanos) -> Op {
+        self(now)
+    }
+}
+
+/// A process's program as a list of operations.
+pub struct Listed<I>(pub I);
+
+impl<I: Iterator<Item = Op>> Script for Listed<I> {
+    fn next(&mut self, _now: Nanos) -> Op {
+        self.0.next().unwrap_or(Op::Exit)
+    }
+}
+
+/// How far a read has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) open: u32,
+    /// The page at hand.
+    pub(crate) page: Page,
+    /// First page not wanted, and first page not asked for.
+    pub(crate) end: Page,
+    pub(crate) asked_end: Page,
+    /// The policy's next call.
+    pub(crate) call_at: Option<Page>,
+    /// The policies were asked about this page, and it is there or on its way.
+    pub(crate) is_asked: bool,
+    /// The policy has the reader wait for this page, too.
+    pub(crate) waits_for: Option<Page>,
+    pub(crate) is_fault: bool,
+}
+
+/// What a process is at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Doing {
+    Next,
+    Reading(Reading),
+    Writing { open: u32, page: Page, end: Page },
+    Ended,
+}
+
+/// A process of the machine.
+pub(crate) struct Process {
+    pub(crate) script: Box<dyn Script>,
+    pub(crate) doing: Doing,
+    /// The next in the chain of those that wait for the same transfer.
+    pub(crate) next_waiter: u32,
+    pub(crate) waits_since: Nanos,
+    pub(crate) outcome: Outcome,
+}
+
+/// What became of a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// When it started.
+    pub started: Nanos,
+    /// When it ended.
+    pub ended: Nanos,
+    /// Nanoseconds it waited for the device.
+    pub stalled: Nanos,
+    /// Times it waited.
+    pub stalls: u64,
+    /// Nanoseconds of CPU.
+    pub cpu: Nanos,
+    /// Pages it read.
+    pub pages: u64,
+    /// Moments noted by its script, with their labels.
+    pub stamps: Vec<(u32, Nanos)>,
+}
+
+/// State of an open file that belongs to the machine rather than to a policy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    pub(crate) file: u32,
+    pub(crate) previous: Option<Page>,
+    pub(crate) hint: Hint,
+}

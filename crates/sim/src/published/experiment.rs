@@ -1,0 +1,184 @@
+//! An experiment file: the machine a table was measured on, the workload, the assumptions.
+
+use std::collections::BTreeMap;
+
+use readahead::{Adaptive, DeviceCost, PAGE_BYTES, Policy, adaptive::Limits};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::{CpuCosts, Machine, Parts, REACTION_NS, Reclaim};
+
+/// Open files whose state a policy remembers.
+const OPEN_FILES: usize = 8192;
+
+/// What is wrong with an experiment.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// The description is not valid.
+    #[error("the experiment {name} is not valid: {error}")]
+    Malformed {
+        /// The experiment.
+        name: &'static str,
+        /// Where and why.
+        error: Box<toml::de::Error>,
+    },
+    /// The published figures are not valid.
+    #[error("the published figures of {name} are not valid: {error}")]
+    Figures {
+        /// The experiment.
+        name: &'static str,
+        /// Where and why.
+        error: csv::Error,
+    },
+    /// It names a device there is not.
+    #[error(transparent)]
+    Device(#[from] device::SpecError),
+    /// It names a policy there is not.
+    #[error("there is no policy {0:?}")]
+    Policy(String),
+    /// It names an elevator there is not.
+    #[error("there is no elevator {0:?}")]
+    Elevator(String),
+}
+
+/// An experiment with a workload of its own kind.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Experiment<W> {
+    pub(super) title: String,
+    pub(super) assumptions: Vec<String>,
+    pub(super) machine: MachineSpec,
+    /// Policies by the columns' names.
+    #[serde(default)]
+    pub(super) policies: BTreeMap<String, String>,
+    pub(super) workload: W,
+}
+
+/// The machine, in the units people use.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MachineSpec {
+    pub(super) device: String,
+    /// Capacity of the device.
+    pub(super) device_gb: f64,
+    /// Commands the device takes at once.
+    pub(super) device_depth: usize,
+    /// Largest request.
+    pub(super) request_kb: u64,
+    /// Memory for the page cache.
+    pub(super) memory_mb: f64,
+    /// Largest read-ahead of the kernel's policy.
+    pub(super) readahead_kb: u64,
+    pub(super) elevator: String,
+    pub(super) reclaim: ReclaimName,
+    pub(super) cpu: CpuSpec,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ReclaimName {
+    #[serde(rename = "linux-2.6")]
+    Linux26,
+    UseOnceFirst,
+}
+
+/// Costs of the processor in microseconds.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct CpuSpec {
+    pub(super) call_us: f64,
+    pub(super) page_us: f64,
+    pub(super) page_write_us: f64,
+    pub(super) fault_us: f64,
+    pub(super) decision_us: f64,
+    pub(super) wake_us: f64,
+}
+
+impl CpuSpec {
+    fn costs(&self) -> CpuCosts {
+        let ns = |us: f64| (us * 1000.0).round() as u64;
+        CpuCosts {
+            call: ns(self.call_us),
+            page: ns(self.page_us),
+            page_write: ns(self.page_write_us),
+            fault: ns(self.fault_us),
+            decision: ns(self.decision_us),
+            wake: ns(self.wake_us),
+        }
+    }
+}
+
+impl<W: DeserializeOwned> Experiment<W> {
+    /// Reads an experiment file.
+    pub(super) fn parse(name: &'static str, text: &str) -> Result<Self, ExperimentError> {
+        toml::from_str(text)
+            .map_err(|error| ExperimentError::Malformed { name, error: Box::new(error) })
+    }
+
+    /// The machine under the policy that a column's name stands for.
+    pub(super) fn build(&self, column: &str) -> Result<Machine, ExperimentError> {
+        let policy = self.policies.get(column).map_or(column, String::as_str);
+        self.machine.build(policy)
+    }
+}
+
+impl MachineSpec {
+    /// The machine under a policy; `adaptive` runs on top of today's kernel, `adaptive@KERNEL` on
+    /// top of another.
+    pub(super) fn build(&self, policy: &str) -> Result<Machine, ExperimentError> {
+        let (kernel, user) = self.policies(policy)?;
+        let spec = device::load(&self.device)?;
+        let cost = spec.cost();
+        let elevator = iosched::by_name(&self.elevator, (self.request_kb * 2) as u32)
+            .ok_or_else(|| ExperimentError::Elevator(self.elevator.clone()))?;
+        Ok(Machine::new(Parts {
+            memory_pages: (self.memory_mb * 1e6 / PAGE_BYTES as f64) as u64,
+            kernel,
+            user: user.map(|user| (user, REACTION_NS)),
+            kernel_window: (self.readahead_kb * 1024 / PAGE_BYTES) as u32,
+            elevator,
+            device: spec.build((self.device_gb * 1e9) as u64),
+            cost: DeviceCost {
+                latency_s: cost.latency_s,
+                bandwidth: cost.bandwidth,
+                concurrency: cost.concurrency,
+            },
+            device_depth: self.device_depth,
+            request_pages: self.request_kb * 1024 / PAGE_BYTES,
+            reclaim: match self.reclaim {
+                ReclaimName::Linux26 => Reclaim::Linux26,
+                ReclaimName::UseOnceFirst => Reclaim::UseOnceFirst,
+            },
+            cpu: self.cpu.costs(),
+        }))
+    }
+
+    fn policies(&self, policy: &str) -> Result<Policies, ExperimentError> {
+        let known = |name: &str| {
+            readahead::by_name(name, OPEN_FILES)
+                .ok_or_else(|| ExperimentError::Policy(name.to_owned()))
+        };
+        let kernel = match policy.split_once('@') {
+            Some(("adaptive", kernel)) => kernel,
+            _ if policy == "adaptive" => "linux-6",
+            _ => return Ok((known(policy)?, None)),
+        };
+        let memory = (self.memory_mb * 1e6) as u64;
+        let limits =
+            Limits { ahead_bytes: memory / 8, plan_bytes: memory / 16, ..Limits::default() };
+        Ok((known(kernel)?, Some(Box::new(Adaptive::new(limits)))))
+    }
+}
+
+/// The kernel's policy, and the one on top of it.
+type Policies = (Box<dyn Policy>, Option<Box<dyn Policy>>);
+
+/// Reads published figures: a line a record, `#` before remarks.
+pub(super) fn figures<R: DeserializeOwned>(
+    name: &'static str,
+    text: &str,
+) -> Result<Vec<R>, ExperimentError> {
+    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
+    let records: Result<Vec<R>, csv::Error> = reader.deserialize().collect();
+    records.map_err(|error| ExperimentError::Figures { name, error })
+}

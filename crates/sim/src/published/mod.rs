@@ -1,0 +1,34 @@
+//! The published tables, run again: the figures of then beside those of the simulator.
+//!
+//! ```text
+//!   experiments/NAME.toml   the machine, the workload, what had to be assumed   --+
+//!   experiments/NAME.csv    the published figures                               --+--> Table
+//!   published/NAME.rs       the workload as scripts                             --+
+//! ```
+//!
+//! A figure is *calibrated* where an unknown of the experiment was chosen so that it comes out, and a
+//! *prediction* otherwise. No parameter differs between the columns of one row except the policy.
+
+mod drop_behind;
+mod experiment;
+mod flash;
+mod parallel_streams;
+mod ramp;
+mod random;
+mod random_reads;
+mod table;
+
+pub use experiment::ExperimentError;
+pub use table::{Figure, Kind, Table, Verdict};
+
+/// What runs one table; it is told of its progress in `[0, 1]`.
+pub type Run = fn(&mut dyn FnMut(f64)) -> Result<Table, ExperimentError>;
+
+/// Every table by the name users type.
+pub const TABLES: [(&str, Run); 5] = [
+    ("drop-behind-2007", drop_behind::run),
+    ("parallel-streams-2003", parallel_streams::run),
+    ("ramp-2005", ramp::run),
+    ("flash-2011", flash::run),
+    ("random-reads-2006", random_reads::run),
+];

@@ -1,0 +1,332 @@
+//! Reading: what happens at each page of a read, and how a policy's answer is carried out.
+//!
+//! ```text
+//!   for each page:   the policy's call is due?      --> ask (Call)
+//!                    absent?                        --> ask (Absent); still absent: read it alone
+//!                    marked?                        --> take the mark off, ask (Mark)
+//!                    on its way?                    --> wait
+//!                    use it
+//! ```
+//!
+//! The kernel's policy is asked in the reader's context, and its reads reach the queue at once. The
+//! user-space policy hears of the same misses and marks, and of its own marks, a little later.
+
+use readahead::behind::Passing;
+use readahead::{
+    Access, Action, Cause, FileId, Nanos, OpenFileId, PAGE_BYTES, Page, Trigger, Via, VolumeId,
+};
+
+use crate::account::Decision;
+use crate::block::{NOBODY, Transfer};
+use crate::cache::{Flags, FrameId};
+use crate::machine::{ALONE, Machine, Pause};
+use crate::process::{Doing, Reading};
+use crate::user::Due;
+use crate::view::View;
+
+impl Machine {
+    /// Goes on with a read until it ends, has to wait, or something else happens first.
+    pub(crate) fn read_on(&mut self, mut now: Nanos, number: u32, mut reading: Reading) -> Pause {
+        let mut horizon = self.horizon();
+        while reading.page < reading.end {
+            if now > horizon {
+                self.processes[number as usize].doing = Doing::Reading(reading);
+                return Pause::Until(now);
+            }
+            if !reading.is_asked {
+                let (decisions, has_acted) = self.ask_about(now, number, &mut reading);
+                reading.is_asked = true;
+                if has_acted {
+                    self.block.dispatch(now);
+                    horizon = self.horizon();
+                }
+                if decisions > 0 {
+                    let cost = decisions * self.cpu.decision;
+                    self.processes[number as usize].outcome.cpu += cost;
+                    now += cost;
+                }
+            }
+            if self.has_gone(&reading) {
+                let behalf = Behalf { process: number, open: reading.open };
+                let file = self.opens[reading.open as usize].file;
+                self.read_range(now, file, reading.page, 1, ALONE, behalf);
+                self.block.dispatch(now);
+                horizon = self.horizon();
+            }
+            if let Some(on_its_way) = self.what_to_wait_for(&reading) {
+                if !self.wait_for(now, number, on_its_way) {
+                    self.wait_for_memory(now, number);
+                }
+                self.processes[number as usize].doing = Doing::Reading(reading);
+                return Pause::Blocked;
+            }
+            now += self.use_page(number, &reading);
+            if !reading.is_fault && self.behind.is_some() {
+                self.pass(now, reading.open, reading.page, Passing::Read);
+            }
+            reading.page += 1;
+            reading.is_asked = false;
+            reading.waits_for = None;
+        }
+        self.processes[number as usize].doing = Doing::Next;
+        Pause::Finished(now)
+    }
+
+    /// Asks the policies about the page at hand, and sees to it that it is there or on its way;
+    /// returns how many decisions the kernel took, and whether anything was put into the queue.
+    fn ask_about(&mut self, now: Nanos, number: u32, reading: &mut Reading) -> (Nanos, bool) {
+        let file = self.opens[reading.open as usize].file;
+        let mut decisions = 0;
+        let mut has_acted = false;
+        if reading.call_at == Some(reading.page) && self.kernel.wants_calls() {
+            reading.call_at = None;
+            self.ask_kernel(now, number, reading, Trigger::Call);
+            decisions += 1;
+            has_acted = true;
+        }
+        if self.cache.lookup(file, reading.page).is_none() {
+            self.matrix.misses += 1;
+            self.ask_kernel(now, number, reading, Trigger::Absent);
+            if self.cache.lookup(file, reading.page).is_none() {
+                let behalf = Behalf { process: number, open: reading.open };
+                self.read_range(now, file, reading.page, 1, ALONE, behalf);
+            }
+            self.ask_user(now, reading, Trigger::Absent);
+            decisions += 1;
+            has_acted = true;
+        }
+        if let Some(id) = self.cache.lookup(file, reading.page)
+            && self.cache.frame_mut(id).flags.take(Flags::MARKED)
+        {
+            self.ask_kernel(now, number, reading, Trigger::Mark);
+            self.ask_user(now, reading, Trigger::Mark);
+            decisions += 1;
+            has_acted = true;
+        }
+        if self.user.is_some() && self.cache.take_mark(file, reading.page) {
+            self.ask_user(now, reading, Trigger::Mark);
+            has_acted = true;
+        }
+        (decisions, has_acted)
+    }
+
+    fn access(&self, now: Nanos, reading: &Reading, trigger: Trigger) -> Access {
+        let open = &self.opens[reading.open as usize];
+        Access {
+            file: FileId(u64::from(open.file)),
+            volume: VolumeId(0),
+            open_file: OpenFileId(u64::from(reading.open)),
+            page: reading.page,
+            request: (reading.asked_end - reading.page) as u32,
+            previous: open.previous,
+            trigger,
+            via: if reading.is_fault { Via::Mmap } else { Via::Read },
+            hint: open.hint,
+            file_pages: self.cache.file(open.file).pages(),
+            kernel_window: self.kernel_window,
+            now,
+        }
+    }
+
+    fn ask_kernel(&mut self, now: Nanos, number: u32, reading: &mut Reading, trigger: Trigger) {
+        let access = self.access(now, reading, trigger);
+        let file = self.opens[reading.open as usize].file;
+        let is_congested = self.block.is_congested();
+        let view = View { cache: &self.cache, file, cost: self.cost, is_congested };
+        self.plan.clear();
+        self.kernel.on_access(&access, &view, &mut self.plan);
+        if trigger == Trigger::Call {
+            reading.call_at = self.plan.next_call();
+        }
+        reading.waits_for = self.plan.waits_for().or(reading.waits_for);
+        let mut asked = 0;
+        for index in 0..self.plan.actions().len() {
+            match self.plan.actions()[index] {
+                Action::Read { start, pages, cause } => {
+                    self.note_beyond(file, start, &mut asked, trigger);
+                    let behalf = Behalf { process: number, open: reading.open };
+                    let read = self.read_range(now, file, start, pages, cause, behalf);
+                    let decision = Decision {
+                        file,
+                        start,
+                        asked: self.plan.asked()[asked].pages,
+                        read,
+                        cause,
+                    };
+                    self.note(decision, trigger == Trigger::Mark);
+                    asked += 1;
+                }
+                Action::Mark(mark) => {
+                    if let Some(id) = self.cache.lookup(file, mark.first) {
+                        self.cache.frame_mut(id).flags.set(Flags::MARKED);
+                    }
+                }
+                Action::Rescue { start, pages } => self.cache.rescue(file, start, pages),
+                Action::Demote { start, pages } => self.cache.demote(file, start, pages),
+            }
+        }
+        self.note_beyond(file, Page::MAX, &mut asked, trigger);
+    }
+
+    /// Notes the chunks from number `asked` on that lie wholly beyond the end of the file, up to the one
+    /// that is read from `next` on.
+    fn note_beyond(&mut self, file: u32, next: Page, asked: &mut usize, trigger: Trigger) {
+        while let Some(chunk) = self.plan.asked().get(*asked).copied() {
+            if chunk.start == next || chunk.within(self.cache.file(file).pages()) > 0 {
+                return;
+            }
+            let cause = Cause::Sequential;
+            let decision =
+                Decision { file, start: chunk.start, asked: chunk.pages, read: 0, cause };
+            self.note(decision, trigger == Trigger::Mark);
+            *asked += 1;
+        }
+    }
+
+    fn ask_user(&mut self, now: Nanos, reading: &Reading, trigger: Trigger) {
+        let access = self.access(now, reading, trigger);
+        let file = self.opens[reading.open as usize].file;
+        let Some(user) = &mut self.user else { return };
+        user.tidy(now);
+        let view = View { cache: &self.cache, file, cost: self.cost, is_congested: false };
+        user.plan.clear();
+        user.policy.on_access(&access, &view, &mut user.plan);
+        for index in 0..user.plan.actions().len() {
+            match user.plan.actions()[index] {
+                Action::Read { start, pages, cause } => {
+                    let by_mark = trigger == Trigger::Mark;
+                    let open = reading.open;
+                    user.decide(Due { at: now, file, open, start, pages, cause, by_mark });
+                }
+                Action::Mark(mark) => self.cache.set_mark(file, mark),
+                Action::Rescue { start, pages } => self.cache.rescue(file, start, pages),
+                Action::Demote { start, pages } => self.cache.demote(file, start, pages),
+            }
+        }
+    }
+
+    /// Reads those pages of a range that are absent, in transfers of what the device takes; returns
+    /// how many that are.
+    pub(crate) fn read_range(
+        &mut self,
+        now: Nanos,
+        file: u32,
+        start: Page,
+        pages: u64,
+        cause: Cause,
+        behalf: Behalf,
+    ) -> u64 {
+        let end = start.saturating_add(pages).min(self.cache.file(file).pages());
+        let mut read = 0;
+        let mut page = start;
+        while page < end {
+            let run = self.insert_run(file, page, end, cause, behalf.open);
+            if run > 0 {
+                read += run;
+                self.queue_read(now, file, page, run, behalf.process);
+            }
+            page += run.max(1);
+        }
+        read
+    }
+
+    /// Takes frames for the absent pages from `page` on; returns how many that are.
+    fn insert_run(&mut self, file: u32, page: Page, end: Page, cause: Cause, owner: u32) -> u64 {
+        let most = end.min(page + self.request_pages);
+        let mut next = page;
+        while next < most && self.cache.lookup(file, next).is_none() {
+            let Some(id) = self.cache.insert(file, next, cause) else { break };
+            let frame = self.cache.frame_mut(id);
+            frame.owner = owner;
+            frame.flags.set(Flags::LOCKED);
+            frame.flags.set(Flags::AHEAD);
+            next += 1;
+        }
+        next - page
+    }
+
+    fn queue_read(&mut self, now: Nanos, file: u32, start: Page, pages: u64, process: u32) {
+        let transfer = Transfer { file, start, pages, is_write: false, waiters: NOBODY };
+        let offset = self.cache.file(file).offset + start * PAGE_BYTES;
+        let id = self.block.add(now, transfer, offset, process, true);
+        for page in start..start + pages {
+            if let Some(frame) = self.cache.lookup(file, page) {
+                self.cache.frame_mut(frame).transfer = id;
+            }
+        }
+    }
+
+    /// Whether the page at hand, which was there or on its way when the policies were asked, was
+    /// evicted before its reader came to use it.
+    fn has_gone(&self, reading: &Reading) -> bool {
+        self.cache.lookup(self.opens[reading.open as usize].file, reading.page).is_none()
+    }
+
+    /// What has to arrive before the reader can go on.
+    fn what_to_wait_for(&mut self, reading: &Reading) -> Option<Awaited> {
+        let file = self.opens[reading.open as usize].file;
+        let is_locked =
+            |machine: &Self, id: FrameId| machine.cache.frame(id).flags.has(Flags::LOCKED);
+        match self.cache.lookup(file, reading.page) {
+            None => return Some(Awaited::Memory),
+            Some(id) if is_locked(self, id) => return Some(Awaited::Frame(id)),
+            Some(_) => {}
+        }
+        let farther = self.cache.lookup(file, reading.waits_for?)?;
+        is_locked(self, farther).then_some(Awaited::Frame(farther))
+    }
+
+    /// Has a process wait; false if there is nothing under way that it could wait for.
+    fn wait_for(&mut self, now: Nanos, number: u32, awaited: Awaited) -> bool {
+        let process = &mut self.processes[number as usize];
+        process.waits_since = now;
+        let Awaited::Frame(id) = awaited else { return false };
+        let transfer = self.block.transfer_mut(self.cache.frame(id).transfer);
+        process.next_waiter = transfer.waiters;
+        transfer.waiters = number;
+        true
+    }
+
+    /// Uses the page at hand; returns what that costs.
+    fn use_page(&mut self, number: u32, reading: &Reading) -> Nanos {
+        let open = &mut self.opens[reading.open as usize];
+        let is_new = open.previous != Some(reading.page);
+        open.previous = Some(reading.page);
+        let outcome = &mut self.processes[number as usize].outcome;
+        outcome.pages += 1;
+        let Some(id) = self.cache.lookup(open.file, reading.page) else { return 0 };
+        let frame = self.cache.frame_mut(id);
+        if frame.flags.take(Flags::AHEAD) {
+            let cause = frame.cause;
+            self.matrix.hit(cause);
+        }
+        if is_new {
+            self.cache.mark_accessed(id);
+        }
+        let cost = if reading.is_fault {
+            self.cache.map(id);
+            0
+        } else {
+            self.cpu.page
+        };
+        outcome.cpu += cost;
+        cost
+    }
+}
+
+/// On whose behalf pages are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Behalf {
+    /// The process the elevator takes the reads for.
+    pub(crate) process: u32,
+    /// The open file whose stream brings the pages in.
+    pub(crate) open: u32,
+}
+
+/// What a reader waits for.
+#[derive(Clone, Copy, Debug)]
+enum Awaited {
+    Frame(FrameId),
+    /// No frame was free.
+    Memory,
+}

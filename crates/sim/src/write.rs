@@ -1,0 +1,211 @@
+//! Writing: pages become dirty, and a flusher writes them in the order they did.
+//!
+//! The flusher starts when a tenth of memory is dirty; a writer waits while four tenths are, as in
+//! the kernels of 2007. Pages are written whole.
+
+use std::collections::VecDeque;
+
+use readahead::behind::Passing;
+use readahead::{Cause, Nanos, PAGE_BYTES, Page};
+
+use crate::block::{NOBODY, Transfer};
+use crate::cache::Flags;
+use crate::machine::{FLUSHER, Machine, Pause};
+use crate::process::Doing;
+
+/// Transfers the flusher has under way at most: half of a queue's 128 requests.
+const WRITES_AT_ONCE: usize = 64;
+
+/// What is dirty and who waits for it.
+#[derive(Debug)]
+pub(crate) struct Writeback {
+    /// Dirty runs nobody writes yet: file, first page, pages.
+    queue: VecDeque<(u32, Page, u64)>,
+    /// Pages of these.
+    queued: u64,
+    writes: usize,
+    background: u64,
+    limit: u64,
+    /// Processes that wait until less is dirty.
+    throttled: Vec<u32>,
+    /// Processes that wait for a frame: until anything arrives or is written.
+    starved: Vec<u32>,
+}
+
+impl Writeback {
+    pub(crate) fn new(memory_pages: u64) -> Self {
+        Writeback {
+            queue: VecDeque::new(),
+            queued: 0,
+            writes: 0,
+            background: memory_pages / 10,
+            limit: memory_pages * 4 / 10,
+            throttled: Vec::new(),
+            starved: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, file: u32, page: Page) {
+        self.queued += 1;
+        if let Some((last_file, start, pages)) = self.queue.back_mut()
+            && *last_file == file
+            && *start + *pages == page
+        {
+            *pages += 1;
+            return;
+        }
+        self.queue.push_back((file, page, 1));
+    }
+}
+
+impl Machine {
+    /// Goes on with a write until it ends, has to wait, or something else happens first.
+    pub(crate) fn write_on(
+        &mut self,
+        mut now: Nanos,
+        number: u32,
+        open: u32,
+        mut page: Page,
+        end: Page,
+    ) -> Pause {
+        let file = self.opens[open as usize].file;
+        let mut horizon = self.horizon();
+        while page < end {
+            if now > horizon {
+                self.processes[number as usize].doing = Doing::Writing { open, page, end };
+                return Pause::Until(now);
+            }
+            let is_over = self.cache.dirty() >= self.writeback.limit;
+            if is_over || !self.dirty_page(file, open, page) {
+                self.processes[number as usize].doing = Doing::Writing { open, page, end };
+                if is_over {
+                    self.wait_for_writeback(now, number);
+                } else {
+                    self.wait_for_memory(now, number);
+                }
+                return Pause::Blocked;
+            }
+            self.processes[number as usize].outcome.cpu += self.cpu.page_write;
+            now += self.cpu.page_write;
+            page += 1;
+            if self.behind.is_some() {
+                self.pass(now, open, page - 1, Passing::Write);
+            }
+            if self.writeback.queued > self.writeback.background && self.writeback.writes == 0 {
+                self.flush(now);
+                self.block.dispatch(now);
+                horizon = self.horizon();
+            }
+        }
+        self.processes[number as usize].doing = Doing::Next;
+        Pause::Finished(now)
+    }
+
+    /// Makes a page dirty; false if no frame is free for it.
+    fn dirty_page(&mut self, file: u32, open: u32, page: Page) -> bool {
+        let cached = self.cache.lookup(file, page);
+        let Some(id) = cached.or_else(|| self.cache.insert(file, page, Cause::Random)) else {
+            return false;
+        };
+        if cached.is_none() {
+            self.cache.frame_mut(id).owner = open;
+        }
+        self.cache.frame_mut(id).flags.set(Flags::UP_TO_DATE);
+        if !self.cache.frame(id).flags.has(Flags::DIRTY) {
+            self.cache.set_dirty(id);
+            self.writeback.add(file, page);
+        }
+        self.cache.mark_accessed(id);
+        true
+    }
+
+    /// Hands dirty pages to the queue, oldest first.
+    pub(crate) fn flush(&mut self, now: Nanos) {
+        while self.writeback.writes < WRITES_AT_ONCE {
+            let Some((file, start, pages)) = self.writeback.queue.pop_front() else { return };
+            let run = pages.min(self.request_pages);
+            if run < pages {
+                self.writeback.queue.push_front((file, start + run, pages - run));
+            }
+            self.queue_write(now, file, start, run);
+        }
+    }
+
+    /// Hands the dirty pages of a range to the queue ahead of all others, without waiting for them.
+    pub(crate) fn write_out(&mut self, now: Nanos, file: u32, start: Page, end: Page) {
+        let mut later = VecDeque::new();
+        while let Some((of, first, pages)) = self.writeback.queue.pop_front() {
+            let last = first + pages;
+            if of != file || first >= end || last <= start {
+                later.push_back((of, first, pages));
+                continue;
+            }
+            let (from, to) = (first.max(start), last.min(end));
+            let rest = [(first, from), (to, last)].into_iter().filter(|(from, to)| from < to);
+            later.extend(rest.map(|(from, to)| (file, from, to - from)));
+            self.queue_write(now, file, from, to - from);
+        }
+        self.writeback.queue = later;
+        self.block.dispatch(now);
+    }
+
+    /// Queues the write of a run of dirty pages, in transfers of what the device takes.
+    fn queue_write(&mut self, now: Nanos, file: u32, start: Page, pages: u64) {
+        let mut page = start;
+        while page < start + pages {
+            let run = (start + pages - page).min(self.request_pages);
+            self.writeback.queued -= run;
+            self.writeback.writes += 1;
+            let transfer =
+                Transfer { file, start: page, pages: run, is_write: true, waiters: NOBODY };
+            let offset = self.cache.file(file).offset + page * PAGE_BYTES;
+            self.block.add(now, transfer, offset, FLUSHER, false);
+            page += run;
+        }
+    }
+
+    fn wait_for_writeback(&mut self, now: Nanos, number: u32) {
+        self.processes[number as usize].waits_since = now;
+        self.writeback.throttled.push(number);
+        self.flush(now);
+        self.block.dispatch(now);
+    }
+
+    /// No frame is free: all are on their way or dirty. Some of them will be free when a transfer
+    /// has completed.
+    pub(crate) fn wait_for_memory(&mut self, now: Nanos, number: u32) {
+        self.processes[number as usize].waits_since = now;
+        self.writeback.starved.push(number);
+        self.flush(now);
+        self.block.dispatch(now);
+    }
+
+    /// Transfers have completed: whoever waits for memory looks again.
+    pub(crate) fn feed(&mut self, now: Nanos) {
+        let starved = std::mem::take(&mut self.writeback.starved);
+        self.wake_all(now, &starved);
+    }
+
+    /// A transfer of dirty pages has completed.
+    pub(crate) fn written(&mut self, now: Nanos) {
+        self.writeback.writes -= 1;
+        let is_pressed = !self.writeback.throttled.is_empty() || !self.writeback.starved.is_empty();
+        if is_pressed || self.writeback.queued > self.writeback.background {
+            self.flush(now);
+            self.block.dispatch(now);
+        }
+        if self.cache.dirty() < self.writeback.limit {
+            let throttled = std::mem::take(&mut self.writeback.throttled);
+            self.wake_all(now, &throttled);
+        }
+    }
+
+    fn wake_all(&mut self, now: Nanos, numbers: &[u32]) {
+        for &number in numbers {
+            let process = &mut self.processes[number as usize];
+            process.outcome.stalled += now - process.waits_since;
+            process.outcome.stalls += 1;
+            self.wake_at(now + self.cpu.wake, number);
+        }
+    }
+}

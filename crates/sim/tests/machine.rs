@@ -1,0 +1,185 @@
+//! What holds for any machine, whatever runs on it.
+
+use proptest::prelude::*;
+use readahead::adaptive::Limits;
+use readahead::{Adaptive, DeviceCost, Linux6, Nanos, PAGE_BYTES, Policy};
+use sim::{CpuCosts, Listed, Machine, Op, OpenFile, Parts, REACTION_NS, Reclaim};
+
+const MIB: u64 = 1 << 20;
+
+/// A machine with a 7200 rpm disk and today's kernel, with or without bowwave on top.
+fn machine(memory_bytes: u64, with_bowwave: bool) -> Machine {
+    let spec = device::load("hdd").expect("the catalogue has it");
+    let cost = spec.cost();
+    let user = with_bowwave.then(|| {
+        let limits =
+            Limits { ahead_bytes: memory_bytes / 8, plan_bytes: memory_bytes / 16, files: 16 };
+        let policy: Box<dyn Policy> = Box::new(Adaptive::new(limits));
+        (policy, REACTION_NS)
+    });
+    Machine::new(Parts {
+        memory_pages: memory_bytes / PAGE_BYTES,
+        kernel: Box::new(Linux6::new(64)),
+        user,
+        kernel_window: 32,
+        elevator: iosched::by_name("noop", 2560).expect("it is known"),
+        device: spec.build(40 << 30),
+        cost: DeviceCost {
+            latency_s: cost.latency_s,
+            bandwidth: cost.bandwidth,
+            concurrency: cost.concurrency,
+        },
+        device_depth: 32,
+        request_pages: 320,
+        reclaim: Reclaim::UseOnceFirst,
+        cpu: CpuCosts { call: 300, page: 400, decision: 200, wake: 5_000, ..CpuCosts::default() },
+    })
+}
+
+fn scan(open: OpenFile, from: u64, to: u64, step: u64) -> impl Iterator<Item = Op> {
+    (from..to).step_by(step as usize).map(move |at| Op::Read { open, at, bytes: step })
+}
+
+/// Reads a file of `bytes` bytes in requests of 4 KiB; returns the seconds.
+fn sequential(machine: &mut Machine, bytes: u64) -> f64 {
+    let file = machine.add_file(bytes);
+    let open = machine.open(file);
+    let process = machine.spawn(0, Listed(scan(open, 0, bytes, 4096)));
+    machine.run();
+    machine.outcome(process).ended as f64 * 1e-9
+}
+
+#[test]
+fn sequential_reading_comes_near_the_media_rate() {
+    let seconds = sequential(&mut machine(512 * MIB, false), 100 * MIB);
+    assert!((1.04..1.15).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn what_is_cached_needs_no_device() {
+    let mut machine = machine(512 * MIB, false);
+    let file = machine.add_file(100 * MIB);
+    let open = machine.open(file);
+    let twice = scan(open, 0, 100 * MIB, 65_536).chain(scan(open, 0, 100 * MIB, 65_536));
+    machine.spawn(0, Listed(twice));
+    machine.run();
+    assert_eq!(machine.device_counters().bytes, 100 * MIB);
+}
+
+#[test]
+fn backward_reading_is_served_from_what_bowwave_read() {
+    let run = |with_bowwave| {
+        let mut machine = machine(512 * MIB, with_bowwave);
+        let file = machine.add_file(64 * MIB);
+        let open = machine.open(file);
+        let starts = (0..1024).rev().map(|i| i * 65_536);
+        let reads = starts.map(move |at| Op::Read { open, at, bytes: 65_536 });
+        let process = machine.spawn(0, Listed(reads));
+        machine.run();
+        machine.outcome(process).ended
+    };
+    let (stock, bowwave) = (run(false), run(true));
+    assert!(bowwave * 5 < stock, "stock {stock}, bowwave {bowwave}");
+}
+
+#[test]
+fn a_reader_that_waits_is_told_when_its_page_came() {
+    let mut machine = machine(64 * MIB, false);
+    let file = machine.add_file(4096);
+    let open = machine.open(file);
+    let process = machine.spawn(1_000, Listed(scan(open, 0, 4096, 4096)));
+    machine.run();
+    let outcome = machine.outcome(process);
+    assert_eq!((outcome.stalls, outcome.pages), (1, 1));
+    let running = outcome.cpu + 5_000;
+    assert_eq!(outcome.ended - outcome.started, outcome.stalled + running);
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Read(u8, u16, u8),
+    Write(u8, u16, u8),
+    Fault(u8, u16),
+    Pause(u32),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (any::<u8>(), any::<u16>(), 1..40u8).prop_map(|(f, p, n)| Step::Read(f, p, n)),
+        (any::<u8>(), any::<u16>(), 1..40u8).prop_map(|(f, p, n)| Step::Write(f, p, n)),
+        (any::<u8>(), any::<u16>()).prop_map(|(f, p)| Step::Fault(f, p)),
+        (0..20_000_000u32).prop_map(Step::Pause),
+    ]
+}
+
+/// Pages of each of the two files of a random run.
+const FILE_PAGES: u64 = 3000;
+
+/// Runs scripts of steps side by side in little memory; returns what can be told of the run.
+fn run(scripts: &[Vec<Step>], with_bowwave: bool) -> (Vec<(Nanos, u64)>, u64, u64) {
+    let mut machine = machine(4 * MIB, with_bowwave);
+    machine.keep_log();
+    let files = [0, 1].map(|_| machine.add_file(FILE_PAGES * PAGE_BYTES));
+    let processes: Vec<usize> = scripts
+        .iter()
+        .map(|steps| {
+            let opens = files.map(|file| machine.open(file));
+            let ops: Vec<Op> = steps.iter().map(|step| op(*step, opens)).collect();
+            machine.spawn(0, Listed(ops.into_iter()))
+        })
+        .collect();
+    machine.run();
+    let ends = processes.iter().map(|p| machine.outcome(*p)).map(|o| (o.ended, o.pages)).collect();
+    let resident = files.iter().map(|file| machine.resident_pages(*file)).sum();
+    (ends, resident, machine.log().iter().map(|decision| decision.read).sum())
+}
+
+fn op(step: Step, opens: [OpenFile; 2]) -> Op {
+    let open = |file: u8| opens[usize::from(file % 2)];
+    let page = |page: u16| u64::from(page) % FILE_PAGES;
+    let bytes = |pages: u8| u64::from(pages) * PAGE_BYTES;
+    match step {
+        Step::Read(f, p, n) => {
+            Op::Read { open: open(f), at: page(p) * PAGE_BYTES, bytes: bytes(n) }
+        }
+        Step::Write(f, p, n) => {
+            Op::Write { open: open(f), at: page(p) * PAGE_BYTES, bytes: bytes(n) }
+        }
+        Step::Fault(f, p) => Op::Fault { open: open(f), page: page(p) },
+        Step::Pause(ns) => Op::Compute { ns: u64::from(ns) },
+    }
+}
+
+fn wanted_pages(steps: &[Step]) -> u64 {
+    let pages = |step: &Step| match *step {
+        Step::Read(_, p, n) => u64::from(n).min(FILE_PAGES - u64::from(p) % FILE_PAGES),
+        Step::Fault(..) => 1,
+        Step::Write(..) | Step::Pause(_) => 0,
+    };
+    steps.iter().map(pages).sum()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn every_process_ends_with_all_it_asked_for(
+        scripts in prop::collection::vec(prop::collection::vec(step(), 1..80), 1..6),
+        with_bowwave: bool,
+    ) {
+        let (ends, resident, _) = run(&scripts, with_bowwave);
+        for ((ended, pages), steps) in ends.iter().zip(&scripts) {
+            prop_assert!(*ended > 0);
+            prop_assert_eq!(*pages, wanted_pages(steps));
+        }
+        prop_assert!(resident <= 4 * MIB / PAGE_BYTES);
+    }
+
+    #[test]
+    fn the_same_input_gives_the_same_run(
+        scripts in prop::collection::vec(prop::collection::vec(step(), 1..40), 1..5),
+        with_bowwave: bool,
+    ) {
+        prop_assert_eq!(run(&scripts, with_bowwave), run(&scripts, with_bowwave));
+    }
+}
