@@ -12,7 +12,7 @@ help:
 	@echo "make demo     install what is missing, build, show the effect (two minutes; root)"
 	@echo "make test     install what is missing, run all tests (live ones need root)"
 	@echo "make lint     formatting, clippy, dependencies, file sizes"
-	@echo "make bench    what a decision and a cached read cost"
+	@echo "make bench    what a decision and a cached read cost, how fast the simulator is"
 	@echo "make install  the binary, the systemd unit and the docs, below PREFIX=$(PREFIX)"
 
 setup:
@@ -37,6 +37,7 @@ lint: setup
 
 bench: build
 	cargo run --release --locked -p bowwave-readahead --example decision-cost
+	cargo run --release --locked -p bowwave-sim --example sim-speed
 	cargo run --release --locked -p bowwave-live --example cached-read-cost $(FEATURES)
 
 install: build

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{daemon, demo, doctor, lab, reproduce, run};
+use commands::{daemon, demo, doctor, lab, replay, reproduce, run};
 use print::PrintError;
 
 /// Adaptive read-ahead for stock Linux kernels, from user space.
@@ -26,6 +26,8 @@ enum Command {
     Doctor(doctor::Args),
     Demo(demo::Args),
     Lab(lab::Args),
+    /// Replay a trace of reads in a simulator: what would this policy do on that device?
+    Replay(replay::Args),
     /// Run the published tables again, in a simulator
     Reproduce(reproduce::Args),
 }
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::main(args),
         Command::Demo(args) => demo::main(args),
         Command::Lab(args) => lab::main(args),
+        Command::Replay(args) => replay::main(args),
         Command::Reproduce(args) => reproduce::main(args),
     };
     outcome.unwrap_or_else(|error| fail(&error))

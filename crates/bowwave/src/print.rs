@@ -1,7 +1,7 @@
 //! Printing where the reader may have gone and the disk may be full.
 
 use std::fmt::Display;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 
 use serde_json::Value;
 
@@ -28,6 +28,12 @@ impl std::error::Error for PrintError {}
 pub(crate) fn line(text: impl Display) -> Result<(), PrintError> {
     let mut output = io::stdout().lock();
     writeln!(output, "{text}").and_then(|()| output.flush()).map_err(PrintError)
+}
+
+/// Prints what `print` writes, and makes sure that it is written.
+pub(crate) fn all(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), PrintError> {
+    let mut output = BufWriter::new(io::stdout().lock());
+    print(&mut output).and_then(|()| output.flush()).map_err(PrintError)
 }
 
 /// Prints a value as JSON over several lines.

@@ -33,6 +33,11 @@ pub fn catalog() -> Vec<(&'static str, String)> {
         .collect()
 }
 
+/// Names of all devices.
+pub(crate) fn names() -> Vec<&'static str> {
+    DEVICES.iter().map(|(name, _)| *name).collect()
+}
+
 /// The device of that name in the catalogue, or described in the TOML file of that path.
 ///
 /// # Errors

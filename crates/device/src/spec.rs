@@ -41,7 +41,8 @@ pub struct Cost {
 pub enum SpecError {
     /// No such name and no such file.
     #[error(
-        "there is no device {0:?}; `bowwave lab --list` names those there are, and a path to a TOML file works too"
+        "there is no device {0:?}; those there are: {names}, and a path to a TOML file works too (`bowwave lab --list` describes them)",
+        names = crate::catalog::names().join(", ")
     )]
     Unknown(String),
     /// The file cannot be read.

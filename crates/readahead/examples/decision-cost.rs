@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use readahead::{
-    Access, Adaptive, AdaptiveV16, CacheView, FileId, Hint, Linux6, OpenFileId, Plan, Policy,
-    Trigger, V16Parameters, Via, VolumeId,
+    Access, CacheView, FileId, Hint, NAMES, OpenFileId, Plan, Policy, Trigger, Via, VolumeId,
+    by_name,
 };
 
 /// A cache in which nothing is evicted.
@@ -19,6 +19,9 @@ impl CacheView for Cached {
 
 const DECISIONS: u64 = 200_000;
 const ROUNDS: usize = 7;
+
+/// Open files that are followed.
+const OPEN_FILES: usize = 1024;
 
 fn access(n: u64, page: u64) -> Access {
     Access {
@@ -53,15 +56,11 @@ fn best_ns(policy: &mut dyn Policy, page: impl Fn(u64) -> u64) -> f64 {
 }
 
 fn main() {
-    println!("{:<14}{:>14}{:>12}   ns per decision", "policy", "sequential", "random");
-    let policies: [fn() -> Box<dyn Policy>; 3] = [
-        || Box::new(Linux6::new(1024)),
-        || Box::new(AdaptiveV16::new(1024, V16Parameters::default())),
-        || Box::new(Adaptive::default()),
-    ];
-    for build in policies {
+    println!("{:<18}{:>14}{:>12}   ns per decision", "policy", "sequential", "random");
+    for name in NAMES {
+        let build = || by_name(name, OPEN_FILES).expect("it is one of the names");
         let sequential = best_ns(&mut *build(), |n| n * 32);
         let random = best_ns(&mut *build(), |n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24);
-        println!("{:<14}{sequential:>14.0}{random:>12.0}", build().name());
+        println!("{name:<18}{sequential:>14.0}{random:>12.0}");
     }
 }

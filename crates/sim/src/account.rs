@@ -27,6 +27,8 @@ pub struct Matrix {
     rows: [Row; Cause::ALL.len()],
     /// Pages absent when their reader came.
     pub misses: u64,
+    /// Pages read for their reader alone, as no policy asked for them.
+    pub alone: u64,
     /// Pages whose reader found them on their way, and waited.
     pub late: u64,
 }
@@ -43,6 +45,17 @@ impl Matrix {
 
     pub(crate) fn hit(&mut self, cause: u8) {
         self.rows[usize::from(cause)].hits += 1;
+    }
+
+    /// The rows that hold anything.
+    pub fn rows(&self) -> impl Iterator<Item = (Cause, &Row)> {
+        let rows = Cause::ALL.into_iter().zip(&self.rows);
+        rows.filter(|(_, row)| **row != Row::default())
+    }
+
+    /// Pages read from the device.
+    pub fn pages_read(&self) -> u64 {
+        self.total().read + self.alone
     }
 
     /// All rows together.

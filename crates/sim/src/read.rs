@@ -49,7 +49,7 @@ impl Machine {
             if self.has_gone(&reading) {
                 let behalf = Behalf { process: number, open: reading.open };
                 let file = self.opens[reading.open as usize].file;
-                self.read_range(now, file, reading.page, 1, ALONE, behalf);
+                self.read_alone(now, file, reading.page, behalf);
                 self.block.dispatch(now);
                 horizon = self.horizon();
             }
@@ -89,7 +89,7 @@ impl Machine {
             self.ask_kernel(now, number, reading, Trigger::Absent);
             if self.cache.lookup(file, reading.page).is_none() {
                 let behalf = Behalf { process: number, open: reading.open };
-                self.read_range(now, file, reading.page, 1, ALONE, behalf);
+                self.read_alone(now, file, reading.page, behalf);
             }
             self.ask_user(now, reading, Trigger::Absent);
             decisions += 1;
@@ -228,6 +228,14 @@ impl Machine {
             page += run.max(1);
         }
         read
+    }
+
+    /// Reads a page that nothing but its reader asked for: it is not read-ahead, and no hit.
+    fn read_alone(&mut self, now: Nanos, file: u32, page: Page, behalf: Behalf) {
+        self.matrix.alone += self.read_range(now, file, page, 1, ALONE, behalf);
+        if let Some(id) = self.cache.lookup(file, page) {
+            self.cache.frame_mut(id).flags.clear(Flags::AHEAD);
+        }
     }
 
     /// Takes frames for the absent pages from `page` on; returns how many that are.

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use crate::print;
 
+use super::size;
+
 /// Make a slow disk: a device model behind a real block device and file system.
 ///
 /// Needs root and /dev/fuse. The image lives in memory.
@@ -201,17 +203,9 @@ fn describe(lab: &Lab, status: &Status) -> String {
     )
 }
 
-/// `4G`, `512M`, `65536`.
+/// `4G`, `512M`, `65536000`.
 fn parse_size(text: &str) -> Result<u64, String> {
-    let (number, shift) = match text.as_bytes().last() {
-        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
-        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
-        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    let number: u64 =
-        number.parse().map_err(|_| "write a whole number, with K, M or G behind it: 1536M")?;
-    let bytes = number.checked_mul(1 << shift).ok_or("it is too large")?;
+    let bytes = size::parse(text)?;
     if bytes < 16 << 20 { Err("a lab needs at least 16M".into()) } else { Ok(bytes) }
 }
 
@@ -220,11 +214,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_with_their_unit() {
-        assert_eq!(parse_size("4G"), Ok(4 << 30));
-        assert_eq!(parse_size("512M"), Ok(512 << 20));
-        for bad in ["", "G", "4T", "1.5G", "-1G", "1M", "99999999999999G"] {
-            assert!(parse_size(bad).is_err(), "{bad}");
-        }
+    fn a_lab_is_not_too_small() {
+        assert_eq!(parse_size("16M"), Ok(16 << 20));
+        assert!(parse_size("1M").is_err());
     }
 }

@@ -1,12 +1,16 @@
 //! `bowwave reproduce`: the published tables beside the simulator's figures.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use indicatif::{ProgressBar, ProgressStyle};
+use page::short;
 use serde_json::json;
-use sim::published::{Figure, Kind, TABLES, Table};
+use sim::published::{Figure, Kind, LogCell, TABLES, Table};
+
+use super::output::{progress_bar, write_page};
+use crate::print;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -19,11 +23,14 @@ pub(crate) struct Args {
     /// A list of rows: table, row, policy, unit, published, simulated
     #[arg(long)]
     json: bool,
+    /// Write a page with tables and plots to this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.list {
-        TABLES.iter().for_each(|(name, _)| println!("{name}"));
+        print::all(|out| TABLES.iter().try_for_each(|(name, _)| writeln!(out, "{name}")))?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(unknown) = args.tables.iter().find(|name| !TABLES.iter().any(|(n, _)| n == *name)) {
@@ -41,24 +48,20 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         if args.json {
             rows.extend(table.figures.iter().map(|figure| row(&table, figure)));
         } else {
-            print(&table);
+            print::all(|out| print(out, &table))?;
         }
         all.push(table);
     }
+    if let Some(path) = args.html {
+        write_page(&path, &page::published(&all))?;
+    }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        let text = serde_json::to_string_pretty(&rows)?;
+        print::all(|out| writeln!(out, "{text}"))?;
     } else {
-        summarise(&all);
+        print::all(|out| summarise(out, &all))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn progress_bar(name: &str) -> ProgressBar {
-    let bar = ProgressBar::new(1000);
-    let style = ProgressStyle::with_template("{msg:24} [{bar:40}] {percent}%");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
-    bar.set_message(name.to_owned());
-    bar
 }
 
 fn row(table: &Table, figure: &Figure) -> serde_json::Value {
@@ -72,71 +75,89 @@ fn row(table: &Table, figure: &Figure) -> serde_json::Value {
     })
 }
 
-/// A figure as people write it: three digits that count.
-fn short(value: f64) -> String {
-    match value.abs() {
-        _ if !value.is_finite() => "-".into(),
-        v if v >= 100.0 || (v.fract() == 0.0 && v < 1e6) => format!("{value:.0}"),
-        v if v >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
+fn print(out: &mut dyn Write, table: &Table) -> io::Result<()> {
+    writeln!(out, "{}: {}", table.name, table.title)?;
+    match table.as_log() {
+        Some(lines) => print_log(out, table, &lines)?,
+        None => print_figures(out, table)?,
     }
+    for assumption in &table.assumptions {
+        writeln!(out, "  assumed: {assumption}")?;
+    }
+    for verdict in &table.verdicts {
+        let mark = if verdict.holds { "holds:".to_owned() } else { red("FAILS:".to_owned()) };
+        writeln!(out, "  {mark} {}", verdict.claim)?;
+    }
+    writeln!(out)?;
+    Ok(())
 }
 
 /// One line a row, the policies side by side: published, simulated, and the error.
-fn print(table: &Table) {
-    println!("{}: {}", table.name, table.title);
-    let mut policies: Vec<&str> = Vec::new();
-    let mut names: Vec<&str> = Vec::new();
-    for figure in &table.figures {
-        if !policies.contains(&figure.policy.as_str()) {
-            policies.push(&figure.policy);
-        }
-        if !names.contains(&figure.row.as_str()) {
-            names.push(&figure.row);
-        }
+fn print_figures(out: &mut dyn Write, table: &Table) -> io::Result<()> {
+    let (rows, policies) = (table.rows(), table.policies());
+    let width = rows.iter().map(|(row, _)| row.len()).max().unwrap_or(0).max(4);
+    write!(out, "{:width$}", "")?;
+    for policy in &policies {
+        write!(out, "  {policy:>26}")?;
     }
-    let width = names.iter().map(|name| name.len()).max().unwrap_or(0).max(4);
-    print!("{:width$}", "");
-    policies.iter().for_each(|policy| print!("  {policy:>26}"));
-    println!();
-    print!("{:width$}", "row");
-    policies.iter().for_each(|_| print!("  {:>9} {:>9} {:>6}", "published", "simulated", "error"));
-    println!();
-    for name in names {
-        print!("{name:width$}");
+    writeln!(out)?;
+    write!(out, "{:width$}", "row")?;
+    for _ in &policies {
+        write!(out, "  {:>9} {:>9} {:>6}", "published", "simulated", "error")?;
+    }
+    writeln!(out)?;
+    for (row, _) in rows {
+        write!(out, "{row:width$}")?;
         for policy in &policies {
-            let figure = table.figures.iter().find(|f| f.row == name && f.policy == *policy);
-            print!("  {}", figure.map_or(" ".repeat(26), cell));
+            write!(out, "  {}", table.figure(row, policy).map_or(" ".repeat(26), cell))?;
         }
-        println!();
+        writeln!(out)?;
     }
-    for assumption in &table.assumptions {
-        println!("  assumed: {assumption}");
-    }
-    for verdict in &table.verdicts {
-        println!("  {} {}", mark(verdict.holds), verdict.claim);
-    }
-    println!();
+    Ok(())
 }
 
 fn cell(figure: &Figure) -> String {
     let published = figure.published.map_or("-".into(), short);
     let error = figure.error().map_or(String::new(), |error| format!("{:+.0}%", error * 100.0));
     let kind = if figure.kind == Kind::Calibrated { "~" } else { " " };
-    format!("{published:>9} {:>9}{kind}{error:>6}", short(figure.simulated))
+    let error = format!("{error:>6}");
+    let error = if figure.is_off() { red(error) } else { error };
+    format!("{published:>9} {:>9}{kind}{error}", short(figure.simulated))
 }
 
-/// What holds, and in red what does not.
-fn mark(holds: bool) -> &'static str {
-    match (holds, std::io::stdout().is_terminal()) {
-        (true, _) => "holds:",
-        (false, true) => "\x1b[31mFAILS:\x1b[0m",
-        (false, false) => "FAILS:",
+/// One line a line of the log, the policies side by side: published and simulated.
+fn print_log(out: &mut dyn Write, table: &Table, lines: &[(&str, Vec<LogCell>)]) -> io::Result<()> {
+    write!(out, "{:8}", "")?;
+    for policy in table.policies() {
+        write!(out, "  {policy:>30}")?;
     }
+    writeln!(out)?;
+    write!(out, "{:8}", "")?;
+    for _ in table.policies() {
+        write!(out, "  {:>15}{:>15}", "published", "simulated")?;
+    }
+    writeln!(out)?;
+    for (name, columns) in lines {
+        write!(out, "{name:8}")?;
+        for LogCell { published, simulated } in columns {
+            let text = |cell: &Option<String>| format!("{:>15}", cell.as_deref().unwrap_or(""));
+            let is_same = published == simulated;
+            let simulated = if is_same { text(simulated) } else { red(text(simulated)) };
+            write!(out, "  {}{simulated}", text(published))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
 }
 
-fn summarise(tables: &[Table]) {
+/// Red on a terminal.
+fn red(text: String) -> String {
+    if io::stdout().is_terminal() { format!("\x1b[31m{text}\x1b[0m") } else { text }
+}
+
+fn summarise(out: &mut dyn Write, tables: &[Table]) -> io::Result<()> {
     let verdicts = || tables.iter().flat_map(|table| &table.verdicts);
     let hold = verdicts().filter(|verdict| verdict.holds).count();
-    println!("{hold} of {} claims hold (~ marks what was calibrated)", verdicts().count());
+    writeln!(out, "{hold} of {} claims hold (~ marks what was calibrated)", verdicts().count())?;
+    Ok(())
 }

@@ -85,6 +85,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
         assumptions: experiment.assumptions.clone(),
         figures: runs.iter().flat_map(figures_of).collect(),
         verdicts: runs.iter().map(judge).collect(),
+        plots: Vec::new(),
     })
 }
 

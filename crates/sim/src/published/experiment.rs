@@ -34,10 +34,13 @@ pub enum ExperimentError {
     #[error(transparent)]
     Device(#[from] device::SpecError),
     /// It names a policy there is not.
-    #[error("there is no policy {0:?}")]
+    #[error(
+        "there is no policy {0:?}; those there are: {names}, and adaptive-2005:RATIO, adaptive-v16:KEY=VALUE,...",
+        names = readahead::NAMES.join(", ")
+    )]
     Policy(String),
     /// It names an elevator there is not.
-    #[error("there is no elevator {0:?}")]
+    #[error("there is no elevator {0:?}; those there are: {names}", names = iosched::NAMES.join(", "))]
     Elevator(String),
 }
 
@@ -57,26 +60,26 @@ pub(super) struct Experiment<W> {
 /// The machine, in the units people use.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct MachineSpec {
-    pub(super) device: String,
+pub(crate) struct MachineSpec {
+    pub(crate) device: String,
     /// Capacity of the device.
-    pub(super) device_gb: f64,
+    pub(crate) device_gb: f64,
     /// Commands the device takes at once.
-    pub(super) device_depth: usize,
+    pub(crate) device_depth: usize,
     /// Largest request.
-    pub(super) request_kb: u64,
+    pub(crate) request_kb: u64,
     /// Memory for the page cache.
-    pub(super) memory_mb: f64,
+    pub(crate) memory_mb: f64,
     /// Largest read-ahead of the kernel's policy.
-    pub(super) readahead_kb: u64,
-    pub(super) elevator: String,
-    pub(super) reclaim: ReclaimName,
-    pub(super) cpu: CpuSpec,
+    pub(crate) readahead_kb: u64,
+    pub(crate) elevator: String,
+    pub(crate) reclaim: ReclaimName,
+    pub(crate) cpu: CpuSpec,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum ReclaimName {
+pub(crate) enum ReclaimName {
     #[serde(rename = "linux-2.6")]
     Linux26,
     UseOnceFirst,
@@ -85,13 +88,13 @@ pub(super) enum ReclaimName {
 /// Costs of the processor in microseconds.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct CpuSpec {
-    pub(super) call_us: f64,
-    pub(super) page_us: f64,
-    pub(super) page_write_us: f64,
-    pub(super) fault_us: f64,
-    pub(super) decision_us: f64,
-    pub(super) wake_us: f64,
+pub(crate) struct CpuSpec {
+    pub(crate) call_us: f64,
+    pub(crate) page_us: f64,
+    pub(crate) page_write_us: f64,
+    pub(crate) fault_us: f64,
+    pub(crate) decision_us: f64,
+    pub(crate) wake_us: f64,
 }
 
 impl CpuSpec {
@@ -125,7 +128,7 @@ impl<W: DeserializeOwned> Experiment<W> {
 impl MachineSpec {
     /// The machine under a policy; `adaptive` runs on top of today's kernel, `adaptive@KERNEL` on
     /// top of another.
-    pub(super) fn build(&self, policy: &str) -> Result<Machine, ExperimentError> {
+    pub(crate) fn build(&self, policy: &str) -> Result<Machine, ExperimentError> {
         let (kernel, user) = self.policies(policy)?;
         let spec = device::load(&self.device)?;
         let cost = spec.cost();

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::experiment::{Experiment, ExperimentError, figures};
 use super::table::{Figure, Kind, Table, Verdict};
+use crate::plot::{Axis, Plot, Series};
 use crate::{Listed, Op};
 
 const NAME: &str = "flash-2011";
@@ -49,6 +50,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
         assumptions: experiment.assumptions.clone(),
         figures: points.iter().zip(&simulated).map(figure).collect(),
         verdicts: judge(&points, &simulated, experiment.workload.within_percent),
+        plots: plots(&points, &simulated),
     })
 }
 
@@ -65,6 +67,27 @@ fn throughput(experiment: &Experiment<Workload>, point: &Point) -> Result<f64, E
     let reader = machine.spawn(0, Listed(reads));
     machine.run();
     Ok(size as f64 / 1e6 / (machine.outcome(reader).ended as f64 * 1e-9))
+}
+
+/// A plot a device: throughput against read-ahead size.
+fn plots(points: &[Point], simulated: &[f64]) -> Vec<Plot> {
+    let pairs: Vec<(&Point, f64)> = points.iter().zip(simulated.iter().copied()).collect();
+    let plot = |curve: &[(&Point, f64)]| {
+        let at = |point: &Point, mb_s| (point.readahead_kb as f64, mb_s);
+        let published = curve.iter().map(|(point, _)| at(point, point.mb_per_s_median)).collect();
+        let simulated = curve.iter().map(|(point, mb_s)| at(point, *mb_s)).collect();
+        let device = curve.first().map_or("", |(point, _)| &point.device);
+        Plot {
+            title: format!("{device}: throughput against read-ahead size"),
+            x: Axis::log("read-ahead, KiB"),
+            y: Axis::linear("MB/s"),
+            series: vec![
+                Series::published(device, published),
+                Series::simulated(device, simulated),
+            ],
+        }
+    };
+    pairs.chunk_by(|a, b| a.0.device == b.0.device).map(plot).collect()
 }
 
 /// How far each device's points are off.

@@ -10,7 +10,7 @@
 //! *prediction* otherwise. No parameter differs between the columns of one row except the policy.
 
 mod drop_behind;
-mod experiment;
+pub(crate) mod experiment;
 mod flash;
 mod parallel_streams;
 mod ramp;
@@ -19,7 +19,7 @@ mod random_reads;
 mod table;
 
 pub use experiment::ExperimentError;
-pub use table::{Figure, Kind, Table, Verdict};
+pub use table::{Figure, Kind, LogCell, Table, Verdict};
 
 /// What runs one table; it is told of its progress in `[0, 1]`.
 pub type Run = fn(&mut dyn FnMut(f64)) -> Result<Table, ExperimentError>;

@@ -6,7 +6,8 @@ use serde::Deserialize;
 
 use super::experiment::{Experiment, ExperimentError};
 use super::table::{Figure, Kind, Table, Verdict};
-use crate::{Listed, Op};
+use crate::replay::{completion_plot, sorted_points};
+use crate::{Listed, Op, Plot, Series};
 
 const NAME: &str = "parallel-streams-2003";
 
@@ -65,6 +66,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
         assumptions: experiment.assumptions.clone(),
         figures: rows.iter().flat_map(figures_of).collect(),
         verdicts: judge(&experiment.workload, &rows),
+        plots: [128, 8].map(|readahead_kb| plot_of(readahead_kb, &rows)).to_vec(),
     })
 }
 
@@ -121,6 +123,18 @@ fn figures_of(row: &Row) -> Vec<Figure> {
         kind: if is_fitted { Kind::Calibrated } else { Kind::Prediction },
     };
     row.simulated.iter().enumerate().map(figure).collect()
+}
+
+/// When the streams end, elevator by elevator.
+fn plot_of(readahead_kb: u64, rows: &[Row]) -> Plot {
+    let of = rows.iter().filter(|row| row.readahead_kb == readahead_kb);
+    let series = of.flat_map(|row| {
+        let was = row.published.iter().cloned();
+        let was = was.map(|times| Series::published(row.elevator, sorted_points(times)));
+        was.chain([Series::simulated(row.elevator, sorted_points(row.simulated.clone()))])
+    });
+    let title = format!("When the streams end, read-ahead {readahead_kb} KiB");
+    completion_plot(&title, series.collect())
 }
 
 fn judge(workload: &Workload, rows: &[Row]) -> Vec<Verdict> {

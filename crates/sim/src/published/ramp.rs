@@ -4,7 +4,8 @@ use serde::Deserialize;
 
 use super::experiment::{Experiment, ExperimentError, figures};
 use super::table::{Figure, Kind, Table, Verdict};
-use crate::{Decision, Listed, Op};
+use crate::replay::{window, window_plot};
+use crate::{Decision, Listed, Op, Series};
 
 const NAME: &str = "ramp-2005";
 
@@ -34,17 +35,24 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
         assumptions: experiment.assumptions.clone(),
         figures: Vec::new(),
         verdicts: Vec::new(),
+        plots: Vec::new(),
     };
     let columns = ["stock", "adaptive ratio 101"];
+    let mut windows = Vec::new();
     for (index, column) in columns.into_iter().enumerate() {
         let published: Vec<&Line> = lines.iter().filter(|line| line.policy == column).collect();
         let log = log_of(&experiment, column)?;
+        let points = |(start, asked): (u64, u64)| ((start * 4) as f64, (asked * 4) as f64);
+        let was = published.iter().map(|line| points((line.start, line.asked)));
+        windows.push(Series::published(column, was.collect()));
+        windows.push(Series::simulated(column, log.iter().map(window).collect()));
         let same = compare(&mut table, column, &published, &log);
         let all = published.len();
         let claim = format!("{column}: {same} of {all} lines exact, and no others");
         table.verdicts.push(Verdict::new(claim, same == all && log.len() == all));
         progress((index + 1) as f64 / columns.len() as f64);
     }
+    table.plots.push(window_plot("How windows grow", windows));
     Ok(table)
 }
 

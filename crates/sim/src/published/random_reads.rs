@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::experiment::{Experiment, ExperimentError, figures};
 use super::random::Random;
 use super::table::{Figure, Kind, Table, Verdict};
-use crate::{Machine, Op};
+use crate::{Axis, Machine, Op, Plot, Series};
 
 const NAME: &str = "random-reads-2006";
 
@@ -52,6 +52,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
         assumptions: experiment.assumptions.clone(),
         figures: Vec::new(),
         verdicts: Vec::new(),
+        plots: Vec::new(),
     };
     let configs = &experiment.workload.configs;
     for (index, config) in configs.iter().enumerate() {
@@ -65,6 +66,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
             progress(done as f64 / (configs.len() * COLUMNS.len()) as f64);
         }
         table.verdicts.extend(judge(config, &simulated));
+        table.plots.push(stage_plot(config, &simulated));
     }
     Ok(table)
 }
@@ -139,6 +141,26 @@ fn rows(
         kind,
     };
     published.iter().zip(simulated).enumerate().map(figure).collect()
+}
+
+/// The seconds of each stage, column by column.
+fn stage_plot(config: &Config, columns: &[Column]) -> Plot {
+    let numbered = |seconds: &mut dyn Iterator<Item = Option<f64>>| -> Vec<(f64, f64)> {
+        let numbered = seconds.enumerate();
+        numbered.filter_map(|(index, seconds)| Some(((index + 1) as f64, seconds?))).collect()
+    };
+    let series = columns.iter().flat_map(|(column, published, simulated)| {
+        let was = numbered(&mut published.iter().copied());
+        let is = numbered(&mut simulated.iter().copied().map(Some));
+        let published = (!was.is_empty()).then(|| Series::published(*column, was));
+        published.into_iter().chain([Series::simulated(*column, is)])
+    });
+    Plot {
+        title: format!("{}: seconds a stage", config.name),
+        x: Axis::linear("stage"),
+        y: Axis::linear("s"),
+        series: series.collect(),
+    }
 }
 
 type Column<'a> = (&'a str, Vec<Option<f64>>, Vec<f64>);

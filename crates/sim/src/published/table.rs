@@ -1,5 +1,9 @@
 //! A table: published figures beside simulated ones.
 
+use std::collections::HashSet;
+
+use crate::Plot;
+
 /// How a simulated figure relates to the published one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -33,6 +37,17 @@ impl Figure {
     pub fn error(&self) -> Option<f64> {
         self.published.filter(|published| *published != 0.0).map(|p| self.simulated / p - 1.0)
     }
+
+    /// Whether it is too far from the published figure to stand for it: by a quarter, or at all where
+    /// it has to be exact.
+    pub fn is_off(&self) -> bool {
+        let limit = if self.kind == Kind::Exact { 0.0 } else { 0.25 };
+        match (self.published, self.error()) {
+            (_, Some(error)) => error.is_nan() || error.abs() > limit,
+            (Some(published), None) => self.kind == Kind::Exact && self.simulated != published,
+            (None, None) => false,
+        }
+    }
 }
 
 /// A published table with what the simulator makes of it.
@@ -48,6 +63,66 @@ pub struct Table {
     pub figures: Vec<Figure>,
     /// What the table was to show, and whether it does.
     pub verdicts: Vec<Verdict>,
+    /// What is worth seeing.
+    pub plots: Vec<Plot>,
+}
+
+impl Table {
+    /// The rows with their units, in order.
+    pub fn rows(&self) -> Vec<(&str, &'static str)> {
+        let mut seen = HashSet::new();
+        let rows = self.figures.iter().map(|figure| (figure.row.as_str(), figure.unit));
+        rows.filter(|(row, _)| seen.insert(*row)).collect()
+    }
+
+    /// The columns, in order.
+    pub fn policies(&self) -> Vec<&str> {
+        let mut seen = HashSet::new();
+        let policies = self.figures.iter().map(|figure| figure.policy.as_str());
+        policies.filter(|policy| seen.insert(*policy)).collect()
+    }
+
+    /// The lines of a debug log, if that is what the table is: rows called `... start`, `... asked`
+    /// and `... read`. For each line its name, and for each column what was published and what was
+    /// simulated, as `start+asked=read`.
+    pub fn as_log(&self) -> Option<Vec<(&str, Vec<LogCell>)>> {
+        let (rows, policies) = (self.rows(), self.policies());
+        let stem_bytes = |rows: &[(&str, &str)]| -> Option<usize> {
+            let stem = rows.first()?.0.strip_suffix(" start")?;
+            let belongs = |index: usize, field| {
+                rows.get(index).and_then(|(row, _)| row.strip_suffix(field)) == Some(stem)
+            };
+            (belongs(1, " asked") && belongs(2, " read")).then_some(stem.len())
+        };
+        let lines = rows.chunks(3).map(|three| {
+            let stem = &three[0].0[..stem_bytes(three)?];
+            let cell = |policy: &&str| {
+                let of = |value: fn(&Figure) -> Option<f64>| -> Option<String> {
+                    let of = |row: &str| value(self.figure(row, policy)?);
+                    let [start, asked, read] = [0, 1, 2].map(|index| of(three[index].0));
+                    Some(format!("{:.0}+{:.0}={:.0}", start?, asked?, read?))
+                };
+                let simulated = |f: &Figure| Some(f.simulated).filter(|value| value.is_finite());
+                LogCell { published: of(|f| f.published), simulated: of(simulated) }
+            };
+            Some((stem, policies.iter().map(cell).collect()))
+        });
+        lines.collect::<Option<Vec<_>>>().filter(|lines| !lines.is_empty())
+    }
+
+    /// The figure of a row and a column, if there is one.
+    pub fn figure(&self, row: &str, policy: &str) -> Option<&Figure> {
+        self.figures.iter().find(|figure| figure.row == row && figure.policy == policy)
+    }
+}
+
+/// A line of a debug log in one column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogCell {
+    /// As it was published, if it was.
+    pub published: Option<String>,
+    /// As simulated, if there is such a line.
+    pub simulated: Option<String>,
 }
 
 /// One thing a table was to show.
@@ -62,5 +137,49 @@ pub struct Verdict {
 impl Verdict {
     pub(super) fn new(claim: impl Into<String>, holds: bool) -> Self {
         Verdict { claim: claim.into(), holds }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(rows: &[(&str, f64)]) -> Table {
+        let figure = |(row, simulated): &(&str, f64)| Figure {
+            row: (*row).to_owned(),
+            policy: "stock".to_owned(),
+            unit: "pages",
+            published: Some(4.0),
+            simulated: *simulated,
+            kind: Kind::Exact,
+        };
+        Table {
+            name: "a-table",
+            title: String::new(),
+            assumptions: Vec::new(),
+            figures: rows.iter().map(figure).collect(),
+            verdicts: Vec::new(),
+            plots: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_log_is_told_by_its_rows() {
+        let log = table(&[("line 1 start", 4.0), ("line 1 asked", 5.0), ("line 1 read", 6.0)]);
+        let cell = LogCell { published: Some("4+4=4".into()), simulated: Some("4+5=6".into()) };
+        assert_eq!(log.as_log(), Some(vec![("line 1", vec![cell])]));
+        assert_eq!(table(&[("line 1 start", 4.0), ("line 1 asked", 5.0)]).as_log(), None);
+        assert_eq!(table(&[("a", 1.0), ("b", 1.0), ("c", 1.0)]).as_log(), None);
+        assert_eq!(table(&[]).as_log(), None);
+    }
+
+    #[test]
+    fn what_has_to_be_exact_is_off_by_the_smallest_error() {
+        let off: Vec<bool> = table(&[("a", 4.0), ("b", 4.1), ("c", f64::NAN)])
+            .figures
+            .iter()
+            .map(Figure::is_off)
+            .collect();
+        assert_eq!(off, [false, true, true]);
     }
 }

@@ -1,0 +1,289 @@
+//! `bowwave replay`: a trace under policies, on a device of choice.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use page::short;
+use serde_json::json;
+use sim::replay::{Pace, Process, Replay, Setup, check, replay};
+use sim::trace::{EXAMPLE, MAX_TRACE_BYTES, Trace, TraceError};
+
+use super::output::{progress_bar, write_page};
+use super::size;
+use crate::print;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What was read: a file in the format of docs/trace.md, or - for standard input
+    #[arg(required_unless_present = "example")]
+    trace: Option<PathBuf>,
+    /// Policies, the first being what the others are compared with
+    #[arg(long = "policy", value_name = "POLICY,...", default_value = "linux-6,adaptive")]
+    policies: Vec<String>,
+    /// A device of `bowwave lab --list`, or a TOML file that describes one
+    #[arg(long, default_value = "hdd")]
+    device: String,
+    /// Memory for the page cache
+    #[arg(long, default_value = "1G", value_parser = memory)]
+    memory: u64,
+    /// The I/O scheduler, for example mq-deadline, noop or cfq-1
+    #[arg(long, default_value = "mq-deadline")]
+    elevator: String,
+    /// The kernel's largest read-ahead in KiB, as read_ahead_kb; several are compared
+    #[arg(long, value_name = "KIB,...", value_delimiter = ',', default_value = "128",
+        value_parser = clap::value_parser!(u64).range(0..=1 << 20))]
+    readahead: Vec<u64>,
+    /// Whether to keep the trace's time between operations
+    #[arg(long, value_enum, default_value = "trace")]
+    pace: PaceName,
+    /// Show what each cause of read-ahead came to
+    #[arg(long, short)]
+    verbose: bool,
+    /// Show every decision: readahead(file, start+asked) = read, in pages
+    #[arg(long)]
+    log: bool,
+    /// A list with one object a replay
+    #[arg(long)]
+    json: bool,
+    /// Write a page with tables and plots to this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print a small trace to begin with
+    #[arg(long)]
+    example: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum PaceName {
+    /// Processes start and think as they did
+    Trace,
+    /// As fast as it can
+    None,
+}
+
+pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
+    let Some(path) = args.trace.as_ref().filter(|_| !args.example) else {
+        print::all(|out| write!(out, "{EXAMPLE}"))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let policies = split_policies(&args.policies);
+    let setups: Vec<Setup> = args.readahead.iter().map(|kib| setup(&args, *kib)).collect();
+    for policy in &policies {
+        check(policy, &setups[0])?;
+    }
+    let trace = read_trace(path)?;
+    let replays = replay_all(&trace, &policies, &setups)?;
+    if let Some(file) = &args.html {
+        let about = about(path, &trace, &args);
+        write_page(file, &page::replays(&about, &trace, &replays))?;
+    }
+    if args.json {
+        let rows: Vec<_> = replays.iter().map(|replay| object(replay, &args)).collect();
+        let text = serde_json::to_string_pretty(&rows)?;
+        print::all(|out| writeln!(out, "{text}"))?;
+    } else {
+        print::all(|out| print(out, &trace, &replays, &args))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Commas divide policies, and a policy's parameters as well: `a:x=1,y=2,b` are two.
+fn split_policies(given: &[String]) -> Vec<String> {
+    let mut policies: Vec<String> = Vec::new();
+    for part in given.iter().flat_map(|list| list.split(',')).map(str::trim) {
+        match policies.last_mut() {
+            Some(last) if part.contains('=') && !part.contains(':') && last.contains(':') => {
+                last.push(',');
+                last.push_str(part);
+            }
+            _ => policies.push(part.to_owned()),
+        }
+    }
+    policies
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    let bytes = size::parse(text)?;
+    let is_possible = (1 << 20..=64 << 30).contains(&bytes);
+    is_possible.then_some(bytes).ok_or_else(|| "the memory has to be between 1M and 64G".into())
+}
+
+fn setup(args: &Args, readahead_kb: u64) -> Setup {
+    Setup {
+        device: Some(args.device.clone()),
+        memory_bytes: Some(args.memory),
+        elevator: Some(args.elevator.clone()),
+        readahead_kb: Some(readahead_kb),
+        pace: match args.pace {
+            PaceName::Trace => Pace::Trace,
+            PaceName::None => Pace::None,
+        },
+        keeps_log: args.log || args.html.is_some(),
+    }
+}
+
+fn read_trace(path: &PathBuf) -> anyhow::Result<Trace> {
+    let name = path.display();
+    let cannot = || format!("cannot read the trace {name}");
+    let mut text = Vec::new();
+    // One byte more than is possible, so that a longer one is noticed and not held in memory.
+    let most = MAX_TRACE_BYTES + 1;
+    if path.as_os_str() == "-" {
+        io::stdin().take(most).read_to_end(&mut text).with_context(cannot)?;
+    } else {
+        let file = std::fs::File::open(path).with_context(cannot)?;
+        let bytes = file.metadata().with_context(cannot)?.len();
+        if bytes > MAX_TRACE_BYTES {
+            return Err(TraceError::TooLarge { bytes }).with_context(|| format!("{name}"));
+        }
+        file.take(most).read_to_end(&mut text).with_context(cannot)?;
+    }
+    Trace::parse(&text).with_context(|| format!("{name}"))
+}
+
+fn replay_all(trace: &Trace, policies: &[String], setups: &[Setup]) -> anyhow::Result<Vec<Replay>> {
+    let bar = progress_bar("replay");
+    let all = policies.len() * setups.len();
+    let mut replays = Vec::new();
+    for policy in policies {
+        for setup in setups {
+            bar.set_message(policy.clone());
+            replays.push(replay(trace, policy, setup)?);
+            bar.set_position((replays.len() * 1000 / all) as u64);
+        }
+    }
+    bar.finish_and_clear();
+    Ok(replays)
+}
+
+fn about(path: &std::path::Path, trace: &Trace, args: &Args) -> String {
+    format!(
+        "{}: {} operations of {} processes on {} files, {} pages of 4 KiB needed; device {}, {} MiB of memory, elevator {}",
+        path.display(),
+        trace.records().len(),
+        trace.processes().len(),
+        trace.files().len(),
+        trace.pages_needed(),
+        args.device,
+        args.memory >> 20,
+        args.elevator
+    )
+}
+
+fn print(out: &mut dyn Write, trace: &Trace, replays: &[Replay], args: &Args) -> io::Result<()> {
+    let width = replays.iter().map(|replay| replay.policy.len()).max().unwrap_or(0).max(6);
+    writeln!(
+        out,
+        "{:width$} {:>8} {:>10} {:>8} {:>10} {:>8} {:>9} {:>8} {:>7} {:>9}",
+        "policy",
+        "KiB",
+        "seconds",
+        "to first",
+        "stalled s",
+        "MB/s",
+        "read",
+        "/needed",
+        "again",
+        "decisions"
+    )?;
+    for replay in replays {
+        writeln!(
+            out,
+            "{:width$} {:>8} {:>10.3} {:>7.2}x {:>10.3} {:>8} {:>9} {:>8.2} {:>7} {:>9}",
+            replay.policy,
+            replay.readahead_kb,
+            replay.seconds,
+            replay.seconds / replays[0].seconds,
+            replay.stalled_s(),
+            short(replay.mb_per_s()),
+            replay.pages_read,
+            replay.read_per_needed(),
+            replay.read_again,
+            replay.matrix.total().requests
+        )?;
+    }
+    for replay in replays.iter().filter(|_| args.verbose) {
+        print_matrix(out, replay)?;
+    }
+    for replay in replays.iter().filter(|_| args.log) {
+        print_log(out, trace, replay)?;
+    }
+    Ok(())
+}
+
+fn print_matrix(out: &mut dyn Write, replay: &Replay) -> io::Result<()> {
+    writeln!(out, "\n{}, {} KiB", replay.policy, replay.readahead_kb)?;
+    writeln!(
+        out,
+        "{:12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10}",
+        "cause", "requests", "pages", "read", "hits", "by mark", "to the end"
+    )?;
+    let rows = replay.matrix.rows().map(|(cause, row)| (cause.name(), *row));
+    for (cause, row) in rows.chain([("total", replay.matrix.total())]) {
+        writeln!(
+            out,
+            "{cause:12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10}",
+            row.requests, row.pages, row.read, row.hits, row.by_mark, row.to_the_end
+        )?;
+    }
+    writeln!(out, "read for their reader alone: {} pages", replay.matrix.alone)?;
+    Ok(())
+}
+
+fn print_log(out: &mut dyn Write, trace: &Trace, replay: &Replay) -> io::Result<()> {
+    writeln!(out, "\n{}, {} KiB", replay.policy, replay.readahead_kb)?;
+    for decision in &replay.log {
+        let file = &trace.files()[decision.file as usize].name;
+        let (start, asked, read) = (decision.start, decision.asked, decision.read);
+        writeln!(out, "readahead({file}, {start}+{asked}) = {read}")?;
+    }
+    Ok(())
+}
+
+fn object(replay: &Replay, args: &Args) -> serde_json::Value {
+    let row = |name: &str, row: sim::Row| {
+        json!({
+            "cause": name, "requests": row.requests, "pages": row.pages, "read": row.read,
+            "hits": row.hits, "by_mark": row.by_mark, "to_the_end": row.to_the_end,
+        })
+    };
+    let causes = replay.matrix.rows().map(|(cause, counts)| row(cause.name(), *counts));
+    let process = |process: &Process| json!({ "process": process.name, "ended_s": process.ended_s, "stalled_s": process.stalled_s });
+    let mut object = json!({
+        "policy": replay.policy,
+        "readahead_kb": replay.readahead_kb,
+        "seconds": replay.seconds,
+        "stalled_s": replay.stalled_s(),
+        "mb_per_s": replay.mb_per_s(),
+        "pages_needed": replay.pages_needed,
+        "pages_read": replay.pages_read,
+        "pages_read_again": replay.read_again,
+        "pages_read_alone": replay.matrix.alone,
+        "decisions": replay.matrix.total().requests,
+        "causes": causes.collect::<Vec<_>>(),
+        "processes": replay.processes.iter().map(process).collect::<Vec<_>>(),
+    });
+    if args.log {
+        let log = replay.log.iter().map(|d| {
+            json!({ "file": d.file, "start": d.start, "asked": d.asked, "read": d.read, "cause": d.cause.name() })
+        });
+        object["log"] = log.collect();
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_divided_from_their_parameters() {
+        let split = |given: &str| split_policies(&[given.to_owned()]);
+        assert_eq!(split("linux-6,adaptive"), ["linux-6", "adaptive"]);
+        let parameters = "adaptive-v16:hit-rate=2,ratio=100";
+        assert_eq!(split(&format!("{parameters},linux-6")), [parameters, "linux-6"]);
+        assert_eq!(split("none,x=3"), ["none", "x=3"]);
+    }
+}

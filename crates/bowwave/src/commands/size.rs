@@ -1,0 +1,29 @@
+//! Sizes as users write them.
+
+/// Bytes of a size such as `512M` or `4G`.
+pub(crate) fn parse(text: &str) -> Result<u64, String> {
+    let (number, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
+        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number: u64 =
+        number.parse().map_err(|_| "write a whole number, with K, M or G behind it: 1536M")?;
+    number.checked_mul(1 << shift).ok_or_else(|| "it is too large".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_their_unit() {
+        assert_eq!(parse("4G"), Ok(4 << 30));
+        assert_eq!(parse("512M"), Ok(512 << 20));
+        assert_eq!(parse("4096"), Ok(4096));
+        for bad in ["", "G", "4T", "-1G", "99999999999999G"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

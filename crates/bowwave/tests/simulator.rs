@@ -1,0 +1,66 @@
+//! `bowwave replay` and `bowwave reproduce` as users call them: no root, no device.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn bowwave(arguments: &[&str]) -> Output {
+    let binary = env!("CARGO_BIN_EXE_bowwave");
+    Command::new(binary).args(arguments).output().expect("it was built")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The example as a file in a folder.
+fn example(folder: &Path) -> String {
+    let path = folder.join("example.csv");
+    std::fs::write(&path, bowwave(&["replay", "--example"]).stdout).expect("a writable folder");
+    path.to_string_lossy().into_owned()
+}
+
+#[test]
+fn the_example_is_replayed_as_text_json_and_page() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (trace, page) = (example(folder.path()), folder.path().join("page.html"));
+    let shown = bowwave(&["replay", &trace, "-v", "--log", "--html", &page.to_string_lossy()]);
+    assert!(shown.status.success(), "{}", text(&shown.stderr));
+    let shown = text(&shown.stdout);
+    assert!(shown.contains("adaptive") && shown.contains("readahead(/srv/log, 4080+16) = 16"));
+    let page = std::fs::read_to_string(page).expect("it was written");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<svg"));
+    let rows =
+        bowwave(&["replay", &trace, "--json", "--policy", "adaptive-v16:ratio=50,hit-rate=2"]);
+    let rows: serde_json::Value = serde_json::from_slice(&rows.stdout).expect("JSON");
+    assert_eq!(rows[0]["policy"], "adaptive-v16:ratio=50,hit-rate=2");
+    assert_eq!(rows[0]["pages_needed"], 228);
+}
+
+#[test]
+fn what_is_wrong_is_one_sentence_and_a_failure() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = example(folder.path());
+    let wrong = |option: &str, expected: &str| {
+        let output = bowwave(&["replay", &trace, option, "wrong"]);
+        let error = text(&output.stderr);
+        assert!(!output.status.success() && error.lines().count() == 1, "{error}");
+        assert!(error.contains(expected), "{error}");
+    };
+    wrong("--policy", "linux-6, adaptive");
+    wrong("--device", "hdd, hdd-fifo, net");
+    wrong("--elevator", "noop, linus");
+    for (trace, expected) in [("/nonexistent", "cannot read the trace"), ("/", "cannot read")] {
+        let output = bowwave(&["replay", trace]);
+        assert!(!output.status.success());
+        assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
+    }
+    std::fs::write(&trace, "0,p,a,read,0,1\n").expect("it is ours");
+    let error = text(&bowwave(&["replay", &trace]).stderr);
+    assert!(error.contains("example.csv: line 1: the line `time_us"), "{error}");
+}
+
+#[test]
+fn a_debug_log_is_printed_line_by_line() {
+    let shown = text(&bowwave(&["reproduce", "ramp-2005"]).stdout);
+    assert!(shown.contains("line 3            5+16=16        5+16=16"), "{shown}");
+}

@@ -1,0 +1,29 @@
+//! The simulator's tables and plots as one page of HTML: no scripts, nothing to fetch, opened from
+//! disk.
+//!
+//! ```text
+//!   sim::published::Table --> published --+
+//!                                         +--> document (style, escaped text)
+//!   sim::replay::Replay ----> replays ----+
+//!                 sim::Plot --> plot (SVG)
+//! ```
+
+mod document;
+mod plot;
+mod published;
+mod replays;
+mod scale;
+
+pub use published::published;
+pub use replays::replays;
+
+/// A figure as people write it: three digits that count.
+pub fn short(value: f64) -> String {
+    match value.abs() {
+        _ if !value.is_finite() => "-".into(),
+        v if v >= 100.0 || (v.fract() == 0.0 && v < 1e6) => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        v if v >= 0.1 || v == 0.0 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}

@@ -1,0 +1,87 @@
+//! Replays of one trace side by side.
+
+use std::fmt::Write;
+
+use sim::replay::{Replay, plots};
+use sim::trace::Trace;
+
+use crate::document::{Text, cell, document};
+use crate::published;
+use crate::short;
+
+/// A page of replays; `about` says of what trace and on what machine.
+pub fn replays(about: &str, trace: &Trace, replays: &[Replay]) -> String {
+    let mut body = format!("<p>{}</p>\n", Text(about));
+    body.push_str(&summary(replays));
+    body.push_str(&published::plots(&plots(trace, replays)));
+    replays.iter().for_each(|replay| body.push_str(&accounting(replay)));
+    document("A trace replayed", &body)
+}
+
+fn summary(replays: &[Replay]) -> String {
+    let mut html = "<table>\n<tr><th>policy</th><th>read-ahead, KiB</th><th>seconds</th>\
+         <th>to the first</th><th>stalled, s</th><th>needed MB/s</th><th>pages read</th>\
+         <th>read per needed</th><th>read again</th><th>decisions</th></tr>\n"
+        .to_owned();
+    let first = replays.first().map_or(f64::NAN, |replay| replay.seconds);
+    for replay in replays {
+        let ratio = replay.seconds / first;
+        let cells = [
+            cell("", &replay.policy),
+            cell("", replay.readahead_kb),
+            cell("", format_args!("{:.3}", replay.seconds)),
+            cell(if ratio > 1.03 { "bad" } else { "" }, format_args!("{ratio:.2}")),
+            cell("", format_args!("{:.3}", replay.stalled_s())),
+            cell("", short(replay.mb_per_s())),
+            cell("", replay.pages_read),
+            cell("", format_args!("{:.2}", replay.read_per_needed())),
+            cell("", replay.read_again),
+            cell("", replay.matrix.total().requests),
+        ];
+        let _ = writeln!(html, "<tr>{}</tr>", cells.concat());
+    }
+    html.push_str("</table>\n");
+    html
+}
+
+fn accounting(replay: &Replay) -> String {
+    let mut html = format!(
+        "<details><summary>{}, {} KiB: what each cause of read-ahead came to</summary>\n<table>\n\
+         <tr><th>cause</th><th>requests</th><th>pages</th><th>read</th><th>hits</th>\
+         <th>by mark</th><th>to the end</th></tr>\n",
+        Text(&replay.policy),
+        replay.readahead_kb
+    );
+    for (cause, row) in replay
+        .matrix
+        .rows()
+        .map(|(cause, row)| (cause.name(), *row))
+        .chain([("total", replay.matrix.total())])
+    {
+        let counts = [row.requests, row.pages, row.read, row.hits, row.by_mark, row.to_the_end];
+        let counts: String = counts.map(|count| cell("", count)).concat();
+        let _ = writeln!(html, "<tr>{}{counts}</tr>", cell("", cause));
+    }
+    html.push_str("</table></details>\n");
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use sim::replay::{Setup, replay};
+    use sim::trace::EXAMPLE;
+
+    use super::*;
+
+    #[test]
+    fn a_page_of_the_example_has_its_figures_plots_and_accounting() {
+        let trace = Trace::parse(EXAMPLE.as_bytes()).expect("it is one");
+        let setup = Setup { keeps_log: true, ..Setup::default() };
+        let of = |policy| replay(&trace, policy, &setup).expect("it is known");
+        let html = replays("<example>", &trace, &["linux-6", "adaptive"].map(of));
+        assert!(html.contains("&lt;example&gt;"));
+        assert!(html.contains("Windows in /srv/log") && html.contains("When processes end"));
+        assert_eq!(html.matches("<details>").count(), 2);
+        assert_eq!(html.matches("<svg").count(), html.matches("</svg>").count());
+    }
+}

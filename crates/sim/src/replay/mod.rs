@@ -1,0 +1,162 @@
+//! A trace replayed: what would this policy do to it on that device?
+
+mod player;
+mod plots;
+
+use readahead::{Nanos, PAGE_BYTES};
+
+use crate::published::ExperimentError;
+use crate::published::experiment::MachineSpec;
+use crate::trace::Trace;
+use crate::{Decision, Machine, Matrix};
+
+pub use plots::plots;
+pub(crate) use plots::{completion_plot, sorted_points, window, window_plot};
+
+/// What to do with the time between operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pace {
+    /// Processes start when they did, and think as long as they did between the end of one
+    /// operation and the start of the next.
+    #[default]
+    Trace,
+    /// All processes start at once, and think no time.
+    None,
+}
+
+/// Where a trace is replayed; what is `None` is as in `machine.toml`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Setup {
+    /// A device of the catalogue, or a TOML file.
+    pub device: Option<String>,
+    /// Bytes of memory for the page cache.
+    pub memory_bytes: Option<u64>,
+    /// The elevator.
+    pub elevator: Option<String>,
+    /// Largest read-ahead of the kernel's policy in KiB.
+    pub readahead_kb: Option<u64>,
+    /// What to do with the time between operations.
+    pub pace: Pace,
+    /// Whether to keep a log of decisions.
+    pub keeps_log: bool,
+}
+
+/// One process of a replay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Process {
+    /// As the trace names it.
+    pub name: String,
+    /// Seconds from the start of the replay to its end.
+    pub ended_s: f64,
+    /// Seconds it waited for the device.
+    pub stalled_s: f64,
+}
+
+/// What became of a trace under one policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// The policy.
+    pub policy: String,
+    /// The kernel's largest read-ahead.
+    pub readahead_kb: u64,
+    /// Seconds from the start to the end of the last process.
+    pub seconds: f64,
+    /// Pages the trace reads, each counted once.
+    pub pages_needed: u64,
+    /// Pages read from the device.
+    pub pages_read: u64,
+    /// Of these, pages that had been read ahead before and evicted unused.
+    pub read_again: u64,
+    /// What each class of read-ahead came to.
+    pub matrix: Matrix,
+    /// The chunks asked for, if a log was to be kept.
+    pub log: Vec<Decision>,
+    /// The processes, as the trace numbers them.
+    pub processes: Vec<Process>,
+}
+
+impl Replay {
+    /// Seconds that all processes together waited for the device.
+    pub fn stalled_s(&self) -> f64 {
+        self.processes.iter().map(|process| process.stalled_s).sum()
+    }
+
+    /// Pages read for each page needed.
+    pub fn read_per_needed(&self) -> f64 {
+        self.pages_read as f64 / self.pages_needed.max(1) as f64
+    }
+
+    /// Needed bytes a second, in MB.
+    pub fn mb_per_s(&self) -> f64 {
+        (self.pages_needed * PAGE_BYTES) as f64 / 1e6 / self.seconds.max(1e-9)
+    }
+}
+
+/// Whether there are such a policy, device and elevator.
+///
+/// # Errors
+/// Says which there are not, and which there are.
+pub fn check(policy: &str, setup: &Setup) -> Result<(), ExperimentError> {
+    let spec = MachineSpec { memory_mb: 1.0, ..machine_of(setup, 0)? };
+    spec.build(policy).map(drop)
+}
+
+/// Replays a trace.
+///
+/// # Errors
+/// As [`check`].
+pub fn replay(trace: &Trace, policy: &str, setup: &Setup) -> Result<Replay, ExperimentError> {
+    let bytes = trace.files().iter().map(|file| file.bytes + PAGE_BYTES).sum();
+    let spec = machine_of(setup, bytes)?;
+    let mut machine = spec.build(policy)?;
+    if setup.keeps_log {
+        machine.keep_log();
+    }
+    let numbers = player::spawn(trace, setup.pace, &mut machine);
+    machine.run();
+    let process = |(name, number): (&String, &usize)| {
+        let outcome = machine.outcome(*number);
+        let ended_s = seconds(outcome.ended);
+        Process { name: name.clone(), ended_s, stalled_s: seconds(outcome.stalled) }
+    };
+    let processes: Vec<Process> = trace.processes().iter().zip(&numbers).map(process).collect();
+    Ok(Replay {
+        policy: policy.to_owned(),
+        readahead_kb: spec.readahead_kb,
+        seconds: processes.iter().map(|process| process.ended_s).fold(0.0, f64::max),
+        pages_needed: trace.pages_needed(),
+        pages_read: machine.matrix().pages_read(),
+        read_again: machine.cache_counters().read_again,
+        matrix: machine.matrix().clone(),
+        log: machine.log().to_vec(),
+        processes,
+    })
+}
+
+fn seconds(ns: Nanos) -> f64 {
+    ns as f64 * 1e-9
+}
+
+/// The machine for files of so many bytes.
+fn machine_of(setup: &Setup, bytes: u64) -> Result<MachineSpec, ExperimentError> {
+    let text = include_str!("machine.toml");
+    let mut spec: MachineSpec = toml::from_str(text)
+        .map_err(|error| ExperimentError::Malformed { name: "replay", error: Box::new(error) })?;
+    spec.device_gb = spec.device_gb.max(bytes as f64 / 1e9);
+    if let Some(device) = &setup.device {
+        spec.device.clone_from(device);
+    }
+    if let Some(elevator) = &setup.elevator {
+        spec.elevator.clone_from(elevator);
+    }
+    if let Some(bytes) = setup.memory_bytes {
+        spec.memory_mb = bytes as f64 / 1e6;
+    }
+    spec.readahead_kb = setup.readahead_kb.unwrap_or(spec.readahead_kb);
+    Ok(spec)
+}
+
+/// Files of a trace on a machine, one behind the other.
+fn add_files(trace: &Trace, machine: &mut Machine) -> Vec<crate::FileIndex> {
+    trace.files().iter().map(|file| machine.add_file(file.bytes)).collect()
+}

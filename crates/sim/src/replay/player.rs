@@ -1,0 +1,185 @@
+//! The processes of a trace as scripts.
+
+use std::collections::HashMap;
+use std::vec::IntoIter;
+
+use readahead::{Nanos, PAGE_BYTES, Page};
+
+use super::{Pace, add_files};
+use crate::trace::{Record, Trace, TraceOp};
+use crate::{Machine, Op, OpenFile, Script};
+
+/// One operation, after some time of thinking.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    think: Nanos,
+    op: Option<Op>,
+    /// Pages of a mapping that are touched after the first: up to this one.
+    touch_to: Page,
+}
+
+/// A process that plays its part of a trace.
+struct Player {
+    steps: IntoIter<Step>,
+    /// What comes after thinking.
+    next: Option<Op>,
+    /// The next page of a mapping to touch, and the first not to.
+    touch: Option<(OpenFile, Page, Page)>,
+}
+
+impl Script for Player {
+    fn next(&mut self, now: Nanos) -> Op {
+        loop {
+            if let Some(op) = self.next.take() {
+                return op;
+            }
+            if let Some((open, page, end)) = self.touch.take_if(|(_, page, end)| page < end) {
+                self.touch = Some((open, page + 1, end));
+                return Op::Fault { open, page };
+            }
+            let Some(step) = self.steps.next() else { return Op::Exit };
+            self.next = step.op;
+            if let Some(Op::Fault { open, page }) = step.op {
+                self.touch = Some((open, page + 1, step.touch_to));
+            }
+            if step.think > 0 {
+                return Op::SleepUntil { at: now + step.think };
+            }
+        }
+    }
+}
+
+/// A process that is being put together.
+#[derive(Default)]
+struct Part {
+    steps: Vec<Step>,
+    opens: HashMap<u32, OpenFile>,
+    started: Nanos,
+    /// When its last operation ended.
+    ended: Nanos,
+}
+
+/// Starts a trace's processes; returns their numbers.
+pub(super) fn spawn(trace: &Trace, pace: Pace, machine: &mut Machine) -> Vec<usize> {
+    let files = add_files(trace, machine);
+    let mut parts: Vec<Part> = trace.processes().iter().map(|_| Part::default()).collect();
+    let start = trace.records().first().map_or(0, |record| record.at);
+    for record in trace.records() {
+        let part = &mut parts[record.process as usize];
+        let at = if pace == Pace::None { 0 } else { record.at - start };
+        if part.steps.is_empty() {
+            part.started = at;
+            part.ended = at;
+        }
+        let op = match record.op {
+            TraceOp::Close => {
+                part.opens.remove(&record.file);
+                None
+            }
+            _ if record.bytes == 0 => None,
+            _ => {
+                let file = files[record.file as usize];
+                let open = part.opens.entry(record.file).or_insert_with(|| machine.open(file));
+                let bytes = trace.files()[record.file as usize].bytes;
+                op_of(record, *open, bytes)
+            }
+        };
+        let end = record.end().min(trace.files()[record.file as usize].bytes);
+        let think = at.saturating_sub(part.ended);
+        part.steps.push(Step { think, op, touch_to: end.div_ceil(PAGE_BYTES) });
+        part.ended = if pace == Pace::None { 0 } else { part.ended.max(at + record.took) };
+    }
+    parts
+        .into_iter()
+        .map(|part| {
+            let steps = part.steps.into_iter();
+            machine.spawn(part.started, Player { steps, next: None, touch: None })
+        })
+        .collect()
+}
+
+/// An operation on a file of so many bytes; none where it lies wholly beyond the end.
+fn op_of(record: &Record, open: OpenFile, file_bytes: u64) -> Option<Op> {
+    let Record { offset: at, bytes, .. } = *record;
+    if at >= file_bytes {
+        return None;
+    }
+    Some(match record.op {
+        TraceOp::Mmap => Op::Fault { open, page: at / PAGE_BYTES },
+        TraceOp::Write => Op::Write { open, at, bytes },
+        TraceOp::Read | TraceOp::Close => Op::Read { open, at, bytes },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Setup, replay};
+    use super::*;
+
+    fn run(trace: &str, policy: &str, setup: &Setup) -> super::super::Replay {
+        let trace = Trace::parse(trace.as_bytes()).expect("valid");
+        replay(&trace, policy, setup).expect("all of it exists")
+    }
+
+    fn backward() -> String {
+        let read = |i: u64| format!("{},p,a,read,{},65536,9000\n", i * 10_000, (400 - i) << 16);
+        let reads: String = (1..=400).map(read).collect();
+        format!("time_us,process,file,op,offset,bytes,took_us\n{reads}")
+    }
+
+    #[test]
+    fn thinking_is_kept_or_left_out() {
+        // Not a disk: it turns while its reader thinks.
+        let setup = Setup { device: Some("net".into()), ..Setup::default() };
+        let kept = run(&backward(), "linux-6", &setup);
+        let without = Setup { pace: Pace::None, ..setup };
+        let left_out = run(&backward(), "linux-6", &without);
+        let thought = kept.seconds - left_out.seconds;
+        assert!((0.3..0.6).contains(&thought), "399 times a millisecond, not {thought}");
+        assert_eq!(kept.pages_read, left_out.pages_read);
+    }
+
+    #[test]
+    fn a_better_policy_shows() {
+        let setup = Setup { pace: Pace::None, keeps_log: true, ..Setup::default() };
+        let stock = run(&backward(), "linux-6", &setup);
+        let adaptive = run(&backward(), "adaptive", &setup);
+        assert!(adaptive.seconds * 4.0 < stock.seconds, "{adaptive:?}");
+        assert_eq!(stock.pages_needed, 400 * 16);
+        assert!(stock.read_per_needed() >= 1.0 && stock.stalled_s() > 0.0);
+        assert_eq!(stock.log.len() as u64, stock.matrix.total().requests);
+    }
+
+    #[test]
+    fn a_mapping_is_touched_page_by_page() {
+        let mapped = "time_us,process,file,op,offset,bytes\n0,p,a,mmap,4096,12288\n";
+        let replay = run(mapped, "none", &Setup::default());
+        assert_eq!((replay.matrix.misses, replay.pages_read), (3, 3));
+    }
+
+    #[test]
+    fn a_file_that_was_closed_is_opened_again() {
+        let opens = |close: &str| {
+            let head = "time_us,process,file,op,offset,bytes\n0,p,a,read,0,4096\n";
+            let text = format!("{head}{close}2,p,a,read,4096,4096\n");
+            let trace = Trace::parse(text.as_bytes()).expect("valid");
+            let spec = super::super::machine_of(&Setup::default(), 8192).expect("it is tested");
+            let mut machine = spec.build("none").expect("it is known");
+            spawn(&trace, Pace::Trace, &mut machine);
+            machine.opens.len()
+        };
+        assert_eq!((opens(""), opens("1,p,a,close\n")), (1, 2));
+    }
+
+    #[test]
+    fn what_does_not_exist_is_named_with_what_does() {
+        let error = |policy: &str, setup: Setup| {
+            super::super::check(policy, &setup).unwrap_err().to_string()
+        };
+        assert!(error("linux-7", Setup::default()).contains("linux-6, adaptive"));
+        let floppy = Setup { device: Some("floppy".into()), ..Setup::default() };
+        assert!(error("linux-6", floppy).contains("hdd, hdd-fifo"));
+        let lift = Setup { elevator: Some("lift".into()), ..Setup::default() };
+        assert!(error("linux-6", lift).contains("mq-deadline"));
+    }
+}

@@ -1,0 +1,103 @@
+//! What can be wrong with a trace, where, and what to do.
+
+use super::{
+    HEADER, MAX_FILE_BYTES, MAX_NAMES, MAX_OP_BYTES, MAX_TRACE_BYTES, SIZES_HEADER, TraceOp,
+};
+
+/// Why a text is no trace.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TraceError {
+    /// It is too large.
+    #[error("the trace has {bytes} bytes and {MAX_TRACE_BYTES} can be replayed; cut it into parts")]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+    },
+    /// A line is wrong.
+    #[error("line {line}: {problem}")]
+    Line {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: Problem,
+    },
+    /// There is nothing in it.
+    #[error(
+        "the trace has no records: it needs the line `{HEADER}` and below it a line an operation (`bowwave replay --example` prints one)"
+    )]
+    Empty,
+    /// The files are too large for the simulator.
+    #[error(
+        "the trace's files have {bytes} bytes together and {MAX_FILE_BYTES} can be simulated; leave out files, {largest:?} first"
+    )]
+    FilesTooLarge {
+        /// All files together.
+        bytes: u64,
+        /// The name of the largest.
+        largest: String,
+    },
+}
+
+/// What is wrong with a line.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// It is not UTF-8.
+    #[error(
+        "this is not UTF-8 text; is it a trace at all? (`bowwave replay --example` prints one)"
+    )]
+    NotText,
+    /// A record before any header.
+    #[error("the line `{HEADER}` (or `{SIZES_HEADER}`) has to come before this one")]
+    NoHeader,
+    /// Too few or too many fields.
+    #[error("{found} fields where {wanted} belong; put double quotes around names with commas")]
+    Fields {
+        /// Fields there are.
+        found: usize,
+        /// Fields there should be.
+        wanted: &'static str,
+    },
+    /// A quoted field does not end as it should.
+    #[error("a double quote that is not closed at the end of its field; write \"\" for one inside")]
+    Quote,
+    /// A field is no number.
+    #[error("{field} is {found:?}; write a whole number without a unit")]
+    Number {
+        /// Which field.
+        field: &'static str,
+        /// What it holds.
+        found: String,
+    },
+    /// A time is no number.
+    #[error("{field} is {found:?}; write microseconds, for example 1250 or 1250.5")]
+    Time {
+        /// Which field.
+        field: &'static str,
+        /// What it holds.
+        found: String,
+    },
+    /// No such operation.
+    #[error("there is no operation {0:?}; those there are: {names}", names = op_names())]
+    Op(String),
+    /// A name is missing.
+    #[error("{0} is empty; give it any name")]
+    NoName(&'static str),
+    /// The operation is larger than any system call's.
+    #[error("{0} bytes in one operation and {MAX_OP_BYTES} are possible; make it several")]
+    OpTooLarge(u64),
+    /// It lies where no file can reach.
+    #[error(
+        "this reaches beyond byte {MAX_FILE_BYTES}, where no file can be simulated; leave it out"
+    )]
+    TooFar,
+    /// A size was given twice.
+    #[error("the size of {0:?} was given before; leave one of them out")]
+    SizeTwice(String),
+    /// More names than can be kept.
+    #[error("more than {MAX_NAMES} different names in the field {0}; cut the trace into parts")]
+    TooManyNames(&'static str),
+}
+
+fn op_names() -> String {
+    TraceOp::ALL.map(TraceOp::name).join(", ")
+}

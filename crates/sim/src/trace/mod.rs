@@ -1,0 +1,156 @@
+//! What programs read, as text: a line an operation, by hand, by awk, or by `bowwave`.
+//!
+//! ```text
+//!   file_bytes,file                              sizes, where they are known
+//!   1048576,/srv/a
+//!   time_us,process,file,op,offset,bytes         and optionally took_us
+//!   0,cat,/srv/a,read,0,131072
+//! ```
+//!
+//! docs/trace.md describes it in full. A [`Trace`] is what was parsed, so its names are never empty
+//! and never broken over lines, its times never run backward, and its files fit the simulator.
+
+mod error;
+mod fields;
+mod parse;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use readahead::{Nanos, PAGE_BYTES};
+
+pub use error::{Problem, TraceError};
+
+/// A small trace to begin with: what `bowwave replay --example` prints.
+pub const EXAMPLE: &str = include_str!("example.csv");
+
+/// The first line of the records.
+pub const HEADER: &str = "time_us,process,file,op,offset,bytes";
+
+/// The first line of the files' sizes.
+pub const SIZES_HEADER: &str = "file_bytes,file";
+
+/// Largest trace that is read: some five million operations.
+pub const MAX_TRACE_BYTES: u64 = 512 << 20;
+
+/// All files together: the simulator keeps four bytes for each of their pages.
+pub const MAX_FILE_BYTES: u64 = 1 << 40;
+
+/// Largest operation; the kernel's own limit is 4 KiB below it.
+pub const MAX_OP_BYTES: u64 = 1 << 31;
+
+/// Processes and files, each.
+pub const MAX_NAMES: usize = 1 << 16;
+
+/// Latest time and longest operation: 146 years, so that sums of both fit.
+const MAX_TIME: Nanos = 1 << 62;
+
+/// What a program did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TraceOp {
+    /// `read(2)` and its kin.
+    Read,
+    /// Loads from a mapping, page by page.
+    Mmap,
+    /// `write(2)` and its kin.
+    Write,
+    /// The file is closed; the next operation of the process on it opens it again.
+    Close,
+}
+
+impl TraceOp {
+    const ALL: [TraceOp; 4] = [TraceOp::Read, TraceOp::Mmap, TraceOp::Write, TraceOp::Close];
+
+    /// The operation as a trace names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TraceOp::Read => "read",
+            TraceOp::Mmap => "mmap",
+            TraceOp::Write => "write",
+            TraceOp::Close => "close",
+        }
+    }
+}
+
+/// One operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When it began.
+    pub at: Nanos,
+    /// How long it took; zero where the trace does not tell.
+    pub took: Nanos,
+    /// Index into [`Trace::processes`].
+    pub process: u32,
+    /// Index into [`Trace::files`].
+    pub file: u32,
+    /// What was done.
+    pub op: TraceOp,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes from there.
+    pub bytes: u64,
+}
+
+impl Record {
+    /// The byte behind the last.
+    pub fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
+}
+
+/// A file of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracedFile {
+    /// As the trace names it.
+    pub name: String,
+    /// Its size: as given, else the largest end seen.
+    pub bytes: u64,
+}
+
+/// A trace: operations in the order of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    files: Vec<TracedFile>,
+    processes: Vec<String>,
+    records: Vec<Record>,
+}
+
+impl Trace {
+    /// The files, in the order they are named.
+    pub fn files(&self) -> &[TracedFile] {
+        &self.files
+    }
+
+    /// The processes' names, in the order they appear.
+    pub fn processes(&self) -> &[String] {
+        &self.processes
+    }
+
+    /// The operations, in the order of time.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// Pages that are read, each counted once.
+    pub fn pages_needed(&self) -> u64 {
+        let mut ranges: Vec<(u32, u64, u64)> = self
+            .records
+            .iter()
+            .filter(|record| matches!(record.op, TraceOp::Read | TraceOp::Mmap))
+            .filter_map(|record| {
+                let end = record.end().min(self.files[record.file as usize].bytes);
+                let range = (record.file, record.offset / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
+                (record.bytes > 0 && range.1 < range.2).then_some(range)
+            })
+            .collect();
+        ranges.sort_unstable();
+        let mut pages = 0;
+        let mut covered = (u32::MAX, 0);
+        for (file, start, end) in ranges {
+            let from = if covered.0 == file { start.max(covered.1) } else { start };
+            pages += end.saturating_sub(from);
+            covered = (file, if covered.0 == file { end.max(covered.1) } else { end });
+        }
+        pages
+    }
+}

@@ -1,0 +1,95 @@
+//! Reading what is cached allocates nothing, so that long runs cost their accesses and no more.
+
+#![allow(unsafe_code)] // a global allocator is an unsafe trait; the invariant is written below
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use readahead::{Adaptive, DeviceCost, Linux6, PAGE_BYTES, Policy};
+use sim::{CpuCosts, Machine, Op, Parts, REACTION_NS, Reclaim};
+
+thread_local! {
+    /// Allocations of this thread; constant and without a destructor, so that counting in the
+    /// allocator does not itself allocate.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, counting.
+struct Counting;
+
+// SAFETY: every call is passed on unchanged to `System`, which keeps the trait's promises; counting
+// touches a thread-local integer only, and neither allocates nor unwinds.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's promises are `System`'s.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are `System`'s, and `pointer` came from it.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const FILE_BYTES: u64 = 16 << 20;
+const REQUEST_BYTES: u64 = 65_536;
+const PASSES: u64 = 20;
+
+/// Reads a file again and again; returns the allocations up to the end of each pass.
+fn allocations_by_pass(with_bowwave: bool) -> Vec<u64> {
+    let spec = device::load("hdd").expect("the catalogue has it");
+    let policy: Box<dyn Policy> = Box::new(Adaptive::default());
+    let mut machine = Machine::new(Parts {
+        memory_pages: 4 * FILE_BYTES / PAGE_BYTES,
+        kernel: Box::new(Linux6::new(64)),
+        user: with_bowwave.then_some((policy, REACTION_NS)),
+        kernel_window: 32,
+        elevator: iosched::by_name("noop", 2560).expect("it is known"),
+        device: spec.build(40 << 30),
+        cost: DeviceCost::DISK,
+        device_depth: 32,
+        request_pages: 320,
+        reclaim: Reclaim::UseOnceFirst,
+        cpu: CpuCosts { call: 300, page: 400, decision: 200, wake: 5_000, ..CpuCosts::default() },
+    });
+    let file = machine.add_file(FILE_BYTES);
+    let open = machine.open(file);
+    let counts = Rc::new(RefCell::new(Vec::with_capacity(PASSES as usize)));
+    let noted = Rc::clone(&counts);
+    let mut done = 0;
+    machine.spawn(0, move |_| {
+        let at = done * REQUEST_BYTES % FILE_BYTES;
+        if at == 0 && done > 0 {
+            noted.borrow_mut().push(ALLOCATIONS.get());
+        }
+        if done == PASSES * (FILE_BYTES / REQUEST_BYTES) {
+            return Op::Exit;
+        }
+        done += 1;
+        Op::Read { open, at, bytes: REQUEST_BYTES }
+    });
+    machine.run();
+    counts.take()
+}
+
+#[test]
+fn cached_sequential_reading_allocates_nothing() {
+    for with_bowwave in [false, true] {
+        let counts = allocations_by_pass(with_bowwave);
+        assert_eq!(counts.len() as u64, PASSES);
+        // The first pass fills the cache; the second finds the last of its marks.
+        assert_eq!(counts.last(), counts.get(1), "with bowwave: {with_bowwave}");
+    }
+}
+
+#[test]
+fn allocations_are_counted() {
+    let before = ALLOCATIONS.get();
+    drop(Box::new(1));
+    assert_eq!(ALLOCATIONS.get() - before, 1);
+}
