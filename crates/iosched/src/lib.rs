@@ -72,7 +72,7 @@ pub enum Dispatch {
 pub const UNTIL_COMPLETION: Nanos = Nanos::MAX;
 
 /// Decides which request is served next. Time never runs backwards between calls.
-pub trait Elevator {
+pub trait Elevator: Send {
     /// The elevator's name as users type it, for example `cfq-1`.
     fn name(&self) -> &'static str;
 

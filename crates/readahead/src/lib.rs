@@ -56,7 +56,7 @@ pub use tally::Tally;
 pub use v16::{AdaptiveV16, V16Parameters};
 
 /// Decides what to read ahead, and when to be asked again.
-pub trait Policy {
+pub trait Policy: Send {
     /// The policy's name as users type it, for example `linux-6`.
     fn name(&self) -> &'static str;
 

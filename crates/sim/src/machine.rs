@@ -70,6 +70,8 @@ pub struct Machine {
     arranged: u64,
     next_offset: u64,
     done: Vec<u32>,
+    /// No process runs ahead beyond this moment.
+    pub(crate) limit: Nanos,
 }
 
 /// Streams that drop-behind follows.
@@ -108,6 +110,7 @@ impl Machine {
             arranged: 0,
             next_offset: 0,
             done: Vec::new(),
+            limit: Nanos::MAX,
         }
     }
 
@@ -133,6 +136,12 @@ impl Machine {
         FileIndex(self.cache.add_file(pages, offset))
     }
 
+    /// Adds a file of `bytes` bytes that has no blocks on the device: reading it takes memory and
+    /// processor only.
+    pub fn add_sparse_file(&mut self, bytes: u64) -> FileIndex {
+        FileIndex(self.cache.add_sparse_file(bytes.div_ceil(PAGE_BYTES)))
+    }
+
     /// Opens a file.
     pub fn open(&mut self, file: FileIndex) -> OpenFile {
         self.opens.push(Open { file: file.0, previous: None, hint: Hint::Normal });
@@ -140,7 +149,7 @@ impl Machine {
     }
 
     /// Starts a process at a moment; returns its number.
-    pub fn spawn(&mut self, at: Nanos, script: impl Script + 'static) -> usize {
+    pub fn spawn(&mut self, at: Nanos, script: impl Script + Send + 'static) -> usize {
         let number = self.processes.len();
         self.processes.push(Process {
             script: Box::new(script),
@@ -198,7 +207,7 @@ impl Machine {
         self.cache.resident(file.0)
     }
 
-    fn turn(&mut self, now: Nanos) {
+    pub(crate) fn turn(&mut self, now: Nanos) {
         if self.block.next_event().is_some_and(|at| at <= now) {
             return self.complete(now);
         }
@@ -223,7 +232,7 @@ impl Machine {
 
     /// Until when a process may run ahead.
     pub(crate) fn horizon(&self) -> Nanos {
-        self.next_event().unwrap_or(Nanos::MAX)
+        self.next_event().map_or(self.limit, |at| at.min(self.limit))
     }
 
     pub(crate) fn wake_at(&mut self, at: Nanos, process: u32) {
@@ -235,7 +244,7 @@ impl Machine {
     fn go_on(&mut self, mut now: Nanos, process: u32) {
         loop {
             let pause = match self.processes[process as usize].doing {
-                Doing::Ended => return,
+                Doing::Ended | Doing::Parked => return,
                 Doing::Next => self.begin(now, process),
                 Doing::Reading(reading) => self.read_on(now, process, reading),
                 Doing::Writing { open, page, end } => self.write_on(now, process, open, page, end),
@@ -291,6 +300,11 @@ impl Machine {
             Op::Stamp { label } => {
                 process.outcome.stamps.push((label, now));
                 Pause::Finished(now)
+            }
+            Op::Park => {
+                process.doing = Doing::Parked;
+                process.outcome.ended = now;
+                Pause::Blocked
             }
             Op::Exit => {
                 process.doing = Doing::Ended;
@@ -354,7 +368,7 @@ impl Machine {
         self.done = done;
     }
 
-    fn arrived(&mut self, file: u32, page: u64, is_write: bool) {
+    pub(crate) fn arrived(&mut self, file: u32, page: u64, is_write: bool) {
         let Some(id) = self.cache.lookup(file, page) else { return };
         if is_write {
             return self.cache.clear_dirty(id);

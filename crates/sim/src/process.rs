@@ -29,6 +29,8 @@ pub enum Op {
     SleepUntil { at: Nanos },
     /// Notes the time under a number, for tables of stages.
     Stamp { label: u32 },
+    /// Waits to be given another script; only for the workers of a [server](crate::Server).
+    Park,
     /// Ends.
     Exit,
 }
@@ -77,13 +79,19 @@ pub(crate) struct Reading {
 pub(crate) enum Doing {
     Next,
     Reading(Reading),
-    Writing { open: u32, page: Page, end: Page },
+    Writing {
+        open: u32,
+        page: Page,
+        end: Page,
+    },
+    /// Nothing, until it is given a script.
+    Parked,
     Ended,
 }
 
 /// A process of the machine.
 pub(crate) struct Process {
-    pub(crate) script: Box<dyn Script>,
+    pub(crate) script: Box<dyn Script + Send>,
     pub(crate) doing: Doing,
     /// The next in the chain of those that wait for the same transfer.
     pub(crate) next_waiter: u32,

@@ -223,7 +223,11 @@ impl Machine {
             let run = self.insert_run(file, page, end, cause, behalf.open);
             if run > 0 {
                 read += run;
-                self.queue_read(now, file, page, run, behalf.process);
+                if self.cache.file(file).is_sparse {
+                    (page..page + run).for_each(|page| self.arrived(file, page, false));
+                } else {
+                    self.queue_read(now, file, page, run, behalf.process);
+                }
             }
             page += run.max(1);
         }

@@ -67,6 +67,19 @@ fn what_is_cached_needs_no_device() {
 }
 
 #[test]
+fn a_sparse_file_needs_memory_but_no_device() {
+    let mut machine = machine(512 * MIB, false);
+    let file = machine.add_sparse_file(10 * MIB);
+    let open = machine.open(file);
+    let process = machine.spawn(0, Listed(scan(open, 0, 10 * MIB, 4096)));
+    machine.run();
+    assert_eq!(machine.device_counters().requests, 0);
+    assert_eq!(machine.resident_pages(file), 2560);
+    let outcome = machine.outcome(process);
+    assert_eq!((outcome.stalls, outcome.ended), (0, outcome.cpu));
+}
+
+#[test]
 fn backward_reading_is_served_from_what_bowwave_read() {
     let run = |with_bowwave| {
         let mut machine = machine(512 * MIB, with_bowwave);

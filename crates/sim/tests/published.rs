@@ -2,8 +2,22 @@
 
 use sim::published::TABLES;
 
-/// Claims that fail, and why they do.
-const KNOWN_FAILURES: [&str; 0] = [];
+/// Claims that fail; the experiment files say why they do.
+const KNOWN_FAILURES: [&str; 13] = [
+    "daily usage: dd dsl.iso: stock",
+    "daily usage: dd dsl.iso: adaptive",
+    "daily usage: diff dsl.iso dsl.iso.1: stock",
+    "nfs rsize 8k: diff /lib /lib.1: stock",
+    "nfs rsize 8k: dd dsl.iso: stock",
+    "nfs rsize 8k: dd dsl.iso: adaptive",
+    "nfs rsize 32k: dd dsl.iso: stock",
+    "nfs rsize 128k: dd dsl.iso: stock",
+    "nfs rsize 8k: diff dsl.iso dsl.iso.1: stock",
+    "nfs rsize 32k: diff dsl.iso dsl.iso.1: stock",
+    "nfs rsize 128k: diff dsl.iso dsl.iso.1: stock",
+    "backward: 64k reads: adaptive",
+    "loop-mounted image: diff -r: stock",
+];
 
 #[test]
 fn every_claim_holds_but_for_those_known_to_fail() {

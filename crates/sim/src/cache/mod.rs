@@ -37,6 +37,8 @@ pub(crate) struct File {
     table: Vec<u32>,
     /// First byte on the device.
     pub(crate) offset: u64,
+    /// It has no blocks on the device.
+    pub(crate) is_sparse: bool,
     /// Marks of the user-space policy; they belong to the file, not to cached pages.
     marks: Vec<Mark>,
 }
@@ -104,8 +106,16 @@ impl PageCache {
 
     /// Adds a file of `pages` pages that begins at byte `offset` of the device.
     pub(crate) fn add_file(&mut self, pages: u64, offset: u64) -> u32 {
-        self.files.push(File { table: vec![ABSENT; pages as usize], offset, marks: Vec::new() });
+        let table = vec![ABSENT; pages as usize];
+        self.files.push(File { table, offset, is_sparse: false, marks: Vec::new() });
         (self.files.len() - 1) as u32
+    }
+
+    /// Adds a file of `pages` pages without blocks on the device.
+    pub(crate) fn add_sparse_file(&mut self, pages: u64) -> u32 {
+        let file = self.add_file(pages, 0);
+        self.files[file as usize].is_sparse = true;
+        file
     }
 
     pub(crate) fn file(&self, file: u32) -> &File {

@@ -135,7 +135,7 @@ fn disturb(
     machine: &mut Machine,
     workload: &Workload,
     disturbance: Disturbance,
-) -> Box<dyn Iterator<Item = Op>> {
+) -> Box<dyn Iterator<Item = Op> + Send> {
     let (size, bytes) = (workload.copied_mib << 20, workload.copy_kb << 10);
     let (from, to) = (machine.add_file(size), machine.add_file(size));
     let (from, to) = (machine.open(from), machine.open(to));

@@ -129,12 +129,17 @@ impl MachineSpec {
     /// The machine under a policy; `adaptive` runs on top of today's kernel, `adaptive@KERNEL` on
     /// top of another.
     pub(crate) fn build(&self, policy: &str) -> Result<Machine, ExperimentError> {
+        self.parts(policy).map(Machine::new)
+    }
+
+    /// What that machine is made of, for tables that exchange some of it.
+    pub(super) fn parts(&self, policy: &str) -> Result<Parts, ExperimentError> {
         let (kernel, user) = self.policies(policy)?;
         let spec = device::load(&self.device)?;
         let cost = spec.cost();
         let elevator = iosched::by_name(&self.elevator, (self.request_kb * 2) as u32)
             .ok_or_else(|| ExperimentError::Elevator(self.elevator.clone()))?;
-        Ok(Machine::new(Parts {
+        Ok(Parts {
             memory_pages: (self.memory_mb * 1e6 / PAGE_BYTES as f64) as u64,
             kernel,
             user: user.map(|user| (user, REACTION_NS)),
@@ -153,7 +158,7 @@ impl MachineSpec {
                 ReclaimName::UseOnceFirst => Reclaim::UseOnceFirst,
             },
             cpu: self.cpu.costs(),
-        }))
+        })
     }
 
     fn policies(&self, policy: &str) -> Result<Policies, ExperimentError> {

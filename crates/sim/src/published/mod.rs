@@ -9,12 +9,13 @@
 //! A figure is *calibrated* where an unknown of the experiment was chosen so that it comes out, and a
 //! *prediction* otherwise. No parameter differs between the columns of one row except the policy.
 
+mod desktop;
 mod drop_behind;
 pub(crate) mod experiment;
 mod flash;
 mod parallel_streams;
 mod ramp;
-mod random;
+pub(crate) mod random;
 mod random_reads;
 mod table;
 
@@ -25,7 +26,8 @@ pub use table::{Figure, Kind, LogCell, Table, Verdict};
 pub type Run = fn(&mut dyn FnMut(f64)) -> Result<Table, ExperimentError>;
 
 /// Every table by the name users type.
-pub const TABLES: [(&str, Run); 5] = [
+pub const TABLES: [(&str, Run); 6] = [
+    ("desktop-2006", desktop::run),
     ("drop-behind-2007", drop_behind::run),
     ("parallel-streams-2003", parallel_streams::run),
     ("ramp-2005", ramp::run),

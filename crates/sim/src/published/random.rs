@@ -2,10 +2,10 @@
 
 /// A generator after Steele, Lea and Flood (SplitMix64).
 #[derive(Clone, Debug)]
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Random(seed)
     }
 
@@ -18,7 +18,7 @@ impl Random {
     }
 
     /// Uniform in `[0, n)`.
-    pub(super) fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n.max(1))) >> 64) as u64
     }
 }

@@ -1,0 +1,135 @@
+//! A desktop's daily work, 2006: `grep`, `diff` and `dd`, local, over NFS and from a mounted image.
+
+mod setup;
+mod verdicts;
+
+use serde::Deserialize;
+
+use super::experiment::{Experiment, ExperimentError, figures};
+use super::table::{Figure, Kind, Table};
+use crate::scripts::programs::Program;
+use crate::scripts::tree::Tree;
+
+const NAME: &str = "desktop-2006";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Workload {
+    /// Between the beginnings of two copies on the disk, in MiB.
+    apart_mib: u64,
+    debian_mb: f64,
+    dsl_mb: f64,
+    sparse_mb: f64,
+    backward_mb: f64,
+    /// Files below /lib.
+    lib: Tree,
+    /// Files in the image of the loop device.
+    image: Tree,
+    dd: Program,
+    grep: Program,
+    diff: Program,
+    nfs: Nfs,
+    #[serde(rename = "loop")]
+    looped: Loop,
+    /// `GROUP WORKLOAD`, or beginnings of it, whose stock figure was not calibrated.
+    stock_predicted: Vec<String>,
+    stock_within_percent: f64,
+}
+
+/// An NFS mount of the machine's own disk.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nfs {
+    threads: usize,
+    /// Requests a client has under way at most.
+    slots: usize,
+    /// Of a server's thread for each request.
+    request_us: f64,
+    /// A thread begins so much later at most.
+    jitter_us: f64,
+    /// Of copying a page out of the server's page cache and through the network's layers.
+    server_page_us: f64,
+    /// Of finding and opening a file over the network.
+    file_us: f64,
+    /// Read-ahead of the client in requests.
+    client_requests: u64,
+}
+
+/// A file system in a file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Loop {
+    /// What the loop device's thread reads of its file at once.
+    read_kb: u64,
+    /// Largest request of the loop device.
+    request_kb: u64,
+}
+
+/// One published row.
+#[derive(Clone, Debug, Deserialize)]
+struct Row {
+    group: String,
+    workload: String,
+    stock_ra_kb: u64,
+    adaptive_ra_kb: u64,
+    stock_seconds: Option<f64>,
+    adaptive_seconds: Option<f64>,
+}
+
+impl Row {
+    fn name(&self) -> String {
+        format!("{}: {}", self.group, self.workload)
+    }
+}
+
+/// A row's seconds, stock and adaptive.
+struct Outcome {
+    row: Row,
+    simulated: [f64; 2],
+    is_calibrated: bool,
+}
+
+pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentError> {
+    let text = include_str!("../../../../../experiments/desktop-2006.toml");
+    let experiment: Experiment<Workload> = Experiment::parse(NAME, text)?;
+    let rows: Vec<Row> =
+        figures(NAME, include_str!("../../../../../experiments/desktop-2006.csv"))?;
+    let mut outcomes = Vec::new();
+    let count = rows.len() as f64;
+    for row in rows {
+        let simulated = [
+            setup::seconds(&experiment, &row, "stock", row.stock_ra_kb)?,
+            setup::seconds(&experiment, &row, "adaptive", row.adaptive_ra_kb)?,
+        ];
+        let name = row.name();
+        let predicted = &experiment.workload.stock_predicted;
+        let is_calibrated = !predicted.iter().any(|part| name.contains(part));
+        outcomes.push(Outcome { row, simulated, is_calibrated });
+        progress(outcomes.len() as f64 / count);
+    }
+    Ok(Table {
+        name: NAME,
+        title: experiment.title.clone(),
+        assumptions: experiment.assumptions.clone(),
+        figures: outcomes.iter().flat_map(figures_of).collect(),
+        verdicts: verdicts::judge(&outcomes, experiment.workload.stock_within_percent),
+        plots: Vec::new(),
+    })
+}
+
+fn figures_of(outcome: &Outcome) -> [Figure; 2] {
+    let figure = |policy: &str, published, simulated, kind| Figure {
+        row: outcome.row.name(),
+        policy: policy.to_owned(),
+        unit: "s",
+        published,
+        simulated,
+        kind,
+    };
+    let [stock, adaptive] = outcome.simulated;
+    let kind = if outcome.is_calibrated { Kind::Calibrated } else { Kind::Prediction };
+    [
+        figure("stock", outcome.row.stock_seconds, stock, kind),
+        figure("adaptive", outcome.row.adaptive_seconds, adaptive, Kind::Prediction),
+    ]
+}

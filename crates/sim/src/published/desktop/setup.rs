@@ -1,0 +1,242 @@
+//! The machine of one row, its files and its program.
+
+use readahead::{Nanos, PAGE_BYTES};
+
+use super::super::experiment::{Experiment, ExperimentError, MachineSpec};
+use super::{Row, Workload};
+use crate::scripts::programs::{Input, Program};
+use crate::{Export, FileIndex, Listed, Machine, Op, Parts, Server, Service};
+
+/// Where a file is on a device.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    at: u64,
+    bytes: u64,
+}
+
+/// What a row's program does with its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    Scan,
+    Compare,
+    Backward,
+}
+
+/// A program and the files it reads; a comparison has two copies of them.
+struct Job {
+    task: Task,
+    program: Program,
+    sizes: Vec<u64>,
+}
+
+impl Job {
+    fn of(workload: &Workload, name: &str) -> Self {
+        let mb = |mb: f64| vec![(mb * 1e6) as u64];
+        let backward = |read_kb| Program { read_kb, ..workload.dd };
+        let (task, program, sizes) = match name {
+            "grep /lib" => (Task::Scan, workload.grep, workload.lib.sizes()),
+            "grep -r" => (Task::Scan, workload.grep, workload.image.sizes()),
+            "dd debian.iso" => (Task::Scan, workload.dd, mb(workload.debian_mb)),
+            "dd dsl.iso" => (Task::Scan, workload.dd, mb(workload.dsl_mb)),
+            "dd sparse" => (Task::Scan, workload.dd, mb(workload.sparse_mb)),
+            "diff /lib /lib.1" => (Task::Compare, workload.diff, workload.lib.sizes()),
+            "diff -r" => (Task::Compare, workload.diff, workload.image.sizes()),
+            "diff debian.iso" => (Task::Compare, workload.diff, mb(workload.debian_mb)),
+            "diff dsl.iso dsl.iso.1" => (Task::Compare, workload.diff, mb(workload.dsl_mb)),
+            "64k reads" => (Task::Backward, backward(64), mb(workload.backward_mb)),
+            "4k reads" => (Task::Backward, backward(4), mb(workload.backward_mb)),
+            _ => unreachable!("the published figures name no other workload: {name}"),
+        };
+        Job { task, program, sizes }
+    }
+
+    fn copies(&self) -> u64 {
+        if self.task == Task::Compare { 2 } else { 1 }
+    }
+
+    /// Lays the copies out, file behind file, each copy `apart` bytes behind the one before.
+    fn places(&self, apart: u64, gap: u64) -> Vec<Vec<Place>> {
+        let copy = |number| {
+            let mut at = number * apart;
+            let place = |bytes: &u64| {
+                let place = Place { at, bytes: *bytes };
+                at += bytes.next_multiple_of(PAGE_BYTES) + gap;
+                place
+            };
+            self.sizes.iter().map(place).collect()
+        };
+        (0..self.copies()).map(copy).collect()
+    }
+
+    /// Runs the program over the copies' files; returns the seconds it takes.
+    fn run(&self, machine: &mut Machine, copies: &[Vec<FileIndex>]) -> f64 {
+        let mut inputs = copies.iter().map(|files| -> Vec<Input> {
+            let input = |(file, bytes): (&FileIndex, &u64)| Input {
+                open: machine.open(*file),
+                bytes: *bytes,
+            };
+            files.iter().zip(&self.sizes).map(input).collect()
+        });
+        let first = inputs.next().unwrap_or_default();
+        let second = inputs.next().unwrap_or_default();
+        drop(inputs);
+        let script: Box<dyn Iterator<Item = Op> + Send> = match self.task {
+            Task::Scan => Box::new(self.program.scan(first)),
+            Task::Backward => Box::new(first.into_iter().flat_map({
+                let program = self.program;
+                move |input| program.backward(input)
+            })),
+            Task::Compare => {
+                let pairs = first.into_iter().zip(second).map(|(a, b)| [a, b]).collect();
+                Box::new(self.program.compare(pairs))
+            }
+        };
+        let process = machine.spawn(0, Listed(script));
+        machine.run();
+        machine.outcome(process).ended as f64 * 1e-9
+    }
+}
+
+/// Seconds that a row's work takes under the policy of a column.
+pub(super) fn seconds(
+    experiment: &Experiment<Workload>,
+    row: &Row,
+    column: &str,
+    window_kb: u64,
+) -> Result<f64, ExperimentError> {
+    let workload = &experiment.workload;
+    let mut spec = experiment.machine.clone();
+    spec.readahead_kb = window_kb;
+    let mut job = Job::of(workload, &row.workload);
+    let bench = Bench { experiment, spec, column, apart: workload.apart_mib << 20 };
+    if let Some(rsize_kb) = row.group.strip_prefix("nfs rsize ") {
+        let rsize = rsize_kb.trim_end_matches('k').parse::<u64>().unwrap_or_default() << 10;
+        job.program.file_us += workload.nfs.file_us;
+        return bench.over_nfs(&job, rsize);
+    }
+    if row.group == "loop-mounted image" {
+        return bench.in_image(&job);
+    }
+    bench.local(&job, row.workload == "dd sparse")
+}
+
+/// What the runs of one row and column have in common.
+struct Bench<'a> {
+    experiment: &'a Experiment<Workload>,
+    spec: MachineSpec,
+    column: &'a str,
+    apart: u64,
+}
+
+impl Bench<'_> {
+    /// The policy of the column on a machine of some role, with a window of so many pages.
+    fn policy(&self, role: &str, window: u64) -> String {
+        let key = format!("{}{role}", self.column);
+        let policies = &self.experiment.policies;
+        let name = policies.get(&key).or_else(|| policies.get(self.column));
+        let name = name.map_or(self.column, String::as_str);
+        if name.contains(':') { format!("{name},max={window}") } else { name.to_owned() }
+    }
+
+    fn window(&self) -> u64 {
+        self.spec.readahead_kb * 1024 / PAGE_BYTES
+    }
+
+    fn local(&self, job: &Job, is_sparse: bool) -> Result<f64, ExperimentError> {
+        let mut machine = self.spec.build(&self.policy("", self.window()))?;
+        let add = |place: &Place| match is_sparse {
+            true => machine.add_sparse_file(place.bytes),
+            false => machine.add_file_at(place.bytes, place.at),
+        };
+        let files = each(&job.places(self.apart, 0), add);
+        Ok(job.run(&mut machine, &files))
+    }
+
+    /// Both ends of the mount are this machine: each has half of its memory for its page cache.
+    fn over_nfs(&self, job: &Job, rsize: u64) -> Result<f64, ExperimentError> {
+        let nfs = &self.experiment.workload.nfs;
+        let mut spec = self.halved();
+        spec.cpu.page_us = nfs.server_page_us;
+        let mut server = spec.build(&self.policy(" nfsd", self.window()))?;
+        let on_disk = job.places(self.apart, 0);
+        let exported = each(&on_disk, |place| server.add_file_at(place.bytes, place.at));
+        // A page between files keeps requests of two files from being merged into one.
+        let mounted = job.places(self.apart * 2, PAGE_BYTES);
+        let exports = mounted.iter().flatten().zip(exported.iter().flatten());
+        let service = Service {
+            workers: vec![nfs.threads],
+            read_bytes: rsize,
+            request_ns: (nfs.request_us * 1e3) as Nanos,
+            jitter_ns: (nfs.jitter_us * 1e3) as Nanos,
+            is_stateless: self.column == "adaptive",
+        };
+        let exports = exports.map(|(place, file)| Export { at: place.at, file: *file, lane: 0 });
+        let server = Server::new(server, service, exports.collect());
+        let window = nfs.client_requests * rsize / PAGE_BYTES;
+        let initial = (rsize / PAGE_BYTES).min(4);
+        let mut policy = self.policy("", window);
+        if policy.contains(':') {
+            policy += &format!(",initial={initial}");
+        }
+        let mut client = self.client(server, &policy, window, nfs.slots, rsize)?;
+        let files = each(&mounted, |place| client.add_file_at(place.bytes, place.at));
+        Ok(job.run(&mut client, &files))
+    }
+
+    /// A file system in a file on the disk, one loop device for each copy.
+    fn in_image(&self, job: &Job) -> Result<f64, ExperimentError> {
+        let looped = &self.experiment.workload.looped;
+        let mut server = self.halved().build(&self.policy(" loop", self.window()))?;
+        let places = job.places(self.apart, 0);
+        let mut exports = Vec::new();
+        for (lane, copy) in places.iter().enumerate() {
+            let at = lane as u64 * self.apart;
+            let end = copy.last().map_or(at, |place| place.at + place.bytes);
+            exports.push(Export { at, file: server.add_file_at(end - at, at), lane });
+        }
+        let service = Service {
+            workers: vec![1; exports.len()],
+            read_bytes: looped.read_kb << 10,
+            request_ns: 0,
+            jitter_ns: 0,
+            is_stateless: false,
+        };
+        let server = Server::new(server, service, exports);
+        let policy = self.policy("", self.window());
+        let request = looped.request_kb << 10;
+        // A loop device queues without bound and merges nothing.
+        let mut client = self.client(server, &policy, self.window(), usize::MAX, request)?;
+        let files = each(&places, |place| client.add_file_at(place.bytes, place.at));
+        Ok(job.run(&mut client, &files))
+    }
+
+    fn halved(&self) -> MachineSpec {
+        MachineSpec { memory_mb: self.spec.memory_mb / 2.0, ..self.spec.clone() }
+    }
+
+    /// A machine whose device is a server.
+    fn client(
+        &self,
+        server: Server,
+        policy: &str,
+        window: u64,
+        depth: usize,
+        request: u64,
+    ) -> Result<Machine, ExperimentError> {
+        let elevator = iosched::by_name("noop", (request / 512) as u32)
+            .ok_or_else(|| ExperimentError::Elevator("noop".into()))?;
+        Ok(Machine::new(Parts {
+            device: Box::new(server),
+            elevator,
+            device_depth: depth,
+            request_pages: request / PAGE_BYTES,
+            kernel_window: window as u32,
+            ..self.halved().parts(policy)?
+        }))
+    }
+}
+
+/// Adds each place's file.
+fn each(copies: &[Vec<Place>], mut add: impl FnMut(&Place) -> FileIndex) -> Vec<Vec<FileIndex>> {
+    copies.iter().map(|copy| copy.iter().map(&mut add).collect()).collect()
+}
