@@ -5,7 +5,7 @@
 //! inserting into a full table evicts the entry whose last use is oldest among a few neighbours of
 //! the slot the key hashes to (a set-associative cache, like a processor's).
 
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 /// Entries per set: enough that a set rarely overflows before the table is nearly full.
 const WAYS: usize = 8;
@@ -21,7 +21,33 @@ struct Entry<K, V> {
 #[derive(Debug)]
 pub(crate) struct Table<K, V> {
     slots: Vec<Option<Entry<K, V>>>,
-    hasher: BuildHasherDefault<DefaultHasher>,
+    hasher: BuildHasherDefault<Mix>,
+}
+
+/// Mixes a key's few words. A set overflows at the worst, so keys need not be kept from whoever would
+/// choose them to collide.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mix(u64);
+
+/// An odd number near `2^64` over the golden ratio, whose multiples scatter.
+const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(26) ^ word).wrapping_mul(SCATTER);
+    }
 }
 
 impl<K: Copy + Eq + Hash, V> Table<K, V> {
@@ -32,8 +58,9 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
     }
 
     fn set(&self, key: &K) -> std::ops::Range<usize> {
+        // A power of two, as the size is.
         let sets = self.slots.len() / WAYS;
-        let set = self.hasher.hash_one(key) as usize % sets;
+        let set = self.hasher.hash_one(key) as usize & (sets - 1);
         set * WAYS..(set + 1) * WAYS
     }
 

@@ -36,6 +36,8 @@ struct Orphan {
 #[derive(Debug)]
 pub(super) struct FileState {
     streams: [Option<Stream>; STREAMS],
+    /// A bit for each slot of `streams` that is taken: most files have one stream.
+    taken: u32,
     ended: EndedRuns,
     /// A ring of the most recent; `orphaned % ORPHANS` is the next to be overwritten.
     orphans: [Orphan; ORPHANS],
@@ -47,6 +49,7 @@ impl FileState {
     pub(super) fn new() -> Self {
         FileState {
             streams: [None; STREAMS],
+            taken: 0,
             ended: EndedRuns::default(),
             orphans: [Orphan { first: 0, end: 0 }; ORPHANS],
             orphaned: 0,
@@ -64,7 +67,7 @@ impl FileState {
         habit: &mut Habit,
         tally: &mut Tally,
     ) -> Found<'_> {
-        let tail = self.ended.tail(self.streams.iter().flatten().map(Stream::length));
+        let tail = self.ended.tail(self.streams().map(|(_, stream)| stream.length()));
         if let Some(index) = self.nearest(scene, Stream::is_contiguous) {
             return self.found(index, tail);
         }
@@ -92,11 +95,20 @@ impl FileState {
 
     /// The stream of a kind that the access continues most closely.
     fn nearest(&self, scene: &Scene, kind: impl Fn(&Stream) -> bool) -> Option<usize> {
-        let distances = self.streams.iter().enumerate().filter_map(|(index, stream)| {
-            let stream = stream.as_ref().filter(|stream| kind(stream))?;
-            stream.distance(scene).map(|distance| (distance, index))
-        });
+        let of_a_kind = self.streams().filter(|(_, stream)| kind(stream));
+        let distances = of_a_kind
+            .filter_map(|(index, stream)| stream.distance(scene).map(|distance| (distance, index)));
         distances.min().map(|(_, index)| index)
+    }
+
+    /// The streams there are, with their slots.
+    fn streams(&self) -> impl Iterator<Item = (usize, &Stream)> {
+        let mut left = self.taken;
+        std::iter::from_fn(move || {
+            let slot = left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+            self.streams.get(slot)?.as_ref().map(|stream| (slot, stream))
+        })
     }
 
     /// Forward or backward: the access continues a recent orphan on either side.
@@ -163,13 +175,15 @@ impl FileState {
             self.ended.note(forgotten.length(), !forgotten.is_at_the_end());
             forgotten.give_up(tally);
         }
+        self.taken |= 1 << oldest;
         self.streams[oldest].insert(stream)
     }
 
     /// Ends the streams last used before `moment`.
     pub(super) fn forget_before(&mut self, moment: Nanos, tally: &mut Tally) {
-        for slot in &mut self.streams {
+        for (index, slot) in self.streams.iter_mut().enumerate() {
             if let Some(forgotten) = slot.take_if(|stream| stream.used_at < moment) {
+                self.taken &= !(1 << index);
                 self.ended.note(forgotten.length(), !forgotten.is_at_the_end());
                 forgotten.give_up(tally);
             }

@@ -156,6 +156,9 @@ impl Stream {
             let top = self.origin + self.len;
             (top.checked_sub(end)?, top.checked_sub(first + 1)?)
         };
+        if stride == 1 {
+            return Some((near, far + 1));
+        }
         if !self.is_contiguous() && near % stride >= self.len {
             return None;
         }
