@@ -3,7 +3,7 @@
 use crate::spec::{Spec, SpecError};
 use crate::text;
 
-const DEVICES: [(&str, &str); 16] = [
+const DEVICES: [(&str, &str); 18] = [
     ("hdd", include_str!("../devices/hdd.toml")),
     ("hdd-fifo", include_str!("../devices/hdd-fifo.toml")),
     ("net", include_str!("../devices/net.toml")),
@@ -13,6 +13,8 @@ const DEVICES: [(&str, &str); 16] = [
     ("pc-2005", include_str!("../devices/pc-2005.toml")),
     ("raid5-pe1750", include_str!("../devices/raid5-pe1750.toml")),
     ("disk-2007", include_str!("../devices/disk-2007.toml")),
+    ("array-2006", include_str!("../devices/array-2006.toml")),
+    ("raid5-backup", include_str!("../devices/raid5-backup.toml")),
     ("st3250820a", include_str!("../devices/st3250820a.toml")),
     ("intel-x25m-80g", include_str!("../devices/intel-x25m-80g.toml")),
     ("sandisk-sata-30g", include_str!("../devices/sandisk-sata-30g.toml")),

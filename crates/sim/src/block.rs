@@ -43,6 +43,9 @@ pub(crate) struct Block {
     free: Vec<u32>,
     commands: Vec<Option<Command>>,
     in_flight: usize,
+    /// Since when the device has had something to do, and for how long it had before.
+    busy_since: Nanos,
+    busy: Nanos,
     /// When the elevator wants to be asked again.
     pub(crate) elevator_timer: Option<Nanos>,
     completions: Vec<Completion>,
@@ -64,6 +67,8 @@ impl Block {
             free: Vec::new(),
             commands: Vec::new(),
             in_flight: 0,
+            busy_since: 0,
+            busy: 0,
             elevator_timer: None,
             completions: Vec::new(),
             reads: 0,
@@ -80,6 +85,11 @@ impl Block {
 
     pub(crate) fn is_congested(&self) -> bool {
         self.reads >= self.congested_at
+    }
+
+    /// Nanoseconds during which commands were at the device, up to the last time it fell idle.
+    pub(crate) fn busy(&self) -> Nanos {
+        self.busy
     }
 
     pub(crate) fn counters(&self) -> device::Counters {
@@ -145,6 +155,9 @@ impl Block {
             bytes: u64::from(command.sectors) * SECTOR_BYTES,
         };
         self.commands[slot] = Some(command);
+        if self.in_flight == 0 {
+            self.busy_since = now;
+        }
         self.in_flight += 1;
         self.device.submit(now, request);
     }
@@ -162,6 +175,9 @@ impl Block {
         for completion in &completions {
             let Some(command) = self.commands[completion.id as usize].take() else { continue };
             self.in_flight -= 1;
+            if self.in_flight == 0 {
+                self.busy += now - self.busy_since;
+            }
             self.elevator.completed(now, &command);
             done.extend(command.requests.iter().map(|id| id.0 as u32));
         }

@@ -202,6 +202,11 @@ impl Machine {
         self.cache.file(file.0).pages()
     }
 
+    /// Nanoseconds during which the device had something to do.
+    pub fn device_busy(&self) -> Nanos {
+        self.block.busy()
+    }
+
     /// Pages of a file that are cached.
     pub fn resident_pages(&self, file: FileIndex) -> u64 {
         self.cache.resident(file.0)
@@ -295,7 +300,11 @@ impl Machine {
                 self.cache.unmap_file(self.opens[open.0 as usize].file);
                 Pause::Finished(now)
             }
-            Op::Compute { ns } => self.charge(number, now, ns),
+            Op::LookUp { ns } => self.charge(number, now, ns),
+            Op::Compute { ns } => {
+                process.outcome.user += ns;
+                self.charge(number, now, ns)
+            }
             Op::SleepUntil { at } => Pause::Until(at.max(now)),
             Op::Stamp { label } => {
                 process.outcome.stamps.push((label, now));

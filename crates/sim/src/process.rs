@@ -23,6 +23,8 @@ pub enum Op {
     Write { open: OpenFile, at: u64, bytes: u64 },
     /// `munmap(2)` of the whole file.
     Unmap { open: OpenFile },
+    /// Has the kernel look up a name and an inode that are cached.
+    LookUp { ns: Nanos },
     /// Computes.
     Compute { ns: Nanos },
     /// Sleeps until a moment.
@@ -110,8 +112,10 @@ pub struct Outcome {
     pub stalled: Nanos,
     /// Times it waited.
     pub stalls: u64,
-    /// Nanoseconds of CPU.
+    /// Nanoseconds of CPU, in the kernel and in the program.
     pub cpu: Nanos,
+    /// Of these, the program's own: what its script computed.
+    pub user: Nanos,
     /// Pages it read.
     pub pages: u64,
     /// Moments noted by its script, with their labels.

@@ -196,3 +196,19 @@ proptest! {
         prop_assert_eq!(run(&scripts, with_bowwave), run(&scripts, with_bowwave));
     }
 }
+
+#[test]
+fn the_device_is_busy_while_a_reader_waits_and_a_programs_own_cpu_is_told_apart() {
+    let mut machine = machine(64 * MIB, false);
+    let file = machine.add_file(4096);
+    let open = machine.open(file);
+    let read = Op::Read { open, at: 0, bytes: 4096 };
+    let ops = [Op::LookUp { ns: 1_000 }, read, Op::Compute { ns: 2_000 }, read];
+    let process = machine.spawn(0, Listed(ops.into_iter()));
+    machine.run();
+    let outcome = machine.outcome(process);
+    let decision = 200;
+    assert_eq!(machine.device_busy(), decision + outcome.stalled, "it begins before the wait does");
+    assert_eq!(outcome.user, 2_000);
+    assert_eq!(outcome.ended, outcome.cpu + outcome.stalled + 5_000, "and one wake-up");
+}

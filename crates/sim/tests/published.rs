@@ -3,7 +3,21 @@
 use sim::published::TABLES;
 
 /// Claims that fail; the experiment files say why they do.
-const KNOWN_FAILURES: [&str; 13] = [
+const KNOWN_FAILURES: [&str; 27] = [
+    "parallel grep+dd+diff: elapsed and system seconds of stock",
+    "pc 128K stock: elapsed and system seconds of stock",
+    "dd of three, 4k adaptive-100",
+    "grep of three, 4k adaptive-102",
+    "dd of three, 32k adaptive-100",
+    "grep of three, 32k adaptive-102",
+    "dd of three, 32k adaptive-102",
+    "lighttpd ~1200 clients: avg readahead size: stock",
+    "lighttpd ~1200 clients: avg io size: stock",
+    "lighttpd ~1200 clients: cpu iowait: stock",
+    "lighttpd ~1200 clients: disk util: stock",
+    "lighttpd ~1200 clients: disk util: adaptive",
+    "stock: calm at 70 streams",
+    "bowwave: below 1 % read again at 800 streams",
     "daily usage: dd dsl.iso: stock",
     "daily usage: dd dsl.iso: adaptive",
     "daily usage: diff dsl.iso dsl.iso.1: stock",
@@ -32,6 +46,7 @@ fn every_claim_holds_but_for_those_known_to_fail() {
             .map(|verdict| verdict.claim.as_str())
             .filter(|claim| !KNOWN_FAILURES.iter().any(|known| claim.starts_with(known)))
             .collect();
+        println!("{name}: {} claims, {} fail unexpectedly", table.verdicts.len(), failing.len());
         assert!(failing.is_empty(), "{name}: {failing:#?}");
     }
 }

@@ -9,6 +9,7 @@
 //! A figure is *calibrated* where an unknown of the experiment was chosen so that it comes out, and a
 //! *prediction* otherwise. No parameter differs between the columns of one row except the policy.
 
+mod copies;
 mod desktop;
 mod drop_behind;
 pub(crate) mod experiment;
@@ -17,7 +18,11 @@ mod parallel_streams;
 mod ramp;
 pub(crate) mod random;
 mod random_reads;
+mod servers;
+mod slow_streams;
 mod table;
+
+pub(crate) use random::Random;
 
 pub use experiment::ExperimentError;
 pub use table::{Figure, Kind, LogCell, Table, Verdict};
@@ -26,11 +31,14 @@ pub use table::{Figure, Kind, LogCell, Table, Verdict};
 pub type Run = fn(&mut dyn FnMut(f64)) -> Result<Table, ExperimentError>;
 
 /// Every table by the name users type.
-pub const TABLES: [(&str, Run); 6] = [
+pub const TABLES: [(&str, Run); 9] = [
+    ("copies-2005", copies::run),
     ("desktop-2006", desktop::run),
     ("drop-behind-2007", drop_behind::run),
     ("parallel-streams-2003", parallel_streams::run),
     ("ramp-2005", ramp::run),
     ("flash-2011", flash::run),
     ("random-reads-2006", random_reads::run),
+    ("servers-2006", servers::run),
+    ("slow-streams-2005", slow_streams::run),
 ];

@@ -17,6 +17,11 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// Uniform in `[0, 1)`.
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
     /// Uniform in `[0, n)`.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n.max(1))) >> 64) as u64

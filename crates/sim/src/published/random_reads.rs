@@ -71,6 +71,24 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
     Ok(table)
 }
 
+/// Simulated changes of all stages together against stock, in percent: each configuration under
+/// each other policy.
+pub(super) fn total_changes() -> Result<Vec<f64>, ExperimentError> {
+    let experiment: Experiment<Workload> =
+        Experiment::parse(NAME, include_str!("../../../../experiments/random-reads-2006.toml"))?;
+    let mut changes = Vec::new();
+    for config in &experiment.workload.configs {
+        let total = |column| -> Result<f64, ExperimentError> {
+            Ok(stages(&experiment, config, column)?.iter().sum())
+        };
+        let stock = total("stock")?;
+        for column in &COLUMNS[1..] {
+            changes.push((total(column)? / stock - 1.0) * 100.0);
+        }
+    }
+    Ok(changes)
+}
+
 /// The published seconds of each stage, where there are any.
 fn published_stages(records: &[Record], config: &str, column: &str) -> Vec<Option<f64>> {
     let of = |stage: usize| {

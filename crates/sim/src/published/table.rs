@@ -33,9 +33,10 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Simulated over published, less one.
+    /// Simulated over published, less one; `None` where either is missing.
     pub fn error(&self) -> Option<f64> {
-        self.published.filter(|published| *published != 0.0).map(|p| self.simulated / p - 1.0)
+        let published = self.published.filter(|published| *published != 0.0)?;
+        self.simulated.is_finite().then(|| self.simulated / published - 1.0)
     }
 
     /// Whether it is too far from the published figure to stand for it: by a quarter, or at all where

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::experiment::{Experiment, ExperimentError, figures};
 use super::table::{Figure, Kind, Table};
 use crate::scripts::programs::Program;
-use crate::scripts::tree::Tree;
+use crate::scripts::sizes::Sizes;
 
 const NAME: &str = "desktop-2006";
 
@@ -22,9 +22,9 @@ struct Workload {
     sparse_mb: f64,
     backward_mb: f64,
     /// Files below /lib.
-    lib: Tree,
+    lib: Sizes,
     /// Files in the image of the loop device.
-    image: Tree,
+    image: Sizes,
     dd: Program,
     grep: Program,
     diff: Program,

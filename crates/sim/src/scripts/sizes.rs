@@ -7,7 +7,7 @@ use crate::published::random::Random;
 /// A tree whose sizes are spread log-normally, as surveys of file systems found them.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Tree {
+pub(crate) struct Sizes {
     pub(crate) files: usize,
     /// Of all files together, in 10^6 bytes.
     pub(crate) total_mb: f64,
@@ -15,7 +15,7 @@ pub(crate) struct Tree {
     pub(crate) spread: f64,
 }
 
-impl Tree {
+impl Sizes {
     /// Bytes of each file; the same for the same tree.
     pub(crate) fn sizes(&self) -> Vec<u64> {
         let mut random = Random::new(self.files as u64);
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn sizes_are_the_same_each_time_and_add_up() {
-        let tree = Tree { files: 1000, total_mb: 50.0, spread: 1.5 };
+        let tree = Sizes { files: 1000, total_mb: 50.0, spread: 1.5 };
         let sizes = tree.sizes();
         assert_eq!(sizes, tree.sizes());
         assert!((49_990_000..=50_000_000).contains(&sizes.iter().sum::<u64>()));
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn most_files_are_small_and_a_few_large() {
-        let mut sizes = Tree { files: 1000, total_mb: 50.0, spread: 1.5 }.sizes();
+        let mut sizes = Sizes { files: 1000, total_mb: 50.0, spread: 1.5 }.sizes();
         sizes.sort_unstable();
         // The median of a log-normal distribution is its mean divided by e^(spread^2 / 2).
         let median = 50_000.0 / 1.125f64.exp();
