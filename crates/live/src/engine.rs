@@ -421,7 +421,10 @@ fn ranges_of(plan: &Plan) -> Vec<(u64, u64)> {
     reads
         .filter_map(|action| match action {
             Action::Read { start, pages, .. } => Some((*start, *pages)),
-            Action::Mark(_) | Action::Rescue { .. } | Action::Demote { .. } => None,
+            Action::Mark(_)
+            | Action::Rescue { .. }
+            | Action::KernelWindow { .. }
+            | Action::Demote { .. } => None,
         })
         .collect()
 }

@@ -53,6 +53,12 @@ pub trait CacheView {
         if self.is_cached(page) { PageState::Referenced } else { PageState::Absent }
     }
 
+    /// Whether the absent page at hand had been read ahead before, and was evicted before it was used:
+    /// thrashing. A body that cannot tell says no.
+    fn was_evicted_unused(&self) -> bool {
+        false
+    }
+
     /// The ageing clock. A body without one reports a list that never moves.
     fn ageing(&self) -> Ageing {
         Ageing { scanned_pages: 0, inactive_and_free_pages: u64::MAX >> 20 }

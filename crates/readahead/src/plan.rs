@@ -73,6 +73,8 @@ pub enum Action {
     Mark(Mark),
     /// Keep `[start, start + pages)` from being reclaimed for another round.
     Rescue { start: Page, pages: u64 },
+    /// Let the kernel's own read-ahead for this open file have windows of at most so many pages.
+    KernelWindow { pages: u32 },
     /// Let what the stream has read of `[start, start + pages)` be the first to be reclaimed; stops
     /// at a page that others use, too (an active one).
     Demote { start: Page, pages: u64 },

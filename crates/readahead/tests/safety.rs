@@ -38,13 +38,14 @@ fn pages(actions: &[Action]) -> u64 {
     actions.iter().map(pages).sum()
 }
 
-/// First page, and the page after the last, of what an action is about.
-fn extent(action: &Action) -> (Page, Page) {
+/// First page, and the page after the last, of what an action is about, if it is about pages.
+fn extent(action: &Action) -> Option<(Page, Page)> {
     match *action {
         Action::Read { start, pages, .. }
         | Action::Rescue { start, pages }
-        | Action::Demote { start, pages } => (start, start + pages),
-        Action::Mark(mark) => (mark.first, mark.last + 1),
+        | Action::Demote { start, pages } => Some((start, start + pages)),
+        Action::Mark(mark) => Some((mark.first, mark.last + 1)),
+        Action::KernelWindow { .. } => None,
     }
 }
 
@@ -64,9 +65,24 @@ proptest! {
         for ((access, _), actions) in accesses.iter().zip(&answers) {
             prop_assert!(actions.len() <= Plan::CAPACITY);
             for action in actions {
-                let (first, end) = extent(action);
+                let Some((first, end)) = extent(action) else { continue };
                 prop_assert!(first < end, "{action:?} is empty");
                 prop_assert!(end <= access.file_pages, "{action:?} for {access:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_kernels_windows_are_only_narrowed_and_never_closed(
+        make in any_policy(),
+        accesses in accesses(),
+    ) {
+        let answers = answers(&mut *make(), &accesses);
+        for ((access, _), actions) in accesses.iter().zip(&answers) {
+            for action in actions {
+                if let Action::KernelWindow { pages } = action {
+                    prop_assert!((4..access.kernel_window).contains(pages), "{pages} for {access:?}");
+                }
             }
         }
     }

@@ -144,7 +144,12 @@ impl Machine {
 
     /// Opens a file.
     pub fn open(&mut self, file: FileIndex) -> OpenFile {
-        self.opens.push(Open { file: file.0, previous: None, hint: Hint::Normal });
+        self.opens.push(Open {
+            file: file.0,
+            previous: None,
+            hint: Hint::Normal,
+            kernel_window: None,
+        });
         OpenFile((self.opens.len() - 1) as u32)
     }
 

@@ -128,4 +128,6 @@ pub(crate) struct Open {
     pub(crate) file: u32,
     pub(crate) previous: Option<Page>,
     pub(crate) hint: Hint,
+    /// Largest window of the kernel's policy, where it is not the machine's.
+    pub(crate) kernel_window: Option<u32>,
 }

@@ -86,12 +86,13 @@ impl Machine {
         }
         if self.cache.lookup(file, reading.page).is_none() {
             self.matrix.misses += 1;
+            let was_evicted_unused = self.cache.was_evicted_unused(file, reading.page);
             self.ask_kernel(now, number, reading, Trigger::Absent);
             if self.cache.lookup(file, reading.page).is_none() {
                 let behalf = Behalf { process: number, open: reading.open };
                 self.read_alone(now, file, reading.page, behalf);
             }
-            self.ask_user(now, reading, Trigger::Absent);
+            self.ask_user(now, reading, Trigger::Absent, was_evicted_unused);
             decisions += 1;
             has_acted = true;
         }
@@ -99,12 +100,12 @@ impl Machine {
             && self.cache.frame_mut(id).flags.take(Flags::MARKED)
         {
             self.ask_kernel(now, number, reading, Trigger::Mark);
-            self.ask_user(now, reading, Trigger::Mark);
+            self.ask_user(now, reading, Trigger::Mark, false);
             decisions += 1;
             has_acted = true;
         }
         if self.user.is_some() && self.cache.take_mark(file, reading.page) {
-            self.ask_user(now, reading, Trigger::Mark);
+            self.ask_user(now, reading, Trigger::Mark, false);
             has_acted = true;
         }
         (decisions, has_acted)
@@ -123,7 +124,7 @@ impl Machine {
             via: if reading.is_fault { Via::Mmap } else { Via::Read },
             hint: open.hint,
             file_pages: self.cache.file(open.file).pages(),
-            kernel_window: self.kernel_window,
+            kernel_window: open.kernel_window.unwrap_or(self.kernel_window),
             now,
         }
     }
@@ -132,7 +133,8 @@ impl Machine {
         let access = self.access(now, reading, trigger);
         let file = self.opens[reading.open as usize].file;
         let is_congested = self.block.is_congested();
-        let view = View { cache: &self.cache, file, cost: self.cost, is_congested };
+        let (cache, cost) = (&self.cache, self.cost);
+        let view = View { cache, file, cost, is_congested, was_evicted_unused: false };
         self.plan.clear();
         self.kernel.on_access(&access, &view, &mut self.plan);
         if trigger == Trigger::Call {
@@ -163,6 +165,9 @@ impl Machine {
                 }
                 Action::Rescue { start, pages } => self.cache.rescue(file, start, pages),
                 Action::Demote { start, pages } => self.cache.demote(file, start, pages),
+                Action::KernelWindow { pages } => {
+                    self.opens[reading.open as usize].kernel_window = Some(pages);
+                }
             }
         }
         self.note_beyond(file, Page::MAX, &mut asked, trigger);
@@ -183,12 +188,20 @@ impl Machine {
         }
     }
 
-    fn ask_user(&mut self, now: Nanos, reading: &Reading, trigger: Trigger) {
+    fn ask_user(
+        &mut self,
+        now: Nanos,
+        reading: &Reading,
+        trigger: Trigger,
+        was_evicted_unused: bool,
+    ) {
         let access = self.access(now, reading, trigger);
         let file = self.opens[reading.open as usize].file;
         let Some(user) = &mut self.user else { return };
         user.tidy(now);
-        let view = View { cache: &self.cache, file, cost: self.cost, is_congested: false };
+        let cache = &self.cache;
+        let cost = self.cost;
+        let view = View { cache, file, cost, is_congested: false, was_evicted_unused };
         user.plan.clear();
         user.policy.on_access(&access, &view, &mut user.plan);
         for index in 0..user.plan.actions().len() {
@@ -201,6 +214,9 @@ impl Machine {
                 Action::Mark(mark) => self.cache.set_mark(file, mark),
                 Action::Rescue { start, pages } => self.cache.rescue(file, start, pages),
                 Action::Demote { start, pages } => self.cache.demote(file, start, pages),
+                Action::KernelWindow { pages } => {
+                    self.opens[reading.open as usize].kernel_window = Some(pages);
+                }
             }
         }
     }

@@ -10,6 +10,8 @@ pub(crate) struct View<'a> {
     pub(crate) file: u32,
     pub(crate) cost: DeviceCost,
     pub(crate) is_congested: bool,
+    /// The page at hand was absent, having been evicted before it was used.
+    pub(crate) was_evicted_unused: bool,
 }
 
 impl CacheView for View<'_> {
@@ -19,6 +21,10 @@ impl CacheView for View<'_> {
 
     fn state(&self, page: Page) -> PageState {
         self.cache.state(self.file, page)
+    }
+
+    fn was_evicted_unused(&self) -> bool {
+        self.was_evicted_unused
     }
 
     fn ageing(&self) -> Ageing {

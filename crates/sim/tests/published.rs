@@ -3,7 +3,7 @@
 use sim::published::TABLES;
 
 /// Claims that fail; the experiment files say why they do.
-const KNOWN_FAILURES: [&str; 27] = [
+const KNOWN_FAILURES: [&str; 26] = [
     "parallel grep+dd+diff: elapsed and system seconds of stock",
     "pc 128K stock: elapsed and system seconds of stock",
     "dd of three, 4k adaptive-100",
@@ -17,7 +17,6 @@ const KNOWN_FAILURES: [&str; 27] = [
     "lighttpd ~1200 clients: disk util: stock",
     "lighttpd ~1200 clients: disk util: adaptive",
     "stock: calm at 70 streams",
-    "bowwave: below 1 % read again at 800 streams",
     "daily usage: dd dsl.iso: stock",
     "daily usage: dd dsl.iso: adaptive",
     "daily usage: diff dsl.iso dsl.iso.1: stock",

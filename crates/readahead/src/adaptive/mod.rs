@@ -27,6 +27,7 @@
 
 mod file;
 mod habit;
+mod pressure;
 mod region;
 mod stream;
 mod tail;
@@ -36,12 +37,13 @@ use crate::Policy;
 use crate::access::{Access, FileId, Hint, Nanos, PAGE_BYTES, Trigger, Via, VolumeId};
 use crate::cache::CacheView;
 use crate::cost::DeviceCost;
-use crate::plan::Plan;
+use crate::plan::{Action, Plan};
 use crate::table::Table;
 use crate::tally::Tally;
 
 use file::{FileState, Found};
 use habit::Habit;
+use pressure::Pressure;
 use region::Regions;
 
 /// How much the policy remembers and may ask for.
@@ -68,6 +70,9 @@ impl Limits {
     }
 }
 
+/// The kernel's own default window, 128 KiB.
+const KERNEL_WINDOW_PAGES: u32 = 32;
+
 /// Volumes whose habits are remembered.
 const VOLUMES: usize = 64;
 
@@ -78,6 +83,7 @@ pub struct Adaptive {
     files: Table<FileId, FileState>,
     habits: Table<VolumeId, Habit>,
     regions: Regions,
+    pressure: Pressure,
     tally: Tally,
 }
 
@@ -89,7 +95,20 @@ impl Adaptive {
             files: Table::new(limits.files),
             habits: Table::new(VOLUMES),
             regions: Regions::new(limits.files, limits.plan_pages()),
+            pressure: Pressure::none(),
             tally: Tally::default(),
+        }
+    }
+
+    /// Learns from thrashing, and bounds the kernel's windows while there is some.
+    fn feel_pressure(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan) {
+        let window = access.kernel_window;
+        self.pressure.ease(access.now, window.max(KERNEL_WINDOW_PAGES));
+        if access.trigger == Trigger::Absent && cache.was_evicted_unused() {
+            self.pressure.thrashed(window, access.now);
+        }
+        if let Some(pages) = self.pressure.kernel_window(window) {
+            plan.push(Action::KernelWindow { pages });
         }
     }
 
@@ -115,8 +134,10 @@ impl Policy for Adaptive {
         if access.hint == Hint::Random || access.page >= access.file_pages || is_mere_call {
             return;
         }
+        self.feel_pressure(access, cache, plan);
         let tally = &mut self.tally;
-        let budget = (self.limits.ahead_bytes / PAGE_BYTES).saturating_sub(tally.ahead_pages());
+        let most_ahead = self.pressure.budget(self.limits.ahead_bytes / PAGE_BYTES);
+        let budget = most_ahead.saturating_sub(tally.ahead_pages());
         let scene = Scene::new(access, cache, self.limits.plan_pages().min(budget));
         let file =
             self.files.get_or_insert_with(access.file, access.now, FileState::new, |forgotten| {

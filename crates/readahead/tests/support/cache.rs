@@ -78,7 +78,7 @@ impl PageCache {
                     (start..start + pages).for_each(|page| self.insert(page));
                 }
                 Action::Mark(mark) => self.marks.push(mark),
-                Action::Rescue { .. } | Action::Demote { .. } => {}
+                Action::Rescue { .. } | Action::Demote { .. } | Action::KernelWindow { .. } => {}
             }
         }
     }

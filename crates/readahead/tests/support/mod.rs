@@ -192,6 +192,7 @@ fn lines(page: Page, plan: &Plan) -> Vec<String> {
         }
         Action::Rescue { start, pages } => Some(format!("rescue@{page} {start}+{pages}")),
         Action::Demote { start, pages } => Some(format!("demote@{page} {start}+{pages}")),
+        Action::KernelWindow { pages } => Some(format!("kernel-window@{page} {pages}")),
         Action::Mark(_) => None,
     };
     plan.actions().iter().filter_map(line).collect()

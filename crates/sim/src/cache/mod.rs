@@ -141,6 +141,11 @@ impl PageCache {
         (entry < EVICTED_UNUSED).then_some(entry)
     }
 
+    /// Whether a page was evicted before anything used it, and has not been read since.
+    pub(crate) fn was_evicted_unused(&self, file: u32, page: Page) -> bool {
+        self.files[file as usize].table.get(page as usize) == Some(&EVICTED_UNUSED)
+    }
+
     /// How many pages of a range are cached or on their way.
     pub(crate) fn cached_in(&self, file: u32, start: Page, pages: u64) -> u64 {
         let table = &self.files[file as usize].table;

@@ -1,0 +1,109 @@
+//! Thrashing of the whole machine: how far ahead anything may be read for it to survive.
+//!
+//! ```text
+//!   a page read ahead is evicted before its reader comes
+//!        |
+//!        +--> what bowwave may have ahead, of all streams, shrinks to three quarters
+//!        +--> windows of the kernel's own read-ahead are halved, down to 16 KiB:
+//!             of this open file now, of any other when it is next heard of
+//!   for as long as nothing of the kind happens, both grow again
+//! ```
+//!
+//! The kernel answers thrashing with a new small window and lets it grow to full size at once. With
+//! many slow streams in little memory that is a circle; a bound that outlasts the window breaks it.
+
+use crate::access::Nanos;
+
+/// The kernel's smallest window worth a request: 16 KiB.
+const SMALLEST_KERNEL_WINDOW_PAGES: f64 = 4.0;
+
+/// No more than a 1024th of the budget is taken away: what is left is below any window.
+const LEAST_SHARE: f64 = 1.0 / 1024.0;
+
+/// What is allowed doubles in this time without thrashing.
+const DOUBLING_S: f64 = 600.0;
+
+/// What pressure leaves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pressure {
+    /// Share of the budget for pages ahead.
+    share: f64,
+    /// Pages of the kernel's windows; no bound while infinite.
+    kernel_pages: f64,
+    /// Up to when growth has been counted.
+    grown_at: Nanos,
+}
+
+impl Pressure {
+    /// No pressure so far.
+    pub(super) fn none() -> Self {
+        Pressure { share: 1.0, kernel_pages: f64::INFINITY, grown_at: 0 }
+    }
+
+    /// A page read ahead was evicted unused, of an open file whose kernel window is so many pages.
+    pub(super) fn thrashed(&mut self, kernel_window: u32, now: Nanos) {
+        self.grown_at = now;
+        self.share = (self.share * 0.75).max(LEAST_SHARE);
+        let window = self.kernel_pages.min(f64::from(kernel_window));
+        self.kernel_pages = (window / 2.0).max(SMALLEST_KERNEL_WINDOW_PAGES);
+    }
+
+    /// Time passes: what is allowed grows, until it is as before.
+    pub(super) fn ease(&mut self, now: Nanos, widest_window: u32) {
+        if self.share >= 1.0 && self.kernel_pages.is_infinite() {
+            return;
+        }
+        let elapsed_s = now.saturating_sub(self.grown_at) as f64 * 1e-9;
+        self.grown_at = self.grown_at.max(now);
+        let factor = (elapsed_s / DOUBLING_S).exp2();
+        self.share = (self.share * factor).min(1.0);
+        self.kernel_pages *= factor;
+        if self.kernel_pages >= f64::from(widest_window) {
+            self.kernel_pages = f64::INFINITY;
+        }
+    }
+
+    /// The budget under pressure.
+    pub(super) fn budget(&self, pages: u64) -> u64 {
+        (pages as f64 * self.share) as u64
+    }
+
+    /// The kernel's window for an open file whose window is larger; `None` if it may stay.
+    pub(super) fn kernel_window(&self, now: u32) -> Option<u32> {
+        (f64::from(now) > self.kernel_pages).then_some(self.kernel_pages as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Nanos = 1_000_000_000;
+
+    #[test]
+    fn without_thrashing_nothing_is_bounded() {
+        let mut pressure = Pressure::none();
+        pressure.ease(100 * SECOND, 32);
+        assert_eq!((pressure.budget(1000), pressure.kernel_window(4096)), (1000, None));
+    }
+
+    #[test]
+    fn thrashing_halves_windows_down_to_sixteen_kib() {
+        let mut pressure = Pressure::none();
+        pressure.thrashed(32, SECOND);
+        assert_eq!((pressure.kernel_window(32), pressure.kernel_window(16)), (Some(16), None));
+        for _ in 0..20 {
+            pressure.thrashed(32, SECOND);
+        }
+        assert_eq!(pressure.kernel_window(32), Some(4));
+        assert!(pressure.budget(1_000_000) < 1_000_000 / 256);
+    }
+
+    #[test]
+    fn what_was_taken_comes_back_with_time() {
+        let mut pressure = Pressure::none();
+        pressure.thrashed(32, SECOND);
+        pressure.ease(601 * SECOND, 32);
+        assert_eq!((pressure.budget(1000), pressure.kernel_window(4096)), (1000, None));
+    }
+}
