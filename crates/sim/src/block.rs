@@ -46,6 +46,7 @@ pub(crate) struct Block {
     /// Since when the device has had something to do, and for how long it had before.
     busy_since: Nanos,
     busy: Nanos,
+    most_in_flight: usize,
     /// When the elevator wants to be asked again.
     pub(crate) elevator_timer: Option<Nanos>,
     completions: Vec<Completion>,
@@ -69,6 +70,7 @@ impl Block {
             in_flight: 0,
             busy_since: 0,
             busy: 0,
+            most_in_flight: 0,
             elevator_timer: None,
             completions: Vec::new(),
             reads: 0,
@@ -90,6 +92,11 @@ impl Block {
     /// Nanoseconds during which commands were at the device, up to the last time it fell idle.
     pub(crate) fn busy(&self) -> Nanos {
         self.busy
+    }
+
+    /// The most commands that the device ever had at once.
+    pub(crate) fn most_in_flight(&self) -> usize {
+        self.most_in_flight
     }
 
     pub(crate) fn counters(&self) -> device::Counters {
@@ -159,6 +166,7 @@ impl Block {
             self.busy_since = now;
         }
         self.in_flight += 1;
+        self.most_in_flight = self.most_in_flight.max(self.in_flight);
         self.device.submit(now, request);
     }
 

@@ -16,7 +16,7 @@ use readahead::{Cause, DeviceCost, Hint, Nanos, PAGE_BYTES, Plan, Policy};
 
 use crate::account::{Decision, Matrix};
 use crate::block::{Block, NOBODY};
-use crate::cache::{CacheCounters, Flags, PageCache, Reclaim};
+use crate::cache::{CacheCounters, PageCache, Reclaim};
 use crate::costs::CpuCosts;
 use crate::process::{Doing, FileIndex, Op, Open, OpenFile, Outcome, Process, Reading, Script};
 use crate::read::Behalf;
@@ -212,6 +212,11 @@ impl Machine {
         self.block.busy()
     }
 
+    /// The most commands that the device ever had at once.
+    pub fn most_in_flight(&self) -> usize {
+        self.block.most_in_flight()
+    }
+
     /// Pages of a file that are cached.
     pub fn resident_pages(&self, file: FileIndex) -> u64 {
         self.cache.resident(file.0)
@@ -387,9 +392,7 @@ impl Machine {
         if is_write {
             return self.cache.clear_dirty(id);
         }
-        let flags = &mut self.cache.frame_mut(id).flags;
-        flags.clear(Flags::LOCKED);
-        flags.set(Flags::UP_TO_DATE);
+        self.cache.arrived(id);
     }
 
     fn wake_waiters(&mut self, now: Nanos, first: u32) {

@@ -44,16 +44,16 @@ impl Machine {
                     let cost = decisions * self.cpu.decision;
                     self.processes[number as usize].outcome.cpu += cost;
                     now += cost;
+                    // Meanwhile other things may happen.
+                    self.pin(&reading);
+                    continue;
                 }
             }
-            if self.has_gone(&reading) {
-                let behalf = Behalf { process: number, open: reading.open };
-                let file = self.opens[reading.open as usize].file;
-                self.read_alone(now, file, reading.page, behalf);
-                self.block.dispatch(now);
+            if self.insist(now, number, &reading) {
                 horizon = self.horizon();
             }
             if let Some(on_its_way) = self.what_to_wait_for(&reading) {
+                self.pin(&reading);
                 if !self.wait_for(now, number, on_its_way) {
                     self.wait_for_memory(now, number);
                 }
@@ -109,6 +109,21 @@ impl Machine {
             has_acted = true;
         }
         (decisions, has_acted)
+    }
+
+    /// Reads the page at hand alone if what was asked for left no frame for it, or it went before
+    /// its reader came; tells whether anything was put into the queue.
+    fn insist(&mut self, now: Nanos, number: u32, reading: &Reading) -> bool {
+        let file = self.opens[reading.open as usize].file;
+        if self.cache.lookup(file, reading.page).is_some() {
+            return false;
+        }
+        let behalf = Behalf { process: number, open: reading.open };
+        let has_asked = self.read_alone(now, file, reading.page, behalf);
+        if has_asked {
+            self.block.dispatch(now);
+        }
+        has_asked
     }
 
     fn access(&self, now: Nanos, reading: &Reading, trigger: Trigger) -> Access {
@@ -236,26 +251,35 @@ impl Machine {
         let mut read = 0;
         let mut page = start;
         while page < end {
-            let run = self.insert_run(file, page, end, cause, behalf.open);
-            if run > 0 {
-                read += run;
-                if self.cache.file(file).is_sparse {
-                    (page..page + run).for_each(|page| self.arrived(file, page, false));
-                } else {
-                    self.queue_read(now, file, page, run, behalf.process);
-                }
+            if self.cache.lookup(file, page).is_some() {
+                page += 1;
+                continue;
             }
-            page += run.max(1);
+            let run = self.insert_run(file, page, end, cause, behalf.open);
+            if run == 0 {
+                // No frame can be had: read-ahead is not worth waiting for one.
+                break;
+            }
+            read += run;
+            if self.cache.file(file).is_sparse {
+                (page..page + run).for_each(|page| self.arrived(file, page, false));
+            } else {
+                self.queue_read(now, file, page, run, behalf.process);
+            }
+            page += run;
         }
         read
     }
 
-    /// Reads a page that nothing but its reader asked for: it is not read-ahead, and no hit.
-    fn read_alone(&mut self, now: Nanos, file: u32, page: Page, behalf: Behalf) {
-        self.matrix.alone += self.read_range(now, file, page, 1, ALONE, behalf);
+    /// Reads a page that nothing but its reader asked for: it is not read-ahead, and no hit. Tells
+    /// whether there was a frame for it.
+    fn read_alone(&mut self, now: Nanos, file: u32, page: Page, behalf: Behalf) -> bool {
+        let read = self.read_range(now, file, page, 1, ALONE, behalf);
+        self.matrix.alone += read;
         if let Some(id) = self.cache.lookup(file, page) {
             self.cache.frame_mut(id).flags.clear(Flags::AHEAD);
         }
+        read > 0
     }
 
     /// Takes frames for the absent pages from `page` on; returns how many that are.
@@ -284,12 +308,6 @@ impl Machine {
         }
     }
 
-    /// Whether the page at hand, which was there or on its way when the policies were asked, was
-    /// evicted before its reader came to use it.
-    fn has_gone(&self, reading: &Reading) -> bool {
-        self.cache.lookup(self.opens[reading.open as usize].file, reading.page).is_none()
-    }
-
     /// What has to arrive before the reader can go on.
     fn what_to_wait_for(&mut self, reading: &Reading) -> Option<Awaited> {
         let file = self.opens[reading.open as usize].file;
@@ -302,6 +320,14 @@ impl Machine {
         }
         let farther = self.cache.lookup(file, reading.waits_for?)?;
         is_locked(self, farther).then_some(Awaited::Frame(farther))
+    }
+
+    /// The page at hand, where it has a frame, is not to go before its reader has used it.
+    fn pin(&mut self, reading: &Reading) {
+        let file = self.opens[reading.open as usize].file;
+        if let Some(id) = self.cache.lookup(file, reading.page) {
+            self.cache.frame_mut(id).flags.set(Flags::PINNED);
+        }
     }
 
     /// Has a process wait; false if there is nothing under way that it could wait for.
@@ -324,6 +350,7 @@ impl Machine {
         outcome.pages += 1;
         let Some(id) = self.cache.lookup(open.file, reading.page) else { return 0 };
         let frame = self.cache.frame_mut(id);
+        frame.flags.clear(Flags::PINNED);
         if frame.flags.take(Flags::AHEAD) {
             let cause = frame.cause;
             self.matrix.hit(cause);

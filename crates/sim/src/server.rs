@@ -19,7 +19,7 @@ use readahead::{Nanos, PAGE_BYTES};
 use crate::block::NOBODY;
 use crate::machine::Machine;
 use crate::process::{Doing, FileIndex, Listed, Op, OpenFile, Outcome, Process};
-use crate::published::random::Random;
+use crate::scripts::random::Random;
 
 /// A file of the server as the client sees it.
 #[derive(Clone, Copy, Debug)]

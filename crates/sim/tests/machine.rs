@@ -9,6 +9,15 @@ const MIB: u64 = 1 << 20;
 
 /// A machine with a 7200 rpm disk and today's kernel, with or without bowwave on top.
 fn machine(memory_bytes: u64, with_bowwave: bool) -> Machine {
+    build(memory_bytes, with_bowwave, 32)
+}
+
+/// The same without bowwave, with another window of the kernel's.
+fn machine_with_window(memory_bytes: u64, kernel_window: u32) -> Machine {
+    build(memory_bytes, false, kernel_window)
+}
+
+fn build(memory_bytes: u64, with_bowwave: bool, kernel_window: u32) -> Machine {
     let spec = device::load("hdd").expect("the catalogue has it");
     let cost = spec.cost();
     let user = with_bowwave.then(|| {
@@ -21,7 +30,7 @@ fn machine(memory_bytes: u64, with_bowwave: bool) -> Machine {
         memory_pages: memory_bytes / PAGE_BYTES,
         kernel: Box::new(Linux6::new(64)),
         user,
-        kernel_window: 32,
+        kernel_window,
         elevator: iosched::by_name("noop", 2560).expect("it is known"),
         device: spec.build(40 << 30),
         cost: DeviceCost {
@@ -106,6 +115,17 @@ fn a_reader_that_waits_is_told_when_its_page_came() {
     assert_eq!((outcome.stalls, outcome.pages), (1, 1));
     let running = outcome.cpu + 5_000;
     assert_eq!(outcome.ended - outcome.started, outcome.stalled + running);
+}
+
+#[test]
+fn a_window_larger_than_memory_starves_nobody() {
+    let mut machine = machine_with_window(MIB, 2048);
+    let file = machine.add_file(16 * MIB);
+    let open = machine.open(file);
+    let faults = (0..4096).map(move |page| Op::Fault { open, page });
+    let process = machine.spawn(0, Listed(faults));
+    machine.run();
+    assert_eq!(machine.outcome(process).pages, 4096);
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -92,24 +92,33 @@ fn print(out: &mut dyn Write, table: &Table) -> io::Result<()> {
     Ok(())
 }
 
-/// One line a row, the policies side by side: published, simulated, and the error.
+/// One line a row, the policies side by side: published, simulated, and the error; the simulated
+/// figures alone where none was published.
 fn print_figures(out: &mut dyn Write, table: &Table) -> io::Result<()> {
     let (rows, policies) = (table.rows(), table.policies());
+    let is_published = table.figures.iter().any(|figure| figure.published.is_some());
+    let cell_width = if is_published { 26 } else { 16 };
     let width = rows.iter().map(|(row, _)| row.len()).max().unwrap_or(0).max(4);
-    write!(out, "{:width$}", "")?;
+    write!(out, "{:width$}", if is_published { "" } else { "row" })?;
     for policy in &policies {
-        write!(out, "  {policy:>26}")?;
+        write!(out, "  {policy:>cell_width$}")?;
     }
     writeln!(out)?;
-    write!(out, "{:width$}", "row")?;
-    for _ in &policies {
-        write!(out, "  {:>9} {:>9} {:>6}", "published", "simulated", "error")?;
+    if is_published {
+        write!(out, "{:width$}", "row")?;
+        for _ in &policies {
+            write!(out, "  {:>9} {:>9} {:>6}", "published", "simulated", "error")?;
+        }
+        writeln!(out)?;
     }
-    writeln!(out)?;
     for (row, _) in rows {
         write!(out, "{row:width$}")?;
         for policy in &policies {
-            write!(out, "  {}", table.figure(row, policy).map_or(" ".repeat(26), cell))?;
+            let text = table.figure(row, policy).map(|figure| match is_published {
+                true => cell(figure),
+                false => format!("{:>cell_width$}", short(figure.simulated)),
+            });
+            write!(out, "  {}", text.unwrap_or_else(|| " ".repeat(cell_width)))?;
         }
         writeln!(out)?;
     }

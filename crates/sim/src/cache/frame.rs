@@ -32,6 +32,8 @@ impl Flags {
     pub(crate) const MAPPED: Flags = Flags(1 << 7);
     /// Used through the page tables since that was last looked at.
     pub(crate) const YOUNG: Flags = Flags(1 << 8);
+    /// A reader waits for it, or has been woken and not come to it: it stays.
+    pub(crate) const PINNED: Flags = Flags(1 << 10);
 
     /// Goes as soon as it is clean, as nobody will need it again.
     pub(crate) const PASSED: Flags = Flags(1 << 9);

@@ -71,6 +71,8 @@ pub(crate) struct PageCache {
     mapped: u64,
     dirty: u64,
     scanned: u64,
+    /// Reclaim fell short of its aim, and nothing has arrived or been written since.
+    is_exhausted: bool,
     /// Active pages that reclaim has still to examine, carried over from round to round.
     refill_due: f64,
     low_watermark: u64,
@@ -96,6 +98,7 @@ impl PageCache {
             mapped: 0,
             dirty: 0,
             scanned: 0,
+            is_exhausted: false,
             refill_due: 0.0,
             low_watermark,
             high_watermark: low_watermark + low_watermark / 2,
@@ -188,7 +191,7 @@ impl PageCache {
     /// Takes a frame for a page that is absent, on its way or about to be written; `None` if every
     /// frame is locked or dirty.
     pub(crate) fn insert(&mut self, file: u32, page: Page, cause: Cause) -> Option<FrameId> {
-        if self.free.len() <= self.low_watermark {
+        if self.free.len() <= self.low_watermark && !self.is_exhausted {
             self.reclaim();
         }
         let id = self.free.pop_tail(&mut self.frames)?;
@@ -249,6 +252,14 @@ impl PageCache {
         }
     }
 
+    /// A page's contents have arrived.
+    pub(crate) fn arrived(&mut self, id: FrameId) {
+        self.is_exhausted = false;
+        let flags = &mut self.frames[id].flags;
+        flags.clear(Flags::LOCKED);
+        flags.set(Flags::UP_TO_DATE);
+    }
+
     pub(crate) fn set_dirty(&mut self, id: FrameId) {
         let flags = &mut self.frames[id].flags;
         if !flags.has(Flags::DIRTY) {
@@ -259,6 +270,7 @@ impl PageCache {
 
     pub(crate) fn clear_dirty(&mut self, id: FrameId) {
         if self.frames[id].flags.take(Flags::DIRTY) {
+            self.is_exhausted = false;
             self.dirty -= 1;
             self.let_go(id);
         }
@@ -309,7 +321,7 @@ impl PageCache {
     /// Frees a page that was passed, unless it is dirty or others use it.
     fn let_go(&mut self, id: FrameId) {
         let flags = self.frames[id].flags;
-        let busy = [Flags::ACTIVE, Flags::LOCKED, Flags::DIRTY, Flags::MAPPED];
+        let busy = [Flags::ACTIVE, Flags::LOCKED, Flags::DIRTY, Flags::MAPPED, Flags::PINNED];
         if flags.has(Flags::PASSED) && !busy.into_iter().any(|bit| flags.has(bit)) {
             self.inactive.remove(&mut self.frames, id);
             self.evict(id);

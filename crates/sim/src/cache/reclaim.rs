@@ -47,6 +47,7 @@ impl PageCache {
                 return;
             }
         }
+        self.is_exhausted = true;
     }
 
     /// Active pages to examine for each inactive one.
@@ -88,7 +89,8 @@ impl PageCache {
         self.scanned += 1;
         self.inactive.remove(&mut self.frames, id);
         let flags = &mut self.frames[id].flags;
-        let in_use = flags.has(Flags::LOCKED) || flags.has(Flags::DIRTY);
+        let in_use =
+            [Flags::LOCKED, Flags::DIRTY, Flags::PINNED].into_iter().any(|bit| flags.has(bit));
         let mapped = flags.has(Flags::MAPPED) && !distress;
         if mapped && flags.take(Flags::YOUNG) {
             flags.set(Flags::ACTIVE);

@@ -135,6 +135,15 @@ impl MachineSpec {
     /// What that machine is made of, for tables that exchange some of it.
     pub(super) fn parts(&self, policy: &str) -> Result<Parts, ExperimentError> {
         let (kernel, user) = self.policies(policy)?;
+        self.parts_with(kernel, user)
+    }
+
+    /// The same under a kernel's policy, and perhaps one on top of it, that have no name.
+    pub(super) fn parts_with(
+        &self,
+        kernel: Box<dyn Policy>,
+        user: Option<Box<dyn Policy>>,
+    ) -> Result<Parts, ExperimentError> {
         let spec = device::load(&self.device)?;
         let cost = spec.cost();
         let elevator = iosched::by_name(&self.elevator, (self.request_kb * 2) as u32)

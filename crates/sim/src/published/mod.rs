@@ -13,16 +13,14 @@ mod copies;
 mod desktop;
 mod drop_behind;
 pub(crate) mod experiment;
+mod field;
 mod flash;
 mod parallel_streams;
 mod ramp;
-pub(crate) mod random;
 mod random_reads;
 mod servers;
 mod slow_streams;
 mod table;
-
-pub(crate) use random::Random;
 
 pub use experiment::ExperimentError;
 pub use table::{Figure, Kind, LogCell, Table, Verdict};
@@ -31,10 +29,11 @@ pub use table::{Figure, Kind, LogCell, Table, Verdict};
 pub type Run = fn(&mut dyn FnMut(f64)) -> Result<Table, ExperimentError>;
 
 /// Every table by the name users type.
-pub const TABLES: [(&str, Run); 9] = [
+pub const TABLES: [(&str, Run); 10] = [
     ("copies-2005", copies::run),
     ("desktop-2006", desktop::run),
     ("drop-behind-2007", drop_behind::run),
+    ("field", field::run),
     ("parallel-streams-2003", parallel_streams::run),
     ("ramp-2005", ramp::run),
     ("flash-2011", flash::run),

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::experiment::{Experiment, ExperimentError, figures};
-use super::random::Random;
 use super::table::{Figure, Kind, Table, Verdict};
+use crate::scripts::random::Random;
 use crate::{Axis, Machine, Op, Plot, Series};
 
 const NAME: &str = "random-reads-2006";

@@ -1,7 +1,9 @@
 //! What the usual programs do, as scripts, and the files they do it to.
 
+pub(crate) mod order;
 mod paced;
 pub(crate) mod programs;
+pub(crate) mod random;
 mod sendfile;
 mod sequential;
 pub(crate) mod sizes;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use readahead::Nanos;
 
 use crate::process::{Op, OpenFile, Script};
-use crate::published::Random;
+use crate::scripts::random::Random;
 
 /// Serves whichever client's socket has had room for longest. A call asks for the whole rest of the
 /// file; the socket takes some of it, and has room again when the client has received that.

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::published::random::Random;
+use crate::scripts::random::Random;
 
 /// A tree whose sizes are spread log-normally, as surveys of file systems found them.
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::machine::Machine;
 use crate::process::{FileIndex, Op, OpenFile, Script};
-use crate::published::Random;
+use crate::scripts::random::Random;
 
 /// What a tree is like.
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -1,0 +1,235 @@
+//! A policy that knows the trace, as a bound to measure others by.
+//!
+//! What it assumes, exactly:
+//!
+//! * It knows each file's page accesses in the order of one reader; of several readers' order among
+//!   each other it knows nothing. It starts with the first access to a file, in the kernel and so
+//!   without a reaction time, and is not bound by the kernel's window or a congested queue.
+//! * It asks for exactly the pages that will be read and are absent, as many ahead of the reader as
+//!   it is given (`ahead_pages`; half of memory, shared by the files, is safe, as a page not used
+//!   yet is then never the oldest).
+//! * It takes them from the trace in batches, and asks for each batch in ascending order, neighbours
+//!   in one request. With `bridges`, gaps that cost less to read than to skip are read, too: the only
+//!   pages it asks for that nobody wants.
+//! * It does not choose what is evicted: a trace that reads pages again in little memory could be
+//!   served better.
+//!
+//! Which batch is best depends on device and trace: small ones bring the next page soon, large ones
+//! spare visits. A bound is therefore the least time over several; it is one that a kernel could
+//! reach, not a proof that nothing is faster.
+
+use std::collections::VecDeque;
+
+use readahead::{Access, CacheView, Cause, DeviceCost, Nanos, Page, Plan, Policy, Trigger};
+
+/// Slots of a plan kept for its mark.
+const MARKS: usize = 1;
+
+/// One file's trace, and how far it is read and asked for.
+#[derive(Debug, Default)]
+struct Trace {
+    order: Vec<Page>,
+    /// The access at hand.
+    reader: usize,
+    /// First access not taken into a batch.
+    frontier: usize,
+    /// What is left of the batch: runs `(start, pages)`, the last to be asked for first.
+    batch: Vec<(Page, u64)>,
+    /// Batches not wholly read: the access after each, and its pages.
+    ahead: VecDeque<(usize, u64)>,
+}
+
+/// The policy. See the [module](self) for what it knows.
+#[derive(Debug)]
+pub struct Oracle {
+    files: Vec<Trace>,
+    ahead_pages: u64,
+    batch_pages: u64,
+    bridges: bool,
+}
+
+impl Oracle {
+    /// A policy that knows the order in which the pages of each file are read, and asks up to
+    /// `ahead_pages` ahead in each, in batches of `batch_pages`.
+    pub fn new(traces: Vec<Vec<Page>>, ahead_pages: u64, batch_pages: u64, bridges: bool) -> Self {
+        let files = traces.into_iter().map(|order| Trace { order, ..Trace::default() }).collect();
+        let ahead_pages = ahead_pages.max(1);
+        Oracle { files, ahead_pages, batch_pages: batch_pages.clamp(1, ahead_pages), bridges }
+    }
+}
+
+impl Policy for Oracle {
+    fn name(&self) -> &'static str {
+        "oracle"
+    }
+
+    fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan) {
+        let Some(trace) = self.files.get_mut(access.file.0 as usize) else { return };
+        if access.trigger == Trigger::Call || !trace.find(access.page) {
+            return;
+        }
+        if access.trigger == Trigger::Absent && !trace.is_in_batch(access.page) {
+            // Not asked for, or evicted: from here on again.
+            trace.frontier = trace.reader;
+            trace.batch.clear();
+            trace.ahead.clear();
+        }
+        let gap = if self.bridges { bridged_pages(&cache.cost()) } else { 0 };
+        while plan.spare() > MARKS {
+            if trace.batch.is_empty() {
+                let ahead: u64 = trace.ahead.iter().map(|(_, pages)| pages).sum();
+                let is_due = ahead == 0 || ahead + self.batch_pages <= self.ahead_pages;
+                if !is_due || !trace.take_batch(self.batch_pages, gap, cache) {
+                    break;
+                }
+            }
+            if let Some((start, pages)) = trace.batch.pop() {
+                plan.read(start, pages, Cause::Sequential);
+            }
+        }
+        trace.mark(plan);
+    }
+
+    fn forget_idle(&mut self, _now: Nanos, _idle: Nanos) {}
+}
+
+impl Trace {
+    /// Moves the reader to the next access to a page; false if the trace has none.
+    fn find(&mut self, page: Page) -> bool {
+        let Some(steps) = self.order[self.reader..].iter().position(|next| *next == page) else {
+            return false;
+        };
+        self.reader += steps;
+        self.frontier = self.frontier.max(self.reader);
+        while self.ahead.front().is_some_and(|(end, _)| *end <= self.reader) {
+            self.ahead.pop_front();
+        }
+        true
+    }
+
+    fn is_in_batch(&self, page: Page) -> bool {
+        self.batch.iter().any(|(start, pages)| (*start..*start + *pages).contains(&page))
+    }
+
+    /// Makes a batch of the next accesses to absent pages, as many as fit into `pages` with the gaps
+    /// that are read; false if the trace has no more.
+    fn take_batch(&mut self, pages: u64, gap: u64, cache: &dyn CacheView) -> bool {
+        let left = &self.order[self.frontier..];
+        let mut accesses = left.len().min(pages as usize);
+        if accesses == 0 {
+            return false;
+        }
+        let mut total = fill(&mut self.batch, &left[..accesses], gap, cache);
+        while total > pages && accesses > 1 {
+            accesses /= 2;
+            total = fill(&mut self.batch, &left[..accesses], gap, cache);
+        }
+        self.frontier += accesses;
+        self.ahead.push_back((self.frontier, total));
+        true
+    }
+
+    /// Has itself called when the reader uses the first page that it just asked for, if there is
+    /// more to ask for at once; else when the oldest batch has been read.
+    fn mark(&self, plan: &mut Plan) {
+        let due = if self.batch.is_empty() {
+            self.ahead.front().and_then(|(end, _)| self.order[..self.frontier].get(*end))
+        } else {
+            let asked = |page: &&Page| {
+                plan.asked().iter().any(|run| (run.start..run.start + run.pages).contains(*page))
+            };
+            self.order[self.reader..self.frontier].iter().find(asked)
+        };
+        if let Some(page) = due {
+            plan.mark(*page, *page);
+        }
+    }
+}
+
+/// Replaces a batch by the absent pages of these accesses, the first last; returns its pages.
+fn fill(batch: &mut Vec<(Page, u64)>, accesses: &[Page], gap: u64, cache: &dyn CacheView) -> u64 {
+    let absent = accesses.iter().copied().filter(|page| !cache.is_cached(*page));
+    let mut absent: Vec<Page> = absent.collect();
+    absent.sort_unstable();
+    batch.clear();
+    for page in absent {
+        match batch.last_mut() {
+            Some((start, pages)) if page <= *start + *pages + gap => {
+                *pages = (page + 1 - *start).max(*pages);
+            }
+            _ => batch.push((page, 1)),
+        }
+    }
+    batch.reverse();
+    batch.iter().map(|(_, pages)| pages).sum()
+}
+
+/// Pages of a gap that are read in less time than another visit takes.
+fn bridged_pages(cost: &DeviceCost) -> u64 {
+    (cost.visit_s() / cost.page_s()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readahead::{FileId, Hint, OpenFileId, Via, VolumeId};
+
+    /// A cache with nothing in it.
+    struct Empty;
+
+    impl CacheView for Empty {
+        fn cached_in(&self, _start: Page, _pages: u64) -> u64 {
+            0
+        }
+
+        fn cost(&self) -> DeviceCost {
+            // Gaps of up to three pages are worth reading.
+            DeviceCost { latency_s: 0.001, bandwidth: 4096.0 * 3500.0, concurrency: 1.0 }
+        }
+    }
+
+    fn asked(oracle: &mut Oracle, page: Page) -> (Vec<(Page, u64)>, Option<Page>) {
+        let access = Access {
+            file: FileId(0),
+            volume: VolumeId(0),
+            open_file: OpenFileId(0),
+            page,
+            request: 1,
+            previous: None,
+            trigger: Trigger::Absent,
+            via: Via::Read,
+            hint: Hint::Normal,
+            file_pages: 100,
+            kernel_window: 32,
+            now: 0,
+        };
+        let mut plan = Plan::new();
+        oracle.on_access(&access, &Empty, &mut plan);
+        let mark = plan.actions().iter().find_map(|action| match action {
+            readahead::Action::Mark(mark) => Some(mark.first),
+            _ => None,
+        });
+        (plan.asked().iter().map(|run| (run.start, run.pages)).collect(), mark)
+    }
+
+    #[test]
+    fn it_asks_for_what_will_be_read_batch_by_batch_and_no_farther_than_told() {
+        let mut oracle = Oracle::new(vec![vec![9, 8, 20, 7, 50, 51, 60]], 4, 2, false);
+        let (runs, mark) = asked(&mut oracle, 9);
+        assert_eq!(runs, [(8, 2), (7, 1), (20, 1)]);
+        assert_eq!(mark, Some(20), "there the first batch is read");
+    }
+
+    #[test]
+    fn it_reads_a_gap_that_costs_less_than_a_visit() {
+        let mut oracle = Oracle::new(vec![vec![10, 14, 20]], 16, 8, true);
+        assert_eq!(asked(&mut oracle, 10).0, [(10, 5), (20, 1)]);
+    }
+
+    #[test]
+    fn what_was_evicted_is_asked_for_again() {
+        let mut oracle = Oracle::new(vec![vec![1, 2, 3]], 8, 8, false);
+        assert_eq!(asked(&mut oracle, 1).0, [(1, 3)]);
+        assert_eq!(asked(&mut oracle, 2).0, [(2, 2)]);
+    }
+}

@@ -1,0 +1,53 @@
+//! One cell: a pattern on a device with some memory, under one policy after the other.
+
+use readahead::{PAGE_BYTES, Policy};
+
+use super::patterns::Pattern;
+use crate::published::experiment::{ExperimentError, MachineSpec};
+use crate::{Listed, Machine, Op, Oracle};
+
+/// Largest batches of the oracle, as shares of what it may ask for ahead.
+const BATCHES: [u64; 3] = [512, 16, 2];
+
+/// Nanoseconds until the last reader ends under a policy.
+pub(super) fn time_under(
+    spec: &MachineSpec,
+    pattern: &Pattern,
+    policy: &str,
+) -> Result<u64, ExperimentError> {
+    Ok(run(spec.build(policy)?, pattern))
+}
+
+/// The least time of the oracles.
+pub(super) fn oracle_time(spec: &MachineSpec, pattern: &Pattern) -> Result<u64, ExperimentError> {
+    let pages = (spec.memory_mb * 1e6) as u64 / PAGE_BYTES;
+    let shared = pages / pattern.readers.len() as u64;
+    let mut least = u64::MAX;
+    for ahead in [pages / 4 * 3, shared / 2, shared / 8] {
+        for share in BATCHES {
+            for bridges in [false, true] {
+                let batch = (ahead / share).max(1);
+                let oracle: Box<dyn Policy> =
+                    Box::new(Oracle::new(pattern.traces(), ahead, batch, bridges));
+                least = least.min(run(Machine::new(spec.parts_with(oracle, None)?), pattern));
+            }
+        }
+    }
+    Ok(least)
+}
+
+fn run(mut machine: Machine, pattern: &Pattern) -> u64 {
+    let mut processes = Vec::new();
+    for reads in &pattern.readers {
+        let file = machine.add_file(pattern.file);
+        let open = machine.open(file);
+        let is_mapped = pattern.is_mapped;
+        let op = move |(at, bytes): (u64, u64)| match is_mapped {
+            true => Op::Fault { open, page: at / PAGE_BYTES },
+            false => Op::Read { open, at, bytes },
+        };
+        processes.push(machine.spawn(0, Listed(reads.clone().into_iter().map(op))));
+    }
+    machine.run();
+    processes.into_iter().map(|process| machine.outcome(process).ended).max().unwrap_or(0)
+}

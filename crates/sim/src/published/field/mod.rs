@@ -1,0 +1,219 @@
+//! The field: every pattern on every device in three sizes of memory, under every policy, as
+//! multiples of what a policy needs that knows the trace.
+
+mod cell;
+mod patterns;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::experiment::{Experiment, ExperimentError, MachineSpec};
+use super::table::{Figure, Kind, Table, Verdict};
+use cell::{oracle_time, time_under};
+use patterns::Pattern;
+
+const NAME: &str = "field";
+
+/// The column of bowwave's policy.
+const OURS: &str = "adaptive";
+
+/// The column of today's kernel at its best static window.
+const BEST_STATIC: &str = "linux-6 best";
+
+/// So much slower than another is as good.
+const TOLERANCE: f64 = 0.03;
+
+/// Failing cells that a verdict names.
+const NAMED: usize = 8;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Workload {
+    /// Size of most files.
+    file_mb: u64,
+    /// What differs between the devices.
+    devices: BTreeMap<String, Queue>,
+    /// The columns.
+    columns: Vec<String>,
+    /// Memory by name, in MB.
+    memory_mb: BTreeMap<String, f64>,
+    /// Static windows of today's kernel, of which each cell takes the best.
+    static_kb: Vec<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Queue {
+    elevator: String,
+    depth: usize,
+}
+
+/// One cell's times over that of the oracle, by column.
+struct Cell {
+    name: String,
+    times: Vec<(String, f64)>,
+}
+
+impl Cell {
+    fn of(&self, column: &str) -> f64 {
+        let time = self.times.iter().find(|(name, _)| name == column);
+        time.map_or(f64::NAN, |(_, time)| *time)
+    }
+
+    /// The fastest but one's own: column and time.
+    fn best_other(&self) -> (&str, f64) {
+        let others = self.times.iter().filter(|(name, _)| name != OURS && name != BEST_STATIC);
+        let best = others.min_by(|a, b| a.1.total_cmp(&b.1));
+        best.map_or(("", f64::NAN), |(name, time)| (name, *time))
+    }
+}
+
+pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentError> {
+    table(&experiment()?, progress)
+}
+
+fn experiment() -> Result<Experiment<Workload>, ExperimentError> {
+    Experiment::parse(NAME, include_str!("../../../../../experiments/field.toml"))
+}
+
+fn table(
+    experiment: &Experiment<Workload>,
+    progress: &mut dyn FnMut(f64),
+) -> Result<Table, ExperimentError> {
+    let workload = &experiment.workload;
+    let patterns = patterns::all(workload.file_mb << 20);
+    let mut cells = Vec::new();
+    let all = patterns.len() * workload.devices.len() * workload.memory_mb.len();
+    for pattern in &patterns {
+        for (device, queue) in &workload.devices {
+            for (size, memory_mb) in &workload.memory_mb {
+                let mut spec = experiment.machine.clone();
+                spec.device.clone_from(device);
+                spec.elevator.clone_from(&queue.elevator);
+                spec.device_depth = queue.depth;
+                spec.memory_mb = *memory_mb;
+                let name = format!("{} {device} {size}", pattern.name);
+                cells.push(Cell { name, times: times(workload, &spec, pattern)? });
+                progress(cells.len() as f64 / all as f64);
+            }
+        }
+    }
+    Ok(Table {
+        name: NAME,
+        title: experiment.title.clone(),
+        assumptions: experiment.assumptions.clone(),
+        figures: figures(&cells),
+        verdicts: judge(&cells),
+        plots: Vec::new(),
+    })
+}
+
+fn times(
+    workload: &Workload,
+    spec: &MachineSpec,
+    pattern: &Pattern,
+) -> Result<Vec<(String, f64)>, ExperimentError> {
+    let oracle = oracle_time(spec, pattern)? as f64;
+    let mut times = Vec::new();
+    for column in &workload.columns {
+        times.push((column.clone(), time_under(spec, pattern, column)? as f64 / oracle));
+    }
+    let mut best = f64::INFINITY;
+    for window in &workload.static_kb {
+        let spec = MachineSpec { readahead_kb: *window, ..spec.clone() };
+        best = best.min(time_under(&spec, pattern, "linux-6")? as f64 / oracle);
+    }
+    times.push((BEST_STATIC.to_owned(), best));
+    Ok(times)
+}
+
+/// A row a cell, and the medians.
+fn figures(cells: &[Cell]) -> Vec<Figure> {
+    let figure = |row: &str, policy: &str, simulated: f64| Figure {
+        row: row.to_owned(),
+        policy: policy.to_owned(),
+        unit: "x oracle",
+        published: None,
+        simulated,
+        kind: Kind::Prediction,
+    };
+    let mut figures = Vec::new();
+    for cell in cells {
+        figures.extend(cell.times.iter().map(|(column, time)| figure(&cell.name, column, *time)));
+    }
+    if let Some(first) = cells.first() {
+        for (column, _) in &first.times {
+            figures.push(figure("median of all", column, median(cells, column)));
+        }
+    }
+    figures
+}
+
+fn median(cells: &[Cell], column: &str) -> f64 {
+    let mut times: Vec<f64> = cells.iter().map(|cell| cell.of(column)).collect();
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn judge(cells: &[Cell]) -> Vec<Verdict> {
+    let behind = |cell: &Cell| {
+        let (column, best) = cell.best_other();
+        (cell.of(OURS) / best, format!("{} ({column})", cell.name))
+    };
+    let behind_static = |cell: &Cell| (cell.of(OURS) / cell.of(BEST_STATIC), cell.name.clone());
+    let beyond = |cell: &Cell| {
+        let least = cell.times.iter().map(|(_, time)| *time).fold(f64::INFINITY, f64::min);
+        (1.0 / least, cell.name.clone())
+    };
+    vec![
+        verdict("adaptive is the best policy or within 3 % of it", cells, behind),
+        verdict(
+            "adaptive is within 3 % of linux-6 at its best static window",
+            cells,
+            behind_static,
+        ),
+        verdict("no policy is more than 3 % faster than the oracle", cells, beyond),
+    ]
+}
+
+/// A claim about every cell, given how far each is from it; the worst are named.
+fn verdict(claim: &str, cells: &[Cell], ratio: impl Fn(&Cell) -> (f64, String)) -> Verdict {
+    let mut failing: Vec<(f64, String)> =
+        cells.iter().map(ratio).filter(|(ratio, _)| *ratio > 1.0 + TOLERANCE).collect();
+    failing.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let worst: Vec<String> =
+        failing.iter().take(NAMED).map(|(ratio, name)| format!("{name} {ratio:.2}x")).collect();
+    let of = format!("{} of {} cells fail", failing.len(), cells.len());
+    let claim = match failing.is_empty() {
+        true => format!("{claim}, in all {} cells", cells.len()),
+        false => format!("{claim}: {of}; worst: {}", worst.join(", ")),
+    };
+    Verdict::new(claim, failing.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many cells of a small field fail each verdict.
+    fn failing(table: &Table) -> Vec<bool> {
+        table.verdicts.iter().map(|verdict| !verdict.holds).collect()
+    }
+
+    #[test]
+    fn a_small_field_is_the_same_every_time_and_whole() {
+        let mut experiment = experiment().expect("it is valid");
+        let workload = &mut experiment.workload;
+        workload.file_mb = 1;
+        workload.static_kb = vec![128, 1024];
+        workload.memory_mb = BTreeMap::from([("ample".into(), 8.0)]);
+        workload.devices.retain(|device, _| device == "net" || device == "hdd-fifo");
+        let table = table(&experiment, &mut |_| {}).expect("it runs");
+        let columns = experiment.workload.columns.len() + 1;
+        let rows = patterns::all(1 << 20).len() * 2 + 1;
+        assert_eq!(table.figures.len(), rows * columns);
+        assert!(table.figures.iter().all(|figure| figure.simulated > 0.5), "{table:?}");
+        assert_eq!(failing(&table).len(), 3);
+    }
+}
