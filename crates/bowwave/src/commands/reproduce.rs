@@ -97,7 +97,7 @@ fn print(out: &mut dyn Write, table: &Table) -> io::Result<()> {
 fn print_figures(out: &mut dyn Write, table: &Table) -> io::Result<()> {
     let (rows, policies) = (table.rows(), table.policies());
     let is_published = table.figures.iter().any(|figure| figure.published.is_some());
-    let cell_width = if is_published { 26 } else { 16 };
+    let cell_width = if is_published { 26 } else { 12 };
     let width = rows.iter().map(|(row, _)| row.len()).max().unwrap_or(0).max(4);
     write!(out, "{:width$}", if is_published { "" } else { "row" })?;
     for policy in &policies {

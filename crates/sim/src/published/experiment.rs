@@ -180,9 +180,10 @@ impl MachineSpec {
             _ if policy == "adaptive" => "linux-6",
             _ => return Ok((known(policy)?, None)),
         };
+        // The live body's share of a memory cgroup's limit.
         let memory = (self.memory_mb * 1e6) as u64;
         let limits =
-            Limits { ahead_bytes: memory / 8, plan_bytes: memory / 16, ..Limits::default() };
+            Limits { ahead_bytes: memory / 4, plan_bytes: memory / 8, ..Limits::default() };
         Ok((known(kernel)?, Some(Box::new(Adaptive::new(limits)))))
     }
 }
