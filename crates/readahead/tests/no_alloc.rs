@@ -89,6 +89,7 @@ fn decide(policy: &mut dyn Policy, plan: &mut Plan) -> usize {
             bluntness: 6,
             cost: if n % 2 == 0 { DeviceCost::FLASH } else { DeviceCost::DISK },
             room_pages: 100_000,
+            thrashing: 20_000,
         };
         plan.clear();
         policy.on_access(&access(n), &view, plan);

@@ -79,6 +79,7 @@ fn liar() -> impl Strategy<Value = Liar> {
         bluntness,
         cost,
         room_pages,
+        thrashing: 16,
     })
 }
 

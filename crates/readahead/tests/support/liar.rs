@@ -11,6 +11,8 @@ pub(crate) struct Liar {
     pub(crate) bluntness: u64,
     pub(crate) cost: DeviceCost,
     pub(crate) room_pages: u64,
+    /// One absent page in so many is said to have been evicted unused.
+    pub(crate) thrashing: u64,
 }
 
 impl Liar {
@@ -53,7 +55,7 @@ impl CacheView for Liar {
     }
 
     fn was_evicted_unused(&self) -> bool {
-        self.draw(3, 3).is_multiple_of(16)
+        self.draw(3, 3).is_multiple_of(self.thrashing)
     }
 
     fn cost(&self) -> DeviceCost {
