@@ -105,7 +105,8 @@ impl Adaptive {
         let window = access.kernel_window;
         self.pressure.ease(access.now, window.max(KERNEL_WINDOW_PAGES));
         if access.trigger == Trigger::Absent && cache.was_evicted_unused() {
-            self.pressure.thrashed(window, access.now);
+            let is_slow = self.files.get_mut(&access.file, access.now).is_none();
+            self.pressure.thrashed(window, is_slow, access.now);
         }
         if let Some(pages) = self.pressure.kernel_window(window) {
             plan.push(Action::KernelWindow { pages });

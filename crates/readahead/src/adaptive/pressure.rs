@@ -4,15 +4,17 @@
 //!   a page read ahead is evicted before its reader comes
 //!        |
 //!        +--> what bowwave may have ahead, of all streams, is halved;
-//!        +--> where next to nothing of that is left, windows of the kernel's own read-ahead are
-//!             quartered, down to 16 KiB: of this open file now, of any other when it is next heard of
+//!        +--> where the reader is slow, or next to nothing is left of that budget, windows of the
+//!             kernel's own read-ahead are quartered, down to 16 KiB: of this open file now, of any
+//!             other when it is next heard of
 //!   for as long as nothing of the kind happens, both grow again
 //! ```
 //!
 //! The kernel answers thrashing with a new small window and lets it grow to full size at once. With
-//! many slow streams in little memory that is a circle; a bound that outlasts the window breaks it.
-//! The kernel's windows come last, as a fast stream that thrashes a little loses more with them.
-//! Numbers were chosen in the simulator (`bowwave reproduce slow-streams-2005 field`).
+//! many slow streams in little memory that is a circle; a bound that outlasts the window breaks it. A
+//! slow reader, one so long idle that its file was forgotten, loses nothing by a small window; a fast
+//! one that thrashes a little would, so that the kernel's windows come last there. Numbers were chosen
+//! in the simulator (`bowwave reproduce slow-streams-2005 field`).
 
 use crate::access::Nanos;
 
@@ -44,11 +46,11 @@ impl Pressure {
     }
 
     /// A page read ahead was evicted unused, of an open file whose kernel window is so many pages.
-    pub(super) fn thrashed(&mut self, kernel_window: u32, now: Nanos) {
+    pub(super) fn thrashed(&mut self, kernel_window: u32, is_slow: bool, now: Nanos) {
         self.grown_at = now;
         let ours_is_gone = self.share <= LEAST_SHARE;
         self.share = (self.share * 0.5).max(LEAST_SHARE);
-        if !ours_is_gone {
+        if !ours_is_gone && !is_slow {
             return;
         }
         let window = self.kernel_pages.min(f64::from(kernel_window));
@@ -97,22 +99,29 @@ mod tests {
     #[test]
     fn what_is_ours_goes_first_and_the_kernels_windows_go_down_to_sixteen_kib() {
         let mut pressure = Pressure::none();
-        pressure.thrashed(32, SECOND);
+        pressure.thrashed(32, false, SECOND);
         assert_eq!((pressure.budget(1000), pressure.kernel_window(32)), (500, None));
         for _ in 0..10 {
-            pressure.thrashed(32, SECOND);
+            pressure.thrashed(32, false, SECOND);
         }
         assert!(pressure.budget(1_000_000) < 1_000);
         assert_eq!((pressure.kernel_window(32), pressure.kernel_window(8)), (Some(8), None));
-        pressure.thrashed(32, SECOND);
-        pressure.thrashed(32, SECOND);
+        pressure.thrashed(32, false, SECOND);
+        pressure.thrashed(32, false, SECOND);
         assert_eq!(pressure.kernel_window(32), Some(4));
+    }
+
+    #[test]
+    fn a_slow_readers_windows_go_at_once() {
+        let mut pressure = Pressure::none();
+        pressure.thrashed(32, true, SECOND);
+        assert_eq!((pressure.budget(1000), pressure.kernel_window(32)), (500, Some(8)));
     }
 
     #[test]
     fn what_was_taken_comes_back_with_time() {
         let mut pressure = Pressure::none();
-        pressure.thrashed(32, SECOND);
+        pressure.thrashed(32, false, SECOND);
         pressure.ease(1801 * SECOND, 32);
         assert_eq!((pressure.budget(1000), pressure.kernel_window(4096)), (1000, None));
     }

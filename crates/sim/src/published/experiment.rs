@@ -70,11 +70,19 @@ pub(crate) struct MachineSpec {
     pub(crate) request_kb: u64,
     /// Memory for the page cache.
     pub(crate) memory_mb: f64,
+    /// One page in so many of it may be ahead of readers under `adaptive`: as on the live system, an
+    /// eighth of a machine's memory, or a quarter of a memory cgroup's limit.
+    #[serde(default = "a_machines_share")]
+    pub(crate) ahead_share: u64,
     /// Largest read-ahead of the kernel's policy.
     pub(crate) readahead_kb: u64,
     pub(crate) elevator: String,
     pub(crate) reclaim: ReclaimName,
     pub(crate) cpu: CpuSpec,
+}
+
+fn a_machines_share() -> u64 {
+    8
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -180,10 +188,9 @@ impl MachineSpec {
             _ if policy == "adaptive" => "linux-6",
             _ => return Ok((known(policy)?, None)),
         };
-        // The live body's share of a memory cgroup's limit.
         let memory = (self.memory_mb * 1e6) as u64;
-        let limits =
-            Limits { ahead_bytes: memory / 4, plan_bytes: memory / 8, ..Limits::default() };
+        let ahead_bytes = memory / self.ahead_share.max(1);
+        let limits = Limits { ahead_bytes, plan_bytes: ahead_bytes / 2, ..Limits::default() };
         Ok((known(kernel)?, Some(Box::new(Adaptive::new(limits)))))
     }
 }
