@@ -23,9 +23,8 @@ fn summary(replays: &[Replay]) -> String {
          <th>to the first</th><th>stalled, s</th><th>needed MB/s</th><th>pages read</th>\
          <th>read per needed</th><th>read again</th><th>decisions</th></tr>\n"
         .to_owned();
-    let first = replays.first().map_or(f64::NAN, |replay| replay.seconds);
     for replay in replays {
-        let ratio = replay.seconds / first;
+        let ratio = replay.seconds_to(&replays[0]);
         let cells = [
             cell("", &replay.policy),
             cell("", replay.readahead_kb),

@@ -171,6 +171,7 @@ impl Machine {
     pub fn run(&mut self) {
         while self.processes.iter().any(|process| !matches!(process.doing, Doing::Ended)) {
             let Some(now) = self.next_event() else {
+                debug_assert!(false, "a process waits for nothing");
                 return;
             };
             self.turn(now);

@@ -232,3 +232,23 @@ fn the_device_is_busy_while_a_reader_waits_and_a_programs_own_cpu_is_told_apart(
     assert_eq!(outcome.user, 2_000);
     assert_eq!(outcome.ended, outcome.cpu + outcome.stalled + 5_000, "and one wake-up");
 }
+
+#[test]
+fn more_readers_than_memory_has_pages_all_come_to_an_end() {
+    for readers in [200, 400, 700] {
+        for bytes in [4096, 20_000] {
+            let mut machine = machine(1 << 20, false);
+            let mut processes = Vec::new();
+            for number in 0..readers {
+                let file = machine.add_file(40 * 4096);
+                let open = machine.open(file);
+                let reads = (0..6).map(move |i| Op::Read { open, at: i * 21_000, bytes });
+                processes.push(machine.spawn(number % 7 * 100, Listed(reads)));
+            }
+            machine.run();
+            for process in processes {
+                assert!(machine.outcome(process).pages >= 6, "{readers} {bytes}");
+            }
+        }
+    }
+}

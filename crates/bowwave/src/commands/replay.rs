@@ -195,7 +195,7 @@ fn print(out: &mut dyn Write, trace: &Trace, replays: &[Replay], args: &Args) ->
             replay.policy,
             replay.readahead_kb,
             replay.seconds,
-            replay.seconds / replays[0].seconds,
+            replay.seconds_to(&replays[0]),
             replay.stalled_s(),
             short(replay.mb_per_s()),
             replay.pages_read,

@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Name the tables there are
     #[arg(long)]
     list: bool,
-    /// A list of rows: table, row, policy, unit, published, simulated
+    /// A list of rows: table, row, policy, unit, published, simulated, kind
     #[arg(long)]
     json: bool,
     /// Write a page with tables and plots to this file
@@ -72,6 +72,7 @@ fn row(table: &Table, figure: &Figure) -> serde_json::Value {
         "unit": figure.unit,
         "published": figure.published,
         "simulated": if figure.simulated.is_finite() { Some(figure.simulated) } else { None },
+        "kind": figure.kind.name(),
     })
 }
 

@@ -184,7 +184,8 @@ impl MachineSpec {
                 .ok_or_else(|| ExperimentError::Policy(name.to_owned()))
         };
         let kernel = match policy.split_once('@') {
-            Some(("adaptive", kernel)) => kernel,
+            // Bowwave's is no kernel's policy.
+            Some(("adaptive", kernel)) if kernel != "adaptive" => kernel,
             _ if policy == "adaptive" => "linux-6",
             _ => return Ok((known(policy)?, None)),
         };

@@ -193,23 +193,21 @@ fn judge(config: &Config, columns: &[Column]) -> Vec<Verdict> {
         worst <= 0.08,
     )];
     for (column, published, simulated) in &columns[1..] {
-        let Some(verdict) =
-            judge_changes(config, column, [stock, published], [stock_simulated, simulated])
-        else {
-            continue;
-        };
-        verdicts.extend(verdict);
+        let changes =
+            judge_changes(config, column, [stock, published], [stock_simulated, simulated]);
+        verdicts.extend(changes.into_iter().flatten());
     }
     verdicts
 }
 
-/// Whether changes against stock go the published way: in every stage, and all stages together.
+/// Whether changes against stock go the published way: in every stage, if any changed by much, and all
+/// stages together.
 fn judge_changes(
     config: &Config,
     column: &str,
     [stock, policy]: [&Vec<Option<f64>>; 2],
     [stock_simulated, policy_simulated]: [&Vec<f64>; 2],
-) -> Option<[Verdict; 2]> {
+) -> Option<Vec<Verdict>> {
     let published: Vec<f64> = policy.iter().copied().collect::<Option<_>>()?;
     let stock: Vec<f64> = stock.iter().copied().collect::<Option<_>>()?;
     let change = |a: &[f64], b: &[f64]| -> Vec<f64> {
@@ -223,12 +221,14 @@ fn judge_changes(
     let was_total = (total(&published) / total(&stock) - 1.0) * 100.0;
     let is_total = (total(policy_simulated) / total(stock_simulated) - 1.0) * 100.0;
     let name = &config.name;
+    let count = large.count();
     let signs = format!(
-        "{name} {column}: sign right in all {} stages that changed by more than 5 % ({wrong} wrong)",
-        large.count()
+        "{name} {column}: sign right in all {count} stages that changed by more than 5 % ({wrong} wrong)"
     );
+    let signs = (count > 0).then(|| Verdict::new(signs, wrong == 0));
     let sum = format!(
         "{name} {column}: accumulated change {is_total:+.1} % for {was_total:+.1} %, within 10 points"
     );
-    Some([Verdict::new(signs, wrong == 0), Verdict::new(sum, (was_total - is_total).abs() <= 10.0)])
+    let sum = Verdict::new(sum, (was_total - is_total).abs() <= 10.0);
+    Some(signs.into_iter().chain([sum]).collect())
 }

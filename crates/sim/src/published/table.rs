@@ -15,6 +15,17 @@ pub enum Kind {
     Prediction,
 }
 
+impl Kind {
+    /// As programs are told.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Exact => "exact",
+            Kind::Calibrated => "calibrated",
+            Kind::Prediction => "prediction",
+        }
+    }
+}
+
 /// One figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {

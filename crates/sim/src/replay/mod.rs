@@ -81,6 +81,11 @@ impl Replay {
         self.processes.iter().map(|process| process.stalled_s).sum()
     }
 
+    /// Seconds over those of another; 1 where neither takes any.
+    pub fn seconds_to(&self, other: &Replay) -> f64 {
+        if self.seconds == other.seconds { 1.0 } else { self.seconds / other.seconds }
+    }
+
     /// Pages read for each page needed.
     pub fn read_per_needed(&self) -> f64 {
         self.pages_read as f64 / self.pages_needed.max(1) as f64

@@ -151,6 +151,13 @@ mod tests {
     }
 
     #[test]
+    fn what_takes_no_time_takes_as_long_as_the_first() {
+        let nothing = "time_us,process,file,op,offset,bytes\n0,p,a,close\n";
+        let replay = run(nothing, "linux-6", &Setup::default());
+        assert_eq!((replay.seconds, replay.seconds_to(&replay)), (0.0, 1.0));
+    }
+
+    #[test]
     fn a_mapping_is_touched_page_by_page() {
         let mapped = "time_us,process,file,op,offset,bytes\n0,p,a,mmap,4096,12288\n";
         let replay = run(mapped, "none", &Setup::default());
@@ -177,6 +184,9 @@ mod tests {
             super::super::check(policy, &setup).unwrap_err().to_string()
         };
         assert!(error("linux-7", Setup::default()).contains("linux-6, adaptive"));
+        for no_kernel in ["adaptive@adaptive", "adaptive@"] {
+            assert!(error(no_kernel, Setup::default()).contains("there is no policy"));
+        }
         let floppy = Setup { device: Some("floppy".into()), ..Setup::default() };
         assert!(error("linux-6", floppy).contains("hdd, hdd-fifo"));
         let lift = Setup { elevator: Some("lift".into()), ..Setup::default() };
