@@ -27,6 +27,8 @@ pub struct Ahead {
     pub rate: f64,
     /// Units of the window.
     pub window: u64,
+    /// How far its stream had come.
+    pub run: Run,
     /// Data arrive in the reader's order.
     pub is_with_the_reader: bool,
 }

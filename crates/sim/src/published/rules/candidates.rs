@@ -5,7 +5,7 @@ use readahead::adaptive::{Ahead, Rules, Run, UnitCost};
 
 use super::workloads::{Workload, clusters, runs, sparse_runs};
 
-/// The kernel's smallest window and its largest of today's distributions, in pages.
+/// Doubling begins at 16 KiB and ends at 4 MiB; in pages.
 const FIRST_WINDOW: u64 = 4;
 const LARGEST_WINDOW: u64 = 1024;
 
@@ -64,6 +64,7 @@ pub(super) fn all() -> Vec<Contest> {
                 ("rate (L + w/B) before the end", shipped),
                 ("half the window", mark(|_: &UnitCost, ahead: Ahead| ahead.window.div_ceil(2))),
                 ("its first page", mark(|_: &UnitCost, ahead: Ahead| ahead.window)),
+                ("none while a w > r", mark(after_proof)),
             ],
             workloads: runs,
         },
@@ -83,4 +84,11 @@ fn fixed(cost: &UnitCost, stalls: f64) -> u64 {
 fn by_what_is_to_come(misses: u32, requests_left: f64) -> f64 {
     let misses = f64::from(misses);
     1.0 / (requests_left / misses).ln().clamp(1.0, 4.0) + 4.0 / misses
+}
+
+/// Asking a page earlier saves its transfer, `1/B`, and costs the window, `w/B`, where the run ends on
+/// that page, which happens to one in `r/a`: not worth it while `a w > r`.
+fn after_proof(cost: &UnitCost, ahead: Ahead) -> u64 {
+    let is_proven = ahead.run.tail * ahead.window as f64 <= ahead.run.read as f64;
+    if is_proven { (Rules::default().look_ahead)(cost, ahead) } else { 0 }
 }
