@@ -3,7 +3,8 @@
 use sim::published::TABLES;
 
 /// Claims that fail; the experiment files say why they do.
-const KNOWN_FAILURES: [&str; 29] = [
+const KNOWN_FAILURES: [&str; 30] = [
+    "mark: the shipped rule has the least mean",
     "adaptive is the best policy or within 3 % of it",
     "adaptive is within 3 % of linux-6 at its best static window",
     "no policy is more than 3 % faster than the oracle",
@@ -35,6 +36,9 @@ const KNOWN_FAILURES: [&str; 29] = [
     "loop-mounted image: diff -r: stock",
 ];
 
+/// These take a while, and run on what the others run on.
+const LONG: [&str; 2] = ["field", "rules"];
+
 #[test]
 fn every_claim_holds_but_for_those_known_to_fail() {
     let mut still_failing = [false; KNOWN_FAILURES.len()];
@@ -64,8 +68,7 @@ fn every_claim_holds_but_for_those_known_to_fail() {
 
 #[test]
 fn a_table_is_the_same_each_time() {
-    // The field takes a while, and runs on what the others run on.
-    for (name, run) in TABLES.into_iter().filter(|(name, _)| *name != "field") {
+    for (name, run) in TABLES.into_iter().filter(|(name, _)| !LONG.contains(name)) {
         let figures = || run(&mut |_| ()).expect(name).figures;
         assert_eq!(format!("{:?}", figures()), format!("{:?}", figures()), "{name}");
     }

@@ -11,7 +11,6 @@ use super::Scene;
 use super::habit::Habit;
 use super::stream::Stream;
 use super::tail::EndedRuns;
-use super::window::bridging_pays;
 
 /// Streams followed in one file; more than a program interleaves on one descriptor.
 const STREAMS: usize = 32;
@@ -230,7 +229,7 @@ fn strided(scene: &Scene, step: i64, run: u64) -> Option<Stream> {
         return None;
     }
     let origin = back(scene.first, step, run as i64 - 1)?;
-    if bridging_pays(&scene.cost, stride - len) {
+    if (scene.rules.bridges)(&scene.cost, stride - len) {
         let span = stride * (run - 1) + len;
         let (origin, sign) = if step > 0 { (origin, 1) } else { (origin + len - 1, -1) };
         return Some(Stream::sparse(origin, sign, stride, span, now));

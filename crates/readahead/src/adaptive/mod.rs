@@ -29,6 +29,7 @@ mod file;
 mod habit;
 mod pressure;
 mod region;
+mod rules;
 mod stream;
 mod tail;
 mod window;
@@ -45,6 +46,9 @@ use file::{FileState, Found};
 use habit::Habit;
 use pressure::Pressure;
 use region::Regions;
+
+pub use rules::{Ahead, Rules, Run};
+pub use window::UnitCost;
 
 /// How much the policy remembers and may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +84,7 @@ const VOLUMES: usize = 64;
 #[derive(Debug)]
 pub struct Adaptive {
     limits: Limits,
+    rules: Rules,
     files: Table<FileId, FileState>,
     habits: Table<VolumeId, Habit>,
     regions: Regions,
@@ -90,8 +95,14 @@ pub struct Adaptive {
 impl Adaptive {
     /// A policy that has seen nothing yet.
     pub fn new(limits: Limits) -> Self {
+        Self::with_rules(limits, Rules::default())
+    }
+
+    /// The same with other rules, to be compared.
+    pub fn with_rules(limits: Limits, rules: Rules) -> Self {
         Adaptive {
             limits,
+            rules,
             files: Table::new(limits.files),
             habits: Table::new(VOLUMES),
             regions: Regions::new(limits.files, limits.plan_pages()),
@@ -139,7 +150,8 @@ impl Policy for Adaptive {
         let tally = &mut self.tally;
         let most_ahead = self.pressure.budget(self.limits.ahead_bytes / PAGE_BYTES);
         let budget = most_ahead.saturating_sub(tally.ahead_pages());
-        let scene = Scene::new(access, cache, self.limits.plan_pages().min(budget));
+        let room = self.limits.plan_pages().min(budget);
+        let scene = Scene::new(access, cache, &self.rules, room);
         let file =
             self.files.get_or_insert_with(access.file, access.now, FileState::new, |forgotten| {
                 forgotten.give_up(tally)
@@ -182,6 +194,7 @@ impl Policy for Adaptive {
 struct Scene<'a> {
     access: &'a Access,
     cache: &'a dyn CacheView,
+    rules: &'a Rules,
     cost: DeviceCost,
     /// First page of what the access shows to be wanted.
     first: u64,
@@ -192,10 +205,15 @@ struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    fn new(access: &'a Access, cache: &'a dyn CacheView, room_pages: u64) -> Self {
+    fn new(
+        access: &'a Access,
+        cache: &'a dyn CacheView,
+        rules: &'a Rules,
+        room_pages: u64,
+    ) -> Self {
         let room = cache.room_pages().min(room_pages);
         let (first, end) = (access.page, access.end());
-        Scene { access, cache, cost: cache.cost(), first, end, room }
+        Scene { access, cache, rules, cost: cache.cost(), first, end, room }
     }
 
     /// How far two accesses may lie apart and still be neighbours, in pages. Faults are spaced by

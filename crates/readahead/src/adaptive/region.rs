@@ -109,10 +109,18 @@ fn pays(misses: u32, left: u64, scene: &Scene) -> bool {
         return false;
     }
     let share = match scene.access.via {
-        Via::Read => 0.25 + 4.0 / f64::from(misses),
+        Via::Read => {
+            let request = (scene.end - scene.first).max(1);
+            (scene.rules.share_to_fill)(misses, left as f64 / request as f64)
+        }
         Via::Mmap => 2.0,
     };
     spent_of_rest(misses, left, scene) >= share
+}
+
+/// What `misses` must have cost, over what reading the rest of their region costs.
+pub(super) fn share_to_fill(misses: u32, _requests_left: f64) -> f64 {
+    0.25 + 4.0 / f64::from(misses)
 }
 
 /// What `misses` have cost, over what reading the `left` pages costs.

@@ -18,6 +18,7 @@ use crate::plan::{Cause, Plan};
 use crate::tally::Tally;
 
 use super::Scene;
+use super::rules::{Ahead, Run};
 use super::tail::{ANNOUNCED, LEAST_TAIL};
 use super::window::{UnitCost, striding_pays};
 
@@ -290,14 +291,20 @@ impl Stream {
         }
     }
 
-    /// The window in units. A program that announced sequential reading has as good as proven its
-    /// whole file; and less than the kernel reads by itself is not worth asking for.
-    fn wanted(&self, cost: &UnitCost, last: u64, tail: f64, scene: &Scene) -> u64 {
-        let window = if self.announced && self.step == 1 {
-            cost.window(last, tail.min(ANNOUNCED))
+    /// How far it has come. A program that announced sequential reading has as good as proven its
+    /// whole file.
+    fn run(&self, last: u64, tail: f64) -> Run {
+        let (read, tail) = if self.announced && self.step == 1 {
+            (last, tail.min(ANNOUNCED))
         } else {
-            cost.window(self.reader, tail.min(self.tail).max(LEAST_TAIL))
+            (self.reader, tail.min(self.tail).max(LEAST_TAIL))
         };
+        Run { read, asked: self.frontier, tail }
+    }
+
+    /// The window in units; less than the kernel reads by itself is not worth asking for.
+    fn wanted(&self, cost: &UnitCost, run: Run, scene: &Scene) -> u64 {
+        let window = (scene.rules.window)(cost, run);
         let kernel = if self.step == 1 { u64::from(scene.access.kernel_window) } else { 0 };
         window.max(kernel.min(KERNEL_WINDOW_PAGES)).min(self.cap)
     }
@@ -306,11 +313,14 @@ impl Stream {
     fn ask(&mut self, scene: &Scene, tail: f64, cause: Cause, plan: &mut Plan) -> u64 {
         let last = self.units_in_file(scene.access.file_pages);
         let cost = self.unit_cost(scene);
-        let wanted = self.wanted(&cost, last, tail, scene);
+        let run = self.run(last, tail);
+        let wanted = self.wanted(&cost, run, scene);
         if !self.can_gain(&scene.cost) || self.kernel_does(&cost, scene) {
             return 0;
         }
-        let look_ahead = cost.look_ahead(self.rate(), wanted, self.step > 0);
+        let ahead =
+            Ahead { rate: self.rate(), window: wanted, run, is_with_the_reader: self.step > 0 };
+        let look_ahead = (scene.rules.look_ahead)(&cost, ahead);
         if self.frontier - self.reader > look_ahead {
             self.set_mark(self.frontier - look_ahead, scene, plan);
             return 0;

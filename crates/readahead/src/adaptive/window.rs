@@ -2,13 +2,15 @@
 
 use crate::cost::DeviceCost;
 
+use super::rules::{Ahead, Run};
+
 /// What a stream's next units cost on a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct UnitCost {
+pub struct UnitCost {
     /// Seconds that one visit stalls the reader.
-    pub(super) stall_s: f64,
+    pub stall_s: f64,
     /// Seconds that reading one unit more costs.
-    pub(super) unit_s: f64,
+    pub unit_s: f64,
 }
 
 impl UnitCost {
@@ -29,15 +31,15 @@ impl UnitCost {
     }
 
     /// Units the device would have read during one stall.
-    pub(super) fn stall_units(&self) -> f64 {
+    pub fn stall_units(&self) -> f64 {
         self.stall_s / self.unit_s
     }
 
     /// Units to read ahead of a run that has proven `run` units: `sqrt(2 r L / (a c))`, the
     /// geometric mean of what the stream has proven and what the device needs. It minimises visits
     /// plus waste when runs have the tail `P(run >= x) ~ x^-a`.
-    pub(super) fn window(&self, run: u64, tail: f64) -> u64 {
-        let units = (2.0 * run.max(1) as f64 * self.stall_units() / tail).sqrt();
+    pub(super) fn window(&self, run: Run) -> u64 {
+        let units = (2.0 * run.read.max(1) as f64 * self.stall_units() / run.tail).sqrt();
         units.ceil().max(1.0) as u64
     }
 
@@ -46,15 +48,16 @@ impl UnitCost {
     /// the reader uses up during a visit is enough, or half a window where others are served in
     /// between; a window read against it must arrive whole. The factor covers a rate that was
     /// itself held back by stalls.
-    pub(super) fn look_ahead(&self, rate: f64, window: u64, with_the_reader: bool) -> u64 {
-        let transfer_s = window as f64 * self.unit_s;
-        let used_up = 2.0 * rate * (self.stall_s + transfer_s);
-        let arrives = if with_the_reader {
-            (2.0 * self.stall_units()).max(window as f64 / 2.0)
+    pub(super) fn look_ahead(&self, ahead: Ahead) -> u64 {
+        let window = ahead.window as f64;
+        let transfer_s = window * self.unit_s;
+        let used_up = 2.0 * ahead.rate * (self.stall_s + transfer_s);
+        let arrives = if ahead.is_with_the_reader {
+            (2.0 * self.stall_units()).max(window / 2.0)
         } else {
-            window as f64
+            window
         };
-        used_up.min(arrives).min(window as f64).ceil() as u64
+        used_up.min(arrives).min(window).ceil() as u64
     }
 }
 
@@ -80,26 +83,30 @@ mod tests {
     const DISK: DeviceCost = DeviceCost { latency_s: 0.007, bandwidth: 100e6, concurrency: 1.0 };
     const VOLUME: DeviceCost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
 
+    fn run(read: u64) -> Run {
+        Run { read, asked: read, tail: 1.0 }
+    }
+
     #[test]
     fn a_window_is_the_geometric_mean_of_the_proven_run_and_twice_the_devices_need() {
         let volume = UnitCost::pages(&VOLUME);
         assert_eq!(volume.stall_units().round(), 610.0);
-        assert_eq!(volume.window(1, 1.0), 35);
-        assert_eq!(volume.window(10_000, 1.0), 3494);
-        assert_eq!(UnitCost::pages(&DISK).window(2, 1.0), 27);
+        assert_eq!(volume.window(run(1)), 35);
+        assert_eq!(volume.window(run(10_000)), 3494);
+        assert_eq!(UnitCost::pages(&DISK).window(run(2)), 27);
     }
 
     #[test]
     fn where_latency_costs_nothing_almost_nothing_is_read_extra() {
         let free = DeviceCost { latency_s: 1e-6, ..VOLUME };
-        assert_eq!(UnitCost::pages(&free).window(100, 1.0), 5);
+        assert_eq!(UnitCost::pages(&free).window(run(100)), 5);
     }
 
     #[test]
     fn strided_pieces_fill_the_queue_of_a_volume() {
         let pieces = UnitCost::pieces(&VOLUME, 4, 256);
         assert_eq!(pieces.stall_units().round(), 32.0);
-        assert_eq!(pieces.window(16, 1.0), 32);
+        assert_eq!(pieces.window(run(16)), 32);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod flash;
 mod parallel_streams;
 mod ramp;
 mod random_reads;
+mod rules;
 mod servers;
 mod slow_streams;
 mod table;
@@ -29,7 +30,7 @@ pub use table::{Figure, Kind, LogCell, Table, Verdict};
 pub type Run = fn(&mut dyn FnMut(f64)) -> Result<Table, ExperimentError>;
 
 /// Every table by the name users type.
-pub const TABLES: [(&str, Run); 10] = [
+pub const TABLES: [(&str, Run); 11] = [
     ("copies-2005", copies::run),
     ("desktop-2006", desktop::run),
     ("drop-behind-2007", drop_behind::run),
@@ -38,6 +39,7 @@ pub const TABLES: [(&str, Run); 10] = [
     ("ramp-2005", ramp::run),
     ("flash-2011", flash::run),
     ("random-reads-2006", random_reads::run),
+    ("rules", rules::run),
     ("servers-2006", servers::run),
     ("slow-streams-2005", slow_streams::run),
 ];

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::experiment::{Experiment, ExperimentError, MachineSpec};
-use super::table::{Figure, Kind, Table, Verdict};
+use super::table::{Figure, Kind, Table, Verdict, median};
 use cell::{oracle_time, time_under};
 use patterns::Pattern;
 
@@ -42,11 +42,25 @@ struct Workload {
     static_kb: Vec<u64>,
 }
 
+/// How requests get to a device.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Queue {
+pub(super) struct Queue {
     elevator: String,
     depth: usize,
+}
+
+impl Queue {
+    /// The machine with that device behind this queue, and so much memory.
+    pub(super) fn machine(&self, base: &MachineSpec, device: &str, memory_mb: f64) -> MachineSpec {
+        MachineSpec {
+            device: device.to_owned(),
+            elevator: self.elevator.clone(),
+            device_depth: self.depth,
+            memory_mb,
+            ..base.clone()
+        }
+    }
 }
 
 /// One cell's times over that of the oracle, by column.
@@ -88,11 +102,7 @@ fn table(
     for pattern in &patterns {
         for (device, queue) in &workload.devices {
             for (size, memory_mb) in &workload.memory_mb {
-                let mut spec = experiment.machine.clone();
-                spec.device.clone_from(device);
-                spec.elevator.clone_from(&queue.elevator);
-                spec.device_depth = queue.depth;
-                spec.memory_mb = *memory_mb;
+                let spec = queue.machine(&experiment.machine, device, *memory_mb);
                 let name = format!("{} {device} {size}", pattern.name);
                 cells.push(Cell { name, times: times(workload, &spec, pattern)? });
                 progress(cells.len() as f64 / all as f64);
@@ -144,16 +154,14 @@ fn figures(cells: &[Cell]) -> Vec<Figure> {
     }
     if let Some(first) = cells.first() {
         for (column, _) in &first.times {
-            figures.push(figure("median of all", column, median(cells, column)));
+            figures.push(figure("median of all", column, median_of(cells, column)));
         }
     }
     figures
 }
 
-fn median(cells: &[Cell], column: &str) -> f64 {
-    let mut times: Vec<f64> = cells.iter().map(|cell| cell.of(column)).collect();
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+fn median_of(cells: &[Cell], column: &str) -> f64 {
+    median(cells.iter().map(|cell| cell.of(column)))
 }
 
 fn judge(cells: &[Cell]) -> Vec<Verdict> {
