@@ -68,10 +68,6 @@ impl Elevator for Base2561 {
         Dispatch::Empty
     }
 
-    fn completed(&mut self, _now: Nanos, _command: &Command) {}
-
-    fn exited(&mut self, _now: Nanos, _process: ProcessId) {}
-
     fn queued(&self) -> usize {
         self.queued
     }

@@ -132,10 +132,6 @@ impl Elevator for Cfq1 {
         Dispatch::Command(command)
     }
 
-    fn completed(&mut self, _now: Nanos, _command: &Command) {}
-
-    fn exited(&mut self, _now: Nanos, _process: ProcessId) {}
-
     fn queued(&self) -> usize {
         self.queued
     }

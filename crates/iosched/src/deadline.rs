@@ -22,7 +22,7 @@
 //! The order of the rules and where batches begin are recalled from memory of kernels around 2.6.10;
 //! a variant of November 2002 that counted costs is not modelled.
 
-use crate::request::{Command, Direction, Nanos, ProcessId, Request, Sector};
+use crate::request::{Command, Direction, Nanos, Request, Sector};
 use crate::sorted::{SortedQueue, Ticket};
 use crate::{Dispatch, Elevator};
 
@@ -174,10 +174,6 @@ impl Elevator for Deadline {
     fn dispatch(&mut self, now: Nanos) -> Dispatch {
         self.choose(now).map_or(Dispatch::Empty, Dispatch::Command)
     }
-
-    fn completed(&mut self, _now: Nanos, _command: &Command) {}
-
-    fn exited(&mut self, _now: Nanos, _process: ProcessId) {}
 
     fn queued(&self) -> usize {
         self.reads.requests() + self.writes.requests()

@@ -82,11 +82,11 @@ pub trait Elevator: Send {
     /// The next command for the device, which has room for it.
     fn dispatch(&mut self, now: Nanos) -> Dispatch;
 
-    /// The device is done with a command.
-    fn completed(&mut self, now: Nanos, command: &Command);
+    /// The device is done with a command; most elevators do not care.
+    fn completed(&mut self, _now: Nanos, _command: &Command) {}
 
-    /// A process has ended; nothing more comes from it.
-    fn exited(&mut self, now: Nanos, process: ProcessId);
+    /// A process has ended; nothing more comes from it. Most elevators do not care.
+    fn exited(&mut self, _now: Nanos, _process: ProcessId) {}
 
     /// Requests added and not yet dispatched.
     fn queued(&self) -> usize;

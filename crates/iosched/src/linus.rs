@@ -38,7 +38,7 @@
 
 use std::collections::VecDeque;
 
-use crate::request::{Command, Direction, Nanos, ProcessId, Request, Sector};
+use crate::request::{Command, Direction, Nanos, Request, Sector};
 use crate::{Dispatch, Elevator};
 
 /// A buffer of 4 KiB, in sectors.
@@ -203,8 +203,6 @@ impl Elevator for Linus {
             self.active = None;
         }
     }
-
-    fn exited(&mut self, _now: Nanos, _process: ProcessId) {}
 
     fn queued(&self) -> usize {
         self.queued

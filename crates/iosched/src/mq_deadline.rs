@@ -209,8 +209,6 @@ impl Elevator for MqDeadline {
         self.choose(now).map_or(Dispatch::Empty, Dispatch::Command)
     }
 
-    fn completed(&mut self, _now: Nanos, _command: &Command) {}
-
     fn exited(&mut self, _now: Nanos, process: ProcessId) {
         self.classes.remove(&process);
     }

@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use crate::request::{Command, Nanos, ProcessId, Request};
+use crate::request::{Command, Nanos, Request};
 use crate::{Dispatch, Elevator};
 
 /// The elevator.
@@ -53,10 +53,6 @@ impl Elevator for Noop {
         self.queued -= command.requests.count();
         Dispatch::Command(command)
     }
-
-    fn completed(&mut self, _now: Nanos, _command: &Command) {}
-
-    fn exited(&mut self, _now: Nanos, _process: ProcessId) {}
 
     fn queued(&self) -> usize {
         self.queued
