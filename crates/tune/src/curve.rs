@@ -1,0 +1,98 @@
+//! A curve of throughput against read-ahead size, and where its plateau begins.
+
+use serde::{Deserialize, Serialize};
+
+/// One point: what a sequential reader got at this setting.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// The setting, in KiB.
+    pub readahead_kb: u64,
+    /// Megabytes (10^6) a second.
+    pub mb_s: f64,
+}
+
+/// The plateau begins at the smallest size that gives this share of the median of all larger ones. No
+/// rule was published with the curves of 2011; this one finds every size marked in them, which 98 % and
+/// 99 % do not.
+const PLATEAU_SHARE: f64 = 0.985;
+
+/// And it is never this far below the best of the curve: where throughput falls again beyond a peak, the
+/// median of what is larger says little.
+const SHARE_OF_BEST: f64 = 0.97;
+
+/// The point at which the plateau begins, of points in the order of their size; `None` if there are none.
+pub fn plateau(curve: &[Point]) -> Option<Point> {
+    let least = SHARE_OF_BEST * best(curve);
+    let begins = |index: &usize| {
+        let larger: Vec<f64> = curve[index + 1..].iter().map(|point| point.mb_s).collect();
+        let mb_s = curve[*index].mb_s;
+        mb_s >= least && (larger.is_empty() || mb_s >= PLATEAU_SHARE * median(larger))
+    };
+    (0..curve.len()).find(begins).map(|index| curve[index])
+}
+
+/// The best throughput of a curve, in MB/s.
+pub fn best(curve: &[Point]) -> f64 {
+    curve.iter().map(|point| point.mb_s).fold(0.0, f64::max)
+}
+
+/// The median of some values; 0 of none.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => values[middle],
+        _ => f64::midpoint(values[middle - 1], values[middle]),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Record {
+        device: String,
+        readahead_kb: u64,
+        mb_per_s_median: f64,
+        published_plateau: u8,
+    }
+
+    /// The published curves by device, each with the size marked in it.
+    pub(crate) fn published() -> Vec<(String, Vec<Point>, u64)> {
+        let text = include_str!("../../../experiments/device-curves-2011.csv");
+        let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
+        let records: Vec<Record> = reader.deserialize().collect::<Result<_, _>>().expect("valid");
+        let curve = |of: &[Record]| {
+            let point = |r: &Record| Point { readahead_kb: r.readahead_kb, mb_s: r.mb_per_s_median };
+            let marked = of.iter().find(|r| r.published_plateau == 1).expect("one is marked");
+            (of[0].device.clone(), of.iter().map(point).collect(), marked.readahead_kb)
+        };
+        records.chunk_by(|a, b| a.device == b.device).map(curve).collect()
+    }
+
+    #[test]
+    fn the_plateau_begins_where_the_published_curves_are_marked() {
+        for (device, curve, marked) in published() {
+            assert_eq!(plateau(&curve).map(|point| point.readahead_kb), Some(marked), "{device}");
+        }
+    }
+
+    #[test]
+    fn a_flat_curve_needs_no_read_ahead() {
+        let flat: Vec<Point> =
+            [4, 16, 64].map(|readahead_kb| Point { readahead_kb, mb_s: 30.0 }).to_vec();
+        assert_eq!(plateau(&flat).map(|point| point.readahead_kb), Some(4));
+        assert_eq!(plateau(&[]), None);
+    }
+
+    #[test]
+    fn a_curve_that_falls_again_is_cut_at_its_peak() {
+        let curve: Vec<Point> = [(128, 680.0), (1024, 942.0), (15_360, 380.0)]
+            .map(|(readahead_kb, mb_s)| Point { readahead_kb, mb_s })
+            .to_vec();
+        let chosen = plateau(&curve).map(|point| point.readahead_kb);
+        assert_eq!(chosen, Some(1024), "not 128, though it beats the median of what is larger");
+    }
+}
