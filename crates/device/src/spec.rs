@@ -23,6 +23,9 @@ pub struct Spec {
     /// Several disks with rotating parity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raid5: Option<Raid5Spec>,
+    /// What `bowwave tune` noted of the very device that it measured; no model heeds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuned: Option<toml::Table>,
 }
 
 /// What a device charges, in the terms of the policies.

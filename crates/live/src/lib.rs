@@ -9,14 +9,19 @@
 
 mod act;
 mod book;
+pub mod cached;
+pub mod direct;
 mod disk;
 pub mod doctor;
 pub mod engine;
+pub mod identity;
 pub mod kernel;
+pub mod knob;
 pub mod memory;
 pub mod mounts;
 pub mod observe;
 pub mod privilege;
+pub mod profiles;
 pub mod state;
 pub mod summary;
 mod sys;

@@ -76,6 +76,28 @@ pub fn of_path(path: &Path) -> io::Result<Mount> {
     led_from(table()?, &path, dev)
 }
 
+/// The layer of an overlay that takes what is written, or else the first one below; `None` if
+/// `path` lies on no overlay.
+///
+/// # Errors
+/// If `path` does not exist or the table of mounts cannot be read.
+pub fn upper_layer(path: &Path) -> io::Result<Option<PathBuf>> {
+    let path = path.canonicalize()?;
+    let text = fs::read_to_string("/proc/self/mountinfo")?;
+    let holding = text.lines().filter_map(|line| Some((parse_line(line)?, line)));
+    let holding = holding.filter(|(mount, _)| path.starts_with(&mount.mount_point));
+    let found = holding.max_by_key(|(mount, _)| mount.mount_point.components().count());
+    Ok(found.filter(|(mount, _)| mount.fs_type == "overlay").and_then(|(_, line)| layer_in(line)))
+}
+
+/// The folder named in an overlay's options.
+fn layer_in(line: &str) -> Option<PathBuf> {
+    let options = line.split(' ').next_back()?;
+    let value = |key: &str| options.split(',').find_map(|option| option.strip_prefix(key));
+    let lower = || value("lowerdir=").and_then(|layers| layers.split(':').next());
+    value("upperdir=").or_else(lower).map(|folder| PathBuf::from(unescape(folder)))
+}
+
 fn table() -> io::Result<Vec<Mount>> {
     let text = fs::read_to_string("/proc/self/mountinfo")?;
     Ok(text.lines().filter_map(parse_line).collect())
@@ -163,7 +185,11 @@ pub struct Disk {
 impl Disk {
     /// The disk under `mount`; `None` for network and other file systems without one.
     pub fn under(mount: &Mount) -> Option<Disk> {
-        let dev = block_device(mount)?;
+        Disk::of(block_device(mount)?)
+    }
+
+    /// The disk of that number, or of which it is a partition.
+    pub fn of(dev: DeviceNumber) -> Option<Disk> {
         let folder = fs::canonicalize(format!("/sys/dev/block/{dev}")).ok()?;
         let folder =
             if folder.join("partition").exists() { folder.parent()?.to_path_buf() } else { folder };
@@ -187,6 +213,12 @@ impl Disk {
         self.queue("rotational") == Some(1)
     }
 
+    /// Its size.
+    pub fn bytes(&self) -> Option<u64> {
+        let sectors = fs::read_to_string(self.sysfs.join("size")).ok()?;
+        Some(sectors.trim().parse::<u64>().ok()? * 512)
+    }
+
     /// The device node.
     pub fn node(&self) -> PathBuf {
         Path::new("/dev").join(&self.name)
@@ -205,14 +237,35 @@ fn block_device(mount: &Mount) -> Option<DeviceNumber> {
 }
 
 /// The file that tells the kernel's own window for this file system, in KiB; that of the disk for
-/// a partition, which has none of its own.
+/// a partition, which has none of its own. btrfs, CIFS and others have one by a name, `btrfs-1`.
 pub fn read_ahead_knob(mount: &Mount) -> PathBuf {
     let knob = |dev: DeviceNumber| PathBuf::from(format!("/sys/class/bdi/{dev}/read_ahead_kb"));
     let own = knob(mount.dev);
     if own.exists() {
         return own;
     }
+    if let Some(named) = named_knob(mount) {
+        return named;
+    }
     Disk::under(mount).map_or(own, |disk| knob(disk.dev))
+}
+
+/// btrfs tells which of them is whose; of others there is only one, or nobody can tell.
+fn named_knob(mount: &Mount) -> Option<PathBuf> {
+    let entries = |folder: &str| fs::read_dir(folder).ok().map(|list| list.flatten());
+    if mount.fs_type == "btrfs" {
+        let name = Path::new(&mount.source).file_name()?;
+        let volume = entries("/sys/fs/btrfs")?
+            .find(|volume| volume.path().join("devices").join(name).exists())?;
+        return Some(fs::canonicalize(volume.path().join("bdi")).ok()?.join("read_ahead_kb"));
+    }
+    let prefix = format!("{}-", mount.fs_type);
+    let is_named = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(&prefix);
+    let mut named = entries("/sys/class/bdi")?.filter(is_named);
+    match (named.next(), named.next()) {
+        (Some(only), None) => Some(only.path().join("read_ahead_kb")),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -263,6 +316,14 @@ nonsense
             let refused = led(path, 0, minor).unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::Unsupported, "{path}");
         }
+    }
+
+    #[test]
+    fn an_overlay_names_its_layers() {
+        let line =
+            "30 22 0:60 / /merged rw - overlay overlay rw,lowerdir=/a:/b,upperdir=/u,workdir=/w";
+        assert_eq!(layer_in(line), Some("/u".into()));
+        assert_eq!(layer_in("- overlay overlay ro,lowerdir=/a:/b"), Some("/a".into()));
     }
 
     #[test]

@@ -36,6 +36,19 @@ pub fn best(curve: &[Point]) -> f64 {
     curve.iter().map(|point| point.mb_s).fold(0.0, f64::max)
 }
 
+/// Throughput at a size, between its neighbours on the curve; at its ends, of the last point there.
+pub fn at(curve: &[Point], readahead_kb: u64) -> Option<f64> {
+    let above = curve.iter().find(|point| point.readahead_kb >= readahead_kb);
+    let below = curve.iter().rev().find(|point| point.readahead_kb <= readahead_kb);
+    let (below, above) = (below.or(above)?, above.or(below)?);
+    if above.readahead_kb == below.readahead_kb {
+        return Some(below.mb_s);
+    }
+    let log = |kb: u64| (kb.max(1) as f64).log2();
+    let (from, to) = (log(below.readahead_kb), log(above.readahead_kb));
+    Some(below.mb_s + (above.mb_s - below.mb_s) * (log(readahead_kb) - from) / (to - from))
+}
+
 /// The median of some values; 0 of none.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -65,7 +78,8 @@ pub(crate) mod tests {
         let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
         let records: Vec<Record> = reader.deserialize().collect::<Result<_, _>>().expect("valid");
         let curve = |of: &[Record]| {
-            let point = |r: &Record| Point { readahead_kb: r.readahead_kb, mb_s: r.mb_per_s_median };
+            let point =
+                |r: &Record| Point { readahead_kb: r.readahead_kb, mb_s: r.mb_per_s_median };
             let marked = of.iter().find(|r| r.published_plateau == 1).expect("one is marked");
             (of[0].device.clone(), of.iter().map(point).collect(), marked.readahead_kb)
         };
@@ -77,6 +91,18 @@ pub(crate) mod tests {
         for (device, curve, marked) in published() {
             assert_eq!(plateau(&curve).map(|point| point.readahead_kb), Some(marked), "{device}");
         }
+    }
+
+    #[test]
+    fn between_two_sizes_lies_what_is_between_them() {
+        let curve: Vec<Point> = [(4, 10.0), (16, 20.0)]
+            .map(|(readahead_kb, mb_s)| Point { readahead_kb, mb_s })
+            .to_vec();
+        assert_eq!(
+            [1, 4, 8, 16, 99].map(|kb| at(&curve, kb).unwrap_or(0.0)),
+            [10.0, 10.0, 15.0, 20.0, 20.0]
+        );
+        assert_eq!(at(&[], 4), None);
     }
 
     #[test]

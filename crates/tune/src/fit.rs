@@ -134,7 +134,8 @@ fn solve(shape: Shape, samples: &[(f64, f64)]) -> Option<Fit> {
 /// Solves the first `n` of three normal equations, their right sides in the last column.
 fn eliminate(mut m: [[f64; 4]; 3], n: usize) -> Option<[f64; 3]> {
     for pivot in 0..n {
-        let largest = (pivot..n).max_by(|a, b| m[*a][pivot].abs().total_cmp(&m[*b][pivot].abs()))?;
+        let largest =
+            (pivot..n).max_by(|a, b| m[*a][pivot].abs().total_cmp(&m[*b][pivot].abs()))?;
         m.swap(pivot, largest);
         if m[pivot][pivot].abs() < f64::MIN_POSITIVE {
             return None;

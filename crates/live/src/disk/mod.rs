@@ -11,8 +11,10 @@ use std::sync::{Arc, Mutex};
 
 use readahead::{DeviceCost, PAGE_BYTES};
 
+use crate::identity::Identity;
 use crate::mounts::{Disk, Mount};
 use crate::observe::{DiskStats, Interest};
+use crate::profiles;
 
 use depth::Depth;
 use learn::Learner;
@@ -40,9 +42,13 @@ pub(crate) struct Backing {
 }
 
 impl Backing {
-    /// Finds out about the disk under `mount`: remembered since boot, else measured, else guessed.
+    /// Finds out about the disk under `mount`: tuned, else remembered since
+    /// boot, else measured, else guessed.
     pub(crate) fn of(mount: &Mount, disk: Option<Disk>, slot: Option<usize>, state: &Path) -> Self {
-        let (cost, is_guess) = disk.as_ref().map_or((NETWORK, false), |disk| cost_of(disk, state));
+        let (cost, is_guess) = match &disk {
+            Some(disk) => cost_of(disk, state),
+            None => (cost_of_mount(mount), false),
+        };
         let window = |attribute| disk.as_ref().and_then(|disk| disk.queue(attribute));
         let knob = crate::mounts::read_ahead_knob(mount);
         let read_ahead_kb =
@@ -100,8 +106,16 @@ impl Backing {
     }
 }
 
+/// What a network file system charges: as it was tuned, else a guess.
+fn cost_of_mount(mount: &Mount) -> DeviceCost {
+    profiles::cost(&Identity::of(mount, None), Path::new(profiles::FOLDER)).unwrap_or(NETWORK)
+}
+
 /// What the disk charges, and whether that was guessed at first.
 fn cost_of(disk: &Disk, state: &Path) -> (DeviceCost, bool) {
+    if let Some(cost) = profiles::cost(&Identity::of_disk(disk), Path::new(profiles::FOLDER)) {
+        return (cost, false);
+    }
     if let Some((cost, origin)) = remember::recall(disk, state) {
         return (cost, origin == Origin::Learned);
     }

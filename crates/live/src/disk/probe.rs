@@ -8,24 +8,19 @@
 //!
 //! Reading only, past the page cache. What it finds is remembered until reboot.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::Barrier;
 use std::thread;
-use std::time::Instant;
 
 use readahead::DeviceCost;
 
+use crate::direct::{ALIGNMENT, DirectReader};
 use crate::mounts::Disk;
 
 const SMALL_BYTES: usize = 4096;
 const LARGE_BYTES: usize = 1 << 20;
 const LATENCY_READS: u64 = 7;
 const AT_ONCE: usize = 32;
-
-/// Direct I/O wants buffers and offsets aligned to the logical block; a page satisfies every disk.
-const ALIGNMENT: usize = 4096;
 
 /// Devices smaller than this hold nothing worth a probe.
 const SMALLEST_BYTES: u64 = 16 << 20;
@@ -35,19 +30,17 @@ const SMALLEST_BYTES: u64 = 16 << 20;
 /// # Errors
 /// If the device cannot be opened or read, or is too small to probe.
 pub(super) fn measure(disk: &Disk, guess: &DeviceCost) -> io::Result<DeviceCost> {
-    let device = File::options().read(true).custom_flags(libc::O_DIRECT).open(disk.node())?;
-    let bytes = std::fs::read_to_string(disk.sysfs.join("size"))?;
-    let bytes = bytes.trim().parse::<u64>().map_err(io::Error::other)? * 512;
+    let device = DirectReader::open(&disk.node())?;
+    let bytes = disk.bytes().ok_or(io::ErrorKind::NotFound)?;
     if bytes < SMALLEST_BYTES {
         return Err(io::ErrorKind::Unsupported.into());
     }
     let scatter = |n: u64| scattered(n, bytes);
-    let latency_s =
-        median((0..LATENCY_READS).map(|n| timed_read(&device, scatter(n), SMALL_BYTES)))?;
+    let latency_s = median((0..LATENCY_READS).map(|n| device.timed_read(scatter(n), SMALL_BYTES)))?;
     let start = scatter(LATENCY_READS);
-    timed_read(&device, start, LARGE_BYTES)?;
+    device.timed_read(start, LARGE_BYTES)?;
     let large_s =
-        median((1..=3).map(|n| timed_read(&device, start + n * LARGE_BYTES as u64, LARGE_BYTES)))?;
+        median((1..=3).map(|n| device.timed_read(start + n * LARGE_BYTES as u64, LARGE_BYTES)))?;
     let concurrency =
         if disk.is_rotational() { 1.0 } else { concurrency(&device, latency_s, bytes)? };
     // On a disk the next megabyte follows without positioning; elsewhere each request waits anew.
@@ -58,7 +51,7 @@ pub(super) fn measure(disk: &Disk, guess: &DeviceCost) -> io::Result<DeviceCost>
     Ok(DeviceCost { latency_s, bandwidth: bandwidth.clamp(1e5, 20e9), concurrency })
 }
 
-fn concurrency(device: &File, latency_s: f64, bytes: u64) -> io::Result<f64> {
+fn concurrency(device: &DirectReader, latency_s: f64, bytes: u64) -> io::Result<f64> {
     let barrier = Barrier::new(AT_ONCE);
     let slowest = thread::scope(|scope| {
         let readers: Vec<_> = (0..AT_ONCE as u64)
@@ -66,7 +59,7 @@ fn concurrency(device: &File, latency_s: f64, bytes: u64) -> io::Result<f64> {
                 let barrier = &barrier;
                 scope.spawn(move || {
                     barrier.wait();
-                    timed_read(device, scattered(100 + n, bytes), SMALL_BYTES)
+                    device.timed_read(scattered(100 + n, bytes), SMALL_BYTES)
                 })
             })
             .collect();
@@ -83,14 +76,6 @@ fn scattered(n: u64, bytes: u64) -> u64 {
     let fraction = (n as f64 * 0.618_033_988_75 + 0.1).fract();
     let last = bytes - 8 * LARGE_BYTES as u64;
     (fraction * last as f64) as u64 / ALIGNMENT as u64 * ALIGNMENT as u64
-}
-
-fn timed_read(device: &File, offset: u64, bytes: usize) -> io::Result<f64> {
-    let mut buffer = vec![0u8; bytes + ALIGNMENT];
-    let skew = buffer.as_ptr().align_offset(ALIGNMENT);
-    let started = Instant::now();
-    device.read_exact_at(&mut buffer[skew..skew + bytes], offset)?;
-    Ok(started.elapsed().as_secs_f64())
 }
 
 fn median(times: impl Iterator<Item = io::Result<f64>>) -> io::Result<f64> {

@@ -1,0 +1,39 @@
+//! Reading past the page cache, with a clock: what one request costs a device.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::Instant;
+
+/// Direct I/O wants buffers and offsets aligned to the logical block; a page satisfies every disk.
+pub const ALIGNMENT: usize = 4096;
+
+/// A file or device opened for direct reads.
+#[derive(Debug)]
+pub struct DirectReader {
+    file: File,
+}
+
+impl DirectReader {
+    /// Opens `path`.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or its file system has no direct I/O (`EINVAL`).
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::options().read(true).custom_flags(libc::O_DIRECT).open(path)?;
+        Ok(DirectReader { file })
+    }
+
+    /// Reads `bytes` at `offset`, both multiples of [`ALIGNMENT`]; gives the seconds it took.
+    ///
+    /// # Errors
+    /// If less can be read.
+    pub fn timed_read(&self, offset: u64, bytes: usize) -> io::Result<f64> {
+        let mut buffer = vec![0u8; bytes + ALIGNMENT];
+        let skew = buffer.as_ptr().align_offset(ALIGNMENT);
+        let started = Instant::now();
+        self.file.read_exact_at(&mut buffer[skew..skew + bytes], offset)?;
+        Ok(started.elapsed().as_secs_f64())
+    }
+}

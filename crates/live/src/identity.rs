@@ -1,0 +1,132 @@
+//! By what a device is recognised after the next boot.
+
+use std::fs;
+use std::path::Path;
+
+use crate::mounts::{Disk, Mount};
+use serde::{Deserialize, Serialize};
+
+/// A device's lasting name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Identity {
+    /// A disk, by what its hardware says of itself: attributes of sysfs with their values.
+    Disk(Vec<Attribute>),
+    /// A file system without a disk: its type, and what is mounted.
+    Mount {
+        /// For example `nfs4`.
+        fs_type: String,
+        /// For example `server:/export`.
+        source: String,
+    },
+}
+
+/// An attribute of a disk's folder in sysfs, or of a device it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attribute {
+    /// For example `wwid`.
+    pub name: String,
+    /// Its text.
+    pub value: String,
+}
+
+/// Names that the maker gave, surest first; each is unlike any other disk's.
+const UNIQUE: [&str; 5] = ["wwid", "device/wwid", "serial", "device/serial", "device/cid"];
+
+/// What a disk without such a name is known by: its image, or model and size.
+const FALLBACK: [&str; 4] = ["loop/backing_file", "device/vendor", "device/model", "size"];
+
+impl Identity {
+    /// Of what is mounted.
+    pub fn of(mount: &Mount, disk: Option<&Disk>) -> Identity {
+        disk.map_or_else(
+            || Identity::Mount { fs_type: mount.fs_type.clone(), source: mount.source.clone() },
+            Identity::of_disk,
+        )
+    }
+
+    /// Of a disk.
+    pub fn of_disk(disk: &Disk) -> Identity {
+        Self::of_folder(&disk.sysfs)
+    }
+
+    fn of_folder(sysfs: &Path) -> Identity {
+        let attribute = |name: &&str| {
+            let text = fs::read_to_string(sysfs.join(name)).ok()?;
+            let value = text.trim().to_owned();
+            (!value.is_empty()).then(|| Attribute { name: (*name).into(), value })
+        };
+        let unique = UNIQUE.iter().find_map(attribute);
+        Identity::Disk(match unique {
+            Some(unique) => vec![unique],
+            None => FALLBACK.iter().filter_map(attribute).collect(),
+        })
+    }
+
+    /// Whether another disk of the same make would be taken for this one.
+    pub fn is_weak(&self) -> bool {
+        let is_strong = |a: &Attribute| UNIQUE.contains(&&*a.name) || a.name.starts_with("loop/");
+        matches!(self, Identity::Disk(attributes) if !attributes.iter().any(is_strong))
+    }
+
+    /// A name for files: letters, digits, dashes.
+    pub fn slug(&self) -> String {
+        let text = match self {
+            Identity::Disk(attributes) => {
+                let values: Vec<&str> = attributes.iter().map(|a| &*a.value).collect();
+                values.join("-")
+            }
+            Identity::Mount { fs_type, source } => format!("{fs_type}-{source}"),
+        };
+        slug(&text)
+    }
+}
+
+/// The text with everything but letters and digits as single dashes; not the same for texts that
+/// differ only in these.
+fn slug(text: &str) -> String {
+    let words: Vec<&str> =
+        text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let short: String = words.join("-").chars().take(80).collect();
+    // FNV-1a, so that names stay the same from release to release.
+    let hash = text
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    format!("{short}-{hash:08x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk(attributes: &[(&str, &str)]) -> Identity {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, value) in attributes {
+            let file = folder.path().join(name);
+            fs::create_dir_all(file.parent().expect("it has one")).expect("made");
+            fs::write(file, format!("{value}\n")).expect("written");
+        }
+        Identity::of_folder(folder.path())
+    }
+
+    #[test]
+    fn a_disk_is_known_by_the_name_its_maker_gave() {
+        let named = disk(&[("wwid", "naa.5000"), ("device/model", "X25"), ("size", "10")]);
+        let wwid = Attribute { name: "wwid".into(), value: "naa.5000".into() };
+        assert_eq!(named, Identity::Disk(vec![wwid]));
+        assert!(!named.is_weak());
+        let nameless = disk(&[("serial", ""), ("device/model", "Stick"), ("size", "10")]);
+        assert!(nameless.is_weak(), "{nameless:?}");
+    }
+
+    #[test]
+    fn file_names_are_safe_and_tell_devices_apart() {
+        let share =
+            |source: &str| Identity::Mount { fs_type: "nfs4".into(), source: source.into() };
+        let name = share("server:/../export").slug();
+        assert!(name.starts_with("nfs4-server-export-"), "{name}");
+        assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'));
+        assert!(share("a:/b").slug() != share("a:/b/").slug());
+        assert!(share(&"x".repeat(400)).slug().len() < 100);
+    }
+}

@@ -1,0 +1,253 @@
+//! The kernel's window of a device: one number in sysfs, borrowed and given back.
+//!
+//! ```text
+//!   borrow --> journal {knob, kb}, locked --> set, set, set --> put back --> journal removed
+//!                    |
+//!                    '-- killed: the lock is free; the next recover() puts the number back
+//! ```
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+/// A `read_ahead_kb` file of sysfs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Knob(PathBuf);
+
+/// Why a window cannot be borrowed, set or put back.
+#[derive(Debug, thiserror::Error)]
+pub enum KnobError {
+    /// Somebody else has borrowed it.
+    #[error("another bowwave (process {pid}) is measuring with {knob}; wait until it has ended")]
+    Taken {
+        /// The file.
+        knob: PathBuf,
+        /// Its process id, as it noted it.
+        pid: String,
+    },
+    /// It cannot be read or written.
+    #[error("cannot set the window {knob}: {error}")]
+    Unusable {
+        /// The file.
+        knob: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// No journal can be kept, so nothing is changed.
+    #[error("cannot keep a journal in {folder}: {error}; name another folder with --state")]
+    NoJournal {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl Knob {
+    /// The knob at `path`; `None` if that is no window of the kernel's.
+    pub fn at(path: &Path) -> Option<Knob> {
+        let is_plain = !path.components().any(|part| part.as_os_str() == "..");
+        let is_window = path.starts_with("/sys") && path.ends_with("read_ahead_kb") && is_plain;
+        (is_window && path.is_file()).then(|| Knob(path.to_owned()))
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The window in KiB.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn kb(&self) -> io::Result<u64> {
+        fs::read_to_string(&self.0)?.trim().parse().map_err(io::Error::other)
+    }
+
+    /// Sets the window for files opened from now on.
+    ///
+    /// # Errors
+    /// [`KnobError::Unusable`], without root for example.
+    pub fn set(&self, kb: u64) -> Result<(), KnobError> {
+        let unusable = |error| KnobError::Unusable { knob: self.0.clone(), error };
+        fs::write(&self.0, kb.to_string()).map_err(unusable)
+    }
+
+    /// The journal's name: the path, flattened.
+    fn journal(&self, state: &Path) -> PathBuf {
+        let name = self.0.display().to_string().trim_start_matches('/').replace('/', "-");
+        journals(state).join(format!("{name}.json"))
+    }
+}
+
+fn journals(state: &Path) -> PathBuf {
+    state.join("knobs")
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Entry {
+    knob: PathBuf,
+    kb: u64,
+    pid: u32,
+}
+
+/// A knob that is put back when this is dropped, or at the next [`recover`] if the process is killed.
+#[derive(Debug)]
+pub struct Borrowed {
+    knob: Knob,
+    kb: u64,
+    journal: PathBuf,
+    /// Locked while borrowed.
+    _lock: File,
+}
+
+impl Borrowed {
+    /// Notes what the knob says now, and takes it.
+    ///
+    /// # Errors
+    /// See [`KnobError`].
+    pub fn take(knob: Knob, state: &Path) -> Result<Borrowed, KnobError> {
+        let folder = journals(state);
+        let no_journal = |error| KnobError::NoJournal { folder: folder.clone(), error };
+        fs::create_dir_all(&folder).map_err(no_journal)?;
+        let journal = knob.journal(state);
+        let mut file = match lock(&journal) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let pid = read_entry(&journal).map_or("?".into(), |entry| entry.pid.to_string());
+                return Err(KnobError::Taken { knob: knob.0, pid });
+            }
+            Err(error) => return Err(no_journal(error)),
+        };
+        // What a killed run had set is not what was there before.
+        if let Some(entry) = read_entry(&journal).filter(|entry| entry.knob == knob.0) {
+            knob.set(entry.kb)?;
+        }
+        let unusable = |error| KnobError::Unusable { knob: knob.0.clone(), error };
+        let kb = knob.kb().map_err(unusable)?;
+        let entry = Entry { knob: knob.0.clone(), kb, pid: std::process::id() };
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| Ok(serde_json::to_writer(&file, &entry)?))
+            .and_then(|()| file.flush())
+            .map_err(no_journal)?;
+        Ok(Borrowed { knob, kb, journal, _lock: file })
+    }
+
+    /// The window in KiB when it was borrowed.
+    pub fn was_kb(&self) -> u64 {
+        self.kb
+    }
+
+    /// Sets it for a while.
+    ///
+    /// # Errors
+    /// [`KnobError::Unusable`].
+    pub fn set(&self, kb: u64) -> Result<(), KnobError> {
+        self.knob.set(kb)
+    }
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        match self.knob.set(self.kb) {
+            Ok(()) => {
+                let _ = fs::remove_file(&self.journal);
+            }
+            // The journal stays, unless the device is gone and its knob with it.
+            Err(error) if self.knob.0.exists() => eprintln!("bowwave: {error}"),
+            Err(_) => {
+                let _ = fs::remove_file(&self.journal);
+            }
+        }
+    }
+}
+
+/// Puts back what runs that were killed have left set; gives each knob with its KiB.
+pub fn recover(state: &Path) -> Vec<(Knob, u64)> {
+    let Ok(entries) = fs::read_dir(journals(state)) else {
+        return Vec::new();
+    };
+    let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    files.filter_map(|journal| put_back(&journal)).collect()
+}
+
+fn put_back(journal: &Path) -> Option<(Knob, u64)> {
+    let _lock = lock(journal).ok()?;
+    let left = read_entry(journal).and_then(|entry| Some((Knob::at(&entry.knob)?, entry.kb)));
+    let Some((knob, kb)) = left else {
+        // Damaged, or the device is gone: nothing is to be put back.
+        let _ = fs::remove_file(journal);
+        return None;
+    };
+    knob.set(kb).ok()?;
+    let _ = fs::remove_file(journal);
+    Some((knob, kb))
+}
+
+/// The journal, locked, and still the one of that name.
+fn lock(journal: &Path) -> io::Result<File> {
+    loop {
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(false).open(journal)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(io::ErrorKind::WouldBlock.into()),
+            Err(error) => return Err(error.into()),
+        }
+        // Whoever held it before may have removed it meanwhile.
+        if fs::metadata(journal)
+            .is_ok_and(|now| file.metadata().is_ok_and(|f| f.ino() == now.ino()))
+        {
+            return Ok(file);
+        }
+    }
+}
+
+fn read_entry(journal: &Path) -> Option<Entry> {
+    let mut text = String::new();
+    File::open(journal).ok()?.take(1 << 16).read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_windows_of_the_kernel_are_knobs() {
+        for path in ["/etc/passwd", "/sys/class/bdi/../../../etc/read_ahead_kb", "/sys/none"] {
+            assert_eq!(Knob::at(Path::new(path)), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_journal_is_cleared_and_changes_nothing() {
+        let state = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(journals(state.path())).expect("made");
+        let journal = journals(state.path()).join("x.json");
+        for text in ["", "{", "{\"knob\":\"/etc/passwd\",\"kb\":0,\"pid\":1}"] {
+            fs::write(&journal, text).expect("written");
+            assert_eq!(recover(state.path()), []);
+            assert!(!journal.exists());
+        }
+    }
+
+    #[test]
+    fn what_is_at_work_is_left_alone() {
+        let state = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(journals(state.path())).expect("made");
+        let journal = journals(state.path()).join("x.json");
+        let held = lock(&journal).expect("it is free");
+        assert_eq!(recover(state.path()), []);
+        assert!(journal.exists(), "somebody measures with it");
+        drop(held);
+        recover(state.path());
+        assert!(!journal.exists());
+    }
+}

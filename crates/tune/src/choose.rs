@@ -1,0 +1,146 @@
+//! Which window to set.
+//!
+//! ```text
+//!   plateau of the curve                        smallest window that loses nothing
+//!     at least L * B, on a disk with a head     so that parallel readers do not spend it on seeks
+//!     at most  B * 40 ms, or the stock 128 KiB  so that a random fault in a mapped file stays quick
+//!     at most  memory / 1024                    so that hundreds of streams fit
+//! ```
+
+use readahead::DeviceCost;
+
+use crate::curve::{self, Point};
+use crate::formula;
+
+/// The kernel maps and reads a whole window around a fault, so a random one waits for that: no longer
+/// than two pictures of a film.
+const FAULT_S: f64 = 0.040;
+
+/// What stock kernels have harms nobody more than they do.
+const STOCK_KB: u64 = 128;
+
+/// 512 streams of two windows each leave memory to others.
+const MEMORY_SHARE: u64 = 1024;
+
+const LEAST_KB: u64 = 4;
+
+/// Why the size is what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The curve's plateau begins there.
+    Plateau,
+    /// The plateau begins below, but parallel readers make the head move.
+    Seeks,
+    /// The plateau begins above, but random faults would wait too long.
+    Faults,
+    /// The plateau begins above, but memory is small.
+    Memory,
+    /// Nothing could be measured: the device's size suggests it.
+    Formula,
+}
+
+/// A choice.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Choice {
+    /// The window, in KiB.
+    pub kb: u64,
+    /// Why.
+    pub reason: Reason,
+    /// Throughput of a sequential reader, over that with the current window; `None` if unknown.
+    pub gain: Option<f64>,
+}
+
+/// Chooses from a curve.
+pub fn choose(
+    curve: &[Point],
+    cost: &DeviceCost,
+    is_positional: bool,
+    memory_bytes: u64,
+    current_kb: Option<u64>,
+) -> Option<Choice> {
+    let plateau_kb = curve::plateau(curve)?.readahead_kb;
+    let (mut kb, mut reason) = (plateau_kb, Reason::Plateau);
+    let visit_kb = power_of_two_kb(cost.latency_s * cost.bandwidth);
+    if is_positional && visit_kb > kb {
+        (kb, reason) = (visit_kb, Reason::Seeks);
+    }
+    let bounds = [
+        (power_of_two_kb(FAULT_S * cost.bandwidth).max(STOCK_KB), Reason::Faults),
+        (power_of_two_kb((memory_bytes / MEMORY_SHARE) as f64), Reason::Memory),
+    ];
+    for (most_kb, bound) in bounds {
+        if kb > most_kb {
+            (kb, reason) = (most_kb, bound);
+        }
+    }
+    Some(Choice { kb, reason, gain: current_kb.and_then(|current| gain(curve, current, kb)) })
+}
+
+/// What the size of the device suggests.
+pub fn by_formula(bytes: u64) -> Choice {
+    Choice { kb: formula::readahead_kb(bytes), reason: Reason::Formula, gain: None }
+}
+
+/// The largest power of two that is no more.
+fn power_of_two_kb(bytes: f64) -> u64 {
+    let kb = (bytes / 1024.0) as u64;
+    kb.checked_ilog2().map_or(LEAST_KB, |log| 1 << log).max(LEAST_KB)
+}
+
+fn gain(curve: &[Point], from_kb: u64, to_kb: u64) -> Option<f64> {
+    Some(curve::at(curve, to_kb)? / curve::at(curve, from_kb)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMORY: u64 = 16 << 30;
+
+    fn curve(seconds: impl Fn(f64) -> f64) -> Vec<Point> {
+        let point = |log: u32| {
+            let bytes = (4096u64 << log) as f64;
+            Point { readahead_kb: 4 << log, mb_s: bytes * 1e-6 / seconds(bytes) }
+        };
+        (0..13).map(point).collect()
+    }
+
+    fn of_cost(cost: DeviceCost, is_positional: bool, memory: u64) -> Choice {
+        let curve = curve(|bytes| cost.latency_s + bytes / cost.bandwidth);
+        choose(&curve, &cost, is_positional, memory, Some(128)).expect("there is a curve")
+    }
+
+    #[test]
+    fn a_plateau_is_taken_and_what_it_gains_is_said() {
+        let stick = DeviceCost { latency_s: 0.0004, bandwidth: 34e6, concurrency: 1.0 };
+        let choice = of_cost(stick, false, MEMORY);
+        assert_eq!((choice.kb, choice.reason), (1024, Reason::Plateau));
+        assert!(choice.gain.is_some_and(|gain| (1.05..1.12).contains(&gain)), "{choice:?}");
+    }
+
+    #[test]
+    fn a_disk_gets_at_least_a_seeks_worth() {
+        let disk = DeviceCost { latency_s: 0.0076, bandwidth: 100e6, concurrency: 1.0 };
+        let flat = curve(|bytes| bytes / 100e6);
+        let choice = choose(&flat, &disk, true, MEMORY, Some(128)).expect("there is a curve");
+        assert_eq!((choice.kb, choice.reason), (512, Reason::Seeks));
+        assert_eq!(choose(&flat, &disk, false, MEMORY, None).map(|c| c.kb), Some(4));
+    }
+
+    #[test]
+    fn faults_and_memory_bound_it() {
+        let far = DeviceCost { latency_s: 0.2, bandwidth: 50e6, concurrency: 32.0 };
+        assert_eq!(of_cost(far, false, MEMORY).reason, Reason::Faults);
+        let near = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
+        let small = of_cost(near, false, 512 << 20);
+        assert_eq!((small.kb, small.reason), (512, Reason::Memory));
+        let slow = DeviceCost { latency_s: 0.006, bandwidth: 0.84e6, concurrency: 1.0 };
+        assert!(of_cost(slow, false, MEMORY).kb <= 128, "no more than stock");
+    }
+
+    #[test]
+    fn no_curve_no_choice() {
+        let cost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
+        assert_eq!(choose(&[], &cost, false, MEMORY, None), None);
+    }
+}

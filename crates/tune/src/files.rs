@@ -1,0 +1,66 @@
+//! Large files below a folder, for file systems without a device that could be read.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::target::Source;
+
+/// Smaller files hold no window worth timing.
+pub(crate) const LEAST_BYTES: u64 = 256 << 10;
+
+/// As many as a sweep reads at most, if each is of 64 MiB.
+const MOST_FILES: usize = 64;
+
+/// Looking for files is not what the user waits for.
+const MOST_TIME: Duration = Duration::from_secs(2);
+
+/// The largest files below `folder`, without leaving file system `dev`, that may be read.
+pub(crate) fn largest(folder: &Path, dev: u64) -> Vec<Source> {
+    let until = Instant::now() + MOST_TIME;
+    let mut folders = vec![folder.to_path_buf()];
+    let mut found: Vec<Source> = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(about) = entry.metadata() else { continue };
+            if about.dev() != dev {
+                continue;
+            }
+            if about.is_dir() {
+                folders.push(entry.path());
+            } else if about.is_file() && about.len() >= LEAST_BYTES {
+                found.push(Source { path: entry.path(), bytes: about.len() });
+            }
+        }
+        if Instant::now() > until {
+            break;
+        }
+    }
+    found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.path.cmp(&b.path)));
+    found.retain(|source| is_readable(&source.path));
+    found.truncate(MOST_FILES);
+    found
+}
+
+fn is_readable(path: &PathBuf) -> bool {
+    fs::File::open(path).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_come_first_and_small_ones_not_at_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("below")).expect("made");
+        for (name, kib) in [("a", 300), ("below/b", 900), ("c", 10)] {
+            fs::write(folder.path().join(name), vec![0; kib << 10]).expect("written");
+        }
+        let dev = folder.path().metadata().expect("it is there").dev();
+        let found = largest(folder.path(), dev);
+        let sizes: Vec<u64> = found.iter().map(|source| source.bytes >> 10).collect();
+        assert_eq!(sizes, [900, 300]);
+    }
+}

@@ -1,0 +1,89 @@
+//! What a sequential reader gets with a window of so many bytes.
+//!
+//! ```text
+//!   |-- ramp: 3 windows --|---- timed, in whole windows ----|-- what the kernel read beyond --|
+//! ```
+//!
+//! Read as `dd bs=4k` does, with a descriptor opened after the window was set. The kernel comes up to
+//! its full window within the ramp; from then on each window begins as the one before has arrived, so
+//! that time is taken at the same point of each.
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::time::{Duration, Instant};
+
+use super::stop::Stop;
+use crate::ground::{self, Extent};
+
+/// Small reads, so that the window decides what is asked of the device, and not the request.
+const READ_BYTES: usize = 4096;
+
+const RAMP_WINDOWS: u64 = 3;
+
+/// Windows that are timed at least.
+const LEAST_WINDOWS: u64 = 4;
+
+/// What the kernel reads beyond the reader: the window under way and the next.
+const BEYOND_WINDOWS: u64 = 2;
+
+/// A reader's pace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Pace {
+    /// Bytes that were timed, and in which time.
+    pub(super) bytes: u64,
+    pub(super) seconds: f64,
+    /// Pages of nothing but zeros at their start, of all pages read.
+    pub(super) zero_share: f64,
+}
+
+impl Pace {
+    pub(super) fn mb_s(&self) -> f64 {
+        self.bytes as f64 * 1e-6 / self.seconds
+    }
+}
+
+/// Bytes to be had for measuring with this window, `wanted` of them timed.
+pub(super) fn extent_bytes(window: u64, wanted: u64) -> u64 {
+    (RAMP_WINDOWS + BEYOND_WINDOWS) * window + wanted.max(LEAST_WINDOWS * window)
+}
+
+/// Reads on from the start of the stretch until `slice` has passed; `None` if the stretch is too
+/// short or the user wants to stop.
+///
+/// # Errors
+/// If it cannot be read.
+pub(super) fn pace(
+    extent: &Extent,
+    window: u64,
+    slice: Duration,
+    stop: &Stop,
+) -> io::Result<Option<Pace>> {
+    let mut file = ground::open(&extent.path)?;
+    file.seek(SeekFrom::Start(extent.start))?;
+    let end = extent.bytes.saturating_sub(BEYOND_WINDOWS * window);
+    let mut buffer = [0; READ_BYTES];
+    let (mut at, mut zero_pages) = (0u64, 0u64);
+    let mut began = None;
+    let mut timed = None;
+    while at < end && !stop.is_wanted() {
+        file.read_exact(&mut buffer)?;
+        at += READ_BYTES as u64;
+        zero_pages += u64::from(u64::from_ne_bytes(buffer[..8].try_into().unwrap_or([1; 8])) == 0);
+        if at % window != 0 || at < RAMP_WINDOWS * window {
+            continue;
+        }
+        let now = Instant::now();
+        let began = *began.get_or_insert(now);
+        let windows = at / window - RAMP_WINDOWS;
+        if windows > 0 {
+            timed = Some((windows * window, now - began));
+        }
+        if windows >= LEAST_WINDOWS && now - began >= slice {
+            break;
+        }
+    }
+    let Some((bytes, time)) = timed.filter(|(bytes, _)| *bytes >= LEAST_WINDOWS * window) else {
+        return Ok(None);
+    };
+    let zero_share = zero_pages as f64 / (at / READ_BYTES as u64) as f64;
+    Ok(Some(Pace { bytes, seconds: time.as_secs_f64(), zero_share }))
+}

@@ -1,0 +1,239 @@
+//! Throughput over all windows: rounds of short slices, so that what drifts drifts for all alike.
+//!
+//! ```text
+//!   round 1, 2   4 8 16 32 ... 16384 KiB      all sizes, as far as a slice fits the time there is
+//!   then               64 ... 16384           what may be where the plateau begins, and all larger
+//! ```
+
+use std::time::{Duration, Instant};
+
+use super::foreign::Foreign;
+use super::sequential::Pace;
+use super::stop::Stop;
+use super::{MeasureError, Report};
+use crate::curve::{self, Point};
+
+const LEAST_KB: u64 = 4;
+const MOST_KB: u64 = 16_384;
+
+/// Rounds over all sizes.
+const FULL_ROUNDS: u32 = 2;
+
+/// Rounds for which the time is divided up.
+const ROUNDS: f64 = 3.0;
+
+/// A size that takes more than this share of the time is left out, and so are all larger ones.
+const MOST_SHARE: f64 = 0.14;
+
+const SHORTEST_SLICE_S: f64 = 0.04;
+const LONGEST_SLICE_S: f64 = 1.0;
+
+/// Windows that any slice reads, ramp included.
+const WINDOWS: f64 = 7.0;
+
+/// Others may be waited for in this share of the time.
+const PATIENCE_SHARE: f64 = 0.1;
+
+/// Figures of one size that differ by more tell of a disturbance where nothing else does.
+const MOST_SPREAD: f64 = 0.2;
+
+/// One size of the curve.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sized {
+    pub(super) kb: u64,
+    undisturbed: Vec<f64>,
+    disturbed: Vec<f64>,
+}
+
+impl Sized {
+    fn mb_s(&self) -> Option<f64> {
+        let figures = if self.undisturbed.is_empty() { &self.disturbed } else { &self.undisturbed };
+        (!figures.is_empty()).then(|| curve::median(figures.clone()))
+    }
+
+    pub(super) fn point(&self) -> Option<Point> {
+        Some(Point { readahead_kb: self.kb, mb_s: self.mb_s()? })
+    }
+
+    /// Largest less smallest figure, of the median.
+    fn spread(&self) -> f64 {
+        let figures = &self.undisturbed;
+        let least = figures.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = figures.iter().copied().fold(0.0, f64::max);
+        if figures.len() < 2 { 0.0 } else { (most - least) / curve::median(figures.clone()) }
+    }
+
+    pub(super) fn is_disturbed(&self, others_are_counted: bool) -> bool {
+        let only_disturbed = self.undisturbed.is_empty() && !self.disturbed.is_empty();
+        only_disturbed || (!others_are_counted && self.spread() > MOST_SPREAD)
+    }
+}
+
+/// How the sweep goes about it.
+pub(super) struct Sweep<'a> {
+    pub(super) foreign: &'a Foreign,
+    pub(super) latency_s: f64,
+    pub(super) time: Duration,
+    pub(super) most_bytes: u64,
+    pub(super) stop: &'a Stop,
+}
+
+/// What a sweep brought.
+#[derive(Debug, Default)]
+pub(super) struct Swept {
+    pub(super) sizes: Vec<Sized>,
+    pub(super) bytes: u64,
+    /// The largest share of zero pages met.
+    pub(super) zero_share: f64,
+    /// Whether others were waited for.
+    pub(super) waited: bool,
+}
+
+impl Sweep<'_> {
+    /// Measures each size with `pace(KiB, bytes wanted, slice)`.
+    pub(super) fn run(
+        &self,
+        mut pace: impl FnMut(u64, u64, Duration) -> Result<Option<Pace>, MeasureError>,
+        report: &mut Report<'_>,
+    ) -> Result<Swept, MeasureError> {
+        let mut swept = Swept::default();
+        let sizes = (0..).map(|n| LEAST_KB << n).take_while(|kb| *kb <= MOST_KB);
+        swept.sizes =
+            sizes.map(|kb| Sized { kb, undisturbed: Vec::new(), disturbed: Vec::new() }).collect();
+        let began = Instant::now();
+        let slices = ROUNDS * swept.sizes.len() as f64;
+        let slice_s = (self.time.as_secs_f64() / slices).clamp(SHORTEST_SLICE_S, LONGEST_SLICE_S);
+        let slice_bytes = self.most_bytes / slices as u64;
+        let mut first = 0;
+        for round in 0.. {
+            let mut went_on = false;
+            for index in first..swept.sizes.len() {
+                let left_s = self.time.as_secs_f64() - began.elapsed().as_secs_f64();
+                if self.stop.is_wanted() {
+                    return Err(MeasureError::Stopped);
+                }
+                let (kb, mb_s) = self.expected(&swept.sizes, index);
+                let window = kb * 1024;
+                let window_s = window as f64 / (mb_s * 1e6);
+                let wanted = ((slice_s * mb_s * 1e6) as u64).min(slice_bytes);
+                let cost_s = slice_s.max(WINDOWS * window_s);
+                let is_too_long = cost_s > self.time.as_secs_f64() * MOST_SHARE || cost_s > left_s;
+                if (is_too_long && index > 0) || (round > 0 && swept.bytes > self.most_bytes) {
+                    break;
+                }
+                let share = began.elapsed().as_secs_f64() / self.time.as_secs_f64();
+                report.tell(share, &format!("window {kb} KiB"));
+                let slice = Duration::from_secs_f64(slice_s);
+                went_on |= self.one(&mut swept, index, wanted, slice, &mut pace)?;
+            }
+            let curve: Vec<Point> = swept.sizes.iter().filter_map(Sized::point).collect();
+            if !went_on {
+                break;
+            }
+            if round + 1 >= FULL_ROUNDS {
+                let kb = curve::plateau(&curve).map_or(0, |point| point.readahead_kb / 2);
+                first = swept.sizes.iter().position(|size| size.kb >= kb).unwrap_or(0);
+            }
+        }
+        Ok(swept)
+    }
+
+    /// The size and what it may yield: as before, or somewhat more than the next smaller one.
+    fn expected(&self, sizes: &[Sized], index: usize) -> (u64, f64) {
+        let known = |index: usize| sizes.get(index).and_then(Sized::mb_s);
+        let smallest = || LEAST_KB as f64 * 1024e-6 / self.latency_s.max(1e-6);
+        let smaller = || index.checked_sub(1).and_then(known).map(|mb_s| mb_s * 1.2);
+        (sizes[index].kb, known(index).or_else(smaller).unwrap_or_else(smallest))
+    }
+
+    /// Measures one size, again if others got in the way; gives whether there was something to read.
+    fn one(
+        &self,
+        swept: &mut Swept,
+        index: usize,
+        wanted: u64,
+        slice: Duration,
+        pace: &mut impl FnMut(u64, u64, Duration) -> Result<Option<Pace>, MeasureError>,
+    ) -> Result<bool, MeasureError> {
+        for is_again in [false, true] {
+            let before = self.foreign.read();
+            let began = Instant::now();
+            let Some(found) = pace(swept.sizes[index].kb, wanted, slice)? else {
+                return Ok(false);
+            };
+            let seconds = began.elapsed().as_secs_f64();
+            swept.bytes += found.bytes;
+            swept.zero_share = swept.zero_share.max(found.zero_share);
+            let size = &mut swept.sizes[index];
+            if !self.foreign.disturbed(before, seconds, self.latency_s) {
+                size.undisturbed.push(found.mb_s());
+                return Ok(true);
+            }
+            size.disturbed.push(found.mb_s());
+            if !is_again {
+                swept.waited = true;
+                self.foreign.wait_for_silence(self.time.mul_f64(PATIENCE_SHARE), self.stop);
+            }
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sweep(
+        time_ms: u64,
+        pace: impl FnMut(u64, u64, Duration) -> Result<Option<Pace>, MeasureError>,
+    ) -> Swept {
+        let (foreign, stop) = (Foreign::on(None), Stop::default());
+        let sweep = Sweep {
+            foreign: &foreign,
+            latency_s: 1e-4,
+            time: Duration::from_millis(time_ms),
+            most_bytes: 1 << 30,
+            stop: &stop,
+        };
+        sweep.run(pace, &mut Report::silent()).expect("nothing fails")
+    }
+
+    /// A device of 100 MB/s that takes no time at all.
+    fn steady(kb: u64, _: u64, _: Duration) -> Result<Option<Pace>, MeasureError> {
+        let bytes = kb * 4096;
+        Ok(Some(Pace { bytes, seconds: bytes as f64 / 100e6, zero_share: 0.0 }))
+    }
+
+    #[test]
+    fn every_size_is_measured_while_there_is_time() {
+        let swept = sweep(4000, steady);
+        let sizes: Vec<u64> =
+            swept.sizes.iter().filter_map(Sized::point).map(|p| p.readahead_kb).collect();
+        assert_eq!(sizes.first(), Some(&4));
+        assert!(sizes.len() >= 8, "{sizes:?}");
+        assert!(swept.sizes.iter().filter_map(Sized::point).all(|p| (p.mb_s - 100.0).abs() < 1e-6));
+    }
+
+    #[test]
+    fn a_slow_device_is_measured_as_far_as_the_time_goes() {
+        // 1 MB/s: six windows of 16 MiB would take a hundred seconds.
+        let slow = |kb: u64, _: u64, _: Duration| {
+            let bytes = kb * 4096;
+            Ok(Some(Pace { bytes, seconds: bytes as f64 / 1e6, zero_share: 0.0 }))
+        };
+        let swept = sweep(8000, slow);
+        let most = swept.sizes.iter().filter_map(Sized::point).map(|p| p.readahead_kb).max();
+        assert!(most.is_some_and(|kb| (32..=256).contains(&kb)), "{most:?}");
+    }
+
+    #[test]
+    fn figures_that_disagree_are_disturbed_where_others_cannot_be_counted() {
+        let mut size = Sized { kb: 4, undisturbed: vec![100.0, 101.0], disturbed: vec![] };
+        assert!(!size.is_disturbed(false));
+        size.undisturbed.push(150.0);
+        assert!(size.is_disturbed(false) && !size.is_disturbed(true));
+        let only = Sized { kb: 4, undisturbed: vec![], disturbed: vec![100.0] };
+        assert!(only.is_disturbed(true));
+        assert_eq!(only.point().map(|p| p.mb_s), Some(100.0));
+    }
+}

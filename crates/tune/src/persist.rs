@@ -1,0 +1,188 @@
+//! Setting the window again after the next boot, by the distribution's own means: udev.
+//!
+//! ```text
+//!   a disk    60-bowwave-NAME.rules    its hardware's name, and the window: works without bowwave
+//!   a mount   60-bowwave-mounts.rules  a mount has no hardware: `bowwave tune --hook` looks it up
+//! ```
+//!
+//! `--hook` prints what is remembered of a device that has come; for one that is not, what its size
+//! suggests, if that is less than the kernel's default.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use live::identity::{Attribute, Identity};
+use live::mounts::{Disk, Mount};
+
+use crate::formula;
+use crate::profile::{Profile, ProfileError};
+use crate::whole_file;
+
+/// Where an administrator's rules lie.
+pub const RULES: &str = "/etc/udev/rules.d";
+
+const MOUNTS_RULE: &str = "60-bowwave-mounts.rules";
+
+/// A file to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Where.
+    pub path: PathBuf,
+    /// What.
+    pub text: String,
+}
+
+/// The rule that sets the window of a remembered device, in the folder `rules`; `program` is bowwave.
+pub fn rule(profile: &Profile, rules: &Path, program: &Path) -> Rule {
+    let kb = profile.tuned.chosen_kb;
+    match &profile.tuned.identity {
+        Identity::Disk(attributes) => Rule {
+            path: disk_rule(&profile.tuned.identity, rules),
+            text: format!(
+                "# {target}: measured on {date} by bowwave tune, which removes this with --forget.\n\
+                 ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {matches}, \
+                 ATTR{{queue/read_ahead_kb}}=\"{kb}\"\n",
+                target = one_line(&profile.tuned.target.display().to_string()),
+                date = one_line(&profile.tuned.date),
+                matches = attributes.iter().map(matching).collect::<Vec<_>>().join(", "),
+            ),
+        },
+        Identity::Mount { .. } => Rule {
+            path: rules.join(MOUNTS_RULE),
+            text: format!(
+                "# Windows of file systems without a disk: what `bowwave tune` remembers of each.\n\
+                 ACTION==\"add\", SUBSYSTEM==\"bdi\", PROGRAM=\"{program} tune --hook %k\", \
+                 ATTR{{read_ahead_kb}}=\"%c\"\n",
+                program = program.display(),
+            ),
+        },
+    }
+}
+
+fn disk_rule(identity: &Identity, rules: &Path) -> PathBuf {
+    rules.join(format!("60-bowwave-{}.rules", identity.slug()))
+}
+
+fn matching(attribute: &Attribute) -> String {
+    format!("ATTR{{{}}}==\"{}\"", attribute.name, pattern(&attribute.value))
+}
+
+/// A pattern of udev's that fits the text: what has a meaning in patterns, or would end the string,
+/// becomes any one character.
+fn pattern(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_graphic() && !"\"\\*?[]|$%{}".contains(c) || c == ' ';
+    text.chars().map(|c| if plain(c) { c } else { '?' }).collect()
+}
+
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+impl Rule {
+    /// Writes it.
+    ///
+    /// # Errors
+    /// [`ProfileError::File`].
+    pub fn write(&self) -> Result<(), ProfileError> {
+        whole_file::write(&self.path, &self.text)
+            .map_err(|error| ProfileError::File { path: self.path.clone(), error })
+    }
+}
+
+/// Removes a profile from `profiles` and its rule from `rules`; gives the files removed.
+///
+/// # Errors
+/// [`ProfileError::Unknown`] if there is none of that name.
+pub fn forget(name: &str, profiles: &Path, rules: &Path) -> Result<Vec<PathBuf>, ProfileError> {
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    let profile = profiles.join(format!("{name}.toml"));
+    if !is_name || !profile.exists() {
+        return Err(ProfileError::Unknown(name.into()));
+    }
+    // The mounts' rule serves others, too, and does nothing for those that are forgotten.
+    let rule = rules.join(format!("60-bowwave-{name}.rules"));
+    let mut removed = Vec::new();
+    for path in [rule, profile] {
+        match fs::remove_file(&path) {
+            Ok(()) => removed.push(path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(ProfileError::File { path, error }),
+        }
+    }
+    Ok(removed)
+}
+
+/// The window for a disk that has come, in KiB; `None` if the kernel's own may stay.
+pub fn window_for_disk(disk: &Disk, profiles: &Path) -> Option<u64> {
+    if let Ok(profile) = Profile::of(&Identity::of_disk(disk), profiles) {
+        return Some(profile.tuned.chosen_kb);
+    }
+    let suggested = formula::readahead_kb(disk.bytes().filter(|bytes| *bytes > 0)?);
+    (suggested < disk.queue("read_ahead_kb")?).then_some(suggested)
+}
+
+/// The same for a file system without a disk.
+pub fn window_for_mount(mount: &Mount, profiles: &Path) -> Option<u64> {
+    let profile = Profile::of(&Identity::of(mount, None), profiles).ok()?;
+    Some(profile.tuned.chosen_kb)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::tests::profile;
+
+    fn of_disk(name: &str, value: &str) -> Profile {
+        let mut profile = profile();
+        let attribute = Attribute { name: name.into(), value: value.into() };
+        profile.tuned.identity = Identity::Disk(vec![attribute]);
+        profile
+    }
+
+    #[test]
+    fn a_disks_rule_names_its_hardware_and_the_window() {
+        let profile = of_disk("wwid", "naa.5000c500");
+        let rule = rule(&profile, Path::new(RULES), Path::new("/usr/local/bin/bowwave"));
+        assert!(
+            rule.path.starts_with(RULES) && rule.path.extension().is_some_and(|e| e == "rules")
+        );
+        let line = rule.text.lines().nth(1).expect("a comment, then the rule");
+        assert_eq!(
+            line,
+            "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{DEVTYPE}==\"disk\", \
+             ATTR{wwid}==\"naa.5000c500\", ATTR{queue/read_ahead_kb}=\"512\""
+        );
+    }
+
+    #[test]
+    fn a_name_cannot_break_out_of_the_rule() {
+        let profile = of_disk("device/model", "x\", RUN+=\"/bin/sh\n*");
+        let text = rule(&profile, Path::new(RULES), Path::new("/usr/bin/bowwave")).text;
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains("==\"x?, RUN+=?/bin/sh??\""), "{text}");
+    }
+
+    #[test]
+    fn a_mounts_rule_asks_bowwave() {
+        let rule = rule(&profile(), Path::new(RULES), Path::new("/usr/local/bin/bowwave"));
+        assert!(rule.text.contains("PROGRAM=\"/usr/local/bin/bowwave tune --hook %k\""));
+        assert!(rule.text.contains("ATTR{read_ahead_kb}=\"%c\""));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_gone_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (profiles, rules) = (folder.path().join("devices"), folder.path().join("rules"));
+        let profile = of_disk("wwid", "naa.1");
+        profile.write(&profiles).expect("written");
+        rule(&profile, &rules, Path::new("/b")).write().expect("written");
+        let other = of_disk("wwid", "naa.2").write(&profiles).expect("written");
+        let name = profile.tuned.identity.slug();
+        assert_eq!(forget(&name, &profiles, &rules).expect("it is there").len(), 2);
+        assert!(other.exists());
+        for unknown in [&*name, "../x", ""] {
+            assert!(matches!(forget(unknown, &profiles, &rules), Err(ProfileError::Unknown(_))));
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What was found out about a device, kept as a device file that people read, too.
+//!
+//! ```text
+//!   description = "..."
+//!   [channels] or [disk]    the model, for the simulator, the lab and the daemon
+//!   [tuned]                 which device, when, what was measured and chosen
+//! ```
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use device::Spec;
+use live::identity::Identity;
+use live::profiles;
+use serde::{Deserialize, Serialize};
+
+use crate::curve::Point;
+use crate::whole_file;
+
+/// The table `[tuned]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Tuned {
+    /// What the user named.
+    pub target: PathBuf,
+    /// `2011-11-29`.
+    pub date: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The window to be set, in KiB.
+    pub chosen_kb: u64,
+    /// The window there was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_kb: Option<u64>,
+    /// Root mean square of the model's errors, in percent.
+    pub fit_error_percent: f64,
+    /// Whether others used the device meanwhile.
+    pub disturbed: bool,
+    /// Which device.
+    pub identity: Identity,
+    /// What was measured.
+    pub curve: Vec<Point>,
+}
+
+/// A remembered device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Its model.
+    pub spec: Spec,
+    /// What is known beyond it.
+    pub tuned: Tuned,
+}
+
+/// Why a profile cannot be kept or read.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// A file cannot be written, read or removed.
+    #[error("cannot keep what was found in {path}: {error}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A file is no profile.
+    #[error(
+        "{path} is no profile of a tuned device: {reason}; remove it, or tune the device again"
+    )]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// There is no such profile.
+    #[error("no device is remembered as {0:?}; `bowwave tune --list` names those that are")]
+    Unknown(String),
+}
+
+impl Profile {
+    /// Its file in `folder`.
+    pub fn file(&self, folder: &Path) -> PathBuf {
+        profiles::file_of(&self.tuned.identity, folder)
+    }
+
+    /// As it is written.
+    ///
+    /// # Errors
+    /// [`ProfileError::Malformed`] if a number cannot be written.
+    pub fn text(&self) -> Result<String, ProfileError> {
+        let malformed = |error: toml::ser::Error| ProfileError::Malformed {
+            path: PathBuf::new(),
+            reason: error.to_string(),
+        };
+        let tuned = toml::Table::try_from(&self.tuned).map_err(malformed)?;
+        let spec = Spec { tuned: Some(tuned), ..self.spec.clone() };
+        toml::to_string(&spec).map_err(malformed)
+    }
+
+    /// Writes it to `folder`, whole or not at all.
+    ///
+    /// # Errors
+    /// See [`ProfileError`].
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, ProfileError> {
+        let path = self.file(folder);
+        let file = |error| ProfileError::File { path: path.clone(), error };
+        whole_file::write(&path, &self.text()?).map_err(file)?;
+        Ok(path)
+    }
+
+    /// Reads a profile.
+    ///
+    /// # Errors
+    /// See [`ProfileError`].
+    pub fn read(path: &Path) -> Result<Profile, ProfileError> {
+        let malformed = |reason: String| ProfileError::Malformed { path: path.to_owned(), reason };
+        let name = path.to_str().ok_or_else(|| malformed("its name is not UTF-8".into()))?;
+        let mut spec = device::load(name).map_err(|error| malformed(error.to_string()))?;
+        let table = spec.tuned.take().ok_or_else(|| malformed("it has no table [tuned]".into()))?;
+        let tuned = table.try_into().map_err(|error: toml::de::Error| {
+            malformed(error.message().lines().collect::<Vec<_>>().join(", "))
+        })?;
+        Ok(Profile { spec, tuned })
+    }
+
+    /// The profile of a device in `folder`.
+    ///
+    /// # Errors
+    /// [`ProfileError::Unknown`] if there is none.
+    pub fn of(identity: &Identity, folder: &Path) -> Result<Profile, ProfileError> {
+        let path = profiles::file_of(identity, folder);
+        if !path.exists() {
+            return Err(ProfileError::Unknown(identity.slug()));
+        }
+        Self::read(&path)
+    }
+}
+
+/// All profiles in `folder` by name, those that cannot be read among them.
+///
+/// # Errors
+/// If the folder cannot be read; one that is not there has none.
+pub fn list(folder: &Path) -> io::Result<Vec<(String, Result<Profile, ProfileError>)>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "toml") {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            found.push((name, Profile::read(&path)));
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(found)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn profile() -> Profile {
+        let spec = device::load("sd").expect("in the catalogue");
+        let tuned = Tuned {
+            target: "/dev/sdz".into(),
+            date: "2011-11-29".into(),
+            kernel: "6.18.0".into(),
+            chosen_kb: 512,
+            previous_kb: Some(128),
+            fit_error_percent: 1.5,
+            disturbed: false,
+            identity: Identity::Mount { fs_type: "nfs4".into(), source: "server:/x".into() },
+            curve: vec![Point { readahead_kb: 4, mb_s: 7.0 }],
+        };
+        Profile { spec, tuned }
+    }
+
+    #[test]
+    fn a_profile_is_a_device_file_and_is_read_back_as_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = profile().write(&folder.path().join("devices")).expect("written");
+        assert_eq!(Profile::read(&path).expect("it is one"), profile());
+        let spec = device::load(path.to_str().expect("UTF-8")).expect("simulator and lab take it");
+        assert_eq!(spec.channels, profile().spec.channels);
+    }
+
+    #[test]
+    fn damaged_ones_are_listed_with_what_is_wrong() {
+        let folder = tempfile::tempdir().expect("a folder");
+        profile().write(folder.path()).expect("written");
+        fs::write(folder.path().join("a.toml"), "description = 'x'").expect("written");
+        fs::write(folder.path().join("b.toml"), include_str!("../../device/devices/sd.toml"))
+            .expect("written");
+        fs::write(folder.path().join("readme"), "").expect("written");
+        let found = list(folder.path()).expect("it is a folder");
+        let outcomes: Vec<bool> = found.iter().map(|(_, profile)| profile.is_ok()).collect();
+        assert_eq!(outcomes, [false, false, true]);
+        let error = found[1].1.as_ref().expect_err("no table").to_string();
+        assert!(error.contains("b.toml is no profile") && error.contains("[tuned]"), "{error}");
+        assert_eq!(list(Path::new("/no/such/folder")).expect("none").len(), 0);
+    }
+}
