@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{daemon, demo, doctor, lab, replay, reproduce, run};
+use commands::{daemon, demo, doctor, lab, replay, reproduce, run, tune};
 use print::PrintError;
 
 /// Adaptive read-ahead for stock Linux kernels, from user space.
@@ -25,6 +25,7 @@ enum Command {
     Daemon(daemon::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
+    Tune(tune::Args),
     Lab(lab::Args),
     /// Replay a trace of reads in a simulator: what would this policy do on that device?
     Replay(replay::Args),
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Daemon(args) => daemon::main(args),
         Command::Doctor(args) => doctor::main(args),
         Command::Demo(args) => demo::main(args),
+        Command::Tune(args) => tune::main(args),
         Command::Lab(args) => lab::main(args),
         Command::Replay(args) => replay::main(args),
         Command::Reproduce(args) => reproduce::main(args),

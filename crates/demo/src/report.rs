@@ -2,9 +2,9 @@
 
 use std::fmt::{self, Display};
 
+use live::provenance;
 use serde_json::{Value, json};
 
-use crate::machine;
 use crate::row::{FALLS_SHORT, Row};
 use crate::trade_off::TradeOff;
 
@@ -41,7 +41,7 @@ impl Report {
             1 => "1 round".to_owned(),
             rounds => format!("medians of {rounds} rounds"),
         };
-        format!("{}, Linux {}, {}, {rounds}", self.device, machine::kernel(), machine::date())
+        format!("{}, Linux {}, {}, {rounds}", self.device, provenance::kernel(), provenance::date())
     }
 
     fn table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

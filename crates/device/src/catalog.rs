@@ -3,7 +3,7 @@
 use crate::spec::{Spec, SpecError};
 use crate::text;
 
-const DEVICES: [(&str, &str); 18] = [
+const DEVICES: [(&str, &str); 19] = [
     ("hdd", include_str!("../devices/hdd.toml")),
     ("hdd-fifo", include_str!("../devices/hdd-fifo.toml")),
     ("net", include_str!("../devices/net.toml")),
@@ -22,6 +22,7 @@ const DEVICES: [(&str, &str); 18] = [
     ("sandisk-cruzer-4g", include_str!("../devices/sandisk-cruzer-4g.toml")),
     ("usb-2g", include_str!("../devices/usb-2g.toml")),
     ("m-systems-usb11-64m", include_str!("../devices/m-systems-usb11-64m.toml")),
+    ("slow-505k", include_str!("../devices/slow-505k.toml")),
 ];
 
 /// Names and descriptions of all devices.

@@ -80,7 +80,13 @@ fn array() -> impl Strategy<Value = Spec> {
     options.prop_map(|(member, disks, chunk_kib, controller_us, controller_mb_s)| {
         let disk = member.disk.expect("a disk");
         let raid5 = Raid5Spec { disks, chunk_kib, controller_us, controller_mb_s, disk };
-        Spec { description: "an array".into(), disk: None, channels: None, raid5: Some(raid5) }
+        Spec {
+            description: "an array".into(),
+            disk: None,
+            channels: None,
+            raid5: Some(raid5),
+            tuned: None,
+        }
     })
 }
 

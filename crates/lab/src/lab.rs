@@ -26,7 +26,7 @@ pub struct Options {
     pub device: String,
     /// Size of the device.
     pub size_bytes: u64,
-    /// `ext4`, `xfs` or `btrfs`.
+    /// `ext4`, `xfs`, `btrfs`, or `none` for the bare device.
     pub fs_type: String,
     /// The I/O scheduler; the kernel's choice for a loop device if `None`.
     pub scheduler: Option<String>,
@@ -99,7 +99,7 @@ impl Lab {
         &self.state.spec
     }
 
-    /// Where the file system is mounted.
+    /// Where the file system is mounted, if it has one.
     pub fn mount_point(&self) -> PathBuf {
         self.state.mount_point()
     }
@@ -135,12 +135,16 @@ impl Lab {
         layers::set_queue(self.block_device(), "read_ahead_kb", &kb.to_string())
     }
 
-    /// Empties the page cache of the file system's data and metadata, by unmounting and mounting.
+    /// Empties the page cache of the file system's data and metadata, by unmounting and mounting, or of
+    /// the bare device.
     ///
     /// # Errors
     /// If a program still has files open there.
     pub fn evict(&self) -> Result<(), LabError> {
         let folder = self.mount_point();
+        if !layers::is_mounted(&folder) {
+            return layers::flush(self.block_device());
+        }
         self.set_fast(true)?;
         layers::unmount(&folder, self.block_device())?;
         layers::mount(self.block_device(), &folder)?;
@@ -260,8 +264,10 @@ fn build(state: &mut State, options: &Options) -> Result<(), LabError> {
     if let Some(scheduler) = &options.scheduler {
         layers::set_scheduler(&node, scheduler)?;
     }
-    layers::make_file_system(&node, &options.fs_type)?;
-    layers::mount(&node, &state.mount_point())?;
+    if options.fs_type != layers::NO_FILE_SYSTEM {
+        layers::make_file_system(&node, &options.fs_type)?;
+        layers::mount(&node, &state.mount_point())?;
+    }
     layers::set_queue(&node, "read_ahead_kb", &layers::STOCK_READ_AHEAD_KB.to_string())?;
     set_fast(state, false)
 }

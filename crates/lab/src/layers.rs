@@ -39,6 +39,9 @@ const FILE_SYSTEMS: [FileSystem; 3] = [
     FileSystem { name: "btrfs", mkfs_arguments: &["-f", "-q"], package: "btrfs-progs" },
 ];
 
+/// The bare device, for what looks at devices.
+pub(crate) const NO_FILE_SYSTEM: &str = "none";
+
 /// Whoever only looks at a device (another `losetup --find` does) is soon gone: tried so often, so
 /// far apart.
 const UNMOUNT_TRIES: u32 = 10;
@@ -85,13 +88,16 @@ pub(crate) fn queue_attribute(node: &Path, attribute: &str) -> PathBuf {
 
 fn file_system(name: &str) -> Result<&'static FileSystem, LabError> {
     FILE_SYSTEMS.iter().find(|known| known.name == name).ok_or_else(|| {
-        let names = FILE_SYSTEMS.map(|known| known.name).join(", ");
+        let names = FILE_SYSTEMS.map(|known| known.name).join(", ") + ", " + NO_FILE_SYSTEM;
         LabError::FileSystem(name.into(), names)
     })
 }
 
 /// Whether a lab can have this file system here.
 pub(crate) fn check_file_system(name: &str) -> Result<(), LabError> {
+    if name == NO_FILE_SYSTEM {
+        return Ok(());
+    }
     let package = file_system(name)?.package;
     let tool = format!("mkfs.{name}");
     match Command::new(&tool).arg("-V").output() {
@@ -139,6 +145,12 @@ pub(crate) fn unmount(folder: &Path, node: &Path) -> Result<(), LabError> {
         }
     }
     Err(LabError::busy(folder, &users_of(&[folder, node])))
+}
+
+/// Empties the page cache of a bare device.
+pub(crate) fn flush(node: &Path) -> Result<(), LabError> {
+    run("blockdev", &[OsStr::new("--flushbufs"), node.as_os_str()])?;
+    Ok(())
 }
 
 pub(crate) fn detach_loop(node: &Path) -> Result<(), LabError> {

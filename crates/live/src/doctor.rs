@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::kernel::{BTF, Features};
 use crate::mounts::{self, Disk, Mount};
 use crate::privilege::Privilege;
+use crate::provenance;
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -85,7 +86,7 @@ fn check(name: &str, good: bool, or_else: Health, found: (&str, &str), remedy: &
 }
 
 fn kernel(features: &Features) -> Check {
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let release = provenance::kernel();
     let found = match (features.btf, features.sync_ra) {
         (false, _) => format!("Linux {release} carries no type information ({BTF})"),
         (true, false) => {

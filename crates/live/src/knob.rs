@@ -69,6 +69,11 @@ impl Knob {
         fs::read_to_string(&self.0)?.trim().parse().map_err(io::Error::other)
     }
 
+    /// Whether this process may set it.
+    pub fn is_writable(&self) -> bool {
+        File::options().write(true).open(&self.0).is_ok()
+    }
+
     /// Sets the window for files opened from now on.
     ///
     /// # Errors

@@ -22,6 +22,7 @@ pub mod mounts;
 pub mod observe;
 pub mod privilege;
 pub mod profiles;
+pub mod provenance;
 pub mod state;
 pub mod summary;
 mod sys;

@@ -24,6 +24,11 @@ pub fn read_ahead_budget() -> u64 {
     budget(available, limit)
 }
 
+/// The machine's memory, in bytes; `None` if it does not tell.
+pub fn total_bytes() -> Option<u64> {
+    bytes_of(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
+}
+
 fn budget(available: Option<u64>, limit: Option<u64>) -> u64 {
     let of_machine = available.map_or(MOST_BYTES, |bytes| bytes / AVAILABLE_SHARE);
     let of_cgroup = limit.map_or(MOST_BYTES, |bytes| bytes / LIMIT_SHARE);
@@ -31,7 +36,12 @@ fn budget(available: Option<u64>, limit: Option<u64>) -> u64 {
 }
 
 fn available_bytes(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    bytes_of(meminfo, "MemAvailable:")
+}
+
+/// A line of `/proc/meminfo`.
+fn bytes_of(meminfo: &str, name: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kb| kb * 1024)
 }
 

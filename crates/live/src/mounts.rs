@@ -64,6 +64,14 @@ pub fn list() -> io::Result<Vec<Mount>> {
     Ok(with_page_cache(table()?))
 }
 
+/// The file system of that number, whatever its type; `None` if it is not mounted.
+///
+/// # Errors
+/// If `/proc/self/mountinfo` cannot be read.
+pub fn of_number(dev: DeviceNumber) -> io::Result<Option<Mount>> {
+    Ok(table()?.into_iter().find(|mount| mount.dev == dev))
+}
+
 /// The file system that `path` lies on.
 ///
 /// # Errors

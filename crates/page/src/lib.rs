@@ -1,4 +1,4 @@
-//! The simulator's tables and plots as one page of HTML: no scripts, nothing to fetch, opened from
+//! Tables and plots, of the simulator and of measured devices, as one page of HTML: no scripts, nothing to fetch, opened from
 //! disk.
 //!
 //! ```text
@@ -8,12 +8,14 @@
 //!                 sim::Plot --> plot (SVG)
 //! ```
 
+mod device;
 mod document;
 mod plot;
 mod published;
 mod replays;
 mod scale;
 
+pub use device::{DeviceCurve, device_curve, device_svg};
 pub use published::published;
 pub use replays::replays;
 

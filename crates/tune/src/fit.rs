@@ -16,7 +16,7 @@ use device::ChannelsSpec;
 use crate::curve::Point;
 
 /// Caps that devices have: from 64 KiB to 1 MiB, the 240 sectors of usb-storage among them.
-const CAPS_KIB: [u64; 7] = [64, 120, 128, 240, 256, 512, 1024];
+const CAPS_KIB: [u64; 9] = [64, 88, 96, 120, 128, 240, 256, 512, 1024];
 
 /// Sizes at which an SSD's overhead has risen to 63 %.
 const SATURATING_KIB: [f64; 8] = [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 84.0, 128.0];

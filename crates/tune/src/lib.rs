@@ -23,4 +23,5 @@ pub mod model;
 pub mod persist;
 pub mod profile;
 pub mod target;
+pub mod tuning;
 mod whole_file;

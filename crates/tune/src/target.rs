@@ -115,6 +115,11 @@ impl Target {
         Ok(Target { given: path.into(), sources, knob, disk: Some(disk), identity })
     }
 
+    /// Bytes that can be read.
+    pub fn readable_bytes(&self) -> u64 {
+        self.sources.iter().map(|source| source.bytes).sum()
+    }
+
     /// The device's size, where it is one.
     pub fn device_bytes(&self) -> Option<u64> {
         self.disk.as_ref().and_then(Disk::bytes)

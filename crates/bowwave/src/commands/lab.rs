@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Subcommand;
 use lab::{Lab, LabError, Options, ServeOptions, Status};
 use serde_json::{Value, json};
@@ -61,10 +61,10 @@ struct UpArgs {
     /// A device of `bowwave lab --list`, or a TOML file that describes one.
     #[arg(long, default_value = "hdd")]
     device: String,
-    /// Size in bytes, or with K, M or G behind it in KiB, MiB or GiB; 16M at least.
-    #[arg(long, default_value = "4G", value_parser = parse_size)]
+    /// Size in bytes, or with K, M or G behind it in KiB, MiB or GiB; 16M at least for a file system.
+    #[arg(long, default_value = "4G", value_parser = size::parse)]
     size: u64,
-    /// File system: ext4, xfs or btrfs.
+    /// File system: ext4, xfs or btrfs; none for the bare device.
     #[arg(long, default_value = "ext4")]
     fs: String,
     /// Name; the device's, or its file's without ending, by default.
@@ -74,6 +74,12 @@ struct UpArgs {
     #[arg(long)]
     scheduler: Option<String>,
 }
+
+/// The smallest that every file system can be made on.
+const LEAST_BYTES: u64 = 16 << 20;
+
+/// A sector.
+const LEAST_BARE_BYTES: u64 = 512;
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
@@ -104,6 +110,9 @@ fn list_devices(as_json: bool) -> anyhow::Result<()> {
 }
 
 fn make(up: UpArgs, as_json: bool) -> anyhow::Result<()> {
+    let least = if up.fs == "none" { LEAST_BARE_BYTES } else { LEAST_BYTES };
+    ensure!(up.size >= least, "--size: a lab of this kind needs at least {least} bytes");
+    let has_files = up.fs != "none";
     let options = Options {
         name: up.name.unwrap_or_else(|| lab::name_for(&up.device)),
         device: up.device,
@@ -119,7 +128,8 @@ fn make(up: UpArgs, as_json: bool) -> anyhow::Result<()> {
             json!({ "name": lab.name(), "block_device": node.to_string(), "mount_point": folder });
         print::line(row)?;
     } else {
-        print::line(format_args!("{node} {}", folder.display()))?;
+        let place = if has_files { format!(" {}", folder.display()) } else { String::new() };
+        print::line(format_args!("{node}{place}"))?;
     }
     Ok(())
 }
@@ -201,21 +211,4 @@ fn describe(lab: &Lab, status: &Status) -> String {
             .rejection()
             .map_or(String::new(), |reason| format!("\n  NOT FIT FOR FIGURES: {reason}")),
     )
-}
-
-/// `4G`, `512M`, `65536000`.
-fn parse_size(text: &str) -> Result<u64, String> {
-    let bytes = size::parse(text)?;
-    if bytes < 16 << 20 { Err("a lab needs at least 16M".into()) } else { Ok(bytes) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lab_is_not_too_small() {
-        assert_eq!(parse_size("16M"), Ok(16 << 20));
-        assert!(parse_size("1M").is_err());
-    }
 }

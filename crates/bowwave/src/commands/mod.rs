@@ -9,3 +9,4 @@ pub(crate) mod replay;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod size;
+pub(crate) mod tune;

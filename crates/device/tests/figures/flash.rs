@@ -26,8 +26,8 @@ fn flash_drives_follow_their_published_curves() {
     let drives = [
         ("intel-x25m-80g", 11, 1.6, 3.7),
         ("sandisk-sata-30g", 9, 1.5, 3.0),
-        ("teclast-usb-32g", 9, 1.7, 4.3),
-        ("sandisk-cruzer-4g", 9, 1.1, 2.5),
+        ("teclast-usb-32g", 9, 0.9, 1.7),
+        ("sandisk-cruzer-4g", 9, 1.0, 1.7),
         ("usb-2g", 9, 1.7, 3.5),
         ("m-systems-usb11-64m", 9, 1.7, 4.3),
     ];

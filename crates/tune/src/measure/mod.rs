@@ -244,7 +244,7 @@ pub fn measure(
 }
 
 fn most_bytes(target: &Target, effort: &Effort) -> u64 {
-    let all: u64 = target.sources.iter().map(|source| source.bytes).sum();
+    let all = target.readable_bytes();
     let share = if all > SMALL_DEVICE_BYTES { all / DEVICE_SHARE } else { u64::MAX };
     effort.most_bytes.min(share)
 }

@@ -1,0 +1,73 @@
+//! What udev asks when a device has come.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use live::mounts::{self, Disk, Mount};
+use live::observe::DeviceNumber;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tune::persist;
+
+use crate::print;
+
+/// A backing device comes a moment before its file system is mounted.
+const MOST_WAITING: Duration = Duration::from_secs(5);
+
+/// Prints the window for `device`: a disk's name, or a backing device's number; fails without a word
+/// if the kernel's own may stay.
+pub(super) fn answer(device: &str, profiles: &Path) -> anyhow::Result<ExitCode> {
+    let kb = match backing_number(device) {
+        Some(dev) if dev.major == 0 => {
+            mount_of(dev)?.and_then(|mount| persist::window_for_mount(&mount, profiles))
+        }
+        Some(dev) => Disk::of(dev).and_then(|disk| persist::window_for_disk(&disk, profiles)),
+        None => disk_named(device).and_then(|disk| persist::window_for_disk(&disk, profiles)),
+    };
+    let Some(kb) = kb else {
+        return Ok(ExitCode::FAILURE);
+    };
+    print::line(kb)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn backing_number(device: &str) -> Option<DeviceNumber> {
+    let (major, minor) = device.split_once(':')?;
+    Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
+}
+
+fn disk_named(name: &str) -> Option<Disk> {
+    let name = Path::new(name).file_name()?;
+    let number = std::fs::read_to_string(Path::new("/sys/block").join(name).join("dev")).ok()?;
+    Disk::of(backing_number(number.trim())?)
+}
+
+/// The file system of that number, which may be about to be mounted.
+fn mount_of(dev: DeviceNumber) -> anyhow::Result<Option<Mount>> {
+    let until = Instant::now() + MOST_WAITING;
+    let table = std::fs::File::open("/proc/self/mountinfo")?;
+    loop {
+        let found = mounts::of_number(dev)?;
+        let left = until.saturating_duration_since(Instant::now());
+        if found.is_some() || left.is_zero() {
+            return Ok(found);
+        }
+        // The table reports a change as an exceptional condition.
+        let mut ready = [PollFd::new(&table, PollFlags::PRI)];
+        let timeout =
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        poll(&mut ready, Some(&timeout))?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backing_devices_have_a_number_and_disks_a_name() {
+        assert_eq!(backing_number("0:44"), Some(DeviceNumber { major: 0, minor: 44 }));
+        assert_eq!(backing_number("sda"), None);
+        assert!(disk_named("no-such-disk").is_none());
+    }
+}

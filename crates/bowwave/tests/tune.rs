@@ -1,0 +1,331 @@
+//! `bowwave tune` on a lab disk: what it sets and puts back, remembers and forgets.
+//!
+//! How exact its figures are is measured by a bench, not here. Needs root and FUSE; elsewhere a test
+//! says why it is skipped, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lab::{LabGuard, Options};
+use serde_json::Value;
+
+const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
+
+/// A window that nobody would choose.
+const ODD_KB: u64 = 184;
+
+/// Labs are loop devices and real-time threads: one at a time.
+static ONE_LAB: Mutex<()> = Mutex::new(());
+
+struct Bench {
+    lab: LabGuard,
+    root: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// Whether labs work here.
+fn labs_work() -> bool {
+    let is_root = fs::read_to_string("/proc/self/status")
+        .is_ok_and(|status| status.lines().any(|line| line.starts_with("Uid:\t0\t")));
+    let works = is_root && fs::exists("/dev/fuse").unwrap_or(false);
+    if !works {
+        let reason = "a lab needs root and /dev/fuse";
+        assert!(std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(), "cannot test live: {reason}");
+        eprintln!("skipped: {reason}");
+    }
+    works
+}
+
+fn lab(device: &str, size_bytes: u64, fs_type: &str) -> LabGuard {
+    LabGuard::up(&Options {
+        name: format!("tune-{}", std::process::id()),
+        device: device.into(),
+        size_bytes,
+        fs_type: fs_type.into(),
+        scheduler: None,
+        server: Some(PathBuf::from(BOWWAVE)),
+    })
+    .expect("a lab")
+}
+
+/// A lab with a file of 64 MiB on it, cold; `None` where labs do not work.
+fn bench(device: &str) -> Option<Bench> {
+    if !labs_work() {
+        return None;
+    }
+    let alone = ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner);
+    let lab = lab(device, 512 << 20, "ext4");
+    lab.set_fast(true).expect("fast");
+    let bytes: Vec<u8> =
+        (0..64u32 << 18).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    fs::write(lab.mount_point().join("f64"), bytes).expect("the file");
+    lab.evict().expect("evicted");
+    lab.set_fast(false).expect("as slow as it is");
+    lab.set_read_ahead_kb(ODD_KB).expect("set");
+    Some(Bench { lab, root: tempfile::tempdir().expect("a folder"), _alone: alone })
+}
+
+impl Bench {
+    fn state(&self) -> PathBuf {
+        self.root.path().join("run")
+    }
+
+    fn tune(&self, target: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(BOWWAVE);
+        command.arg("tune").arg(target).args(["--seconds", "3", "--state"]).arg(self.state());
+        command.arg("--root").arg(self.root.path()).args(arguments);
+        command
+    }
+
+    fn device(&self) -> PathBuf {
+        self.lab.block_device().to_owned()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.lab.mount_point().join("f64")
+    }
+
+    fn knob(&self) -> PathBuf {
+        let name = self.lab.block_device().file_name().expect("it has a name").to_owned();
+        Path::new("/sys/block").join(name).join("queue/read_ahead_kb")
+    }
+
+    fn window_kb(&self) -> u64 {
+        let text = fs::read_to_string(self.knob()).expect("it is there");
+        text.trim().parse().expect("a number")
+    }
+
+    fn journals(&self) -> usize {
+        fs::read_dir(self.state().join("knobs")).map_or(0, Iterator::count)
+    }
+
+    /// Starts tuning and returns once it has set another window.
+    fn tune_until_set(&self) -> Child {
+        let child = self
+            .tune(&self.device(), &[])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let until = Instant::now() + Duration::from_secs(30);
+        while self.window_kb() == ODD_KB {
+            assert!(Instant::now() < until, "it sets no window");
+            thread::yield_now();
+        }
+        child
+    }
+}
+
+fn answer(mut command: Command) -> (Value, Output) {
+    let output = command.output().expect("it runs");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{errors}");
+    (serde_json::from_slice(&output.stdout).expect("JSON"), output)
+}
+
+fn number(value: &Value, name: &str) -> f64 {
+    value[name].as_f64().unwrap_or_else(|| panic!("{name} is {}", value[name]))
+}
+
+#[test]
+fn a_device_is_measured_and_its_window_is_as_before() {
+    let Some(bench) = bench("sd") else { return };
+    let resident = fs::read(bench.file()).expect("read into the page cache").len();
+    let (found, _) = answer(bench.tune(&bench.device(), &["--json"]));
+    assert_eq!(bench.window_kb(), ODD_KB);
+    assert_eq!(bench.journals(), 0);
+    assert_eq!(number(&found, "current_kb") as u64, ODD_KB);
+    assert_eq!(number(&found, "formula_kb") as u64, 128, "of 512 MiB");
+    assert_eq!(number(&found, "concurrency") as u64, 1);
+    let chosen = number(&found, "chosen_kb") as u64;
+    assert!(chosen.is_power_of_two() && chosen >= 32, "{found}");
+    let curve = found["curve"].as_array().expect("a list");
+    let rates: Vec<f64> = curve.iter().map(|point| number(point, "mb_s")).collect();
+    assert!(rates.len() >= 5 && rates[4] > 2.0 * rates[0], "the curve rises: {rates:?}");
+    assert!(found["explanation"].as_str().is_some_and(|text| text.contains("KiB")));
+    // What others had in the page cache is still there.
+    let reads = bench.lab.status().expect("it is up").reads;
+    assert_eq!(fs::read(bench.file()).expect("read again").len(), resident);
+    assert_eq!(bench.lab.status().expect("it is up").reads, reads, "not one came from the device");
+}
+
+#[test]
+fn a_file_is_measured_through_the_window_of_its_file_system() {
+    let Some(bench) = bench("sd") else { return };
+    let (found, _) = answer(bench.tune(&bench.file(), &["--json"]));
+    let knob = found["knob"].as_str().expect("there is one");
+    assert!(knob.starts_with("/sys/class/bdi/") && knob.ends_with("/read_ahead_kb"), "{knob}");
+    assert_eq!(found["estimated"], false);
+    assert_eq!(bench.window_kb(), ODD_KB);
+}
+
+#[test]
+fn a_killed_run_is_put_right_by_the_next() {
+    let Some(bench) = bench("sd") else { return };
+    let mut child = bench.tune_until_set();
+    child.kill().expect("killed");
+    child.wait().expect("it ends");
+    assert_eq!(bench.journals(), 1);
+    assert!(bench.window_kb() != ODD_KB, "nobody could put it back");
+    let (found, output) = answer(bench.tune(&bench.device(), &["--json"]));
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(errors.contains("back to 184"), "{errors}");
+    assert_eq!(number(&found, "current_kb") as u64, ODD_KB);
+    assert_eq!(bench.window_kb(), ODD_KB);
+    assert_eq!(bench.journals(), 0);
+}
+
+#[test]
+fn a_run_that_is_stopped_puts_the_window_back() {
+    let Some(bench) = bench("sd") else { return };
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        let mut child = bench.tune_until_set();
+        let pid = rustix::process::Pid::from_child(&child);
+        let signal = rustix::process::Signal::from_named_raw(signal).expect("it has a name");
+        rustix::process::kill_process(pid, signal).expect("sent");
+        assert!(!child.wait().expect("it ends").success());
+        assert_eq!(bench.window_kb(), ODD_KB);
+        assert_eq!(bench.journals(), 0);
+    }
+}
+
+#[test]
+fn two_runs_do_not_spoil_each_other() {
+    let Some(bench) = bench("sd") else { return };
+    let mut first = bench.tune_until_set();
+    let second = bench.tune(&bench.device(), &[]).output().expect("it runs");
+    let errors = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(!second.status.success() && errors.contains("is measuring"), "{errors}");
+    assert!(first.wait().expect("it ends").success());
+    assert_eq!(bench.window_kb(), ODD_KB);
+}
+
+#[test]
+fn a_foreign_reader_is_noticed() {
+    let Some(bench) = bench("hdd") else { return };
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(bench.file())
+        .expect("it is there");
+    let is_over = AtomicBool::new(false);
+    let found = thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut buffer = vec![0u8; 8192];
+            let skew = buffer.as_ptr().align_offset(4096);
+            for n in (0..).take_while(|_| !is_over.load(Ordering::Relaxed)) {
+                let page: u64 = n * 7919 % (16 << 10);
+                file.read_exact_at(&mut buffer[skew..skew + 4096], page * 4096).expect("read");
+            }
+        });
+        let found = answer(bench.tune(&bench.device(), &["--json"])).0;
+        is_over.store(true, Ordering::Relaxed);
+        found
+    });
+    assert_eq!(found["disturbed"], true, "{found}");
+}
+
+#[test]
+fn without_root_it_estimates_and_names_the_command() {
+    let Some(bench) = bench("sd") else { return };
+    // A copy that others may execute, and a file on the machine's own disk that they may read.
+    let place = tempfile::tempdir_in("/var/tmp").expect("a folder");
+    let (program, file) = (place.path().join("bowwave"), place.path().join("file"));
+    fs::copy(BOWWAVE, &program).expect("copied");
+    fs::write(&file, vec![1; 8 << 20]).expect("written");
+    for path in [place.path(), &program] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("set");
+    }
+    let run = |target: &Path, arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.arg("tune").arg(target).args(["--seconds", "3"]).args(arguments);
+        command.uid(65534).gid(65534).output().expect("it runs")
+    };
+    let output = run(&file, &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("estimated from direct requests"), "{text}");
+    assert!(text.contains("sudo bowwave tune") && text.contains("--apply"), "{text}");
+    let output = run(&bench.device(), &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        text.contains("Nothing was measured; 128 KiB is what the device's size suggests"),
+        "{text}"
+    );
+    let output = run(&file, &["--apply"]);
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("needs root"));
+    assert_eq!(bench.window_kb(), ODD_KB);
+}
+
+#[test]
+fn what_is_remembered_is_listed_found_by_the_hook_and_forgotten() {
+    let Some(bench) = bench("sd") else { return };
+    let printed = bench.tune(&bench.device(), &["--persist", "--dry-run"]).output().expect("runs");
+    let text = String::from_utf8_lossy(&printed.stdout).into_owned();
+    assert!(
+        text.contains("/var/lib/bowwave/devices/") && text.contains("ATTR{queue/read_ahead_kb}")
+    );
+    assert!(!bench.root.path().join("var").exists(), "a dry run writes nothing");
+    let (found, _) = answer(bench.tune(&bench.device(), &["--persist", "--apply", "--json"]));
+    let chosen = number(&found, "chosen_kb") as u64;
+    assert_eq!(bench.window_kb(), chosen, "applied");
+    let bowwave = |arguments: &[&str]| {
+        let mut command = Command::new(BOWWAVE);
+        command.args(["tune", "--root"]).arg(bench.root.path()).args(arguments);
+        command.output().expect("it runs")
+    };
+    let listed: Value =
+        serde_json::from_slice(&bowwave(&["--list", "--json"]).stdout).expect("JSON");
+    let name = listed[0]["name"].as_str().expect("it has one").to_owned();
+    let disk = bench.device().file_name().expect("it has one").to_string_lossy().into_owned();
+    let hook = || String::from_utf8_lossy(&bowwave(&["--hook", &disk]).stdout).into_owned();
+    assert_eq!(hook().trim(), chosen.to_string());
+    // The profile is a device: a lab can serve it.
+    let profile = bench.root.path().join(format!("var/lib/bowwave/devices/{name}.toml"));
+    let mut text = String::new();
+    File::open(&profile).and_then(|mut file| file.read_to_string(&mut text)).expect("it is there");
+    assert!(device::load(profile.to_str().expect("UTF-8")).is_ok(), "{text}");
+    assert!(bowwave(&["--forget", &name]).status.success());
+    bench.lab.set_read_ahead_kb(ODD_KB).expect("set");
+    assert_eq!(hook().trim(), "128", "what the formula says of 512 MiB");
+    bench.lab.set_read_ahead_kb(128).expect("set");
+    assert_eq!(hook(), "", "the kernel's own is no more");
+    assert!(!bowwave(&["--forget", &name]).status.success());
+    assert!(!profile.exists());
+}
+
+/// The case that the formula was proposed for.
+#[test]
+fn what_blkid_reads_of_a_tiny_device_stays_small() {
+    if !labs_work() {
+        return;
+    }
+    let _alone = ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner);
+    let lab = lab("slow-505k", 505_000, "none");
+    let name = lab.block_device().file_name().expect("it has one").to_string_lossy().into_owned();
+    let fetched = || {
+        lab.evict().expect("evicted");
+        let before = lab.status().expect("it is up").bytes_read;
+        let device = File::open(lab.block_device()).expect("it is there");
+        device.read_exact_at(&mut [0; 1024], 0).expect("its start");
+        device.read_exact_at(&mut [0; 16 << 10], 1536).expect("where labels are");
+        lab.status().expect("it is up").bytes_read - before
+    };
+    lab.set_read_ahead_kb(128).expect("set");
+    // 48 KiB in 2011; kernels with large folios round that up.
+    assert!(fetched() >= 48 << 10, "under the stock window");
+    let hook = Command::new(BOWWAVE).args(["tune", "--hook", &name]).output().expect("it runs");
+    let kb = String::from_utf8_lossy(&hook.stdout).trim().parse().expect("a window");
+    assert_eq!(kb, 4, "what its size suggests");
+    lab.set_read_ahead_kb(kb).expect("set");
+    assert!(fetched() < 24_000);
+}

@@ -1,0 +1,210 @@
+//! One target, from its name to a choice that is explained.
+
+use std::path::Path;
+
+use live::knob::{self, Borrowed, Knob, KnobError};
+use live::provenance;
+
+use crate::choose::{self, Choice, Reason};
+use crate::formula;
+use crate::measure::{self, Effort, MeasureError, Measured, Report, Stop};
+use crate::model::{self, Model};
+use crate::profile::{Profile, Tuned};
+use crate::target::Target;
+
+/// Memory of a machine that does not tell: nothing is bounded by it.
+const UNKNOWN_MEMORY: u64 = u64::MAX;
+
+/// What was found out about a target.
+#[derive(Debug)]
+pub struct Tuning {
+    /// The target.
+    pub target: Target,
+    /// The window now, in KiB.
+    pub current_kb: Option<u64>,
+    /// What a disk's size suggests, in KiB.
+    pub formula_kb: Option<u64>,
+    /// What was measured; `None` if the target may not be read.
+    pub measured: Option<Measured>,
+    /// The model; `None` if too little was measured.
+    pub model: Option<Model>,
+    /// The window to set; `None` if nothing speaks for any.
+    pub choice: Option<Choice>,
+    /// Windows that an earlier run had left behind, put back first.
+    pub recovered: Vec<(Knob, u64)>,
+}
+
+/// Why a target could not be tuned.
+#[derive(Debug, thiserror::Error)]
+pub enum TuneError {
+    /// Measuring failed.
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
+    /// The window could not be borrowed.
+    #[error(transparent)]
+    Knob(#[from] KnobError),
+}
+
+impl Tuning {
+    /// Measures the target and chooses; `state` keeps the journal. The window is as it was
+    /// afterwards, however this ends.
+    ///
+    /// # Errors
+    /// See [`TuneError`].
+    pub fn of(
+        target: Target,
+        effort: &Effort,
+        state: &Path,
+        stop: &Stop,
+        report: &mut Report<'_>,
+    ) -> Result<Tuning, TuneError> {
+        let may_set = target.knob.as_ref().is_some_and(Knob::is_writable);
+        let recovered = if may_set { knob::recover(state) } else { Vec::new() };
+        let window = match &target.knob {
+            Some(knob) if may_set => Some(Borrowed::take(knob.clone(), state)?),
+            _ => None,
+        };
+        let current_kb = match (&window, &target.knob) {
+            (Some(window), _) => Some(window.was_kb()),
+            (None, Some(knob)) => knob.kb().ok(),
+            (None, None) => None,
+        };
+        let bytes = target.device_bytes().unwrap_or_else(|| target.readable_bytes());
+        let measured = match target.sources.is_empty() {
+            true => None,
+            false => Some(measure::measure(&target, window.as_ref(), effort, stop, report)?),
+        };
+        drop(window);
+        let description = format!(
+            "{}, measured on {} under Linux {}",
+            target.given.display(),
+            provenance::date(),
+            provenance::kernel()
+        );
+        let model = measured.as_ref().and_then(|m| model::model(m, bytes, &description));
+        let formula_kb = target.device_bytes().map(formula::readahead_kb);
+        let chosen = measured.as_ref().zip(model.as_ref()).and_then(|(measured, model)| {
+            let memory = live::memory::total_bytes().unwrap_or(UNKNOWN_MEMORY);
+            let is_positional = measured.is_positional();
+            choose::choose(&measured.curve, &model.cost(), is_positional, memory, current_kb)
+        });
+        let choice = chosen.or_else(|| target.device_bytes().map(choose::by_formula));
+        Ok(Tuning { target, current_kb, formula_kb, measured, model, choice, recovered })
+    }
+
+    /// What is remembered of it; `None` if nothing was measured that is worth it.
+    pub fn profile(&self) -> Option<Profile> {
+        let (measured, model) = (self.measured.as_ref()?, self.model.as_ref()?);
+        Some(Profile {
+            spec: model.spec.clone(),
+            tuned: Tuned {
+                target: self.target.given.clone(),
+                date: provenance::date(),
+                kernel: provenance::kernel(),
+                chosen_kb: self.choice?.kb,
+                previous_kb: self.current_kb,
+                fit_error_percent: model.rms_percent(),
+                disturbed: measured.disturbed,
+                identity: self.target.identity.clone(),
+                curve: measured.curve.clone(),
+            },
+        })
+    }
+
+    /// The choice in two sentences.
+    pub fn explanation(&self) -> String {
+        let Some(choice) = self.choice else {
+            return "Too little could be measured to choose a window, and there is no device whose \
+                    size would suggest one. Name a larger file on it."
+                .into();
+        };
+        format!("{} {}", self.reason(choice), self.comparison(choice))
+    }
+
+    fn reason(&self, Choice { kb, reason, .. }: Choice) -> String {
+        match reason {
+            Reason::Plateau => format!(
+                "{kb} KiB is the smallest window with which a sequential reader gets all that \
+                 larger ones give, less 1.5 % at most."
+            ),
+            Reason::Seeks => format!(
+                "A sequential reader alone would need less, but {kb} KiB is what the disk reads \
+                 in the time of one seek, which parallel readers spend on each window."
+            ),
+            Reason::Faults => format!(
+                "Larger windows would give a sequential reader more, but beyond {kb} KiB a random \
+                 fault in a mapped file would wait longer than 40 ms for its window."
+            ),
+            Reason::Memory => format!(
+                "Larger windows would give a sequential reader more, but {kb} KiB is what this \
+                 machine's memory holds for several hundred streams."
+            ),
+            Reason::Formula => format!(
+                "Nothing was measured; {kb} KiB is what the device's size suggests (the formula \
+                 proposed for the kernel in 2011)."
+            ),
+        }
+    }
+
+    fn comparison(&self, choice: Choice) -> String {
+        let current = self.current_kb.map_or("unknown".into(), |kb| format!("{kb} KiB"));
+        let formula = match self.formula_kb {
+            Some(kb) if choice.reason != Reason::Formula => {
+                format!(", and the formula of 2011 suggests {kb} KiB")
+            }
+            _ => String::new(),
+        };
+        let gain = match choice.gain {
+            _ if self.current_kb == Some(choice.kb) => "; it stays".into(),
+            Some(gain) => format!("; the change gives a sequential reader {gain:.2} times as much"),
+            None => String::new(),
+        };
+        format!("The window is {current} now{formula}{gain}.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use live::identity::Identity;
+
+    use super::*;
+
+    fn tuning(choice: Option<Choice>) -> Tuning {
+        let target = Target {
+            given: "/dev/sdz".into(),
+            sources: Vec::new(),
+            knob: None,
+            disk: None,
+            identity: Identity::Disk(Vec::new()),
+        };
+        Tuning {
+            target,
+            current_kb: Some(128),
+            formula_kb: Some(1024),
+            measured: None,
+            model: None,
+            choice,
+            recovered: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_choice_is_explained_in_two_sentences() {
+        let choice = |kb, reason, gain| tuning(Some(Choice { kb, reason, gain })).explanation();
+        let text = choice(512, Reason::Plateau, Some(1.07));
+        assert_eq!(text.matches(". ").count(), 1, "{text}");
+        assert!(text.ends_with(
+            "The window is 128 KiB now, and the formula of 2011 suggests 1024 KiB; the change \
+             gives a sequential reader 1.07 times as much."
+        ));
+        assert!(choice(128, Reason::Plateau, Some(1.0)).ends_with("; it stays."));
+        let text = choice(1024, Reason::Formula, None);
+        assert!(text.ends_with("The window is 128 KiB now."), "{text}");
+        assert!(tuning(None).explanation().contains("larger file"));
+    }
+
+    #[test]
+    fn nothing_measured_is_nothing_to_remember() {
+        assert_eq!(tuning(None).profile(), None);
+    }
+}
