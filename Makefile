@@ -6,14 +6,15 @@ PREFIX ?= /usr/local
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 FEATURES = $(shell scripts/features)
 
-.PHONY: help setup build demo test lint bench install
+.PHONY: help setup build demo test lint bench bench-tune install
 
 help:
 	@echo "make demo     install what is missing, build, show the effect (two minutes; root)"
 	@echo "make test     install what is missing, run all tests (live ones need root)"
 	@echo "make lint     formatting, clippy, dependencies, file sizes"
 	@echo "make bench    what a decision and a cached read cost, how fast the simulator is"
-	@echo "make install  the binary, the systemd unit and the docs, below PREFIX=$(PREFIX)"
+	@echo "make bench-tune  how exact bowwave tune is on lab devices (RUNS=5: twenty minutes; root)"
+	@echo "make install  the binary, the systemd unit, the udev rule and the docs, below PREFIX=$(PREFIX)"
 
 setup:
 	@scripts/setup
@@ -40,8 +41,12 @@ bench: build
 	cargo run --release --locked -p bowwave-sim --example sim-speed
 	cargo run --release --locked -p bowwave-live --example cached-read-cost $(FEATURES)
 
+bench-tune: build
+	cargo run --release --locked -p bowwave-tune --example lab-devices -- $(TARGET)/release/bowwave $(or $(RUNS),1)
+
 install: build
 	install -D -m 755 $(TARGET)/release/bowwave $(DESTDIR)$(PREFIX)/bin/bowwave
 	install -D -m 644 etc/bowwave.service $(DESTDIR)$(PREFIX)/lib/systemd/system/bowwave.service
-	install -d $(DESTDIR)$(PREFIX)/share/doc/bowwave
+	install -d $(DESTDIR)$(PREFIX)/share/doc/bowwave $(DESTDIR)$(PREFIX)/lib/udev/rules.d
+	sed 's|/usr/local|$(PREFIX)|' etc/60-bowwave.rules > $(DESTDIR)$(PREFIX)/lib/udev/rules.d/60-bowwave.rules
 	install -m 644 README.md docs/*.md $(DESTDIR)$(PREFIX)/share/doc/bowwave

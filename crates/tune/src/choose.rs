@@ -19,6 +19,9 @@ const FAULT_S: f64 = 0.040;
 /// What stock kernels have harms nobody more than they do.
 const STOCK_KB: u64 = 128;
 
+/// Figures of one size differ by so much from run to run; if in doubt the larger size loses nothing.
+const MARGIN: f64 = 0.003;
+
 /// 512 streams of two windows each leave memory to others.
 const MEMORY_SHARE: u64 = 1024;
 
@@ -58,7 +61,7 @@ pub fn choose(
     memory_bytes: u64,
     current_kb: Option<u64>,
 ) -> Option<Choice> {
-    let plateau_kb = curve::plateau(curve)?.readahead_kb;
+    let plateau_kb = curve::plateau(curve, MARGIN)?.readahead_kb;
     let (mut kb, mut reason) = (plateau_kb, Reason::Plateau);
     let visit_kb = power_of_two_kb(cost.latency_s * cost.bandwidth);
     if is_positional && visit_kb > kb {

@@ -20,13 +20,15 @@ const PLATEAU_SHARE: f64 = 0.985;
 /// median of what is larger says little.
 const SHARE_OF_BEST: f64 = 0.97;
 
-/// The point at which the plateau begins, of points in the order of their size; `None` if there are none.
-pub fn plateau(curve: &[Point]) -> Option<Point> {
+/// The point at which the plateau begins, of points in the order of their size; `None` if there are
+/// none. With a `margin` (a share) figures have to clear the bar by that much.
+pub fn plateau(curve: &[Point], margin: f64) -> Option<Point> {
     let least = SHARE_OF_BEST * best(curve);
+    let share = PLATEAU_SHARE + margin;
     let begins = |index: &usize| {
         let larger: Vec<f64> = curve[index + 1..].iter().map(|point| point.mb_s).collect();
         let mb_s = curve[*index].mb_s;
-        mb_s >= least && (larger.is_empty() || mb_s >= PLATEAU_SHARE * median(larger))
+        mb_s >= least && (larger.is_empty() || mb_s >= share * median(larger))
     };
     (0..curve.len()).find(begins).map(|index| curve[index])
 }
@@ -89,7 +91,11 @@ pub(crate) mod tests {
     #[test]
     fn the_plateau_begins_where_the_published_curves_are_marked() {
         for (device, curve, marked) in published() {
-            assert_eq!(plateau(&curve).map(|point| point.readahead_kb), Some(marked), "{device}");
+            assert_eq!(
+                plateau(&curve, 0.0).map(|point| point.readahead_kb),
+                Some(marked),
+                "{device}"
+            );
         }
     }
 
@@ -106,11 +112,20 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_margin_takes_the_larger_of_two_that_come_close() {
+        let close: Vec<Point> = [(256, 73.4), (512, 74.4), (1024, 74.5)]
+            .map(|(readahead_kb, mb_s)| Point { readahead_kb, mb_s })
+            .to_vec();
+        let chosen = |margin| plateau(&close, margin).map(|point| point.readahead_kb);
+        assert_eq!((chosen(0.0), chosen(0.003)), (Some(256), Some(512)));
+    }
+
+    #[test]
     fn a_flat_curve_needs_no_read_ahead() {
         let flat: Vec<Point> =
             [4, 16, 64].map(|readahead_kb| Point { readahead_kb, mb_s: 30.0 }).to_vec();
-        assert_eq!(plateau(&flat).map(|point| point.readahead_kb), Some(4));
-        assert_eq!(plateau(&[]), None);
+        assert_eq!(plateau(&flat, 0.0).map(|point| point.readahead_kb), Some(4));
+        assert_eq!(plateau(&[], 0.0), None);
     }
 
     #[test]
@@ -118,7 +133,7 @@ pub(crate) mod tests {
         let curve: Vec<Point> = [(128, 680.0), (1024, 942.0), (15_360, 380.0)]
             .map(|(readahead_kb, mb_s)| Point { readahead_kb, mb_s })
             .to_vec();
-        let chosen = plateau(&curve).map(|point| point.readahead_kb);
+        let chosen = plateau(&curve, 0.0).map(|point| point.readahead_kb);
         assert_eq!(chosen, Some(1024), "not 128, though it beats the median of what is larger");
     }
 }

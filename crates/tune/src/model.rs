@@ -4,11 +4,13 @@
 //!   a head moves:   seconds = command + settle + stroke * sqrt(distance) + a part of a turn
 //!                   regression over the random reads; what is left over is spread over one turn
 //!   visits overlap: latency of a random read, bandwidth of large ones at once
-//!   else:           fitted to the curve (see fit)
+//!   they do not:    fitted to the curve (see fit)
 //! ```
 //!
 //! The description is then put into a simulated machine with today's kernel, which reads with every
-//! window that was measured: the error of each point is that of model and kernel together.
+//! window that was measured: the error of each point is that of model and kernel together. Of the last
+//! two kinds the one with the smaller error is taken, as the host's own work overlaps with that of any
+//! device and looks like a second visit.
 
 use device::{ChannelsSpec, DiskSpec, Spec};
 use readahead::{DeviceCost, PAGE_BYTES};
@@ -32,6 +34,9 @@ const QUEUE_DEPTH: usize = 32;
 
 /// Fewer visits tell nothing of seeks.
 const LEAST_VISITS: usize = 16;
+
+/// A visit that crosses the disk and just misses its sector takes less than so many median ones.
+const MOST_TIMES_MEDIAN: f64 = 2.5;
 
 /// Largest request of the block layer where nothing else is known, in KiB.
 const REQUEST_KB: u64 = 1024;
@@ -65,13 +70,26 @@ impl Model {
 
 /// Makes a model of a device of `bytes` bytes; `None` if too little was measured.
 pub fn model(measured: &Measured, bytes: u64, description: &str) -> Option<Model> {
-    let (mut disk, mut channels) = (None, None);
+    let spec = |disk, channels| Spec {
+        description: description.into(),
+        disk,
+        channels,
+        raid5: None,
+        tuned: None,
+    };
     if measured.is_positional() {
-        disk = Some(of_disk(measured, bytes)?);
-    } else {
-        channels = Some(of_channels(measured)?);
+        return judged(spec(Some(of_disk(measured, bytes)?), None), measured, bytes);
     }
-    let spec = Spec { description: description.into(), disk, channels, raid5: None, tuned: None };
+    let candidates = [overlapping(measured), one_at_a_time(measured)];
+    let models = candidates
+        .into_iter()
+        .flatten()
+        .filter_map(|channels| judged(spec(None, Some(channels)), measured, bytes));
+    models.min_by(|a, b| a.rms_percent().total_cmp(&b.rms_percent()))
+}
+
+/// The description with its errors.
+fn judged(spec: Spec, measured: &Measured, bytes: u64) -> Option<Model> {
     let error = |point: &Point| {
         let mb_s = simulated_mb_s(&spec, point.readahead_kb, bytes);
         mb_s.map(|mb_s| (mb_s / point.mb_s - 1.0) * 100.0)
@@ -80,11 +98,13 @@ pub fn model(measured: &Measured, bytes: u64, description: &str) -> Option<Model
     Some(Model { spec, error_percent })
 }
 
-fn of_channels(measured: &Measured) -> Option<ChannelsSpec> {
-    let overlapping = measured.concurrency.filter(|at_once| *at_once > 1);
-    let (Some(concurrency), Some(random_s)) = (overlapping, measured.random_s(0.5)) else {
-        return fit::fit(&measured.curve).map(|fit| fit.channels);
-    };
+fn one_at_a_time(measured: &Measured) -> Option<ChannelsSpec> {
+    fit::fit(&measured.curve).map(|fit| fit.channels)
+}
+
+fn overlapping(measured: &Measured) -> Option<ChannelsSpec> {
+    let concurrency = measured.concurrency.filter(|at_once| *at_once > 1)?;
+    let random_s = measured.random_s(0.5)?;
     let best = curve::best(&measured.curve);
     let bandwidth_mb_s = measured.overlapped_mb_s.unwrap_or(0.0).max(best);
     if bandwidth_mb_s <= 0.0 {
@@ -109,7 +129,11 @@ fn of_disk(measured: &Measured, bytes: u64) -> Option<DiskSpec> {
         return None;
     }
     let transfer_s = PAGE_BYTES as f64 / (media_mb_s * 1e6);
-    let (mean_s, per_root, spread_s) = regression(&measured.visits);
+    // What takes several times as long waited for something else than the disk.
+    let most_s = MOST_TIMES_MEDIAN * measured.random_s(0.5)?;
+    let usual: Vec<Visit> =
+        measured.visits.iter().copied().filter(|visit| visit.seconds < most_s).collect();
+    let (mean_s, per_root, spread_s) = regression(&usual);
     // Evenly spread over one turn: the standard deviation is a turn over the root of twelve.
     let turn_s = nearest_turn_s(spread_s * 12f64.sqrt());
     let command_s = (measured.adjacent_s? - transfer_s).max(0.0);

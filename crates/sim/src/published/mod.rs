@@ -9,6 +9,7 @@
 //! A figure is *calibrated* where an unknown of the experiment was chosen so that it comes out, and a
 //! *prediction* otherwise. No parameter differs between the columns of one row except the policy.
 
+mod blkid;
 mod copies;
 mod desktop;
 mod drop_behind;
@@ -30,7 +31,8 @@ pub use table::{Figure, Kind, LogCell, Table, Verdict};
 pub type Run = fn(&mut dyn FnMut(f64)) -> Result<Table, ExperimentError>;
 
 /// Every table by the name users type.
-pub const TABLES: [(&str, Run); 11] = [
+pub const TABLES: [(&str, Run); 12] = [
+    ("blkid-2011", blkid::run),
     ("copies-2005", copies::run),
     ("desktop-2006", desktop::run),
     ("drop-behind-2007", drop_behind::run),

@@ -131,7 +131,7 @@ impl Sweep<'_> {
                 break;
             }
             if round + 1 >= FULL_ROUNDS {
-                let kb = curve::plateau(&curve).map_or(0, |point| point.readahead_kb / 2);
+                let kb = curve::plateau(&curve, 0.0).map_or(0, |point| point.readahead_kb / 2);
                 first = swept.sizes.iter().position(|size| size.kb >= kb).unwrap_or(0);
             }
         }
