@@ -102,9 +102,11 @@ pub enum MeasureError {
     },
 }
 
+type Tell<'a> = dyn FnMut(f64, &str) + 'a;
+
 /// Tells the user how far it is.
 pub struct Report<'a> {
-    tell: Box<dyn FnMut(f64, &str) + 'a>,
+    tell: Box<Tell<'a>>,
     from: f64,
     share: f64,
 }
