@@ -64,6 +64,8 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[derive(Debug, Deserialize)]
@@ -135,5 +137,43 @@ pub(crate) mod tests {
             .to_vec();
         let chosen = plateau(&curve, 0.0).map(|point| point.readahead_kb);
         assert_eq!(chosen, Some(1024), "not 128, though it beats the median of what is larger");
+    }
+
+    fn any_curve() -> impl Strategy<Value = Vec<Point>> {
+        let rates = prop::collection::vec(0.001..10_000.0f64, 1..14);
+        rates.prop_map(|rates| {
+            let sizes = (0..).map(|log| 4u64 << log);
+            sizes.zip(rates).map(|(readahead_kb, mb_s)| Point { readahead_kb, mb_s }).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_plateau_is_a_point_of_the_curve_that_gives_nearly_the_best(curve in any_curve()) {
+            let found = plateau(&curve, 0.0).expect("there are points");
+            prop_assert!(curve.contains(&found));
+            prop_assert!(found.mb_s >= SHARE_OF_BEST * best(&curve));
+        }
+
+        #[test]
+        fn a_margin_never_makes_it_smaller(curve in any_curve(), margin in 0.0..0.01f64) {
+            let kb = |margin| plateau(&curve, margin).map(|point| point.readahead_kb);
+            prop_assert!(kb(margin) >= kb(0.0));
+        }
+
+        #[test]
+        fn between_points_lies_nothing_outside_them(curve in any_curve(), kb in 1u64..100_000) {
+            let least = curve.iter().map(|point| point.mb_s).fold(f64::INFINITY, f64::min);
+            let found = at(&curve, kb).expect("there are points");
+            prop_assert!((least * (1.0 - 1e-9)..=best(&curve) * (1.0 + 1e-9)).contains(&found));
+        }
+
+        #[test]
+        fn a_fit_describes_a_possible_device(curve in any_curve()) {
+            if let Some(fit) = crate::fit::fit(&curve) {
+                let text = format!("description = 'x'\n[channels]\n{}", toml::to_string(&fit.channels).expect("TOML"));
+                prop_assert!(device::Spec::parse(&text, "x").is_ok(), "{}", text);
+            }
+        }
     }
 }

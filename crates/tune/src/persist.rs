@@ -130,6 +130,8 @@ pub fn window_for_mount(mount: &Mount, profiles: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::profile::tests::profile;
 
@@ -183,6 +185,15 @@ mod tests {
         assert!(other.exists());
         for unknown in [&*name, "../x", ""] {
             assert!(matches!(forget(unknown, &profiles, &rules), Err(ProfileError::Unknown(_))));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_device_calls_itself_stays_within_its_quotes(value in any::<String>()) {
+            let text = rule(&of_disk("device/model", &value), Path::new(RULES), Path::new("/b")).text;
+            prop_assert_eq!(text.lines().count(), 2);
+            prop_assert_eq!(text.matches('"').count(), 10);
         }
     }
 }

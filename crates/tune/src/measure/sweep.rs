@@ -124,7 +124,8 @@ impl Sweep<'_> {
                 let share = began.elapsed().as_secs_f64() / self.time.as_secs_f64();
                 report.tell(share, &format!("window {kb} KiB"));
                 let slice = Duration::from_secs_f64(slice_s);
-                went_on |= self.one(&mut swept, index, wanted, slice, &mut pace)?;
+                let mut waiting = || report.tell(share, "others use it: waiting");
+                went_on |= self.one(&mut swept, index, (wanted, slice), &mut pace, &mut waiting)?;
             }
             let curve: Vec<Point> = swept.sizes.iter().filter_map(Sized::point).collect();
             if !went_on {
@@ -151,9 +152,9 @@ impl Sweep<'_> {
         &self,
         swept: &mut Swept,
         index: usize,
-        wanted: u64,
-        slice: Duration,
+        (wanted, slice): (u64, Duration),
         pace: &mut impl FnMut(u64, u64, Duration) -> Result<Option<Pace>, MeasureError>,
+        waiting: &mut impl FnMut(),
     ) -> Result<bool, MeasureError> {
         for is_again in [false, true] {
             let before = self.foreign.read();
@@ -172,6 +173,7 @@ impl Sweep<'_> {
             size.disturbed.push(found.mb_s());
             if !is_again {
                 swept.waited = true;
+                waiting();
                 self.foreign.wait_for_silence(self.time.mul_f64(PATIENCE_SHARE), self.stop);
             }
         }
