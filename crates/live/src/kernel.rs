@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `page_cache_sync_ra`, `page_cache_async_ra` | a page was absent; the kernel's own mark was touched | 6.18 |
 //! | `mm_filemap_get_pages`, `mm_filemap_fault`, `mm_filemap_map_pages` | reads, faults: our marks | 6.12 |
+//! | `mm_filemap_add_to_page_cache`, `writeback_dirty_folio`, `filemap_set_wb_err` | drop-behind: who brought a page, who wrote it | 4.16 |
 //! | `block_io_start`, `block_io_done` | what is in flight, how long others wait | 6.5 |
 //! | `cachestat(2)` | what is cached | 6.5 |
 //!
@@ -33,6 +34,10 @@ pub struct Features {
     pub map_pages: bool,
     /// `block:block_io_start`, `block_io_done` and `block_rq_merge`.
     pub block_io: bool,
+    /// `filemap:mm_filemap_add_to_page_cache` and `writeback:writeback_dirty_folio`.
+    pub page_life: bool,
+    /// `filemap:filemap_set_wb_err`.
+    pub write_error: bool,
     /// `cachestat(2)`.
     pub cachestat: bool,
 }
@@ -55,8 +60,16 @@ impl Features {
             fault: has("mm_filemap_fault"),
             map_pages: has("mm_filemap_map_pages"),
             block_io: has("block_io_start") && has("block_io_done") && has("block_rq_merge"),
+            page_life: has("mm_filemap_add_to_page_cache") && has("writeback_dirty_folio"),
+            write_error: has("filemap_set_wb_err"),
             cachestat: false,
         }
+    }
+
+    /// What is needed to drop pages behind streams: to hear of pages that enter the cache, of their
+    /// uses, and of writing that failed.
+    pub fn can_drop_behind(&self) -> bool {
+        self.can_observe() && self.page_life && self.write_error && self.cachestat
     }
 
     /// What is needed to lead reads at all: to hear of absent pages, and of marks.

@@ -8,6 +8,7 @@
 //! ```
 
 mod act;
+pub mod behind;
 mod book;
 mod disk;
 pub mod doctor;
