@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
+use readahead::PAGE_BYTES;
 use readahead::behind::{Span, Unused, may_go};
 
 use super::{
@@ -70,10 +71,13 @@ impl Behind {
     ) {
         let Some(stream) = self.streams.get_mut(&key) else { return };
         let is_news = !std::mem::replace(&mut stream.is_settled, true) || unused == Unused::Go;
-        let touched = observer.touched(key).filter(|_| is_news && stream.engage_pages.is_some());
-        let (Some((low, high)), Some(mount)) = (touched, mount_of(key.file.dev)) else { return };
+        let Some(engage_pages) = stream.engage_pages.filter(|_| is_news) else { return };
+        let (touched, mount) = (observer.touched(key), mount_of(key.file.dev));
+        let (Some((low, high)), Some(mount)) = (touched, mount) else { return };
         let event = stream.event;
-        let answer = stream.passage.finish(high, passing(key.written));
+        let file_pages = event.file_bytes.div_ceil(PAGE_BYTES);
+        let answer =
+            stream.passage.finish(high, file_pages, passing(key.written), engage_pages);
         if !stream.passage.is_engaged() {
             return;
         }

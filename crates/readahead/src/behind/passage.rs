@@ -45,12 +45,16 @@ impl Passage {
             *self = Passage { from: start, at: start, stepped: start, released: start, engaged };
         }
         self.at = passed.end;
-        let is_large = file_pages > engage_pages && passing == Passing::Read;
-        self.engaged = is_large || self.at - self.from > engage_pages;
+        self.engage(file_pages, passing, engage_pages);
         if !self.engaged || self.at - self.stepped < STEP_PAGES {
             return Behind::default();
         }
         self.step(passing)
+    }
+
+    fn engage(&mut self, file_pages: u64, passing: Passing, engage_pages: u64) {
+        let is_large = file_pages > engage_pages && passing == Passing::Read;
+        self.engaged = is_large || self.at - self.from > engage_pages;
     }
 
     /// Whether anything is done behind it.
@@ -59,11 +63,18 @@ impl Passage {
     }
 
     /// The stream has ended at `end`, or pauses there: nothing is kept for followers any more.
-    pub fn finish(&mut self, end: Page, passing: Passing) -> Behind {
+    pub fn finish(
+        &mut self,
+        end: Page,
+        file_pages: u64,
+        passing: Passing,
+        engage_pages: u64,
+    ) -> Behind {
+        self.at = self.at.max(end);
+        self.engage(file_pages, passing, engage_pages);
         if !self.engaged {
             return Behind::default();
         }
-        self.at = self.at.max(end);
         let of = |start, end| (start < end).then_some(Span { start, end });
         let write_out = of(self.stepped, self.at).filter(|_| passing == Passing::Write);
         let release = of(self.released, self.at);
@@ -133,7 +144,7 @@ mod tests {
                 at += step;
                 answers.push(passage.on_pass(span, at, Passing::Write, engage));
             }
-            answers.push(passage.finish(at, Passing::Write));
+            answers.push(passage.finish(at, at, Passing::Write, engage));
             for answer in answers {
                 if let Some(span) = answer.release {
                     prop_assert_eq!(span.start, released);
@@ -153,6 +164,6 @@ mod tests {
     fn always_engages_with_the_first_page() {
         let mut passage = Passage::default();
         passage.on_pass(Span { start: 0, end: 3 }, 3, Passing::Read, 0);
-        assert_eq!(passage.finish(3, Passing::Read).release, Some(Span { start: 0, end: 3 }));
+        assert_eq!(passage.finish(3, 3, Passing::Read, 0).release, Some(Span { start: 0, end: 3 }));
     }
 }
