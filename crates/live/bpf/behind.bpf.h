@@ -179,7 +179,7 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 	bool is_new = false;
 	struct file_key key;
 
-	if (!watched_inodes[watched_slot(inode->i_ino)] || !interest_in(inode, &key))
+	if (!looks_behind || !watched_inodes[watched_slot(inode->i_ino)] || !interest_in(inode, &key))
 		return;
 	stream_key.ino = key.ino;
 	stream_key.dev = key.dev;
@@ -239,7 +239,7 @@ int BPF_PROG(on_dirty, struct folio *folio, struct address_space *mapping)
 {
 	struct inode *inode;
 
-	if (!mapping || !looks_behind)
+	if (!mapping)
 		return 0;
 	inode = mapping->host;
 	if (inode)

@@ -322,7 +322,7 @@ int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
 	struct file_key key;
 	struct event *event;
 
-	if (inode && drops_behind && looks_behind)
+	if (inode && drops_behind)
 		pass(inode, index, index, FLAG_MMAP);
 	if (!inode || !interest_in(inode, &key) || !is_our_business() || is_muted(&key, now))
 		return 0;

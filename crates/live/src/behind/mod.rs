@@ -87,6 +87,7 @@ pub(crate) struct Behind {
     waiting: Vec<Waiting>,
     hands: Hands,
     is_looking: bool,
+    heard_at: u64,
     looked_through_at: u64,
     totals: Totals,
 }
@@ -115,6 +116,7 @@ impl Behind {
             waiting: Vec::new(),
             hands: Hands::new(),
             is_looking,
+            heard_at: 0,
             looked_through_at: 0,
             totals: Totals::default(),
         })
@@ -128,6 +130,7 @@ impl Behind {
         mount: &Mount,
         observer: &mut dyn Observer,
     ) -> Result<(), ObserveError> {
+        self.heard_at = event.now;
         if !self.is_looking {
             self.is_looking = true;
             return observer.look_behind(true);
@@ -171,7 +174,8 @@ impl Behind {
             self.looked_through_at = now;
             self.look_through(now, mount_of, observer);
         }
-        let is_quiet = self.streams.is_empty() && self.waiting.is_empty() && self.hands.is_idle();
+        let is_old = now.saturating_sub(self.heard_at) > IDLE_NS;
+        let is_quiet = is_old && self.streams.is_empty() && !self.has_left_overs();
         if self.is_looking && is_quiet && !self.rules.may_be(Mode::Always) {
             self.is_looking = false;
             observer.look_behind(false)?;

@@ -1,16 +1,19 @@
 //! What has to be done from time to time: trying again, and the ends of streams.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 
 use readahead::PAGE_BYTES;
 use readahead::behind::{Span, Unused, may_go};
 
 use super::{
-    Behind, FIRST_DELAY_NS, IDLE_NS, MOST_SWEPT_PAGES, MountOf, PAUSE_NS, Waiting, passing,
+    Behind, FIRST_DELAY_NS, IDLE_NS, MOST_SWEPT_PAGES, MountOf, PAUSE_NS, Stream, Waiting, passing,
 };
 use crate::observe::{FileKey, Observer, StreamKey};
+
+/// The distance a follower is granted, and a step that has not been told yet for each: 20 MiB.
+const REACH_PAGES: u64 = 5120;
 
 impl Behind {
     pub(super) fn try_again(
@@ -40,14 +43,19 @@ impl Behind {
         observer: &mut dyn Observer,
     ) {
         let living = Living::default();
-        let idle = |stream: &super::Stream| now.saturating_sub(stream.event.now);
-        let active: HashSet<FileKey> = self
-            .streams
-            .iter()
-            .filter(|(key, stream)| idle(stream) < PAUSE_NS && living.has(key.tgid))
-            .map(|(key, _)| key.file)
-            .collect();
-        let quiet = self.streams.iter().filter(|(key, _)| !active.contains(&key.file));
+        let idle = |stream: &Stream| now.saturating_sub(stream.event.now);
+        let is_active =
+            |key: &StreamKey, stream: &Stream| idle(stream) < PAUSE_NS && living.has(key.tgid);
+        let mut active: HashMap<FileKey, Vec<&Stream>> = HashMap::new();
+        for (key, stream) in self.streams.iter().filter(|(key, stream)| is_active(key, stream)) {
+            active.entry(key.file).or_default().push(stream);
+        }
+        let is_followed = |key: &StreamKey, stream: &Stream| {
+            let followers = active.get(&key.file);
+            followers.is_some_and(|all| all.iter().any(|follower| is_close(follower, stream)))
+        };
+        let streams = self.streams.iter();
+        let quiet = streams.filter(|(key, it)| !is_active(key, it) && !is_followed(key, it));
         let quiet: Vec<(StreamKey, bool, bool)> = quiet
             .map(|(key, stream)| (*key, !living.has(key.tgid), idle(stream) > IDLE_NS))
             .collect();
@@ -76,8 +84,7 @@ impl Behind {
         let (Some((low, high)), Some(mount)) = (touched, mount) else { return };
         let event = stream.event;
         let file_pages = event.file_bytes.div_ceil(PAGE_BYTES);
-        let answer =
-            stream.passage.finish(high, file_pages, passing(key.written), engage_pages);
+        let answer = stream.passage.finish(high, file_pages, passing(key.written), engage_pages);
         if !stream.passage.is_engaged() {
             return;
         }
@@ -93,6 +100,12 @@ impl Behind {
             self.totals.kept_pages += verdict.kept;
         }
     }
+}
+
+/// Whether the one may be about to use what the other has just passed.
+fn is_close(follower: &Stream, stream: &Stream) -> bool {
+    let (at, end) = (follower.event.mark.1, stream.event.mark.1);
+    (end.saturating_sub(REACH_PAGES)..=end + REACH_PAGES).contains(&at)
 }
 
 /// Which processes are there, asked once each.

@@ -16,6 +16,10 @@ impl BehindSource for BpfObserver {
         self.epoch += u32::from(on);
         if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
             shared.looks_behind = if on { self.epoch } else { 0 };
+            if !on {
+                // The next page that enters one of these files is told again.
+                shared.watched_inodes.fill(0);
+            }
         }
         Ok(())
     }
