@@ -16,7 +16,10 @@
 
 /* Looked at ahead of a read: a longer one is seen again at its next batch. */
 #define REACH_PAGES 512
-#define BLOCKS_IN_REACH (REACH_PAGES / BLOCK_PAGES + 1)
+/* The kernel tells nothing of a batch the last page of which is still being read: a reader may be so
+ * far behind what was seen last (1 MiB) and have passed all between. */
+#define GAP_PAGES 256
+#define BLOCKS_IN_REACH ((REACH_PAGES + GAP_PAGES) / BLOCK_PAGES + 1)
 
 /* Set before loading. */
 const volatile bool drops_behind = false;
@@ -199,7 +202,7 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 		is_new = true;
 	}
 	from = first;
-	if (first >= stream->first && first <= stream->until)
+	if (first >= stream->first && first <= stream->until + GAP_PAGES)
 		from = stream->until;
 	else
 		stream->reported = first;

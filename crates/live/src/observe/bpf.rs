@@ -59,8 +59,13 @@ impl BpfObserver {
         constants.drops_behind = behind.is_some();
         constants.least_file_pages = behind.map_or(0, |watch| watch.least_file_pages);
         leave_out_what_the_kernel_lacks(&mut open.progs);
-        if behind.is_none() {
-            leave_out_drop_behind(&mut open).map_err(refused)?;
+        match (behind, scope) {
+            (None, _) => leave_out_drop_behind(&mut open).map_err(refused)?,
+            // Charged to the command's memory cgroup, which may be small.
+            (Some(_), Scope::Process(_)) => {
+                open.maps.blocks.set_max_entries(BLOCKS_OF_RUN).map_err(refused)?;
+            }
+            (Some(_), Scope::Machine) => {}
         }
         open.progs.on_get_pages.set_autoattach(false);
         open.progs.on_map_pages.set_autoattach(false);
@@ -123,6 +128,9 @@ fn leave_out_drop_behind(open: &mut skeleton::OpenObserveSkel<'_>) -> libbpf_rs:
     open.maps.blocks.set_max_entries(FEW_ENTRIES)?;
     open.maps.streams.set_max_entries(FEW_ENTRIES)
 }
+
+/// Enough for 4 GiB read ahead, or passed and not released yet, at a time.
+const BLOCKS_OF_RUN: u32 = 16384;
 
 /// An LRU table wants some for each processor's list.
 const FEW_ENTRIES: u32 = 256;
