@@ -359,7 +359,9 @@ impl Engine {
         }
         let (led, backing) = (&self.file_systems[&event.file.dev], &self.backings[index]);
         // What no worker could start at once is not asked for.
-        let room = if self.workers.has_room() { backing.room_pages(&stats) } else { 0 };
+        let is_held = self.behind.as_ref().is_some_and(|behind| behind.holds_back(event.tgid));
+        let has_room = self.workers.has_room() && !is_held;
+        let room = if has_room { backing.room_pages(&stats) } else { 0 };
         let view = LiveView::new(event, &led.mount, backing.cost, room);
         self.plan.clear();
         self.policy.on_access(&access_of(event), &view, &mut self.plan);

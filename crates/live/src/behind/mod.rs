@@ -17,7 +17,7 @@ mod rounds;
 mod rules;
 mod totals;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
@@ -51,6 +51,15 @@ const ROUND_NS: u64 = 100_000_000;
 const FIRST_DELAY_NS: u64 = 50_000_000;
 const LONGEST_DELAY_NS: u64 = 6_400_000_000;
 
+/// What is being written is tried so often: the disk takes it bit by bit.
+const WRITING_DELAY_NS: u64 = 100_000_000;
+
+/// Nothing is read ahead for a process that has written so many bytes, or this share of its memory, if
+/// that is more, which the disk has not taken yet: its writing then catches up with its reading.
+const BACKLOG_BYTES: u64 = 16 << 20;
+const MOST_BACKLOG_BYTES: u64 = 64 << 20;
+const BACKLOG_SHARE: u64 = 16;
+
 /// Spans that wait to become clean; of further ones the oldest stay cached.
 const MOST_WAITING: usize = 4096;
 
@@ -65,6 +74,7 @@ struct Stream {
     passage: Passage,
     /// `None` if nothing is done behind it.
     engage_pages: Option<u64>,
+    most_backlog_pages: u64,
     /// Its end, or where it paused, has been dealt with.
     is_settled: bool,
 }
@@ -89,6 +99,8 @@ pub(crate) struct Behind {
     is_looking: bool,
     heard_at: u64,
     looked_through_at: u64,
+    /// Processes that write faster than the disk takes it.
+    held_back: HashSet<u32>,
     totals: Totals,
 }
 
@@ -118,6 +130,7 @@ impl Behind {
             is_looking,
             heard_at: 0,
             looked_through_at: 0,
+            held_back: HashSet::new(),
             totals: Totals::default(),
         })
     }
@@ -137,11 +150,9 @@ impl Behind {
         }
         let key = StreamKey { file: event.file, tgid: event.tgid, written };
         let rules = &self.rules;
-        let stream = self.streams.entry(key).or_insert_with(|| Stream {
-            event: *event,
-            passage: Passage::default(),
-            engage_pages: if foreign { None } else { engagement(rules, event, mount) },
-            is_settled: false,
+        let stream = self.streams.entry(key).or_insert_with(|| {
+            let mode = if foreign { Mode::Never } else { mode_of(rules, event, mount) };
+            Stream::new(event, mode)
         });
         stream.event = *event;
         stream.is_settled = false;
@@ -170,6 +181,7 @@ impl Behind {
             self.note(done, now, observer);
         }
         self.try_again(now, mount_of, observer);
+        self.hold_back();
         if now.saturating_sub(self.looked_through_at) >= ROUND_NS {
             self.looked_through_at = now;
             self.look_through(now, mount_of, observer);
@@ -181,6 +193,12 @@ impl Behind {
             observer.look_behind(false)?;
         }
         Ok(())
+    }
+
+    /// Whether nothing shall be read ahead for a process, as it writes faster than the disk takes it.
+    /// It is not stalled: the kernel reads for it as ever.
+    pub(crate) fn holds_back(&self, tgid: u32) -> bool {
+        self.held_back.contains(&tgid)
     }
 
     /// Whether [`Behind::tick`] should be called again soon.
@@ -247,6 +265,7 @@ impl Behind {
                 observer.forget_block(done.stream.file, block);
             }
         }
+        let longest = if done.stream.written { WRITING_DELAY_NS } else { LONGEST_DELAY_NS };
         for (span, pages) in done.left.iter().zip(&done.left_pages) {
             if self.waiting.len() == MOST_WAITING {
                 self.waiting.remove(0);
@@ -258,7 +277,7 @@ impl Behind {
                 pages: *pages,
                 unused: done.unused,
                 due: now + done.delay,
-                delay: (done.delay * 2).min(LONGEST_DELAY_NS),
+                delay: (done.delay * 2).min(longest),
             });
         }
     }
@@ -268,13 +287,26 @@ fn passing(written: bool) -> Passing {
     if written { Passing::Write } else { Passing::Read }
 }
 
-/// After how many pages a stream engages; `None` if never.
-fn engagement(rules: &Rules, event: &Event, mount: &Mount) -> Option<u64> {
+fn mode_of(rules: &Rules, event: &Event, mount: &Mount) -> Mode {
     let file = open_file(event, mount).ok();
     let descriptor = file.as_ref().map(AsRawFd::as_raw_fd);
-    match rules.mode_of(&Live { tgid: event.tgid, descriptor }) {
-        Mode::Always => Some(0),
-        Mode::Never => None,
-        Mode::Auto => Some(engage_pages(memory::available_to(event.tgid) / PAGE_BYTES)),
+    rules.mode_of(&Live { tgid: event.tgid, descriptor })
+}
+
+impl Stream {
+    fn new(event: &Event, mode: Mode) -> Self {
+        let memory = memory::available_to(event.tgid);
+        let backlog = (memory / BACKLOG_SHARE).clamp(BACKLOG_BYTES, MOST_BACKLOG_BYTES);
+        Stream {
+            event: *event,
+            passage: Passage::default(),
+            engage_pages: match mode {
+                Mode::Always => Some(0),
+                Mode::Never => None,
+                Mode::Auto => Some(engage_pages(memory / PAGE_BYTES)),
+            },
+            most_backlog_pages: backlog / PAGE_BYTES,
+            is_settled: false,
+        }
     }
 }

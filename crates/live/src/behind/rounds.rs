@@ -35,6 +35,20 @@ impl Behind {
         }
     }
 
+    /// Finds out which processes are too far ahead of the disk.
+    pub(super) fn hold_back(&mut self) {
+        let mut backlogs: HashMap<u32, (u64, u64)> = HashMap::new();
+        for (key, stream) in self.streams.iter().filter(|(key, _)| key.written) {
+            let backlog = backlogs.entry(key.tgid).or_default();
+            *backlog = (backlog.0 + stream.passage.pending_pages(), stream.most_backlog_pages);
+        }
+        for waiting in self.waiting.iter().filter(|waiting| waiting.stream.written) {
+            backlogs.entry(waiting.stream.tgid).or_default().0 += waiting.pages;
+        }
+        let too_far = backlogs.into_iter().filter(|(_, (pages, most))| pages > most);
+        self.held_back = too_far.map(|(tgid, _)| tgid).collect();
+    }
+
     /// Streams whose process has ended, or that have paused, and are no longer followed closely.
     pub(super) fn look_through(
         &mut self,

@@ -10,6 +10,9 @@ const STEP_PAGES: u64 = 256;
 /// at once.
 const FOLLOWER_PAGES: u64 = 3072;
 
+/// Behind a writer, a step of 4 MiB is left to be written.
+const UNWRITTEN_PAGES: u64 = 1024;
+
 /// A large folio, at most 2 MiB and aligned to its size, goes whole or not at all: a span released
 /// ends where none can be cut.
 const FOLIO_PAGES: u64 = 512;
@@ -57,6 +60,11 @@ impl Passage {
         self.engaged = is_large || self.at - self.from > engage_pages;
     }
 
+    /// Pages passed that nothing was done about yet.
+    pub fn pending_pages(&self) -> u64 {
+        if self.engaged { self.at - self.released } else { 0 }
+    }
+
     /// Whether anything is done behind it.
     pub fn is_engaged(&self) -> bool {
         self.engaged
@@ -88,7 +96,11 @@ impl Passage {
         self.stepped = self.at;
         let write_out = (passing == Passing::Write).then_some(passed);
         let start = self.released;
-        let end = self.at.saturating_sub(FOLLOWER_PAGES) / FOLIO_PAGES * FOLIO_PAGES;
+        let distance = match passing {
+            Passing::Read => FOLLOWER_PAGES,
+            Passing::Write => UNWRITTEN_PAGES,
+        };
+        let end = self.at.saturating_sub(distance) / FOLIO_PAGES * FOLIO_PAGES;
         if end <= start {
             return Behind { write_out, release: None };
         }
@@ -110,8 +122,13 @@ mod tests {
     proptest! {
         #[test]
         fn a_follower_keeps_its_distance_and_only_what_was_passed_goes(
-            passes in passes(), engage in 0..8000u64, runs_on in prop::collection::vec(any::<bool>(), 60),
+            passes in passes(), engage in 0..8000u64, is_read in any::<bool>(), runs_on in prop::collection::vec(any::<bool>(), 60),
         ) {
+            let (passing, distance) = if is_read {
+                (Passing::Read, FOLLOWER_PAGES)
+            } else {
+                (Passing::Write, UNWRITTEN_PAGES)
+            };
             let mut passage = Passage::default();
             let mut at = 0;
             let mut passed = vec![false; 400_000];
@@ -120,13 +137,13 @@ mod tests {
                 let span = Span { start, end: start + pages };
                 at = span.end;
                 passed[start as usize..at as usize].fill(true);
-                let answer = passage.on_pass(span, 400_000, Passing::Write, engage);
+                let answer = passage.on_pass(span, 400_000, passing, engage);
                 for page in answer.write_out.iter().flat_map(|span| span.start..span.end) {
                     prop_assert!(passed[page as usize]);
                 }
                 if let Some(release) = answer.release {
                     prop_assert!(release.start < release.end);
-                    prop_assert!(release.end + FOLLOWER_PAGES <= at);
+                    prop_assert!(release.end + distance <= at);
                     prop_assert!((release.start..release.end).all(|page| passed[page as usize]));
                 }
             }
