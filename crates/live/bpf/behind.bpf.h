@@ -19,6 +19,8 @@
 /* The kernel tells nothing of a batch the last page of which is still being read: a reader may be so
  * far behind what was seen last (1 MiB) and have passed all between. */
 #define GAP_PAGES 256
+/* The kernel maps this much around a fault (64 KiB), before and after it has waited for the page. */
+#define AROUND_PAGES 16
 #define BLOCKS_IN_REACH ((REACH_PAGES + GAP_PAGES) / BLOCK_PAGES + 1)
 
 /* Set before loading. */
@@ -202,7 +204,7 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 		is_new = true;
 	}
 	from = first;
-	if (first >= stream->first && first <= stream->until + GAP_PAGES)
+	if (first + AROUND_PAGES >= stream->first && first <= stream->until + GAP_PAGES)
 		from = stream->until;
 	else
 		stream->reported = first;
@@ -229,7 +231,7 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 	}
 	/* A writer has passed all of it, a reader may be at the first page still. */
 	at = flags & FLAG_WRITTEN ? end : first;
-	if (is_new || at - stream->reported >= STEP_PAGES) {
+	if (is_new || (at > stream->reported && at - stream->reported >= STEP_PAGES)) {
 		u64 since = stream->reported;
 
 		stream->reported = at;

@@ -107,6 +107,39 @@ pub(crate) fn drop_pages(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Re
     if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
 }
 
+/// Has the kernel take these parts of a process's memory, `(address, bytes)`, out of its page tables and
+/// reclaim the pages that no other process has mapped. What it needs again it faults in again.
+///
+/// # Errors
+/// `ESRCH` if the process is gone, `EPERM` without CAP_SYS_NICE and the right to trace it.
+pub(crate) fn page_out(pid: u32, parts: &[(u64, u64)]) -> io::Result<()> {
+    let parts: Vec<libc::iovec> = parts
+        .iter()
+        .map(|&(address, bytes)| libc::iovec {
+            iov_base: address as *mut libc::c_void,
+            iov_len: bytes as usize,
+        })
+        .collect();
+    // SAFETY: the vector is live and as long as told; its addresses are another process's and are not
+    // looked at here. The descriptor is owned by nobody else.
+    unsafe {
+        let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+        if process < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let process = OwnedFd::from_raw_fd(process as i32);
+        let result = libc::syscall(
+            libc::SYS_process_madvise,
+            process.as_fd().as_raw_fd(),
+            parts.as_ptr(),
+            parts.len(),
+            libc::MADV_PAGEOUT,
+            0 as libc::c_uint,
+        );
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
 /// A file handle as ext2/3/4 and xfs encode it: inode number and generation, 32 bits each.
 #[repr(C)]
 struct InodeHandle {

@@ -1,18 +1,16 @@
 //! A lab without delays, files on it, and small memory cgroups.
 
 use std::fs::{self, File};
-use std::io::IoSliceMut;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lab::{LabGuard, Options};
 use rustix::fs::{Advice, fadvise};
-use rustix::io::ReadWriteFlags;
 
 pub(crate) const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
 pub(crate) const MB: u64 = 1 << 20;
-const PAGE: u64 = 4096;
 
 /// Labs are loop devices and threads, and the tests look at what is cached: one at a time.
 static ONE_LAB: Mutex<()> = Mutex::new(());
@@ -61,6 +59,11 @@ impl Bench {
         path
     }
 
+    /// Bytes read from the device so far.
+    pub(crate) fn device_bytes(&self) -> u64 {
+        self.lab.status().expect("counters").bytes_read
+    }
+
     /// `bowwave run --json` with these options and this command, its standard output thrown away.
     pub(crate) fn run(&self, options: &[&str], command: &[&str]) -> Command {
         let mut run = Command::new(BOWWAVE);
@@ -98,25 +101,17 @@ pub(crate) fn resident(path: &Path) -> u64 {
     String::from_utf8_lossy(&counted).trim().parse().expect("a number")
 }
 
-/// Reads `[from, to)`; gives how many of its pages were cached.
-pub(crate) fn hits(file: &File, from: u64, to: u64) -> u64 {
-    let mut page = [0; PAGE as usize];
-    (from..to)
-        .step_by(PAGE as usize)
-        .filter(|&at| {
-            let mut buffers = [IoSliceMut::new(&mut page)];
-            let cached = rustix::io::preadv2(file, &mut buffers, at, ReadWriteFlags::NOWAIT);
-            let hit = cached == Ok(PAGE as usize);
-            if !hit {
-                rustix::io::preadv(file, &mut buffers, at).expect("it can be read");
-            }
-            hit
-        })
-        .count() as u64
+/// A reader that has the kernel read nothing ahead for it.
+pub(crate) fn open_random(path: &Path) -> File {
+    let file = File::open(path).expect("it is there");
+    fadvise(&file, 0, None, Advice::Random).expect("advised");
+    file
 }
 
-pub(crate) fn pages(bytes: u64) -> u64 {
-    bytes / PAGE
+/// Reads `[from, to)` of it.
+pub(crate) fn read(file: &File, from: u64, to: u64) {
+    let mut bytes = vec![0; (to - from) as usize];
+    file.read_exact_at(&mut bytes, from).expect("it can be read");
 }
 
 /// A memory cgroup, of either version, removed with this.

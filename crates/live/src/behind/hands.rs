@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use readahead::behind::{Span, Unused};
 
+use super::mapped;
 use crate::observe::{Event, StreamKey};
 use crate::sys;
 
@@ -20,6 +21,8 @@ pub(super) struct Release {
     pub(super) span: Span,
     pub(super) go: Vec<Span>,
     pub(super) unused: Unused,
+    /// Mapped pages are taken out of the page tables first.
+    pub(super) unmaps: bool,
     /// What cannot go is tried again after so many nanoseconds.
     pub(super) delay: u64,
 }
@@ -98,7 +101,11 @@ impl Release {
     fn run(self) -> Released {
         let (mut dropped_pages, mut left_pages, mut left) = (0, Vec::new(), Vec::new());
         for &span in &self.go {
-            let Ok((before, after)) = self.drop_clean(span) else { continue };
+            let Ok((before, mut after)) = self.drop_clean(span) else { continue };
+            if after > 0 && self.unmaps {
+                mapped::unmap(self.stream, span);
+                after = self.drop_clean(span).map_or(after, |(_, after)| after);
+            }
             dropped_pages += before - after.min(before);
             if after > 0 {
                 left_pages.push(after);

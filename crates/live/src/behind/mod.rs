@@ -13,6 +13,7 @@
 //! kernel itself sees to.
 
 mod hands;
+mod mapped;
 mod rounds;
 mod rules;
 mod totals;
@@ -247,7 +248,10 @@ impl Behind {
             && let Ok(file) = open_file(event, mount)
         {
             let go = verdict.go;
-            self.hands.release(Release { stream, event: *event, file, span, go, unused, delay });
+            let of = self.streams.get(&stream);
+            let unmaps = event.mapped && of.is_some_and(|of| of.engage_pages == Some(0));
+            let event = *event;
+            self.hands.release(Release { stream, event, file, span, go, unused, unmaps, delay });
         }
         verdict.kept
     }
