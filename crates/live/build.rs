@@ -12,7 +12,7 @@ fn build_skeleton() {
     let skeleton = std::path::Path::new(&out).join("observe.skel.rs");
     libbpf_cargo::SkeletonBuilder::new()
         .source("bpf/observe.bpf.c")
-        .clang_args(["-Ibpf", "-Wall", "-Werror"])
+        .clang_args(["-Ibpf", "-Wall", "-Werror", "-mcpu=v3"])
         .build_and_generate(&skeleton)
         .expect("the BPF object builds (it needs clang, libelf and zlib; see docs/install.md)");
 }

@@ -18,6 +18,7 @@ enum event_kind {
 	EVENT_KERNEL_MARK = 1,	/* a read touched the kernel's own PG_readahead mark */
 	EVENT_MARK = 2,		/* a read or a mapped access touched our mark */
 	EVENT_FAULT = 3,	/* a page fault that fault-around could not serve */
+	EVENT_PASSED = 16,	/* a stream passed a step: pages [mark_first, mark_last) */
 };
 
 /* What is reported of a file system's files. */
@@ -30,6 +31,8 @@ enum event_flags {
 	FLAG_RANDOM = 1,	/* the program advised random access */
 	FLAG_SEQUENTIAL = 2,	/* the program advised sequential access */
 	FLAG_MMAP = 4,
+	FLAG_WRITTEN = 64,	/* the stream writes */
+	FLAG_FOREIGN = 128,	/* its process is none whose reads we lead */
 };
 
 struct event {
@@ -76,6 +79,45 @@ struct mark {
 	u64 first;
 	u64 last;		/* inclusive */
 };
+
+/* Drop-behind keeps two bits a page, by blocks of so many (256 KiB). */
+#define BLOCK_SHIFT 6
+#define BLOCK_PAGES (1ULL << BLOCK_SHIFT)
+/* How far a stream goes between two reports: 4 MiB. */
+#define STEP_PAGES 1024
+#define WATCHED_INODES_LOG2 12
+
+struct block_key {
+	u64 ino;
+	u64 block;
+	u32 dev;
+	u32 reserved;
+};
+
+struct block {
+	u64 brought;		/* into the cache, by the owner or for it */
+	u64 used;
+	u32 owner;		/* tgid; 0 until somebody uses what we read ahead */
+	u32 epoch;		/* of looks_behind */
+};
+
+struct stream_key {
+	u64 ino;
+	u32 dev;
+	u32 tgid;
+	u32 written;
+	u32 reserved;
+};
+
+struct stream {
+	u64 first;		/* of the last access */
+	u64 until;		/* up to here the run under way was seen */
+	u64 reported;
+	u64 low;		/* all it touched lies in [low, high) */
+	u64 high;
+};
+_Static_assert(sizeof(struct block_key) == 24 && sizeof(struct block) == 24, "as encoded");
+_Static_assert(sizeof(struct stream_key) == 24 && sizeof(struct stream) == 40, "as encoded");
 
 /* What the block layer tells of one disk; counters only grow, but for the two in-flight ones. */
 struct disk_stats {

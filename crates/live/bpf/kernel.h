@@ -68,8 +68,19 @@ struct file {
 	struct file_ra_state f_ra;
 };
 
+enum pageflags {
+	PG_head = 6,
+};
+
+typedef struct {
+	unsigned long f;
+} memdesc_flags_t;
+
 struct folio {
+	memdesc_flags_t flags;
 	struct address_space *mapping;
+	unsigned long index;
+	unsigned int _nr_pages;
 };
 
 struct page {

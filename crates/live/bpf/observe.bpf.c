@@ -225,6 +225,8 @@ int BPF_PROG(on_async_ra, struct inode *inode, unsigned long index, struct file_
 	return on_read_ahead(inode, index, ra, request, EVENT_KERNEL_MARK);
 }
 
+#include "behind.bpf.h"
+
 /* Takes out the mark that [first, last] touches in this chunk, if there is one. Of several that
  * touch it at once, whoever deletes the chunk it was found in reports it. */
 static __always_inline bool take_mark(struct file_key *file, u64 chunk, u64 first, u64 last,
@@ -280,6 +282,8 @@ static __always_inline int on_access(struct address_space *mapping, u64 first, u
 	struct event *event;
 	struct mark taken;
 
+	if (inode && drops_behind)
+		pass(inode, first, last, flags);
 	if (!inode || !may_carry_marks(inode->i_ino) || !interest_in(inode, &key))
 		return 0;
 	state = bpf_map_lookup_elem(&files, &key);
@@ -318,6 +322,8 @@ int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
 	struct file_key key;
 	struct event *event;
 
+	if (inode && drops_behind)
+		pass(inode, index, index, FLAG_MMAP);
 	if (!inode || !interest_in(inode, &key) || !is_our_business() || is_muted(&key, now))
 		return 0;
 	event = begin_event(inode, &key, index, index, now);

@@ -25,6 +25,7 @@ use readahead::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::act::{Job, Windows, Workers};
+use crate::behind::{self, Behind, Rules};
 use crate::book::{Book, Patience};
 use crate::disk::Backing;
 use crate::mounts::{self, Disk, Mount};
@@ -47,6 +48,8 @@ pub struct Options {
     pub state: PathBuf,
     /// Who pays for what is read ahead.
     pub charge: Charge,
+    /// Whose streams drop behind.
+    pub behind: Rules,
 }
 
 /// Which memory cgroup pays for pages that are read ahead.
@@ -86,6 +89,12 @@ const IDLE_NS: u64 = 10_000_000_000;
 /// Forgetting, and looking for new mounts, is done this often.
 const HOUSEKEEPING_NS: u64 = 1_000_000_000;
 
+/// Where something has still to go behind streams, it is looked at this often.
+const BEHIND_NS: i64 = 50_000_000;
+
+/// A command's end is held up for at most so long, until what it wrote has left the cache.
+const LAST_MOMENT_NS: u64 = 300_000_000;
+
 struct Led {
     mount: Mount,
     /// The kernel's own window of this file system.
@@ -107,6 +116,7 @@ pub struct Engine {
     batch: Vec<Event>,
     summary: Summary,
     tidied_at: u64,
+    behind: Option<Behind>,
 }
 
 impl Engine {
@@ -116,7 +126,10 @@ impl Engine {
     /// See [`EngineError`].
     pub fn start(options: Options, policy: Box<dyn Policy>) -> Result<Self, EngineError> {
         let windows = Windows::recover(&options.state);
-        let observer = observe::open(&options.scope)?;
+        let watch = behind::watch(&options.behind);
+        let mut observer = observe::open(&options.scope, watch)?;
+        let behind = watch.map(|_| Behind::start(options.behind.clone(), &mut *observer));
+        let behind = behind.transpose()?;
         let mut engine = Engine {
             observer,
             policy,
@@ -130,6 +143,7 @@ impl Engine {
             batch: Vec::new(),
             summary: Summary::default(),
             tidied_at: 0,
+            behind,
         };
         engine.lead_file_systems(engine.wanted_mounts()?)?;
         Ok(engine)
@@ -147,8 +161,7 @@ impl Engine {
                     PollFd::from_borrowed_fd(stop, PollFlags::IN),
                     PollFd::from_borrowed_fd(events, PollFlags::IN),
                 ];
-                let housekeeping = Timespec { tv_sec: 1, tv_nsec: 0 };
-                match poll(&mut ready, Some(&housekeeping)) {
+                match poll(&mut ready, Some(&self.pause())) {
                     Err(rustix::io::Errno::INTR) => continue,
                     Err(error) => return Err(ObserveError::Lost(error.to_string()).into()),
                     Ok(_) => !ready[0].revents().is_empty(),
@@ -159,6 +172,31 @@ impl Engine {
                 return Ok(());
             }
         }
+    }
+
+    /// How long nothing has to be done if nothing happens.
+    fn pause(&self) -> Timespec {
+        if self.behind.as_ref().is_some_and(Behind::is_busy) {
+            return Timespec { tv_sec: 0, tv_nsec: BEHIND_NS };
+        }
+        Timespec { tv_sec: 1, tv_nsec: 0 }
+    }
+
+    /// Lets go of what ended streams have left, for a moment at most: what is not written by then
+    /// stays cached.
+    ///
+    /// # Errors
+    /// If the observer failed.
+    pub fn finish(&mut self) -> Result<(), EngineError> {
+        let until = monotonic_ns() + LAST_MOMENT_NS;
+        if let Some(behind) = &mut self.behind {
+            behind.hurry();
+        }
+        self.turn(Duration::ZERO)?;
+        while self.behind.as_ref().is_some_and(Behind::has_left_overs) && monotonic_ns() < until {
+            self.turn(Duration::from_millis(1))?;
+        }
+        Ok(())
     }
 
     /// The file systems led, by mount point.
@@ -177,13 +215,21 @@ impl Engine {
         }
         batch.clear();
         self.batch = batch;
-        self.tidy(monotonic_ns())
+        let now = monotonic_ns();
+        if let Some(behind) = &mut self.behind {
+            let mount_of = |dev| self.file_systems.get(&dev).map(|led| &led.mount);
+            behind.tick(now, &mount_of, &mut *self.observer)?;
+        }
+        self.tidy(now)
     }
 
     /// Totals so far.
     pub fn summary(&self) -> Summary {
         let mut summary = self.summary;
         summary.add_tally(&self.policy.tally());
+        if let Some(behind) = &self.behind {
+            summary.add_behind(&behind.totals());
+        }
         summary.lost_events = self.observer.lost_events();
         summary.cpu_s = sys::cpu_seconds();
         summary
@@ -297,6 +343,13 @@ impl Engine {
         let Some(led) = self.file_systems.get(&event.file.dev) else {
             return Ok(());
         };
+        if let Kind::Passed { written, foreign } = event.kind {
+            let passing = (written, foreign);
+            let behind = self.behind.as_mut();
+            return Ok(behind.map_or(Ok(()), |behind| {
+                behind.on_passed(event, passing, &led.mount, &mut *self.observer)
+            })?);
+        }
         let index = led.backing;
         let backing = &mut self.backings[index];
         let stats = backing.slot.map_or_else(DiskStats::default, |s| self.observer.disk_stats(s));
@@ -306,7 +359,9 @@ impl Engine {
         }
         let (led, backing) = (&self.file_systems[&event.file.dev], &self.backings[index]);
         // What no worker could start at once is not asked for.
-        let room = if self.workers.has_room() { backing.room_pages(&stats) } else { 0 };
+        let is_held = self.behind.as_ref().is_some_and(|behind| behind.holds_back(event.tgid));
+        let has_room = self.workers.has_room() && !is_held;
+        let room = if has_room { backing.room_pages(&stats) } else { 0 };
         let view = LiveView::new(event, &led.mount, backing.cost, room);
         self.plan.clear();
         self.policy.on_access(&access_of(event), &view, &mut self.plan);
@@ -406,7 +461,7 @@ fn access_of(event: &Event) -> Access {
         previous: event.previous,
         trigger: match event.kind {
             Kind::Miss | Kind::Fault => Trigger::Absent,
-            Kind::KernelMark | Kind::Mark => Trigger::Mark,
+            Kind::KernelMark | Kind::Mark | Kind::Passed { .. } => Trigger::Mark,
         },
         via: if event.mapped { Via::Mmap } else { Via::Read },
         hint,

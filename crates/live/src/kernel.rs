@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `page_cache_sync_ra`, `page_cache_async_ra` | a page was absent; the kernel's own mark was touched | 6.18 |
 //! | `mm_filemap_get_pages`, `mm_filemap_fault`, `mm_filemap_map_pages` | reads, faults: our marks | 6.12 |
+//! | `mm_filemap_add_to_page_cache`, `writeback_dirty_folio`, `filemap_set_wb_err` | drop-behind: who brought a page, who wrote it | 5.18 |
 //! | `block_io_start`, `block_io_done` | what is in flight, how long others wait | 6.5 |
 //! | `cachestat(2)` | what is cached | 6.5 |
 //!
@@ -11,10 +12,14 @@
 //! tracefs. Kernels without the first group have the functions behind them, which fentry can
 //! reach; the source that uses them will be chosen here.
 
+use std::collections::HashSet;
 use std::io;
 
 /// The kernel's own type information.
 pub const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// Begins the name of each tracepoint's type.
+const PREFIX: &[u8] = b"btf_trace_";
 
 /// What this kernel offers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +38,10 @@ pub struct Features {
     pub map_pages: bool,
     /// `block:block_io_start`, `block_io_done` and `block_rq_merge`.
     pub block_io: bool,
+    /// `filemap:mm_filemap_add_to_page_cache` and `writeback:writeback_dirty_folio`.
+    pub page_life: bool,
+    /// `filemap:filemap_set_wb_err`.
+    pub write_error: bool,
     /// `cachestat(2)`.
     pub cachestat: bool,
 }
@@ -46,7 +55,9 @@ impl Features {
 
     /// What type information names: each tracepoint has a type `btf_trace_NAME`.
     fn in_types(types: &[u8]) -> Self {
-        let has = |name: &str| contains(types, format!("\0btf_trace_{name}\0").as_bytes());
+        let names = types.split(|byte| *byte == 0).filter_map(|text| text.strip_prefix(PREFIX));
+        let names: HashSet<&[u8]> = names.collect();
+        let has = |name: &str| names.contains(name.as_bytes());
         Features {
             btf: !types.is_empty(),
             sync_ra: has("page_cache_sync_ra"),
@@ -55,20 +66,22 @@ impl Features {
             fault: has("mm_filemap_fault"),
             map_pages: has("mm_filemap_map_pages"),
             block_io: has("block_io_start") && has("block_io_done") && has("block_rq_merge"),
+            page_life: has("mm_filemap_add_to_page_cache") && has("writeback_dirty_folio"),
+            write_error: has("filemap_set_wb_err"),
             cachestat: false,
         }
+    }
+
+    /// What is needed to drop pages behind streams: to hear of pages that enter the cache, of their
+    /// uses, and of writing that failed.
+    pub fn can_drop_behind(&self) -> bool {
+        self.can_observe() && self.page_life && self.write_error && self.cachestat
     }
 
     /// What is needed to lead reads at all: to hear of absent pages, and of marks.
     pub fn can_observe(&self) -> bool {
         self.btf && self.sync_ra && self.get_pages
     }
-}
-
-fn contains(haystack: &[u8], needle: &[u8]) -> bool {
-    let Some(first) = needle.get(1) else { return true };
-    // Names begin alike; looking for the byte after the separator first is fast enough.
-    haystack.windows(needle.len()).any(|window| window[1] == *first && window == needle)
 }
 
 fn has_cachestat() -> bool {

@@ -8,6 +8,7 @@
 //! ```
 
 mod act;
+pub mod behind;
 mod book;
 pub mod cached;
 pub mod direct;

@@ -29,6 +29,23 @@ pub fn total_bytes() -> Option<u64> {
     bytes_of(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
 }
 
+/// What a process may fill with pages, in bytes: the least limit of its memory cgroup and of those
+/// above it, or what the machine has available.
+pub fn available_to(tgid: u32) -> u64 {
+    let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+    let available = available_bytes(&read(Path::new("/proc/meminfo"))).unwrap_or(u64::MAX);
+    let files = limit_files(&read(Path::new(&format!("/proc/{tgid}/cgroup"))));
+    let with_those_above = files.iter().flat_map(|file| {
+        let name = file.file_name().unwrap_or_default().to_owned();
+        file.ancestors()
+            .skip(1)
+            .map(move |folder| folder.join(&name))
+            .take_while(|limit| limit.starts_with("/sys/fs/cgroup"))
+    });
+    let limits = with_those_above.filter_map(|file| read(&file).trim().parse::<u64>().ok());
+    limits.min().map_or(available, |limit| limit.min(available))
+}
+
 fn budget(available: Option<u64>, limit: Option<u64>) -> u64 {
     let of_machine = available.map_or(MOST_BYTES, |bytes| bytes / AVAILABLE_SHARE);
     let of_cgroup = limit.map_or(MOST_BYTES, |bytes| bytes / LIMIT_SHARE);

@@ -3,6 +3,8 @@
 use readahead::{PAGE_BYTES, Tally};
 use serde::Serialize;
 
+use crate::behind::Totals;
+
 /// Totals since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
@@ -22,11 +24,23 @@ pub struct Summary {
     pub dense_bytes: u64,
     /// Requests that would have waited for the device and did not.
     pub stalls_saved: u64,
+    /// Bytes let go behind streams.
+    pub dropped_bytes: u64,
+    /// Bytes that such streams passed and that stay: cached before, used by others or again.
+    pub kept_bytes: u64,
+    /// Bytes that would go, and stay for now: not written yet, mapped or held.
+    pub left_bytes: u64,
     /// CPU time of bowwave itself, in seconds.
     pub cpu_s: f64,
 }
 
 impl Summary {
+    pub(crate) fn add_behind(&mut self, totals: &Totals) {
+        self.dropped_bytes += totals.dropped_pages * PAGE_BYTES;
+        self.kept_bytes += totals.kept_pages * PAGE_BYTES;
+        self.left_bytes += totals.left_pages * PAGE_BYTES;
+    }
+
     pub(crate) fn add_tally(&mut self, tally: &Tally) {
         self.used_bytes += tally.used_pages * PAGE_BYTES;
         self.wasted_bytes += tally.wasted_pages * PAGE_BYTES;
@@ -41,16 +55,33 @@ impl std::fmt::Display for Summary {
         write!(
             f,
             "read ahead {:.1} MB in {} windows: {:.1} MB used, {:.1} MB wasted, {:.1} MB for dense \
-             random reading; {} stalls saved; {} events, {} lost; {:.3} s CPU",
+             random reading; {} stalls saved; dropped {:.1} MB behind streams, {:.1} MB stay; \
+             {} events, {} lost; {:.3} s CPU",
             mb(self.read_ahead_bytes),
             self.reads,
             mb(self.used_bytes),
             mb(self.wasted_bytes),
             mb(self.dense_bytes),
             self.stalls_saved,
+            mb(self.dropped_bytes),
+            mb(self.kept_bytes + self.left_bytes),
             self.events,
             self.lost_events,
             self.cpu_s,
+        )
+    }
+}
+
+impl Summary {
+    /// What drop-behind did, in one line.
+    pub fn behind(&self) -> String {
+        let mb = |bytes: u64| bytes as f64 * 1e-6;
+        format!(
+            "dropped {:.1} MB behind streams; {:.1} MB stay that were cached before or are used by \
+             others, {:.1} MB that are not written yet or mapped",
+            mb(self.dropped_bytes),
+            mb(self.kept_bytes),
+            mb(self.left_bytes),
         )
     }
 }

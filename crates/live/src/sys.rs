@@ -1,4 +1,5 @@
-//! System calls that no library wraps. All of them only look, or only ask for pages.
+//! System calls that no library wraps. None writes to a file; those of drop-behind let go of clean
+//! pages, or start the writing of dirty ones.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -30,8 +31,27 @@ struct Cachestat {
 /// # Errors
 /// `ENOSYS` before Linux 6.5, `EPERM` where the caller may not write to the file.
 pub(crate) fn cached_pages(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<u64> {
+    Ok(cachestat(file, start, pages)?.cached)
+}
+
+/// Of the pages of `[start, start + pages)`, those that are cached, and those not on the disk yet: dirty
+/// or being written.
+///
+/// # Errors
+/// As [`cached_pages`].
+pub(crate) fn cached_and_unwritten(
+    file: BorrowedFd<'_>,
+    start: u64,
+    pages: u64,
+) -> io::Result<(u64, u64)> {
+    let stat = cachestat(file, start, pages)?;
+    Ok((stat.cached, stat.dirty + stat.writeback))
+}
+
+fn cachestat(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<Cachestat> {
     if pages == 0 {
-        return Ok(0);
+        // For the system call that is the rest of the file.
+        return Ok(Cachestat::default());
     }
     let range = CachestatRange { offset: start * PAGE_BYTES, bytes: pages * PAGE_BYTES };
     let mut stat = Cachestat::default();
@@ -40,7 +60,7 @@ pub(crate) fn cached_pages(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::
     let result = unsafe {
         libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &range, &mut stat, 0 as libc::c_uint)
     };
-    if result == 0 { Ok(stat.cached) } else { Err(io::Error::last_os_error()) }
+    if result == 0 { Ok(stat) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Asks the kernel to read `[start, start + pages)` into the page cache; returns once the requests
@@ -54,6 +74,70 @@ pub(crate) fn readahead(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Res
     let result =
         unsafe { libc::readahead(file.as_raw_fd(), offset, (pages * PAGE_BYTES) as usize) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Starts writing the dirty pages of `[start, start + pages)`; waits for nothing but room in the
+/// device's queue.
+///
+/// What goes wrong with the writing is not told here and stays for the program to hear: the kernel
+/// keeps an error until each open file that was there before has asked for it (`fsync`, or a
+/// `sync_file_range` that waits), and this call never asks.
+///
+/// # Errors
+/// Whatever `sync_file_range(2)` reports; `ESPIPE` for what is no file.
+pub(crate) fn write_out(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<()> {
+    let (offset, bytes) = ((start * PAGE_BYTES) as i64, (pages * PAGE_BYTES) as i64);
+    // SAFETY: the call takes no pointers, and the descriptor is open.
+    let result = unsafe {
+        libc::sync_file_range(file.as_raw_fd(), offset, bytes, libc::SYNC_FILE_RANGE_WRITE)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Drops the clean, unmapped pages of `[start, start + pages)` that nobody holds. Dirty ones would be
+/// written first: ask for none.
+///
+/// # Errors
+/// Whatever `posix_fadvise(2)` reports.
+pub(crate) fn drop_pages(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<()> {
+    let (offset, bytes) = ((start * PAGE_BYTES) as i64, (pages * PAGE_BYTES) as i64);
+    // SAFETY: the call takes no pointers, and the descriptor is open.
+    let errno =
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, bytes, libc::POSIX_FADV_DONTNEED) };
+    if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
+}
+
+/// Has the kernel take these parts of a process's memory, `(address, bytes)`, out of its page tables and
+/// reclaim the pages that no other process has mapped. What it needs again it faults in again.
+///
+/// # Errors
+/// `ESRCH` if the process is gone, `EPERM` without CAP_SYS_NICE and the right to trace it.
+pub(crate) fn page_out(pid: u32, parts: &[(u64, u64)]) -> io::Result<()> {
+    let parts: Vec<libc::iovec> = parts
+        .iter()
+        .map(|&(address, bytes)| libc::iovec {
+            iov_base: address as *mut libc::c_void,
+            iov_len: bytes as usize,
+        })
+        .collect();
+    // SAFETY: the vector is live and as long as told; its addresses are another process's and are not
+    // looked at here. The descriptor is owned by nobody else.
+    unsafe {
+        let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+        if process < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let process = OwnedFd::from_raw_fd(process as i32);
+        let result = libc::syscall(
+            libc::SYS_process_madvise,
+            process.as_fd().as_raw_fd(),
+            parts.as_ptr(),
+            parts.len(),
+            libc::MADV_PAGEOUT,
+            0 as libc::c_uint,
+        );
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
 }
 
 /// A file handle as ext2/3/4 and xfs encode it: inode number and generation, 32 bits each.

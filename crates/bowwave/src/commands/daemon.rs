@@ -9,6 +9,7 @@ use live::observe::Scope;
 use live::state::{DaemonLock, StateError};
 use serde_json::json;
 
+use crate::commands::behind::{self, ModeName};
 use crate::commands::policy::PolicyName;
 use crate::commands::privilege;
 use crate::print::{self, PrintError};
@@ -33,6 +34,13 @@ pub(crate) struct Args {
     /// kernel can be made to read by itself.
     #[arg(long, value_enum, default_value_t)]
     charge: ChargeName,
+    /// Drop pages behind streams: once they have passed an eighth of the memory there is (auto, the
+    /// default), from their first page on, or not at all.
+    #[arg(long, value_enum, value_name = "MODE")]
+    drop_behind: Option<ModeName>,
+    /// A file with the mode of drop-behind, and rules by path, cgroup or command.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// One JSON object when ready and one at the end, instead of text.
     #[arg(long)]
     json: bool,
@@ -60,6 +68,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let ending = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
     let is_meant = |&signal: &i32| signal != libc::SIGHUP || !signals::is_ignored(signal);
     let signals = Signals::catch(ending.into_iter().filter(is_meant))?;
+    let rules = behind::rules(args.config.as_deref(), args.drop_behind)?;
     privilege::demand("daemon")?;
     let _lock = DaemonLock::take(&args.state).map_err(|error| match error {
         StateError::Unusable { .. } => anyhow!("{error}; name another folder with --state"),
@@ -70,6 +79,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         paths: args.path,
         state: args.state,
         charge: args.charge.into(),
+        behind: rules,
     };
     let mut engine = Engine::start(options, args.policy.build()).context("cannot start")?;
     announce(&engine, args.json)?;

@@ -1,3 +1,4 @@
+pub(crate) mod behind;
 pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod doctor;

@@ -8,10 +8,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 
 use anyhow::Context;
+use live::behind::Rules;
 use live::engine::{Charge, Engine, Options};
 use live::observe::Scope;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
+use crate::commands::behind::ModeName;
 use crate::commands::policy::PolicyName;
 use crate::commands::privilege;
 use crate::print;
@@ -29,6 +31,12 @@ pub(crate) struct Args {
     /// The same as one JSON object; on standard error, as standard output is the command's.
     #[arg(long)]
     json: bool,
+    /// Drop pages behind the command's streams: from the first page on (always), behind streams that
+    /// pass an eighth of the memory there is (auto), or not at all (never). Without =MODE it is
+    /// always, without the option auto.
+    #[arg(long, value_enum, value_name = "MODE", num_args = 0..=1, require_equals = true,
+          default_missing_value = "always")]
+    drop_behind: Option<ModeName>,
     /// The policy that decides.
     #[arg(long, value_enum, default_value_t)]
     policy: PolicyName,
@@ -64,7 +72,14 @@ fn lead(args: Args) -> anyhow::Result<ExitCode> {
         ));
     }
     let scope = Scope::Process(std::process::id());
-    let options = Options { scope, paths: Vec::new(), state: args.state, charge: Charge::Bowwave };
+    let mode = args.drop_behind.unwrap_or_default();
+    let options = Options {
+        scope,
+        paths: Vec::new(),
+        state: args.state,
+        charge: Charge::Bowwave,
+        behind: Rules::only(mode.into()),
+    };
     let mut engine = Engine::start(options, args.policy.build()).context("cannot start")?;
     let program = &args.command[0];
     let mut child = match Command::new(program).args(&args.command[1..]).spawn() {
@@ -80,12 +95,17 @@ fn lead(args: Args) -> anyhow::Result<ExitCode> {
         print::note(format_args!("{error}; the command goes on without read-ahead"));
     }
     let status = child.wait()?;
+    if let Err(error) = engine.finish() {
+        print::note(format_args!("{error}; what is not dropped by now stays cached"));
+    }
     let summary = engine.summary();
     if args.json {
         // The command's status is what counts, not whether this can be written.
         let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&summary)?);
     } else if args.verbose {
         print::note(summary);
+    } else if args.drop_behind.is_some_and(|mode| mode != ModeName::Never) {
+        print::note(summary.behind());
     }
     Ok(exit_code(status))
 }
@@ -152,6 +172,21 @@ mod tests {
         assert_eq!(command(&["-v", "--", "tar", "-cf", "-", "--", "-x"]), Some(tar.clone()));
         assert_eq!(command(&["-v", "tar", "-cf", "-", "--", "-x"]), Some(tar));
         assert_eq!(command(&["--", "--odd"]), Some(vec!["--odd".into()]));
+    }
+
+    #[test]
+    fn the_mode_of_drop_behind_needs_an_equals_sign() {
+        let mode = |words: &[&str]| {
+            let cli = Cli::try_parse_from([&["run"], words].concat()).ok()?;
+            Some((cli.args.drop_behind, cli.args.command))
+        };
+        let tar = vec![OsString::from("tar")];
+        assert_eq!(mode(&["tar"]), Some((None, tar.clone())));
+        let always = Some((Some(ModeName::Always), tar.clone()));
+        assert_eq!(mode(&["--drop-behind", "tar"]), always);
+        assert_eq!(mode(&["--drop-behind", "--", "tar"]), always);
+        assert_eq!(mode(&["--drop-behind=never", "tar"]), Some((Some(ModeName::Never), tar)));
+        assert_eq!(mode(&["--drop-behind=often", "tar"]), None);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use readahead::Mark;
 use super::layout::{self, CHUNK_PAGES};
 use super::{
     DeviceNumber, DiskStats, Event, FileKey, FileState, Interest, ObserveError, Observer, Scope,
+    Watch,
 };
 use crate::kernel::Features;
 
@@ -27,9 +28,13 @@ pub(super) struct BpfObserver {
     ring: RingBuffer<'static>,
     fetched: Rc<RefCell<Vec<Event>>>,
     batch: Vec<Event>,
-    skeleton: ObserveSkel<'static>,
+    pub(super) skeleton: ObserveSkel<'static>,
     /// What looks for marks, while any are out.
     mark_links: Vec<Link>,
+    /// Drop-behind needs what looks for marks as well.
+    pub(super) looks_behind: bool,
+    /// How often it began to.
+    pub(super) epoch: u32,
 }
 
 fn refused(error: libbpf_rs::Error) -> ObserveError {
@@ -41,7 +46,7 @@ fn lost(error: libbpf_rs::Error) -> ObserveError {
 }
 
 impl BpfObserver {
-    pub(super) fn open(scope: &Scope) -> Result<Self, ObserveError> {
+    pub(super) fn open(scope: &Scope, behind: Option<Watch>) -> Result<Self, ObserveError> {
         libbpf_rs::set_print(Some((PrintLevel::Warn, |_, _| {})));
         // The skeleton borrows the object for as long as it lives, which is as long as the process
         // observes: one leak of one object.
@@ -51,7 +56,17 @@ impl BpfObserver {
         let constants = open.maps.rodata_data.as_deref_mut().expect("the object has constants");
         constants.our_tgid = std::process::id();
         constants.only_tasks = matches!(scope, Scope::Process(_));
+        constants.drops_behind = behind.is_some();
+        constants.least_file_pages = behind.map_or(0, |watch| watch.least_file_pages);
         leave_out_what_the_kernel_lacks(&mut open.progs);
+        match (behind, scope) {
+            (None, _) => leave_out_drop_behind(&mut open).map_err(refused)?,
+            // Charged to the command's memory cgroup, which may be small.
+            (Some(_), Scope::Process(_)) => {
+                open.maps.blocks.set_max_entries(BLOCKS_OF_RUN).map_err(refused)?;
+            }
+            (Some(_), Scope::Machine) => {}
+        }
         open.progs.on_get_pages.set_autoattach(false);
         open.progs.on_map_pages.set_autoattach(false);
         let mut skeleton = open.load().map_err(refused)?;
@@ -70,13 +85,15 @@ impl BpfObserver {
             batch: Vec::with_capacity(1024),
             skeleton,
             mark_links: Vec::new(),
+            looks_behind: false,
+            epoch: 0,
         })
     }
 }
 
 impl BpfObserver {
     /// Attaches the programs that see cached reads, if they are not.
-    fn look_for_marks(&mut self) -> Result<(), ObserveError> {
+    pub(super) fn look_for_marks(&mut self) -> Result<(), ObserveError> {
         if self.mark_links.is_empty() {
             let programs = [&self.skeleton.progs.on_get_pages, &self.skeleton.progs.on_map_pages];
             let loaded = programs.into_iter().filter(|program| program.autoload());
@@ -100,7 +117,23 @@ fn leave_out_what_the_kernel_lacks(programs: &mut skeleton::OpenObserveProgs<'_>
     programs.on_io_start.set_autoload(features.block_io);
     programs.on_io_done.set_autoload(features.block_io);
     programs.on_merge.set_autoload(features.block_io);
+    programs.on_write_error.set_autoload(features.write_error);
 }
+
+/// Without drop-behind neither its programs nor its tables take anything.
+fn leave_out_drop_behind(open: &mut skeleton::OpenObserveSkel<'_>) -> libbpf_rs::Result<()> {
+    open.progs.on_add.set_autoload(false);
+    open.progs.on_dirty.set_autoload(false);
+    open.progs.on_write_error.set_autoload(false);
+    open.maps.blocks.set_max_entries(FEW_ENTRIES)?;
+    open.maps.streams.set_max_entries(FEW_ENTRIES)
+}
+
+/// Enough for 4 GiB read ahead, or passed and not released yet, at a time.
+const BLOCKS_OF_RUN: u32 = 16384;
+
+/// An LRU table wants some for each processor's list.
+const FEW_ENTRIES: u32 = 256;
 
 fn build_ring(
     skeleton: &ObserveSkel<'static>,
@@ -191,7 +224,7 @@ impl Observer for BpfObserver {
 
     fn keep_marks_of(&mut self, files: &mut dyn Iterator<Item = FileKey>) {
         let mut files = files.peekable();
-        if files.peek().is_none() {
+        if files.peek().is_none() && !self.looks_behind {
             self.mark_links.clear();
         }
         let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() else {

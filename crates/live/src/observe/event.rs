@@ -47,6 +47,13 @@ pub enum Kind {
     Mark,
     /// A page fault that mapping cached neighbours could not serve.
     Fault,
+    /// A stream went on by a step; `mark` has the pages passed, the second one excluded.
+    Passed {
+        /// It writes them.
+        written: bool,
+        /// Its process is none that is led.
+        foreign: bool,
+    },
 }
 
 /// One access that matters.

@@ -1,7 +1,9 @@
 //! The contract with the kernel half, as bytes: mirrors `bpf/interface.h`.
 
-use super::Interest;
+use readahead::behind::Block;
+
 use super::event::{DeviceNumber, Event, FileKey, Kind};
+use super::{Interest, StreamKey};
 
 pub(super) const DISK_SLOTS: usize = 64;
 pub(super) const CHUNK_PAGES: u64 = 32;
@@ -13,11 +15,20 @@ const NO_PAGE: u64 = u64::MAX;
 const FLAG_RANDOM: u8 = 1;
 const FLAG_SEQUENTIAL: u8 = 2;
 const FLAG_MMAP: u8 = 4;
+const FLAG_WRITTEN: u8 = 64;
+const FLAG_FOREIGN: u8 = 128;
 
 const MARKED_INODES_LOG2: u32 = 12;
 /// Words of 64 bits in `marked_inodes`.
 pub(super) const MARKED_INODES_WORDS: usize = 1 << (MARKED_INODES_LOG2 - 6);
 const INODE_HASH: u64 = 0x9E37_79B9_7F4A_7C15;
+
+const WATCHED_INODES_LOG2: u32 = 12;
+
+/// Index of an inode in `watched_inodes` and `failed_inodes`.
+pub(super) fn watched_slot(ino: u64) -> usize {
+    (ino.wrapping_mul(INODE_HASH) >> (64 - WATCHED_INODES_LOG2)) as usize
+}
 
 /// Word and bit of an inode in `marked_inodes`.
 pub(super) fn marked_inode(ino: u64) -> (usize, u64) {
@@ -43,7 +54,7 @@ pub(super) fn decode_event(bytes: &[u8]) -> Option<Event> {
         tgid: word(56),
         request_pages: word(60),
         kernel_window: word(64),
-        kind: decode_kind(kind)?,
+        kind: decode_kind(kind, flags)?,
         mapped: flags & FLAG_MMAP != 0,
         advised_random: flags & FLAG_RANDOM != 0,
         advised_sequential: flags & FLAG_SEQUENTIAL != 0,
@@ -51,12 +62,15 @@ pub(super) fn decode_event(bytes: &[u8]) -> Option<Event> {
     })
 }
 
-fn decode_kind(kind: u8) -> Option<Kind> {
+fn decode_kind(kind: u8, flags: u8) -> Option<Kind> {
     Some(match kind {
         0 => Kind::Miss,
         1 => Kind::KernelMark,
         2 => Kind::Mark,
         3 => Kind::Fault,
+        16 => {
+            Kind::Passed { written: flags & FLAG_WRITTEN != 0, foreign: flags & FLAG_FOREIGN != 0 }
+        }
         _ => return None,
     })
 }
@@ -83,6 +97,38 @@ pub(super) fn encode_mark_key(file: FileKey, chunk: u64) -> [u8; 24] {
     bytes[..8].copy_from_slice(&file.ino.to_ne_bytes());
     bytes[8..16].copy_from_slice(&chunk.to_ne_bytes());
     bytes[16..20].copy_from_slice(&file.dev.to_kernel().to_ne_bytes());
+    bytes
+}
+
+/// Encodes `struct block_key`, which has the layout of `struct mark_key`.
+pub(super) fn encode_block_key(file: FileKey, block: u64) -> [u8; 24] {
+    encode_mark_key(file, block)
+}
+
+/// Decodes `struct block`; `None` if the bytes are not one, or one of another epoch.
+pub(super) fn decode_block(bytes: &[u8], epoch: u32) -> Option<Block> {
+    let bytes: &[u8; 24] = bytes.try_into().ok()?;
+    let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+    let block = Block { brought: long(0), used: long(8), owner: word(16) };
+    (word(20) == epoch).then_some(block)
+}
+
+/// The pages touched, of `struct stream`.
+pub(super) fn decode_touched(bytes: &[u8]) -> Option<(u64, u64)> {
+    let bytes: &[u8; 40] = bytes.try_into().ok()?;
+    let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    Some((long(24), long(32)))
+}
+
+/// Encodes `struct stream_key`.
+pub(super) fn encode_stream_key(stream: StreamKey) -> [u8; 24] {
+    let mut bytes = [0; 24];
+    bytes[..8].copy_from_slice(&stream.file.ino.to_ne_bytes());
+    bytes[8..12].copy_from_slice(&stream.file.dev.to_kernel().to_ne_bytes());
+    bytes[12..16].copy_from_slice(&stream.tgid.to_ne_bytes());
+    bytes[16..20]
+        .copy_from_slice(&(u32::from(stream.written) * u32::from(FLAG_WRITTEN)).to_ne_bytes());
     bytes
 }
 

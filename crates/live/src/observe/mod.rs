@@ -4,8 +4,11 @@
 //! [`Event`]s, takes marks, and counts what the block layer does. The source today is eBPF on BTF
 //! tracepoints ([`bpf`]); what a kernel offers is decided in [`crate::kernel`].
 
+mod behind;
 #[cfg(feature = "bpf")]
 mod bpf;
+#[cfg(feature = "bpf")]
+mod bpf_behind;
 mod event;
 // Only the eBPF source decodes events; the sizes are common.
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
@@ -16,6 +19,7 @@ use std::time::Duration;
 
 use readahead::Mark;
 
+pub use behind::{BehindSource, StreamKey, Watch};
 pub use event::{DeviceNumber, Event, FileKey, Kind};
 
 /// Whose reads are looked at.
@@ -79,7 +83,7 @@ pub enum Interest {
 }
 
 /// A source of events about reads.
-pub trait Observer {
+pub trait Observer: BehindSource {
     /// Calls `on_event` for what has happened, waiting up to `timeout` for the first.
     ///
     /// # Errors
@@ -164,17 +168,18 @@ pub const CHUNK_PAGES: u64 = layout::CHUNK_PAGES;
 /// Most pages that a mark may span: four chunks, wherever it begins.
 pub const MARK_PAGES: u64 = 3 * CHUNK_PAGES;
 
-/// Opens the best source this kernel and build offer.
+/// Opens the best source this kernel and build offer; without `behind`, nothing is loaded for
+/// drop-behind.
 ///
 /// # Errors
 /// [`ObserveError::NotBuilt`] without the `bpf` feature, [`ObserveError::Refused`] without the
 /// privilege or the kernel's support.
-pub fn open(scope: &Scope) -> Result<Box<dyn Observer>, ObserveError> {
+pub fn open(scope: &Scope, behind: Option<Watch>) -> Result<Box<dyn Observer>, ObserveError> {
     #[cfg(feature = "bpf")]
-    return Ok(Box::new(bpf::BpfObserver::open(scope)?));
+    return Ok(Box::new(bpf::BpfObserver::open(scope, behind)?));
     #[cfg(not(feature = "bpf"))]
     {
-        let _ = scope;
+        let _ = (scope, behind);
         Err(ObserveError::NotBuilt)
     }
 }

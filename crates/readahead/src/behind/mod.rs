@@ -11,20 +11,19 @@
 //! A stream *engages* once it has passed an eighth of memory, or at once if its file is larger than
 //! that: below it nothing is gained. It must have passed the file in one direction, each page once.
 //! Whether a page may really go is for the body to see to: only if this stream brought it in, and it
-//! is clean, unmapped and not in use by others. The body must never stall the program for it.
+//! is clean, unmapped and not in use by others ([`Block`]). The body must never stall the program for
+//! it.
 
+mod block;
+mod passage;
 mod proposal_2007;
 
+pub use block::{BLOCK_PAGES, Block, Unused, Verdict, may_go};
+pub use passage::Passage;
 pub use proposal_2007::DropBehind2007;
 
 use crate::access::{Nanos, OpenFileId, Page};
 use crate::table::Table;
-
-/// What is passed is looked at in steps of 1 MiB: rarely enough to cost nothing.
-const STEP_PAGES: u64 = 256;
-
-/// A reader this close behind another, 8 MiB, finds its pages still there.
-const FOLLOWER_PAGES: u64 = 2048;
 
 /// A stream engages when it has passed one page in so many of memory.
 const SHARE: u64 = 8;
@@ -47,6 +46,13 @@ pub struct Span {
     pub end: Page,
 }
 
+impl Span {
+    /// Pages in it.
+    pub fn pages(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+}
+
 /// What to do behind a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Behind {
@@ -56,27 +62,22 @@ pub struct Behind {
     pub release: Option<Span>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Stream {
-    /// Where the run of pages passed began, and where it is.
-    from: Page,
-    at: Page,
-    /// Up to here it was looked at, written out and released.
-    stepped: Page,
-    released: Page,
+/// Pages after which a stream engages, of a machine or memory cgroup of so many.
+pub fn engage_pages(memory_pages: u64) -> u64 {
+    memory_pages / SHARE
 }
 
 /// Decides what goes behind the streams of a machine.
 #[derive(Debug)]
 pub struct DropBehind {
-    streams: Table<OpenFileId, Stream>,
+    streams: Table<OpenFileId, Passage>,
     engage_pages: u64,
 }
 
 impl DropBehind {
     /// For at least `open_files` streams on a machine of `memory_pages` pages.
     pub fn new(open_files: usize, memory_pages: u64) -> Self {
-        DropBehind { streams: Table::new(open_files), engage_pages: memory_pages / SHARE }
+        DropBehind { streams: Table::new(open_files), engage_pages: engage_pages(memory_pages) }
     }
 
     /// The stream of an open file has passed `page` of its `file_pages` pages. Most calls answer with
@@ -89,41 +90,14 @@ impl DropBehind {
         passing: Passing,
         now: Nanos,
     ) -> Behind {
-        let stream = self.streams.get_or_insert_with(open_file, now, Stream::default, drop);
-        if page + 1 == stream.at {
-            return Behind::default();
-        }
-        if page != stream.at {
-            *stream = Stream { from: page, at: page, stepped: page, released: page };
-        }
-        stream.at = page + 1;
-        let is_large = file_pages > self.engage_pages && passing == Passing::Read;
-        let is_engaged = is_large || stream.at - stream.from > self.engage_pages;
-        if !is_engaged || stream.at - stream.stepped < STEP_PAGES {
-            return Behind::default();
-        }
-        stream.step(passing)
+        let stream = self.streams.get_or_insert_with(open_file, now, Passage::default, drop);
+        let passed = Span { start: page, end: page + 1 };
+        stream.on_pass(passed, file_pages, passing, self.engage_pages)
     }
 
     /// Forgets streams idle since before `now - idle`.
     pub fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
         self.streams.forget_before(now.saturating_sub(idle), drop);
-    }
-}
-
-impl Stream {
-    /// A step has been passed: it is written out, and what lies far enough behind may go.
-    fn step(&mut self, passing: Passing) -> Behind {
-        let passed = Span { start: self.stepped, end: self.at };
-        self.stepped = self.at;
-        let write_out = (passing == Passing::Write).then_some(passed);
-        let start = self.released;
-        let end = self.at.saturating_sub(FOLLOWER_PAGES);
-        if end <= start {
-            return Behind { write_out, release: None };
-        }
-        self.released = end;
-        Behind { write_out, release: Some(Span { start, end }) }
     }
 }
 
@@ -158,7 +132,7 @@ mod tests {
         let mut behind = DropBehind::new(16, MEMORY);
         let answers = pass(&mut behind, 0..4096, 20_000, Passing::Read);
         let last = answers.last().and_then(|answer| answer.release);
-        assert_eq!(last, Some(Span { start: 4096 - 2048 - 256, end: 4096 - 2048 }));
+        assert_eq!(last, Some(Span { start: 512, end: 4096 - 3072 }));
         assert!(answers.iter().all(|answer| answer.write_out.is_none()));
     }
 

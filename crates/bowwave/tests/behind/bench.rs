@@ -1,0 +1,167 @@
+//! A lab without delays, files on it, and small memory cgroups.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lab::{LabGuard, Options};
+use rustix::fs::{Advice, fadvise};
+
+pub(crate) const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
+pub(crate) const MB: u64 = 1 << 20;
+
+/// Labs are loop devices and threads, and the tests look at what is cached: one at a time.
+static ONE_LAB: Mutex<()> = Mutex::new(());
+
+pub(crate) struct Bench {
+    pub(crate) lab: LabGuard,
+    pub(crate) state: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// `None` where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE makes that a failure.
+pub(crate) fn bench() -> Option<Bench> {
+    let able = Command::new(BOWWAVE).arg("doctor").output().expect("bowwave runs");
+    if !able.status.success() || !fs::exists("/dev/fuse").unwrap_or(false) {
+        let reason = String::from_utf8_lossy(&able.stdout).into_owned();
+        assert!(std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(), "cannot test live:\n{reason}");
+        eprintln!("skipped: bowwave cannot run here; `bowwave doctor` says:\n{reason}");
+        return None;
+    }
+    let alone = ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner);
+    let lab = LabGuard::up(&Options {
+        name: format!("behind-{}", std::process::id()),
+        device: "net".into(),
+        size_bytes: 768 * MB,
+        fs_type: "ext4".into(),
+        scheduler: None,
+        server: Some(PathBuf::from(BOWWAVE)),
+    })
+    .expect("a lab");
+    lab.set_fast(true).expect("fast");
+    Some(Bench { lab, state: tempfile::tempdir().expect("a folder"), _alone: alone })
+}
+
+impl Bench {
+    /// A file of noise, not cached.
+    pub(crate) fn cold(&self, name: &str, bytes: u64) -> PathBuf {
+        let path = self.lab.mount_point().join(name);
+        let mut state = bytes | 1;
+        let mut words = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 32) as u32
+        };
+        let noise: Vec<u8> = (0..bytes / 4).flat_map(|_| words().to_le_bytes()).collect();
+        fs::write(&path, noise).expect("the file");
+        evict(&path);
+        path
+    }
+
+    /// Bytes read from the device so far.
+    pub(crate) fn device_bytes(&self) -> u64 {
+        self.lab.status().expect("counters").bytes_read
+    }
+
+    /// `bowwave run --json` with these options and this command, its standard output thrown away.
+    pub(crate) fn run(&self, options: &[&str], command: &[&str]) -> Command {
+        let mut run = Command::new(BOWWAVE);
+        run.args(["run", "--json", "--state"]).arg(self.state.path()).args(options);
+        run.arg("--").args(command).stdout(Stdio::null());
+        run
+    }
+}
+
+/// Runs it to its end; gives the summary.
+pub(crate) fn summary_of(mut run: Command) -> serde_json::Value {
+    let output = run.stderr(Stdio::piped()).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let line = said.lines().find(|line| line.starts_with('{'));
+    serde_json::from_str(line.unwrap_or_else(|| panic!("no summary: {said}"))).expect("JSON")
+}
+
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("plain names")
+}
+
+/// Writes what is dirty and drops the file's pages.
+pub(crate) fn evict(path: &Path) {
+    let file = File::open(path).expect("it is there");
+    file.sync_all().expect("written");
+    fadvise(&file, 0, None, Advice::DontNeed).expect("advised");
+    assert_eq!(resident(path), 0, "cold");
+}
+
+/// Bytes of the file that are cached; this is no use of them.
+pub(crate) fn resident(path: &Path) -> u64 {
+    let fincore = Command::new("fincore").args(["-b", "-n", "-r", "-o", "RES"]).arg(path).output();
+    let counted = fincore.expect("util-linux is installed").stdout;
+    String::from_utf8_lossy(&counted).trim().parse().expect("a number")
+}
+
+/// A reader that has the kernel read nothing ahead for it.
+pub(crate) fn open_random(path: &Path) -> File {
+    let file = File::open(path).expect("it is there");
+    fadvise(&file, 0, None, Advice::Random).expect("advised");
+    file
+}
+
+/// Reads `[from, to)` of it.
+pub(crate) fn read(file: &File, from: u64, to: u64) {
+    let mut bytes = vec![0; (to - from) as usize];
+    file.read_exact_at(&mut bytes, from).expect("it can be read");
+}
+
+/// A memory cgroup, of either version, removed with this.
+pub(crate) struct Cgroup {
+    folder: PathBuf,
+    is_v2: bool,
+}
+
+impl Cgroup {
+    /// `None` where the memory controller cannot be had.
+    pub(crate) fn with_limit(bytes: u64) -> Option<Cgroup> {
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = format!("bowwave-behind-{}-{number}", std::process::id());
+        let made = [("/sys/fs/cgroup/memory", false), ("/sys/fs/cgroup", true)]
+            .map(|(root, is_v2)| Cgroup { folder: Path::new(root).join(&name), is_v2 })
+            .into_iter()
+            .find(|cgroup| fs::create_dir(&cgroup.folder).is_ok() && cgroup.limit(bytes));
+        if made.is_none() {
+            assert!(std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(), "no memory cgroup");
+            eprintln!("skipped: no memory cgroup can be made here");
+        }
+        made
+    }
+
+    fn limit(&self, bytes: u64) -> bool {
+        let name = if self.is_v2 { "memory.max" } else { "memory.limit_in_bytes" };
+        fs::write(self.folder.join(name), bytes.to_string()).is_ok()
+    }
+
+    /// This command, in the cgroup.
+    pub(crate) fn hold(&self, command: &Command) -> Command {
+        let mut held = Command::new("sh");
+        held.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.folder.join("cgroup.procs"));
+        held.arg(command.get_program()).args(command.get_args());
+        held.stdout(Stdio::null());
+        held
+    }
+
+    /// Bytes of files charged to it.
+    pub(crate) fn charged(&self) -> u64 {
+        let stat = fs::read_to_string(self.folder.join("memory.stat")).expect("it counts");
+        let name = if self.is_v2 { "file " } else { "cache " };
+        let line = stat.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|number| number.parse().ok()).expect("a number")
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.folder);
+    }
+}

@@ -1,0 +1,78 @@
+//! A memory cgroup stands in for a small machine.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::bench::{BOWWAVE, Bench, Cgroup, MB, bench, evict, resident, summary_of, text};
+
+/// Reads the file within the cgroup, thrice: its pages are active then, and charged there.
+fn work_with(cgroup: &Cgroup, file: &Path) {
+    for _ in 0..3 {
+        let mut cat = Command::new("cat");
+        let status = cgroup.hold(cat.arg(file)).status().expect("it runs");
+        assert!(status.success());
+    }
+}
+
+fn disturbed(bench: &Bench, options: &[&str], command: &[&str], cgroup: &Cgroup) -> f64 {
+    let working_set = bench.cold("working-set", 24 * MB);
+    work_with(cgroup, &working_set);
+    assert_eq!(resident(&working_set), 24 * MB, "it fits");
+    let run = cgroup.hold(&bench.run(options, command));
+    let done = summary_of(run);
+    eprintln!("{options:?} {command:?}: {done}");
+    resident(&working_set) as f64 / (24 * MB) as f64
+}
+
+#[test]
+fn a_working_set_survives_reading_and_copying_more_than_memory() {
+    let Some(bench) = bench() else { return };
+    let Some(cgroup) = Cgroup::with_limit(96 * MB) else { return };
+    let large = bench.cold("large", 256 * MB);
+    let copy = bench.lab.mount_point().join("copy");
+    let jobs: [&[&str]; 2] =
+        [&["cat", text(&large)], &["cp", "--reflink=never", text(&large), text(&copy)]];
+    for job in jobs {
+        // Asked for, and by itself, as the file is larger than an eighth of this memory.
+        for options in [&["--drop-behind"][..], &[]] {
+            evict(&large);
+            let _ = fs::remove_file(&copy);
+            let left = disturbed(&bench, options, job, &cgroup);
+            assert!(left >= 0.99, "{job:?} {options:?}: {left} of the working set");
+        }
+    }
+}
+
+#[test]
+fn what_is_read_ahead_is_charged_to_the_cgroup_of_run_and_to_that_of_the_daemon() {
+    let Some(bench) = bench() else { return };
+    let Some(cgroup) = Cgroup::with_limit(256 * MB) else { return };
+    let file = bench.cold("file", 48 * MB);
+    let read = ["tac", text(&file)];
+    summary_of(cgroup.hold(&bench.run(&["--drop-behind=never"], &read)));
+    let charged = cgroup.charged();
+    assert!(charged >= 47 * MB, "{charged} bytes");
+
+    evict(&file);
+    let before = cgroup.charged();
+    let mut daemon = Command::new(BOWWAVE)
+        .args(["daemon", "--json", "--path"])
+        .arg(bench.lab.mount_point())
+        .arg("--state")
+        .arg(bench.state.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the daemon starts");
+    let mut line = String::new();
+    let output = daemon.stdout.take().expect("piped");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).expect("a line");
+    let mut reader = Command::new("tac");
+    let status = cgroup.hold(reader.arg(&file)).status().expect("it runs");
+    daemon.kill().expect("it was running");
+    daemon.wait().expect("it ended");
+    assert!(status.success());
+    assert!(resident(&file) >= 47 * MB);
+    let of_reader = cgroup.charged().saturating_sub(before);
+    assert!(of_reader <= 24 * MB, "{of_reader} of 48 MB are charged to the reader");
+}

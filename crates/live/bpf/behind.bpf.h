@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Drop-behind's half in the kernel: who brought a page into the cache, and how often it was used.
+ *
+ *   page enters the cache     mm_filemap_add_to_page_cache -- brought by this process
+ *   read, mapped access       mm_filemap_get_pages, fault, map_pages -- used; again: not ours alone
+ *   page written to           writeback_dirty_folio ------- used, by a writer
+ *   every 4 MiB of a stream   ----------------------------- EVENT_PASSED --> ring
+ *
+ * Two bits a page, kept by blocks of 64 pages in a table that forgets: what is not in it is never
+ * dropped. A page may go if it was brought in by the one process that used it, and used once. Files
+ * that nobody brought a page of cost one byte test; without drop-behind nothing of this is loaded.
+ */
+#ifndef BOWWAVE_BEHIND_H
+#define BOWWAVE_BEHIND_H
+
+/* Looked at ahead of a read: a longer one is seen again at its next batch. */
+#define REACH_PAGES 512
+/* The kernel tells nothing of a batch the last page of which is still being read: a reader may be so
+ * far behind what was seen last (1 MiB) and have passed all between. */
+#define GAP_PAGES 256
+/* The kernel maps this much around a fault (64 KiB), before and after it has waited for the page. */
+#define AROUND_PAGES 16
+#define BLOCKS_IN_REACH ((REACH_PAGES + GAP_PAGES) / BLOCK_PAGES + 1)
+
+/* Set before loading. */
+const volatile bool drops_behind = false;
+const volatile u64 least_file_pages = 0;	/* smaller files are left alone */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct stream_key);
+	__type(value, struct stream);
+} streams SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);	/* of 256 KiB each: 16 GiB not yet passed or released */
+	__type(key, struct block_key);
+	__type(value, struct block);
+} blocks SEC(".maps");
+
+u8 watched_inodes[1 << WATCHED_INODES_LOG2];	/* by a hash: files with blocks in the table */
+u8 failed_inodes[1 << WATCHED_INODES_LOG2];	/* by a hash: files whose write-back failed */
+/* Not 0 while accesses are seen, another number each time. What was brought in before, or while a use
+ * would not have been seen, is not ours to drop. */
+u32 looks_behind;
+
+static __always_inline u32 watched_slot(u64 ino)
+{
+	return (ino * INODE_HASH) >> (64 - WATCHED_INODES_LOG2);
+}
+
+/* The bits of [first, end) in a block. */
+static __always_inline u64 bits_in(u64 block, u64 first, u64 end)
+{
+	u64 begin = block << BLOCK_SHIFT, bits = ~0ULL;
+
+	if (end - begin < BLOCK_PAGES)
+		bits = (1ULL << (end - begin)) - 1;
+	if (first > begin)
+		bits &= ~0ULL << ((first - begin) & (BLOCK_PAGES - 1));
+	return bits;
+}
+
+static __always_inline u64 pages_of(struct folio *folio)
+{
+	if (folio->flags.f & (1ULL << bpf_core_enum_value(enum pageflags, PG_head)))
+		return folio->_nr_pages;
+	return 1;
+}
+
+static __always_inline void report_passed(struct inode *inode, struct file_key *key, u64 from,
+					  u64 to, u8 flags)
+{
+	struct event *event = begin_event(inode, key, to, to, bpf_ktime_get_ns());
+
+	if (!event)
+		return;
+	event->kind = EVENT_PASSED;
+	event->flags = flags;
+	event->mark_first = from;
+	event->mark_last = to;
+	bpf_ringbuf_submit(event, 0);
+}
+
+static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bool is_led)
+{
+	struct block *block = bpf_map_lookup_elem(&blocks, key);
+
+	if (!block || block->epoch != looks_behind) {
+		struct block fresh = { .brought = bits, .owner = owner, .epoch = looks_behind };
+
+		if (is_led)
+			bpf_map_update_elem(&blocks, key, &fresh, BPF_ANY);
+	} else if (!is_led) {
+		__sync_fetch_and_and(&block->brought, ~bits);
+	} else if (owner && block->owner && block->owner != owner) {
+		/* What another process brought is not told from ours any more: it stays. */
+		block->owner = owner;
+		block->used = 0;
+		block->brought = bits;
+	} else {
+		__sync_fetch_and_and(&block->used, ~bits);
+		__sync_fetch_and_or(&block->brought, bits);
+		if (owner)
+			block->owner = owner;
+	}
+}
+
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int BPF_PROG(on_add, struct folio *folio)
+{
+	struct inode *inode = folio->mapping->host;
+	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	bool is_led = is_our_business();
+	struct block_key block = {};
+	u64 first, end, last_block;
+	struct file_key key;
+	u32 slot;
+
+	if (!inode)
+		return 0;
+	slot = watched_slot(inode->i_ino);
+	first = folio->index;
+	end = first + pages_of(folio);
+	if (is_led && !watched_inodes[slot] &&
+	    (u64)inode->i_size >> PAGE_SHIFT < least_file_pages && end < least_file_pages)
+		return 0;
+	/* What we read ahead is brought for whoever uses it first. */
+	if (tgid == our_tgid) {
+		is_led = true;
+		tgid = 0;
+	}
+	if ((!is_led || !tgid) && !watched_inodes[slot])
+		return 0;
+	if (!interest_in(inode, &key))
+		return 0;
+	if (!watched_inodes[slot]) {
+		watched_inodes[slot] = 1;
+		if (!looks_behind)
+			report_passed(inode, &key, first, first, 0);
+	}
+	if (!looks_behind)
+		return 0;
+	block.ino = key.ino;
+	block.dev = key.dev;
+	block.block = first >> BLOCK_SHIFT;
+	last_block = (end - 1) >> BLOCK_SHIFT;
+	for (int i = 0; i < BLOCKS_IN_REACH; i++) {
+		if (block.block > last_block)
+			break;
+		bring(&block, bits_in(block.block, first, end), tgid, is_led);
+		block.block++;
+	}
+	return 0;
+}
+
+/* These pages were used, by this process. */
+static __always_inline void use(struct block_key *key, u64 bits, u32 tgid)
+{
+	struct block *block = bpf_map_lookup_elem(&blocks, key);
+	u64 again;
+
+	if (!block || block->epoch != looks_behind)
+		return;
+	if (!block->owner)
+		block->owner = tgid;
+	again = block->owner == tgid ? block->used & bits : bits;
+	__sync_fetch_and_or(&block->used, bits);
+	if (again)
+		__sync_fetch_and_and(&block->brought, ~again);
+}
+
+/* Follows the process's stream through the file: a page touched by several small reads in a row
+ * is used once. */
+static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 flags)
+{
+	struct stream_key stream_key = {};
+	struct stream *stream, fresh = {};
+	struct block_key block = {};
+	u64 from, end, at, last_block;
+	bool is_new = false;
+	struct file_key key;
+
+	if (!looks_behind || !watched_inodes[watched_slot(inode->i_ino)] || !interest_in(inode, &key))
+		return;
+	stream_key.ino = key.ino;
+	stream_key.dev = key.dev;
+	stream_key.tgid = bpf_get_current_pid_tgid() >> 32;
+	stream_key.written = flags & FLAG_WRITTEN;
+	if (stream_key.tgid == our_tgid)
+		return;
+	if (!is_our_business())
+		flags |= FLAG_FOREIGN;
+	stream = bpf_map_lookup_elem(&streams, &stream_key);
+	if (!stream) {
+		fresh.first = fresh.until = fresh.reported = fresh.low = fresh.high = first;
+		bpf_map_update_elem(&streams, &stream_key, &fresh, BPF_ANY);
+		stream = bpf_map_lookup_elem(&streams, &stream_key);
+		if (!stream)
+			return;
+		is_new = true;
+	}
+	from = first;
+	if (first + AROUND_PAGES >= stream->first && first <= stream->until + GAP_PAGES)
+		from = stream->until;
+	else
+		stream->reported = first;
+	end = last + 1;
+	if (end > first + REACH_PAGES)
+		end = first + REACH_PAGES;
+	stream->first = first;
+	if (end > from || from == first)
+		stream->until = end;
+	if (first < stream->low)
+		stream->low = first;
+	if (end > stream->high)
+		stream->high = end;
+
+	block.ino = key.ino;
+	block.dev = key.dev;
+	block.block = from >> BLOCK_SHIFT;
+	last_block = (end - 1) >> BLOCK_SHIFT;
+	for (int i = 0; i < BLOCKS_IN_REACH; i++) {
+		if (from >= end || block.block > last_block)
+			break;
+		use(&block, bits_in(block.block, from, end), stream_key.tgid);
+		block.block++;
+	}
+	/* A writer has passed all of it, a reader may be at the first page still. */
+	at = flags & FLAG_WRITTEN ? end : first;
+	if (is_new || (at > stream->reported && at - stream->reported >= STEP_PAGES)) {
+		u64 since = stream->reported;
+
+		stream->reported = at;
+		report_passed(inode, &key, since, at, flags);
+	}
+}
+
+SEC("tp_btf/writeback_dirty_folio")
+int BPF_PROG(on_dirty, struct folio *folio, struct address_space *mapping)
+{
+	struct inode *inode;
+
+	if (!mapping)
+		return 0;
+	inode = mapping->host;
+	if (inode)
+		pass(inode, folio->index, folio->index + pages_of(folio) - 1, FLAG_WRITTEN);
+	return 0;
+}
+
+/* What could not be written exists in the page cache only. */
+SEC("tp_btf/filemap_set_wb_err")
+int BPF_PROG(on_write_error, struct address_space *mapping)
+{
+	struct inode *inode = mapping->host;
+
+	if (inode)
+		failed_inodes[watched_slot(inode->i_ino)] = 1;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,138 @@
+//! Two threads: one lets pages go, one starts writing. Both calls may wait for a device, which
+//! neither the program nor the thread that decides shall do.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::Duration;
+
+use readahead::behind::{Span, Unused};
+
+use super::mapped;
+use crate::observe::{Event, StreamKey};
+use crate::sys;
+
+/// Pages of a file to be let go.
+pub(super) struct Release {
+    pub(super) stream: StreamKey,
+    pub(super) event: Event,
+    pub(super) file: OwnedFd,
+    /// Looked at, of which `go` may go.
+    pub(super) span: Span,
+    pub(super) go: Vec<Span>,
+    pub(super) unused: Unused,
+    /// Mapped pages are taken out of the page tables first.
+    pub(super) unmaps: bool,
+    /// What cannot go is tried again after so many nanoseconds.
+    pub(super) delay: u64,
+}
+
+/// What became of a [`Release`].
+#[derive(Debug)]
+pub(super) struct Released {
+    pub(super) stream: StreamKey,
+    pub(super) event: Event,
+    pub(super) span: Span,
+    pub(super) unused: Unused,
+    pub(super) delay: u64,
+    pub(super) dropped_pages: u64,
+    /// Not written yet, mapped, or held by somebody at the moment; and the pages cached of each.
+    pub(super) left: Vec<Span>,
+    pub(super) left_pages: Vec<u64>,
+}
+
+/// The threads; they end with this.
+pub(super) struct Hands {
+    releases: Sender<Release>,
+    released: Receiver<Released>,
+    writes: Sender<(OwnedFd, Span)>,
+    under_way: usize,
+}
+
+impl Hands {
+    pub(super) fn new() -> Self {
+        let (releases, release_inbox) = mpsc::channel::<Release>();
+        let (done, released) = mpsc::channel();
+        let (writes, write_inbox) = mpsc::channel::<(OwnedFd, Span)>();
+        let release = move || {
+            for release in release_inbox {
+                if done.send(release.run()).is_err() {
+                    break;
+                }
+            }
+        };
+        let write = move || {
+            for (file, span) in write_inbox {
+                // A file system that cannot: the kernel writes when it sees fit.
+                let _ = sys::write_out(file.as_fd(), span.start, span.pages());
+            }
+        };
+        // Without a thread its channel is closed, and pages stay.
+        let _ = thread::Builder::new().name("bowwave-release".into()).spawn(release);
+        let _ = thread::Builder::new().name("bowwave-writeout".into()).spawn(write);
+        Hands { releases, released, writes, under_way: 0 }
+    }
+
+    pub(super) fn release(&mut self, release: Release) {
+        self.under_way += usize::from(self.releases.send(release).is_ok());
+    }
+
+    pub(super) fn write_out(&self, file: OwnedFd, span: Span) {
+        // Without its thread the kernel writes when it sees fit.
+        let _ = self.writes.send((file, span));
+    }
+
+    /// What has been done since, waiting up to `timeout` for something if anything is under way.
+    pub(super) fn done(&mut self, timeout: Duration) -> Option<Released> {
+        if self.under_way == 0 {
+            return None;
+        }
+        let done = self.released.recv_timeout(timeout).ok()?;
+        self.under_way -= 1;
+        Some(done)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.under_way == 0
+    }
+}
+
+impl Release {
+    fn run(self) -> Released {
+        let (mut dropped_pages, mut left_pages, mut left) = (0, Vec::new(), Vec::new());
+        for &span in &self.go {
+            let Ok((before, mut after)) = self.drop_clean(span) else { continue };
+            if after > 0 && self.unmaps {
+                mapped::unmap(self.stream, span);
+                after = self.drop_clean(span).map_or(after, |(_, after)| after);
+            }
+            dropped_pages += before - after.min(before);
+            if after > 0 {
+                left_pages.push(after);
+                left.push(span);
+            }
+        }
+        Released {
+            stream: self.stream,
+            event: self.event,
+            span: self.span,
+            unused: self.unused,
+            delay: self.delay,
+            dropped_pages,
+            left,
+            left_pages,
+        }
+    }
+
+    /// Pages cached before and after. What is dirty is left alone: dropping would start its writing,
+    /// page by page, and wait for the queue.
+    fn drop_clean(&self, span: Span) -> std::io::Result<(u64, u64)> {
+        let look = || sys::cached_and_unwritten(self.file.as_fd(), span.start, span.pages());
+        let (before, unwritten) = look()?;
+        if before == 0 || unwritten > 0 {
+            return Ok((before, before));
+        }
+        sys::drop_pages(self.file.as_fd(), span.start, span.pages())?;
+        Ok((before, look()?.0))
+    }
+}

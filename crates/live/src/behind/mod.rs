@@ -1,0 +1,316 @@
+//! Drop-behind on the running kernel: what `readahead::behind` decides, carried out.
+//!
+//! ```text
+//!   EVENT_PASSED --> which mode? --> Passage --> write out  --> a thread: sync_file_range
+//!                                       |
+//!                                       +------> release --> blocks: brought, used once?
+//!                                                               |
+//!      not written yet, mapped: again later <-- a thread: cachestat, fadvise(DONTNEED)
+//! ```
+//!
+//! A page goes if its bits in the kernel's tables say that the stream's process brought it in and
+//! that it was used once, and if it is clean, unmapped and held by nobody at that moment, which the
+//! kernel itself sees to.
+
+mod hands;
+mod mapped;
+mod rounds;
+mod rules;
+mod totals;
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use readahead::PAGE_BYTES;
+use readahead::behind::{BLOCK_PAGES, Passage, Passing, Span, Unused, engage_pages, may_go};
+
+pub use rules::{Mode, Rule, RuleError, Rules};
+
+use crate::act::open_file;
+use crate::memory;
+use crate::mounts::Mount;
+use crate::observe::{DeviceNumber, Event, ObserveError, Observer, StreamKey, Watch};
+use hands::{Hands, Release, Released};
+use rules::Live;
+pub(crate) use totals::Totals;
+
+/// Smaller files are left alone unless every stream drops behind: an eighth of less than 32 MiB of
+/// memory is nobody's working set.
+const LEAST_FILE_PAGES: u64 = 1024;
+
+/// A stream that paused for so long keeps nothing for followers any more.
+const PAUSE_NS: u64 = 1_000_000_000;
+
+/// A stream that paused for so long is forgotten.
+const IDLE_NS: u64 = 30_000_000_000;
+
+/// Streams are looked through this often.
+const ROUND_NS: u64 = 100_000_000;
+
+/// What could not go is tried again after so long, each time twice as long.
+const FIRST_DELAY_NS: u64 = 50_000_000;
+const LONGEST_DELAY_NS: u64 = 6_400_000_000;
+
+/// What is being written is tried so often: the disk takes it bit by bit.
+const WRITING_DELAY_NS: u64 = 100_000_000;
+
+/// Nothing is read ahead for a process that has written so many bytes, or this share of its memory, if
+/// that is more, which the disk has not taken yet: its writing then catches up with its reading.
+const BACKLOG_BYTES: u64 = 16 << 20;
+const MOST_BACKLOG_BYTES: u64 = 64 << 20;
+const BACKLOG_SHARE: u64 = 16;
+
+/// Spans that wait to become clean; of further ones the oldest stay cached.
+const MOST_WAITING: usize = 4096;
+
+/// Looked through once more at a stream's end, from there back: 4 GiB.
+const MOST_SWEPT_PAGES: u64 = 1 << 20;
+
+type MountOf<'a> = &'a dyn Fn(DeviceNumber) -> Option<&'a Mount>;
+
+struct Stream {
+    /// The last one heard of it; it leads to the file.
+    event: Event,
+    passage: Passage,
+    /// `None` if nothing is done behind it.
+    engage_pages: Option<u64>,
+    most_backlog_pages: u64,
+    /// Its end, or where it paused, has been dealt with.
+    is_settled: bool,
+}
+
+/// A span some pages of which could not go.
+struct Waiting {
+    stream: StreamKey,
+    event: Event,
+    span: Span,
+    pages: u64,
+    unused: Unused,
+    due: u64,
+    delay: u64,
+}
+
+/// Follows the streams and lets go of what they have passed.
+pub(crate) struct Behind {
+    rules: Rules,
+    streams: HashMap<StreamKey, Stream>,
+    waiting: Vec<Waiting>,
+    hands: Hands,
+    is_looking: bool,
+    heard_at: u64,
+    looked_through_at: u64,
+    /// Processes that write faster than the disk takes it.
+    held_back: HashSet<u32>,
+    totals: Totals,
+}
+
+/// What has to be watched for these rules; `None` if nothing.
+pub(crate) fn watch(rules: &Rules) -> Option<Watch> {
+    let least_file_pages = if rules.may_be(Mode::Always) {
+        0
+    } else if rules.may_be(Mode::Auto) {
+        LEAST_FILE_PAGES
+    } else {
+        return None;
+    };
+    Some(Watch { least_file_pages })
+}
+
+impl Behind {
+    /// Where everything drops behind, accesses are seen from now on; else once a large file is read
+    /// or written.
+    pub(crate) fn start(rules: Rules, observer: &mut dyn Observer) -> Result<Self, ObserveError> {
+        let is_looking = rules.may_be(Mode::Always);
+        observer.look_behind(is_looking)?;
+        Ok(Behind {
+            rules,
+            streams: HashMap::new(),
+            waiting: Vec::new(),
+            hands: Hands::new(),
+            is_looking,
+            heard_at: 0,
+            looked_through_at: 0,
+            held_back: HashSet::new(),
+            totals: Totals::default(),
+        })
+    }
+
+    /// A stream has passed `event.mark`.
+    pub(crate) fn on_passed(
+        &mut self,
+        event: &Event,
+        (written, foreign): (bool, bool),
+        mount: &Mount,
+        observer: &mut dyn Observer,
+    ) -> Result<(), ObserveError> {
+        self.heard_at = event.now;
+        if !self.is_looking {
+            self.is_looking = true;
+            return observer.look_behind(true);
+        }
+        let key = StreamKey { file: event.file, tgid: event.tgid, written };
+        let rules = &self.rules;
+        let stream = self.streams.entry(key).or_insert_with(|| {
+            let mode = if foreign { Mode::Never } else { mode_of(rules, event, mount) };
+            Stream::new(event, mode)
+        });
+        stream.event = *event;
+        stream.is_settled = false;
+        let Some(engage_pages) = stream.engage_pages else { return Ok(()) };
+        let passed = Span { start: event.mark.0, end: event.mark.1 };
+        let file_pages = event.file_bytes.div_ceil(PAGE_BYTES);
+        let answer = stream.passage.on_pass(passed, file_pages, passing(written), engage_pages);
+        if let Some(span) = answer.write_out {
+            self.write_out(event, mount, span);
+        }
+        if let Some(span) = answer.release {
+            self.totals.kept_pages +=
+                self.release((key, event), span, (Unused::Stay, FIRST_DELAY_NS), mount, observer);
+        }
+        Ok(())
+    }
+
+    /// What was left is tried again, and streams that ended or paused are dealt with.
+    pub(crate) fn tick(
+        &mut self,
+        now: u64,
+        mount_of: MountOf<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<(), ObserveError> {
+        while let Some(done) = self.hands.done(Duration::ZERO) {
+            self.note(done, now, observer);
+        }
+        self.try_again(now, mount_of, observer);
+        self.hold_back();
+        if now.saturating_sub(self.looked_through_at) >= ROUND_NS {
+            self.looked_through_at = now;
+            self.look_through(now, mount_of, observer);
+        }
+        let is_old = now.saturating_sub(self.heard_at) > IDLE_NS;
+        let is_quiet = is_old && self.streams.is_empty() && !self.has_left_overs();
+        if self.is_looking && is_quiet && !self.rules.may_be(Mode::Always) {
+            self.is_looking = false;
+            observer.look_behind(false)?;
+        }
+        Ok(())
+    }
+
+    /// Whether nothing shall be read ahead for a process, as it writes faster than the disk takes it.
+    /// It is not stalled: the kernel reads for it as ever.
+    pub(crate) fn holds_back(&self, tgid: u32) -> bool {
+        self.held_back.contains(&tgid)
+    }
+
+    /// Whether [`Behind::tick`] should be called again soon.
+    pub(crate) fn is_busy(&self) -> bool {
+        let has_open_end = self.streams.values().any(|stream| !stream.is_settled);
+        has_open_end || !self.waiting.is_empty() || !self.hands.is_idle()
+    }
+
+    /// Streams are looked through at the next [`Behind::tick`]: processes have ended.
+    pub(crate) fn hurry(&mut self) {
+        self.looked_through_at = 0;
+    }
+
+    /// Whether something of a process that has ended has still to go.
+    pub(crate) fn has_left_overs(&self) -> bool {
+        !self.waiting.is_empty() || !self.hands.is_idle()
+    }
+
+    /// What was done so far.
+    pub(crate) fn totals(&self) -> Totals {
+        let left_pages = self.waiting.iter().map(|waiting| waiting.pages).sum();
+        Totals { left_pages, ..self.totals }
+    }
+
+    fn write_out(&self, event: &Event, mount: &Mount, span: Span) {
+        if let Ok(file) = open_file(event, mount) {
+            self.hands.write_out(file, span);
+        }
+    }
+
+    /// Hands over what of `span` may go; gives the pages that stay.
+    fn release(
+        &mut self,
+        (stream, event): (StreamKey, &Event),
+        span: Span,
+        (unused, delay): (Unused, u64),
+        mount: &Mount,
+        observer: &mut dyn Observer,
+    ) -> u64 {
+        // What could not be written is nowhere else.
+        if observer.write_failed(stream.file) {
+            return span.pages();
+        }
+        let verdict = may_go(span, stream.tgid, unused, |block| observer.block(stream.file, block));
+        if !verdict.go.is_empty()
+            && let Ok(file) = open_file(event, mount)
+        {
+            let go = verdict.go;
+            let of = self.streams.get(&stream);
+            let unmaps = event.mapped && of.is_some_and(|of| of.engage_pages == Some(0));
+            let event = *event;
+            self.hands.release(Release { stream, event, file, span, go, unused, unmaps, delay });
+        }
+        verdict.kept
+    }
+
+    fn note(&mut self, done: Released, now: u64, observer: &mut dyn Observer) {
+        self.totals.dropped_pages += done.dropped_pages;
+        let is_left = |first: u64| {
+            done.left.iter().any(|left| left.start < first + BLOCK_PAGES && first < left.end)
+        };
+        let whole = done.span.start.div_ceil(BLOCK_PAGES)..done.span.end / BLOCK_PAGES;
+        for block in whole {
+            let known = observer.block(done.stream.file, block);
+            let may_be_used_yet = known.is_some_and(|known| known.brought & !known.used != 0);
+            if known.is_some() && !may_be_used_yet && !is_left(block * BLOCK_PAGES) {
+                observer.forget_block(done.stream.file, block);
+            }
+        }
+        let longest = if done.stream.written { WRITING_DELAY_NS } else { LONGEST_DELAY_NS };
+        for (span, pages) in done.left.iter().zip(&done.left_pages) {
+            if self.waiting.len() == MOST_WAITING {
+                self.waiting.remove(0);
+            }
+            self.waiting.push(Waiting {
+                stream: done.stream,
+                event: done.event,
+                span: *span,
+                pages: *pages,
+                unused: done.unused,
+                due: now + done.delay,
+                delay: (done.delay * 2).min(longest),
+            });
+        }
+    }
+}
+
+fn passing(written: bool) -> Passing {
+    if written { Passing::Write } else { Passing::Read }
+}
+
+fn mode_of(rules: &Rules, event: &Event, mount: &Mount) -> Mode {
+    let file = open_file(event, mount).ok();
+    let descriptor = file.as_ref().map(AsRawFd::as_raw_fd);
+    rules.mode_of(&Live { tgid: event.tgid, descriptor })
+}
+
+impl Stream {
+    fn new(event: &Event, mode: Mode) -> Self {
+        let memory = memory::available_to(event.tgid);
+        let backlog = (memory / BACKLOG_SHARE).clamp(BACKLOG_BYTES, MOST_BACKLOG_BYTES);
+        Stream {
+            event: *event,
+            passage: Passage::default(),
+            engage_pages: match mode {
+                Mode::Always => Some(0),
+                Mode::Never => None,
+                Mode::Auto => Some(engage_pages(memory / PAGE_BYTES)),
+            },
+            most_backlog_pages: backlog / PAGE_BYTES,
+            is_settled: false,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What has to be done from time to time: trying again, and the ends of streams.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs;
+
+use readahead::PAGE_BYTES;
+use readahead::behind::{Span, Unused, may_go};
+
+use super::{
+    Behind, FIRST_DELAY_NS, IDLE_NS, MOST_SWEPT_PAGES, MountOf, PAUSE_NS, Stream, Waiting, passing,
+};
+use crate::observe::{FileKey, Observer, StreamKey};
+
+/// The distance a follower is granted, and a step that has not been told yet for each: 20 MiB.
+const REACH_PAGES: u64 = 5120;
+
+impl Behind {
+    pub(super) fn try_again(
+        &mut self,
+        now: u64,
+        mount_of: MountOf<'_>,
+        observer: &mut dyn Observer,
+    ) {
+        let due = |waiting: &mut Waiting| waiting.due <= now;
+        let due: Vec<Waiting> = self.waiting.extract_if(.., due).collect();
+        for waiting in due {
+            let Some(mount) = mount_of(waiting.stream.file.dev) else { continue };
+            // Pages dirtied again since, as those at the ends of steps are.
+            if waiting.stream.written {
+                self.write_out(&waiting.event, mount, waiting.span);
+            }
+            let of = (waiting.stream, &waiting.event);
+            self.release(of, waiting.span, (waiting.unused, waiting.delay), mount, observer);
+        }
+    }
+
+    /// Finds out which processes are too far ahead of the disk.
+    pub(super) fn hold_back(&mut self) {
+        let mut backlogs: HashMap<u32, (u64, u64)> = HashMap::new();
+        for (key, stream) in self.streams.iter().filter(|(key, _)| key.written) {
+            let backlog = backlogs.entry(key.tgid).or_default();
+            *backlog = (backlog.0 + stream.passage.pending_pages(), stream.most_backlog_pages);
+        }
+        for waiting in self.waiting.iter().filter(|waiting| waiting.stream.written) {
+            backlogs.entry(waiting.stream.tgid).or_default().0 += waiting.pages;
+        }
+        let too_far = backlogs.into_iter().filter(|(_, (pages, most))| pages > most);
+        self.held_back = too_far.map(|(tgid, _)| tgid).collect();
+    }
+
+    /// Streams whose process has ended, or that have paused, and are no longer followed closely.
+    pub(super) fn look_through(
+        &mut self,
+        now: u64,
+        mount_of: MountOf<'_>,
+        observer: &mut dyn Observer,
+    ) {
+        let living = Living::default();
+        let idle = |stream: &Stream| now.saturating_sub(stream.event.now);
+        let is_active =
+            |key: &StreamKey, stream: &Stream| idle(stream) < PAUSE_NS && living.has(key.tgid);
+        let mut active: HashMap<FileKey, Vec<&Stream>> = HashMap::new();
+        for (key, stream) in self.streams.iter().filter(|(key, stream)| is_active(key, stream)) {
+            active.entry(key.file).or_default().push(stream);
+        }
+        let is_followed = |key: &StreamKey, stream: &Stream| {
+            let followers = active.get(&key.file);
+            followers.is_some_and(|all| all.iter().any(|follower| is_close(follower, stream)))
+        };
+        let streams = self.streams.iter();
+        let quiet = streams.filter(|(key, it)| !is_active(key, it) && !is_followed(key, it));
+        let quiet: Vec<(StreamKey, bool, bool)> = quiet
+            .map(|(key, stream)| (*key, !living.has(key.tgid), idle(stream) > IDLE_NS))
+            .collect();
+        for (key, has_ended, is_old) in quiet {
+            self.settle(key, if has_ended { Unused::Go } else { Unused::Stay }, mount_of, observer);
+            if has_ended || is_old {
+                self.streams.remove(&key);
+                let is_last = self.streams.keys().all(|other| other.file != key.file);
+                observer.forget_stream(key, is_last);
+            }
+        }
+    }
+
+    /// The rest goes: nobody follows.
+    fn settle(
+        &mut self,
+        key: StreamKey,
+        unused: Unused,
+        mount_of: MountOf<'_>,
+        observer: &mut dyn Observer,
+    ) {
+        let Some(stream) = self.streams.get_mut(&key) else { return };
+        let is_news = !std::mem::replace(&mut stream.is_settled, true) || unused == Unused::Go;
+        let Some(engage_pages) = stream.engage_pages.filter(|_| is_news) else { return };
+        let (touched, mount) = (observer.touched(key), mount_of(key.file.dev));
+        let (Some((low, high)), Some(mount)) = (touched, mount) else { return };
+        let event = stream.event;
+        let file_pages = event.file_bytes.div_ceil(PAGE_BYTES);
+        let answer = stream.passage.finish(high, file_pages, passing(key.written), engage_pages);
+        if !stream.passage.is_engaged() {
+            return;
+        }
+        if let Some(span) = answer.write_out {
+            self.write_out(&event, mount, span);
+        }
+        self.waiting.retain(|waiting| waiting.stream != key);
+        let all = Span { start: low.max(high.saturating_sub(MOST_SWEPT_PAGES)), end: high };
+        self.release((key, &event), all, (unused, FIRST_DELAY_NS), mount, observer);
+        // What was passed before has been counted.
+        if let Some(rest) = answer.release {
+            let verdict = may_go(rest, key.tgid, unused, |block| observer.block(key.file, block));
+            self.totals.kept_pages += verdict.kept;
+        }
+    }
+}
+
+/// Whether the one may be about to use what the other has just passed.
+fn is_close(follower: &Stream, stream: &Stream) -> bool {
+    let (at, end) = (follower.event.mark.1, stream.event.mark.1);
+    (end.saturating_sub(REACH_PAGES)..=end + REACH_PAGES).contains(&at)
+}
+
+/// Which processes are there, asked once each.
+#[derive(Default)]
+struct Living(RefCell<HashMap<u32, bool>>);
+
+impl Living {
+    fn has(&self, tgid: u32) -> bool {
+        let look =
+            || fs::read_to_string(format!("/proc/{tgid}/stat")).is_ok_and(|stat| !has_ended(&stat));
+        *self.0.borrow_mut().entry(tgid).or_insert_with(look)
+    }
+}
+
+/// A zombie waits for its parent only; its name may hold anything.
+fn has_ended(stat: &str) -> bool {
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    matches!(state, None | Some('Z' | 'X'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zombie_has_ended_whatever_its_name() {
+        assert!(has_ended("7 (x) R) Z 1 7"));
+        assert!(!has_ended("7 (x Z) S 1 7"));
+        assert!(has_ended(""));
+    }
+}

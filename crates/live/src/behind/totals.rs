@@ -1,0 +1,12 @@
+//! What drop-behind did, in pages.
+
+/// Counts since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    /// Let go.
+    pub(crate) dropped_pages: u64,
+    /// Passed by a stream, and cached before it came, or used by others, or again: they stay.
+    pub(crate) kept_pages: u64,
+    /// They would go if they were not dirty, mapped or held.
+    pub(crate) left_pages: u64,
+}

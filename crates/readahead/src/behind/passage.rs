@@ -1,0 +1,186 @@
+//! One stream's way through its file.
+
+use super::{Behind, Passing, Span};
+use crate::access::Page;
+
+/// What is passed is looked at in steps of 1 MiB: rarely enough to cost nothing.
+const STEP_PAGES: u64 = 256;
+
+/// A reader 8 MiB behind another finds its pages still there, half as much again for what both read
+/// at once.
+const FOLLOWER_PAGES: u64 = 3072;
+
+/// Behind a writer, a step of 4 MiB is left to be written.
+const UNWRITTEN_PAGES: u64 = 1024;
+
+/// A large folio, at most 2 MiB and aligned to its size, goes whole or not at all: a span released
+/// ends where none can be cut.
+const FOLIO_PAGES: u64 = 512;
+
+/// How far a stream has come, and what was done behind it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Passage {
+    /// Where the run of pages passed began, and where it is.
+    from: Page,
+    at: Page,
+    /// Up to here it was looked at, written out and released.
+    stepped: Page,
+    released: Page,
+    engaged: bool,
+}
+
+impl Passage {
+    /// The stream has passed `passed` of its `file_pages` pages; it engages after `engage_pages`.
+    pub fn on_pass(
+        &mut self,
+        passed: Span,
+        file_pages: u64,
+        passing: Passing,
+        engage_pages: u64,
+    ) -> Behind {
+        let is_known = passed.start >= self.from && passed.end <= self.at;
+        if is_known {
+            return Behind::default();
+        }
+        if !(self.from..=self.at).contains(&passed.start) {
+            let start = passed.start;
+            let engaged = self.engaged;
+            *self = Passage { from: start, at: start, stepped: start, released: start, engaged };
+        }
+        self.at = passed.end;
+        self.engage(file_pages, passing, engage_pages);
+        if !self.engaged || self.at - self.stepped < STEP_PAGES {
+            return Behind::default();
+        }
+        self.step(passing)
+    }
+
+    fn engage(&mut self, file_pages: u64, passing: Passing, engage_pages: u64) {
+        let is_large = file_pages > engage_pages && passing == Passing::Read;
+        self.engaged = is_large || self.at - self.from > engage_pages;
+    }
+
+    /// Pages passed that nothing was done about yet.
+    pub fn pending_pages(&self) -> u64 {
+        if self.engaged { self.at - self.released } else { 0 }
+    }
+
+    /// Whether anything is done behind it.
+    pub fn is_engaged(&self) -> bool {
+        self.engaged
+    }
+
+    /// The stream has ended at `end`, or pauses there: nothing is kept for followers any more.
+    pub fn finish(
+        &mut self,
+        end: Page,
+        file_pages: u64,
+        passing: Passing,
+        engage_pages: u64,
+    ) -> Behind {
+        self.at = self.at.max(end);
+        self.engage(file_pages, passing, engage_pages);
+        if !self.engaged {
+            return Behind::default();
+        }
+        let of = |start, end| (start < end).then_some(Span { start, end });
+        let write_out = of(self.stepped, self.at).filter(|_| passing == Passing::Write);
+        let release = of(self.released, self.at);
+        (self.stepped, self.released) = (self.at, self.at);
+        Behind { write_out, release }
+    }
+
+    /// A step has been passed: it is written out, and what lies far enough behind may go.
+    fn step(&mut self, passing: Passing) -> Behind {
+        let passed = Span { start: self.stepped, end: self.at };
+        self.stepped = self.at;
+        let write_out = (passing == Passing::Write).then_some(passed);
+        let start = self.released;
+        let distance = match passing {
+            Passing::Read => FOLLOWER_PAGES,
+            Passing::Write => UNWRITTEN_PAGES,
+        };
+        let end = self.at.saturating_sub(distance) / FOLIO_PAGES * FOLIO_PAGES;
+        if end <= start {
+            return Behind { write_out, release: None };
+        }
+        self.released = end;
+        Behind { write_out, release: Some(Span { start, end }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn passes() -> impl Strategy<Value = Vec<(u64, u64)>> {
+        prop::collection::vec((0..20_000u64, 1..6000u64), 1..60)
+    }
+
+    proptest! {
+        #[test]
+        fn a_follower_keeps_its_distance_and_only_what_was_passed_goes(
+            passes in passes(), engage in 0..8000u64, is_read in any::<bool>(), runs_on in prop::collection::vec(any::<bool>(), 60),
+        ) {
+            let (passing, distance) = if is_read {
+                (Passing::Read, FOLLOWER_PAGES)
+            } else {
+                (Passing::Write, UNWRITTEN_PAGES)
+            };
+            let mut passage = Passage::default();
+            let mut at = 0;
+            let mut passed = vec![false; 400_000];
+            for ((start, pages), goes_on) in passes.into_iter().zip(runs_on) {
+                let start = if goes_on { at } else { start };
+                let span = Span { start, end: start + pages };
+                at = span.end;
+                passed[start as usize..at as usize].fill(true);
+                let answer = passage.on_pass(span, 400_000, passing, engage);
+                for page in answer.write_out.iter().flat_map(|span| span.start..span.end) {
+                    prop_assert!(passed[page as usize]);
+                }
+                if let Some(release) = answer.release {
+                    prop_assert!(release.start < release.end);
+                    prop_assert!(release.end + distance <= at);
+                    prop_assert!((release.start..release.end).all(|page| passed[page as usize]));
+                }
+            }
+        }
+
+        #[test]
+        fn spans_of_one_run_never_overlap_and_leave_no_gap(
+            steps in prop::collection::vec(1..3000u64, 1..60), engage in 0..8000u64,
+        ) {
+            let mut passage = Passage::default();
+            let (mut at, mut released, mut written) = (0, 0, 0);
+            let mut answers = Vec::new();
+            for step in steps {
+                let span = Span { start: at, end: at + step };
+                at += step;
+                answers.push(passage.on_pass(span, at, Passing::Write, engage));
+            }
+            answers.push(passage.finish(at, at, Passing::Write, engage));
+            for answer in answers {
+                if let Some(span) = answer.release {
+                    prop_assert_eq!(span.start, released);
+                    released = span.end;
+                }
+                if let Some(span) = answer.write_out {
+                    prop_assert_eq!(span.start, written);
+                    written = span.end;
+                }
+            }
+            let expected = if at > engage { at } else { 0 };
+            prop_assert_eq!((released, written), (expected, expected));
+        }
+    }
+
+    #[test]
+    fn always_engages_with_the_first_page() {
+        let mut passage = Passage::default();
+        passage.on_pass(Span { start: 0, end: 3 }, 3, Passing::Read, 0);
+        assert_eq!(passage.finish(3, 3, Passing::Read, 0).release, Some(Span { start: 0, end: 3 }));
+    }
+}
