@@ -27,6 +27,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::act::{Job, Windows, Workers};
 use crate::book::{Book, Patience};
 use crate::disk::Backing;
+use crate::memory::Budget;
 use crate::mounts::{self, Disk, Mount};
 use crate::observe::{
     self, DISK_SLOTS, DeviceNumber, DiskStats, Event, Interest, Kind, MARK_PAGES, ObserveError,
@@ -100,6 +101,7 @@ pub struct Engine {
     options: Options,
     workers: Workers,
     windows: Windows,
+    budget: Budget,
     file_systems: HashMap<DeviceNumber, Led>,
     backings: Vec<Backing>,
     book: Book,
@@ -123,6 +125,7 @@ impl Engine {
             options,
             workers: Workers::new(),
             windows,
+            budget: Budget::new(),
             file_systems: HashMap::new(),
             backings: Vec::new(),
             book: Book::default(),
@@ -307,13 +310,23 @@ impl Engine {
         let (led, backing) = (&self.file_systems[&event.file.dev], &self.backings[index]);
         // What no worker could start at once is not asked for.
         let room = if self.workers.has_room() { backing.room_pages(&stats) } else { 0 };
+        let room = room.min(self.budget.room_pages(event, self.policy.tally().ahead_pages()));
         let view = LiveView::new(event, &led.mount, backing.cost, room);
         self.plan.clear();
         self.policy.on_access(&access_of(event), &view, &mut self.plan);
+        let ahead = self.policy.tally().ahead_pages() * PAGE_BYTES;
+        self.summary.most_ahead_bytes = self.summary.most_ahead_bytes.max(ahead);
         let ranges = ranges_of(&self.plan);
-        let is_lent = self.options.charge == Charge::Reader
+        self.windows.leave_to_program(event);
+        if let Some(pages) = kernel_window_of(&self.plan) {
+            let is_bounded = self.windows.bound(event, &led.knob, pages);
+            self.summary.bounded_windows += u64::from(is_bounded);
+        }
+        let may_lend =
+            self.options.charge == Charge::Reader && self.policy.window_bound().is_none();
+        let is_lent = may_lend
             && forward_window(event, &ranges)
-                .is_some_and(|kb| self.windows.set(event, &led.knob, kb).is_ok());
+                .is_some_and(|kb| self.windows.lend(event, &led.knob, kb).is_ok());
         let served = !ranges.is_empty()
             && (is_lent || {
                 let job = view.into_file().map(|file| Job {
@@ -369,6 +382,8 @@ impl Engine {
         }
         self.tidied_at = now;
         self.policy.forget_idle(now, IDLE_NS);
+        self.windows.ease(now, self.policy.window_bound());
+        self.budget.refresh(now, self.book.led_files(now));
         let mut forgotten = Vec::new();
         self.book.forget_before(now.saturating_sub(IDLE_NS), |file| forgotten.push(file));
         for file in forgotten {
@@ -427,6 +442,18 @@ fn ranges_of(plan: &Plan) -> Vec<(u64, u64)> {
             | Action::Demote { .. } => None,
         })
         .collect()
+}
+
+/// Most pages that the kernel is to read at a time for this open file. The other ways of keeping pages
+/// ([`Action::Rescue`], [`Action::Demote`]) are the kernel's alone: nothing outside it moves a page on
+/// the lists that reclaim goes through.
+fn kernel_window_of(plan: &Plan) -> Option<u32> {
+    plan.actions().iter().find_map(|action| match action {
+        Action::KernelWindow { pages } => Some(*pages),
+        Action::Read { .. } | Action::Mark(_) | Action::Rescue { .. } | Action::Demote { .. } => {
+            None
+        }
+    })
 }
 
 fn monotonic_ns() -> u64 {

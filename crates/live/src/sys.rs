@@ -30,8 +30,22 @@ struct Cachestat {
 /// # Errors
 /// `ENOSYS` before Linux 6.5, `EPERM` where the caller may not write to the file.
 pub(crate) fn cached_pages(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<u64> {
+    Ok(cachestat(file, start, pages)?.cached)
+}
+
+/// Pages of `[start, start + pages)` that were reclaimed for want of memory, as far as the kernel still
+/// knows. Those that a program dropped, or that were never read, leave no such trace.
+///
+/// # Errors
+/// As [`cached_pages`].
+pub(crate) fn evicted_pages(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<u64> {
+    Ok(cachestat(file, start, pages)?.evicted)
+}
+
+fn cachestat(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<Cachestat> {
     if pages == 0 {
-        return Ok(0);
+        // For the system call that is the rest of the file.
+        return Ok(Cachestat::default());
     }
     let range = CachestatRange { offset: start * PAGE_BYTES, bytes: pages * PAGE_BYTES };
     let mut stat = Cachestat::default();
@@ -40,7 +54,7 @@ pub(crate) fn cached_pages(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::
     let result = unsafe {
         libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &range, &mut stat, 0 as libc::c_uint)
     };
-    if result == 0 { Ok(stat.cached) } else { Err(io::Error::last_os_error()) }
+    if result == 0 { Ok(stat) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Asks the kernel to read `[start, start + pages)` into the page cache; returns once the requests
