@@ -180,6 +180,8 @@ impl Engine {
         }
         batch.clear();
         self.batch = batch;
+        let knob_of = |dev| self.file_systems.get(&dev).map(|led: &Led| led.knob.as_path());
+        self.summary.bounded_windows += self.windows.go_on(monotonic_ns(), knob_of);
         self.tidy(monotonic_ns())
     }
 
@@ -310,20 +312,21 @@ impl Engine {
         let (led, backing) = (&self.file_systems[&event.file.dev], &self.backings[index]);
         // What no worker could start at once is not asked for.
         let room = if self.workers.has_room() { backing.room_pages(&stats) } else { 0 };
-        let room = room.min(self.budget.room_pages(event, self.policy.tally().ahead_pages()));
+        let memory = self.budget.room(event, self.policy.tally().ahead_pages());
+        let room = room.min(memory.pages);
         let view = LiveView::new(event, &led.mount, backing.cost, room);
         self.plan.clear();
         self.policy.on_access(&access_of(event), &view, &mut self.plan);
         let ahead = self.policy.tally().ahead_pages() * PAGE_BYTES;
         self.summary.most_ahead_bytes = self.summary.most_ahead_bytes.max(ahead);
         let ranges = ranges_of(&self.plan);
-        self.windows.leave_to_program(event);
+        self.windows.hear(event);
         if let Some(pages) = kernel_window_of(&self.plan) {
-            let is_bounded = self.windows.bound(event, &led.knob, pages);
-            self.summary.bounded_windows += u64::from(is_bounded);
+            self.windows.bound_all(pages);
         }
-        let may_lend =
-            self.options.charge == Charge::Reader && self.policy.window_bound().is_none();
+        let bound = self.policy.window_bound();
+        self.windows.fit(event, [bound, memory.kernel_pages].into_iter().flatten().min());
+        let may_lend = self.options.charge == Charge::Reader && bound.is_none();
         let is_lent = may_lend
             && forward_window(event, &ranges)
                 .is_some_and(|kb| self.windows.lend(event, &led.knob, kb).is_ok());
@@ -382,7 +385,7 @@ impl Engine {
         }
         self.tidied_at = now;
         self.policy.forget_idle(now, IDLE_NS);
-        self.windows.ease(now, self.policy.window_bound());
+        self.windows.tidy(now, self.policy.window_bound());
         self.budget.refresh(now, self.book.led_files(now));
         let mut forgotten = Vec::new();
         self.book.forget_before(now.saturating_sub(IDLE_NS), |file| forgotten.push(file));

@@ -74,6 +74,8 @@ pub(super) struct Ledger {
     path: PathBuf,
     file: Option<File>,
     given: HashMap<u64, Given>,
+    /// It has entries on disk that were struck off, which does no harm.
+    is_stale: bool,
     looked_at: u64,
 }
 
@@ -84,7 +86,7 @@ impl Ledger {
         let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
         // Nothing is known of the old identities but that they differ.
         let given = lines.enumerate().map(|(index, given)| (u64::MAX - index as u64, given));
-        Ledger { path, file: None, given: given.collect(), looked_at: 0 }
+        Ledger { path, file: None, given: given.collect(), is_stale: false, looked_at: 0 }
     }
 
     /// Writes down that an open file is about to be given a window.
@@ -114,8 +116,22 @@ impl Ledger {
     pub(super) fn strike(&mut self, open_file: u64, or_more: bool) {
         if self.given.get(&open_file).is_some_and(|given| given.is_bound || or_more) {
             self.given.remove(&open_file);
-            self.rewrite();
+            self.is_stale = true;
         }
+    }
+
+    /// Strikes one off, and gives it, if it was bounded and may have so many pages again as it had.
+    pub(super) fn take_bound(
+        &mut self,
+        open_file: u64,
+        may_have: impl Fn(u32) -> bool,
+    ) -> Option<Given> {
+        let given = self.given.get(&open_file).filter(|given| given.is_bound)?;
+        if !may_have((given.kb_before * 1024 / PAGE_BYTES) as u32) {
+            return None;
+        }
+        self.is_stale = true;
+        self.given.remove(&open_file)
     }
 
     /// Strikes those off that `which` chooses, and gives them.
@@ -128,17 +144,21 @@ impl Ledger {
         taken
     }
 
-    /// Strikes those off whose process has ended.
-    pub(super) fn forget_gone(&mut self, now: u64) {
+    /// Writes down what was struck off; once in a while, strikes those off whose process has ended.
+    pub(super) fn tidy(&mut self, now: u64) {
         if now.saturating_sub(self.looked_at) >= LOOK_NS {
             self.looked_at = now;
             self.take(|given| !given.is_there());
+        }
+        if self.is_stale {
+            self.rewrite();
         }
     }
 
     /// What cannot be written is only missed after a kill.
     fn rewrite(&mut self) {
         self.file = None;
+        self.is_stale = false;
         if self.given.is_empty() {
             let _ = fs::remove_file(&self.path);
             return;
@@ -174,6 +194,18 @@ mod tests {
     }
 
     #[test]
+    fn a_bounded_one_is_taken_back_when_it_may_have_as_much_as_it_had() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut ledger = Ledger::open(folder.path().join("given"));
+        ledger.note(10, given(1, true)).expect("written");
+        ledger.note(11, given(2, false)).expect("written");
+        assert_eq!(ledger.take_bound(10, |pages| pages <= 16), None);
+        assert_eq!(ledger.take_bound(11, |_| true), None, "it was lent");
+        assert_eq!(ledger.take_bound(10, |pages| pages <= 32), Some(given(1, true)));
+        assert_eq!(ledger.take_bound(10, |_| true), None);
+    }
+
+    #[test]
     fn a_process_that_was_replaced_is_not_the_one_that_was_given_a_window() {
         let own = given(1, true);
         assert!(own.is_there());
@@ -191,6 +223,7 @@ mod tests {
         ledger.note(10, Given { at: 99, kb_before: 16, ..given(1, true) }).expect("nothing new");
         ledger.strike(11, false);
         ledger.strike(12, false);
+        ledger.tidy(0);
         drop(ledger);
         let mut next = Ledger::open(path.clone());
         assert_eq!(next.take(|given| given.is_bound), [given(1, true)]);

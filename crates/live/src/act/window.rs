@@ -15,7 +15,7 @@
 //! What open files were given is taken back when it has served, when bowwave ends, and at the next
 //! start if it was killed ([`Given`]).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -27,14 +27,18 @@ use serde::{Deserialize, Serialize};
 
 use super::descriptors::Descriptors;
 use super::given::{Given, Ledger};
-use crate::observe::Event;
+use crate::observe::{DeviceNumber, Event};
 use crate::sys;
 
-/// Bounds are set no more often than this: each takes up to a tenth of a millisecond, in which files
-/// opened by others inherit it.
-const PAUSE_NS: u64 = 5_000_000;
+/// Bounds are set no more often than this: each takes some 60 microseconds, in which files opened by
+/// others inherit it.
+const PAUSE_NS: u64 = 1_000_000;
 
-/// An open file that could not be given a window, or has not kept it, is left alone for so long.
+/// Open files that are remembered; further ones are bounded when they are heard of again.
+const MOST_HEARD: usize = 4096;
+
+/// An open file that could not be given a window, or has not kept it, is left alone for so long; one
+/// not heard of for so long is not being read.
 const PATIENCE_NS: u64 = 10_000_000_000;
 
 /// What has to be put back if bowwave ends in between.
@@ -49,8 +53,15 @@ pub(crate) struct Windows {
     journal: PathBuf,
     ledger: Ledger,
     descriptors: Descriptors,
+    /// The last event of each open file heard of lately.
+    heard: HashMap<u64, Event>,
     /// When an open file was last bounded, or that was tried, and to how many pages.
     bounded: HashMap<u64, (u64, u32)>,
+    /// To be bounded, by their identities, and to how many pages.
+    waiting: VecDeque<(u64, u32)>,
+    /// Pages that all were bounded to, and those of a process.
+    bound: Option<u32>,
+    of_process: HashMap<u32, u32>,
     last_at: u64,
 }
 
@@ -75,7 +86,11 @@ impl Windows {
             journal: state.join("window-journal.json"),
             ledger: Ledger::open(state.join("given-windows.jsonl")),
             descriptors: Descriptors::default(),
+            heard: HashMap::new(),
             bounded: HashMap::new(),
+            waiting: VecDeque::new(),
+            bound: None,
+            of_process: HashMap::new(),
             last_at: 0,
         }
     }
@@ -94,43 +109,99 @@ impl Windows {
         self.give(event, knob, kb, false)
     }
 
-    /// Has the kernel read no more than `pages` at a time for the open file that `event` came through,
-    /// if its program has given no advice: setting a window would clear it. Tried seldom, and for one
-    /// open file once in a while; gives whether it was done. What cannot be bounded reads as it did.
-    pub(crate) fn bound(&mut self, event: &Event, knob: &Path, pages: u32) -> bool {
-        let is_advised = event.advised_random || event.advised_sequential;
-        let is_tried = self
-            .bounded
-            .get(&event.open_file)
-            .is_some_and(|(at, to)| *to <= pages && event.now.saturating_sub(*at) < PATIENCE_NS);
-        let is_soon = event.now.saturating_sub(self.last_at) < PAUSE_NS;
-        if event.open_file == 0 || is_advised || is_tried || is_soon {
-            return false;
-        }
-        self.last_at = event.now;
-        let kb = (u64::from(pages) * PAGE_BYTES / 1024).max(1);
-        self.bounded.insert(event.open_file, (event.now, pages));
-        self.give(event, knob, kb, true).is_ok()
-    }
-
-    /// Once nothing is bounded any more, gives the open files that were their device's window again.
-    pub(crate) fn ease(&mut self, now: u64, bound: Option<u32>) {
-        self.bounded.retain(|_, (at, _)| now.saturating_sub(*at) < PATIENCE_NS);
-        if bound.is_some() {
-            self.ledger.forget_gone(now);
-            return;
-        }
-        for given in self.ledger.take(|given| given.is_bound) {
-            self.take_back(&given);
-        }
-    }
-
-    /// The program has given advice of its own: its window is the program's affair from now on.
-    pub(crate) fn leave_to_program(&mut self, event: &Event) {
+    /// Notes an open file that may have to be bounded. One whose program has given advice is the
+    /// program's affair: setting a window would clear that.
+    pub(crate) fn hear(&mut self, event: &Event) {
         if event.advised_random || event.advised_sequential {
+            self.heard.remove(&event.open_file);
             // A window twice the device's may be one of ours, too, if it is no bound.
             self.ledger.strike(event.open_file, event.advised_random);
+        } else if event.open_file != 0 && self.heard.len() < MOST_HEARD {
+            self.heard.insert(event.open_file, *event);
         }
+    }
+
+    /// Has the kernel read no more than `most` pages at a time for the open file that `event` came
+    /// through, and, if that is news, for all others of its process; gives it its window back once it
+    /// may have that again. Bounding is done by [`Windows::go_on`].
+    pub(crate) fn fit(&mut self, event: &Event, most: Option<u32>) {
+        let before = self.of_process.insert(event.tgid, most.unwrap_or(u32::MAX));
+        match most.filter(|most| event.kernel_window > *most) {
+            Some(pages) if before.is_none_or(|before| pages < before) => {
+                self.bound_those(pages, |heard| heard.tgid == event.tgid);
+            }
+            Some(pages) if !self.is_tried(event.open_file, pages, event.now) => {
+                self.waiting.push_front((event.open_file, pages));
+            }
+            Some(_) => {}
+            None if self.is_time(event.now) => {
+                let may_have = |pages| most.is_none_or(|most| pages <= most);
+                if let Some(given) = self.ledger.take_bound(event.open_file, may_have) {
+                    self.last_at = event.now;
+                    self.take_back(&given);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// There is thrashing: no open file heard of lately is to have a window of more than `pages`. What
+    /// is in memory already survives if nothing more comes in. Does nothing if that is no news.
+    pub(crate) fn bound_all(&mut self, pages: u32) {
+        if self.bound.is_some_and(|bound| bound <= pages) {
+            return;
+        }
+        self.bound = Some(pages);
+        self.bound_those(pages, |_| true);
+    }
+
+    fn bound_those(&mut self, pages: u32, which: impl Fn(&Event) -> bool) {
+        let wide = self.heard.values().filter(|event| event.kernel_window > pages && which(event));
+        self.waiting.extend(wide.map(|event| (event.open_file, pages)));
+    }
+
+    fn is_time(&self, now: u64) -> bool {
+        now.saturating_sub(self.last_at) >= PAUSE_NS
+    }
+
+    fn is_tried(&self, open_file: u64, pages: u32, now: u64) -> bool {
+        let tried = self.bounded.get(&open_file);
+        tried.is_some_and(|(at, to)| *to <= pages && now.saturating_sub(*at) < PATIENCE_NS)
+    }
+
+    /// Bounds the next open file, if it is time; gives how many were. One that cannot be bounded reads
+    /// as it did.
+    pub(crate) fn go_on<'a>(
+        &mut self,
+        now: u64,
+        knob_of: impl Fn(DeviceNumber) -> Option<&'a Path>,
+    ) -> u64 {
+        while self.is_time(now)
+            && let Some((open_file, pages)) = self.waiting.pop_front()
+        {
+            let Some(event) = self.heard.get(&open_file).copied() else { continue };
+            let Some(knob) = knob_of(event.file.dev) else { continue };
+            if self.is_tried(open_file, pages, now) {
+                continue;
+            }
+            self.last_at = now;
+            self.bounded.insert(open_file, (now, pages));
+            let kb = (u64::from(pages) * PAGE_BYTES / 1024).max(1);
+            return u64::from(self.give(&event, knob, kb, true).is_ok());
+        }
+        0
+    }
+
+    /// Forgets what is over; `bound` is what thrashing leaves to all windows.
+    pub(crate) fn tidy(&mut self, now: u64, bound: Option<u32>) {
+        let is_fresh = |at: u64| now.saturating_sub(at) < PATIENCE_NS;
+        self.bounded.retain(|_, (at, _)| is_fresh(*at));
+        self.heard.retain(|_, event| is_fresh(event.now));
+        self.bound = self.bound.and(bound);
+        if self.heard.is_empty() {
+            self.of_process.clear();
+        }
+        self.ledger.tidy(now);
     }
 
     fn give(&mut self, event: &Event, knob: &Path, kb: u64, is_bound: bool) -> io::Result<()> {

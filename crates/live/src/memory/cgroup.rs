@@ -37,18 +37,26 @@ impl Place {
         place
     }
 
-    /// Most bytes that the cgroup may hold: the least of its own limit and those above it; `None` if
-    /// there are none.
-    pub(super) fn limit(&self) -> Option<u64> {
-        let limits = self.limit_files();
-        limits.iter().filter_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok()).min()
+    /// Most bytes of files that the cgroup may hold: the least, of itself and those above it, of the
+    /// limit less what is held besides files; `None` if there are no limits.
+    pub(super) fn file_room(&self) -> Option<u64> {
+        self.levels().iter().filter_map(Level::file_room).min()
     }
 
-    fn limit_files(&self) -> Vec<PathBuf> {
+    fn levels(&self) -> Vec<Level> {
         let root = Path::new(ROOT);
-        let v1 = up(self.v1.as_deref())
-            .map(|path| root.join("memory").join(path).join("memory.limit_in_bytes"));
-        let v2 = up(self.v2.as_deref()).map(|path| root.join(path).join("memory.max"));
+        let v1 = up(self.v1.as_deref()).map(|path| Level {
+            folder: root.join("memory").join(path),
+            limit: "memory.limit_in_bytes",
+            used: "memory.usage_in_bytes",
+            files: "total_cache ",
+        });
+        let v2 = up(self.v2.as_deref()).map(|path| Level {
+            folder: root.join(path),
+            limit: "memory.max",
+            used: "memory.current",
+            files: "file ",
+        });
         v1.chain(v2).collect()
     }
 
@@ -65,6 +73,37 @@ impl Place {
     }
 }
 
+/// One cgroup, and how its version calls things.
+#[derive(Debug, PartialEq, Eq)]
+struct Level {
+    folder: PathBuf,
+    limit: &'static str,
+    used: &'static str,
+    /// What a line of `memory.stat` with the bytes of files begins with.
+    files: &'static str,
+}
+
+/// A limit beyond this is none: version 1 has the largest number of pages there.
+const UNLIMITED: u64 = 1 << 60;
+
+impl Level {
+    fn file_room(&self) -> Option<u64> {
+        let read = |file| fs::read_to_string(self.folder.join(file)).unwrap_or_default();
+        let limit: u64 = read(self.limit).trim().parse().ok()?;
+        if limit >= UNLIMITED {
+            return None;
+        }
+        let used = read(self.used).trim().parse().unwrap_or(0);
+        let files = field(&read("memory.stat"), self.files).unwrap_or(used);
+        Some(limit.saturating_sub(used.saturating_sub(files)))
+    }
+}
+
+/// The number behind `name` in a text of such lines.
+fn field(stat: &str, name: &str) -> Option<u64> {
+    stat.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
+}
+
 /// A cgroup and those above it, without the root, which has no limit.
 fn up(path: Option<&Path>) -> impl Iterator<Item = &Path> {
     let all = path.into_iter().flat_map(Path::ancestors);
@@ -78,19 +117,43 @@ mod tests {
     #[test]
     fn both_versions_are_understood_up_to_the_root() {
         let place = Place::in_table("7:memory:/a/small\n3:cpu:/x\n0::/user.slice\nnonsense\n");
+        let files = place.levels().into_iter().map(|level| level.folder.join(level.limit));
         let expected = [
             "/sys/fs/cgroup/memory/a/small/memory.limit_in_bytes",
             "/sys/fs/cgroup/memory/a/memory.limit_in_bytes",
             "/sys/fs/cgroup/user.slice/memory.max",
         ];
-        assert_eq!(place.limit_files(), expected.map(PathBuf::from));
+        assert_eq!(files.collect::<Vec<_>>(), expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn what_is_held_besides_files_is_not_for_files() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| {
+            fs::write(folder.path().join(name), text).expect("written");
+        };
+        write("memory.limit_in_bytes", "1000\n");
+        write("memory.usage_in_bytes", "900\n");
+        let level = || Level {
+            folder: folder.path().into(),
+            limit: "memory.limit_in_bytes",
+            used: "memory.usage_in_bytes",
+            files: "total_cache ",
+        };
+        assert_eq!(level().file_room(), Some(1000), "nothing more is known");
+        write("memory.stat", "cache 1\ntotal_cache 600\ntotal_rss 200\n");
+        assert_eq!(level().file_room(), Some(700));
+        write("memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(level().file_room(), None);
+        write("memory.limit_in_bytes", "max\n");
+        assert_eq!(level().file_room(), None);
     }
 
     #[test]
     fn the_root_has_no_limit_and_the_machines_pressure() {
         let root = Place::in_table("4:memory:/\n0::/\n");
-        assert_eq!(root.limit_files(), Vec::<PathBuf>::new());
-        assert_eq!(root.limit(), None);
+        assert_eq!(root.levels(), []);
+        assert_eq!(root.file_room(), None);
         assert_eq!(root.pressure_file(), Path::new("/proc/pressure/memory"));
         assert_eq!(Place::of("no process"), Place::default());
     }

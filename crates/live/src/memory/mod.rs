@@ -1,9 +1,9 @@
 //! How much memory may hold pages that were read ahead and not used yet, and how that is shared.
 //!
 //! ```text
-//!   available memory, own cgroup's limit --> budget  --.
-//!   memory pressure at the reader         --> brake  ---+--> what is left, and a stream's share of it
-//!   limit of the reader's cgroup          --> window --'
+//!   available memory, room in own cgroup --> budget  --.
+//!   memory pressure at the reader        --> brake  ---+--> what is left, and a stream's share of it
+//!   room in the reader's cgroup          --> window --'
 //! ```
 
 mod cgroup;
@@ -16,12 +16,12 @@ use readahead::PAGE_BYTES;
 
 use crate::observe::Event;
 use cgroup::Place;
-use readers::Readers;
+use readers::{Allowance, Readers};
 
 /// A share of what the machine has to spare: reading ahead must never be what fills it.
 const AVAILABLE_SHARE: u64 = 8;
 
-/// A share of our own memory cgroup's limit, where the command we run lives as well.
+/// A share of what our own memory cgroup may hold, where the command we run lives as well.
 const LIMIT_SHARE: u64 = 4;
 
 /// More is never useful: two seconds of a fast disk.
@@ -40,7 +40,7 @@ const WINDOWS_OUT: u64 = 2;
 /// The budget, in bytes, from the machine's available memory and our memory cgroup's limit.
 pub fn read_ahead_budget() -> u64 {
     let available = available_bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default());
-    budget(available, Place::of("self").limit())
+    budget(available, Place::of("self").file_room())
 }
 
 /// The budget as it is at the moment, and who shares it.
@@ -63,12 +63,22 @@ impl Budget {
         self.readers.forget_idle(now);
     }
 
-    /// Pages that one window for the reader of `event` may have, where `ahead` pages of all streams
-    /// are read ahead and not used yet.
-    pub(crate) fn room_pages(&mut self, event: &Event, ahead: u64) -> u64 {
-        let (window, left) = self.readers.allowance(event);
-        room_bytes(self.bytes, left, self.streams, ahead * PAGE_BYTES).min(window) / PAGE_BYTES
+    /// What the reader of `event` may have, where `ahead` pages of all streams are read ahead and not
+    /// used yet.
+    pub(crate) fn room(&mut self, event: &Event, ahead: u64) -> Room {
+        let Allowance { window_bytes, kernel_pages, left } = self.readers.allowance(event);
+        let bytes = room_bytes(self.bytes, left, self.streams, ahead * PAGE_BYTES);
+        Room { pages: bytes.min(window_bytes) / PAGE_BYTES, kernel_pages }
     }
+}
+
+/// What memory leaves to one reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Most pages of one window.
+    pub(crate) pages: u64,
+    /// Most pages of the kernel's own windows, where the reader's cgroup has a limit.
+    pub(crate) kernel_pages: Option<u32>,
 }
 
 /// What is left of the budget under pressure, and no more than a stream's share of it.
