@@ -1,6 +1,6 @@
 //! A memory cgroup for one reader, version 1 or 2, removed afterwards.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -9,13 +9,15 @@ use std::time::Duration;
 /// A memory cgroup that goes when this is dropped; its processes must have ended by then.
 pub(crate) struct MemoryCgroup {
     folder: PathBuf,
+    used: &'static str,
 }
 
-/// Where memory cgroups are made, and what the file with the limit is called.
+/// Where memory cgroups are made, and what the files with the limit and with what is used are called.
 #[derive(Debug, PartialEq)]
 struct Hierarchy {
     root: PathBuf,
     limit: &'static str,
+    used: &'static str,
 }
 
 impl MemoryCgroup {
@@ -28,9 +30,20 @@ impl MemoryCgroup {
             .ok_or_else(|| io::Error::other("no cgroup file system is mounted"))?;
         let folder = hierarchy.root.join(format!("bowwave-demo-{}", std::process::id()));
         fs::create_dir(&folder)?;
-        let cgroup = MemoryCgroup { folder };
+        let cgroup = MemoryCgroup { folder, used: hierarchy.used };
         fs::write(cgroup.folder.join(hierarchy.limit), bytes.to_string())?;
         Ok(cgroup)
+    }
+
+    /// The file that takes processes in, for [`begin_in`](crate::child::begin_in).
+    pub(crate) fn processes(&self) -> io::Result<File> {
+        File::options().write(true).open(self.folder.join("cgroup.procs"))
+    }
+
+    /// Bytes that it holds now.
+    pub(crate) fn used_bytes(&self) -> io::Result<u64> {
+        let used = fs::read_to_string(self.folder.join(self.used))?;
+        used.trim().parse().map_err(io::Error::other)
     }
 
     /// Takes a process in.
@@ -58,16 +71,17 @@ impl Drop for MemoryCgroup {
 
 /// The memory controller belongs to version 1 where it is mounted as such, to version 2 otherwise.
 fn hierarchy(mounts: &str) -> Option<Hierarchy> {
-    let find = |is_it: fn(&str, &str) -> bool, limit| {
+    let find = |is_it: fn(&str, &str) -> bool, limit, used| {
         mounts.lines().find_map(|line| {
             let fields: Vec<&str> = line.split(' ').collect();
             let root = Path::new(fields.get(1)?).into();
-            is_it(fields.get(2)?, fields.get(3)?).then_some(Hierarchy { root, limit })
+            is_it(fields.get(2)?, fields.get(3)?).then_some(Hierarchy { root, limit, used })
         })
     };
     let is_v1 =
         |kind: &str, options: &str| kind == "cgroup" && options.split(',').any(|o| o == "memory");
-    find(is_v1, "memory.limit_in_bytes").or_else(|| find(|kind, _| kind == "cgroup2", "memory.max"))
+    find(is_v1, "memory.limit_in_bytes", "memory.usage_in_bytes")
+        .or_else(|| find(|kind, _| kind == "cgroup2", "memory.max", "memory.current"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! This very executable as a child process, which ends with the demonstration whatever happens.
 #![allow(unsafe_code)]
 
+use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -17,8 +18,15 @@ pub(crate) struct OwnChild {
 /// A command that runs this executable, even if the file has been replaced since; all its standard
 /// streams are pipes.
 pub(crate) fn own_command() -> Command {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("bowwave").process_group(0);
+    let mut command = command("/proc/self/exe");
+    command.arg0("bowwave");
+    command
+}
+
+/// A command that runs another program in the same way.
+pub(crate) fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // SAFETY: between fork and exec only one system call is made, which is async-signal-safe and
     // allocates nothing.
@@ -26,6 +34,15 @@ pub(crate) fn own_command() -> Command {
         command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
     }
     command
+}
+
+/// Has the command begin its life in a cgroup, whose `cgroup.procs` is `processes`: what it allocates
+/// and reads is charged there from the first page on.
+pub(crate) fn begin_in(command: &mut Command, processes: File) {
+    // SAFETY: as above; the descriptor stays open as the closure owns it.
+    unsafe {
+        command.pre_exec(move || Ok(rustix::io::write(&processes, b"0").map(drop)?));
+    }
 }
 
 impl OwnChild {

@@ -45,6 +45,9 @@ pub enum DemoError {
         /// What it said.
         reason: String,
     },
+    /// A process of a small machine failed.
+    #[error("a process of the small machine failed: {0}")]
+    Process(String),
     /// Two runs gave different bytes: never to happen.
     #[error("pattern {0} read different bytes in two runs; please report this")]
     DifferentBytes(String),

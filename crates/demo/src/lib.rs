@@ -7,6 +7,8 @@
 //!     medians --> one table
 //! ```
 //!
+//! What a big file or many readers do to a small machine is shown by [`small`].
+//!
 //! What a pattern reads is in [`pattern`]; who carries it out, in a process of its own, in
 //! [`worker`]; how one run is set up and measured in `bench`; all of them in [`show`]. A run counts
 //! only if it was cold and the device kept time; one that does not is repeated, and rejected if
@@ -27,6 +29,7 @@ mod process_clock;
 mod report;
 mod row;
 mod show;
+pub mod small;
 mod stop;
 mod target;
 mod trade_off;
@@ -35,6 +38,7 @@ pub mod worker;
 pub use bench::WORD;
 pub use error::DemoError;
 pub use machine::running_daemon;
+pub use mapping::resident;
 pub use report::Report;
 pub use row::{Figures, Row, Verdict};
 pub use show::{Options, show};

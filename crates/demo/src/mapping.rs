@@ -17,6 +17,14 @@ pub(crate) fn map(file: &File) -> io::Result<Mmap> {
 
 /// Pages of the file that are in the page cache.
 pub(crate) fn resident_pages(file: &File) -> io::Result<usize> {
+    Ok(resident(file)?.into_iter().filter(|is_cached| *is_cached).count())
+}
+
+/// Of each page of the file whether it is in the page cache.
+///
+/// # Errors
+/// If it cannot be mapped, as an empty file.
+pub fn resident(file: &File) -> io::Result<Vec<bool>> {
     let map = map(file)?;
     let mut resident = vec![0u8; map.len().div_ceil(PAGE_BYTES)];
     // SAFETY: the vector has a byte for each page of the mapping, which outlives the call.
@@ -26,5 +34,5 @@ pub(crate) fn resident_pages(file: &File) -> io::Result<usize> {
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(resident.iter().filter(|page| **page & 1 == 1).count())
+    Ok(resident.iter().map(|page| page & 1 == 1).collect())
 }

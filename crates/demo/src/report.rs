@@ -6,6 +6,7 @@ use live::provenance;
 use serde_json::{Value, json};
 
 use crate::row::{FALLS_SHORT, Row};
+use crate::small::Section;
 use crate::trade_off::TradeOff;
 
 /// All patterns on one device.
@@ -19,6 +20,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// The random reader beside streams, by its pattern's name.
     pub trade_off: Option<(String, TradeOff)>,
+    /// What was shown on a small machine.
+    pub sections: Vec<Section>,
 }
 
 impl Report {
@@ -33,7 +36,14 @@ impl Report {
                 row
             })
         });
-        self.rows.iter().map(|row| json!(row)).chain(points).collect()
+        let of_sections = self.sections.iter().flat_map(|section| {
+            section.rows.iter().map(|row| {
+                let mut row = row.clone();
+                row["device"] = json!(self.device);
+                row
+            })
+        });
+        self.rows.iter().map(|row| json!(row)).chain(points).chain(of_sections).collect()
     }
 
     fn heading(&self) -> String {
@@ -81,6 +91,10 @@ impl Display for Report {
             let gap = if self.rows.is_empty() { "" } else { "\n" };
             write!(f, "{gap}{pattern}\n{trade_off}")?;
         }
+        for (index, section) in self.sections.iter().enumerate() {
+            let is_first = index == 0 && self.rows.is_empty() && self.trade_off.is_none();
+            write!(f, "{}{}", if is_first { "" } else { "\n" }, section.text)?;
+        }
         Ok(())
     }
 }
@@ -92,7 +106,7 @@ mod tests {
     use crate::row::tests::{late, row, sample};
 
     fn report(rows: Vec<Row>) -> Report {
-        Report { device: "hdd".into(), rounds: 3, rows, trade_off: None }
+        Report { device: "hdd".into(), rounds: 3, rows, trade_off: None, sections: Vec::new() }
     }
 
     fn fast() -> Row {
@@ -139,6 +153,15 @@ mod tests {
         assert_eq!(rows[0].get("rejected"), None);
         assert_eq!(rows[1]["rejected"], "late");
         assert_eq!(rows[1].get("bowwave_s"), None);
+    }
+
+    #[test]
+    fn tables_of_a_small_machine_follow_one_another() {
+        let section = |text: &str| Section { text: text.into(), rows: vec![json!({ "a": 1 })] };
+        let sections = vec![section("one\n"), section("two\n")];
+        let report = Report { sections, ..report(Vec::new()) };
+        assert!(report.to_string().ends_with("3 rounds\none\n\ntwo\n"), "{report}");
+        assert_eq!(report.json_rows()[1]["device"], "hdd");
     }
 
     #[test]

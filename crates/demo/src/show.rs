@@ -13,6 +13,7 @@ use crate::machine;
 use crate::pattern::{PATTERNS, Pattern, Work, find};
 use crate::report::Report;
 use crate::row::{Row, Verdict};
+use crate::small;
 use crate::stop::Stop;
 use crate::target::{Place, Target};
 use crate::trade_off::TradeOff;
@@ -44,7 +45,8 @@ pub fn show(
     if options.only.iter().any(String::is_empty) {
         return Err(DemoError::UnnamedPattern);
     }
-    if let Some(name) = options.only.iter().find(|name| find(name).is_none()) {
+    let is_unknown = |name: &&String| find(name).is_none() && !is_show(name);
+    if let Some(name) = options.only.iter().find(is_unknown) {
         return Err(DemoError::UnknownPattern(name.clone()));
     }
     if !rustix::process::geteuid().is_root() {
@@ -57,13 +59,40 @@ pub fn show(
     }
     let stop = Stop::on_signals().map_err(DemoError::file("pipe"))?;
     for (device, place) in devices.into_iter().zip(places) {
-        let shown =
-            Session::new(device, &choose(options, &place), options.rounds).run(&place, &stop);
+        let shown = show_one(options, device, &place, &stop);
         // A signal also ends the tools that make a lab, whose complaint is then not the reason.
         let report = shown.map_err(|e| if stop.is_asked_for() { DemoError::Stopped } else { e })?;
         on_device(report).map_err(DemoError::Output)?;
     }
     Ok(())
+}
+
+fn is_show(name: &str) -> bool {
+    small::SHOWS.iter().any(|(show, _)| *show == name)
+}
+
+/// Patterns first, then what is shown on a small machine; each on a device of its own, so that files
+/// lie where they would without the others.
+fn show_one(
+    options: &Options,
+    device: &str,
+    place: &Place,
+    stop: &Stop,
+) -> Result<Report, DemoError> {
+    let session = Session::new(device, &choose(options, place), options.rounds);
+    let is_named = |name: &str| options.only.iter().any(|only| only == name);
+    let is_wanted = |name: &str| is_named(name) || (options.full && options.only.is_empty());
+    let on_small_machine = small::Wanted {
+        drop_behind: is_wanted("drop-behind"),
+        thrash: is_wanted("thrash"),
+        full: options.full,
+        rounds: options.rounds,
+    };
+    let mut report = session.run(place, stop)?;
+    if !on_small_machine.is_nothing() {
+        report.sections = on_small_machine.show(device, place, stop)?;
+    }
+    Ok(report)
 }
 
 /// A device that is named twice is shown once.
@@ -107,6 +136,9 @@ impl Session {
     }
 
     fn run(mut self, place: &Place, stop: &Stop) -> Result<Report, DemoError> {
+        if self.series.is_empty() {
+            return Ok(self.empty_report());
+        }
         let bar = self.progress();
         bar.set_message("making the device");
         let target = place.open()?;
@@ -151,13 +183,18 @@ impl Session {
         bar
     }
 
-    fn report(&self, target: &Target) -> Result<Report, DemoError> {
-        let mut report = Report {
+    fn empty_report(&self) -> Report {
+        Report {
             device: self.device.clone(),
             rounds: self.rounds,
             rows: Vec::new(),
             trade_off: None,
-        };
+            sections: Vec::new(),
+        }
+    }
+
+    fn report(&self, target: &Target) -> Result<Report, DemoError> {
+        let mut report = self.empty_report();
         for series in &self.series {
             series.check_sums()?;
             match series.pattern.bytes_needed() {

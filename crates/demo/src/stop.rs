@@ -34,10 +34,24 @@ impl Stop {
         if self.is_asked_for() { Err(DemoError::Stopped) } else { Ok(()) }
     }
 
+    /// Reads what is answered on `stream`, up to the end of a line or of the stream, unless it is
+    /// stopped first.
+    pub(crate) fn read_line(&self, stream: &mut (impl Read + AsFd)) -> Result<Vec<u8>, DemoError> {
+        self.read_until(stream, |line| line.ends_with(b"\n"))
+    }
+
     /// Reads `stream` to its end, unless it is stopped first.
     pub(crate) fn read_to_end(
         &self,
         stream: &mut (impl Read + AsFd),
+    ) -> Result<Vec<u8>, DemoError> {
+        self.read_until(stream, |_| false)
+    }
+
+    fn read_until(
+        &self,
+        stream: &mut (impl Read + AsFd),
+        is_all: impl Fn(&[u8]) -> bool,
     ) -> Result<Vec<u8>, DemoError> {
         let mut all = Vec::new();
         let mut part = [0; 4096];
@@ -54,6 +68,9 @@ impl Stop {
                 match stream.read(&mut part).map_err(DemoError::file("pipe"))? {
                     0 => return Ok(all),
                     count => all.extend_from_slice(&part[..count]),
+                }
+                if is_all(&all) {
+                    return Ok(all);
                 }
             }
         }
@@ -79,6 +96,16 @@ mod tests {
         writer.write_all(b"all of it").expect("room in the pipe");
         drop(writer);
         assert_eq!(stop.read_to_end(&mut stream).ok().as_deref(), Some(&b"all of it"[..]));
+    }
+
+    #[test]
+    fn an_answer_is_a_line() {
+        let (stop, _signal) = stop();
+        let (mut stream, mut writer) = io::pipe().expect("a pipe");
+        writer.write_all(b"an answer\n").expect("room in the pipe");
+        assert_eq!(stop.read_line(&mut stream).ok().as_deref(), Some(&b"an answer\n"[..]));
+        drop(writer);
+        assert_eq!(stop.read_line(&mut stream).ok().as_deref(), Some(&b""[..]));
     }
 
     #[test]

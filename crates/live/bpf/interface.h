@@ -49,7 +49,8 @@ struct event {
 	u32 kernel_window;	/* ra_pages */
 	u8 kind;
 	u8 flags;
-	u16 reserved;
+	u16 window_left;	/* of an EVENT_MISS: pages from here to the end of what the kernel had read ahead
+				 * for this reader, who had not come so far; 0 elsewhere */
 	u64 mark_first;		/* of an EVENT_MARK: the mark that was touched, and is gone */
 	u64 mark_last;
 };

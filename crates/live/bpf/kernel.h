@@ -58,6 +58,8 @@ struct address_space {
 };
 
 struct file_ra_state {
+	unsigned long start;
+	unsigned int size;
 	unsigned int ra_pages;
 	s64 prev_pos;
 };

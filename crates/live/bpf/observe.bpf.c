@@ -153,7 +153,7 @@ static __always_inline struct event *begin_event(struct inode *inode, struct fil
 	event->kernel_window = BPF_CORE_READ(inode, i_sb, s_bdi, ra_pages);
 	event->open_file = 0;
 	event->flags = 0;
-	event->reserved = 0;
+	event->window_left = 0;
 	event->mark_first = 0;
 	event->mark_last = 0;
 	return event;
@@ -187,6 +187,22 @@ static __always_inline bool goes_forward(struct file_ra_state *ra, u64 index, u8
 	return kind == EVENT_KERNEL_MARK || index == 0 || index - previous <= 1;
 }
 
+/* A page that the kernel read ahead and the reader has not come to before is absent: it was evicted,
+ * or dropped. The tracepoint comes before the kernel opens its next window, so this one still
+ * stands. Gives the pages from there to the window's end, or 0. A page behind the reader's place was
+ * used once; what follows the end of the file was never read. */
+static __always_inline u16 left_of_window(struct file_ra_state *ra, u64 index, u64 file_bytes)
+{
+	u64 previous = ra->prev_pos >> PAGE_SHIFT, end = ra->start + ra->size;
+	u64 file_pages = (file_bytes + (1 << PAGE_SHIFT) - 1) >> PAGE_SHIFT;
+
+	if (end > file_pages)
+		end = file_pages;
+	if (ra->prev_pos < 0 || index < previous || index < ra->start || index >= end)
+		return 0;
+	return end - index < 0xffff ? end - index : 0xffff;
+}
+
 static __always_inline int on_read_ahead(struct inode *inode, u64 index, struct file_ra_state *ra,
 					 u64 request, u8 kind)
 {
@@ -206,6 +222,8 @@ static __always_inline int on_read_ahead(struct inode *inode, u64 index, struct 
 	if (!event)
 		return 0;
 	event->kind = kind;
+	if (kind == EVENT_MISS)
+		event->window_left = left_of_window(ra, index, event->file_bytes);
 	add_advice(event, inode, ra);
 	bpf_ringbuf_submit(event, 0);
 	return 0;

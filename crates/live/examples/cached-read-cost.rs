@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let show = |what: &str, ns: f64| println!("{what:<44}{ns:>8.0}");
 
     show("without bowwave", best_ns(&file)?);
-    let mut observer = observe::open(&Scope::Machine)?;
+    let mut observer = observe::open(&Scope::Machine, None)?;
     observer.watch_file_system(key(&file)?.dev, Interest::All)?;
     show("bowwave runs, no marks are out", best_ns(&file)?);
     let far = Mark { first: 1 << 20, last: 1 << 20 };

@@ -51,6 +51,7 @@ pub fn examine() -> Vec<Check> {
         marks(&features),
         block_layer(&features),
         cache_view(&features),
+        memory_pressure(Path::new(crate::memory::psi::MACHINE).exists()),
         lab(),
     ];
     match mounts::list() {
@@ -179,6 +180,19 @@ fn cache_view(features: &Features) -> Check {
         Health::Degraded,
         ("cachestat(2) tells what is cached", "no cachestat(2): thrashing is not noticed"),
         "run Linux 6.5 or later; in a container, allow the system call",
+    )
+}
+
+fn memory_pressure(is_told: bool) -> Check {
+    check(
+        "memory pressure",
+        is_told,
+        Health::Degraded,
+        (
+            "waits for memory are seen (PSI), and read-ahead gives way",
+            "waits for memory are not seen (no PSI): fixed budgets alone bound read-ahead",
+        ),
+        "boot with psi=1, or run a kernel with CONFIG_PSI",
     )
 }
 

@@ -28,6 +28,7 @@ use crate::act::{Job, Windows, Workers};
 use crate::behind::{self, Behind, Rules};
 use crate::book::{Book, Patience};
 use crate::disk::Backing;
+use crate::memory::Budget;
 use crate::mounts::{self, Disk, Mount};
 use crate::observe::{
     self, DISK_SLOTS, DeviceNumber, DiskStats, Event, Interest, Kind, MARK_PAGES, ObserveError,
@@ -109,6 +110,7 @@ pub struct Engine {
     options: Options,
     workers: Workers,
     windows: Windows,
+    budget: Budget,
     file_systems: HashMap<DeviceNumber, Led>,
     backings: Vec<Backing>,
     book: Book,
@@ -136,6 +138,7 @@ impl Engine {
             options,
             workers: Workers::new(),
             windows,
+            budget: Budget::new(),
             file_systems: HashMap::new(),
             backings: Vec::new(),
             book: Book::default(),
@@ -220,6 +223,8 @@ impl Engine {
             let mount_of = |dev| self.file_systems.get(&dev).map(|led| &led.mount);
             behind.tick(now, &mount_of, &mut *self.observer)?;
         }
+        let knob_of = |dev| self.file_systems.get(&dev).map(|led: &Led| led.knob.as_path());
+        self.summary.bounded_windows += self.windows.go_on(now, knob_of);
         self.tidy(now)
     }
 
@@ -362,13 +367,24 @@ impl Engine {
         let is_held = self.behind.as_ref().is_some_and(|behind| behind.holds_back(event.tgid));
         let has_room = self.workers.has_room() && !is_held;
         let room = if has_room { backing.room_pages(&stats) } else { 0 };
+        let memory = self.budget.room(event, self.policy.tally().ahead_pages());
+        let room = room.min(memory.pages);
         let view = LiveView::new(event, &led.mount, backing.cost, room);
         self.plan.clear();
         self.policy.on_access(&access_of(event), &view, &mut self.plan);
+        let ahead = self.policy.tally().ahead_pages() * PAGE_BYTES;
+        self.summary.most_ahead_bytes = self.summary.most_ahead_bytes.max(ahead);
         let ranges = ranges_of(&self.plan);
-        let is_lent = self.options.charge == Charge::Reader
+        self.windows.hear(event);
+        if let Some(pages) = kernel_window_of(&self.plan) {
+            self.windows.bound_all(pages);
+        }
+        let bound = self.policy.window_bound();
+        self.windows.fit(event, [bound, memory.kernel_pages].into_iter().flatten().min());
+        let may_lend = self.options.charge == Charge::Reader && bound.is_none();
+        let is_lent = may_lend
             && forward_window(event, &ranges)
-                .is_some_and(|kb| self.windows.set(event, &led.knob, kb).is_ok());
+                .is_some_and(|kb| self.windows.lend(event, &led.knob, kb).is_ok());
         let served = !ranges.is_empty()
             && (is_lent || {
                 let job = view.into_file().map(|file| Job {
@@ -424,6 +440,8 @@ impl Engine {
         }
         self.tidied_at = now;
         self.policy.forget_idle(now, IDLE_NS);
+        self.windows.tidy(now, self.policy.window_bound());
+        self.budget.refresh(now, self.book.led_files(now));
         let mut forgotten = Vec::new();
         self.book.forget_before(now.saturating_sub(IDLE_NS), |file| forgotten.push(file));
         for file in forgotten {
@@ -482,6 +500,18 @@ fn ranges_of(plan: &Plan) -> Vec<(u64, u64)> {
             | Action::Demote { .. } => None,
         })
         .collect()
+}
+
+/// Most pages that the kernel is to read at a time for this open file. The other ways of keeping pages
+/// ([`Action::Rescue`], [`Action::Demote`]) are the kernel's alone: nothing outside it moves a page on
+/// the lists that reclaim goes through.
+fn kernel_window_of(plan: &Plan) -> Option<u32> {
+    plan.actions().iter().find_map(|action| match action {
+        Action::KernelWindow { pages } => Some(*pages),
+        Action::Read { .. } | Action::Mark(_) | Action::Rescue { .. } | Action::Demote { .. } => {
+            None
+        }
+    })
 }
 
 fn monotonic_ns() -> u64 {

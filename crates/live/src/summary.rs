@@ -22,6 +22,10 @@ pub struct Summary {
     pub wasted_bytes: u64,
     /// Of these, bytes of densely read regions, whose use is not tracked.
     pub dense_bytes: u64,
+    /// The most that was read ahead and not used yet at any moment, of all streams.
+    pub most_ahead_bytes: u64,
+    /// Windows of the kernel's own that were bounded, as pages were evicted before they were used.
+    pub bounded_windows: u64,
     /// Requests that would have waited for the device and did not.
     pub stalls_saved: u64,
     /// Bytes let go behind streams.

@@ -48,6 +48,15 @@ pub(crate) fn cached_and_unwritten(
     Ok((stat.cached, stat.dirty + stat.writeback))
 }
 
+/// Pages of `[start, start + pages)` that were reclaimed for want of memory, as far as the kernel still
+/// knows. Those that a program dropped, or that were never read, leave no such trace.
+///
+/// # Errors
+/// As [`cached_pages`].
+pub(crate) fn evicted_pages(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<u64> {
+    Ok(cachestat(file, start, pages)?.evicted)
+}
+
 fn cachestat(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<Cachestat> {
     if pages == 0 {
         // For the system call that is the rest of the file.

@@ -50,6 +50,16 @@ impl CacheView for LiveView<'_> {
         sys::cached_pages(file.as_fd(), start, pages).unwrap_or(pages)
     }
 
+    /// The absent page itself is being read again by now; what followed it in the same window tells
+    /// whether it went for want of memory.
+    fn was_evicted_unused(&self) -> bool {
+        let behind_it = u64::from(self.event.window_left).saturating_sub(1);
+        let evicted = |file: &OwnedFd| {
+            sys::evicted_pages(file.as_fd(), self.event.page + 1, behind_it).unwrap_or(0)
+        };
+        behind_it > 0 && self.file().is_some_and(|file| evicted(file) > 0)
+    }
+
     fn cost(&self) -> DeviceCost {
         self.cost
     }

@@ -71,6 +71,12 @@ pub trait Policy: Send {
         false
     }
 
+    /// Most pages of the kernel's own windows at the moment, where the policy
+    /// [bounds](Action::KernelWindow) them; a body that has bounded some gives them back otherwise.
+    fn window_bound(&self) -> Option<u32> {
+        None
+    }
+
     /// What became of the pages asked for, where the policy keeps count.
     fn tally(&self) -> Tally {
         Tally::default()

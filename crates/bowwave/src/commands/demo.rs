@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use demo::pattern::{PATTERNS, find};
+use demo::small::SHOWS;
 use demo::{DemoError, Options};
 use serde_json::json;
 
@@ -39,6 +40,9 @@ pub(crate) struct Args {
     worker: Option<String>,
     #[arg(long, hide = true)]
     folder: Option<PathBuf>,
+    /// Do jobs as told on standard input.
+    #[arg(long, hide = true)]
+    hand: bool,
 }
 
 /// What shells make of SIGINT.
@@ -48,6 +52,10 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.list {
         return list(args.json);
     }
+    if args.hand {
+        demo::worker::hand::serve(std::io::stdin().lock(), std::io::stdout().lock())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     match (&args.worker, &args.folder) {
         (Some(pattern), Some(folder)) => work(pattern, folder),
         _ => show(args),
@@ -55,13 +63,12 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn list(as_json: bool) -> anyhow::Result<ExitCode> {
+    let named = PATTERNS.iter().map(|pattern| (pattern.name, pattern.definition)).chain(SHOWS);
     if as_json {
-        let rows = PATTERNS.iter();
-        print::json(
-            &rows.map(|p| json!({ "pattern": p.name, "definition": p.definition })).collect(),
-        )?;
+        let row = |(name, definition)| json!({ "pattern": name, "definition": definition });
+        print::json(&named.map(row).collect())?;
     } else {
-        let mut lines = PATTERNS.iter().map(|p| format!("{:<21}{}", p.name, p.definition));
+        let mut lines = named.map(|(name, definition)| format!("{name:<21}{definition}"));
         lines.try_for_each(print::line)?;
     }
     Ok(ExitCode::SUCCESS)

@@ -4,8 +4,12 @@
 //! belong to processes and open files, and ends with it.
 
 mod beside;
+mod copy;
+mod follow;
+pub mod hand;
 mod program;
 mod reads;
+mod slow;
 mod sum;
 
 use std::io;
@@ -14,6 +18,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::pattern::{Pattern, Work};
+
+pub use copy::How;
+pub use slow::Streams;
 
 /// What a reader reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

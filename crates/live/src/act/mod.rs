@@ -1,6 +1,8 @@
 //! Acting on the page cache: files opened by handle, reads asked for by workers, windows given to
 //! single open files.
 
+mod descriptors;
+mod given;
 mod open;
 mod window;
 mod workers;

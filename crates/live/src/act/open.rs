@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 use crate::mounts::Mount;
-use crate::observe::Event;
+use crate::observe::{Event, FileKey};
 use crate::sys;
 
 /// Opens the file of `event` on `mount`.
@@ -35,44 +35,40 @@ fn encodes_inode_handles(fs_type: &str) -> bool {
 
 /// Looks for the file among the reading process's descriptors.
 fn open_through_process(event: &Event) -> io::Result<OwnedFd> {
-    let number = descriptor_of_reader(event)?;
+    let leads_there =
+        |(number, ino)| ino == event.file.ino && is_same_file(event.tgid, event.file, number);
+    let mut descriptors = descriptors_of(event.tgid)?;
+    let found = descriptors.find(|descriptor| leads_there(*descriptor));
+    let (number, _) = found.ok_or(io::ErrorKind::NotFound)?;
     let mut options = File::options();
     options.read(true).custom_flags(libc::O_NOATIME | libc::O_NONBLOCK);
     Ok(options.open(format!("/proc/{}/fd/{number}", event.tgid))?.into())
 }
 
-/// The number of a descriptor of the reading process that leads to the file.
+/// The descriptors of a process and the inode numbers they lead to.
 ///
-/// Only a descriptor that has the inode number is looked at more closely: others may lie on a
-/// server that does not answer.
-pub(super) fn descriptor_of_reader(event: &Event) -> io::Result<i32> {
-    for entry in fs::read_dir(format!("/proc/{}/fdinfo", event.tgid))? {
-        let entry = entry?;
-        let Ok(about) = fs::read_to_string(entry.path()) else { continue };
-        let name = entry.file_name();
-        let number = name.to_string_lossy().parse::<i32>().ok();
-        if let Some(number) = number.filter(|_| inode_in(&about) == Some(event.file.ino))
-            && is_same_file(event, number)
-        {
-            return Ok(number);
-        }
-    }
-    Err(io::ErrorKind::NotFound.into())
+/// This asks no file system: some may lie on a server that does not answer.
+pub(super) fn descriptors_of(tgid: u32) -> io::Result<impl Iterator<Item = (i32, u64)>> {
+    let entries = fs::read_dir(format!("/proc/{tgid}/fdinfo"))?;
+    Ok(entries.filter_map(|entry| {
+        let entry = entry.ok()?;
+        let about = fs::read_to_string(entry.path()).ok()?;
+        Some((entry.file_name().to_str()?.parse().ok()?, inode_in(&about)?))
+    }))
 }
 
 fn inode_in(fdinfo: &str) -> Option<u64> {
     fdinfo.lines().find_map(|line| line.strip_prefix("ino:"))?.trim().parse().ok()
 }
 
+/// Whether a descriptor that has the file's inode number leads to the file itself.
+///
 /// btrfs shows a number of its own for each subvolume: major 0, like network file systems.
-fn is_same_file(event: &Event, number: i32) -> bool {
-    let path = format!("/proc/{}/fd/{number}", event.tgid);
+pub(super) fn is_same_file(tgid: u32, file: FileKey, number: i32) -> bool {
+    let path = format!("/proc/{tgid}/fd/{number}");
     fs::metadata(path).is_ok_and(|about| {
-        let dev = event.file.dev;
-        let same_device = libc::makedev(dev.major, dev.minor) == about.dev();
-        about.is_file()
-            && about.ino() == event.file.ino
-            && (same_device || libc::major(about.dev()) == 0)
+        let same_device = libc::makedev(file.dev.major, file.dev.minor) == about.dev();
+        about.is_file() && about.ino() == file.ino && (same_device || libc::major(about.dev()) == 0)
     })
 }
 

@@ -7,22 +7,39 @@
 //!                                  copies the window       descriptor: the same open file
 //! ```
 //!
-//! The kernel then reads ahead by itself, in the reader's memory cgroup.
-//! For the microseconds in between, files opened by others inherit the larger window. The old value
-//! is written to a journal first, and put back from there at the next start if bowwave was killed
-//! in between.
+//! The kernel then reads ahead by itself, in the reader's memory cgroup; with a larger window than the
+//! device's for a reader that is to be charged, with a smaller one under thrashing. For the microseconds
+//! in between, files opened by others inherit that window. The old value is written to a journal first,
+//! and put back from there at the next start if bowwave was killed in between.
+//!
+//! What open files were given is taken back when it has served, when bowwave ends, and at the next
+//! start if it was killed ([`Given`]).
 
+use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use readahead::PAGE_BYTES;
 use rustix::fs::{Advice, fadvise};
 use serde::{Deserialize, Serialize};
 
-use super::open::descriptor_of_reader;
-use crate::observe::Event;
+use super::descriptors::Descriptors;
+use super::given::{Given, Ledger};
+use crate::observe::{DeviceNumber, Event};
 use crate::sys;
+
+/// Bounds are set no more often than this: each takes some 60 microseconds, in which files opened by
+/// others inherit it.
+const PAUSE_NS: u64 = 1_000_000;
+
+/// Open files that are remembered; further ones are bounded when they are heard of again.
+const MOST_HEARD: usize = 4096;
+
+/// An open file that could not be given a window, or has not kept it, is left alone for so long; one
+/// not heard of for so long is not being read.
+const PATIENCE_NS: u64 = 10_000_000_000;
 
 /// What has to be put back if bowwave ends in between.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -34,13 +51,25 @@ struct Entry {
 /// Sets windows of single open files.
 pub(crate) struct Windows {
     journal: PathBuf,
+    ledger: Ledger,
+    descriptors: Descriptors,
+    /// The last event of each open file heard of lately.
+    heard: HashMap<u64, Event>,
+    /// When an open file was last bounded, or that was tried, and to how many pages.
+    bounded: HashMap<u64, (u64, u32)>,
+    /// To be bounded, by their identities, and to how many pages.
+    waiting: VecDeque<(u64, u32)>,
+    /// Pages that all were bounded to, and those of a process.
+    bound: Option<u32>,
+    of_process: HashMap<u32, u32>,
+    last_at: u64,
 }
 
 impl Windows {
     /// Puts back what an earlier run that was killed had left, then starts a new journal; the old one
     /// stays for a run that may.
     pub(crate) fn recover(state: &Path) -> Self {
-        let windows = Windows { journal: state.join("window-journal.json") };
+        let mut windows = Windows::journalling_to(state);
         if let Some(entry) = windows.left_behind() {
             // A disk that is gone has no setting to put back.
             if fs::write(&entry.knob, &entry.kb).is_err() && entry.knob.exists() {
@@ -48,7 +77,22 @@ impl Windows {
             }
         }
         let _ = fs::remove_file(&windows.journal);
+        windows.take_back_all();
         windows
+    }
+
+    fn journalling_to(state: &Path) -> Self {
+        Windows {
+            journal: state.join("window-journal.json"),
+            ledger: Ledger::open(state.join("given-windows.jsonl")),
+            descriptors: Descriptors::default(),
+            heard: HashMap::new(),
+            bounded: HashMap::new(),
+            waiting: VecDeque::new(),
+            bound: None,
+            of_process: HashMap::new(),
+            last_at: 0,
+        }
     }
 
     fn left_behind(&self) -> Option<Entry> {
@@ -56,21 +100,129 @@ impl Windows {
         is_window_knob(&entry.knob).then_some(entry)
     }
 
-    /// Gives the open file that `event` came through a window of `kb` KiB.
+    /// Gives the open file that `event` came through a window of `kb` KiB, until bowwave ends.
     ///
     /// # Errors
-    /// If the reader has no such descriptor any more, or a file of `/sys` or the journal cannot be
-    /// written; the setting is then as before.
-    pub(crate) fn set(&self, event: &Event, knob: &Path, kb: u64) -> io::Result<()> {
-        let file = duplicate(event)?;
+    /// If the reader has no such descriptor any more or several, or a file of `/sys` or the journal
+    /// cannot be written; the setting is then as before.
+    pub(crate) fn lend(&mut self, event: &Event, knob: &Path, kb: u64) -> io::Result<()> {
+        self.give(event, knob, kb, false)
+    }
+
+    /// Notes an open file that may have to be bounded. One whose program has given advice is the
+    /// program's affair: setting a window would clear that.
+    pub(crate) fn hear(&mut self, event: &Event) {
+        if event.advised_random || event.advised_sequential {
+            self.heard.remove(&event.open_file);
+            // A window twice the device's may be one of ours, too, if it is no bound.
+            self.ledger.strike(event.open_file, event.advised_random);
+        } else if event.open_file != 0 && self.heard.len() < MOST_HEARD {
+            self.heard.insert(event.open_file, *event);
+        }
+    }
+
+    /// Has the kernel read no more than `most` pages at a time for the open file that `event` came
+    /// through, and, if that is news, for all others of its process; gives it its window back once it
+    /// may have that again. Bounding is done by [`Windows::go_on`].
+    pub(crate) fn fit(&mut self, event: &Event, most: Option<u32>) {
+        let before = self.of_process.insert(event.tgid, most.unwrap_or(u32::MAX));
+        match most.filter(|most| event.kernel_window > *most) {
+            Some(pages) if before.is_none_or(|before| pages < before) => {
+                self.bound_those(pages, |heard| heard.tgid == event.tgid);
+            }
+            Some(pages) if !self.is_tried(event.open_file, pages, event.now) => {
+                self.waiting.push_front((event.open_file, pages));
+            }
+            Some(_) => {}
+            None if self.is_time(event.now) => {
+                let may_have = |pages| most.is_none_or(|most| pages <= most);
+                if let Some(given) = self.ledger.take_bound(event.open_file, may_have) {
+                    self.last_at = event.now;
+                    self.take_back(&given);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// There is thrashing: no open file heard of lately is to have a window of more than `pages`. What
+    /// is in memory already survives if nothing more comes in. Does nothing if that is no news.
+    pub(crate) fn bound_all(&mut self, pages: u32) {
+        if self.bound.is_some_and(|bound| bound <= pages) {
+            return;
+        }
+        self.bound = Some(pages);
+        self.bound_those(pages, |_| true);
+    }
+
+    fn bound_those(&mut self, pages: u32, which: impl Fn(&Event) -> bool) {
+        let wide = self.heard.values().filter(|event| event.kernel_window > pages && which(event));
+        self.waiting.extend(wide.map(|event| (event.open_file, pages)));
+    }
+
+    fn is_time(&self, now: u64) -> bool {
+        now.saturating_sub(self.last_at) >= PAUSE_NS
+    }
+
+    fn is_tried(&self, open_file: u64, pages: u32, now: u64) -> bool {
+        let tried = self.bounded.get(&open_file);
+        tried.is_some_and(|(at, to)| *to <= pages && now.saturating_sub(*at) < PATIENCE_NS)
+    }
+
+    /// Bounds the next open file, if it is time; gives how many were. One that cannot be bounded reads
+    /// as it did.
+    pub(crate) fn go_on<'a>(
+        &mut self,
+        now: u64,
+        knob_of: impl Fn(DeviceNumber) -> Option<&'a Path>,
+    ) -> u64 {
+        while self.is_time(now)
+            && let Some((open_file, pages)) = self.waiting.pop_front()
+        {
+            let Some(event) = self.heard.get(&open_file).copied() else { continue };
+            let Some(knob) = knob_of(event.file.dev) else { continue };
+            if self.is_tried(open_file, pages, now) {
+                continue;
+            }
+            self.last_at = now;
+            self.bounded.insert(open_file, (now, pages));
+            let kb = (u64::from(pages) * PAGE_BYTES / 1024).max(1);
+            return u64::from(self.give(&event, knob, kb, true).is_ok());
+        }
+        0
+    }
+
+    /// Forgets what is over; `bound` is what thrashing leaves to all windows.
+    pub(crate) fn tidy(&mut self, now: u64, bound: Option<u32>) {
+        let is_fresh = |at: u64| now.saturating_sub(at) < PATIENCE_NS;
+        self.bounded.retain(|_, (at, _)| is_fresh(*at));
+        self.heard.retain(|_, event| is_fresh(event.now));
+        self.bound = self.bound.and(bound);
+        if self.heard.is_empty() {
+            self.of_process.clear();
+        }
+        self.ledger.tidy(now);
+    }
+
+    fn give(&mut self, event: &Event, knob: &Path, kb: u64, is_bound: bool) -> io::Result<()> {
+        let number = self.descriptors.sole(event.tgid, event.file, event.now)?;
+        let file = sys::duplicate_from(event.tgid, number)?;
+        self.ledger.note(event.open_file, Given::to(event, knob, is_bound)?)?;
+        self.set(&file, knob, kb)
+    }
+
+    fn set(&self, file: &OwnedFd, knob: &Path, kb: u64) -> io::Result<()> {
         let before = fs::read_to_string(knob)?.trim().to_owned();
+        if before == kb.to_string() {
+            return Ok(fadvise(file, 0, None, Advice::Normal)?);
+        }
         let entry = Entry { knob: knob.to_owned(), kb: before };
         if let Some(folder) = self.journal.parent() {
             fs::create_dir_all(folder)?;
         }
         fs::write(&self.journal, serde_json::to_string(&entry)?)?;
         let advised = fs::write(knob, kb.to_string())
-            .and_then(|()| Ok(fadvise(&file, 0, None, Advice::Normal)?));
+            .and_then(|()| Ok(fadvise(file, 0, None, Advice::Normal)?));
         // Put back first; what went wrong is reported afterwards.
         let put_back = fs::write(knob, &entry.kb);
         if put_back.is_ok() {
@@ -78,17 +230,37 @@ impl Windows {
         }
         advised.and(put_back)
     }
+
+    /// The open file has the window again that it had before, unless its process has closed it.
+    fn take_back(&mut self, given: &Given) {
+        let number = given
+            .is_there()
+            .then(|| self.descriptors.sole(given.tgid, given.file(), given.at))
+            .and_then(Result::ok);
+        let file = number.and_then(|number| sys::duplicate_from(given.tgid, number).ok());
+        if let Some(file) = file.filter(|_| is_window_knob(&given.knob)) {
+            // A disk that is gone has no setting.
+            let _ = self.set(&file, &given.knob, given.kb_before);
+        }
+    }
+
+    fn take_back_all(&mut self) {
+        for given in self.ledger.take(|_| true) {
+            self.take_back(&given);
+        }
+    }
+}
+
+impl Drop for Windows {
+    fn drop(&mut self) {
+        self.take_back_all();
+    }
 }
 
 /// A damaged journal must not make us write anywhere else.
 fn is_window_knob(path: &Path) -> bool {
     let is_plain = !path.components().any(|part| part.as_os_str() == "..");
     path.starts_with("/sys/class/bdi") && path.ends_with("read_ahead_kb") && is_plain
-}
-
-/// The reader's own open file.
-fn duplicate(event: &Event) -> io::Result<OwnedFd> {
-    sys::duplicate_from(event.tgid, descriptor_of_reader(event)?)
 }
 
 #[cfg(test)]
@@ -111,7 +283,7 @@ mod tests {
         let journal = state.path().join("window-journal.json");
         for text in ["", "{", "{\"knob\":\"/etc/passwd\",\"kb\":\"0\"}"] {
             fs::write(&journal, text).expect("written");
-            assert_eq!(Windows { journal: journal.clone() }.left_behind(), None);
+            assert_eq!(Windows::journalling_to(state.path()).left_behind(), None);
             Windows::recover(state.path());
             assert!(!journal.exists());
         }

@@ -87,6 +87,9 @@ pub struct Event {
     pub advised_random: bool,
     /// The program advised sequential access.
     pub advised_sequential: bool,
+    /// Of a miss: pages from here to the end of what the kernel had read ahead through this open file,
+    /// if its reader comes here for the first time; the page was cached, then, and is gone. 0 elsewhere.
+    pub window_left: u32,
     /// First and last page of the mark that was touched, where one was.
     pub mark: (u64, u64),
 }

@@ -58,6 +58,7 @@ pub(super) fn decode_event(bytes: &[u8]) -> Option<Event> {
         mapped: flags & FLAG_MMAP != 0,
         advised_random: flags & FLAG_RANDOM != 0,
         advised_sequential: flags & FLAG_SEQUENTIAL != 0,
+        window_left: u32::from(u16::from_ne_bytes([bytes[70], bytes[71]])),
         mark: (long(72), long(80)),
     })
 }
@@ -148,6 +149,7 @@ mod tests {
         bytes[60..64].copy_from_slice(&16u32.to_ne_bytes());
         bytes[68] = 3;
         bytes[69] = FLAG_MMAP;
+        bytes[70..72].copy_from_slice(&300u16.to_ne_bytes());
         let event = decode_event(&bytes).expect("a whole event");
         assert_eq!(event.now, 7);
         assert_eq!(event.file.ino, 131);
@@ -156,6 +158,7 @@ mod tests {
         assert_eq!(event.file_bytes, 8191);
         assert_eq!(event.kind, Kind::Fault);
         assert!(event.mapped && !event.advised_random);
+        assert_eq!(event.window_left, 300);
     }
 
     #[test]

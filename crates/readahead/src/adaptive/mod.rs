@@ -196,6 +196,10 @@ impl Policy for Adaptive {
         }
     }
 
+    fn window_bound(&self) -> Option<u32> {
+        self.pressure.kernel_window(u32::MAX)
+    }
+
     fn tally(&self) -> Tally {
         self.tally
     }

@@ -1,0 +1,242 @@
+//! Little memory, on the running kernel: random schedules of readers, limits and files, with bowwave
+//! beside them in a small cgroup of its own.
+//!
+//! What must hold in each: no more is read ahead and unused than the budget and one request, nothing
+//! that was cached before is dropped, every reader finishes, and reads what was written. Seeds are
+//! fixed; `BOWWAVE_SCHEDULES` is how many are tried. Skipped where bowwave or cgroups do not work, unless
+//! BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
+
+mod machine;
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+
+use demo::worker::hand::{Job, expected};
+use machine::{Bench, Cgroup, Hand, PAGE_BYTES, Random};
+use rustix::fs::{Advice, fadvise};
+
+/// Few enough for `make test`.
+const SCHEDULES: u64 = 20;
+
+/// Of bowwave's own cgroup; a quarter of it may hold pages read ahead.
+const OWN_LIMIT: u64 = 64 << 20;
+const BUDGET: u64 = OWN_LIMIT / 4;
+
+/// The largest request: what one `readahead(2)` of the lab's disk reads.
+const REQUEST: u64 = 1 << 20;
+
+const LARGEST_FILE: u64 = 8 << 20;
+
+/// One file of a schedule.
+struct Written {
+    name: String,
+    content: Vec<u8>,
+    /// Cached before the readers came.
+    cached: Vec<bool>,
+    /// Touched by a reader.
+    touched: Vec<bool>,
+}
+
+/// One reader: what it reads of which file, in parts between which it pauses.
+struct Reader {
+    file: usize,
+    parts: Vec<Vec<(u64, u64)>>,
+}
+
+#[test]
+fn random_schedules_keep_the_budget_the_cache_and_every_byte() {
+    let Some(bench) = Bench::new("net") else { return };
+    let Some(own) = Cgroup::new("own", Some(OWN_LIMIT)) else { return };
+    let schedules =
+        std::env::var("BOWWAVE_SCHEDULES").map_or(SCHEDULES, |n| n.parse().expect("a number"));
+    let mode: &[&str] = if machine::has_drop_behind() { &["--drop-behind", "always"] } else { &[] };
+    // Measured with its delays, as one that outpaces user space would not be led; then read without.
+    bench.lab.set_fast(false).expect("slow");
+    let daemon = bench.daemon(mode, Some(&own));
+    bench.lab.set_fast(true).expect("fast");
+    for seed in 1..=schedules {
+        eprintln!("schedule with seed {seed}");
+        run(&bench, seed);
+    }
+    let summary = daemon.stop();
+    let figure = |name: &str| summary[name].as_u64().unwrap_or_else(|| panic!("{name}: {summary}"));
+    assert!(figure("most_ahead_bytes") <= BUDGET + REQUEST, "{summary}");
+    assert!(figure("reads") > 0, "nothing was led: {summary}");
+}
+
+fn run(bench: &Bench, seed: u64) {
+    let mut random = Random(seed);
+    let mut files: Vec<Written> =
+        (0..1 + random.below(4)).map(|number| write(bench, &mut random, number)).collect();
+    bench.lab.evict().expect("evicted");
+    // Without windows of the kernel's own all that is ahead is bowwave's.
+    let is_alone = seed.is_multiple_of(2);
+    bench.lab.set_read_ahead_kb(if is_alone { 0 } else { 128 }).expect("set");
+    for file in &mut files {
+        warm_some(bench, file, &mut random);
+    }
+    let limit = (random.below(3) > 0).then(|| (8 + random.below(56)) << 20);
+    let Some(cgroup) = Cgroup::new("readers", limit) else { return };
+    let readers: Vec<Reader> =
+        (0..1 + random.below(4)).map(|_| reader(&files, &mut random)).collect();
+    let mut hands: Vec<Hand> = readers.iter().map(|_| Hand::new(&cgroup)).collect();
+    let parts = readers.iter().map(|reader| reader.parts.len()).max().unwrap_or(0);
+    for part in 0..parts {
+        let at_work: Vec<usize> =
+            (0..readers.len()).filter(|at| part < readers[*at].parts.len()).collect();
+        for &at in &at_work {
+            let reader = &readers[at];
+            let path = bench.path(&files[reader.file].name);
+            hands[at].tell(&Job::Read { path, reads: reader.parts[part].clone() });
+        }
+        for &at in &at_work {
+            let (reader, reads) = (&readers[at], &readers[at].parts[part]);
+            let done = hands[at].answer();
+            assert_eq!(done.failure, None, "seed {seed}, reader {at}");
+            let file = &mut files[reader.file];
+            let sum = expected(&file.content, reads);
+            assert_eq!(done.checksum, sum, "seed {seed}: reader {at} read other bytes");
+            for &(offset, bytes) in reads {
+                let pages = offset / PAGE_BYTES..(offset + bytes).div_ceil(PAGE_BYTES);
+                pages.for_each(|page| file.touched[page as usize] = true);
+            }
+        }
+        check(bench, &files, is_alone, seed);
+    }
+    drop(hands);
+    for file in &files {
+        fs::remove_file(bench.path(&file.name)).expect("it was written");
+    }
+}
+
+/// While all readers pause.
+fn check(bench: &Bench, files: &[Written], is_alone: bool, seed: u64) {
+    let mut ahead = 0;
+    for file in files {
+        let cached = machine::cached_pages(&bench.path(&file.name));
+        for (page, is_cached) in cached.into_iter().enumerate() {
+            let was_cached = file.cached[page];
+            assert!(is_cached || !was_cached, "seed {seed}: page {page} of {} went", file.name);
+            ahead += u64::from(is_cached && !was_cached && !file.touched[page]) * PAGE_BYTES;
+        }
+    }
+    assert!(!is_alone || ahead <= BUDGET + REQUEST, "seed {seed}: {ahead} bytes ahead");
+}
+
+fn write(bench: &Bench, random: &mut Random, number: u64) -> Written {
+    // Small, odd and large ones.
+    let bytes = match random.below(4) {
+        0 => 1 + random.below(64 << 10),
+        _ => 1 + random.below(LARGEST_FILE),
+    };
+    let content: Vec<u8> = (0..bytes).map(|_| random.below(256) as u8).collect();
+    let name = format!("file{number}");
+    fs::write(bench.path(&name), &content).expect("room on the lab");
+    let pages = bytes.div_ceil(PAGE_BYTES) as usize;
+    Written { name, content, cached: vec![false; pages], touched: vec![false; pages] }
+}
+
+/// Pages that another program, which has all the memory it wants, has read.
+fn warm_some(bench: &Bench, file: &mut Written, random: &mut Random) {
+    let opened = File::open(bench.path(&file.name)).expect("it was written");
+    fadvise(&opened, 0, None, Advice::Random).expect("advised");
+    let bytes = file.content.len() as u64;
+    for _ in 0..random.below(4) {
+        let start = random.below(bytes);
+        let mut part = vec![0; random.below((bytes - start).min(1 << 20)) as usize + 1];
+        std::os::unix::fs::FileExt::read_exact_at(&opened, &mut part, start).expect("read");
+    }
+    file.cached = machine::cached_pages(&bench.path(&file.name));
+}
+
+fn reader(files: &[Written], random: &mut Random) -> Reader {
+    let file = random.below(files.len() as u64) as usize;
+    let bytes = files[file].content.len() as u64;
+    let each = (1 << (9 + random.below(9))).min(bytes);
+    let count = (bytes / each).min(1000);
+    let step = each * (1 + random.below(6));
+    let reads: Vec<(u64, u64)> = match random.below(4) {
+        0 => (0..count).map(|i| (i * each, each)).collect(),
+        1 => (1..=count).map(|i| (bytes - i * each, each)).collect(),
+        2 => (0..bytes / step).map(|i| (i * step, each)).collect(),
+        _ => (0..count.min(100)).map(|_| (random.below(bytes - each + 1), each)).collect(),
+    };
+    let pause = 1 + random.below(reads.len() as u64) as usize;
+    Reader { file, parts: reads.chunks(pause).take(3).map(<[_]>::to_vec).collect() }
+}
+
+#[test]
+fn a_window_left_small_by_a_killed_daemon_is_given_back_at_the_next_start() {
+    let Some(bench) = Bench::new("net") else { return };
+    let content = vec![7; 4 << 20];
+    fs::write(bench.path("one"), &content).expect("room on the lab");
+    bench.lab.evict().expect("evicted");
+    let file = File::open(bench.path("one")).expect("it was written");
+    bench.lab.set_read_ahead_kb(16).expect("set");
+    fadvise(&file, 0, None, Advice::Normal).expect("it has the small window now");
+    bench.lab.set_read_ahead_kb(128).expect("set");
+    let requests = || {
+        fadvise(&file, 0, None, Advice::DontNeed).expect("advised");
+        let before = bench.lab.status().expect("counters");
+        let mut page = vec![0; PAGE_BYTES as usize];
+        for offset in (0..content.len() as u64).step_by(page.len()) {
+            std::os::unix::fs::FileExt::read_exact_at(&file, &mut page, offset).expect("read");
+        }
+        bench.lab.status().expect("counters").since(&before).reads
+    };
+    let small = requests();
+    // What a daemon that was killed while there was thrashing leaves behind.
+    let about = file.metadata().expect("metadata");
+    let (major, minor) = (libc::major(about.dev()), libc::minor(about.dev()));
+    let line = serde_json::json!({
+        "tgid": std::process::id(),
+        "started": machine::start_time(),
+        "major": major,
+        "minor": minor,
+        "ino": about.ino(),
+        "knob": format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"),
+        "kb_before": 128,
+        "at": 0,
+        "is_bound": true,
+    });
+    let ledger = bench.state.path().join("given-windows.jsonl");
+    fs::write(&ledger, format!("{line}\nnonsense\n")).expect("a ledger");
+    bench.daemon(&[], None).stop();
+    assert!(!ledger.exists());
+    let whole = requests();
+    assert!(whole * 4 <= small, "{whole} requests after {small} with a small window");
+}
+
+#[test]
+fn thrashing_bounds_the_kernels_windows_until_bowwave_ends() {
+    let Some(bench) = Bench::new("net") else { return };
+    let Some(small) = Cgroup::new("small", Some(16 << 20)) else { return };
+    let names: Vec<String> = (0..200).map(|number| format!("stream{number}")).collect();
+    for name in &names {
+        fs::write(bench.path(name), vec![1; 512 << 10]).expect("room on the lab");
+    }
+    bench.lab.evict().expect("evicted");
+    bench.lab.set_fast(false).expect("slow");
+    let daemon = bench.daemon(&[], Some(&small));
+    bench.lab.set_fast(true).expect("fast");
+    let mut hand = Hand::new(&small);
+    let knob = bench.lab.block_device().file_name().map(|name| {
+        fs::read_to_string(format!("/sys/block/{}/queue/read_ahead_kb", name.to_string_lossy()))
+    });
+    // All streams in turn, a page each: 200 windows of 128 KiB do not fit into 16 MiB.
+    for page in 0..128 {
+        for name in &names {
+            let reads = vec![(page * PAGE_BYTES, PAGE_BYTES)];
+            assert_eq!(hand.perform(&Job::Read { path: bench.path(name), reads }).failure, None);
+        }
+    }
+    let ledger = bench.state.path().join("given-windows.jsonl");
+    assert!(ledger.exists(), "windows are bounded, and that is written down");
+    let summary = daemon.stop();
+    assert!(summary["bounded_windows"].as_u64() > Some(0), "{summary}");
+    assert!(!ledger.exists(), "they are given back");
+    let after = bench.lab.block_device().file_name().map(|name| {
+        fs::read_to_string(format!("/sys/block/{}/queue/read_ahead_kb", name.to_string_lossy()))
+    });
+    assert_eq!(knob.expect("a disk").ok(), after.expect("a disk").ok());
+}

@@ -1,0 +1,49 @@
+//! A reader that follows another: what the first has read must not be gone when the second comes.
+
+use std::fmt::Write;
+
+use serde_json::json;
+
+use super::machine::{Machine, Scene, Tool};
+use super::sizes::{BIG, Sizes};
+use super::{Section, note};
+use crate::error::DemoError;
+use crate::row::median;
+use crate::worker::hand::Job;
+
+/// The distance, as of two clients of a server that ask for the same one after the other.
+const BEHIND_BYTES: u64 = 8 << 20;
+
+pub(super) fn show(scene: &Scene<'_>, sizes: &Sizes, rounds: u32) -> Result<Section, DemoError> {
+    let mut section = Section {
+        text: format!("follower: a second reader {} MB behind the first\n", BEHIND_BYTES >> 20),
+        rows: Vec::new(),
+    };
+    for tool in [Tool::Stock, Tool::DropBehind] {
+        let mut row = json!({ "pattern": "follower", "tool": tool.to_string() });
+        if let Some(why) = tool.missing() {
+            let _ = writeln!(section.text, "{tool:<9}skipped: {why}");
+            row["skipped"] = json!(why);
+        } else {
+            let mut shares = Vec::new();
+            for round in 1..=rounds {
+                note(format_args!("follower, round {round} of {rounds}: {tool}"));
+                shares.push(run(scene, sizes, tool)?);
+            }
+            let share = median(shares.into_iter());
+            let _ = writeln!(section.text, "{tool:<9}found {:.2}% cached", share * 100.0);
+            row["cached"] = json!(share);
+        }
+        section.rows.push(row);
+    }
+    Ok(section)
+}
+
+fn run(scene: &Scene<'_>, sizes: &Sizes, tool: Tool) -> Result<f64, DemoError> {
+    let machine = Machine::boot(scene, sizes.memory, &sizes.files())?;
+    let mut process = machine.process(tool)?;
+    let path = scene.target.folder().join(BIG);
+    let done = process.perform(&Job::Follow { path, behind: BEHIND_BYTES })?;
+    process.finish()?;
+    done.cached_share.ok_or_else(|| DemoError::Process("the follower told nothing".into()))
+}

@@ -1,0 +1,208 @@
+//! A working set, scanned twice before and twice after something goes by.
+
+use std::fmt::Write;
+use std::fs::{self, File};
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::disturbance::Disturbance;
+use super::machine::{Machine, Scene, Tool};
+use super::sizes::{COPY, SCANNED, Sizes};
+use super::{Section, note};
+use crate::error::DemoError;
+use crate::mapping;
+use crate::row::median;
+use crate::worker::hand::Job;
+
+const PAGE_BYTES: u64 = 4096;
+
+const SCANS: usize = 4;
+
+const TOOLS: [Tool; 2] = [Tool::Stock, Tool::DropBehind];
+
+/// One run, or the medians of several.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Figures {
+    /// Seconds.
+    scans: [f64; SCANS],
+    /// Share of the working set that is cached after the disturbance.
+    cached: f64,
+    /// Seconds that the disturbance took.
+    job_s: f64,
+}
+
+/// One disturbance under one tool.
+struct Row {
+    disturbance: Disturbance,
+    tool: Tool,
+    runs: Vec<Figures>,
+    /// Why there is no figure, if so.
+    missing: Option<String>,
+}
+
+pub(super) fn show(scene: &Scene<'_>, sizes: &Sizes, rounds: u32) -> Result<Section, DemoError> {
+    let missing = Tool::DropBehind.missing();
+    let row = |(disturbance, tool)| Row {
+        disturbance,
+        tool,
+        runs: Vec::new(),
+        missing: missing.clone().filter(|_| tool == Tool::DropBehind),
+    };
+    let all = Disturbance::ALL.into_iter().flat_map(|one| TOOLS.map(|tool| (one, tool)));
+    let mut rows: Vec<Row> = all.map(row).collect();
+    for round in 1..=rounds {
+        for row in rows.iter_mut().filter(|row| row.missing.is_none()) {
+            note(format_args!(
+                "drop-behind, round {round} of {rounds}: {}, {}",
+                row.disturbance.name(),
+                row.tool
+            ));
+            row.runs.push(run(scene, sizes, row.disturbance, row.tool)?);
+        }
+    }
+    Ok(section(&rows, sizes))
+}
+
+fn run(
+    scene: &Scene<'_>,
+    sizes: &Sizes,
+    disturbance: Disturbance,
+    tool: Tool,
+) -> Result<Figures, DemoError> {
+    let folder = scene.target.folder();
+    let scanned = folder.join(SCANNED);
+    let machine = Machine::boot(scene, sizes.memory, &sizes.files())?;
+    let mut victim = machine.process(Tool::Stock)?;
+    let mut scan = || {
+        let done = victim.perform(&Job::Scan { path: scanned.clone() })?;
+        Ok::<f64, DemoError>(done.seconds)
+    };
+    let before = [scan()?, scan()?];
+    let mut job_s = 0.0;
+    if let Some(job) = disturbance.job(&folder) {
+        let mut process = machine.process(tool)?;
+        job_s = process.perform(&job)?.seconds;
+        process.finish()?;
+    }
+    let cached = cached_share(&scanned, sizes.scanned)?;
+    let after = [scan()?, scan()?];
+    victim.finish()?;
+    remove_copy(scene)?;
+    Ok(Figures { scans: [before[0], before[1], after[0], after[1]], cached, job_s })
+}
+
+/// The share of a file that is in the page cache.
+pub(super) fn cached_share(path: &std::path::Path, bytes: u64) -> Result<f64, DemoError> {
+    let pages = File::open(path).and_then(|file| mapping::resident_pages(&file));
+    let pages = pages.map_err(DemoError::file(path))?;
+    Ok(pages as f64 / bytes.div_ceil(PAGE_BYTES) as f64)
+}
+
+/// The next run writes it anew; what of it is still to be written is given up.
+pub(super) fn remove_copy(scene: &Scene<'_>) -> Result<(), DemoError> {
+    let copy = scene.target.folder().join(COPY);
+    match fs::remove_file(&copy) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(DemoError::file(copy)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Row {
+    fn figures(&self) -> Option<Figures> {
+        let over = |figure: &dyn Fn(&Figures) -> f64| median(self.runs.iter().map(figure));
+        (!self.runs.is_empty()).then(|| Figures {
+            scans: std::array::from_fn(|scan| over(&|run| run.scans[scan])),
+            cached: over(&|run| run.cached),
+            job_s: over(&|run| run.job_s),
+        })
+    }
+
+    /// `stock_s` is what the same job takes on the stock kernel.
+    fn line(&self, stock_s: Option<f64>) -> String {
+        let name = if self.tool == Tool::Stock { self.disturbance.name() } else { "" };
+        let Some(figures) = self.figures() else {
+            let why = self.missing.as_deref().unwrap_or("no run");
+            return format!("{name:<16}{:<9}skipped: {why}", self.tool);
+        };
+        let mut line = format!("{name:<16}{:<9}", self.tool);
+        for seconds in figures.scans {
+            let _ = write!(line, "{seconds:>8.3}");
+        }
+        let _ = write!(line, "{:>8.1}%", figures.cached * 100.0);
+        if self.disturbance != Disturbance::Nothing {
+            let _ = write!(line, "{:>9.3}", figures.job_s);
+            if let Some(stock_s) = stock_s.filter(|_| self.tool != Tool::Stock) {
+                let _ = write!(line, "{:>8.2}x", figures.job_s / stock_s);
+            }
+        }
+        line
+    }
+}
+
+fn section(rows: &[Row], sizes: &Sizes) -> Section {
+    let mb = |bytes: u64| bytes >> 20;
+    let mut text = format!(
+        "drop-behind: {} MB scanned on a machine of {} MB while {} MB go by; seconds of four scans\n",
+        mb(sizes.scanned),
+        mb(sizes.memory),
+        mb(sizes.big)
+    );
+    let _ = writeln!(
+        text,
+        "{:<16}{:<9}{:>8}{:>8}{:>8}{:>8}{:>9}{:>9}{:>9}",
+        "what goes by", "kernel", "1", "2", "3", "4", "cached", "job s", "to stock"
+    );
+    let stock_s = |disturbance| {
+        let stock =
+            rows.iter().find(|row| row.disturbance == disturbance && row.tool == Tool::Stock);
+        stock.and_then(Row::figures).map(|figures| figures.job_s)
+    };
+    let mut json_rows = Vec::new();
+    for row in rows {
+        let _ = writeln!(text, "{}", row.line(stock_s(row.disturbance)));
+        let mut object = match row.figures() {
+            Some(figures) => json!(figures),
+            None => json!({ "skipped": row.missing }),
+        };
+        object["pattern"] = json!("drop-behind");
+        object["disturbance"] = json!(row.disturbance.name());
+        object["tool"] = json!(row.tool.to_string());
+        json_rows.push(object);
+    }
+    Section { text, rows: json_rows }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(tool: Tool, jobs: &[f64]) -> Row {
+        let run =
+            |job_s: &f64| Figures { scans: [0.4, 0.1, 0.5, 0.1], cached: 0.25, job_s: *job_s };
+        let runs = jobs.iter().map(run).collect();
+        let missing = jobs.is_empty().then(|| "not here".into());
+        Row { disturbance: Disturbance::Read, tool, runs, missing }
+    }
+
+    #[test]
+    fn a_job_is_compared_with_that_on_the_stock_kernel() {
+        let rows = [row(Tool::Stock, &[2.0, 9.0, 1.0]), row(Tool::DropBehind, &[2.1])];
+        let section = section(&rows, &Sizes::of(false));
+        let lines: Vec<&str> = section.text.lines().collect();
+        for (line, word) in [(0, "40 MB"), (2, "2.000"), (2, "25.0%"), (3, "1.05x")] {
+            assert!(lines[line].contains(word), "{word} in {}", lines[line]);
+        }
+        assert!(lines.iter().all(|line| line.len() <= 100));
+        assert_eq!(section.rows[1]["job_s"], 2.1);
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_skipped_with_its_reason() {
+        let section = section(&[row(Tool::DropBehind, &[])], &Sizes::of(true));
+        assert!(section.text.contains("skipped: not here"));
+        assert_eq!(section.rows[0]["skipped"], "not here");
+    }
+}

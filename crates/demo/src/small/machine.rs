@@ -1,0 +1,197 @@
+//! A small machine: a memory cgroup, and processes that work in it, under one tool or another.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{ChildStdin, ChildStdout, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::bench::DEFAULT_KB;
+use crate::cgroup::MemoryCgroup;
+use crate::child::{OwnChild, begin_in, own_command};
+use crate::error::DemoError;
+use crate::pattern::Files;
+use crate::stop::Stop;
+use crate::target::Target;
+use crate::worker::hand::{Done, Job};
+
+/// What a process runs under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tool {
+    /// Nothing.
+    Stock,
+    /// `nocache`, which drops behind by a preloaded library.
+    Nocache,
+    /// `bowwave run`, leading reads.
+    Bowwave,
+    /// `bowwave run --drop-behind`.
+    DropBehind,
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Tool::Stock => "stock",
+            Tool::Nocache => "nocache",
+            Tool::Bowwave | Tool::DropBehind => "bowwave",
+        })
+    }
+}
+
+impl Tool {
+    /// Why it cannot be had here, if so.
+    pub(super) fn missing(self) -> Option<String> {
+        match self {
+            Tool::Stock | Tool::Bowwave => None,
+            Tool::Nocache => (!crate::machine::has_program("nocache"))
+                .then(|| "nocache is not installed (apt-get install nocache)".into()),
+            Tool::DropBehind => {
+                let help = own_command().args(["run", "--help"]).output();
+                let has_it = help.is_ok_and(|help| {
+                    String::from_utf8_lossy(&help.stdout).contains("--drop-behind")
+                });
+                (!has_it).then(|| "this bowwave has no drop-behind".into())
+            }
+        }
+    }
+
+    /// The words that come before a command to run it under this tool. `state` is where bowwave keeps
+    /// what it measures of disks.
+    pub(super) fn words(self, state: &Path) -> Vec<String> {
+        let state = state.display().to_string();
+        let words: &[&str] = match self {
+            Tool::Stock => &[],
+            Tool::Nocache => &["nocache"],
+            Tool::Bowwave => &["/proc/self/exe", "run", "--json", "--state", &state, "--"],
+            Tool::DropBehind => {
+                &["/proc/self/exe", "run", "--drop-behind", "--json", "--state", &state, "--"]
+            }
+        };
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+}
+
+/// What all runs of a show have in common.
+pub(super) struct Scene<'a> {
+    pub(super) target: &'a Target,
+    pub(super) state: &'a Path,
+    pub(super) stop: &'a Stop,
+}
+
+/// A machine with cold caches and little memory. Its processes must be gone before it is.
+pub(super) struct Machine<'a> {
+    scene: &'a Scene<'a>,
+    cgroup: MemoryCgroup,
+}
+
+impl<'a> Machine<'a> {
+    /// One with so many bytes of memory, in which nothing of the files is cached.
+    pub(super) fn boot(
+        scene: &'a Scene<'a>,
+        bytes: u64,
+        files: &[Files],
+    ) -> Result<Self, DemoError> {
+        scene.stop.check()?;
+        scene.target.evict(files)?;
+        scene.target.set_read_ahead_kb(DEFAULT_KB)?;
+        let cgroup = MemoryCgroup::new(bytes).map_err(DemoError::file("memory cgroup"))?;
+        Ok(Machine { scene, cgroup })
+    }
+
+    /// A process that waits for jobs, under a tool.
+    pub(super) fn process(&self, tool: Tool) -> Result<Process<'a>, DemoError> {
+        let failed = DemoError::file("memory cgroup");
+        let mut words = tool.words(self.scene.state);
+        // Once a tool has replaced it, "self" is that tool; bowwave is its own.
+        let own = match tool {
+            Tool::Nocache => std::env::current_exe().map_err(DemoError::file("bowwave"))?,
+            _ => "/proc/self/exe".into(),
+        };
+        words.extend([own.display().to_string(), "demo".into(), "--hand".into()]);
+        let mut command = own_command_of(&words);
+        begin_in(&mut command, self.cgroup.processes().map_err(failed)?);
+        let mut child = OwnChild::spawn(command).map_err(DemoError::file(&words[0]))?;
+        let jobs = child.streams().stdin.take();
+        let answers = child.streams().stdout.take().expect("it is piped");
+        Ok(Process { child, jobs, answers, stop: self.scene.stop })
+    }
+
+    /// Does `work` and looks at what the machine holds meanwhile; gives the most that was.
+    pub(super) fn watching<T>(&self, work: impl FnOnce() -> T) -> (T, u64) {
+        const LOOK: Duration = Duration::from_millis(5);
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let watch = scope.spawn(|| {
+                let mut most = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    most = most.max(self.cgroup.used_bytes().unwrap_or(0));
+                    thread::sleep(LOOK);
+                }
+                most
+            });
+            let result = work();
+            is_over.store(true, Ordering::Relaxed);
+            (result, watch.join().unwrap_or(0))
+        })
+    }
+}
+
+/// A command of these words, with all that [`own_command`] makes sure of.
+fn own_command_of(words: &[String]) -> Command {
+    let mut command =
+        if words[0] == "/proc/self/exe" { own_command() } else { crate::child::command(&words[0]) };
+    command.args(&words[1..]);
+    command
+}
+
+/// A process of the machine; it is killed when this is dropped.
+pub(super) struct Process<'a> {
+    child: OwnChild,
+    jobs: Option<ChildStdin>,
+    answers: ChildStdout,
+    stop: &'a Stop,
+}
+
+impl Process<'_> {
+    /// Has it do a job.
+    pub(super) fn perform(&mut self, job: &Job) -> Result<Done, DemoError> {
+        let failed = |reason: String| DemoError::Process(reason);
+        let mut line = serde_json::to_vec(job).map_err(|error| failed(error.to_string()))?;
+        line.push(b'\n');
+        if let Some(jobs) = &mut self.jobs {
+            // One that has ended tells why on its standard error.
+            let _ = jobs.write_all(&line);
+        }
+        let answer = self.stop.read_line(&mut self.answers)?;
+        let done =
+            serde_json::from_slice::<Done>(&answer).map_err(|_| failed(self.last_words()))?;
+        match done.failure {
+            Some(reason) => Err(failed(reason)),
+            None => Ok(done),
+        }
+    }
+
+    /// Lets it end; gives what bowwave says it did, if it ran under it.
+    pub(super) fn finish(mut self) -> Result<Value, DemoError> {
+        self.jobs = None;
+        let words = self.last_words();
+        let status = self.child.wait().map_err(|error| DemoError::Process(error.to_string()))?;
+        if !status.success() {
+            return Err(DemoError::Process(format!("ended with {status}: {words}")));
+        }
+        let objects = words.lines().rev().filter_map(|line| serde_json::from_str(line).ok());
+        Ok(objects.into_iter().find(Value::is_object).unwrap_or_default())
+    }
+
+    fn last_words(&mut self) -> String {
+        let mut said = String::new();
+        if let Some(mut stream) = self.child.streams().stderr.take() {
+            let _ = stream.read_to_string(&mut said);
+        }
+        said.trim().to_owned()
+    }
+}

@@ -1,0 +1,92 @@
+//! The small machine: what a big file that goes by, or many slow readers, do to little memory.
+//!
+//! ```text
+//!   memory cgroup (the machine)
+//!     +-- a program that scans a mapped file          the working set: must stay
+//!     +-- a job: read, copy, backup, streams          stock, or under `bowwave run`
+//! ```
+//!
+//! Memory of the size of a small machine's, and files in proportion, so that the lab's disks deliver
+//! them in seconds. Everything begins with cold caches and in a cgroup of its own.
+
+mod beside;
+mod disturbance;
+mod drop_behind;
+mod machine;
+mod nocache;
+mod sizes;
+mod thrash;
+
+use std::io::{self, Write};
+
+use serde_json::Value;
+
+use crate::error::DemoError;
+use crate::files;
+use crate::stop::Stop;
+use crate::target::Place;
+use machine::Scene;
+use sizes::Sizes;
+
+/// What can be shown, with a definition.
+pub const SHOWS: [(&str, &str); 2] = [
+    ("drop-behind", "a working set beside reads and copies of a big file, and against nocache"),
+    ("thrash", "800 slow streams in 64 MB of memory"),
+];
+
+/// One table of a report.
+#[derive(Clone, Debug, Default)]
+pub struct Section {
+    /// As text.
+    pub text: String,
+    /// Its rows as JSON objects.
+    pub rows: Vec<Value>,
+}
+
+/// What is wanted.
+pub(crate) struct Wanted {
+    pub(crate) drop_behind: bool,
+    pub(crate) thrash: bool,
+    pub(crate) full: bool,
+    pub(crate) rounds: u32,
+}
+
+impl Wanted {
+    pub(crate) fn is_nothing(&self) -> bool {
+        !self.drop_behind && !self.thrash
+    }
+
+    /// Shows it on a device that is made for it.
+    pub(crate) fn show(
+        &self,
+        device: &str,
+        place: &Place,
+        stop: &Stop,
+    ) -> Result<Vec<Section>, DemoError> {
+        let sizes = Sizes::of(self.full);
+        note(format_args!("{device}: making the device of a small machine"));
+        let target = place.open()?;
+        let state = tempfile::tempdir().map_err(DemoError::file("temporary folder"))?;
+        let scene = Scene { target: &target, state: state.path(), stop };
+        let mut sections = Vec::new();
+        if self.drop_behind {
+            note("writing files");
+            target.set_fast(true)?;
+            files::prepare(&target.folder(), &sizes.files(), stop)?;
+            target.set_fast(false)?;
+            sections.push(drop_behind::show(&scene, &sizes, self.rounds)?);
+            sections.push(beside::show(&scene, &sizes, self.rounds)?);
+            sections.push(nocache::show(&scene, &sizes, self.rounds)?);
+        }
+        if self.thrash {
+            sections.push(thrash::show(&scene, &sizes, self.rounds, place.is_rotational())?);
+        }
+        Ok(sections)
+    }
+}
+
+/// Says what is being done: such a show takes minutes.
+fn note(what: impl std::fmt::Display) {
+    // Nobody may be listening.
+    let _ = writeln!(io::stderr(), "{what}");
+}

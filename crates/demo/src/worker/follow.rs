@@ -1,0 +1,67 @@
+//! Two readers of one file, the second a distance behind the first.
+
+use std::fs::File;
+use std::io::{self, IoSliceMut};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
+
+const READ_BYTES: u64 = 64 << 10;
+
+/// The follower looks for the leader this often: a disk delivers 100 KB in a millisecond.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Reads the file twice; gives the share of what the follower read that was cached when it came.
+pub(super) fn follow(path: &Path, behind: u64) -> io::Result<f64> {
+    let (leader, follower) = (File::open(path)?, File::open(path)?);
+    let bytes = leader.metadata()?.len();
+    let done = AtomicU64::new(0);
+    thread::scope(|scope| {
+        let leading = scope.spawn(|| lead(&leader, bytes, &done));
+        let cached = come_after(&follower, bytes, || {
+            let is_at_the_end = leading.is_finished();
+            if is_at_the_end {
+                u64::MAX
+            } else {
+                done.load(Ordering::Relaxed).saturating_sub(behind)
+            }
+        })?;
+        leading.join().unwrap_or_else(|_| Err(io::Error::other("the leader panicked")))?;
+        Ok(cached as f64 / bytes as f64)
+    })
+}
+
+fn lead(file: &File, bytes: u64, done: &AtomicU64) -> io::Result<()> {
+    let mut buffer = vec![0; READ_BYTES as usize];
+    for offset in (0..bytes).step_by(buffer.len()) {
+        let part = READ_BYTES.min(bytes - offset);
+        file.read_exact_at(&mut buffer[..part as usize], offset)?;
+        done.store(offset + part, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Reads as far as `limit` allows, to the end; gives the bytes that were cached.
+fn come_after(file: &File, bytes: u64, limit: impl Fn() -> u64) -> io::Result<u64> {
+    let mut buffer = vec![0; READ_BYTES as usize];
+    let mut cached = 0;
+    for offset in (0..bytes).step_by(buffer.len()) {
+        let part = READ_BYTES.min(bytes - offset);
+        while limit() < offset + part {
+            thread::sleep(LOOK);
+        }
+        let part = &mut buffer[..part as usize];
+        cached += match preadv2(file, &mut [IoSliceMut::new(part)], offset, ReadWriteFlags::NOWAIT)
+        {
+            Ok(count) => count as u64,
+            Err(Errno::AGAIN) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        file.read_exact_at(part, offset)?;
+    }
+    Ok(cached)
+}

@@ -1,0 +1,166 @@
+//! Many readers, each slow: a server of videos.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde::{Deserialize, Serialize};
+
+const PAGE_BYTES: u64 = 4096;
+
+/// Threads that read. One that waits for the disk holds up its other streams.
+const THREADS: usize = 64;
+
+/// How often a thread looks which of its streams are due.
+const TICK: Duration = Duration::from_millis(2);
+
+/// Progress is compared once the streams have come so far.
+const COMPARED_AT: f64 = 0.9;
+
+/// What to read, and how slowly.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Streams {
+    /// A file each, all of one size.
+    pub paths: Vec<PathBuf>,
+    /// Bytes that each reads in a second, a page at a time.
+    pub bytes_per_second: f64,
+    /// Seconds from the start of one to that of the next.
+    pub start_every_s: f64,
+}
+
+struct Stream {
+    file: File,
+    starts_at: f64,
+    bytes: u64,
+    done: u64,
+    /// Bytes behind where it should have been, when compared.
+    lag: Option<u64>,
+}
+
+impl Streams {
+    /// Reads all of them to their ends. Each is compared with its schedule when it should have come to
+    /// [`COMPARED_AT`] of its file; gives the progress of the slowest as a share of that of the fastest.
+    pub(super) fn read(&self) -> io::Result<f64> {
+        let files = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files })?;
+        let started = Instant::now();
+        let progress = Mutex::new(Vec::new());
+        thread::scope(|scope| {
+            let start = |first: usize| {
+                let progress = &progress;
+                scope.spawn(move || {
+                    let shares = self.read_some(first, started)?;
+                    progress
+                        .lock()
+                        .map_err(|_| io::Error::other("a stream panicked"))?
+                        .extend(shares);
+                    Ok(())
+                })
+            };
+            let threads: Vec<_> = (0..THREADS.min(self.paths.len())).map(start).collect();
+            let join = |thread: thread::ScopedJoinHandle<'_, io::Result<()>>| {
+                thread.join().unwrap_or_else(|_| Err(io::Error::other("a stream panicked")))
+            };
+            threads.into_iter().try_for_each(join)
+        })?;
+        let progress = progress.into_inner().map_err(|_| io::Error::other("a stream panicked"))?;
+        Ok(least_to_most(&progress))
+    }
+
+    /// Every [`THREADS`]th stream from `first` on.
+    fn read_some(&self, first: usize, started: Instant) -> io::Result<Vec<f64>> {
+        let mut streams = Vec::new();
+        for (index, path) in self.paths.iter().enumerate().skip(first).step_by(THREADS) {
+            let file = File::open(path)?;
+            let bytes = file.metadata()?.len();
+            let starts_at = index as f64 * self.start_every_s;
+            streams.push(Stream { file, starts_at, bytes, done: 0, lag: None });
+        }
+        while streams.iter().any(|stream| stream.done < stream.bytes) {
+            for stream in &mut streams {
+                let elapsed_s = started.elapsed().as_secs_f64() - stream.starts_at;
+                stream.go_on((elapsed_s.max(0.0) * self.bytes_per_second) as u64)?;
+            }
+            thread::sleep(TICK);
+        }
+        Ok(streams.iter().map(Stream::progress).collect())
+    }
+}
+
+impl Stream {
+    /// Reads the next page if it is due.
+    fn go_on(&mut self, due: u64) -> io::Result<()> {
+        let compared_at = (COMPARED_AT * self.bytes as f64) as u64;
+        if due >= compared_at && self.lag.is_none() {
+            self.lag = Some(compared_at.saturating_sub(self.done));
+        }
+        if self.done < due.min(self.bytes) {
+            let mut page = [0; PAGE_BYTES as usize];
+            let part = PAGE_BYTES.min(self.bytes - self.done) as usize;
+            self.file.read_exact_at(&mut page[..part], self.done)?;
+            self.done += part as u64;
+        }
+        Ok(())
+    }
+
+    /// The share of its schedule that it had kept when compared.
+    fn progress(&self) -> f64 {
+        let lag = self.lag.unwrap_or(0) as f64;
+        1.0 - lag / (COMPARED_AT * self.bytes as f64)
+    }
+}
+
+fn least_to_most(progress: &[f64]) -> f64 {
+    let least = progress.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = progress.iter().copied().fold(0.0, f64::max);
+    least / most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(bytes: u64) -> Stream {
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(bytes).expect("room for holes");
+        Stream { file, starts_at: 0.0, bytes, done: 0, lag: None }
+    }
+
+    #[test]
+    fn a_stream_reads_a_page_when_it_is_due() {
+        let mut stream = stream(10 * PAGE_BYTES);
+        stream.go_on(0).expect("nothing is due");
+        assert_eq!(stream.done, 0);
+        stream.go_on(1).expect("a page is due");
+        stream.go_on(PAGE_BYTES).expect("nothing more is due");
+        assert_eq!(stream.done, PAGE_BYTES);
+    }
+
+    #[test]
+    fn one_that_was_held_up_has_made_less_progress() {
+        let (mut prompt, mut late) = (stream(10 * PAGE_BYTES), stream(10 * PAGE_BYTES));
+        for page in 0..10 {
+            prompt.go_on((page + 1) * PAGE_BYTES).expect("it reads");
+        }
+        late.go_on(9 * PAGE_BYTES).expect("it reads one");
+        assert!(prompt.progress() > 0.85 && late.progress() < 0.01, "{}", prompt.progress());
+        assert_eq!(least_to_most(&[0.5, 1.0, 0.8]), 0.5);
+    }
+
+    #[test]
+    fn all_streams_come_to_their_ends() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let paths: Vec<PathBuf> = (0..70).map(|n| folder.path().join(n.to_string())).collect();
+        for path in &paths {
+            std::fs::write(path, vec![1; 20_000]).expect("written");
+        }
+        let streams = Streams { paths, bytes_per_second: 1e6, start_every_s: 0.0 };
+        let progress = streams.read().expect("they can be read");
+        assert!(progress > 0.0 && progress <= 1.0);
+    }
+}

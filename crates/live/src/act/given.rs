@@ -1,0 +1,233 @@
+//! Which open files have a window that is not their device's, so that it can be taken back.
+//!
+//! An open file is remembered by its process and inode, not by a descriptor of ours, which would keep
+//! its file system from being unmounted. The list is also kept in a file, a line an entry, for the
+//! next start after a kill.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use readahead::PAGE_BYTES;
+use serde::{Deserialize, Serialize};
+
+use crate::observe::{DeviceNumber, Event, FileKey};
+
+/// Those that were closed are looked for this often.
+const LOOK_NS: u64 = 60_000_000_000;
+
+/// One open file with a window of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Given {
+    pub(super) tgid: u32,
+    /// When its process started, in ticks since boot: process ids are used again.
+    started: u64,
+    major: u32,
+    minor: u32,
+    ino: u64,
+    /// What its file system's window is set with, and what it was for this open file before, in KiB: a
+    /// program that announced sequential reading has twice the device's.
+    pub(super) knob: PathBuf,
+    pub(super) kb_before: u64,
+    /// When, on the events' clock.
+    pub(super) at: u64,
+    /// A smaller window, for as long as there is thrashing.
+    pub(super) is_bound: bool,
+}
+
+impl Given {
+    /// To the open file that `event` came through.
+    pub(super) fn to(event: &Event, knob: &Path, is_bound: bool) -> io::Result<Self> {
+        let FileKey { dev: DeviceNumber { major, minor }, ino } = event.file;
+        let (tgid, at) = (event.tgid, event.now);
+        let (started, knob) = (started(tgid)?, knob.to_owned());
+        let kb_before = u64::from(event.kernel_window) * PAGE_BYTES / 1024;
+        Ok(Given { tgid, started, major, minor, ino, knob, kb_before, at, is_bound })
+    }
+
+    pub(super) fn file(&self) -> FileKey {
+        let dev = DeviceNumber { major: self.major, minor: self.minor };
+        FileKey { dev, ino: self.ino }
+    }
+
+    /// Whether its process is still the one that was given it.
+    pub(super) fn is_there(&self) -> bool {
+        started(self.tgid).is_ok_and(|started| started == self.started)
+    }
+}
+
+/// When a process started.
+fn started(tgid: u32) -> io::Result<u64> {
+    let stat = fs::read_to_string(format!("/proc/{tgid}/stat"))?;
+    start_time(&stat).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// The 22nd field of `/proc/PID/stat`; the second is a name that may hold anything.
+fn start_time(stat: &str) -> Option<u64> {
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    behind_name.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// All of them, by the identity of the open file, in memory and on disk.
+pub(super) struct Ledger {
+    path: PathBuf,
+    file: Option<File>,
+    given: HashMap<u64, Given>,
+    /// It has entries on disk that were struck off, which does no harm.
+    is_stale: bool,
+    looked_at: u64,
+}
+
+impl Ledger {
+    /// With what an earlier run has left there.
+    pub(super) fn open(path: PathBuf) -> Self {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+        // Nothing is known of the old identities but that they differ.
+        let given = lines.enumerate().map(|(index, given)| (u64::MAX - index as u64, given));
+        Ledger { path, file: None, given: given.collect(), is_stale: false, looked_at: 0 }
+    }
+
+    /// Writes down that an open file is about to be given a window.
+    pub(super) fn note(&mut self, open_file: u64, mut given: Given) -> io::Result<()> {
+        if let Some(known) = self.given.get(&open_file).filter(|known| known.is_to_same(&given)) {
+            if known.is_bound == given.is_bound {
+                return Ok(());
+            }
+            given.kb_before = known.kb_before;
+        }
+        let mut line = serde_json::to_string(&given)?;
+        line.push('\n');
+        if self.file.is_none() {
+            if let Some(folder) = self.path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            self.file = Some(File::options().create(true).append(true).open(&self.path)?);
+        }
+        if let Some(file) = &mut self.file {
+            file.write_all(line.as_bytes())?;
+        }
+        self.given.insert(open_file, given);
+        Ok(())
+    }
+
+    /// Strikes one off, if it was only bounded or `or_more`.
+    pub(super) fn strike(&mut self, open_file: u64, or_more: bool) {
+        if self.given.get(&open_file).is_some_and(|given| given.is_bound || or_more) {
+            self.given.remove(&open_file);
+            self.is_stale = true;
+        }
+    }
+
+    /// Strikes one off, and gives it, if it was bounded and may have so many pages again as it had.
+    pub(super) fn take_bound(
+        &mut self,
+        open_file: u64,
+        may_have: impl Fn(u32) -> bool,
+    ) -> Option<Given> {
+        let given = self.given.get(&open_file).filter(|given| given.is_bound)?;
+        if !may_have((given.kb_before * 1024 / PAGE_BYTES) as u32) {
+            return None;
+        }
+        self.is_stale = true;
+        self.given.remove(&open_file)
+    }
+
+    /// Strikes those off that `which` chooses, and gives them.
+    pub(super) fn take(&mut self, which: impl Fn(&Given) -> bool) -> Vec<Given> {
+        let taken: Vec<Given> =
+            self.given.extract_if(|_, given| which(given)).map(|(_, g)| g).collect();
+        if !taken.is_empty() {
+            self.rewrite();
+        }
+        taken
+    }
+
+    /// Writes down what was struck off; once in a while, strikes those off whose process has ended.
+    pub(super) fn tidy(&mut self, now: u64) {
+        if now.saturating_sub(self.looked_at) >= LOOK_NS {
+            self.looked_at = now;
+            self.take(|given| !given.is_there());
+        }
+        if self.is_stale {
+            self.rewrite();
+        }
+    }
+
+    /// What cannot be written is only missed after a kill.
+    fn rewrite(&mut self) {
+        self.file = None;
+        self.is_stale = false;
+        if self.given.is_empty() {
+            let _ = fs::remove_file(&self.path);
+            return;
+        }
+        let lines = self.given.values().filter_map(|given| serde_json::to_string(given).ok());
+        let text: String = lines.map(|line| line + "\n").collect();
+        let _ = fs::write(&self.path, text);
+    }
+}
+
+impl Given {
+    fn is_to_same(&self, other: &Given) -> bool {
+        (self.tgid, self.started, self.file()) == (other.tgid, other.started, other.file())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(ino: u64, is_bound: bool) -> Given {
+        let tgid = std::process::id();
+        let started = started(tgid).expect("this process runs");
+        let knob = "/sys/class/bdi/7:1/read_ahead_kb".into();
+        Given { tgid, started, major: 7, minor: 1, ino, knob, kb_before: 128, at: 9, is_bound }
+    }
+
+    #[test]
+    fn the_start_time_is_found_behind_any_name() {
+        let stat = "42 (a) b (c) R 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 987654 0 0";
+        assert_eq!(start_time(stat), Some(987_654));
+        assert_eq!(start_time("42 (cut"), None);
+    }
+
+    #[test]
+    fn a_bounded_one_is_taken_back_when_it_may_have_as_much_as_it_had() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut ledger = Ledger::open(folder.path().join("given"));
+        ledger.note(10, given(1, true)).expect("written");
+        ledger.note(11, given(2, false)).expect("written");
+        assert_eq!(ledger.take_bound(10, |pages| pages <= 16), None);
+        assert_eq!(ledger.take_bound(11, |_| true), None, "it was lent");
+        assert_eq!(ledger.take_bound(10, |pages| pages <= 32), Some(given(1, true)));
+        assert_eq!(ledger.take_bound(10, |_| true), None);
+    }
+
+    #[test]
+    fn a_process_that_was_replaced_is_not_the_one_that_was_given_a_window() {
+        let own = given(1, true);
+        assert!(own.is_there());
+        assert!(!Given { started: own.started + 1, ..own }.is_there());
+    }
+
+    #[test]
+    fn what_was_given_survives_a_kill_and_is_gone_once_taken_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("given");
+        let mut ledger = Ledger::open(path.clone());
+        for (open_file, ino, is_bound) in [(10, 1, true), (11, 2, false), (12, 3, true)] {
+            ledger.note(open_file, given(ino, is_bound)).expect("written");
+        }
+        ledger.note(10, Given { at: 99, kb_before: 16, ..given(1, true) }).expect("nothing new");
+        ledger.strike(11, false);
+        ledger.strike(12, false);
+        ledger.tidy(0);
+        drop(ledger);
+        let mut next = Ledger::open(path.clone());
+        assert_eq!(next.take(|given| given.is_bound), [given(1, true)]);
+        assert_eq!(Ledger::open(path.clone()).take(|_| true), [given(2, false)]);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,160 @@
+//! Memory cgroups: whose limit a process lives under, version 1 and 2.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where cgroup file systems are mounted.
+const ROOT: &str = "/sys/fs/cgroup";
+
+/// The memory cgroup of a process, and its cgroup of version 2, which tells of its pressure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    /// Of version 1, where the memory controller is mounted as such.
+    v1: Option<PathBuf>,
+    v2: Option<PathBuf>,
+}
+
+impl Place {
+    /// Of a process; the root of everything if it is gone.
+    pub(super) fn of(pid: &str) -> Self {
+        let cgroups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        Self::in_table(&cgroups)
+    }
+
+    /// From the text of `/proc/PID/cgroup`.
+    fn in_table(cgroups: &str) -> Self {
+        let mut place = Place::default();
+        for line in cgroups.lines() {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+            let path = PathBuf::from(path.trim_start_matches('/'));
+            if controllers.split(',').any(|name| name == "memory") {
+                place.v1 = Some(path);
+            } else if controllers.is_empty() {
+                place.v2 = Some(path);
+            }
+        }
+        place
+    }
+
+    /// Most bytes of files that the cgroup may hold: the least, of itself and those above it, of the
+    /// limit less what is held besides files; `None` if there are no limits.
+    pub(super) fn file_room(&self) -> Option<u64> {
+        self.levels().iter().filter_map(Level::file_room).min()
+    }
+
+    fn levels(&self) -> Vec<Level> {
+        let root = Path::new(ROOT);
+        let v1 = up(self.v1.as_deref()).map(|path| Level {
+            folder: root.join("memory").join(path),
+            limit: "memory.limit_in_bytes",
+            used: "memory.usage_in_bytes",
+            files: "total_cache ",
+        });
+        let v2 = up(self.v2.as_deref()).map(|path| Level {
+            folder: root.join(path),
+            limit: "memory.max",
+            used: "memory.current",
+            files: "file ",
+        });
+        v1.chain(v2).collect()
+    }
+
+    /// What tells of the cgroup's memory pressure: its own file, or the machine's at the root and where
+    /// only version 1 is mounted.
+    pub(super) fn pressure_file(&self) -> PathBuf {
+        let below_root = self.v2.as_deref().filter(|path| !path.as_os_str().is_empty());
+        let own = below_root.into_iter().flat_map(|path| {
+            let root = Path::new(ROOT);
+            [root.join(path), root.join("unified").join(path)]
+        });
+        let mut own = own.map(|folder| folder.join("memory.pressure"));
+        own.find(|file| file.exists()).unwrap_or_else(|| super::psi::MACHINE.into())
+    }
+}
+
+/// One cgroup, and how its version calls things.
+#[derive(Debug, PartialEq, Eq)]
+struct Level {
+    folder: PathBuf,
+    limit: &'static str,
+    used: &'static str,
+    /// What a line of `memory.stat` with the bytes of files begins with.
+    files: &'static str,
+}
+
+/// A limit beyond this is none: version 1 has the largest number of pages there.
+const UNLIMITED: u64 = 1 << 60;
+
+impl Level {
+    fn file_room(&self) -> Option<u64> {
+        let read = |file| fs::read_to_string(self.folder.join(file)).unwrap_or_default();
+        let limit: u64 = read(self.limit).trim().parse().ok()?;
+        if limit >= UNLIMITED {
+            return None;
+        }
+        let used = read(self.used).trim().parse().unwrap_or(0);
+        let files = field(&read("memory.stat"), self.files).unwrap_or(used);
+        Some(limit.saturating_sub(used.saturating_sub(files)))
+    }
+}
+
+/// The number behind `name` in a text of such lines.
+fn field(stat: &str, name: &str) -> Option<u64> {
+    stat.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
+}
+
+/// A cgroup and those above it, without the root, which has no limit.
+fn up(path: Option<&Path>) -> impl Iterator<Item = &Path> {
+    let all = path.into_iter().flat_map(Path::ancestors);
+    all.filter(|path| !path.as_os_str().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_versions_are_understood_up_to_the_root() {
+        let place = Place::in_table("7:memory:/a/small\n3:cpu:/x\n0::/user.slice\nnonsense\n");
+        let files = place.levels().into_iter().map(|level| level.folder.join(level.limit));
+        let expected = [
+            "/sys/fs/cgroup/memory/a/small/memory.limit_in_bytes",
+            "/sys/fs/cgroup/memory/a/memory.limit_in_bytes",
+            "/sys/fs/cgroup/user.slice/memory.max",
+        ];
+        assert_eq!(files.collect::<Vec<_>>(), expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn what_is_held_besides_files_is_not_for_files() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| {
+            fs::write(folder.path().join(name), text).expect("written");
+        };
+        write("memory.limit_in_bytes", "1000\n");
+        write("memory.usage_in_bytes", "900\n");
+        let level = || Level {
+            folder: folder.path().into(),
+            limit: "memory.limit_in_bytes",
+            used: "memory.usage_in_bytes",
+            files: "total_cache ",
+        };
+        assert_eq!(level().file_room(), Some(1000), "nothing more is known");
+        write("memory.stat", "cache 1\ntotal_cache 600\ntotal_rss 200\n");
+        assert_eq!(level().file_room(), Some(700));
+        write("memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(level().file_room(), None);
+        write("memory.limit_in_bytes", "max\n");
+        assert_eq!(level().file_room(), None);
+    }
+
+    #[test]
+    fn the_root_has_no_limit_and_the_machines_pressure() {
+        let root = Place::in_table("4:memory:/\n0::/\n");
+        assert_eq!(root.levels(), []);
+        assert_eq!(root.file_room(), None);
+        assert_eq!(root.pressure_file(), Path::new("/proc/pressure/memory"));
+        assert_eq!(Place::of("no process"), Place::default());
+    }
+}
