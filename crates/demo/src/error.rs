@@ -14,6 +14,9 @@ pub enum DemoError {
     /// The lab cannot be made.
     #[error(transparent)]
     Lab(#[from] lab::LabError),
+    /// The window of a disk cannot be set.
+    #[error(transparent)]
+    Knob(#[from] live::knob::KnobError),
     /// No such device.
     #[error(transparent)]
     Device(#[from] device::SpecError),

@@ -97,8 +97,18 @@ fn journals(state: &Path) -> PathBuf {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Entry {
     knob: PathBuf,
+    /// The file's number, which another device of the same name does not have.
+    ino: u64,
     kb: u64,
     pid: u32,
+}
+
+impl Entry {
+    /// The knob, if it is still that device's.
+    fn knob(&self) -> Option<Knob> {
+        let ino = fs::metadata(&self.knob).ok()?.ino();
+        Knob::at(&self.knob).filter(|_| ino == self.ino)
+    }
 }
 
 /// A knob that is put back when this is dropped, or at the next [`recover`] if the process is killed.
@@ -130,12 +140,15 @@ impl Borrowed {
             Err(error) => return Err(no_journal(error)),
         };
         // What a killed run had set is not what was there before.
-        if let Some(entry) = read_entry(&journal).filter(|entry| entry.knob == knob.0) {
+        if let Some(entry) =
+            read_entry(&journal).filter(|entry| entry.knob().as_ref() == Some(&knob))
+        {
             knob.set(entry.kb)?;
         }
         let unusable = |error| KnobError::Unusable { knob: knob.0.clone(), error };
         let kb = knob.kb().map_err(unusable)?;
-        let entry = Entry { knob: knob.0.clone(), kb, pid: std::process::id() };
+        let ino = fs::metadata(&knob.0).map_err(unusable)?.ino();
+        let entry = Entry { knob: knob.0.clone(), ino, kb, pid: std::process::id() };
         file.set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| Ok(serde_json::to_writer(&file, &entry)?))
@@ -184,9 +197,9 @@ pub fn recover(state: &Path) -> Vec<(Knob, u64)> {
 
 fn put_back(journal: &Path) -> Option<(Knob, u64)> {
     let _lock = lock(journal).ok()?;
-    let left = read_entry(journal).and_then(|entry| Some((Knob::at(&entry.knob)?, entry.kb)));
+    let left = read_entry(journal).and_then(|entry| Some((entry.knob()?, entry.kb)));
     let Some((knob, kb)) = left else {
-        // Damaged, or the device is gone: nothing is to be put back.
+        // Damaged, or the device is gone, and perhaps another in its place.
         let _ = fs::remove_file(journal);
         return None;
     };
@@ -236,11 +249,30 @@ mod tests {
         let state = tempfile::tempdir().expect("a folder");
         fs::create_dir_all(journals(state.path())).expect("made");
         let journal = journals(state.path()).join("x.json");
-        for text in ["", "{", "{\"knob\":\"/etc/passwd\",\"kb\":0,\"pid\":1}"] {
+        for text in ["", "{", "{\"knob\":\"/etc/passwd\",\"ino\":1,\"kb\":0,\"pid\":1}"] {
             fs::write(&journal, text).expect("written");
             assert_eq!(recover(state.path()), []);
             assert!(!journal.exists());
         }
+    }
+
+    #[test]
+    fn another_device_of_that_name_is_left_alone() {
+        let state = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(journals(state.path())).expect("made");
+        let Some(path) = fs::read_dir("/sys/class/bdi").ok().and_then(|mut all| all.next()) else {
+            return;
+        };
+        let knob = path.expect("listed").path().join("read_ahead_kb");
+        let ino = fs::metadata(&knob).expect("it is there").ino();
+        let entry = |ino| Entry { knob: knob.clone(), ino, kb: 1, pid: 1 };
+        assert!(entry(ino).knob().is_some());
+        assert_eq!(entry(ino + 1).knob(), None);
+        let journal = journals(state.path()).join("x.json");
+        fs::write(&journal, serde_json::to_string(&entry(ino + 1)).expect("JSON"))
+            .expect("written");
+        assert_eq!(recover(state.path()), []);
+        assert!(!journal.exists());
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! A folder of the demonstration's own on a disk of the machine's own.
 
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use live::knob::{Borrowed, Knob};
+use live::mounts::{self, Disk};
 use rustix::fs::{Advice, fadvise};
 use tempfile::TempDir;
 
@@ -17,22 +19,28 @@ use crate::pattern::Files;
 const EVICTIONS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Where the journal of the window lies, from which it is put back after the worst.
+const STATE: &str = "/run/bowwave";
+
 /// Dropping it removes the folder and puts the disk's window back.
 pub(crate) struct LocalDisk {
     folder: TempDir,
-    window: Window,
+    window: Borrowed,
     /// The disk's counters, where there is one.
     counters: PathBuf,
 }
 
 impl LocalDisk {
     pub(super) fn open(parent: &Path) -> Result<Self, DemoError> {
-        let number = number_of(parent).map_err(DemoError::file(parent))?;
-        let disk = disk_of(&number);
-        let window =
-            Window::of(&number, disk.as_deref()).ok_or_else(|| DemoError::NoDisk(parent.into()))?;
+        let mount = mounts::of_path(parent).map_err(|error| match error.kind() {
+            ErrorKind::Unsupported => DemoError::NoDisk(parent.into()),
+            _ => DemoError::file(parent)(error),
+        })?;
+        let knob = Knob::at(&mounts::read_ahead_knob(&mount))
+            .ok_or_else(|| DemoError::NoDisk(parent.into()))?;
+        let window = Borrowed::take(knob, Path::new(STATE))?;
         let folder = tempfile::Builder::new().prefix("bowwave-demo-").tempdir_in(parent);
-        let counters = PathBuf::from(format!("/sys/dev/block/{number}/stat"));
+        let counters = PathBuf::from(format!("/sys/dev/block/{}/stat", mount.dev));
         Ok(LocalDisk { folder: folder.map_err(DemoError::file(parent))?, window, counters })
     }
 
@@ -41,7 +49,7 @@ impl LocalDisk {
     }
 
     pub(super) fn set_read_ahead_kb(&self, kb: u64) -> Result<(), DemoError> {
-        fs::write(&self.window.knob, kb.to_string()).map_err(DemoError::file(&self.window.knob))
+        Ok(self.window.set(kb)?)
     }
 
     pub(super) fn bytes_read(&self) -> Option<u64> {
@@ -67,55 +75,10 @@ fn evict(path: &Path) -> Result<(), DemoError> {
     Err(DemoError::NotEvicted(path.into()))
 }
 
-/// The kernel's window of a file system; put back when this is dropped.
-struct Window {
-    knob: PathBuf,
-    was: String,
-}
-
-impl Window {
-    /// Partitions share that of their disk; network file systems have one by their own number.
-    fn of(number: &str, disk: Option<&Path>) -> Option<Self> {
-        let of_disk = disk.map(|disk| disk.join("bdi/read_ahead_kb"));
-        let own = PathBuf::from(format!("/sys/class/bdi/{number}/read_ahead_kb"));
-        of_disk.into_iter().chain([own]).find_map(|knob| {
-            let was = fs::read_to_string(&knob).ok()?;
-            Some(Window { knob, was })
-        })
-    }
-}
-
-impl Drop for Window {
-    fn drop(&mut self) {
-        let was = self.was.trim();
-        if let Err(error) = fs::write(&self.knob, was) {
-            eprintln!("bowwave: {} is not put back to {was}: {error}", self.knob.display());
-        }
-    }
-}
-
 /// Whether a head moves to read what is in `folder`, as far as the kernel knows.
 pub(super) fn is_rotational(folder: &Path) -> bool {
-    let disk = number_of(folder).ok().and_then(|number| disk_of(&number));
-    disk.is_some_and(|disk| {
-        fs::read_to_string(disk.join("queue/rotational")).is_ok_and(|text| text.trim() == "1")
-    })
-}
-
-/// `MAJOR:MINOR` of the file system.
-fn number_of(folder: &Path) -> std::io::Result<String> {
-    let device = fs::metadata(folder)?.dev();
-    Ok(format!("{}:{}", libc::major(device), libc::minor(device)))
-}
-
-/// The folder in sysfs of the whole disk, of which the file system may have a partition.
-fn disk_of(number: &str) -> Option<PathBuf> {
-    let device = fs::canonicalize(format!("/sys/dev/block/{number}")).ok()?;
-    if device.join("partition").exists() {
-        device.parent().map(Path::to_path_buf)
-    } else {
-        Some(device)
-    }
+    let mount = mounts::of_path(folder).ok();
+    mount.and_then(|mount| Disk::under(&mount)).is_some_and(|disk| disk.is_rotational())
 }
 
 /// The third field of a disk's counters.
@@ -143,18 +106,6 @@ mod tests {
         assert!(mapping::resident_pages(&file).is_ok_and(|pages| pages > 0));
         evict(&path).expect("nobody else has it open");
         assert_eq!(mapping::resident_pages(&file).ok(), Some(0));
-    }
-
-    #[test]
-    fn a_window_is_put_back() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let knob = folder.path().join("bdi/read_ahead_kb");
-        fs::create_dir(folder.path().join("bdi")).expect("a fake sysfs");
-        fs::write(&knob, "128\n").expect("a fake sysfs");
-        let window = Window::of("no:number", Some(folder.path())).expect("it is there");
-        fs::write(&window.knob, "4096").expect("a fake sysfs");
-        drop(window);
-        assert_eq!(fs::read_to_string(&knob).ok().as_deref(), Some("128"));
     }
 
     #[test]
