@@ -50,6 +50,7 @@ pub fn examine() -> Vec<Check> {
         marks(&features),
         block_layer(&features),
         cache_view(&features),
+        drop_behind(&features),
         lab(),
     ];
     match mounts::list() {
@@ -178,6 +179,19 @@ fn cache_view(features: &Features) -> Check {
         Health::Degraded,
         ("cachestat(2) tells what is cached", "no cachestat(2): thrashing is not noticed"),
         "run Linux 6.5 or later; in a container, allow the system call",
+    )
+}
+
+fn drop_behind(features: &Features) -> Check {
+    check(
+        "drop-behind",
+        features.can_drop_behind(),
+        Health::Degraded,
+        (
+            "who brought a page into the cache is seen: streams can drop behind",
+            "who brought a page into the cache is not seen: nothing is dropped behind streams",
+        ),
+        "run Linux 6.18 or later",
     )
 }
 

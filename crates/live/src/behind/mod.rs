@@ -28,6 +28,7 @@ use readahead::behind::{BLOCK_PAGES, Passage, Passing, Span, Unused, engage_page
 pub use rules::{Mode, Rule, RuleError, Rules};
 
 use crate::act::open_file;
+use crate::kernel::Features;
 use crate::memory;
 use crate::mounts::Mount;
 use crate::observe::{DeviceNumber, Event, ObserveError, Observer, StreamKey, Watch};
@@ -105,8 +106,12 @@ pub(crate) struct Behind {
     totals: Totals,
 }
 
-/// What has to be watched for these rules; `None` if nothing.
+/// What has to be watched for these rules; `None` if nothing, or if this kernel cannot (`bowwave doctor`
+/// tells).
 pub(crate) fn watch(rules: &Rules) -> Option<Watch> {
+    if !Features::detect().can_drop_behind() {
+        return None;
+    }
     let least_file_pages = if rules.may_be(Mode::Always) {
         0
     } else if rules.may_be(Mode::Auto) {
