@@ -41,8 +41,14 @@ struct {
 	__type(value, struct block);
 } blocks SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1 << WATCHED_INODES_LOG2);
+	__type(key, u32);
+	__type(value, u32);
+} failed_inodes SEC(".maps"); /* by a hash: files whose write-back failed */
+
 u8 watched_inodes[1 << WATCHED_INODES_LOG2];	/* by a hash: files with blocks in the table */
-u8 failed_inodes[1 << WATCHED_INODES_LOG2];	/* by a hash: files whose write-back failed */
 /* Not 0 while accesses are seen, another number each time. What was brought in before, or while a use
  * would not have been seen, is not ours to drop. */
 u32 looks_behind;
@@ -257,9 +263,14 @@ SEC("tp_btf/filemap_set_wb_err")
 int BPF_PROG(on_write_error, struct address_space *mapping)
 {
 	struct inode *inode = mapping->host;
+	u32 slot, *failed;
 
-	if (inode)
-		failed_inodes[watched_slot(inode->i_ino)] = 1;
+	if (!inode)
+		return 0;
+	slot = watched_slot(inode->i_ino);
+	failed = bpf_map_lookup_elem(&failed_inodes, &slot);
+	if (failed)
+		*failed = 1;
 	return 0;
 }
 

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Instant;
 
-use live::observe::{self, DeviceNumber, FileKey, Interest, Scope};
+use live::observe::{self, DeviceNumber, FileKey, Interest, Scope, Watch};
 use readahead::Mark;
 
 const PAGES: u64 = 256;
@@ -53,5 +53,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     observer.set_mark(key(&file)?, far)?;
     observer.set_state(key(&file)?, state)?;
     show("marks are out, in this file", best_ns(&file)?);
+    drop(observer);
+    let mut observer = observe::open(&Scope::Machine, Some(Watch { least_file_pages: 0 }))?;
+    observer.watch_file_system(key(&file)?.dev, Interest::All)?;
+    observer.look_behind(true)?;
+    show("drop-behind looks at other files", best_ns(&file)?);
     Ok(())
 }

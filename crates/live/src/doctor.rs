@@ -52,6 +52,7 @@ pub fn examine() -> Vec<Check> {
         block_layer(&features),
         cache_view(&features),
         memory_pressure(Path::new(crate::memory::psi::MACHINE).exists()),
+        drop_behind(&features),
         lab(),
     ];
     match mounts::list() {
@@ -193,6 +194,19 @@ fn memory_pressure(is_told: bool) -> Check {
             "waits for memory are not seen (no PSI): fixed budgets alone bound read-ahead",
         ),
         "boot with psi=1, or run a kernel with CONFIG_PSI",
+    )
+}
+
+fn drop_behind(features: &Features) -> Check {
+    check(
+        "drop-behind",
+        features.can_drop_behind(),
+        Health::Degraded,
+        (
+            "who brought a page into the cache is seen: streams can drop behind",
+            "who brought a page into the cache is not seen: nothing is dropped behind streams",
+        ),
+        "run Linux 6.18 or later",
     )
 }
 

@@ -14,6 +14,7 @@
 
 use std::collections::HashSet;
 use std::io;
+use std::sync::OnceLock;
 
 /// The kernel's own type information.
 pub const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -47,10 +48,13 @@ pub struct Features {
 }
 
 impl Features {
-    /// Looks at the running kernel.
+    /// Looks at the running kernel, once.
     pub fn detect() -> Self {
-        let types = std::fs::read(BTF).unwrap_or_default();
-        Features { cachestat: has_cachestat(), ..Self::in_types(&types) }
+        static FOUND: OnceLock<Features> = OnceLock::new();
+        *FOUND.get_or_init(|| {
+            let types = std::fs::read(BTF).unwrap_or_default();
+            Features { cachestat: has_cachestat(), ..Self::in_types(&types) }
+        })
     }
 
     /// What type information names: each tracepoint has a type `btf_trace_NAME`.

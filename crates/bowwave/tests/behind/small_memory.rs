@@ -16,19 +16,19 @@ fn work_with(cgroup: &Cgroup, file: &Path) {
 }
 
 fn disturbed(bench: &Bench, options: &[&str], command: &[&str], cgroup: &Cgroup) -> f64 {
-    let working_set = bench.cold("working-set", 24 * MB);
+    let working_set = bench.cold("working-set", 32 * MB);
     work_with(cgroup, &working_set);
-    assert_eq!(resident(&working_set), 24 * MB, "it fits");
+    assert_eq!(resident(&working_set), 32 * MB, "it fits");
     let run = cgroup.hold(&bench.run(options, command));
     let done = summary_of(run);
     eprintln!("{options:?} {command:?}: {done}");
-    resident(&working_set) as f64 / (24 * MB) as f64
+    resident(&working_set) as f64 / (32 * MB) as f64
 }
 
 #[test]
 fn a_working_set_survives_reading_and_copying_more_than_memory() {
     let Some(bench) = bench() else { return };
-    let Some(cgroup) = Cgroup::with_limit(96 * MB) else { return };
+    let Some(cgroup) = Cgroup::with_limit(128 * MB) else { return };
     let large = bench.cold("large", 256 * MB);
     let copy = bench.lab.mount_point().join("copy");
     let jobs: [&[&str]; 2] =

@@ -1,6 +1,7 @@
 //! Two threads: one lets pages go, one starts writing. Both calls may wait for a device, which
 //! neither the program nor the thread that decides shall do.
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -9,8 +10,11 @@ use std::time::Duration;
 use readahead::behind::{Span, Unused};
 
 use super::mapped;
-use crate::observe::{Event, StreamKey};
+use crate::observe::{Event, StreamKey, WriteErrors};
 use crate::sys;
+
+/// Far fewer than the descriptors a process may have.
+const MOST_UNDER_WAY: usize = 384;
 
 /// Pages of a file to be let go.
 pub(super) struct Release {
@@ -50,13 +54,13 @@ pub(super) struct Hands {
 }
 
 impl Hands {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(write_failed: WriteErrors) -> Self {
         let (releases, release_inbox) = mpsc::channel::<Release>();
         let (done, released) = mpsc::channel();
         let (writes, write_inbox) = mpsc::channel::<(OwnedFd, Span)>();
         let release = move || {
             for release in release_inbox {
-                if done.send(release.run()).is_err() {
+                if done.send(release.run(&write_failed)).is_err() {
                     break;
                 }
             }
@@ -92,19 +96,24 @@ impl Hands {
         Some(done)
     }
 
+    /// Whether another release may be handed over: each holds a descriptor.
+    pub(super) fn has_room(&self) -> bool {
+        self.under_way < MOST_UNDER_WAY
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.under_way == 0
     }
 }
 
 impl Release {
-    fn run(self) -> Released {
+    fn run(self, write_failed: &WriteErrors) -> Released {
         let (mut dropped_pages, mut left_pages, mut left) = (0, Vec::new(), Vec::new());
         for &span in &self.go {
-            let Ok((before, mut after)) = self.drop_clean(span) else { continue };
+            let Ok((before, mut after)) = self.drop_clean(span, write_failed) else { continue };
             if after > 0 && self.unmaps {
                 mapped::unmap(self.stream, span);
-                after = self.drop_clean(span).map_or(after, |(_, after)| after);
+                after = self.drop_clean(span, write_failed).map_or(after, |(_, after)| after);
             }
             dropped_pages += before - after.min(before);
             if after > 0 {
@@ -126,10 +135,12 @@ impl Release {
 
     /// Pages cached before and after. What is dirty is left alone: dropping would start its writing,
     /// page by page, and wait for the queue.
-    fn drop_clean(&self, span: Span) -> std::io::Result<(u64, u64)> {
+    ///
+    /// What could not be written looks clean and is nowhere else: errors are asked for last.
+    fn drop_clean(&self, span: Span, write_failed: &WriteErrors) -> io::Result<(u64, u64)> {
         let look = || sys::cached_and_unwritten(self.file.as_fd(), span.start, span.pages());
         let (before, unwritten) = look()?;
-        if before == 0 || unwritten > 0 {
+        if before == 0 || unwritten > 0 || write_failed(self.stream.file) {
             return Ok((before, before));
         }
         sys::drop_pages(self.file.as_fd(), span.start, span.pages())?;

@@ -28,6 +28,7 @@ use readahead::behind::{BLOCK_PAGES, Passage, Passing, Span, Unused, engage_page
 pub use rules::{Mode, Rule, RuleError, Rules};
 
 use crate::act::open_file;
+use crate::kernel::Features;
 use crate::memory;
 use crate::mounts::Mount;
 use crate::observe::{DeviceNumber, Event, ObserveError, Observer, StreamKey, Watch};
@@ -41,6 +42,10 @@ const LEAST_FILE_PAGES: u64 = 1024;
 
 /// A stream that paused for so long keeps nothing for followers any more.
 const PAUSE_NS: u64 = 1_000_000_000;
+
+/// Nobody follows in a file of one step, which its reader is done with sooner.
+const SMALL_FILE_BYTES: u64 = 4 << 20;
+const SMALL_PAUSE_NS: u64 = 200_000_000;
 
 /// A stream that paused for so long is forgotten.
 const IDLE_NS: u64 = 30_000_000_000;
@@ -100,13 +105,22 @@ pub(crate) struct Behind {
     is_looking: bool,
     heard_at: u64,
     looked_through_at: u64,
+    /// Not all streams that ended could be dealt with at once.
+    has_more: bool,
+    /// What each process may fill with pages, in bytes, asked for once in a while.
+    memory: HashMap<u32, u64>,
+    memory_asked_at: u64,
     /// Processes that write faster than the disk takes it.
     held_back: HashSet<u32>,
     totals: Totals,
 }
 
-/// What has to be watched for these rules; `None` if nothing.
+/// What has to be watched for these rules; `None` if nothing, or if this kernel cannot (`bowwave doctor`
+/// tells).
 pub(crate) fn watch(rules: &Rules) -> Option<Watch> {
+    if !Features::detect().can_drop_behind() {
+        return None;
+    }
     let least_file_pages = if rules.may_be(Mode::Always) {
         0
     } else if rules.may_be(Mode::Auto) {
@@ -127,10 +141,13 @@ impl Behind {
             rules,
             streams: HashMap::new(),
             waiting: Vec::new(),
-            hands: Hands::new(),
+            hands: Hands::new(observer.write_errors()?),
+            has_more: false,
             is_looking,
             heard_at: 0,
             looked_through_at: 0,
+            memory: HashMap::new(),
+            memory_asked_at: 0,
             held_back: HashSet::new(),
             totals: Totals::default(),
         })
@@ -150,10 +167,15 @@ impl Behind {
             return observer.look_behind(true);
         }
         let key = StreamKey { file: event.file, tgid: event.tgid, written };
+        if event.now.saturating_sub(self.memory_asked_at) > IDLE_NS {
+            self.memory_asked_at = event.now;
+            self.memory.clear();
+        }
         let rules = &self.rules;
         let stream = self.streams.entry(key).or_insert_with(|| {
             let mode = if foreign { Mode::Never } else { mode_of(rules, event, mount) };
-            Stream::new(event, mode)
+            let available = || memory::available_to(event.tgid);
+            Stream::new(event, mode, *self.memory.entry(event.tgid).or_insert_with(available))
         });
         stream.event = *event;
         stream.is_settled = false;
@@ -183,15 +205,17 @@ impl Behind {
         }
         self.try_again(now, mount_of, observer);
         self.hold_back();
-        if now.saturating_sub(self.looked_through_at) >= ROUND_NS {
+        if self.has_more || now.saturating_sub(self.looked_through_at) >= ROUND_NS {
             self.looked_through_at = now;
             self.look_through(now, mount_of, observer);
         }
         let is_old = now.saturating_sub(self.heard_at) > IDLE_NS;
         let is_quiet = is_old && self.streams.is_empty() && !self.has_left_overs();
-        if self.is_looking && is_quiet && !self.rules.may_be(Mode::Always) {
-            self.is_looking = false;
-            observer.look_behind(false)?;
+        if self.is_looking && is_quiet && self.heard_at > 0 {
+            // Files watched so far cost their readers a look-up, so all begins anew.
+            self.heard_at = 0;
+            self.is_looking = self.rules.may_be(Mode::Always);
+            observer.look_behind(self.is_looking)?;
         }
         Ok(())
     }
@@ -215,7 +239,7 @@ impl Behind {
 
     /// Whether something of a process that has ended has still to go.
     pub(crate) fn has_left_overs(&self) -> bool {
-        !self.waiting.is_empty() || !self.hands.is_idle()
+        self.has_more || !self.waiting.is_empty() || !self.hands.is_idle()
     }
 
     /// What was done so far.
@@ -239,12 +263,11 @@ impl Behind {
         mount: &Mount,
         observer: &mut dyn Observer,
     ) -> u64 {
-        // What could not be written is nowhere else.
-        if observer.write_failed(stream.file) {
-            return span.pages();
-        }
         let verdict = may_go(span, stream.tgid, unused, |block| observer.block(stream.file, block));
-        if !verdict.go.is_empty()
+        if !verdict.go.is_empty() && !self.hands.has_room() {
+            let (pages, event, due) = (span.pages(), *event, event.now);
+            self.wait(Waiting { stream, event, span, pages, unused, due, delay });
+        } else if !verdict.go.is_empty()
             && let Ok(file) = open_file(event, mount)
         {
             let go = verdict.go;
@@ -254,6 +277,13 @@ impl Behind {
             self.hands.release(Release { stream, event, file, span, go, unused, unmaps, delay });
         }
         verdict.kept
+    }
+
+    fn wait(&mut self, waiting: Waiting) {
+        if self.waiting.len() == MOST_WAITING {
+            self.waiting.remove(0);
+        }
+        self.waiting.push(waiting);
     }
 
     fn note(&mut self, done: Released, now: u64, observer: &mut dyn Observer) {
@@ -271,10 +301,7 @@ impl Behind {
         }
         let longest = if done.stream.written { WRITING_DELAY_NS } else { LONGEST_DELAY_NS };
         for (span, pages) in done.left.iter().zip(&done.left_pages) {
-            if self.waiting.len() == MOST_WAITING {
-                self.waiting.remove(0);
-            }
-            self.waiting.push(Waiting {
+            self.wait(Waiting {
                 stream: done.stream,
                 event: done.event,
                 span: *span,
@@ -292,14 +319,16 @@ fn passing(written: bool) -> Passing {
 }
 
 fn mode_of(rules: &Rules, event: &Event, mount: &Mount) -> Mode {
+    if rules.rules.is_empty() {
+        return rules.mode;
+    }
     let file = open_file(event, mount).ok();
     let descriptor = file.as_ref().map(AsRawFd::as_raw_fd);
     rules.mode_of(&Live { tgid: event.tgid, descriptor })
 }
 
 impl Stream {
-    fn new(event: &Event, mode: Mode) -> Self {
-        let memory = memory::available_to(event.tgid);
+    fn new(event: &Event, mode: Mode, memory: u64) -> Self {
         let backlog = (memory / BACKLOG_SHARE).clamp(BACKLOG_BYTES, MOST_BACKLOG_BYTES);
         Stream {
             event: *event,

@@ -8,7 +8,8 @@ use readahead::PAGE_BYTES;
 use readahead::behind::{Span, Unused, may_go};
 
 use super::{
-    Behind, FIRST_DELAY_NS, IDLE_NS, MOST_SWEPT_PAGES, MountOf, PAUSE_NS, Stream, Waiting, passing,
+    Behind, FIRST_DELAY_NS, IDLE_NS, MOST_SWEPT_PAGES, MountOf, PAUSE_NS, SMALL_FILE_BYTES,
+    SMALL_PAUSE_NS, Stream, Waiting, passing,
 };
 use crate::observe::{FileKey, Observer, StreamKey};
 
@@ -25,6 +26,10 @@ impl Behind {
         let due = |waiting: &mut Waiting| waiting.due <= now;
         let due: Vec<Waiting> = self.waiting.extract_if(.., due).collect();
         for waiting in due {
+            if !self.hands.has_room() {
+                self.wait(waiting);
+                continue;
+            }
             let Some(mount) = mount_of(waiting.stream.file.dev) else { continue };
             // Pages dirtied again since, as those at the ends of steps are.
             if waiting.stream.written {
@@ -59,7 +64,7 @@ impl Behind {
         let living = Living::default();
         let idle = |stream: &Stream| now.saturating_sub(stream.event.now);
         let is_active =
-            |key: &StreamKey, stream: &Stream| idle(stream) < PAUSE_NS && living.has(key.tgid);
+            |key: &StreamKey, stream: &Stream| idle(stream) < pause(stream) && living.has(key.tgid);
         let mut active: HashMap<FileKey, Vec<&Stream>> = HashMap::new();
         for (key, stream) in self.streams.iter().filter(|(key, stream)| is_active(key, stream)) {
             active.entry(key.file).or_default().push(stream);
@@ -71,14 +76,24 @@ impl Behind {
         let streams = self.streams.iter();
         let quiet = streams.filter(|(key, it)| !is_active(key, it) && !is_followed(key, it));
         let quiet: Vec<(StreamKey, bool, bool)> = quiet
-            .map(|(key, stream)| (*key, !living.has(key.tgid), idle(stream) > IDLE_NS))
+            .map(|(key, stream)| {
+                let is_old = idle(stream) > IDLE_NS || is_small(stream);
+                (*key, !living.has(key.tgid), is_old)
+            })
             .collect();
+        self.has_more = false;
         for (key, has_ended, is_old) in quiet {
-            self.settle(key, if has_ended { Unused::Go } else { Unused::Stay }, mount_of, observer);
+            if !self.hands.has_room() {
+                self.has_more = true;
+                break;
+            }
+            // What was read ahead may be for another reader of the file.
+            let is_alone = !self.streams.keys().any(|o| o.file == key.file && *o != key);
+            let unused = if has_ended && is_alone { Unused::Go } else { Unused::Stay };
+            self.settle(key, unused, mount_of, observer);
             if has_ended || is_old {
                 self.streams.remove(&key);
-                let is_last = self.streams.keys().all(|other| other.file != key.file);
-                observer.forget_stream(key, is_last);
+                observer.forget_stream(key);
             }
         }
     }
@@ -114,6 +129,14 @@ impl Behind {
             self.totals.kept_pages += verdict.kept;
         }
     }
+}
+
+fn is_small(stream: &Stream) -> bool {
+    stream.event.file_bytes <= SMALL_FILE_BYTES
+}
+
+fn pause(stream: &Stream) -> u64 {
+    if is_small(stream) { SMALL_PAUSE_NS } else { PAUSE_NS }
 }
 
 /// Whether the one may be about to use what the other has just passed.

@@ -22,10 +22,14 @@ pub struct StreamKey {
     pub written: bool,
 }
 
+/// Whether writing to a file has failed; asked by the thread that drops pages, after it has seen that
+/// they are clean: pages that could not be written look clean, too.
+pub type WriteErrors = Box<dyn Fn(FileKey) -> bool + Send>;
+
 /// The part of an [`Observer`](super::Observer) that drop-behind needs.
 pub trait BehindSource {
-    /// Sees accesses from now on, or no more. What enters the cache before counts as having been
-    /// there.
+    /// Sees accesses from now on, or no more; nothing is watched yet. What entered the cache before
+    /// counts as having been there.
     ///
     /// # Errors
     /// [`ObserveError::Refused`] if the programs cannot be attached.
@@ -40,9 +44,12 @@ pub trait BehindSource {
     /// The pages `[low, high)` in which all lies that a stream touched.
     fn touched(&self, stream: StreamKey) -> Option<(u64, u64)>;
 
-    /// Forgets a stream; of its file nothing is watched any more if `is_last`.
-    fn forget_stream(&mut self, stream: StreamKey, is_last: bool);
+    /// Forgets a stream.
+    fn forget_stream(&mut self, stream: StreamKey);
 
-    /// Whether writing to a file (or to one with the same hash) has failed since the start.
-    fn write_failed(&self, file: FileKey) -> bool;
+    /// Tells whether writing to a file, or to one with the same hash, has failed since the start.
+    ///
+    /// # Errors
+    /// [`ObserveError::Refused`] if the table cannot be reached.
+    fn write_errors(&self) -> Result<WriteErrors, ObserveError>;
 }

@@ -59,13 +59,11 @@ impl BpfObserver {
         constants.drops_behind = behind.is_some();
         constants.least_file_pages = behind.map_or(0, |watch| watch.least_file_pages);
         leave_out_what_the_kernel_lacks(&mut open.progs);
-        match (behind, scope) {
-            (None, _) => leave_out_drop_behind(&mut open).map_err(refused)?,
-            // Charged to the command's memory cgroup, which may be small.
-            (Some(_), Scope::Process(_)) => {
-                open.maps.blocks.set_max_entries(BLOCKS_OF_RUN).map_err(refused)?;
-            }
-            (Some(_), Scope::Machine) => {}
+        if behind.is_none() {
+            leave_out_drop_behind(&mut open).map_err(refused)?;
+        }
+        if let Scope::Process(_) = scope {
+            fit_tables_to_one_command(&mut open, behind.is_some()).map_err(refused)?;
         }
         open.progs.on_get_pages.set_autoattach(false);
         open.progs.on_map_pages.set_autoattach(false);
@@ -129,8 +127,23 @@ fn leave_out_drop_behind(open: &mut skeleton::OpenObserveSkel<'_>) -> libbpf_rs:
     open.maps.streams.set_max_entries(FEW_ENTRIES)
 }
 
-/// Enough for 4 GiB read ahead, or passed and not released yet, at a time.
-const BLOCKS_OF_RUN: u32 = 16384;
+/// The tables of `run` are charged to the command's memory cgroup, which may be small: 6 MB instead
+/// of 27.
+fn fit_tables_to_one_command(
+    open: &mut skeleton::OpenObserveSkel<'_>,
+    drops_behind: bool,
+) -> libbpf_rs::Result<()> {
+    open.maps.marks.set_max_entries(8192)?;
+    open.maps.files.set_max_entries(4096)?;
+    open.maps.tasks.set_max_entries(8192)?;
+    open.maps.requests.set_max_entries(4096)?;
+    if drops_behind {
+        // 2 GiB read ahead, or passed and not released yet.
+        open.maps.blocks.set_max_entries(8192)?;
+        open.maps.streams.set_max_entries(4096)?;
+    }
+    Ok(())
+}
 
 /// An LRU table wants some for each processor's list.
 const FEW_ENTRIES: u32 = 256;

@@ -1,9 +1,9 @@
 //! Drop-behind's tables in the kernel.
 
-use libbpf_rs::{MapCore, MapFlags};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use readahead::behind::Block;
 
-use super::behind::{BehindSource, StreamKey};
+use super::behind::{BehindSource, StreamKey, WriteErrors};
 use super::bpf::BpfObserver;
 use super::{FileKey, ObserveError, layout};
 
@@ -15,11 +15,9 @@ impl BehindSource for BpfObserver {
         self.looks_behind = on;
         self.epoch += u32::from(on);
         if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
+            // In this order: what enters the cache in between belongs to the epoch before.
+            shared.watched_inodes.fill(0);
             shared.looks_behind = if on { self.epoch } else { 0 };
-            if !on {
-                // The next page that enters one of these files is told again.
-                shared.watched_inodes.fill(0);
-            }
         }
         Ok(())
     }
@@ -41,15 +39,18 @@ impl BehindSource for BpfObserver {
         layout::decode_touched(&value)
     }
 
-    fn forget_stream(&mut self, stream: StreamKey, is_last: bool) {
+    fn forget_stream(&mut self, stream: StreamKey) {
         let _ = self.skeleton.maps.streams.delete(&layout::encode_stream_key(stream));
-        if is_last && let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
-            shared.watched_inodes[layout::watched_slot(stream.file.ino)] = 0;
-        }
     }
 
-    fn write_failed(&self, file: FileKey) -> bool {
-        let shared = self.skeleton.maps.bss_data.as_deref();
-        shared.is_none_or(|bss| bss.failed_inodes[layout::watched_slot(file.ino)] != 0)
+    fn write_errors(&self) -> Result<WriteErrors, ObserveError> {
+        let refused = |error| ObserveError::Refused(format!("{error:#}"));
+        let table = MapHandle::try_from(&self.skeleton.maps.failed_inodes).map_err(refused)?;
+        Ok(Box::new(move |file| {
+            let slot = layout::watched_slot(file.ino) as u32;
+            let value = table.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
+            // Where nothing can be learnt, nothing is dropped.
+            !matches!(value, Ok(Some(bytes)) if bytes == [0; 4])
+        }))
     }
 }

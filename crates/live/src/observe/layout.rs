@@ -25,7 +25,7 @@ const INODE_HASH: u64 = 0x9E37_79B9_7F4A_7C15;
 
 const WATCHED_INODES_LOG2: u32 = 12;
 
-/// Index of an inode in `watched_inodes` and `failed_inodes`.
+/// Index of an inode in `watched_inodes` and in `failed_inodes`.
 pub(super) fn watched_slot(ino: u64) -> usize {
     (ino.wrapping_mul(INODE_HASH) >> (64 - WATCHED_INODES_LOG2)) as usize
 }

@@ -70,7 +70,7 @@ pub fn may_go(
 impl Verdict {
     fn push(&mut self, start: Page, end: Page) {
         match self.go.last_mut() {
-            Some(last) if last.end == start && start % PIECE_PAGES != 0 => last.end = end,
+            Some(last) if last.end == start && !start.is_multiple_of(PIECE_PAGES) => last.end = end,
             _ => self.go.push(Span { start, end }),
         }
     }

@@ -175,7 +175,7 @@ fn judge(run: &Run) -> Verdict {
         None => {
             let resident = run.resident * 100.0;
             let claim = format!(
-                "bowwave's drop-behind, not yet in the live body, {name}: {resident:.1} % stay cached, the third scan takes {third:.2} s after {warm:.2} s"
+                "bowwave's drop-behind, {name}: {resident:.1} % stay cached, the third scan takes {third:.2} s after {warm:.2} s"
             );
             Verdict::new(claim, third <= 1.1 * warm && resident >= 99.0)
         }
