@@ -43,8 +43,13 @@ impl Stream {
         if !self.can_gain(&scene.cost) || self.kernel_does(&cost, window, scene) {
             return 0;
         }
-        let ahead =
-            Ahead { rate: self.rate(), window: wanted, run, is_with_the_reader: self.step > 0 };
+        let ahead = Ahead {
+            rate: self.rate(),
+            window: wanted,
+            run,
+            is_with_the_reader: self.step > 0,
+            room: scene.room / self.len,
+        };
         let look_ahead = (scene.rules.look_ahead)(&cost, ahead);
         if self.frontier - self.reader > look_ahead {
             self.set_mark(self.frontier - look_ahead, scene, plan);
