@@ -5,7 +5,7 @@ use crate::plan::{Cause, Plan};
 
 use super::Stream;
 use crate::adaptive::Scene;
-use crate::adaptive::rules::{Ahead, Run};
+use crate::adaptive::rules::Ahead;
 use crate::adaptive::window::UnitCost;
 
 /// A mark spans a few pages, as a reader may skip one.
@@ -27,9 +27,8 @@ const SNAP_SHARE: u64 = 4;
 const SNAP_PAGES: u64 = 4;
 
 impl Stream {
-    /// The window in units; less than the kernel reads by itself is not worth asking for.
-    fn wanted(&self, cost: &UnitCost, run: Run, scene: &Scene) -> u64 {
-        let window = (scene.rules.window)(cost, run);
+    /// The window by the rule, cut to what survives; less than the kernel reads by itself is not worth asking for.
+    fn wanted(&self, window: u64, scene: &Scene) -> u64 {
         let kernel = if self.step == 1 { u64::from(scene.access.kernel_window) } else { 0 };
         window.max(kernel.min(KERNEL_WINDOW_PAGES)).min(self.cap)
     }
@@ -39,12 +38,18 @@ impl Stream {
         let last = self.units_in_file(scene.access.file_pages);
         let cost = self.unit_cost(scene);
         let run = self.run(last, tail);
-        let wanted = self.wanted(&cost, run, scene);
-        if !self.can_gain(&scene.cost) || self.kernel_does(&cost, scene) {
+        let window = (scene.rules.window)(&cost, run);
+        let wanted = self.wanted(window, scene);
+        if !self.can_gain(&scene.cost) || self.kernel_does(&cost, window, scene) {
             return 0;
         }
-        let ahead =
-            Ahead { rate: self.rate(), window: wanted, run, is_with_the_reader: self.step > 0 };
+        let ahead = Ahead {
+            rate: self.rate(),
+            window: wanted,
+            run,
+            is_with_the_reader: self.step > 0,
+            room: scene.room / self.len,
+        };
         let look_ahead = (scene.rules.look_ahead)(&cost, ahead);
         if self.frontier - self.reader > look_ahead {
             self.set_mark(self.frontier - look_ahead, scene, plan);
@@ -80,12 +85,14 @@ impl Stream {
         }
     }
 
-    /// Whether a plain forward stream is left to the kernel: its window is so large that its visits
-    /// hardly count, or the device answers before we could.
-    fn kernel_does(&self, cost: &UnitCost, scene: &Scene) -> bool {
-        let is_ample = f64::from(scene.access.kernel_window) >= AMPLE_STALLS * cost.stall_units();
+    /// Whether a plain forward stream is left to the kernel: its window is as large as the rule asks,
+    /// and so large that its visits hardly count; or the device answers before we could.
+    fn kernel_does(&self, cost: &UnitCost, window: u64, scene: &Scene) -> bool {
+        let kernel_window = u64::from(scene.access.kernel_window);
+        let is_ample = kernel_window as f64 >= AMPLE_STALLS * cost.stall_units();
+        let is_as_asked = is_ample && kernel_window >= window;
         let survives = self.cap == u64::MAX && scene.access.via == Via::Read;
-        self.step == 1 && ((is_ample && survives) || scene.cost.outpaces_user_space())
+        self.step == 1 && ((is_as_asked && survives) || scene.cost.outpaces_user_space())
     }
 
     /// The window cut to the file and to the room there is, or stretched to the file's end if
