@@ -5,9 +5,11 @@
 pub struct Tally {
     /// Pages asked for on behalf of streams.
     pub asked_pages: u64,
-    /// Of these, pages that the reader has passed.
+    /// Pages that the readers of streams have passed, asked for or not.
+    pub passed_pages: u64,
+    /// Of the pages asked for, those that the reader has passed.
     pub used_pages: u64,
-    /// Of these, pages of streams that ended before, or that were evicted.
+    /// Of the pages asked for, those of streams that ended before, or that were evicted.
     pub wasted_pages: u64,
     /// Pages read because their region was read densely at random; their use is not tracked.
     pub dense_pages: u64,

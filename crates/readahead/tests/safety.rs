@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use readahead::{Access, Action, CacheView, DeviceCost, Page, Plan, Policy, Trigger};
 use support::Machine;
-use support::inputs::{accesses, moment};
+use support::inputs::{accesses, cost, moment};
 use support::liar::Liar;
 use support::policies::{self, ALL, KERNELS, Make};
 
@@ -123,6 +123,26 @@ proptest! {
         prop_assert!(tally.asked_pages + tally.dense_pages <= asked);
         prop_assert!(tally.used_pages + tally.wasted_pages <= tally.asked_pages);
         prop_assert!(tally.ahead_pages() * readahead::PAGE_BYTES <= policies::AHEAD_BYTES);
+    }
+
+    /// Runs that end where they like, of one file and on one device.
+    #[test]
+    fn however_runs_end_adaptive_keeps_to_its_budget(
+        runs in vec((0..100u64, 1..200u64, any::<bool>(), 0..3u64), 1..12),
+        cost in cost(),
+    ) {
+        let mut machine = Machine::boxed(policies::adaptive(), 500_000, 32);
+        machine.cache.cost = cost;
+        for (place, length, is_backward, seconds) in runs {
+            for i in 0..length {
+                let page = if is_backward { length - 1 - i } else { i };
+                machine.read(1, 4_000 * place + 1_000 + page, 1);
+                let tally = machine.policy.tally();
+                prop_assert!(tally.used_pages + tally.wasted_pages <= tally.asked_pages);
+                prop_assert!(tally.ahead_pages() * readahead::PAGE_BYTES <= policies::AHEAD_BYTES);
+            }
+            (0..seconds).for_each(|_| machine.wait_a_second());
+        }
     }
 
     #[test]
@@ -294,4 +314,22 @@ fn adaptive_recognises_a_stride_beside_a_reader_near_the_start_of_the_file() {
         machine.read(1, page, 1);
     }
     assert!(machine.cache.is_cached(7_000));
+}
+
+/// What runs that were broken off had ahead counted against the budget for ten seconds: nothing was
+/// read ahead for those that followed.
+#[test]
+fn runs_that_were_broken_off_leave_their_share_of_the_budget_to_the_next() {
+    let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
+    machine.cache.cost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
+    for run in 1..=100 {
+        for i in 0..64 {
+            machine.read(1, 9_000 * run - 4 * i, 4);
+        }
+        let next = 9_000 * run - 4 * 64;
+        assert!(machine.cache.is_cached(next), "nothing is ahead of the reader of run {run}");
+        machine.wait_a_tenth();
+    }
+    let tally = machine.policy.tally();
+    assert!(tally.wasted_pages * readahead::PAGE_BYTES > 2 * policies::AHEAD_BYTES, "{tally:?}");
 }

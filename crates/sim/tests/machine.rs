@@ -64,6 +64,28 @@ fn sequential_reading_comes_near_the_media_rate() {
     assert!((1.04..1.15).contains(&seconds), "{seconds}");
 }
 
+/// Reads `runs` runs of 1 MiB backward, in requests of 16 KiB; returns the seconds.
+fn backward_runs(machine: &mut Machine, runs: u64) -> f64 {
+    let file = machine.add_file(runs * 8 * MIB);
+    let open = machine.open(file);
+    let run = move |start: u64| {
+        (1..=64).map(move |i| Op::Read { open, at: start + MIB - i * 16_384, bytes: 16_384 })
+    };
+    let starts = (0..runs).map(move |i| (i * 5 % runs * 8 + 4) * MIB);
+    let process = machine.spawn(0, Listed(starts.flat_map(run)));
+    machine.run();
+    machine.outcome(process).ended as f64 * 1e-9
+}
+
+/// What runs left unread counted as ahead for ten seconds, so that in little memory most of the runs
+/// after them were not read ahead at all, and took five times as long.
+#[test]
+fn runs_that_end_leave_what_may_be_ahead_to_the_next() {
+    let ample = backward_runs(&mut machine(512 * MIB, true), 32);
+    let little = backward_runs(&mut machine(16 * MIB, true), 32);
+    assert!(little < 2.0 * ample, "{little} s in little memory, {ample} s in ample");
+}
+
 #[test]
 fn what_is_cached_needs_no_device() {
     let mut machine = machine(512 * MIB, false);

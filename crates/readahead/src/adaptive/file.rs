@@ -30,6 +30,8 @@ pub(super) enum Found<'a> {
 struct Orphan {
     first: Page,
     end: Page,
+    /// When it was read.
+    at: Nanos,
 }
 
 #[derive(Debug)]
@@ -50,7 +52,7 @@ impl FileState {
             streams: [None; STREAMS],
             taken: 0,
             ended: EndedRuns::default(),
-            orphans: [Orphan { first: 0, end: 0 }; ORPHANS],
+            orphans: [Orphan { first: 0, end: 0, at: 0 }; ORPHANS],
             orphaned: 0,
         }
     }
@@ -66,7 +68,7 @@ impl FileState {
         habit: &mut Habit,
         tally: &mut Tally,
     ) -> Found<'_> {
-        let tail = self.ended.tail(self.streams().map(|(_, stream)| stream.length()));
+        let tail = self.tail(scene.access.now);
         if let Some(index) = self.nearest(scene, Stream::is_contiguous) {
             return self.found(index, tail);
         }
@@ -83,6 +85,13 @@ impl FileState {
             Some(stream) => Found::Stream(self.admit(stream, tally), tail),
             None => Found::Orphan,
         }
+    }
+
+    /// The exponent of how long runs of this file turn out: of those that are over, those whose
+    /// readers have stopped, and those that go on.
+    fn tail(&self, now: Nanos) -> f64 {
+        let has_ended = |stream: &Stream| stream.has_stopped(now) && !stream.is_at_the_end();
+        self.ended.tail(self.streams().map(|(_, stream)| (stream.length(), has_ended(stream))))
     }
 
     fn found(&mut self, index: usize, tail: f64) -> Found<'_> {
@@ -121,14 +130,16 @@ impl FileState {
                 && scene.first <= orphan.end.saturating_add(slack);
             if ahead {
                 let run = scene.end - orphan.first;
-                return Some(Stream::contiguous(orphan.first, 1, run, Cause::Context, now));
+                let stream = Stream::contiguous(orphan.first, 1, run, Cause::Context, now);
+                return Some(stream.waiting_since(orphan.at, orphan.end - orphan.first));
             }
             let behind = scene.end <= orphan.first.saturating_add(overlap)
                 && scene.first < orphan.first
                 && scene.end.saturating_add(slack) >= orphan.first;
             if behind {
                 let run = orphan.end - scene.first;
-                return Some(Stream::contiguous(orphan.end - 1, -1, run, Cause::Backward, now));
+                let stream = Stream::contiguous(orphan.end - 1, -1, run, Cause::Backward, now);
+                return Some(stream.waiting_since(orphan.at, orphan.end - orphan.first));
             }
             None
         })
@@ -142,13 +153,13 @@ impl FileState {
         let consecutive = self.recent(1).next()?;
         let step = step_between(consecutive, scene);
         if back(scene.first, step, 2).is_some_and(|page| self.is_orphan(page, 2)) {
-            return strided(scene, step, 3);
+            return strided(scene, consecutive.at, step, 3);
         }
         self.recent(ORPHANS / 2).find_map(|orphan| {
             let step = step_between(orphan, scene);
             let two = self.is_orphan(back(scene.first, step, 2)?, ORPHANS);
             let three = self.is_orphan(back(scene.first, step, 3)?, ORPHANS);
-            if two && three { strided(scene, step, 4) } else { None }
+            if two && three { strided(scene, orphan.at, step, 4) } else { None }
         })
     }
 
@@ -162,7 +173,8 @@ impl FileState {
     }
 
     fn remember(&mut self, scene: &Scene) {
-        self.orphans[slot(self.orphaned)] = Orphan { first: scene.first, end: scene.end };
+        self.orphans[slot(self.orphaned)] =
+            Orphan { first: scene.first, end: scene.end, at: scene.access.now };
         self.orphaned += 1;
     }
 
@@ -186,6 +198,14 @@ impl FileState {
                 self.ended.note(forgotten.length(), !forgotten.is_at_the_end());
                 forgotten.give_up(tally);
             }
+        }
+    }
+
+    /// Streams whose readers have stopped give up what is ahead of them; `round` pages passed by all
+    /// readers are long enough for one whose pace is not known.
+    pub(super) fn give_up_stopped(&mut self, now: Nanos, round: u64, tally: &mut Tally) {
+        for stream in self.streams.iter_mut().flatten() {
+            stream.give_up_if_stopped(now, round, tally);
         }
     }
 
@@ -219,10 +239,10 @@ fn back(page: Page, step: i64, count: i64) -> Option<Page> {
     page.checked_add_signed(step.checked_mul(-count)?)
 }
 
-/// A strided stream of `run` pieces ending with the access; a plain one where reading the gaps
-/// costs less than visiting each piece. Where neither pays it is known at least, lest its misses
-/// pass for dense random reading.
-fn strided(scene: &Scene, step: i64, run: u64) -> Option<Stream> {
+/// A strided stream of `run` pieces ending with the access, the piece before it read at `then`; a
+/// plain one where reading the gaps costs less than visiting each piece. Where neither pays it is
+/// known at least, lest its misses pass for dense random reading.
+fn strided(scene: &Scene, then: Nanos, step: i64, run: u64) -> Option<Stream> {
     let (now, len) = (scene.access.now, scene.end - scene.first);
     let stride = step.unsigned_abs();
     if stride <= len {
@@ -232,7 +252,8 @@ fn strided(scene: &Scene, step: i64, run: u64) -> Option<Stream> {
     if (scene.rules.bridges)(&scene.cost, stride - len) {
         let span = stride * (run - 1) + len;
         let (origin, sign) = if step > 0 { (origin, 1) } else { (origin + len - 1, -1) };
-        return Some(Stream::sparse(origin, sign, stride, span, now));
+        let stream = Stream::sparse(origin, sign, stride, span, now);
+        return Some(stream.waiting_since(then, span - stride));
     }
-    Some(Stream::strided(origin, step, len, run, now))
+    Some(Stream::strided(origin, step, len, run, now).waiting_since(then, run - 1))
 }

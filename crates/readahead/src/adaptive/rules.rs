@@ -31,6 +31,8 @@ pub struct Ahead {
     pub run: Run,
     /// Data arrive in the reader's order.
     pub is_with_the_reader: bool,
+    /// Units that may be asked for.
+    pub room: u64,
 }
 
 /// The rules.

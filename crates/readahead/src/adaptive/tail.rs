@@ -34,10 +34,12 @@ impl EndedRuns {
         self.log_lengths += log_length(units);
     }
 
-    /// The tail exponent, given the lengths so far of the runs that go on.
-    pub(super) fn tail(&self, going_on: impl Iterator<Item = u64>) -> f64 {
-        let lengths: f64 = going_on.map(log_length).sum();
-        let tail = (PRIOR_RUNS + self.ends) / (PRIOR_RUNS + self.log_lengths + lengths);
+    /// The tail exponent, given the lengths of the other runs so far, and whether their readers have
+    /// stopped.
+    pub(super) fn tail(&self, others: impl Iterator<Item = (u64, bool)>) -> f64 {
+        let mut runs = *self;
+        others.for_each(|(units, has_stopped)| runs.note(units, has_stopped));
+        let tail = (PRIOR_RUNS + runs.ends) / (PRIOR_RUNS + runs.log_lengths);
         tail.clamp(LEAST_TAIL, MOST_TAIL)
     }
 }
@@ -53,13 +55,15 @@ mod tests {
     #[test]
     fn nothing_seen_is_the_scale_free_prior() {
         assert_eq!(EndedRuns::default().tail(std::iter::empty()), 1.0);
-        assert_eq!(EndedRuns::default().tail([1, 4].into_iter()), 1.0);
+        assert_eq!(EndedRuns::default().tail([(1, false), (4, false)].into_iter()), 1.0);
     }
 
     #[test]
     fn runs_that_go_on_make_a_long_tail_and_runs_that_ended_early_a_short_one() {
-        let sixteen = EndedRuns::default().tail([256; 16].into_iter());
+        let sixteen = EndedRuns::default().tail([(256, false); 16].into_iter());
         assert!(sixteen < 0.1, "{sixteen}");
+        let stopped = EndedRuns::default().tail([(256, true); 16].into_iter());
+        assert!((0.2..0.4).contains(&stopped), "{stopped}");
         let mut short = EndedRuns::default();
         (0..60).for_each(|_| short.note(6, true));
         let tail = short.tail(std::iter::empty());

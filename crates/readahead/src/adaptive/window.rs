@@ -11,12 +11,14 @@ pub struct UnitCost {
     pub stall_s: f64,
     /// Seconds that reading one unit more costs.
     pub unit_s: f64,
+    /// Visits are served one at a time, so that one in vain delays all others.
+    pub is_serial: bool,
 }
 
 impl UnitCost {
     /// Neighbouring pages: one visit, then streaming.
     pub(super) fn pages(cost: &DeviceCost) -> Self {
-        UnitCost { stall_s: cost.latency_s, unit_s: cost.page_s() }
+        UnitCost { stall_s: cost.latency_s, unit_s: cost.page_s(), is_serial: cost.is_serial() }
     }
 
     /// Pieces of `len` pages every `step` pages: a visit each, as many at once as the device
@@ -27,7 +29,7 @@ impl UnitCost {
         } else {
             cost.fetch_s(len)
         };
-        UnitCost { stall_s: cost.latency_s, unit_s: apart }
+        UnitCost { stall_s: cost.latency_s, unit_s: apart, is_serial: cost.is_serial() }
     }
 
     /// Units the device would have read during one stall.
@@ -48,8 +50,18 @@ impl UnitCost {
     /// the reader uses up during a visit is enough, or half a window where others are served in
     /// between; a window read against it must arrive whole. The factor covers a rate that was
     /// itself held back by stalls.
+    ///
+    /// Asking a page earlier saves `1/B` at most and costs `w/B` where the run ends on that page, which
+    /// happens to one in `r/a`. While `a w > r` that is too much where it delays others and takes the
+    /// memory that they need: on a device that serves one visit at a time, if less than two windows may
+    /// be asked for.
     pub(super) fn look_ahead(&self, ahead: Ahead) -> u64 {
         let window = ahead.window as f64;
+        let is_proven = ahead.run.tail * window <= ahead.run.read as f64;
+        let is_short = ahead.window > ahead.room / 2;
+        if self.is_serial && is_short && !is_proven {
+            return 0;
+        }
         let transfer_s = window * self.unit_s;
         let used_up = 2.0 * ahead.rate * (self.stall_s + transfer_s);
         let arrives = if ahead.is_with_the_reader {
@@ -100,6 +112,23 @@ mod tests {
     fn where_latency_costs_nothing_almost_nothing_is_read_extra() {
         let free = DeviceCost { latency_s: 1e-6, ..VOLUME };
         assert_eq!(UnitCost::pages(&free).window(run(100)), 5);
+    }
+
+    #[test]
+    fn in_short_memory_a_disk_is_asked_when_the_run_has_proven_its_window() {
+        let run = |read| Run { read, asked: read, tail: 1.0 };
+        let ahead = |read, room| Ahead {
+            rate: f64::INFINITY,
+            window: 100,
+            run: run(read),
+            is_with_the_reader: false,
+            room,
+        };
+        let (disk, volume) = (UnitCost::pages(&DISK), UnitCost::pages(&VOLUME));
+        assert_eq!(disk.look_ahead(ahead(99, 150)), 0);
+        assert_eq!(disk.look_ahead(ahead(100, 150)), 100, "proven");
+        assert_eq!(disk.look_ahead(ahead(99, 200)), 100, "room for two");
+        assert_eq!(volume.look_ahead(ahead(99, 150)), 100, "delays nobody");
     }
 
     #[test]

@@ -64,7 +64,7 @@ fn access() -> impl Strategy<Value = Access> {
     })
 }
 
-fn cost() -> impl Strategy<Value = DeviceCost> {
+pub(crate) fn cost() -> impl Strategy<Value = DeviceCost> {
     (0..7i32, 3..12i32, 0..4i32).prop_map(|(latency, bandwidth, concurrency)| DeviceCost {
         latency_s: 10f64.powi(-latency),
         bandwidth: 10f64.powi(bandwidth),

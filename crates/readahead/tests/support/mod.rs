@@ -101,6 +101,11 @@ impl Machine {
         self.now += 1_000_000_000;
     }
 
+    /// Lets a tenth of that pass.
+    pub(crate) fn wait_a_tenth(&mut self) {
+        self.now += 100_000_000;
+    }
+
     fn use_page(&mut self, open_file: u64, page: Page, request: u32, via: Via, hint: Hint) {
         let access = |trigger| Access {
             file: FileId(1),

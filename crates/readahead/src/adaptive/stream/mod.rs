@@ -12,18 +12,17 @@
 //! A page that was asked for, arrived, and is absent when the reader comes has been evicted: then
 //! what survived is the measure of the window.
 
+mod asking;
+
 use crate::access::{Hint, Nanos, Page, Trigger, Via};
 use crate::cost::DeviceCost;
 use crate::plan::{Cause, Plan};
 use crate::tally::Tally;
 
 use super::Scene;
-use super::rules::{Ahead, Run};
+use super::rules::Run;
 use super::tail::{ANNOUNCED, LEAST_TAIL};
 use super::window::{UnitCost, striding_pays};
-
-/// A mark spans a few pages, as a reader may skip one.
-const MARK_PAGES: u64 = 8;
 
 /// Requests of one stream may overtake each other by this much (threads, NFS servers).
 const REORDERED_UNITS: u64 = 16;
@@ -34,23 +33,12 @@ const RATES: usize = 4;
 /// A window that has not reached the page cache after this long was evicted, not late.
 const SETTLE_NS: Nanos = 20_000_000;
 
-/// A kernel window that takes as long to transfer as so many visits wastes little on the visit.
-const AMPLE_STALLS: f64 = 8.0;
-
-/// The kernel's own default window: a larger one set by hand is not the floor of ours.
-const KERNEL_WINDOW_PAGES: u64 = 32;
-
-/// Twice the kernel's default window.
-const CRUMB_PAGES: u64 = 2 * KERNEL_WINDOW_PAGES;
+/// A reader that is so many times as long away as it takes to come to its mark has stopped: if pauses
+/// are as scale-free as runs, one in four goes on.
+const PATIENCE: f64 = 4.0;
 
 /// Thrashing never shrinks a window below 16 KiB, the kernel's own smallest.
 const SMALLEST_CAP_UNITS: u64 = 4;
-
-/// A window that would leave less than this share of itself to the end of the file takes it too.
-const SNAP_SHARE: u64 = 4;
-
-/// Or no more than the kernel's smallest window.
-const SNAP_PAGES: u64 = 4;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
@@ -78,8 +66,18 @@ pub(super) struct Stream {
     cause: Cause,
     asked_at: Nanos,
     pub(super) used_at: Nanos,
+    /// Units a second while it still waited for each of them; zero where that was not seen.
+    waiting_rate: f64,
     /// When the reader was last seen, and where.
     seen: (Nanos, u64),
+    /// A reader that goes on should have been seen again by then; never, while its pace is not known.
+    due_at: Nanos,
+    /// Where the look-ahead mark stands, or the reader if there is none.
+    mark: u64,
+    /// What all readers had passed when this one was last seen, in pages.
+    seen_when_passed: u64,
+    /// What was asked for before this unit is not counted as ahead any more.
+    given_up: u64,
 }
 
 impl Stream {
@@ -115,6 +113,7 @@ impl Stream {
             at_the_end: false,
             cap: u64::MAX,
             rates: [f64::INFINITY; RATES],
+            waiting_rate: 0.0,
             tail: f64::INFINITY,
             announced: false,
             is_begun: false,
@@ -122,7 +121,18 @@ impl Stream {
             asked_at: now,
             used_at: now,
             seen: (now, run),
+            due_at: Nanos::MAX,
+            mark: run,
+            seen_when_passed: 0,
+            given_up: 0,
         }
+    }
+
+    /// The same, whose reader stood at unit `from` at `then`, and has waited for each unit since.
+    pub(super) fn waiting_since(mut self, then: Nanos, from: u64) -> Self {
+        let elapsed_s = self.used_at.saturating_sub(then) as f64 * 1e-9;
+        self.waiting_rate = self.reader.saturating_sub(from) as f64 / elapsed_s.max(1e-9);
+        self
     }
 
     /// Units the reader has come along.
@@ -191,6 +201,7 @@ impl Stream {
             self.announced = scene.access.hint == Hint::Sequential;
         }
         let absent = if self.step > 0 { from } else { to - 1 };
+        tally.passed_pages += to.saturating_sub(self.reader) * self.len;
         self.count_used(to, scene, tally);
         self.advance(to, scene.access.now);
         let mut cause = self.cause;
@@ -200,12 +211,53 @@ impl Stream {
         }
         self.frontier = self.frontier.max(self.reader);
         tally.asked_pages += self.ask(scene, tail, cause, plan);
+        self.due_at = scene.access.now.saturating_add(self.patience_ns(scene));
+        self.seen_when_passed = tally.passed_pages;
+    }
+
+    /// How long the reader may stay away: while the device brings what is ahead and the reader uses it
+    /// up, several times over; at the pace at which it waited for each unit that is long enough.
+    fn patience_ns(&self, scene: &Scene) -> Nanos {
+        let cost = self.unit_cost(scene);
+        let device_s = cost.stall_s + (self.frontier - self.reader) as f64 * cost.unit_s;
+        let known = self.rates.iter().copied().filter(|rate| rate.is_finite());
+        let rate = (known.fold(0.0, f64::max) / PATIENCE).max(self.waiting_rate);
+        ((PATIENCE * device_s + self.units_to_mark() / rate) * 1e9) as Nanos
+    }
+
+    /// Whether its reader should have been seen again by now.
+    pub(super) fn has_stopped(&self, now: Nanos) -> bool {
+        self.due_at < now
+    }
+
+    /// What is ahead of a reader that has stopped counts as read in vain; likewise of one whose pace is
+    /// not known when all have passed `round` pages since. Should it come after all, that is counted no
+    /// more.
+    pub(super) fn give_up_if_stopped(&mut self, now: Nanos, round: u64, tally: &mut Tally) {
+        let has_no_pace = self.due_at == Nanos::MAX;
+        let is_round_over = self.seen_when_passed.saturating_add(round) < tally.passed_pages;
+        if self.has_stopped(now) || (has_no_pace && is_round_over) {
+            tally.wasted_pages += self.ahead() * self.len;
+            self.given_up = self.frontier;
+        }
+    }
+
+    /// Units to where the reader is seen next: its mark, or what is absent.
+    fn units_to_mark(&self) -> f64 {
+        let next = if self.mark > self.reader { self.mark } else { self.frontier };
+        (next - self.reader).max(1) as f64
+    }
+
+    /// Units that were asked for, and neither used nor given up.
+    fn ahead(&self) -> u64 {
+        self.frontier.saturating_sub(self.reader.max(self.given_up))
     }
 
     /// Counts what the reader passes of what was asked for, and the waits this spared it: one a
     /// kernel window forward, half of one for each read-around, one a request otherwise.
     fn count_used(&self, to: u64, scene: &Scene, tally: &mut Tally) {
-        let used = to.min(self.frontier).saturating_sub(self.reader);
+        let counted = self.reader.max(self.given_up);
+        let used = to.min(self.frontier).saturating_sub(counted);
         let window = u64::from(scene.access.kernel_window);
         let units_a_stall = match (scene.access.via, self.step) {
             (Via::Mmap, _) => window / 2,
@@ -219,7 +271,7 @@ impl Stream {
 
     /// The stream ends: what its reader has not come to was read in vain.
     pub(super) fn give_up(self, tally: &mut Tally) {
-        tally.wasted_pages += self.frontier.saturating_sub(self.reader) * self.len;
+        tally.wasted_pages += self.ahead() * self.len;
     }
 
     fn advance(&mut self, to: u64, now: Nanos) {
@@ -256,9 +308,10 @@ impl Stream {
     /// Thrashing measures what survives: less than was ahead of the reader when it came.
     fn shrink(&mut self, absent: u64, tally: &mut Tally) {
         let ahead = self.frontier - absent;
-        tally.wasted_pages += self.frontier.saturating_sub(self.reader) * self.len;
+        tally.wasted_pages += self.ahead() * self.len;
         self.cap = self.cap.min(ahead / 4 * 3).max(SMALLEST_CAP_UNITS);
         self.frontier = self.reader;
+        self.given_up = 0;
     }
 
     /// First page of `unit`, if the file has it.
@@ -300,126 +353,5 @@ impl Stream {
             (self.reader, tail.min(self.tail).max(LEAST_TAIL))
         };
         Run { read, asked: self.frontier, tail }
-    }
-
-    /// The window in units; less than the kernel reads by itself is not worth asking for.
-    fn wanted(&self, cost: &UnitCost, run: Run, scene: &Scene) -> u64 {
-        let window = (scene.rules.window)(cost, run);
-        let kernel = if self.step == 1 { u64::from(scene.access.kernel_window) } else { 0 };
-        window.max(kernel.min(KERNEL_WINDOW_PAGES)).min(self.cap)
-    }
-
-    /// Asks for the next window if it is time; returns the pages asked for.
-    fn ask(&mut self, scene: &Scene, tail: f64, cause: Cause, plan: &mut Plan) -> u64 {
-        let last = self.units_in_file(scene.access.file_pages);
-        let cost = self.unit_cost(scene);
-        let run = self.run(last, tail);
-        let wanted = self.wanted(&cost, run, scene);
-        if !self.can_gain(&scene.cost) || self.kernel_does(&cost, scene) {
-            return 0;
-        }
-        let ahead =
-            Ahead { rate: self.rate(), window: wanted, run, is_with_the_reader: self.step > 0 };
-        let look_ahead = (scene.rules.look_ahead)(&cost, ahead);
-        if self.frontier - self.reader > look_ahead {
-            self.set_mark(self.frontier - look_ahead, scene, plan);
-            return 0;
-        }
-        let window = self.fit(wanted, last, scene.room, plan.spare());
-        if window == 0 {
-            self.watch_the_end(last, scene, plan);
-            return 0;
-        }
-        let from = self.frontier;
-        self.read(from, window, scene, cause, plan);
-        self.frontier = from + window;
-        self.at_the_end = self.frontier == last;
-        self.asked_at = scene.access.now;
-        self.cap = self.cap.saturating_add((self.cap / 16).max(1));
-        // Before the window just asked for arrives the reader ends the one before it: no later
-        // than that must the next be asked for.
-        let earliest = from.saturating_sub(1).max(self.reader);
-        let mark = self.frontier.saturating_sub(look_ahead).max(earliest);
-        if self.frontier < last {
-            self.set_mark(mark.min(self.frontier - 1), scene, plan);
-        } else {
-            self.watch_the_end(last, scene, plan);
-        }
-        window * self.len
-    }
-
-    /// All is asked for. A mark on the last unit tells whether it was used, for the accounting.
-    fn watch_the_end(&self, last: u64, scene: &Scene, plan: &mut Plan) {
-        if self.frontier == last && self.reader < last {
-            self.set_mark(last - 1, scene, plan);
-        }
-    }
-
-    /// Whether a plain forward stream is left to the kernel: its window is so large that its visits
-    /// hardly count, or the device answers before we could.
-    fn kernel_does(&self, cost: &UnitCost, scene: &Scene) -> bool {
-        let is_ample = f64::from(scene.access.kernel_window) >= AMPLE_STALLS * cost.stall_units();
-        let survives = self.cap == u64::MAX && scene.access.via == Via::Read;
-        self.step == 1 && ((is_ample && survives) || scene.cost.outpaces_user_space())
-    }
-
-    /// The window cut to the file and to the room there is, or stretched to the file's end if
-    /// little would be left; what two windows can read is halved rather than left with a rest. A
-    /// crumb is not asked for: it costs a visit like a whole window, and the kernel does better by
-    /// itself.
-    fn fit(&self, wanted: u64, last: u64, room: u64, spare: usize) -> u64 {
-        let left = last.saturating_sub(self.frontier);
-        let requests = if self.is_contiguous() { u64::MAX } else { spare.saturating_sub(1) as u64 };
-        let most = (room / self.len).min(requests);
-        let snap = wanted + wanted / SNAP_SHARE + SNAP_PAGES;
-        let asked = if left <= snap && self.cap == u64::MAX { left } else { wanted.min(left) };
-        if asked <= most {
-            return asked;
-        }
-        if most * self.len < CRUMB_PAGES {
-            return 0;
-        }
-        if left <= 2 * most { left.div_ceil(2) } else { most }
-    }
-
-    fn read(&self, from: u64, units: u64, scene: &Scene, cause: Cause, plan: &mut Plan) {
-        if self.is_contiguous() {
-            self.read_contiguous(from, units, scene, cause, plan);
-        } else {
-            self.read_pieces(from, units, scene, cause, plan);
-        }
-    }
-
-    fn read_contiguous(&self, from: u64, units: u64, scene: &Scene, cause: Cause, plan: &mut Plan) {
-        let file_pages = scene.access.file_pages;
-        let ends = (self.page(from, file_pages), self.page(from + units - 1, file_pages));
-        if let (Some(a), Some(b)) = ends {
-            plan.read(a.min(b), a.abs_diff(b) + 1, cause);
-        }
-    }
-
-    /// Pieces go out in ascending order: a disk then passes over them in one sweep.
-    fn read_pieces(&self, from: u64, units: u64, scene: &Scene, cause: Cause, plan: &mut Plan) {
-        let file_pages = scene.access.file_pages;
-        for i in 0..units {
-            let unit = if self.step > 0 { from + i } else { from + units - 1 - i };
-            if let Some(page) = self.page(unit, file_pages) {
-                plan.read(page, self.len.min(file_pages - page), cause);
-            }
-        }
-    }
-
-    fn set_mark(&self, unit: u64, scene: &Scene, plan: &mut Plan) {
-        let file_pages = scene.access.file_pages;
-        let Some(page) = self.page(unit, file_pages) else {
-            return;
-        };
-        let pages = if self.is_contiguous() { MARK_PAGES.max(self.grain) } else { self.len };
-        let (first, last) = if self.step == -1 {
-            (page.saturating_sub(pages - 1), page)
-        } else {
-            (page, (page + pages - 1).min(file_pages - 1))
-        };
-        plan.mark(first, last);
     }
 }

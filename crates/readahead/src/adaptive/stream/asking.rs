@@ -1,0 +1,158 @@
+//! What a stream asks for: how large its next window is, where its mark stands, and which pages that is.
+
+use crate::access::Via;
+use crate::plan::{Cause, Plan};
+
+use super::Stream;
+use crate::adaptive::Scene;
+use crate::adaptive::rules::Ahead;
+use crate::adaptive::window::UnitCost;
+
+/// A mark spans a few pages, as a reader may skip one.
+const MARK_PAGES: u64 = 8;
+
+/// A kernel window that takes as long to transfer as so many visits wastes little on the visit.
+const AMPLE_STALLS: f64 = 8.0;
+
+/// The kernel's own default window: a larger one set by hand is not the floor of ours.
+const KERNEL_WINDOW_PAGES: u64 = 32;
+
+/// Twice the kernel's default window.
+const CRUMB_PAGES: u64 = 2 * KERNEL_WINDOW_PAGES;
+
+/// A window that would leave less than this share of itself to the end of the file takes it too.
+const SNAP_SHARE: u64 = 4;
+
+/// Or no more than the kernel's smallest window.
+const SNAP_PAGES: u64 = 4;
+
+impl Stream {
+    /// The window by the rule, cut to what survives; less than the kernel reads by itself is not worth asking for.
+    fn wanted(&self, window: u64, scene: &Scene) -> u64 {
+        let kernel = if self.step == 1 { u64::from(scene.access.kernel_window) } else { 0 };
+        window.max(kernel.min(KERNEL_WINDOW_PAGES)).min(self.cap)
+    }
+
+    /// Asks for the next window if it is time; returns the pages asked for.
+    pub(super) fn ask(&mut self, scene: &Scene, tail: f64, cause: Cause, plan: &mut Plan) -> u64 {
+        let last = self.units_in_file(scene.access.file_pages);
+        let cost = self.unit_cost(scene);
+        let run = self.run(last, tail);
+        let window = (scene.rules.window)(&cost, run);
+        let wanted = self.wanted(window, scene);
+        if !self.can_gain(&scene.cost) || self.kernel_does(&cost, window, scene) {
+            return 0;
+        }
+        let ahead = Ahead {
+            rate: self.rate(),
+            window: wanted,
+            run,
+            is_with_the_reader: self.step > 0,
+            room: scene.room / self.len,
+        };
+        let look_ahead = (scene.rules.look_ahead)(&cost, ahead);
+        if self.frontier - self.reader > look_ahead {
+            self.set_mark(self.frontier - look_ahead, scene, plan);
+            return 0;
+        }
+        let window = self.fit(wanted, last, scene.room, plan.spare());
+        if window == 0 {
+            self.watch_the_end(last, scene, plan);
+            return 0;
+        }
+        let from = self.frontier;
+        self.read(from, window, scene, cause, plan);
+        self.frontier = from + window;
+        self.at_the_end = self.frontier == last;
+        self.asked_at = scene.access.now;
+        self.cap = self.cap.saturating_add((self.cap / 16).max(1));
+        // Before the window just asked for arrives the reader ends the one before it: no later
+        // than that must the next be asked for.
+        let earliest = from.saturating_sub(1).max(self.reader);
+        let mark = self.frontier.saturating_sub(look_ahead).max(earliest);
+        if self.frontier < last {
+            self.set_mark(mark.min(self.frontier - 1), scene, plan);
+        } else {
+            self.watch_the_end(last, scene, plan);
+        }
+        window * self.len
+    }
+
+    /// All is asked for. A mark on the last unit tells whether it was used, for the accounting.
+    fn watch_the_end(&mut self, last: u64, scene: &Scene, plan: &mut Plan) {
+        if self.frontier == last && self.reader < last {
+            self.set_mark(last - 1, scene, plan);
+        }
+    }
+
+    /// Whether a plain forward stream is left to the kernel: its window is as large as the rule asks,
+    /// and so large that its visits hardly count; or the device answers before we could.
+    fn kernel_does(&self, cost: &UnitCost, window: u64, scene: &Scene) -> bool {
+        let kernel_window = u64::from(scene.access.kernel_window);
+        let is_ample = kernel_window as f64 >= AMPLE_STALLS * cost.stall_units();
+        let is_as_asked = is_ample && kernel_window >= window;
+        let survives = self.cap == u64::MAX && scene.access.via == Via::Read;
+        self.step == 1 && ((is_as_asked && survives) || scene.cost.outpaces_user_space())
+    }
+
+    /// The window cut to the file and to the room there is, or stretched to the file's end if
+    /// little would be left; what two windows can read is halved rather than left with a rest. A
+    /// crumb is not asked for: it costs a visit like a whole window, and the kernel does better by
+    /// itself.
+    fn fit(&self, wanted: u64, last: u64, room: u64, spare: usize) -> u64 {
+        let left = last.saturating_sub(self.frontier);
+        let requests = if self.is_contiguous() { u64::MAX } else { spare.saturating_sub(1) as u64 };
+        let most = (room / self.len).min(requests);
+        let snap = wanted + wanted / SNAP_SHARE + SNAP_PAGES;
+        let asked = if left <= snap && self.cap == u64::MAX { left } else { wanted.min(left) };
+        if asked <= most {
+            return asked;
+        }
+        if most * self.len < CRUMB_PAGES {
+            return 0;
+        }
+        if left <= 2 * most { left.div_ceil(2) } else { most }
+    }
+
+    fn read(&self, from: u64, units: u64, scene: &Scene, cause: Cause, plan: &mut Plan) {
+        if self.is_contiguous() {
+            self.read_contiguous(from, units, scene, cause, plan);
+        } else {
+            self.read_pieces(from, units, scene, cause, plan);
+        }
+    }
+
+    fn read_contiguous(&self, from: u64, units: u64, scene: &Scene, cause: Cause, plan: &mut Plan) {
+        let file_pages = scene.access.file_pages;
+        let ends = (self.page(from, file_pages), self.page(from + units - 1, file_pages));
+        if let (Some(a), Some(b)) = ends {
+            plan.read(a.min(b), a.abs_diff(b) + 1, cause);
+        }
+    }
+
+    /// Pieces go out in ascending order: a disk then passes over them in one sweep.
+    fn read_pieces(&self, from: u64, units: u64, scene: &Scene, cause: Cause, plan: &mut Plan) {
+        let file_pages = scene.access.file_pages;
+        for i in 0..units {
+            let unit = if self.step > 0 { from + i } else { from + units - 1 - i };
+            if let Some(page) = self.page(unit, file_pages) {
+                plan.read(page, self.len.min(file_pages - page), cause);
+            }
+        }
+    }
+
+    fn set_mark(&mut self, unit: u64, scene: &Scene, plan: &mut Plan) {
+        let file_pages = scene.access.file_pages;
+        let Some(page) = self.page(unit, file_pages) else {
+            return;
+        };
+        self.mark = unit;
+        let pages = if self.is_contiguous() { MARK_PAGES.max(self.grain) } else { self.len };
+        let (first, last) = if self.step == -1 {
+            (page.saturating_sub(pages - 1), page)
+        } else {
+            (page, (page + pages - 1).min(file_pages - 1))
+        };
+        plan.mark(first, last);
+    }
+}
