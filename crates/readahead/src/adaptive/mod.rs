@@ -53,7 +53,7 @@ pub use window::UnitCost;
 /// How much the policy remembers and may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Files followed at once; about 5 KiB each.
+    /// Files followed at once; about 8 KiB each.
     pub files: usize,
     /// Largest read planned for one access, and largest region filled, in bytes.
     pub plan_bytes: u64,
