@@ -280,6 +280,8 @@ impl Behind {
     }
 
     fn wait(&mut self, waiting: Waiting) {
+        // The end of a stream asks for what was asked for already.
+        self.waiting.retain(|old| old.stream != waiting.stream || old.span != waiting.span);
         if self.waiting.len() == MOST_WAITING {
             self.waiting.remove(0);
         }
