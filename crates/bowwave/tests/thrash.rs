@@ -233,7 +233,7 @@ fn a_window_left_small_by_a_killed_daemon_is_given_back_at_the_next_start() {
 fn thrashing_bounds_the_kernels_windows_until_bowwave_ends() {
     let Some(bench) = Bench::new("net") else { return };
     let Some(small) = Cgroup::new("small", Some(8 << 20)) else { return };
-    let names: Vec<String> = (0..100).map(|number| format!("stream{number}")).collect();
+    let names: Vec<String> = (0..200).map(|number| format!("stream{number}")).collect();
     for name in &names {
         fs::write(bench.path(name), vec![1; 512 << 10]).expect("room on the lab");
     }
@@ -243,9 +243,9 @@ fn thrashing_bounds_the_kernels_windows_until_bowwave_ends() {
     bench.lab.set_fast(true).expect("fast");
     let mut hand = Hand::new(&small);
     let knob = bench.window_kb();
-    // All at once, a page at a time: 100 windows of 128 KiB do not fit into 8 MiB.
+    // All at once, a page at a time: 200 windows of 128 KiB do not fit into 8 MiB.
     let paths = names.iter().map(|name| bench.path(name)).collect();
-    let streams = Streams { paths, bytes_per_second: 256e3, start_every_s: 0.0 };
+    let streams = Streams { paths, bytes_per_second: 128e3, start_every_s: 0.01 };
     assert_eq!(hand.perform(&Job::Slowly(streams)).failure, None);
     let ledger = bench.state.path().join("given-windows.jsonl");
     assert!(ledger.exists(), "windows are bounded, and that is written down");
