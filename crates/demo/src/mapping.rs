@@ -25,11 +25,15 @@ pub(crate) fn resident_pages(file: &File) -> io::Result<usize> {
 /// # Errors
 /// If it cannot be mapped, as an empty file.
 pub fn resident(file: &File) -> io::Result<Vec<bool>> {
-    let map = map(file)?;
-    let mut resident = vec![0u8; map.len().div_ceil(PAGE_BYTES)];
-    // SAFETY: the vector has a byte for each page of the mapping, which outlives the call.
+    resident_in(&map(file)?)
+}
+
+/// The same of a part of a mapping that begins with a page.
+pub(crate) fn resident_in(part: &[u8]) -> io::Result<Vec<bool>> {
+    let mut resident = vec![0u8; part.len().div_ceil(PAGE_BYTES)];
+    // SAFETY: the vector has a byte for each page of the part, whose mapping outlives the call.
     let result = unsafe {
-        libc::mincore(map.as_ptr() as *mut libc::c_void, map.len(), resident.as_mut_ptr())
+        libc::mincore(part.as_ptr() as *mut libc::c_void, part.len(), resident.as_mut_ptr())
     };
     if result != 0 {
         return Err(io::Error::last_os_error());

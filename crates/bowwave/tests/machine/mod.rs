@@ -48,6 +48,13 @@ impl Bench {
         self.lab.mount_point().join(name)
     }
 
+    /// The disk's own window.
+    pub(crate) fn window_kb(&self) -> String {
+        let name = self.lab.block_device().file_name().expect("a name").to_owned();
+        let knob = Path::new("/sys/block").join(name).join("queue/read_ahead_kb");
+        fs::read_to_string(knob).expect("a window")
+    }
+
     /// Bowwave, leading this lab's files, in a cgroup if one is given.
     pub(crate) fn daemon(&self, arguments: &[&str], cgroup: Option<&Cgroup>) -> Daemon {
         let mut command = Command::new(BOWWAVE);

@@ -1,15 +1,16 @@
 //! Two readers of one file, the second a distance behind the first.
 
 use std::fs::File;
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use crate::mapping;
 
+const PAGE_BYTES: u64 = 4096;
 const READ_BYTES: u64 = 64 << 10;
 
 /// The follower looks for the leader this often: a disk delivers 100 KB in a millisecond.
@@ -31,7 +32,7 @@ pub(super) fn follow(path: &Path, behind: u64) -> io::Result<f64> {
             }
         })?;
         leading.join().unwrap_or_else(|_| Err(io::Error::other("the leader panicked")))?;
-        Ok(cached as f64 / bytes as f64)
+        Ok(cached as f64 / bytes.div_ceil(PAGE_BYTES) as f64)
     })
 }
 
@@ -45,8 +46,10 @@ fn lead(file: &File, bytes: u64, done: &AtomicU64) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads as far as `limit` allows, to the end; gives the bytes that were cached.
+/// Reads as far as `limit` allows, to the end; gives the pages that were cached.
 fn come_after(file: &File, bytes: u64, limit: impl Fn() -> u64) -> io::Result<u64> {
+    // Never touched: only asked which of its pages are there.
+    let map = mapping::map(file)?;
     let mut buffer = vec![0; READ_BYTES as usize];
     let mut cached = 0;
     for offset in (0..bytes).step_by(buffer.len()) {
@@ -54,14 +57,10 @@ fn come_after(file: &File, bytes: u64, limit: impl Fn() -> u64) -> io::Result<u6
         while limit() < offset + part {
             thread::sleep(LOOK);
         }
-        let part = &mut buffer[..part as usize];
-        cached += match preadv2(file, &mut [IoSliceMut::new(part)], offset, ReadWriteFlags::NOWAIT)
-        {
-            Ok(count) => count as u64,
-            Err(Errno::AGAIN) => 0,
-            Err(error) => return Err(error.into()),
-        };
-        file.read_exact_at(part, offset)?;
+        let wanted = &map[offset as usize..(offset + part) as usize];
+        cached +=
+            mapping::resident_in(wanted)?.iter().filter(|is_cached| **is_cached).count() as u64;
+        file.read_exact_at(&mut buffer[..part as usize], offset)?;
     }
     Ok(cached)
 }

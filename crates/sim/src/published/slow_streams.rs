@@ -170,12 +170,7 @@ fn judge(sweeps: &[Sweep], percent: f64) -> Vec<Verdict> {
             _ => {
                 let claim =
                     format!("below {percent} % read again at 800 streams ({:.2} %)", at_800.1);
-                let is_live =
-                    if column == "bowwave" { ", with bounds that the live body lacks" } else { "" };
-                Verdict::new(
-                    format!("{column}{is_live}: {claim}; calm up to {most}"),
-                    at_800.1 < percent,
-                )
+                Verdict::new(format!("{column}: {claim}; calm up to {most}"), at_800.1 < percent)
             }
         });
         if column == "stock" {
