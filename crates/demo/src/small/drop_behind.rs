@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::time::Instant;
 
 use serde::Serialize;
 use serde_json::json;
@@ -30,6 +32,8 @@ struct Figures {
     cached: f64,
     /// Seconds that the disturbance took.
     job_s: f64,
+    /// The same, until what it wrote was on the device.
+    stored_s: f64,
 }
 
 /// One disturbance under one tool.
@@ -79,17 +83,18 @@ fn run(
         Ok::<f64, DemoError>(done.seconds)
     };
     let before = [scan()?, scan()?];
-    let mut job_s = 0.0;
+    let (mut job_s, mut stored_s) = (0.0, 0.0);
     if let Some(job) = disturbance.job(&folder) {
         let mut process = machine.process(tool)?;
         job_s = process.perform(&job)?.seconds;
+        stored_s = job_s + store_copy(scene)?;
         process.finish()?;
     }
     let cached = cached_share(&scanned, sizes.scanned)?;
     let after = [scan()?, scan()?];
     victim.finish()?;
     remove_copy(scene)?;
-    Ok(Figures { scans: [before[0], before[1], after[0], after[1]], cached, job_s })
+    Ok(Figures { scans: [before[0], before[1], after[0], after[1]], cached, job_s, stored_s })
 }
 
 /// The share of a file that is in the page cache.
@@ -99,13 +104,21 @@ pub(super) fn cached_share(path: &std::path::Path, bytes: u64) -> Result<f64, De
     Ok(pages as f64 / bytes.div_ceil(PAGE_BYTES) as f64)
 }
 
+/// Has the rest of a copy written; gives the seconds that takes.
+fn store_copy(scene: &Scene<'_>) -> Result<f64, DemoError> {
+    let copy = scene.target.folder().join(COPY);
+    let began = Instant::now();
+    match File::open(&copy).and_then(|file| file.sync_all()) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(DemoError::file(copy)(error)),
+        _ => Ok(began.elapsed().as_secs_f64()),
+    }
+}
+
 /// The next run writes it anew; what of it is still to be written is given up.
 pub(super) fn remove_copy(scene: &Scene<'_>) -> Result<(), DemoError> {
     let copy = scene.target.folder().join(COPY);
     match fs::remove_file(&copy) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(DemoError::file(copy)(error))
-        }
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(DemoError::file(copy)(error)),
         _ => Ok(()),
     }
 }
@@ -117,11 +130,12 @@ impl Row {
             scans: std::array::from_fn(|scan| over(&|run| run.scans[scan])),
             cached: over(&|run| run.cached),
             job_s: over(&|run| run.job_s),
+            stored_s: over(&|run| run.stored_s),
         })
     }
 
-    /// `stock_s` is what the same job takes on the stock kernel.
-    fn line(&self, stock_s: Option<f64>) -> String {
+    /// `stock` is what the same job takes on the stock kernel.
+    fn line(&self, stock: Option<Figures>) -> String {
         let name = if self.tool == Tool::Stock { self.disturbance.name() } else { "" };
         let Some(figures) = self.figures() else {
             let why = self.missing.as_deref().unwrap_or("no run");
@@ -133,9 +147,12 @@ impl Row {
         }
         let _ = write!(line, "{:>8.1}%", figures.cached * 100.0);
         if self.disturbance != Disturbance::Nothing {
-            let _ = write!(line, "{:>9.3}", figures.job_s);
-            if let Some(stock_s) = stock_s.filter(|_| self.tool != Tool::Stock) {
-                let _ = write!(line, "{:>8.2}x", figures.job_s / stock_s);
+            let stock = stock.filter(|_| self.tool != Tool::Stock);
+            let times: [fn(&Figures) -> f64; 2] = [|run| run.job_s, |run| run.stored_s];
+            for time in times {
+                let of_stock = stock.as_ref().map(|stock| time(&figures) / time(stock));
+                let ratio = of_stock.map_or(String::new(), |ratio| format!("{ratio:.2}x"));
+                let _ = write!(line, "{:>9.3}{ratio:>7}", time(&figures));
             }
         }
         line
@@ -152,17 +169,17 @@ fn section(rows: &[Row], sizes: &Sizes) -> Section {
     );
     let _ = writeln!(
         text,
-        "{:<16}{:<9}{:>8}{:>8}{:>8}{:>8}{:>9}{:>9}{:>9}",
-        "what goes by", "kernel", "1", "2", "3", "4", "cached", "job s", "to stock"
+        "{:<16}{:<9}{:>8}{:>8}{:>8}{:>8}{:>9}{:>9}{:>7}{:>9}",
+        "what goes by", "kernel", "1", "2", "3", "4", "cached", "job s", "", "stored s"
     );
-    let stock_s = |disturbance| {
+    let stock = |disturbance| {
         let stock =
             rows.iter().find(|row| row.disturbance == disturbance && row.tool == Tool::Stock);
-        stock.and_then(Row::figures).map(|figures| figures.job_s)
+        stock.and_then(Row::figures)
     };
     let mut json_rows = Vec::new();
     for row in rows {
-        let _ = writeln!(text, "{}", row.line(stock_s(row.disturbance)));
+        let _ = writeln!(text, "{}", row.line(stock(row.disturbance)));
         let mut object = match row.figures() {
             Some(figures) => json!(figures),
             None => json!({ "skipped": row.missing }),
@@ -180,8 +197,12 @@ mod tests {
     use super::*;
 
     fn row(tool: Tool, jobs: &[f64]) -> Row {
-        let run =
-            |job_s: &f64| Figures { scans: [0.4, 0.1, 0.5, 0.1], cached: 0.25, job_s: *job_s };
+        let run = |job_s: &f64| Figures {
+            scans: [0.4, 0.1, 0.5, 0.1],
+            cached: 0.25,
+            job_s: *job_s,
+            stored_s: 2.0 * job_s,
+        };
         let runs = jobs.iter().map(run).collect();
         let missing = jobs.is_empty().then(|| "not here".into());
         Row { disturbance: Disturbance::Read, tool, runs, missing }
@@ -192,7 +213,7 @@ mod tests {
         let rows = [row(Tool::Stock, &[2.0, 9.0, 1.0]), row(Tool::DropBehind, &[2.1])];
         let section = section(&rows, &Sizes::of(false));
         let lines: Vec<&str> = section.text.lines().collect();
-        for (line, word) in [(0, "40 MB"), (2, "2.000"), (2, "25.0%"), (3, "1.05x")] {
+        for (line, word) in [(0, "40 MB"), (2, "2.000"), (2, "25.0%"), (3, "1.05x"), (3, "4.200")] {
             assert!(lines[line].contains(word), "{word} in {}", lines[line]);
         }
         assert!(lines.iter().all(|line| line.len() <= 100));

@@ -23,7 +23,7 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use readahead::PAGE_BYTES;
-use readahead::behind::{BLOCK_PAGES, Passage, Passing, Span, Unused, engage_pages, may_go};
+use readahead::behind::{BLOCK_PAGES, Passage, Passing, Span, Terms, Unused, may_go};
 
 pub use rules::{Mode, Rule, RuleError, Rules};
 
@@ -60,9 +60,9 @@ const LONGEST_DELAY_NS: u64 = 6_400_000_000;
 /// What is being written is tried so often: the disk takes it bit by bit.
 const WRITING_DELAY_NS: u64 = 100_000_000;
 
-/// Nothing is read ahead for a process that has written so many bytes, or this share of its memory, if
-/// that is more, which the disk has not taken yet: its writing then catches up with its reading.
-const BACKLOG_BYTES: u64 = 16 << 20;
+/// Nothing is read ahead for a process that has written so many steps which the disk has not taken yet, or a
+/// sixteenth of its memory and at most 64 MiB if that is more: its writing then catches up with its reading.
+const BACKLOG_STEPS: u64 = 3;
 const MOST_BACKLOG_BYTES: u64 = 64 << 20;
 const BACKLOG_SHARE: u64 = 16;
 
@@ -79,7 +79,7 @@ struct Stream {
     event: Event,
     passage: Passage,
     /// `None` if nothing is done behind it.
-    engage_pages: Option<u64>,
+    terms: Option<Terms>,
     most_backlog_pages: u64,
     /// Its end, or where it paused, has been dealt with.
     is_settled: bool,
@@ -179,10 +179,10 @@ impl Behind {
         });
         stream.event = *event;
         stream.is_settled = false;
-        let Some(engage_pages) = stream.engage_pages else { return Ok(()) };
+        let Some(terms) = stream.terms else { return Ok(()) };
         let passed = Span { start: event.mark.0, end: event.mark.1 };
         let file_pages = event.file_bytes.div_ceil(PAGE_BYTES);
-        let answer = stream.passage.on_pass(passed, file_pages, passing(written), engage_pages);
+        let answer = stream.passage.on_pass(passed, file_pages, passing(written), terms);
         if let Some(span) = answer.write_out {
             self.write_out(event, mount, span);
         }
@@ -272,7 +272,8 @@ impl Behind {
         {
             let go = verdict.go;
             let of = self.streams.get(&stream);
-            let unmaps = event.mapped && of.is_some_and(|of| of.engage_pages == Some(0));
+            let unmaps = event.mapped
+                && of.and_then(|of| of.terms).is_some_and(|terms| terms.engage_pages == 0);
             let event = *event;
             self.hands.release(Release { stream, event, file, span, go, unused, unmaps, delay });
         }
@@ -331,16 +332,18 @@ fn mode_of(rules: &Rules, event: &Event, mount: &Mount) -> Mode {
 
 impl Stream {
     fn new(event: &Event, mode: Mode, memory: u64) -> Self {
-        let backlog = (memory / BACKLOG_SHARE).clamp(BACKLOG_BYTES, MOST_BACKLOG_BYTES);
+        let terms = Terms::of_memory(memory / PAGE_BYTES);
+        let backlog_bytes = (memory / BACKLOG_SHARE).min(MOST_BACKLOG_BYTES);
+        let backlog_pages = BACKLOG_STEPS * terms.write_step_pages;
         Stream {
             event: *event,
             passage: Passage::default(),
-            engage_pages: match mode {
-                Mode::Always => Some(0),
+            terms: match mode {
+                Mode::Always => Some(Terms { engage_pages: 0, ..terms }),
                 Mode::Never => None,
-                Mode::Auto => Some(engage_pages(memory / PAGE_BYTES)),
+                Mode::Auto => Some(terms),
             },
-            most_backlog_pages: backlog / PAGE_BYTES,
+            most_backlog_pages: backlog_pages.max(backlog_bytes / PAGE_BYTES),
             is_settled: false,
         }
     }

@@ -108,12 +108,12 @@ impl Behind {
     ) {
         let Some(stream) = self.streams.get_mut(&key) else { return };
         let is_news = !std::mem::replace(&mut stream.is_settled, true) || unused == Unused::Go;
-        let Some(engage_pages) = stream.engage_pages.filter(|_| is_news) else { return };
+        let Some(terms) = stream.terms.filter(|_| is_news) else { return };
         let (touched, mount) = (observer.touched(key), mount_of(key.file.dev));
         let (Some((low, high)), Some(mount)) = (touched, mount) else { return };
         let event = stream.event;
         let file_pages = event.file_bytes.div_ceil(PAGE_BYTES);
-        let answer = stream.passage.finish(high, file_pages, passing(key.written), engage_pages);
+        let answer = stream.passage.finish(high, file_pages, passing(key.written), terms);
         if !stream.passage.is_engaged() {
             return;
         }

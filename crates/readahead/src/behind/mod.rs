@@ -19,7 +19,7 @@ mod passage;
 mod proposal_2007;
 
 pub use block::{BLOCK_PAGES, Block, Unused, Verdict, may_go};
-pub use passage::Passage;
+pub use passage::{Passage, Terms};
 pub use proposal_2007::DropBehind2007;
 
 use crate::access::{Nanos, OpenFileId, Page};
@@ -62,22 +62,32 @@ pub struct Behind {
     pub release: Option<Span>,
 }
 
-/// Pages after which a stream engages, of a machine or memory cgroup of so many.
-pub fn engage_pages(memory_pages: u64) -> u64 {
-    memory_pages / SHARE
+/// What waits to be written out is one page in so many of memory, from 4 to 16 MiB: as large a step as
+/// memory bears.
+const WRITE_SHARE: u64 = 16;
+const LEAST_WRITE_STEP_PAGES: u64 = 1024;
+const MOST_WRITE_STEP_PAGES: u64 = 4096;
+
+impl Terms {
+    /// On a machine, or in a memory cgroup, of so many pages.
+    pub fn of_memory(memory_pages: u64) -> Terms {
+        let write_step_pages =
+            (memory_pages / WRITE_SHARE).clamp(LEAST_WRITE_STEP_PAGES, MOST_WRITE_STEP_PAGES);
+        Terms { engage_pages: memory_pages / SHARE, write_step_pages }
+    }
 }
 
 /// Decides what goes behind the streams of a machine.
 #[derive(Debug)]
 pub struct DropBehind {
     streams: Table<OpenFileId, Passage>,
-    engage_pages: u64,
+    terms: Terms,
 }
 
 impl DropBehind {
     /// For at least `open_files` streams on a machine of `memory_pages` pages.
     pub fn new(open_files: usize, memory_pages: u64) -> Self {
-        DropBehind { streams: Table::new(open_files), engage_pages: engage_pages(memory_pages) }
+        DropBehind { streams: Table::new(open_files), terms: Terms::of_memory(memory_pages) }
     }
 
     /// The stream of an open file has passed `page` of its `file_pages` pages. Most calls answer with
@@ -92,7 +102,7 @@ impl DropBehind {
     ) -> Behind {
         let stream = self.streams.get_or_insert_with(open_file, now, Passage::default, drop);
         let passed = Span { start: page, end: page + 1 };
-        stream.on_pass(passed, file_pages, passing, self.engage_pages)
+        stream.on_pass(passed, file_pages, passing, self.terms)
     }
 
     /// Forgets streams idle since before `now - idle`.

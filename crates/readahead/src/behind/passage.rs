@@ -10,12 +10,19 @@ const STEP_PAGES: u64 = 256;
 /// at once.
 const FOLLOWER_PAGES: u64 = 3072;
 
-/// Behind a writer, a step of 4 MiB is left to be written.
-const UNWRITTEN_PAGES: u64 = 1024;
-
 /// A large folio, at most 2 MiB and aligned to its size, goes whole or not at all: a span released
 /// ends where none can be cut.
 const FOLIO_PAGES: u64 = 512;
+
+/// When something is done behind a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// It engages after so many pages.
+    pub engage_pages: u64,
+    /// What is written goes out in steps of so many pages; the last step is left to be written. On a disk
+    /// with a head each is two seeks away from what is read.
+    pub write_step_pages: u64,
+}
 
 /// How far a stream has come, and what was done behind it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,13 +37,13 @@ pub struct Passage {
 }
 
 impl Passage {
-    /// The stream has passed `passed` of its `file_pages` pages; it engages after `engage_pages`.
+    /// The stream has passed `passed` of its `file_pages` pages.
     pub fn on_pass(
         &mut self,
         passed: Span,
         file_pages: u64,
         passing: Passing,
-        engage_pages: u64,
+        terms: Terms,
     ) -> Behind {
         let is_known = passed.start >= self.from && passed.end <= self.at;
         if is_known {
@@ -48,11 +55,15 @@ impl Passage {
             *self = Passage { from: start, at: start, stepped: start, released: start, engaged };
         }
         self.at = passed.end;
-        self.engage(file_pages, passing, engage_pages);
-        if !self.engaged || self.at - self.stepped < STEP_PAGES {
+        self.engage(file_pages, passing, terms.engage_pages);
+        let step_pages = match passing {
+            Passing::Read => STEP_PAGES,
+            Passing::Write => terms.write_step_pages,
+        };
+        if !self.engaged || self.at - self.stepped < step_pages {
             return Behind::default();
         }
-        self.step(passing)
+        self.step(passing, terms)
     }
 
     fn engage(&mut self, file_pages: u64, passing: Passing, engage_pages: u64) {
@@ -71,15 +82,9 @@ impl Passage {
     }
 
     /// The stream has ended at `end`, or pauses there: nothing is kept for followers any more.
-    pub fn finish(
-        &mut self,
-        end: Page,
-        file_pages: u64,
-        passing: Passing,
-        engage_pages: u64,
-    ) -> Behind {
+    pub fn finish(&mut self, end: Page, file_pages: u64, passing: Passing, terms: Terms) -> Behind {
         self.at = self.at.max(end);
-        self.engage(file_pages, passing, engage_pages);
+        self.engage(file_pages, passing, terms.engage_pages);
         if !self.engaged {
             return Behind::default();
         }
@@ -91,14 +96,14 @@ impl Passage {
     }
 
     /// A step has been passed: it is written out, and what lies far enough behind may go.
-    fn step(&mut self, passing: Passing) -> Behind {
+    fn step(&mut self, passing: Passing, terms: Terms) -> Behind {
         let passed = Span { start: self.stepped, end: self.at };
         self.stepped = self.at;
         let write_out = (passing == Passing::Write).then_some(passed);
         let start = self.released;
         let distance = match passing {
             Passing::Read => FOLLOWER_PAGES,
-            Passing::Write => UNWRITTEN_PAGES,
+            Passing::Write => terms.write_step_pages,
         };
         let end = self.at.saturating_sub(distance) / FOLIO_PAGES * FOLIO_PAGES;
         if end <= start {
@@ -122,12 +127,12 @@ mod tests {
     proptest! {
         #[test]
         fn a_follower_keeps_its_distance_and_only_what_was_passed_goes(
-            passes in passes(), engage in 0..8000u64, is_read in any::<bool>(), runs_on in prop::collection::vec(any::<bool>(), 60),
+            passes in passes(), engage in 0..8000u64, write_step_pages in 1..5000u64, is_read in any::<bool>(), runs_on in prop::collection::vec(any::<bool>(), 60),
         ) {
             let (passing, distance) = if is_read {
                 (Passing::Read, FOLLOWER_PAGES)
             } else {
-                (Passing::Write, UNWRITTEN_PAGES)
+                (Passing::Write, write_step_pages)
             };
             let mut passage = Passage::default();
             let mut at = 0;
@@ -137,7 +142,7 @@ mod tests {
                 let span = Span { start, end: start + pages };
                 at = span.end;
                 passed[start as usize..at as usize].fill(true);
-                let answer = passage.on_pass(span, 400_000, passing, engage);
+                let answer = passage.on_pass(span, 400_000, passing, Terms { engage_pages: engage, write_step_pages });
                 for page in answer.write_out.iter().flat_map(|span| span.start..span.end) {
                     prop_assert!(passed[page as usize]);
                 }
@@ -151,17 +156,18 @@ mod tests {
 
         #[test]
         fn spans_of_one_run_never_overlap_and_leave_no_gap(
-            steps in prop::collection::vec(1..3000u64, 1..60), engage in 0..8000u64,
+            steps in prop::collection::vec(1..3000u64, 1..60), engage in 0..8000u64, write_step_pages in 1..5000u64,
         ) {
+            let terms = Terms { engage_pages: engage, write_step_pages };
             let mut passage = Passage::default();
             let (mut at, mut released, mut written) = (0, 0, 0);
             let mut answers = Vec::new();
             for step in steps {
                 let span = Span { start: at, end: at + step };
                 at += step;
-                answers.push(passage.on_pass(span, at, Passing::Write, engage));
+                answers.push(passage.on_pass(span, at, Passing::Write, terms));
             }
-            answers.push(passage.finish(at, at, Passing::Write, engage));
+            answers.push(passage.finish(at, at, Passing::Write, terms));
             for answer in answers {
                 if let Some(span) = answer.release {
                     prop_assert_eq!(span.start, released);
@@ -180,7 +186,11 @@ mod tests {
     #[test]
     fn always_engages_with_the_first_page() {
         let mut passage = Passage::default();
-        passage.on_pass(Span { start: 0, end: 3 }, 3, Passing::Read, 0);
-        assert_eq!(passage.finish(3, 3, Passing::Read, 0).release, Some(Span { start: 0, end: 3 }));
+        let terms = Terms { engage_pages: 0, write_step_pages: 1024 };
+        passage.on_pass(Span { start: 0, end: 3 }, 3, Passing::Read, terms);
+        assert_eq!(
+            passage.finish(3, 3, Passing::Read, terms).release,
+            Some(Span { start: 0, end: 3 })
+        );
     }
 }
