@@ -13,3 +13,12 @@ use crate::sys;
 pub fn pages_of(file: &File, start: u64, pages: u64) -> io::Result<u64> {
     sys::cached_pages(file.as_fd(), start, pages)
 }
+
+/// Pages of `[start, start + pages)` that were reclaimed for want of memory, or because they were cold,
+/// and not read since. Those that a program dropped leave no such trace.
+///
+/// # Errors
+/// As [`pages_of`].
+pub fn reclaimed_of(file: &File, start: u64, pages: u64) -> io::Result<u64> {
+    sys::evicted_pages(file.as_fd(), start, pages)
+}

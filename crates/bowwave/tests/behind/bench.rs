@@ -101,6 +101,18 @@ pub(crate) fn resident(path: &Path) -> u64 {
     String::from_utf8_lossy(&counted).trim().parse().expect("a number")
 }
 
+/// Bytes of the file that are cached, or would be if the kernel did not reclaim cold pages now and then
+/// (DAMON): pages that somebody dropped are not among them.
+pub(crate) fn kept(path: &Path) -> u64 {
+    let file = File::open(path).expect("it is there");
+    let pages = file.metadata().expect("it is there").len().div_ceil(4096);
+    let reclaimed = live::cached::reclaimed_of(&file, 0, pages).expect("root is told");
+    resident(path) + reclaimed * 4096
+}
+
+/// What that may come to, in bytes.
+pub(crate) const RECLAIMED_BYTES: u64 = MB / 4;
+
 /// A reader that has the kernel read nothing ahead for it.
 pub(crate) fn open_random(path: &Path) -> File {
     let file = File::open(path).expect("it is there");

