@@ -197,12 +197,15 @@ fn a_window_left_changed_by_a_killed_daemon_is_put_back_at_the_next_start() {
     let knob =
         format!("/sys/class/bdi/{}:{}/read_ahead_kb", libc::major(device), libc::minor(device));
     // What a daemon killed between its two writes leaves behind.
-    let entry = format!("{{\"knob\":\"{knob}\",\"kb\":\"128\"}}");
-    fs::write(bench.state.path().join("window-journal.json"), entry).expect("a journal");
+    let ino = std::os::unix::fs::MetadataExt::ino(&fs::metadata(&knob).expect("it is there"));
+    let entry = serde_json::json!({ "knob": knob, "ino": ino, "kb": 128, "pid": 1 });
+    let journals = bench.state.path().join("knobs");
+    fs::create_dir_all(&journals).expect("a folder");
+    fs::write(journals.join("one.json"), entry.to_string()).expect("a journal");
     fs::write(&knob, "4096").expect("changed");
     drop(bench.daemon(&[]));
     assert_eq!(bench.window_kb(), "128");
-    assert!(!bench.state.path().join("window-journal.json").exists());
+    assert_eq!(fs::read_dir(&journals).expect("it is there").count(), 0);
 }
 
 #[test]

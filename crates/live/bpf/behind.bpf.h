@@ -186,7 +186,7 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 	struct stream_key stream_key = {};
 	struct stream *stream, fresh = {};
 	struct block_key block = {};
-	u64 from, end, at, last_block;
+	u64 from, end, at, last_block, around;
 	bool is_new = false;
 	struct file_key key;
 
@@ -210,7 +210,8 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 		is_new = true;
 	}
 	from = first;
-	if (first + AROUND_PAGES >= stream->first && first <= stream->until + GAP_PAGES)
+	around = flags & FLAG_MMAP ? AROUND_PAGES : 0;
+	if (first + around >= stream->first && first <= stream->until + GAP_PAGES)
 		from = stream->until;
 	else
 		stream->reported = first;

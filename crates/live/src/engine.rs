@@ -191,12 +191,14 @@ impl Engine {
     /// # Errors
     /// If the observer failed.
     pub fn finish(&mut self) -> Result<(), EngineError> {
-        let until = monotonic_ns() + LAST_MOMENT_NS;
+        let until = sys::monotonic_ns() + LAST_MOMENT_NS;
         if let Some(behind) = &mut self.behind {
             behind.hurry();
         }
         self.turn(Duration::ZERO)?;
-        while self.behind.as_ref().is_some_and(Behind::has_left_overs) && monotonic_ns() < until {
+        while self.behind.as_ref().is_some_and(Behind::has_left_overs)
+            && sys::monotonic_ns() < until
+        {
             self.turn(Duration::from_millis(1))?;
         }
         Ok(())
@@ -218,7 +220,7 @@ impl Engine {
         }
         batch.clear();
         self.batch = batch;
-        let now = monotonic_ns();
+        let now = sys::monotonic_ns();
         if let Some(behind) = &mut self.behind {
             let mount_of = |dev| self.file_systems.get(&dev).map(|led| &led.mount);
             behind.tick(now, &mount_of, &mut *self.observer)?;
@@ -261,6 +263,9 @@ impl Engine {
         for dev in gone.map(|(dev, _)| *dev).collect::<Vec<_>>() {
             self.file_systems.remove(&dev);
             self.observer.forget_file_system(dev)?;
+            if let Some(behind) = &mut self.behind {
+                behind.forget_file_system(dev, &mut *self.observer)?;
+            }
         }
         for index in 0..self.backings.len() {
             let is_used = self.file_systems.values().any(|led| led.backing == index);
@@ -512,9 +517,4 @@ fn kernel_window_of(plan: &Plan) -> Option<u32> {
             None
         }
     })
-}
-
-fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

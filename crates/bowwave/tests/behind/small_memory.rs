@@ -25,6 +25,20 @@ fn disturbed(bench: &Bench, options: &[&str], command: &[&str], cgroup: &Cgroup)
     resident(&working_set) as f64 / (32 * MB) as f64
 }
 
+/// A program that reads a large file here and there may come again, whatever the file's size.
+#[test]
+fn what_is_read_at_random_stays_unless_everything_shall_go() {
+    let Some(bench) = bench() else { return };
+    let Some(cgroup) = Cgroup::with_limit(128 * MB) else { return };
+    let file = bench.cold("large", 64 * MB);
+    // 200 blocks of 64 KiB.
+    let script = "open F, $ARGV[0]; for (0..199) { sysseek F, 65536 * ($_ * 7919 % 1024), 0; \
+                  sysread F, $b, 65536 }";
+    let command = ["perl", "-e", script, text(&file)];
+    let done = summary_of(cgroup.hold(&bench.run(&["--drop-behind=auto"], &command)));
+    assert!(kept(&file) >= 200 * 65536, "{} bytes, {done}", kept(&file));
+}
+
 #[test]
 fn a_working_set_survives_reading_and_copying_more_than_memory() {
     let Some(bench) = bench() else { return };

@@ -17,6 +17,32 @@ use crate::observe::{DeviceNumber, Event, FileKey};
 /// Those that were closed are looked for this often.
 const LOOK_NS: u64 = 60_000_000_000;
 
+/// What a ledger's name begins and ends with; between them is the process that keeps it.
+const PREFIX: &str = "given-windows";
+const SUFFIX: &str = ".jsonl";
+
+/// The ledger that this process keeps in `state`.
+pub(super) fn own_ledger(state: &Path) -> PathBuf {
+    state.join(format!("{PREFIX}-{}{SUFFIX}", std::process::id()))
+}
+
+/// Ledgers in `state` whose process has ended without taking its windows back.
+pub(super) fn left_behind(state: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(state).into_iter().flatten().flatten();
+    let left = entries.filter(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let keeper = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
+        keeper.is_some_and(|pid| !is_at_work(pid.trim_start_matches('-')))
+    });
+    left.map(|entry| entry.path()).collect()
+}
+
+/// Whether the process is one of ours: its number may have been given to another.
+fn is_at_work(pid: &str) -> bool {
+    let name = |pid: &str| fs::read_to_string(format!("/proc/{pid}/comm")).ok();
+    pid.parse::<u32>().is_ok() && name(pid).is_some_and(|comm| Some(comm) == name("self"))
+}
+
 /// One open file with a window of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Given {

@@ -21,11 +21,21 @@ pub(crate) fn open_file(event: &Event, mount: &Mount) -> io::Result<OwnedFd> {
         && let Ok(ino) = u32::try_from(event.file.ino)
     {
         let root = File::open(&mount.mount_point)?;
-        if let Ok(file) = sys::open_by_inode(root.as_fd(), ino, event.generation) {
+        // Another file system may have been mounted there meanwhile.
+        if let Ok(file) = sys::open_by_inode(root.as_fd(), ino, event.generation)
+            && leads_to(&file, event.file)
+        {
             return Ok(file);
         }
     }
     open_through_process(event)
+}
+
+/// Whether a descriptor leads to that file; btrfs shows a number of its own for each subvolume, major 0.
+pub(super) fn leads_to(file: &OwnedFd, key: FileKey) -> bool {
+    let Ok(about) = rustix::fs::fstat(file) else { return false };
+    let same_device = about.st_dev == libc::makedev(key.dev.major, key.dev.minor);
+    about.st_ino == key.ino && (same_device || libc::major(about.st_dev) == 0)
 }
 
 /// File systems whose handles are inode number and generation, and nothing else.

@@ -9,24 +9,24 @@
 //!
 //! The kernel then reads ahead by itself, in the reader's memory cgroup; with a larger window than the
 //! device's for a reader that is to be charged, with a smaller one under thrashing. For the microseconds
-//! in between, files opened by others inherit that window. The old value is written to a journal first,
-//! and put back from there at the next start if bowwave was killed in between.
+//! in between, files opened by others inherit that window. The number is borrowed for that long
+//! ([`crate::knob`]): nobody else of ours sets it, and it is put back at the next start after a kill.
 //!
 //! What open files were given is taken back when it has served, when bowwave ends, and at the next
 //! start if it was killed ([`Given`]).
 
 use std::collections::{HashMap, VecDeque};
-use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use readahead::PAGE_BYTES;
 use rustix::fs::{Advice, fadvise};
-use serde::{Deserialize, Serialize};
 
 use super::descriptors::Descriptors;
-use super::given::{Given, Ledger};
+use super::given::{self, Given, Ledger};
+use super::open::leads_to;
+use crate::knob::{self, Borrowed, Knob};
 use crate::observe::{DeviceNumber, Event};
 use crate::sys;
 
@@ -41,16 +41,10 @@ const MOST_HEARD: usize = 4096;
 /// not heard of for so long is not being read.
 const PATIENCE_NS: u64 = 10_000_000_000;
 
-/// What has to be put back if bowwave ends in between.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Entry {
-    knob: PathBuf,
-    kb: String,
-}
-
 /// Sets windows of single open files.
 pub(crate) struct Windows {
-    journal: PathBuf,
+    /// Where the journal of the one setting and the ledger are kept.
+    state: PathBuf,
     ledger: Ledger,
     descriptors: Descriptors,
     /// The last event of each open file heard of lately.
@@ -66,25 +60,13 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// Puts back what an earlier run that was killed had left, then starts a new journal; the old one
-    /// stays for a run that may.
+    /// Puts back what earlier runs that were killed had left, those that are still at work excepted.
     pub(crate) fn recover(state: &Path) -> Self {
-        let mut windows = Windows::journalling_to(state);
-        if let Some(entry) = windows.left_behind() {
-            // A disk that is gone has no setting to put back.
-            if fs::write(&entry.knob, &entry.kb).is_err() && entry.knob.exists() {
-                return windows;
-            }
-        }
-        let _ = fs::remove_file(&windows.journal);
-        windows.take_back_all();
-        windows
-    }
-
-    fn journalling_to(state: &Path) -> Self {
-        Windows {
-            journal: state.join("window-journal.json"),
-            ledger: Ledger::open(state.join("given-windows.jsonl")),
+        // The number first: what is given back copies it.
+        knob::recover(state);
+        let mut windows = Windows {
+            state: state.to_owned(),
+            ledger: Ledger::open(given::own_ledger(state)),
             descriptors: Descriptors::default(),
             heard: HashMap::new(),
             bounded: HashMap::new(),
@@ -92,12 +74,14 @@ impl Windows {
             bound: None,
             of_process: HashMap::new(),
             last_at: 0,
+        };
+        windows.take_back_all();
+        for path in given::left_behind(state) {
+            for given in Ledger::open(path).take(|_| true) {
+                windows.take_back(&given);
+            }
         }
-    }
-
-    fn left_behind(&self) -> Option<Entry> {
-        let entry: Entry = serde_json::from_str(&fs::read_to_string(&self.journal).ok()?).ok()?;
-        is_window_knob(&entry.knob).then_some(entry)
+        windows
     }
 
     /// Gives the open file that `event` came through a window of `kb` KiB, until bowwave ends.
@@ -207,38 +191,31 @@ impl Windows {
     fn give(&mut self, event: &Event, knob: &Path, kb: u64, is_bound: bool) -> io::Result<()> {
         let number = self.descriptors.sole(event.tgid, event.file, event.now)?;
         let file = sys::duplicate_from(event.tgid, number)?;
+        if !leads_to(&file, event.file) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         self.ledger.note(event.open_file, Given::to(event, knob, is_bound)?)?;
         self.set(&file, knob, kb)
     }
 
     fn set(&self, file: &OwnedFd, knob: &Path, kb: u64) -> io::Result<()> {
-        let before = fs::read_to_string(knob)?.trim().to_owned();
-        if before == kb.to_string() {
-            return Ok(fadvise(file, 0, None, Advice::Normal)?);
+        let knob = Knob::at(knob).ok_or(io::ErrorKind::NotFound)?;
+        // Nobody else sets it meanwhile, and what it was is journalled.
+        let window = Borrowed::take(knob, &self.state).map_err(io::Error::other)?;
+        if window.was_kb() != kb {
+            window.set(kb).map_err(io::Error::other)?;
         }
-        let entry = Entry { knob: knob.to_owned(), kb: before };
-        if let Some(folder) = self.journal.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        fs::write(&self.journal, serde_json::to_string(&entry)?)?;
-        let advised = fs::write(knob, kb.to_string())
-            .and_then(|()| Ok(fadvise(file, 0, None, Advice::Normal)?));
-        // Put back first; what went wrong is reported afterwards.
-        let put_back = fs::write(knob, &entry.kb);
-        if put_back.is_ok() {
-            fs::remove_file(&self.journal)?;
-        }
-        advised.and(put_back)
+        Ok(fadvise(file, 0, None, Advice::Normal)?)
     }
 
     /// The open file has the window again that it had before, unless its process has closed it.
     fn take_back(&mut self, given: &Given) {
         let number = given
             .is_there()
-            .then(|| self.descriptors.sole(given.tgid, given.file(), given.at))
+            .then(|| self.descriptors.sole(given.tgid, given.file(), sys::monotonic_ns()))
             .and_then(Result::ok);
         let file = number.and_then(|number| sys::duplicate_from(given.tgid, number).ok());
-        if let Some(file) = file.filter(|_| is_window_knob(&given.knob)) {
+        if let Some(file) = file.filter(|file| leads_to(file, given.file())) {
             // A disk that is gone has no setting.
             let _ = self.set(&file, &given.knob, given.kb_before);
         }
@@ -254,38 +231,5 @@ impl Windows {
 impl Drop for Windows {
     fn drop(&mut self) {
         self.take_back_all();
-    }
-}
-
-/// A damaged journal must not make us write anywhere else.
-fn is_window_knob(path: &Path) -> bool {
-    let is_plain = !path.components().any(|part| part.as_os_str() == "..");
-    path.starts_with("/sys/class/bdi") && path.ends_with("read_ahead_kb") && is_plain
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_journal_that_names_anything_but_a_window_is_ignored() {
-        for path in
-            ["/etc/passwd", "/sys/class/bdi/../../x/read_ahead_kb", "/sys/class/bdi/7:0/max_ratio"]
-        {
-            assert!(!is_window_knob(Path::new(path)), "{path}");
-        }
-        assert!(is_window_knob(Path::new("/sys/class/bdi/7:0/read_ahead_kb")));
-    }
-
-    #[test]
-    fn a_damaged_journal_is_cleared_and_changes_nothing() {
-        let state = tempfile::tempdir().expect("a folder");
-        let journal = state.path().join("window-journal.json");
-        for text in ["", "{", "{\"knob\":\"/etc/passwd\",\"kb\":\"0\"}"] {
-            fs::write(&journal, text).expect("written");
-            assert_eq!(Windows::journalling_to(state.path()).left_behind(), None);
-            Windows::recover(state.path());
-            assert!(!journal.exists());
-        }
     }
 }

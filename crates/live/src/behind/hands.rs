@@ -3,6 +3,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
@@ -16,6 +18,9 @@ use crate::sys;
 /// Far fewer than the descriptors a process may have.
 const MOST_UNDER_WAY: usize = 384;
 
+/// Steps of the writers of a slow disk.
+const MOST_WRITES: usize = 16;
+
 /// Pages of a file to be let go.
 pub(super) struct Release {
     pub(super) stream: StreamKey,
@@ -27,8 +32,9 @@ pub(super) struct Release {
     pub(super) unused: Unused,
     /// Mapped pages are taken out of the page tables first.
     pub(super) unmaps: bool,
-    /// What cannot go is tried again after so many nanoseconds.
+    /// What cannot go is tried again after so many nanoseconds, and has been so often.
     pub(super) delay: u64,
+    pub(super) tries: u32,
 }
 
 /// What became of a [`Release`].
@@ -39,6 +45,7 @@ pub(super) struct Released {
     pub(super) span: Span,
     pub(super) unused: Unused,
     pub(super) delay: u64,
+    pub(super) tries: u32,
     pub(super) dropped_pages: u64,
     /// Not written yet, mapped, or held by somebody at the moment; and the pages cached of each.
     pub(super) left: Vec<Span>,
@@ -51,6 +58,7 @@ pub(super) struct Hands {
     released: Receiver<Released>,
     writes: Sender<(OwnedFd, Span)>,
     under_way: usize,
+    writes_under_way: Arc<AtomicUsize>,
 }
 
 impl Hands {
@@ -65,16 +73,19 @@ impl Hands {
                 }
             }
         };
+        let writes_under_way = Arc::new(AtomicUsize::new(0));
+        let written = writes_under_way.clone();
         let write = move || {
             for (file, span) in write_inbox {
                 // A file system that cannot: the kernel writes when it sees fit.
                 let _ = sys::write_out(file.as_fd(), span.start, span.pages());
+                written.fetch_sub(1, Ordering::Relaxed);
             }
         };
         // Without a thread its channel is closed, and pages stay.
         let _ = thread::Builder::new().name("bowwave-release".into()).spawn(release);
         let _ = thread::Builder::new().name("bowwave-writeout".into()).spawn(write);
-        Hands { releases, released, writes, under_way: 0 }
+        Hands { releases, released, writes, under_way: 0, writes_under_way }
     }
 
     pub(super) fn release(&mut self, release: Release) {
@@ -83,7 +94,15 @@ impl Hands {
 
     pub(super) fn write_out(&self, file: OwnedFd, span: Span) {
         // Without its thread the kernel writes when it sees fit.
-        let _ = self.writes.send((file, span));
+        if self.writes.send((file, span)).is_ok() {
+            self.writes_under_way.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether more may be written out: a disk that is slower than its writer would have any number of
+    /// descriptors held, and their file system mounted.
+    pub(super) fn may_write(&self) -> bool {
+        self.writes_under_way.load(Ordering::Relaxed) < MOST_WRITES
     }
 
     /// What has been done since, waiting up to `timeout` for something if anything is under way.
@@ -127,6 +146,7 @@ impl Release {
             span: self.span,
             unused: self.unused,
             delay: self.delay,
+            tries: self.tries,
             dropped_pages,
             left,
             left_pages,
@@ -140,7 +160,10 @@ impl Release {
     fn drop_clean(&self, span: Span, write_failed: &WriteErrors) -> io::Result<(u64, u64)> {
         let look = || sys::cached_and_unwritten(self.file.as_fd(), span.start, span.pages());
         let (before, unwritten) = look()?;
-        if before == 0 || unwritten > 0 || write_failed(self.stream.file) {
+        if write_failed(self.stream.file) {
+            return Ok((0, 0));
+        }
+        if before == 0 || unwritten > 0 {
             return Ok((before, before));
         }
         sys::drop_pages(self.file.as_fd(), span.start, span.pages())?;

@@ -3,7 +3,8 @@
 //! The kernel can be asked to take pages out of a process's page tables and reclaim those that nobody
 //! else has mapped. It cannot tell whether they are used through the mapping again and again, as those
 //! of a loaded model are, so this is done only where the user wants every stream to drop behind. Parts
-//! that the process may have changed privately are left alone: they would go to swap.
+//! that the process may have changed privately are left alone: they would go to swap; and so is what it
+//! executes.
 
 use std::fs;
 
@@ -36,7 +37,7 @@ fn part(line: &str, file: FileKey, span: Span) -> Option<(u64, u64)> {
     let dev = DeviceNumber { major: hex(major)? as u32, minor: hex(minor)? as u32 };
     let ino = fields.next()?.parse().ok()?;
     let may_be_changed = rights.contains('w') && !rights.ends_with('s');
-    if (FileKey { dev, ino }) != file || may_be_changed {
+    if (FileKey { dev, ino }) != file || may_be_changed || rights.contains('x') {
         return None;
     }
     let from = (span.start * PAGE_BYTES).max(offset);
@@ -66,11 +67,12 @@ mod tests {
             "7f0000000000-7f0000010000 rw-p 00000000 fe:00 131 /a",
             "7f0000000000-7f0000010000 r--p 00000000 fe:00 132 /b",
             "7f0000000000-7f0000010000 r--p 00000000 00:00 0",
+            "7f0000000000-7f0000010000 r-xp 00000000 fe:00 131 /a",
             "7f00",
         ] {
             assert_eq!(part(line, FILE, span), None, "{line}");
         }
-        let private = "7f0000000000-7f0000010000 r-xp 00000000 fe:00 131 /a";
+        let private = "7f0000000000-7f0000010000 r--p 00000000 fe:00 131 /a";
         assert!(part(private, FILE, span).is_some());
     }
 }

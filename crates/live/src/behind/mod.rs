@@ -66,6 +66,11 @@ const BACKLOG_STEPS: u64 = 3;
 const MOST_BACKLOG_BYTES: u64 = 64 << 20;
 const BACKLOG_SHARE: u64 = 16;
 
+/// What is mapped or held is left to the stream's end after so many tries, half a minute; what is being
+/// written is given ten minutes.
+const MOST_TRIES: u32 = 10;
+const MOST_TRIES_WRITING: u32 = 6000;
+
 /// Spans that wait to become clean; of further ones the oldest stay cached.
 const MOST_WAITING: usize = 4096;
 
@@ -83,6 +88,8 @@ struct Stream {
     most_backlog_pages: u64,
     /// Its end, or where it paused, has been dealt with.
     is_settled: bool,
+    /// What it had touched when it was last looked at.
+    touched: (u64, u64),
 }
 
 /// A span some pages of which could not go.
@@ -94,6 +101,7 @@ struct Waiting {
     unused: Unused,
     due: u64,
     delay: u64,
+    tries: u32,
 }
 
 /// Follows the streams and lets go of what they have passed.
@@ -187,8 +195,13 @@ impl Behind {
             self.write_out(event, mount, span);
         }
         if let Some(span) = answer.release {
-            self.totals.kept_pages +=
-                self.release((key, event), span, (Unused::Stay, FIRST_DELAY_NS), mount, observer);
+            self.totals.kept_pages += self.release(
+                (key, event),
+                span,
+                (Unused::Stay, FIRST_DELAY_NS, 0),
+                mount,
+                observer,
+            );
         }
         Ok(())
     }
@@ -248,8 +261,25 @@ impl Behind {
         Totals { left_pages, ..self.totals }
     }
 
+    /// A file system was unmounted, and perhaps another has its number: nothing is known of it.
+    pub(crate) fn forget_file_system(
+        &mut self,
+        dev: DeviceNumber,
+        observer: &mut dyn Observer,
+    ) -> Result<(), ObserveError> {
+        self.streams.retain(|key, _| key.file.dev != dev);
+        self.waiting.retain(|waiting| waiting.stream.file.dev != dev);
+        if self.is_looking {
+            observer.look_behind(false)?;
+            observer.look_behind(true)?;
+        }
+        Ok(())
+    }
+
     fn write_out(&self, event: &Event, mount: &Mount, span: Span) {
-        if let Ok(file) = open_file(event, mount) {
+        if self.hands.may_write()
+            && let Ok(file) = open_file(event, mount)
+        {
             self.hands.write_out(file, span);
         }
     }
@@ -259,23 +289,26 @@ impl Behind {
         &mut self,
         (stream, event): (StreamKey, &Event),
         span: Span,
-        (unused, delay): (Unused, u64),
+        (unused, delay, tries): (Unused, u64, u32),
         mount: &Mount,
         observer: &mut dyn Observer,
     ) -> u64 {
         let verdict = may_go(span, stream.tgid, unused, |block| observer.block(stream.file, block));
+        let of = self.streams.get(&stream).and_then(|of| of.terms);
+        let unmaps = event.mapped && of.is_some_and(|terms| terms.engage_pages == 0);
+        if event.mapped && !unmaps && unused == Unused::Stay {
+            return span.pages();
+        }
         if !verdict.go.is_empty() && !self.hands.has_room() {
             let (pages, event, due) = (span.pages(), *event, event.now);
-            self.wait(Waiting { stream, event, span, pages, unused, due, delay });
+            self.wait(Waiting { stream, event, span, pages, unused, due, delay, tries });
         } else if !verdict.go.is_empty()
             && let Ok(file) = open_file(event, mount)
         {
             let go = verdict.go;
-            let of = self.streams.get(&stream);
-            let unmaps = event.mapped
-                && of.and_then(|of| of.terms).is_some_and(|terms| terms.engage_pages == 0);
             let event = *event;
-            self.hands.release(Release { stream, event, file, span, go, unused, unmaps, delay });
+            let release = Release { stream, event, file, span, go, unused, unmaps, delay, tries };
+            self.hands.release(release);
         }
         verdict.kept
     }
@@ -302,7 +335,13 @@ impl Behind {
                 observer.forget_block(done.stream.file, block);
             }
         }
-        let longest = if done.stream.written { WRITING_DELAY_NS } else { LONGEST_DELAY_NS };
+        let (longest, most_tries) = match done.stream.written {
+            true => (WRITING_DELAY_NS, MOST_TRIES_WRITING),
+            false => (LONGEST_DELAY_NS, MOST_TRIES),
+        };
+        if done.tries >= most_tries {
+            return;
+        }
         for (span, pages) in done.left.iter().zip(&done.left_pages) {
             self.wait(Waiting {
                 stream: done.stream,
@@ -312,6 +351,7 @@ impl Behind {
                 unused: done.unused,
                 due: now + done.delay,
                 delay: (done.delay * 2).min(longest),
+                tries: done.tries + 1,
             });
         }
     }
@@ -345,6 +385,7 @@ impl Stream {
             },
             most_backlog_pages: backlog_pages.max(backlog_bytes / PAGE_BYTES),
             is_settled: false,
+            touched: (0, 0),
         }
     }
 }

@@ -36,7 +36,8 @@ impl Behind {
                 self.write_out(&waiting.event, mount, waiting.span);
             }
             let of = (waiting.stream, &waiting.event);
-            self.release(of, waiting.span, (waiting.unused, waiting.delay), mount, observer);
+            let how = (waiting.unused, waiting.delay, waiting.tries);
+            self.release(of, waiting.span, how, mount, observer);
         }
     }
 
@@ -48,7 +49,9 @@ impl Behind {
             *backlog = (backlog.0 + stream.passage.pending_pages(), stream.most_backlog_pages);
         }
         for waiting in self.waiting.iter().filter(|waiting| waiting.stream.written) {
-            backlogs.entry(waiting.stream.tgid).or_default().0 += waiting.pages;
+            if let Some(backlog) = backlogs.get_mut(&waiting.stream.tgid) {
+                backlog.0 += waiting.pages;
+            }
         }
         let too_far = backlogs.into_iter().filter(|(_, (pages, most))| pages > most);
         self.held_back = too_far.map(|(tgid, _)| tgid).collect();
@@ -61,6 +64,7 @@ impl Behind {
         mount_of: MountOf<'_>,
         observer: &mut dyn Observer,
     ) {
+        self.see_who_is_slow(now, observer);
         let living = Living::default();
         let idle = |stream: &Stream| now.saturating_sub(stream.event.now);
         let is_active =
@@ -78,8 +82,10 @@ impl Behind {
         let quiet: Vec<(StreamKey, bool, bool)> = quiet
             .map(|(key, stream)| {
                 let is_old = idle(stream) > IDLE_NS || is_small(stream);
-                (*key, !living.has(key.tgid), is_old)
+                (key, stream, !living.has(key.tgid), is_old)
             })
+            .filter(|(_, stream, has_ended, is_old)| !stream.is_settled || *has_ended || *is_old)
+            .map(|(key, _, has_ended, is_old)| (*key, has_ended, is_old))
             .collect();
         self.has_more = false;
         for (key, has_ended, is_old) in quiet {
@@ -94,6 +100,18 @@ impl Behind {
             if has_ended || is_old {
                 self.streams.remove(&key);
                 observer.forget_stream(key);
+            }
+        }
+    }
+
+    /// A stream is heard of every 4 MiB only: one that has come further has not paused.
+    fn see_who_is_slow(&mut self, now: u64, observer: &dyn Observer) {
+        for (key, stream) in self.streams.iter_mut().filter(|(_, stream)| !stream.is_settled) {
+            let is_quiet = now.saturating_sub(stream.event.now) >= pause(stream);
+            let touched = observer.touched(*key).filter(|_| is_quiet);
+            if let Some(touched) = touched.filter(|touched| *touched != stream.touched) {
+                stream.touched = touched;
+                stream.event.now = now;
             }
         }
     }
@@ -114,15 +132,23 @@ impl Behind {
         let event = stream.event;
         let file_pages = event.file_bytes.div_ceil(PAGE_BYTES);
         let answer = stream.passage.finish(high, file_pages, passing(key.written), terms);
+        let run = stream.passage.run();
         if !stream.passage.is_engaged() {
             return;
         }
         if let Some(span) = answer.write_out {
             self.write_out(&event, mount, span);
         }
-        self.waiting.retain(|waiting| waiting.stream != key);
-        let all = Span { start: low.max(high.saturating_sub(MOST_SWEPT_PAGES)), end: high };
-        self.release((key, &event), all, (unused, FIRST_DELAY_NS), mount, observer);
+        // Only what was passed in one run was streamed through; where everything goes, all it touched.
+        let passed = match terms.engage_pages {
+            0 => Span { start: low, end: high },
+            _ => run,
+        };
+        let start = passed.start.max(passed.end.saturating_sub(MOST_SWEPT_PAGES));
+        let all = Span { start, end: passed.end };
+        let is_within = |span: Span| all.start <= span.start && span.end <= all.end;
+        self.waiting.retain(|waiting| waiting.stream != key || !is_within(waiting.span));
+        self.release((key, &event), all, (unused, FIRST_DELAY_NS, 0), mount, observer);
         // What was passed before has been counted.
         if let Some(rest) = answer.release {
             let verdict = may_go(rest, key.tgid, unused, |block| observer.block(key.file, block));

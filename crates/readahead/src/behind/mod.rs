@@ -62,10 +62,10 @@ pub struct Behind {
     pub release: Option<Span>,
 }
 
-/// What waits to be written out is one page in so many of memory, from 4 to 16 MiB: as large a step as
-/// memory bears.
-const WRITE_SHARE: u64 = 16;
-const LEAST_WRITE_STEP_PAGES: u64 = 1024;
+/// What waits to be written out is one page in so many of memory, from 8 to 16 MiB: as large a step as
+/// memory bears, up to three of which wait at times.
+const WRITE_SHARE: u64 = 32;
+const LEAST_WRITE_STEP_PAGES: u64 = 2048;
 const MOST_WRITE_STEP_PAGES: u64 = 4096;
 
 impl Terms {

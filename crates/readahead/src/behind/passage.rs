@@ -14,6 +14,14 @@ const FOLLOWER_PAGES: u64 = 3072;
 /// ends where none can be cut.
 const FOLIO_PAGES: u64 = 512;
 
+/// A file larger than memory's share makes a stream of a reader only once it has passed so many pages in
+/// one run (8 MiB): who reads at random here and there may come again.
+const LARGE_RUN_PAGES: u64 = 2048;
+
+/// Of a run under way its last pages may not have been told yet: a step of 4 MiB and what is looked at
+/// ahead of it.
+const UNTOLD_PAGES: u64 = 2048;
+
 /// When something is done behind a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
@@ -51,8 +59,8 @@ impl Passage {
         }
         if !(self.from..=self.at).contains(&passed.start) {
             let start = passed.start;
-            let engaged = self.engaged;
-            *self = Passage { from: start, at: start, stepped: start, released: start, engaged };
+            *self =
+                Passage { from: start, at: start, stepped: start, released: start, engaged: false };
         }
         self.at = passed.end;
         self.engage(file_pages, passing, terms.engage_pages);
@@ -67,8 +75,10 @@ impl Passage {
     }
 
     fn engage(&mut self, file_pages: u64, passing: Passing, engage_pages: u64) {
+        let run = self.at - self.from;
         let is_large = file_pages > engage_pages && passing == Passing::Read;
-        self.engaged = is_large || self.at - self.from > engage_pages;
+        let is_stream = run > engage_pages || (is_large && run >= LARGE_RUN_PAGES);
+        self.engaged = is_stream || engage_pages == 0;
     }
 
     /// Pages passed that nothing was done about yet.
@@ -81,9 +91,17 @@ impl Passage {
         self.engaged
     }
 
-    /// The stream has ended at `end`, or pauses there: nothing is kept for followers any more.
+    /// The run under way.
+    pub fn run(&self) -> Span {
+        Span { start: self.from, end: self.at }
+    }
+
+    /// The stream has ended, or pauses: nothing is kept for followers any more. `end` is behind all it has
+    /// touched, of this run or of another.
     pub fn finish(&mut self, end: Page, file_pages: u64, passing: Passing, terms: Terms) -> Behind {
-        self.at = self.at.max(end);
+        if (self.at..=self.at + UNTOLD_PAGES).contains(&end) {
+            self.at = end;
+        }
         self.engage(file_pages, passing, terms.engage_pages);
         if !self.engaged {
             return Behind::default();
@@ -181,6 +199,20 @@ mod tests {
             let expected = if at > engage { at } else { 0 };
             prop_assert_eq!((released, written), (expected, expected));
         }
+    }
+
+    #[test]
+    fn who_reads_a_large_file_at_random_is_no_stream() {
+        let terms = Terms { engage_pages: 1000, write_step_pages: 1024 };
+        let mut passage = Passage::default();
+        for start in [500_000, 7, 90_000, 300_000] {
+            passage.on_pass(Span { start, end: start + 8 }, 1 << 20, Passing::Read, terms);
+            assert_eq!(passage.finish(1 << 20, 1 << 20, Passing::Read, terms), Behind::default());
+        }
+        // A footer was read before the file is read from its start.
+        passage.on_pass(Span { start: 0, end: 4096 }, 1 << 20, Passing::Read, terms);
+        let answer = passage.finish(1 << 20, 1 << 20, Passing::Read, terms);
+        assert_eq!(answer.release.map(|span| span.end), Some(4096));
     }
 
     #[test]
