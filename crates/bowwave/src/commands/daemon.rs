@@ -18,7 +18,7 @@ use crate::signals::{self, Signals};
 /// Adaptive read-ahead for every program on the machine, until stopped.
 ///
 /// Needs root. On SIGTERM, SIGHUP or Ctrl-C it detaches and prints what it did; killed outright it leaves
-/// nothing behind but warm pages.
+/// warm pages, and its next start puts back what it had set.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Lead only the file system that this path lies on; may be given several times.
