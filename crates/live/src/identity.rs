@@ -31,7 +31,8 @@ pub struct Attribute {
 }
 
 /// Names that the maker gave, surest first; each is unlike any other disk's.
-const UNIQUE: [&str; 5] = ["wwid", "device/wwid", "serial", "device/serial", "device/cid"];
+const UNIQUE: [&str; 7] =
+    ["wwid", "device/wwid", "serial", "device/serial", "device/cid", "dm/uuid", "md/uuid"];
 
 /// What a disk without such a name is known by: its image, or model and size.
 const FALLBACK: [&str; 4] = ["loop/backing_file", "device/vendor", "device/model", "size"];
@@ -67,6 +68,11 @@ impl Identity {
     pub fn is_weak(&self) -> bool {
         let is_strong = |a: &Attribute| UNIQUE.contains(&&*a.name) || a.name.starts_with("loop/");
         matches!(self, Identity::Disk(attributes) if !attributes.iter().any(is_strong))
+    }
+
+    /// Whether it is nothing but a size, which any number of disks have.
+    pub fn is_size_only(&self) -> bool {
+        matches!(self, Identity::Disk(attributes) if attributes.iter().all(|a| a.name == "size"))
     }
 
     /// A name for files: letters, digits, dashes.
@@ -116,7 +122,9 @@ mod tests {
         assert_eq!(named, Identity::Disk(vec![wwid]));
         assert!(!named.is_weak());
         let nameless = disk(&[("serial", ""), ("device/model", "Stick"), ("size", "10")]);
-        assert!(nameless.is_weak(), "{nameless:?}");
+        assert!(nameless.is_weak() && !nameless.is_size_only(), "{nameless:?}");
+        assert!(disk(&[("size", "10")]).is_size_only());
+        assert!(!disk(&[("dm/uuid", "LVM-x"), ("size", "10")]).is_weak());
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub fn rule(profile: &Profile, rules: &Path, program: &Path) -> Rule {
             path: rules.join(MOUNTS_RULE),
             text: format!(
                 "# Windows of file systems without a disk: what `bowwave tune` remembers of each.\n\
-                 ACTION==\"add\", SUBSYSTEM==\"bdi\", PROGRAM=\"{program} tune --hook %k\", \
+                 ACTION==\"add\", SUBSYSTEM==\"bdi\", KERNEL==\"0:*\", PROGRAM=\"{program} tune --hook %k\", \
                  ATTR{{read_ahead_kb}}=\"%c\"\n",
                 program = program.display(),
             ),

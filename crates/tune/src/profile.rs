@@ -133,7 +133,11 @@ impl Profile {
         if !path.exists() {
             return Err(ProfileError::Unknown(identity.slug()));
         }
-        Self::read(&path)
+        // Two names may be shortened to the same file.
+        Self::read(&path).and_then(|profile| match profile.tuned.identity == *identity {
+            true => Ok(profile),
+            false => Err(ProfileError::Unknown(identity.slug())),
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is to be tuned: where it can be read, and which knob sets its window.
 //!
 //! ```text
-//!   block device ----------------------------------> its node          /sys/block/X/queue/read_ahead_kb
+//!   block device ----------------------------------> its node          /sys/class/bdi/<its number>/read_ahead_kb
 //!   file --------------------------------------------> itself       \
 //!   folder, mount point -- on a disk of its own -----> the disk's node } the window of its file system:
 //!                      '-- network, FUSE, btrfs, ... -> its large files/  a disk's, or /sys/class/bdi/...
@@ -105,7 +105,7 @@ impl Target {
         let unreadable = |error| TargetError::Unreadable { path: path.into(), error };
         let dev = DeviceNumber { major: libc::major(number), minor: libc::minor(number) };
         let disk = Disk::of(dev).ok_or_else(|| unreadable(io::ErrorKind::NotFound.into()))?;
-        let knob = Knob::at(&disk.sysfs.join("queue/read_ahead_kb"));
+        let knob = knob_of(&disk);
         let identity = Identity::of_disk(&disk);
         let sources = match size_of(real) {
             Ok(bytes) => vec![Source { path: real.into(), bytes }],
@@ -126,10 +126,15 @@ impl Target {
     }
 }
 
+/// A disk's window, under the one name by which its files have it, too: journals and locks go by names.
+fn knob_of(disk: &Disk) -> Option<Knob> {
+    Knob::at(Path::new(&format!("/sys/class/bdi/{}/read_ahead_kb", disk.dev)))
+        .or_else(|| Knob::at(&disk.sysfs.join("queue/read_ahead_kb")))
+}
+
 /// The node under a file system, if its window is the disk's and this process may read it.
 fn node_of(mount: &Mount, disk: Option<&Disk>, knob: Option<&Knob>) -> Option<Source> {
-    let disks = Knob::at(Path::new(&format!("/sys/class/bdi/{}/read_ahead_kb", disk?.dev)));
-    if knob.is_none() || disks.as_ref() != knob {
+    if knob.is_none() || knob_of(disk?).as_ref() != knob {
         return None;
     }
     let by_number = format!("/sys/dev/block/{}", mount.dev);

@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "persist")]
     dry_run: bool,
     /// Draw the curve.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     plot: bool,
     /// Write a page with the curve to this file; of the picture alone if it ends in .svg.
     #[arg(long, value_name = "FILE")]
@@ -112,14 +112,23 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
     let target = Target::of(path)?;
     let may_set = target.knob.as_ref().is_some_and(Knob::is_writable);
+    let nameless =
+        "has no read-ahead window that can be set, so --apply has nothing to do; leave it out";
+    ensure!(target.knob.is_some() || !args.apply, "{} {nameless}", path.display());
     ensure!(may_set || !args.apply, "--apply needs root; run it with sudo");
+    ensure!(
+        !args.persist || !target.identity.is_size_only(),
+        "{} tells nothing but its size, by which it cannot be recognised again; leave --persist out",
+        path.display()
+    );
     if let Some(pid) = demo::running_daemon(true) {
         print::note(format_args!(
             "a daemon (process {pid}) leads reads and may get in the way; stop it meanwhile for \
              figures that hold"
         ));
     }
-    let tuning = measure(args, target)?;
+    let stop = stop_on_signals()?;
+    let tuning = measure(args, target, &stop)?;
     for (knob, kb) in &tuning.recovered {
         print::note(format_args!(
             "put {} back to {kb}, which a run that was killed had left changed",
@@ -140,6 +149,10 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
         let text = if is_picture { page::device_svg(&shown) } else { page::device_curve(&shown) };
         write_page(page, &text)?;
     }
+    ensure!(
+        !stop.is_wanted() || !(args.apply || args.persist),
+        "stopped; nothing was set or written"
+    );
     if args.apply {
         apply(&tuning)?;
     }
@@ -149,26 +162,30 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Measures with a progress bar; Ctrl-C and SIGTERM end it in order.
-fn measure(args: &Args, target: Target) -> anyhow::Result<Tuning> {
+/// Ctrl-C and SIGTERM end it in order; the second one at once, and the journal sees to the rest.
+fn stop_on_signals() -> anyhow::Result<Stop> {
+    let stop = Stop::default();
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        signal_hook::flag::register_conditional_shutdown(signal, 1, stop.flag())?;
+        signal_hook::flag::register(signal, stop.flag())?;
+    }
+    Ok(stop)
+}
+
+/// Measures with a progress bar.
+fn measure(args: &Args, target: Target, stop: &Stop) -> anyhow::Result<Tuning> {
     let effort = match args.seconds {
         Some(seconds) => Effort { time: Duration::from_secs(seconds), ..Effort::NORMAL },
         None if args.quick => Effort::QUICK,
         None if args.thorough => Effort::THOROUGH,
         None => Effort::NORMAL,
     };
-    let stop = Stop::default();
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // The second one ends it at once; the journal sees to the rest.
-        signal_hook::flag::register_conditional_shutdown(signal, 1, stop.flag())?;
-        signal_hook::flag::register(signal, stop.flag())?;
-    }
     let bar = progress_bar();
     let mut report = Report::to(|part, what: &str| {
         bar.set_position((part * 1000.0) as u64);
         bar.set_message(what.to_owned());
     });
-    let tuning = Tuning::of(target, &effort, &args.state, &stop, &mut report);
+    let tuning = Tuning::of(target, &effort, &args.state, stop, &mut report);
     drop(report);
     bar.finish_and_clear();
     Ok(tuning?)
@@ -196,6 +213,7 @@ fn persist(tuning: &Tuning, args: &Args, places: &Places) -> anyhow::Result<()> 
     let Some(profile) = tuning.profile() else {
         bail!("there is nothing to remember, as nothing was measured");
     };
+    refuse_doubtful(tuning)?;
     if tuning.target.identity.is_weak() {
         print::note(
             "the device tells nothing that is its own; another one of its make and size will be \
@@ -216,12 +234,31 @@ fn persist(tuning: &Tuning, args: &Args, places: &Places) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Both, or neither.
+/// What is remembered is set at every boot, so it has to be true, and of this device.
+fn refuse_doubtful(tuning: &Tuning) -> anyhow::Result<()> {
+    let Some(measured) = &tuning.measured else { return Ok(()) };
+    ensure!(
+        !measured.is_estimate,
+        "not remembered, as the curve is only estimated; repeat it as root"
+    );
+    ensure!(
+        !measured.disturbed,
+        "not remembered, as others used the device meanwhile; repeat it when the device is idle"
+    );
+    Ok(())
+}
+
+/// Both, or what was there before: the rule of mounts, which many share, comes last and is never undone.
 fn write(profile: &Profile, rule: &Rule, places: &Places) -> anyhow::Result<()> {
-    rule.write()?;
-    profile.write(&places.profiles).inspect_err(|_| {
+    let file = profile.file(&places.profiles);
+    let before = std::fs::read(&file).ok();
+    profile.write(&places.profiles)?;
+    rule.write().inspect_err(|_| {
         // The first error is the one to report.
-        let _ = std::fs::remove_file(&rule.path);
+        let _ = match &before {
+            Some(before) => std::fs::write(&file, before),
+            None => std::fs::remove_file(&file),
+        };
     })?;
     Ok(())
 }

@@ -319,10 +319,15 @@ fn with_windows(
 ) -> Result<Swept, MeasureError> {
     let unreadable = |error| MeasureError::Read { path: target.given.clone(), error };
     let mut ground = Ground::new(target.sources.clone());
+    let mut is_cached = false;
     let pace = |kb: u64, wanted: u64, slice: Duration| {
         let bytes = kb * 1024;
         let extent = ground.take(sequential::extent_bytes(bytes, wanted)).map_err(unreadable)?;
-        let extent = extent.ok_or_else(|| MeasureError::Cached(target.given.clone()))?;
+        let Some(extent) = extent else {
+            // No cold stretch is as long as this size needs; others may be.
+            is_cached = true;
+            return Ok(None);
+        };
         window.set(kb)?;
         let pace = sequential::pace(&extent, bytes, slice, sweep.stop);
         // Evicted also where reading failed half-way.
@@ -331,7 +336,11 @@ fn with_windows(
         left.map_err(unreadable)?;
         Ok(pace)
     };
-    sweep.run(pace, report)
+    let swept = sweep.run(pace, report)?;
+    if is_cached && swept.sizes.iter().all(|size| size.point().is_none()) {
+        return Err(MeasureError::Cached(target.given.clone()));
+    }
+    Ok(swept)
 }
 
 /// The curve, from direct requests.

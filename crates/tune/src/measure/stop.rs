@@ -13,7 +13,8 @@ impl Stop {
         Arc::clone(&self.0)
     }
 
-    pub(crate) fn is_wanted(&self) -> bool {
+    /// Whether it is set.
+    pub fn is_wanted(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -118,7 +118,8 @@ impl Sweep<'_> {
                 let wanted = ((slice_s * mb_s * 1e6) as u64).min(slice_bytes);
                 let cost_s = slice_s.max(WINDOWS * window_s);
                 let is_too_long = cost_s > self.time.as_secs_f64() * MOST_SHARE || cost_s > left_s;
-                if (is_too_long && index > 0) || (round > 0 && swept.bytes > self.most_bytes) {
+                let is_first = index == 0 && round == 0;
+                if (is_too_long && !is_first) || (round > 0 && swept.bytes > self.most_bytes) {
                     break;
                 }
                 let share = began.elapsed().as_secs_f64() / self.time.as_secs_f64();
@@ -226,6 +227,25 @@ mod tests {
         let swept = sweep(8000, slow);
         let most = swept.sizes.iter().filter_map(Sized::point).map(|p| p.readahead_kb).max();
         assert!(most.is_some_and(|kb| (32..=256).contains(&kb)), "{most:?}");
+    }
+
+    #[test]
+    fn a_flat_curve_ends_when_the_time_is_over() {
+        // As few calls as fit the time, and some for a machine that is slow to say what time it is.
+        const MOST_CALLS: u32 = 100;
+        let mut calls = 0;
+        let busy = |kb: u64, wanted: u64, slice: Duration| {
+            calls += 1;
+            let until = Instant::now() + slice;
+            while Instant::now() < until {
+                std::hint::spin_loop();
+            }
+            // Every size gives the same, so the plateau begins at the first.
+            if calls > MOST_CALLS { Ok(None) } else { steady(kb, wanted, slice) }
+        };
+        let swept = sweep(500, busy);
+        assert!(calls < MOST_CALLS, "{calls}");
+        assert!(swept.sizes[0].point().is_some());
     }
 
     #[test]
