@@ -27,6 +27,9 @@ const MEMORY_SHARE: u64 = 1024;
 
 const LEAST_KB: u64 = 4;
 
+/// The largest window that is measured.
+pub(crate) const MOST_KB: u64 = 16_384;
+
 /// Why the size is what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -38,6 +41,9 @@ pub enum Reason {
     Faults,
     /// The plateau begins above, but memory is small.
     Memory,
+    /// Nothing was lost up to there, and larger ones took too long to measure: the window is not made
+    /// smaller.
+    Unmeasured,
     /// Nothing could be measured: the device's size suggests it.
     Formula,
 }
@@ -63,6 +69,10 @@ pub fn choose(
 ) -> Option<Choice> {
     let plateau_kb = curve::plateau(curve, MARGIN)?.readahead_kb;
     let (mut kb, mut reason) = (plateau_kb, Reason::Plateau);
+    let is_cut = curve.last().is_some_and(|last| last.readahead_kb == kb && kb < MOST_KB);
+    if is_cut {
+        (kb, reason) = (current_kb.unwrap_or(kb).max(kb), Reason::Unmeasured);
+    }
     let visit_kb = power_of_two_kb(cost.latency_s * cost.bandwidth);
     if is_positional && visit_kb > kb {
         (kb, reason) = (visit_kb, Reason::Seeks);
@@ -139,6 +149,14 @@ mod tests {
         assert_eq!((small.kb, small.reason), (512, Reason::Memory));
         let slow = DeviceCost { latency_s: 0.006, bandwidth: 0.84e6, concurrency: 1.0 };
         assert!(of_cost(slow, false, MEMORY).kb <= 128, "no more than stock");
+    }
+
+    #[test]
+    fn a_curve_that_was_cut_short_makes_no_window_smaller() {
+        let slow = DeviceCost { latency_s: 0.5, bandwidth: 1e6, concurrency: 1.0 };
+        let cut = &curve(|bytes| slow.latency_s + bytes / slow.bandwidth)[..5];
+        let choice = choose(cut, &slow, false, MEMORY, Some(128)).expect("there is a curve");
+        assert_eq!((choice.kb, choice.reason), (128, Reason::Unmeasured));
     }
 
     #[test]

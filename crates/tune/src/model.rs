@@ -99,6 +99,9 @@ fn judged(spec: Spec, measured: &Measured, bytes: u64) -> Option<Model> {
 }
 
 fn one_at_a_time(measured: &Measured) -> Option<ChannelsSpec> {
+    /// The host's own work overlaps with a visit, but with no more than one.
+    const HOSTS_OVERLAP: usize = 2;
+    measured.concurrency.is_none_or(|at_once| at_once <= HOSTS_OVERLAP).then_some(())?;
     fit::fit(&measured.curve).map(|fit| fit.channels)
 }
 

@@ -24,6 +24,10 @@ pub const RULES: &str = "/etc/udev/rules.d";
 
 const MOUNTS_RULE: &str = "60-bowwave-mounts.rules";
 
+/// A window of one page was to mean that nothing is read ahead. Since Linux 6 a request that is larger opens
+/// a window of its own with it, and only 0 means none.
+const ONE_PAGE_KB: u64 = 4;
+
 /// A file to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
@@ -118,7 +122,10 @@ pub fn window_for_disk(disk: &Disk, profiles: &Path) -> Option<u64> {
     if let Ok(profile) = Profile::of(&Identity::of_disk(disk), profiles) {
         return Some(profile.tuned.chosen_kb);
     }
-    let suggested = formula::readahead_kb(disk.bytes().filter(|bytes| *bytes > 0)?);
+    let suggested = match formula::readahead_kb(disk.bytes().filter(|bytes| *bytes > 0)?) {
+        ONE_PAGE_KB => 0,
+        kb => kb,
+    };
     (suggested < disk.queue("read_ahead_kb")?).then_some(suggested)
 }
 

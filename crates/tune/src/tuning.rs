@@ -131,6 +131,10 @@ impl Tuning {
                 "A sequential reader alone would need less, but {kb} KiB is what the disk reads \
                  in the time of one seek, which parallel readers spend on each window."
             ),
+            Reason::Unmeasured => format!(
+                "A sequential reader gains with every window that was measured; larger ones took too \
+                 long (--thorough measures more), and {kb} KiB is at least not smaller than before."
+            ),
             Reason::Faults => format!(
                 "Larger windows would give a sequential reader more, but beyond {kb} KiB a random \
                  fault in a mapped file would wait longer than 40 ms for its window."

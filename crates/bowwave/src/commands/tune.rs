@@ -1,11 +1,13 @@
 //! `bowwave tune`.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use indicatif::ProgressBar;
+use live::identity::Identity;
 use live::knob::Knob;
 use live::profiles;
 use serde_json::{Value, json};
@@ -220,7 +222,10 @@ fn persist(tuning: &Tuning, args: &Args, places: &Places) -> anyhow::Result<()> 
              taken for it",
         );
     }
-    let program = std::env::current_exe().context("cannot find out where bowwave lies")?;
+    let program = match tuning.target.identity {
+        Identity::Mount { .. } => trusted_program()?,
+        Identity::Disk(_) => PathBuf::new(),
+    };
     let rule = persist::rule(&profile, &places.rules, &program);
     let file = profile.file(&places.profiles);
     if args.dry_run {
@@ -261,6 +266,22 @@ fn write(profile: &Profile, rule: &Rule, places: &Places) -> anyhow::Result<()> 
         };
     })?;
     Ok(())
+}
+
+/// This program, for a rule by which root runs it: nobody else may be able to replace it.
+fn trusted_program() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe().context("cannot find out where bowwave lies")?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
+    let is_roots = |path: &Path| {
+        std::fs::metadata(path).is_ok_and(|about| about.uid() == 0 && about.mode() & 0o022 == 0)
+    };
+    ensure!(
+        program.display().to_string().chars().all(is_plain) && program.ancestors().all(is_roots),
+        "{} may be changed by others than root, who will run it whenever a file system is mounted; \
+         install bowwave first (make install)",
+        program.display()
+    );
+    Ok(program)
 }
 
 fn describe(tuning: &Tuning) -> String {

@@ -304,8 +304,9 @@ fn overlap(
     measured.concurrency = Some(at_once);
     measured.queue_gain = Some(small(QUEUED)? / alone);
     if at_once > 1 {
-        let large = scatter.rate(at_once, LARGE_BYTES, slice * 2, stop)?;
-        measured.overlapped_mb_s = Some(large * LARGE_BYTES as f64 * 1e-6);
+        let bytes = LARGE_BYTES.min(scatter.largest_bytes());
+        let large = scatter.rate(at_once, bytes, slice * 2, stop)?;
+        measured.overlapped_mb_s = Some(large * bytes as f64 * 1e-6);
     }
     Ok(())
 }

@@ -46,6 +46,12 @@ impl Scatter {
         Ok(scatter)
     }
 
+    /// The most that one read can have, in whole pages.
+    pub(super) fn largest_bytes(&self) -> usize {
+        let largest = self.readers.iter().map(|(_, size)| *size).max().unwrap_or(0) as usize;
+        largest / ALIGNMENT * ALIGNMENT
+    }
+
     /// A number in [0, 1) that differs each time (splitmix64).
     fn draw(&self) -> f64 {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -95,11 +101,11 @@ impl Scatter {
 
     /// Median seconds of reads that follow each other without a gap.
     pub(super) fn adjacent(&self, time: Duration, stop: &Stop) -> io::Result<f64> {
-        const READS: usize = 64;
-        let (reader, start) = self.place(2 * READS * SMALL_BYTES);
+        let reads = (self.largest_bytes() / SMALL_BYTES).min(64);
+        let (reader, start) = self.place(reads * SMALL_BYTES);
         let until = Instant::now() + time;
         let mut times = Vec::new();
-        for n in 0..READS as u64 {
+        for n in 0..reads as u64 {
             times.push(reader.timed_read(start + n * SMALL_BYTES as u64, SMALL_BYTES)?);
             if (Instant::now() > until && n >= 8) || stop.is_wanted() {
                 break;

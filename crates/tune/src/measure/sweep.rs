@@ -11,10 +11,10 @@ use super::foreign::Foreign;
 use super::sequential::Pace;
 use super::stop::Stop;
 use super::{MeasureError, Report};
+use crate::choose::MOST_KB;
 use crate::curve::{self, Point};
 
 const LEAST_KB: u64 = 4;
-const MOST_KB: u64 = 16_384;
 
 /// Rounds over all sizes.
 const FULL_ROUNDS: u32 = 2;
@@ -30,6 +30,9 @@ const LONGEST_SLICE_S: f64 = 1.0;
 
 /// Windows that any slice reads, ramp included.
 const WINDOWS: f64 = 7.0;
+
+/// Windows read beyond those that are timed: the ramp, and what the kernel reads ahead at the end.
+const EXTRA_WINDOWS: u64 = 5;
 
 /// Others may be waited for in this share of the time.
 const PATIENCE_SHARE: f64 = 0.1;
@@ -119,7 +122,7 @@ impl Sweep<'_> {
                 let cost_s = slice_s.max(WINDOWS * window_s);
                 let is_too_long = cost_s > self.time.as_secs_f64() * MOST_SHARE || cost_s > left_s;
                 let is_first = index == 0 && round == 0;
-                if (is_too_long && !is_first) || (round > 0 && swept.bytes > self.most_bytes) {
+                if (is_too_long && !is_first) || (index > 0 && swept.bytes > self.most_bytes) {
                     break;
                 }
                 let share = began.elapsed().as_secs_f64() / self.time.as_secs_f64();
@@ -164,7 +167,8 @@ impl Sweep<'_> {
                 return Ok(false);
             };
             let seconds = began.elapsed().as_secs_f64();
-            swept.bytes += found.bytes;
+            // What comes before and behind what is timed is read as well.
+            swept.bytes += found.bytes + EXTRA_WINDOWS * swept.sizes[index].kb * 1024;
             swept.zero_share = swept.zero_share.max(found.zero_share);
             let size = &mut swept.sizes[index];
             if !self.foreign.disturbed(before, seconds, self.latency_s) {
