@@ -175,6 +175,9 @@ fn a_killed_run_is_put_right_by_the_next() {
     child.wait().expect("it ends");
     assert_eq!(bench.journals(), 1);
     assert!(bench.window_kb() != ODD_KB, "nobody could put it back");
+    let doctor = Command::new(BOWWAVE).args(["doctor", "--state"]).arg(bench.state()).output();
+    let doctor = doctor.expect("it runs").stdout;
+    assert!(String::from_utf8_lossy(&doctor).contains("should be 184"), "it is named");
     let (found, output) = answer(bench.tune(&bench.device(), &["--json"]));
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(errors.contains("back to 184"), "{errors}");

@@ -9,6 +9,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::kernel::{BTF, Features};
+use crate::knob::{self, Knob};
 use crate::mounts::{self, Disk, Mount};
 use crate::privilege::Privilege;
 use crate::provenance;
@@ -40,8 +41,8 @@ pub struct Check {
     pub is_essential: bool,
 }
 
-/// All findings on this machine.
-pub fn examine() -> Vec<Check> {
+/// All findings on this machine, with what runs that were killed have left in the folder `state`.
+pub fn examine(state: &Path) -> Vec<Check> {
     let features = Features::detect();
     let mut checks = vec![
         kernel(&features),
@@ -53,6 +54,7 @@ pub fn examine() -> Vec<Check> {
         cache_view(&features),
         memory_pressure(Path::new(crate::memory::psi::MACHINE).exists()),
         drop_behind(&features),
+        windows(&knob::left(state)),
         lab(),
     ];
     match mounts::list() {
@@ -210,6 +212,21 @@ fn drop_behind(features: &Features) -> Check {
     )
 }
 
+fn windows(left: &[(Knob, u64)]) -> Check {
+    let named = |(knob, kb): &(Knob, u64)| format!("{} should be {kb}", knob.path().display());
+    let found: Vec<String> = left.iter().map(named).collect();
+    let found = format!("a run that was killed has left windows changed: {}", found.join(", "));
+    let mut check = check(
+        "windows",
+        left.is_empty(),
+        Health::Degraded,
+        ("no window was left changed", &found),
+        "any `bowwave run`, `daemon` or `tune` puts them back",
+    );
+    check.is_essential = false;
+    check
+}
+
 fn lab() -> Check {
     let has = |path: &str| Path::new(path).exists();
     let mut check = check(
@@ -273,6 +290,15 @@ mod tests {
         assert!(!is_able(&[kernel(&old)]));
         assert_eq!(marks(&old).health, Health::Degraded);
         assert!(is_able(&[marks(&old)]));
+    }
+
+    #[test]
+    fn a_window_left_changed_is_named_and_is_no_obstacle() {
+        assert_eq!(windows(&[]).health, Health::Ok);
+        let Some(knob) = knob::tests::some_knob() else { return };
+        let check = windows(&[(knob.clone(), 184)]);
+        assert!(check.finding.contains(&format!("{} should be 184", knob.path().display())));
+        assert!(is_able(&[check]));
     }
 
     #[test]

@@ -186,6 +186,27 @@ impl Drop for Borrowed {
     }
 }
 
+/// What runs that were killed have left changed: each knob with the KiB it had before.
+pub fn left(state: &Path) -> Vec<(Knob, u64)> {
+    let Ok(entries) = fs::read_dir(journals(state)) else {
+        return Vec::new();
+    };
+    let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    files.filter(|journal| !is_at_work(journal)).filter_map(|journal| noted(&journal)).collect()
+}
+
+/// Whether somebody holds the journal.
+fn is_at_work(journal: &Path) -> bool {
+    File::open(journal)
+        .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+}
+
+/// What a journal says of a device that is still there.
+fn noted(journal: &Path) -> Option<(Knob, u64)> {
+    let entry = read_entry(journal)?;
+    Some((entry.knob()?, entry.kb))
+}
+
 /// Puts back what runs that were killed have left set; gives each knob with its KiB.
 pub fn recover(state: &Path) -> Vec<(Knob, u64)> {
     let Ok(entries) = fs::read_dir(journals(state)) else {
@@ -197,8 +218,7 @@ pub fn recover(state: &Path) -> Vec<(Knob, u64)> {
 
 fn put_back(journal: &Path) -> Option<(Knob, u64)> {
     let _lock = lock(journal).ok()?;
-    let left = read_entry(journal).and_then(|entry| Some((entry.knob()?, entry.kb)));
-    let Some((knob, kb)) = left else {
+    let Some((knob, kb)) = noted(journal) else {
         // Damaged, or the device is gone, and perhaps another in its place.
         let _ = fs::remove_file(journal);
         return None;
@@ -234,8 +254,14 @@ fn read_entry(journal: &Path) -> Option<Entry> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// A knob of this machine's, if it has one.
+    pub(crate) fn some_knob() -> Option<Knob> {
+        let path = fs::read_dir("/sys/class/bdi").ok()?.next()?.ok()?.path();
+        Knob::at(&path.join("read_ahead_kb"))
+    }
 
     #[test]
     fn only_windows_of_the_kernel_are_knobs() {
@@ -260,10 +286,7 @@ mod tests {
     fn another_device_of_that_name_is_left_alone() {
         let state = tempfile::tempdir().expect("a folder");
         fs::create_dir_all(journals(state.path())).expect("made");
-        let Some(path) = fs::read_dir("/sys/class/bdi").ok().and_then(|mut all| all.next()) else {
-            return;
-        };
-        let knob = path.expect("listed").path().join("read_ahead_kb");
+        let Some(Knob(knob)) = some_knob() else { return };
         let ino = fs::metadata(&knob).expect("it is there").ino();
         let entry = |ino| Entry { knob: knob.clone(), ino, kb: 1, pid: 1 };
         assert!(entry(ino).knob().is_some());
@@ -282,6 +305,7 @@ mod tests {
         let journal = journals(state.path()).join("x.json");
         let held = lock(&journal).expect("it is free");
         assert_eq!(recover(state.path()), []);
+        assert!(is_at_work(&journal));
         assert!(journal.exists(), "somebody measures with it");
         drop(held);
         recover(state.path());

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+/// Where state is kept unless the user names another folder; empty again after a boot.
+pub const FOLDER: &str = "/run/bowwave";
+
 /// Why a state folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::target::Source;
@@ -23,6 +23,10 @@ pub(crate) fn largest(folder: &Path, dev: u64) -> Vec<Source> {
     let mut found: Vec<Source> = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if Instant::now() > until {
+                folders.clear();
+                break;
+            }
             let Ok(about) = entry.metadata() else { continue };
             if about.dev() != dev {
                 continue;
@@ -33,17 +37,12 @@ pub(crate) fn largest(folder: &Path, dev: u64) -> Vec<Source> {
                 found.push(Source { path: entry.path(), bytes: about.len() });
             }
         }
-        if Instant::now() > until {
-            break;
-        }
     }
     found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.path.cmp(&b.path)));
-    found.retain(|source| is_readable(&source.path));
-    found.truncate(MOST_FILES);
-    found
+    found.into_iter().filter(|source| is_readable(&source.path)).take(MOST_FILES).collect()
 }
 
-fn is_readable(path: &PathBuf) -> bool {
+fn is_readable(path: &Path) -> bool {
     fs::File::open(path).is_ok()
 }
 

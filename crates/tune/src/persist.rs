@@ -94,6 +94,17 @@ impl Rule {
     }
 }
 
+/// Sees whether anything can be remembered in these folders, before time is spent on measuring.
+///
+/// # Errors
+/// [`ProfileError::File`] with the folder.
+pub fn prepare(profiles: &Path, rules: &Path) -> Result<(), ProfileError> {
+    [profiles, rules].iter().try_for_each(|folder| {
+        whole_file::probe(folder)
+            .map_err(|error| ProfileError::File { path: folder.to_path_buf(), error })
+    })
+}
+
 /// Removes a profile from `profiles` and its rule from `rules`; gives the files removed.
 ///
 /// # Errors

@@ -4,6 +4,14 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
+/// Whether files can be written in a folder, which is made; nothing is left in it.
+pub(crate) fn probe(folder: &Path) -> io::Result<()> {
+    let probe = folder.join(format!("probe-{}", std::process::id()));
+    fs::create_dir_all(folder)?;
+    File::create(&probe)?;
+    fs::remove_file(&probe)
+}
+
 /// Writes `text` to `path`, making its folder.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
@@ -31,6 +39,8 @@ mod tests {
         write(&path, "one").expect("written");
         write(&path, "two").expect("written again");
         assert_eq!(fs::read_to_string(&path).expect("there"), "two");
+        probe(&folder.path().join("new")).expect("files can be written there");
+        assert!(probe(&path).is_err(), "it is a file");
         // A folder in its place cannot be replaced.
         let taken = folder.path().join("new/taken.toml");
         fs::create_dir_all(taken.join("full")).expect("made");

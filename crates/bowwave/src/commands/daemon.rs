@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]
     policy: PolicyName,
     /// Where measurements of disks are kept until reboot.
-    #[arg(long, value_name = "DIR", default_value = "/run/bowwave")]
+    #[arg(long, value_name = "DIR", default_value = live::state::FOLDER)]
     state: PathBuf,
     /// Whose memory cgroup pays for what is read ahead: bowwave's own, or the reader's wherever the
     /// kernel can be made to read by itself.

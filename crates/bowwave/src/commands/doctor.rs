@@ -1,5 +1,6 @@
 //! `bowwave doctor`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use live::doctor::{self, Check, Health};
@@ -15,10 +16,13 @@ pub(crate) struct Args {
     /// JSON instead of text.
     #[arg(long)]
     json: bool,
+    /// Where bowwave keeps its state.
+    #[arg(long, value_name = "DIR", default_value = live::state::FOLDER)]
+    state: PathBuf,
 }
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
-    let checks = doctor::examine();
+    let checks = doctor::examine(&args.state);
     let is_able = doctor::is_able(&checks);
     if args.json {
         print::json(&json!({ "able": is_able, "checks": checks }))?;

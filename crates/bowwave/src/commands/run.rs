@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]
     policy: PolicyName,
     /// Where measurements of disks are kept until reboot.
-    #[arg(long, value_name = "DIR", default_value = "/run/bowwave")]
+    #[arg(long, value_name = "DIR", default_value = live::state::FOLDER)]
     state: PathBuf,
     /// The command and its arguments.
     #[arg(required = true, trailing_var_arg = true)]

@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[arg(long)]
     persist: bool,
     /// With --persist, print the files instead of writing them.
-    #[arg(long, requires = "persist")]
+    #[arg(long, requires = "persist", conflicts_with = "json")]
     dry_run: bool,
     /// Draw the curve.
     #[arg(long, conflicts_with = "json")]
@@ -74,7 +74,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
     /// Where the journal is kept from which a window is put back.
-    #[arg(long, value_name = "DIR", default_value = "/run/bowwave")]
+    #[arg(long, value_name = "DIR", default_value = live::state::FOLDER)]
     state: PathBuf,
 }
 
@@ -123,6 +123,9 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
         "{} tells nothing but its size, by which it cannot be recognised again; leave --persist out",
         path.display()
     );
+    if args.persist && !args.dry_run {
+        persist::prepare(&places.profiles, &places.rules)?;
+    }
     if let Some(pid) = demo::running_daemon(true) {
         print::note(format_args!(
             "a daemon (process {pid}) leads reads and may get in the way; stop it meanwhile for \

@@ -20,7 +20,7 @@ const EVICTIONS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Where the journal of the window lies, from which it is put back after the worst.
-const STATE: &str = "/run/bowwave";
+const STATE: &str = live::state::FOLDER;
 
 /// Dropping it removes the folder and puts the disk's window back.
 pub(crate) struct LocalDisk {
