@@ -16,6 +16,7 @@ use super::{
     Watch,
 };
 use crate::kernel::Features;
+use crate::memory;
 
 mod skeleton {
     #![allow(unsafe_code, unreachable_pub, clippy::all)]
@@ -62,8 +63,9 @@ impl BpfObserver {
         if behind.is_none() {
             leave_out_drop_behind(&mut open).map_err(refused)?;
         }
-        if let Scope::Process(_) = scope {
-            fit_tables_to_one_command(&mut open, behind.is_some()).map_err(refused)?;
+        let has_plenty = memory::available_to(std::process::id()) >= PLENTY_BYTES;
+        if matches!(scope, Scope::Process(_)) || !has_plenty {
+            fit_tables_to_little_memory(&mut open, behind.is_some()).map_err(refused)?;
         }
         open.progs.on_get_pages.set_autoattach(false);
         open.progs.on_map_pages.set_autoattach(false);
@@ -127,9 +129,9 @@ fn leave_out_drop_behind(open: &mut skeleton::OpenObserveSkel<'_>) -> libbpf_rs:
     open.maps.streams.set_max_entries(FEW_ENTRIES)
 }
 
-/// The tables of `run` are charged to the command's memory cgroup, which may be small: 6 MB instead
-/// of 27.
-fn fit_tables_to_one_command(
+/// The tables are charged to our memory cgroup, which `run` shares with its command: 27 MB where
+/// there is plenty for every program on the machine, else 6.
+fn fit_tables_to_little_memory(
     open: &mut skeleton::OpenObserveSkel<'_>,
     drops_behind: bool,
 ) -> libbpf_rs::Result<()> {
@@ -144,6 +146,9 @@ fn fit_tables_to_one_command(
     }
     Ok(())
 }
+
+/// Large tables are 1 % of it or less.
+const PLENTY_BYTES: u64 = 4 << 30;
 
 /// An LRU table wants some for each processor's list.
 const FEW_ENTRIES: u32 = 256;
