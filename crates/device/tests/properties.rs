@@ -191,3 +191,14 @@ proptest! {
         prop_assert!(false, "never served");
     }
 }
+
+#[test]
+fn the_example_of_the_documentation_is_a_device() {
+    let page = include_str!("../../../docs/devices.md");
+    let (_, rest) = page.split_once("```toml\n").expect("an example");
+    let (example, _) = rest.split_once("```").expect("its end");
+    let spec = Spec::parse(example, "docs/devices.md").expect("it is valid");
+    let cost = spec.cost();
+    assert_eq!((cost.latency_s, cost.concurrency), (0.0009, 1.0));
+    spec.build(1 << 30);
+}

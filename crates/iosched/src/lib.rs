@@ -91,3 +91,7 @@ pub trait Elevator: Send {
     /// Requests added and not yet dispatched.
     fn queued(&self) -> usize;
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/adding-an-elevator.md")]
+struct AddingAnElevator;

@@ -85,3 +85,7 @@ pub trait Policy: Send {
     /// Forgets every file and stream idle since before `now - idle`.
     fn forget_idle(&mut self, now: Nanos, idle: Nanos);
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/adding-a-policy.md")]
+struct AddingAPolicy;

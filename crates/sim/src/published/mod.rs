@@ -13,6 +13,8 @@ mod blkid;
 mod copies;
 mod desktop;
 mod drop_behind;
+#[cfg(test)]
+mod example;
 pub(crate) mod experiment;
 mod field;
 mod flash;
@@ -45,3 +47,22 @@ pub const TABLES: [(&str, Run); 12] = [
     ("servers-2006", servers::run),
     ("slow-streams-2005", slow_streams::run),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::example;
+
+    #[test]
+    fn the_example_of_the_documentation_is_this_one_and_runs() {
+        let page = include_str!("../../../../docs/adding-a-table.md");
+        let (_, code) = include_str!("example/mod.rs").split_once("\n\n").expect("a headline");
+        let experiment = include_str!("example/backward.toml");
+        for text in [code, experiment, include_str!("example/backward.csv")] {
+            assert!(page.contains(text), "not in docs/adding-a-table.md:\n{text}");
+        }
+        let table = example::run(&mut |_| ()).expect("it is valid");
+        assert_eq!(table.policies(), ["none", "linux-6", "adaptive"]);
+        assert!(table.figures.iter().all(|figure| figure.simulated > 0.05));
+        assert!(table.verdicts[0].holds, "{:?}", table.figures);
+    }
+}
