@@ -218,13 +218,18 @@ fn run_passes_status_and_signals_through() {
     };
     assert_eq!(run("exit 7").status().expect("it ran").code(), Some(7));
     assert_eq!(run("kill -KILL $$").status().expect("it ran").code(), Some(128 + 9));
-    let trap = "trap 'exit 23' TERM; echo ready; while :; do sleep 0.01; done";
-    let mut child = run(trap).stdout(Stdio::piped()).spawn().expect("it starts");
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("ready");
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("signalled");
-    assert_eq!(child.wait().expect("it ends").code(), Some(23));
+    // A shell cannot trap what was ignored when it began, as SIGINT is in the background.
+    let trap = "exec env --default-signal sh -c \"trap 'exit 23' TERM INT; echo ready; \
+                while :; do sleep 0.01; done\"";
+    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
+        let mut child = run(trap).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("piped");
+        BufReader::new(output).read_line(&mut line).expect("ready");
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, signal).expect("signalled");
+        assert_eq!(child.wait().expect("it ends").code(), Some(23), "{signal:?}");
+    }
     for (program, expected) in [("/no/such/program", 127), ("/etc/passwd", 126)] {
         let failed = Command::new(BOWWAVE).args(["run", "--", program]).output().expect("it ran");
         assert_eq!(failed.status.code(), Some(expected), "{program}");

@@ -12,6 +12,9 @@ use live::behind::Rules;
 use live::engine::{Charge, Engine, Options};
 use live::observe::Scope;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::low_level::siginfo::Cause;
 
 use crate::commands::behind::ModeName;
 use crate::commands::policy::PolicyName;
@@ -21,8 +24,8 @@ use crate::print;
 /// Run a command with adaptive read-ahead for it and its descendants, and for nothing else.
 ///
 /// Its exit status is passed on (128 + N if signal N ended it; 127 if it is not found, 126 if it
-/// cannot be executed, 125 if bowwave itself fails), and so are SIGTERM, SIGHUP, SIGUSR1 and
-/// SIGUSR2; Ctrl-C reaches it directly. Needs root.
+/// cannot be executed, 125 if bowwave itself fails), and so are signals: SIGTERM, SIGHUP, SIGINT,
+/// SIGQUIT, SIGUSR1 and SIGUSR2. Needs root.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Say at the end what was read ahead, used and wasted.
@@ -125,17 +128,18 @@ fn pid_of(child: &Child) -> Pid {
     Pid::from_child(child)
 }
 
-/// The terminal sends SIGINT and SIGQUIT to the whole foreground group, so the command has them
-/// already; the others are meant for whoever was started.
+/// What is sent to bowwave is meant for the command. Of SIGINT and SIGQUIT that is so if a process sent
+/// them: the terminal sends them to the whole foreground group, so the command has them already.
 fn pass_signals_on(child: &Child) -> anyhow::Result<()> {
     let pid = pid_of(child);
-    let forwarded = [Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2];
-    let mut caught = signal_hook::iterator::Signals::new(
-        forwarded.iter().map(|signal| signal.as_raw()).chain([libc::SIGINT, libc::SIGQUIT]),
-    )?;
+    let forwarded =
+        [Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2, Signal::INT, Signal::QUIT];
+    let numbers = forwarded.iter().map(|signal| signal.as_raw());
+    let mut caught = SignalsInfo::<WithOrigin>::new(numbers)?;
     std::thread::spawn(move || {
-        for number in caught.forever() {
-            if let Some(signal) = forwarded.iter().find(|signal| signal.as_raw() == number) {
+        for origin in caught.forever() {
+            let signal = forwarded.iter().find(|signal| signal.as_raw() == origin.signal);
+            if let Some(signal) = signal.filter(|_| origin.cause != Cause::Kernel) {
                 // A command that has ended needs no signal.
                 let _ = kill_process(pid, *signal);
             }
