@@ -130,9 +130,9 @@ impl Adaptive {
         }
     }
 
-    /// Pages that may be asked for now. Where they run short, streams whose readers have stopped give
-    /// up theirs: those of this file at once, and now and then those of all.
-    fn room(&mut self, access: &Access) -> u64 {
+    /// Pages that may be ahead of all readers. Where they run short, streams whose readers have stopped
+    /// give up theirs: those of this file at once, and now and then those of all.
+    fn most_ahead(&mut self, access: &Access) -> u64 {
         let most_ahead = self.pressure.budget(self.limits.ahead_bytes / PAGE_BYTES);
         let (now, tally) = (access.now, &mut self.tally);
         if tally.ahead_pages() > most_ahead / 2 {
@@ -145,7 +145,7 @@ impl Adaptive {
                 file.give_up_stopped(now, most_ahead, tally);
             }
         }
-        most_ahead.saturating_sub(tally.ahead_pages()).min(self.limits.plan_pages())
+        most_ahead
     }
 
     /// Files remembered at the moment.
@@ -171,9 +171,10 @@ impl Policy for Adaptive {
             return;
         }
         self.feel_pressure(access, cache, plan);
-        let room = self.room(access);
+        let most_ahead = self.most_ahead(access);
+        let most = cache.room_pages().min(self.limits.plan_pages());
         let tally = &mut self.tally;
-        let scene = Scene::new(access, cache, &self.rules, room);
+        let scene = Scene::new(access, cache, &self.rules, most_ahead, most);
         let file =
             self.files.get_or_insert_with(access.file, access.now, FileState::new, |forgotten| {
                 forgotten.give_up(tally)
@@ -226,8 +227,10 @@ struct Scene<'a> {
     first: u64,
     /// First page after it.
     end: u64,
-    /// Pages this plan may ask for.
-    room: u64,
+    /// Pages that may be ahead of all readers.
+    most_ahead: u64,
+    /// Pages that one plan may ask for.
+    most: u64,
 }
 
 impl<'a> Scene<'a> {
@@ -235,11 +238,16 @@ impl<'a> Scene<'a> {
         access: &'a Access,
         cache: &'a dyn CacheView,
         rules: &'a Rules,
-        room_pages: u64,
+        most_ahead: u64,
+        most: u64,
     ) -> Self {
-        let room = cache.room_pages().min(room_pages);
         let (first, end) = (access.page, access.end());
-        Scene { access, cache, rules, cost: cache.cost(), first, end, room }
+        Scene { access, cache, rules, cost: cache.cost(), first, end, most_ahead, most }
+    }
+
+    /// Pages this plan may ask for, given what is ahead of readers by now.
+    fn room(&self, tally: &Tally) -> u64 {
+        self.most_ahead.saturating_sub(tally.ahead_pages()).min(self.most)
     }
 
     /// How far two accesses may lie apart and still be neighbours, in pages. Faults are spaced by

@@ -82,18 +82,18 @@ impl Regions {
             }
         }
         if let Some(key) = best {
-            tally.dense_pages += self.read_slice(key, scene, plan);
+            tally.dense_pages += self.read_slice(key, scene, scene.room(tally), plan);
         }
     }
 
-    fn read_slice(&mut self, key: Key, scene: &Scene, plan: &mut Plan) -> u64 {
+    fn read_slice(&mut self, key: Key, scene: &Scene, room: u64, plan: &mut Plan) -> u64 {
         let Some(region) = self.table.get_mut(&key, scene.access.now) else {
             return 0;
         };
         let start = (key.index << key.log2_pages) + region.filled;
         let end = (key.index << key.log2_pages) + pages_in_file(&key, scene.access.file_pages);
         let left = end - start;
-        let pages = slice_pages(region.misses, left, scene).min(left).min(scene.room);
+        let pages = slice_pages(region.misses, left, scene).min(left).min(room);
         region.filled += pages;
         plan.read(start, pages, Cause::Dense);
         pages

@@ -33,8 +33,15 @@ impl Stream {
         window.max(kernel.min(KERNEL_WINDOW_PAGES)).min(self.cap)
     }
 
-    /// Asks for the next window if it is time; returns the pages asked for.
-    pub(super) fn ask(&mut self, scene: &Scene, tail: f64, cause: Cause, plan: &mut Plan) -> u64 {
+    /// Asks for the next window if it is time, of `room` pages at most; returns the pages asked for.
+    pub(super) fn ask(
+        &mut self,
+        scene: &Scene,
+        room: u64,
+        tail: f64,
+        cause: Cause,
+        plan: &mut Plan,
+    ) -> u64 {
         let last = self.units_in_file(scene.access.file_pages);
         let cost = self.unit_cost(scene);
         let run = self.run(last, tail);
@@ -48,14 +55,14 @@ impl Stream {
             window: wanted,
             run,
             is_with_the_reader: self.step > 0,
-            room: scene.room / self.len,
+            room: room / self.len,
         };
         let look_ahead = (scene.rules.look_ahead)(&cost, ahead);
         if self.frontier - self.reader > look_ahead {
             self.set_mark(self.frontier - look_ahead, scene, plan);
             return 0;
         }
-        let window = self.fit(wanted, last, scene.room, plan.spare());
+        let window = self.fit(wanted, last, room, plan.spare());
         if window == 0 {
             self.watch_the_end(last, scene, plan);
             return 0;

@@ -210,7 +210,7 @@ impl Stream {
             cause = Cause::Thrashed;
         }
         self.frontier = self.frontier.max(self.reader);
-        tally.asked_pages += self.ask(scene, tail, cause, plan);
+        tally.asked_pages += self.ask(scene, scene.room(tally), tail, cause, plan);
         self.due_at = scene.access.now.saturating_add(self.patience_ns(scene));
         self.seen_when_passed = tally.passed_pages;
     }
