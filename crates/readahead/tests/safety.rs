@@ -122,7 +122,7 @@ proptest! {
         let tally = policy.tally();
         prop_assert!(tally.asked_pages + tally.dense_pages <= asked);
         prop_assert!(tally.used_pages + tally.wasted_pages <= tally.asked_pages);
-        prop_assert!(tally.ahead_pages() * readahead::PAGE_BYTES <= policies::AHEAD_BYTES);
+        prop_assert!(tally.ahead_pages() * readahead::PAGE_BYTES <= policies::ALL_BYTES);
     }
 
     /// Runs that end where they like, of one file and on one device.
@@ -139,7 +139,7 @@ proptest! {
                 machine.read(1, 4_000 * place + 1_000 + page, 1);
                 let tally = machine.policy.tally();
                 prop_assert!(tally.used_pages + tally.wasted_pages <= tally.asked_pages);
-                prop_assert!(tally.ahead_pages() * readahead::PAGE_BYTES <= policies::AHEAD_BYTES);
+                prop_assert!(tally.ahead_pages() * readahead::PAGE_BYTES <= policies::ALL_BYTES);
             }
             (0..seconds).for_each(|_| machine.wait_a_second());
         }
@@ -255,7 +255,7 @@ proptest! {
         let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
         machine.scan(1, 0, end, request);
         let unread = machine.cache.unused_pages() as u64 * readahead::PAGE_BYTES;
-        prop_assert!(unread <= policies::AHEAD_BYTES);
+        prop_assert!(unread <= policies::ALONE_BYTES);
     }
 
     #[test]

@@ -21,8 +21,12 @@ fn build(memory_bytes: u64, with_bowwave: bool, kernel_window: u32) -> Machine {
     let spec = device::load("hdd").expect("the catalogue has it");
     let cost = spec.cost();
     let user = with_bowwave.then(|| {
-        let limits =
-            Limits { ahead_bytes: memory_bytes / 8, plan_bytes: memory_bytes / 16, files: 16 };
+        let limits = Limits {
+            files: 16,
+            plan_bytes: memory_bytes / 16,
+            region_bytes: memory_bytes / 16,
+            ahead_bytes: memory_bytes / 8,
+        };
         let policy: Box<dyn Policy> = Box::new(Adaptive::new(limits));
         (policy, REACTION_NS)
     });

@@ -32,5 +32,10 @@ impl PolicyName {
 fn limits() -> Limits {
     let ahead_bytes = live::memory::read_ahead_budget();
     let limits = Limits::default();
-    Limits { ahead_bytes, plan_bytes: limits.plan_bytes.min(ahead_bytes / 2), ..limits }
+    Limits {
+        plan_bytes: limits.plan_bytes.min(ahead_bytes),
+        region_bytes: limits.region_bytes.min(ahead_bytes / 2),
+        ahead_bytes,
+        ..limits
+    }
 }

@@ -29,6 +29,7 @@ mod file;
 mod habit;
 mod pressure;
 mod region;
+mod room;
 mod rules;
 mod stream;
 mod tail;
@@ -46,6 +47,7 @@ use file::{FileState, Found};
 use habit::Habit;
 use pressure::Pressure;
 use region::Regions;
+use room::Room;
 
 pub use rules::{Ahead, Rules, Run};
 pub use window::UnitCost;
@@ -55,23 +57,25 @@ pub use window::UnitCost;
 pub struct Limits {
     /// Files followed at once; about 8 KiB each.
     pub files: usize,
-    /// Largest read planned for one access, and largest region filled, in bytes.
+    /// Largest window planned for one access, in bytes.
     pub plan_bytes: u64,
-    /// Most bytes read ahead of all streams together and not used yet.
+    /// Largest region filled, in bytes.
+    pub region_bytes: u64,
+    /// The budget for what is read ahead and not used yet, in bytes. A reader that is alone may have
+    /// twice as much, and all together two and a half times.
     pub ahead_bytes: u64,
 }
 
 impl Default for Limits {
-    /// A thousand busy files; regions of 256 MiB; a GiB ahead, an eighth of a small server.
+    /// A thousand busy files; windows and regions of 256 MiB; a GiB ahead, an eighth of a small server.
     fn default() -> Self {
-        Limits { files: 1024, plan_bytes: 256 << 20, ahead_bytes: 1 << 30 }
+        Limits { files: 1024, plan_bytes: 256 << 20, region_bytes: 256 << 20, ahead_bytes: 1 << 30 }
     }
 }
 
-impl Limits {
-    fn plan_pages(&self) -> u64 {
-        (self.plan_bytes / PAGE_BYTES).max(1)
-    }
+/// Whole pages, one at least.
+fn pages(bytes: u64) -> u64 {
+    (bytes / PAGE_BYTES).max(1)
 }
 
 /// The kernel's own default window, 128 KiB.
@@ -110,7 +114,7 @@ impl Adaptive {
             rules,
             files: Table::new(limits.files),
             habits: Table::new(VOLUMES),
-            regions: Regions::new(limits.files, limits.plan_pages()),
+            regions: Regions::new(limits.files, pages(limits.region_bytes)),
             pressure: Pressure::none(),
             swept_at: 0,
             tally: Tally::default(),
@@ -172,9 +176,14 @@ impl Policy for Adaptive {
         }
         self.feel_pressure(access, cache, plan);
         let most_ahead = self.most_ahead(access);
-        let most = cache.room_pages().min(self.limits.plan_pages());
+        let room = Room {
+            budget: most_ahead,
+            window: cache.room_pages().min(pages(self.limits.plan_bytes)),
+            is_mapped: access.via == Via::Mmap,
+            cost: cache.cost(),
+        };
         let tally = &mut self.tally;
-        let scene = Scene::new(access, cache, &self.rules, most_ahead, most);
+        let scene = Scene::new(access, cache, &self.rules, room);
         let file =
             self.files.get_or_insert_with(access.file, access.now, FileState::new, |forgotten| {
                 forgotten.give_up(tally)
@@ -227,27 +236,14 @@ struct Scene<'a> {
     first: u64,
     /// First page after it.
     end: u64,
-    /// Pages that may be ahead of all readers.
-    most_ahead: u64,
-    /// Pages that one plan may ask for.
-    most: u64,
+    /// What may be asked for.
+    room: Room,
 }
 
 impl<'a> Scene<'a> {
-    fn new(
-        access: &'a Access,
-        cache: &'a dyn CacheView,
-        rules: &'a Rules,
-        most_ahead: u64,
-        most: u64,
-    ) -> Self {
+    fn new(access: &'a Access, cache: &'a dyn CacheView, rules: &'a Rules, room: Room) -> Self {
         let (first, end) = (access.page, access.end());
-        Scene { access, cache, rules, cost: cache.cost(), first, end, most_ahead, most }
-    }
-
-    /// Pages this plan may ask for, given what is ahead of readers by now.
-    fn room(&self, tally: &Tally) -> u64 {
-        self.most_ahead.saturating_sub(tally.ahead_pages()).min(self.most)
+        Scene { access, cache, rules, cost: cache.cost(), first, end, room }
     }
 
     /// How far two accesses may lie apart and still be neighbours, in pages. Faults are spaced by

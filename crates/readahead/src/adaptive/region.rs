@@ -82,7 +82,7 @@ impl Regions {
             }
         }
         if let Some(key) = best {
-            tally.dense_pages += self.read_slice(key, scene, scene.room(tally), plan);
+            tally.dense_pages += self.read_slice(key, scene, scene.room.for_region(tally), plan);
         }
     }
 

@@ -4,6 +4,9 @@ use crate::cost::DeviceCost;
 
 use super::rules::{Ahead, Run};
 
+/// A window that takes as long to transfer as so many visits wastes little on the visit.
+pub(super) const AMPLE_STALLS: f64 = 8.0;
+
 /// What a stream's next units cost on a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UnitCost {

@@ -9,6 +9,13 @@ use readahead::{
 /// Bytes that [`adaptive`] may have read ahead of all its streams.
 pub(crate) const AHEAD_BYTES: u64 = 16 << 20;
 
+/// What a reader that is alone may have ahead.
+pub(crate) const ALONE_BYTES: u64 = 2 * AHEAD_BYTES;
+
+/// What all may have ahead together: what is asked for last, `own`, leaves `own + 4/5 (all - own)`
+/// within what one may have alone.
+pub(crate) const ALL_BYTES: u64 = ALONE_BYTES / 4 * 5;
+
 /// Open files followed: few, so that tests make policies forget.
 const OPEN_FILES: usize = 16;
 

@@ -70,8 +70,8 @@ pub(crate) struct MachineSpec {
     pub(crate) request_kb: u64,
     /// Memory for the page cache.
     pub(crate) memory_mb: f64,
-    /// One page in so many of it may be ahead of readers under `adaptive`: as on the live system, an
-    /// eighth of a machine's memory, or a quarter of a memory cgroup's limit.
+    /// One page in so many of it is `adaptive`'s budget: as on the live system, an eighth of a machine's
+    /// memory, or a quarter of a memory cgroup's limit.
     #[serde(default = "a_machines_share")]
     pub(crate) ahead_share: u64,
     /// Largest read-ahead of the kernel's policy.
@@ -191,7 +191,12 @@ impl MachineSpec {
         };
         let memory = (self.memory_mb * 1e6) as u64;
         let ahead_bytes = memory / self.ahead_share.max(1);
-        let limits = Limits { ahead_bytes, plan_bytes: ahead_bytes / 2, ..Limits::default() };
+        let limits = Limits {
+            plan_bytes: ahead_bytes,
+            region_bytes: ahead_bytes / 2,
+            ahead_bytes,
+            ..Limits::default()
+        };
         Ok((known(kernel)?, Some(Box::new(Adaptive::new(limits)))))
     }
 }

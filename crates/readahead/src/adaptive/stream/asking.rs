@@ -6,13 +6,10 @@ use crate::plan::{Cause, Plan};
 use super::Stream;
 use crate::adaptive::Scene;
 use crate::adaptive::rules::Ahead;
-use crate::adaptive::window::UnitCost;
+use crate::adaptive::window::{AMPLE_STALLS, UnitCost};
 
 /// A mark spans a few pages, as a reader may skip one.
 const MARK_PAGES: u64 = 8;
-
-/// A kernel window that takes as long to transfer as so many visits wastes little on the visit.
-const AMPLE_STALLS: f64 = 8.0;
 
 /// The kernel's own default window: a larger one set by hand is not the floor of ours.
 const KERNEL_WINDOW_PAGES: u64 = 32;
@@ -64,6 +61,7 @@ impl Stream {
         }
         let window = self.fit(wanted, last, room, plan.spare());
         if window == 0 {
+            self.watch_for_room(scene, plan);
             self.watch_the_end(last, scene, plan);
             return 0;
         }
@@ -74,8 +72,10 @@ impl Stream {
         self.asked_at = scene.access.now;
         self.cap = self.cap.saturating_add((self.cap / 16).max(1));
         // Before the window just asked for arrives the reader ends the one before it: no later
-        // than that must the next be asked for.
-        let earliest = from.saturating_sub(1).max(self.reader);
+        // than that must the next be asked for. Where visits overlap, and what is ahead is less than
+        // the device could have on its way, each step of the reader makes room for another.
+        let ended = from.saturating_sub(1).max(self.reader);
+        let earliest = if cost.is_serial { ended } else { ended.min(self.step_on()) };
         let mark = self.frontier.saturating_sub(look_ahead).max(earliest);
         if self.frontier < last {
             self.set_mark(mark.min(self.frontier - 1), scene, plan);
@@ -83,6 +83,18 @@ impl Stream {
             self.watch_the_end(last, scene, plan);
         }
         window * self.len
+    }
+
+    /// Where the reader has used as much of what is ahead as is worth asking for.
+    fn step_on(&self) -> u64 {
+        self.reader + CRUMB_PAGES.div_ceil(self.len)
+    }
+
+    /// There is no room. When the reader has used some of what is ahead, there may be.
+    fn watch_for_room(&mut self, scene: &Scene, plan: &mut Plan) {
+        if self.mark <= self.reader && self.step_on() < self.frontier {
+            self.set_mark(self.step_on(), scene, plan);
+        }
     }
 
     /// All is asked for. A mark on the last unit tells whether it was used, for the accounting.

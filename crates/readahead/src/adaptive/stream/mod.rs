@@ -210,7 +210,8 @@ impl Stream {
             cause = Cause::Thrashed;
         }
         self.frontier = self.frontier.max(self.reader);
-        tally.asked_pages += self.ask(scene, scene.room(tally), tail, cause, plan);
+        let room = scene.room.for_stream(self.ahead() * self.len, tally);
+        tally.asked_pages += self.ask(scene, room, tail, cause, plan);
         self.due_at = scene.access.now.saturating_add(self.patience_ns(scene));
         self.seen_when_passed = tally.passed_pages;
     }

@@ -119,6 +119,7 @@ fn time_under(
     let limits = Limits {
         ahead_bytes: u64::MAX,
         plan_bytes: memory / parameters.plan_share,
+        region_bytes: memory / parameters.plan_share,
         ..Limits::default()
     };
     let kernel = readahead::by_name(KERNEL, limits.files)

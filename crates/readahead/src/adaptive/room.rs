@@ -1,0 +1,130 @@
+//! How many pages may be ahead of readers, and how streams share them.
+//!
+//! ```text
+//!   memory   |------- a quarter: the budget -------|------- as much again -------|---- ... ----|
+//!   alone    |<------------------- one reader of read(2) ----------------------->|
+//!   several  |<------- own ------->|<------- four fifths of what others have --->|
+//! ```
+//!
+//! A page that was asked for goes when as many others have come as memory holds. Before a lone reader
+//! gets to it, those come that it has ahead itself: half of memory is as safe as a quarter, and where a
+//! visit is long it is twice as fast. Where the budget is ample for the device nothing is to be gained,
+//! and other files would lose what memory holds of them. Of other readers it is not known how fast they
+//! are. Were what they have ahead counted whole, one who comes when all is taken would wait until
+//! somebody stops, as those who read on ask for as much as they use; counted at four fifths, it finds a
+//! fifth.
+
+use crate::cost::DeviceCost;
+use crate::tally::Tally;
+
+use super::window::AMPLE_STALLS;
+
+/// A reader that is alone may have so many times the budget ahead: half of memory, where the budget
+/// is a quarter.
+const ALONE: u64 = 2;
+
+/// What others have ahead counts so much less.
+const NEWCOMERS_SHARE: u64 = 5;
+
+/// A stream has two such windows out at most: the one it reads and the next.
+const WINDOWS_OUT: u64 = 2;
+
+/// What one plan may ask for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Pages that may be ahead of all readers.
+    pub(super) budget: u64,
+    /// Pages of one window: what the body leaves to it, and one plan at most.
+    pub(super) window: u64,
+    /// Pages used through a mapping go round twice before they leave, and take half of memory.
+    pub(super) is_mapped: bool,
+    /// What the device charges. Where visits overlap, several windows of a stream may be on their way.
+    pub(super) cost: DeviceCost,
+}
+
+impl Room {
+    /// Pages of a region.
+    pub(super) fn for_region(&self, tally: &Tally) -> u64 {
+        self.most().saturating_sub(tally.ahead_pages()).min(self.window)
+    }
+
+    /// Pages that may be ahead of readers, if one has them all.
+    fn most(&self) -> u64 {
+        let ample = if self.is_mapped { 0 } else { WINDOWS_OUT * ample_pages(&self.cost) };
+        self.budget.max(ample.min(self.budget.saturating_mul(ALONE)))
+    }
+
+    /// Pages for a stream that has `own` pages ahead.
+    pub(super) fn for_stream(&self, own: u64, tally: &Tally) -> u64 {
+        let others = tally.ahead_pages().saturating_sub(own);
+        let left = self.most().saturating_sub(own + (others - others / NEWCOMERS_SHARE));
+        let windows = if self.cost.is_serial() {
+            self.window
+        } else {
+            self.window.saturating_mul(WINDOWS_OUT).saturating_sub(own)
+        };
+        left.min(self.window).min(windows)
+    }
+}
+
+/// Pages of a window that wastes little on its visit.
+fn ample_pages(cost: &DeviceCost) -> u64 {
+    (AMPLE_STALLS * cost.latency_pages()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It streams 610 pages during a visit: 4882 are ample, and two such windows more than any budget here.
+    const VOLUME: DeviceCost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
+
+    fn room(window: u64) -> Room {
+        Room { budget: 1000, window, is_mapped: false, cost: VOLUME }
+    }
+
+    fn ahead(pages: u64) -> Tally {
+        Tally { asked_pages: pages, ..Tally::default() }
+    }
+
+    #[test]
+    fn a_reader_alone_has_twice_the_budget_and_one_that_comes_later_a_fifth_of_that() {
+        let room = room(u64::MAX);
+        assert_eq!(room.for_stream(0, &ahead(0)), 2000);
+        assert_eq!(room.for_stream(1500, &ahead(1500)), 500);
+        assert_eq!(room.for_stream(0, &ahead(2000)), 400);
+        assert_eq!(room.for_stream(400, &ahead(2400)), 0);
+        assert_eq!(room.for_stream(1600, &ahead(2000)), 80, "it makes room as it reads on");
+    }
+
+    #[test]
+    fn a_reader_alone_has_no_more_than_the_budget_where_that_is_ample() {
+        let pages = |budget| Room { budget, ..room(u64::MAX) }.for_stream(0, &ahead(0));
+        assert_eq!(pages(4_000), 8_000);
+        assert_eq!(pages(6_000), 2 * ample_pages(&VOLUME));
+        assert_eq!(pages(100_000), 100_000);
+    }
+
+    #[test]
+    fn what_is_mapped_stays_and_leaves_the_budget() {
+        let mapped = Room { is_mapped: true, ..room(u64::MAX) };
+        assert_eq!(mapped.for_stream(600, &ahead(600)), 400);
+    }
+
+    #[test]
+    fn a_stream_has_two_of_the_bodys_windows_out() {
+        let room = room(100);
+        assert_eq!(room.for_stream(0, &ahead(0)), 100);
+        assert_eq!(room.for_stream(150, &ahead(150)), 50);
+        assert_eq!(room.for_stream(200, &ahead(200)), 0);
+        let disk = Room { cost: DeviceCost::DISK, ..room };
+        assert_eq!(disk.for_stream(200, &ahead(200)), 100);
+    }
+
+    #[test]
+    fn a_region_is_filled_with_what_is_left() {
+        assert_eq!(room(500).for_region(&ahead(0)), 500);
+        assert_eq!(room(u64::MAX).for_region(&ahead(1900)), 100);
+        assert_eq!(room(u64::MAX).for_region(&ahead(2500)), 0);
+    }
+}
