@@ -3,7 +3,7 @@
 //! The kernel reads a whole window around each page fault that finds no page. A policy that sees this
 //! in vain has the window narrowed for the open file: as all that is known of a fault is its process and
 //! its inode, for the one descriptor of the process that leads there. Where the program has closed it,
-//! as programs may after `mmap(2)`, or has several, nothing is done, and the read-around stays.
+//! as programs may after `mmap(2)`, or has several that are no duplicates, nothing is done, and the read-around stays.
 
 use std::collections::HashMap;
 
