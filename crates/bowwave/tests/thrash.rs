@@ -10,7 +10,9 @@
 mod machine;
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
+use std::process::{Command, Stdio};
 
 use demo::worker::Streams;
 use demo::worker::hand::{Job, expected};
@@ -262,4 +264,45 @@ fn thrashing_bounds_the_kernels_windows_until_bowwave_ends() {
     assert!(summary["bounded_windows"].as_u64() > Some(0), "{summary}");
     assert_eq!(ledgers(), 0, "they are given back");
     assert_eq!(bench.window_kb(), knob);
+}
+
+/// Maps a file, keeps its descriptor and a duplicate of it, as Python does, and looks at the pages whose
+/// numbers come line by line.
+const TOUCH: &str = "import mmap,sys
+f=open(sys.argv[1],'rb')
+m=mmap.mmap(f.fileno(),0,prot=mmap.PROT_READ)
+for line in sys.stdin:
+    print(m[int(line)*4096],flush=True)
+";
+
+#[test]
+fn a_mapped_file_read_at_random_is_read_page_by_page_until_it_is_read_in_a_row() {
+    let Some(bench) = Bench::new("sd") else { return };
+    fs::write(bench.path("mapped"), vec![3; 64 << 20]).expect("room on the lab");
+    bench.lab.evict().expect("evicted");
+    bench.lab.set_fast(false).expect("slow");
+    let daemon = bench.daemon(&[], None);
+    bench.lab.set_fast(true).expect("fast");
+    let mut command = Command::new("python3");
+    command.args(["-c", TOUCH]).arg(bench.path("mapped"));
+    let mut program =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python runs");
+    let mut numbers = program.stdin.take().expect("piped");
+    let mut answers = BufReader::new(program.stdout.take().expect("piped")).lines();
+    let mut pages_read_for = |page: u64| {
+        let before = bench.lab.status().expect("counters");
+        writeln!(numbers, "{page}").expect("it listens");
+        assert_eq!(answers.next().expect("an answer").expect("a line"), "3");
+        bench.lab.status().expect("counters").since(&before).bytes_read / PAGE_BYTES
+    };
+    assert!(pages_read_for(0) >= 32, "the kernel reads around");
+    let alone = (1..40).position(|number| pages_read_for(number * 300) == 1);
+    assert!(alone.is_some(), "no window was narrowed");
+    let in_a_row = (13_000..13_040).map(&mut pages_read_for).filter(|pages| *pages > 0).count();
+    assert!(in_a_row < 20, "{in_a_row} of 40 pages in a row had to be waited for");
+    assert!(pages_read_for(14_000) >= 32, "the kernel reads around again");
+    drop(numbers);
+    assert!(program.wait().expect("it ends").success());
+    let summary = daemon.stop();
+    assert!(summary["bounded_windows"].as_u64() > Some(0), "{summary}");
 }

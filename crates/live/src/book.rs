@@ -85,6 +85,11 @@ impl FileNotes {
         !std::mem::replace(&mut self.led, true)
     }
 
+    /// Its window is narrow at our instance: that it should be wide again has to be heard soon.
+    pub(crate) fn listen_closely(&mut self) {
+        self.silence_ns = FIRST_SILENCE_NS;
+    }
+
     /// An event led to nothing; gives the moment until which the file shall be silent, if any.
     pub(crate) fn in_vain(&mut self, now: u64, patience: Patience) -> Option<u64> {
         self.vain_events += 1;

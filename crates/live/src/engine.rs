@@ -376,15 +376,23 @@ impl Engine {
         let room = room.min(memory.pages);
         let view = LiveView::new(event, &led.mount, backing.cost, room);
         self.plan.clear();
-        self.policy.on_access(&access_of(event), &view, &mut self.plan);
+        let kernel_window = self.windows.window_of(event);
+        let access = Access { kernel_window, ..access_of(event) };
+        self.policy.on_access(&access, &view, &mut self.plan);
         let ahead = self.policy.tally().ahead_pages() * PAGE_BYTES;
         self.summary.most_ahead_bytes = self.summary.most_ahead_bytes.max(ahead);
         let ranges = ranges_of(&self.plan);
         self.windows.hear(event);
-        if let Some(pages) = kernel_window_of(&self.plan) {
+        let bound = self.policy.window_bound();
+        if let Some(pages) = bound {
             self.windows.bound_all(pages);
         }
-        let bound = self.policy.window_bound();
+        let own = kernel_window_of(&self.plan)
+            .filter(|pages| Some(*pages) != bound || *pages > kernel_window);
+        if let Some(pages) = own {
+            let is_narrowed = self.windows.fit_one(event, &led.knob, pages);
+            self.summary.bounded_windows += u64::from(is_narrowed);
+        }
         self.windows.fit(event, [bound, memory.kernel_pages].into_iter().flatten().min());
         let may_lend = self.options.charge == Charge::Reader && bound.is_none();
         let is_lent = may_lend
@@ -431,6 +439,9 @@ impl Engine {
             self.summary.reads += 1;
             self.summary.read_ahead_bytes += self.plan.pages() * PAGE_BYTES;
         } else if event.kind != Kind::Mark {
+            if self.windows.window_of(event) < event.kernel_window {
+                notes.listen_closely();
+            }
             muted_until = notes.in_vain(event.now, patience).unwrap_or(0);
         }
         if served || is_news || muted_until > 0 || !self.plan.actions().is_empty() {

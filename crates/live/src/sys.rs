@@ -211,6 +211,16 @@ pub(crate) fn duplicate_from(pid: u32, fd: i32) -> io::Result<OwnedFd> {
     }
 }
 
+/// `KCMP_FILE`: whether two descriptors are of one open file.
+const KCMP_FILE: i32 = 0;
+
+/// Whether two descriptors of process `pid` are duplicates: one open file. Where the kernel does not
+/// tell they are not.
+pub(crate) fn is_one_open_file(pid: u32, one: i32, other: i32) -> bool {
+    // SAFETY: the call takes numbers only.
+    unsafe { libc::syscall(libc::SYS_kcmp, pid, pid, KCMP_FILE, one, other) == 0 }
+}
+
 /// CPU time this process has used, in seconds.
 pub(crate) fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);

@@ -2,7 +2,7 @@
 
 mod support;
 
-use readahead::DeviceCost;
+use readahead::{DeviceCost, Hint};
 use support::Machine;
 use support::policies;
 
@@ -21,4 +21,59 @@ fn asked(end: u64) -> u64 {
 fn a_run_is_left_to_the_kernel_until_it_deserves_a_larger_window_than_the_kernels() {
     assert_eq!(asked(64), 0);
     assert!(asked(20_000) > 15_000);
+}
+
+/// A machine with a memory card, and what was asked of the kernel's windows so far.
+fn mapped() -> Machine {
+    let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+    machine.cache.cost = CARD;
+    machine
+}
+
+#[test]
+fn a_window_around_faults_is_narrowed_when_two_were_read_in_vain() {
+    let mut machine = mapped();
+    machine.fault(1, 50_000, Hint::Normal);
+    assert!(machine.trace().is_empty());
+    machine.fault(1, 10_000, Hint::Normal);
+    assert_eq!(machine.trace(), ["kernel-window@10000 1"]);
+}
+
+#[test]
+fn a_narrow_window_is_wide_again_when_faults_come_near_one_another() {
+    let mut machine = mapped();
+    machine.fault(1, 50_000, Hint::Normal);
+    machine.fault(1, 10_000, Hint::Normal);
+    machine.kernel_window = 1;
+    for page in [70_000, 70_012, 70_006, 70_018, 69_994] {
+        assert_eq!(machine.trace_of(70_000..70_100).len(), 0, "not before {page}");
+        machine.fault(1, page, Hint::Normal);
+    }
+    assert_eq!(machine.trace_of(69_994..69_995), ["kernel-window@69994 32"]);
+    machine.kernel_window = 32;
+    for page in [1_000, 2_000, 3_000, 4_000] {
+        machine.fault(1, page, Hint::Normal);
+    }
+    let again = machine.trace_of(0..9_000);
+    assert_eq!(again, ["kernel-window@4000 1"], "twice as patient after an error");
+}
+
+#[test]
+fn a_read_through_the_mapped_descriptor_has_its_window_back() {
+    let mut machine = mapped();
+    machine.fault(1, 50_000, Hint::Normal);
+    machine.fault(1, 10_000, Hint::Normal);
+    machine.kernel_window = 1;
+    machine.read(1, 80_000, 4);
+    assert_eq!(machine.trace_of(80_000..80_001), ["kernel-window@80000 32"]);
+}
+
+#[test]
+fn where_visits_are_dear_the_kernel_goes_on_reading_around() {
+    let mut machine = mapped();
+    machine.cache.cost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
+    for number in 0..200 {
+        machine.fault(1, number * 7919 % 100_000, Hint::Normal);
+    }
+    assert!(!machine.trace().iter().any(|line| line.starts_with("kernel-window")));
 }

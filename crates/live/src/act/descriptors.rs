@@ -8,6 +8,7 @@ use std::io;
 
 use super::open::{descriptors_of, is_same_file};
 use crate::observe::FileKey;
+use crate::sys;
 
 /// How long what was found serves.
 const FRESH_NS: u64 = 1_000_000_000;
@@ -27,10 +28,11 @@ pub(super) struct Descriptors {
 }
 
 impl Descriptors {
-    /// The one descriptor of the process that leads to the file.
+    /// The one descriptor of the process that leads to the file, or one of its duplicates.
     ///
     /// # Errors
-    /// If there is none, or several: nothing tells then which of them the file was read through.
+    /// If there is none, or several of different open files: nothing tells then which of them the file
+    /// was read through.
     pub(super) fn sole(&mut self, tgid: u32, file: FileKey, now: u64) -> io::Result<i32> {
         self.looks.retain(|_, look| now.saturating_sub(look.at) < FRESH_NS);
         let known = self.looks.get(&tgid).map(|look| (look.at, look.leading_to(tgid, file)));
@@ -47,6 +49,11 @@ impl Descriptors {
         };
         match numbers[..] {
             [number] => Ok(number),
+            [number, ref others @ ..]
+                if others.iter().all(|other| sys::is_one_open_file(tgid, number, *other)) =>
+            {
+                Ok(number)
+            }
             [] => Err(io::ErrorKind::NotFound.into()),
             _ => Err(io::Error::other("several descriptors lead to the file")),
         }
@@ -91,8 +98,11 @@ mod tests {
         let again = File::open(&path).expect("it opens");
         assert!(descriptors.sole(own, key, FRESH_NS).is_err(), "two lead there");
         drop(again);
-        assert_eq!(descriptors.sole(own, key, FRESH_NS + 1).ok(), Some(file.as_raw_fd()));
+        let duplicate = file.try_clone().expect("it is duplicated");
+        assert!(descriptors.sole(own, key, FRESH_NS + 1).is_ok(), "one open file");
+        drop(duplicate);
+        assert_eq!(descriptors.sole(own, key, 2 * FRESH_NS + 1).ok(), Some(file.as_raw_fd()));
         drop(file);
-        assert!(descriptors.sole(own, key, 2 * FRESH_NS).is_err(), "none leads there");
+        assert!(descriptors.sole(own, key, 3 * FRESH_NS + 1).is_err(), "none leads there");
     }
 }

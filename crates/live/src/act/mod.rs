@@ -3,6 +3,7 @@
 
 mod descriptors;
 mod given;
+mod narrow;
 mod open;
 mod window;
 mod workers;

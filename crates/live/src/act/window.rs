@@ -25,6 +25,7 @@ use rustix::fs::{Advice, fadvise};
 
 use super::descriptors::Descriptors;
 use super::given::{self, Given, Ledger};
+use super::narrow::{self, Narrowed};
 use super::open::leads_to;
 use crate::knob::{self, Borrowed, Knob};
 use crate::observe::{DeviceNumber, Event};
@@ -56,6 +57,8 @@ pub(crate) struct Windows {
     /// Pages that all were bounded to, and those of a process.
     bound: Option<u32>,
     of_process: HashMap<u32, u32>,
+    /// Narrowed each for itself, as they are read at random.
+    narrowed: Narrowed,
     last_at: u64,
 }
 
@@ -73,6 +76,7 @@ impl Windows {
             waiting: VecDeque::new(),
             bound: None,
             of_process: HashMap::new(),
+            narrowed: Narrowed::default(),
             last_at: 0,
         };
         windows.take_back_all();
@@ -96,10 +100,14 @@ impl Windows {
     /// Notes an open file that may have to be bounded. One whose program has given advice is the
     /// program's affair: setting a window would clear that.
     pub(crate) fn hear(&mut self, event: &Event) {
+        self.narrowed.hear(event);
         if event.advised_random || event.advised_sequential {
             self.heard.remove(&event.open_file);
             // A window twice the device's may be one of ours, too, if it is no bound.
             self.ledger.strike(event.open_file, event.advised_random);
+            if self.narrowed.remove(event) {
+                self.ledger.strike(narrow::identity(event), true);
+            }
         } else if event.open_file != 0 && self.heard.len() < MOST_HEARD {
             self.heard.insert(event.open_file, *event);
         }
@@ -137,6 +145,39 @@ impl Windows {
         }
         self.bound = Some(pages);
         self.bound_those(pages, |_| true);
+    }
+
+    /// The kernel's window of what `event` came through, in pages.
+    pub(crate) fn window_of(&self, event: &Event) -> u32 {
+        self.narrowed.window_of(event)
+    }
+
+    /// Narrows the window of the open file that was mapped, at once, or gives it back where it is to have
+    /// more `pages`; tells whether one was narrowed. Where that cannot be done it is tried again after
+    /// a while.
+    pub(crate) fn fit_one(&mut self, event: &Event, knob: &Path, pages: u32) -> bool {
+        if pages >= self.window_of(event) {
+            if self.narrowed.remove(event) {
+                self.widen(narrow::identity(event));
+            }
+            return false;
+        }
+        let is_recent = self.narrowed.is_tried(event, event.now.saturating_sub(PATIENCE_NS));
+        if !event.mapped || is_recent || !self.is_time(event.now) {
+            return false;
+        }
+        self.last_at = event.now;
+        let kb = (u64::from(pages) * PAGE_BYTES / 1024).max(1);
+        let open_file = Event { open_file: narrow::identity(event), ..*event };
+        let is_narrow = self.give(&open_file, knob, kb, true).is_ok();
+        self.narrowed.note(event, is_narrow.then_some(pages));
+        is_narrow
+    }
+
+    fn widen(&mut self, identity: u64) {
+        if let Some(given) = self.ledger.take_bound(identity, |_| true) {
+            self.take_back(&given);
+        }
     }
 
     fn bound_those(&mut self, pages: u32, which: impl Fn(&Event) -> bool) {
@@ -185,6 +226,10 @@ impl Windows {
         if self.heard.is_empty() {
             self.of_process.clear();
         }
+        let mut over = Vec::new();
+        self.narrowed
+            .forget_before(now.saturating_sub(PATIENCE_NS), |identity| over.push(identity));
+        over.into_iter().for_each(|identity| self.widen(identity));
         self.ledger.tidy(now);
     }
 

@@ -8,6 +8,7 @@ use crate::plan::Cause;
 use crate::tally::Tally;
 
 use super::Scene;
+use super::around::Around;
 use super::habit::Habit;
 use super::stream::Stream;
 use super::tail::EndedRuns;
@@ -40,6 +41,7 @@ pub(super) struct FileState {
     /// A bit for each slot of `streams` that is taken: most files have one stream.
     taken: u32,
     ended: EndedRuns,
+    around: Around,
     /// A ring of the most recent; `orphaned % ORPHANS` is the next to be overwritten.
     orphans: [Orphan; ORPHANS],
     /// Orphans noted so far.
@@ -52,6 +54,7 @@ impl FileState {
             streams: [None; STREAMS],
             taken: 0,
             ended: EndedRuns::default(),
+            around: Around::new(),
             orphans: [Orphan { first: 0, end: 0, at: 0 }; ORPHANS],
             orphaned: 0,
         }
@@ -85,6 +88,24 @@ impl FileState {
             Some(stream) => Found::Stream(self.admit(stream, tally), tail),
             None => Found::Orphan,
         }
+    }
+
+    /// What the kernel's window shall be after a miss that belongs to no stream (`is_orphan`) or to one,
+    /// where that is not what it is.
+    pub(super) fn judge_read_around(&mut self, is_orphan: bool, scene: &Scene) -> Option<u32> {
+        if scene.access.trigger != Trigger::Absent {
+            return None;
+        }
+        if scene.access.via == Via::Read {
+            return self.around.read(scene);
+        }
+        let is_near = |reach| {
+            // The most recent one is this fault's own.
+            let mut others = self.recent(ORPHANS).skip(1);
+            others.any(|orphan| orphan.first.abs_diff(scene.first) <= reach)
+        };
+        let is_lone = is_orphan && !self.around.reach().is_some_and(is_near);
+        self.around.fault(is_lone, self.orphaned, scene)
     }
 
     /// The exponent of how long runs of this file turn out: of those that are over, those whose

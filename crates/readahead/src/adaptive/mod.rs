@@ -25,6 +25,7 @@
 //! they yield differs. What the kernel does well by itself is left to it: a forward stream whose
 //! kernel window is as large as the rule asks, and strides that a disk passes at media rate.
 
+mod around;
 mod file;
 mod habit;
 mod pressure;
@@ -43,6 +44,7 @@ use crate::plan::{Action, Plan};
 use crate::table::Table;
 use crate::tally::Tally;
 
+use around::NARROW_PAGES;
 use file::{FileState, Found};
 use habit::Habit;
 use pressure::Pressure;
@@ -121,16 +123,13 @@ impl Adaptive {
         }
     }
 
-    /// Learns from thrashing, and bounds the kernel's windows while there is some.
-    fn feel_pressure(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan) {
+    /// Learns from thrashing.
+    fn feel_pressure(&mut self, access: &Access, cache: &dyn CacheView) {
         let window = access.kernel_window;
         self.pressure.ease(access.now, window.max(KERNEL_WINDOW_PAGES));
         if access.trigger == Trigger::Absent && cache.was_evicted_unused() {
             let is_slow = self.files.get_mut(&access.file, access.now).is_none();
             self.pressure.thrashed(window, is_slow, access.now);
-        }
-        if let Some(pages) = self.pressure.kernel_window(window) {
-            plan.push(Action::KernelWindow { pages });
         }
     }
 
@@ -174,7 +173,7 @@ impl Policy for Adaptive {
         if access.hint == Hint::Random || access.page >= access.file_pages || is_mere_call {
             return;
         }
-        self.feel_pressure(access, cache, plan);
+        self.feel_pressure(access, cache);
         let most_ahead = self.most_ahead(access);
         let room = Room {
             budget: most_ahead,
@@ -189,7 +188,7 @@ impl Policy for Adaptive {
                 forgotten.give_up(tally)
             });
         let habit = self.habits.get_or_insert_with(access.volume, access.now, Habit::default, drop);
-        match file.place(&scene, habit, tally) {
+        let is_orphan = match file.place(&scene, habit, tally) {
             Found::Stream(stream, tail) => {
                 if stream.can_gain(&scene.cost) {
                     plan.recognise();
@@ -198,11 +197,19 @@ impl Policy for Adaptive {
                 if stream.has_ended_a_file(access.file_pages) {
                     habit.end();
                 }
+                false
             }
-            Found::Orphan if may_be_dense(&scene) => {
-                self.regions.on_orphan(&scene, plan, tally);
+            Found::Orphan => {
+                if may_be_dense(&scene) {
+                    self.regions.on_orphan(&scene, plan, tally);
+                }
+                true
             }
-            Found::Orphan => {}
+        };
+        let own = file.judge_read_around(is_orphan, &scene);
+        let bound = self.pressure.kernel_window(own.unwrap_or(access.kernel_window)).or(own);
+        if let Some(pages) = bound {
+            plan.push(Action::KernelWindow { pages });
         }
     }
 
@@ -252,6 +259,7 @@ impl<'a> Scene<'a> {
     fn slack(&self) -> u64 {
         let kernel_window = u64::from(self.access.kernel_window);
         match (self.access.via, self.access.trigger) {
+            (Via::Mmap, _) if kernel_window <= u64::from(NARROW_PAGES) => READ_SLACK_PAGES,
             (Via::Mmap, _) => kernel_window.max(MMAP_SLACK_PAGES),
             (Via::Read, Trigger::Mark) => (2 * kernel_window).max(READ_SLACK_PAGES),
             (Via::Read, _) => READ_SLACK_PAGES,

@@ -20,6 +20,18 @@ pub struct Run {
     pub tail: f64,
 }
 
+impl Run {
+    /// Units of the next `window` that its reader is expected to come to: the integral of
+    /// `(x / r)^-a` over them.
+    pub(super) fn expected(&self, window: u64) -> f64 {
+        let run = self.read.max(1) as f64;
+        let growth = 1.0 + window as f64 / run;
+        let short = 1.0 - self.tail;
+        let is_scale_free = short.abs() < 1e-6;
+        run * if is_scale_free { growth.ln() } else { (growth.powf(short) - 1.0) / short }
+    }
+}
+
 /// A stream's window when its mark is placed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ahead {
@@ -31,6 +43,8 @@ pub struct Ahead {
     pub run: Run,
     /// Data arrive in the reader's order.
     pub is_with_the_reader: bool,
+    /// The file is being read from its start.
+    pub is_begun: bool,
     /// Units that may be asked for.
     pub room: u64,
 }
@@ -57,5 +71,20 @@ impl Default for Rules {
             share_to_fill,
             look_ahead: UnitCost::look_ahead,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shorter_runs_turn_out_the_less_of_a_window_is_used() {
+        let run = |tail| Run { read: 100, asked: 100, tail };
+        assert_eq!(run(1.0).expected(100).round(), 69.0, "r ln 2");
+        assert_eq!(run(1.0 + 1e-5).expected(100).round(), 69.0, "without a jump");
+        assert_eq!(run(2.0).expected(100), 50.0);
+        assert!(run(8.0).expected(100) < 15.0, "hardly any goes on");
+        assert!(run(1.0 / 64.0).expected(100) > 99.0, "nearly all do");
     }
 }

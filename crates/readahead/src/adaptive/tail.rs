@@ -14,8 +14,8 @@ const SHORTEST_RUN: f64 = 4.0;
 /// Even the most reliable reader may stop: eight windows of the prior are the most.
 pub(super) const LEAST_TAIL: f64 = 1.0 / 64.0;
 
-/// Even the least reliable may go on.
-const MOST_TAIL: f64 = 2.0;
+/// Even the least reliable may go on: one run in 256 doubles.
+const MOST_TAIL: f64 = 8.0;
 
 /// A program that announces sequential reading nearly always reads to the end.
 pub(super) const ANNOUNCED: f64 = 1.0 / 16.0;

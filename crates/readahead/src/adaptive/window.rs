@@ -54,15 +54,17 @@ impl UnitCost {
     /// between; a window read against it must arrive whole. The factor covers a rate that was
     /// itself held back by stalls.
     ///
-    /// Asking a page earlier saves `1/B` at most and costs `w/B` where the run ends on that page, which
-    /// happens to one in `r/a`. While `a w > r` that is too much where it delays others and takes the
-    /// memory that they need: on a device that serves one visit at a time, if less than two windows may
-    /// be asked for.
+    /// Asking a page earlier saves `1/B` at most, and costs `w/B` where the run ends on that page, which
+    /// happens to one in `r/a`. While `a w > r` that is too much on a device that serves one visit at a
+    /// time, where it delays others. If two windows may be asked for, it is done all the same for a
+    /// window read against its direction, which asked for in time saves its whole transfer, and for a
+    /// file read from its start, as most readers of those come to the end.
     pub(super) fn look_ahead(&self, ahead: Ahead) -> u64 {
         let window = ahead.window as f64;
         let is_proven = ahead.run.tail * window <= ahead.run.read as f64;
         let is_short = ahead.window > ahead.room / 2;
-        if self.is_serial && is_short && !is_proven {
+        let must_prove = is_short || (ahead.is_with_the_reader && !ahead.is_begun);
+        if self.is_serial && must_prove && !is_proven {
             return 0;
         }
         let transfer_s = window * self.unit_s;
@@ -118,20 +120,24 @@ mod tests {
     }
 
     #[test]
-    fn in_short_memory_a_disk_is_asked_when_the_run_has_proven_its_window() {
-        let run = |read| Run { read, asked: read, tail: 1.0 };
+    fn a_disk_is_asked_early_when_the_run_has_proven_its_window() {
         let ahead = |read, room| Ahead {
             rate: f64::INFINITY,
             window: 100,
             run: run(read),
-            is_with_the_reader: false,
+            is_with_the_reader: true,
+            is_begun: false,
             room,
         };
         let (disk, volume) = (UnitCost::pages(&DISK), UnitCost::pages(&VOLUME));
-        assert_eq!(disk.look_ahead(ahead(99, 150)), 0);
+        assert_eq!(disk.look_ahead(ahead(99, u64::MAX)), 0);
         assert_eq!(disk.look_ahead(ahead(100, 150)), 100, "proven");
-        assert_eq!(disk.look_ahead(ahead(99, 200)), 100, "room for two");
         assert_eq!(volume.look_ahead(ahead(99, 150)), 100, "delays nobody");
+        for is_with_the_reader in [true, false] {
+            let unproven = |room| Ahead { is_with_the_reader, is_begun: true, ..ahead(99, room) };
+            assert_eq!(disk.look_ahead(unproven(199)), 0, "in short memory");
+            assert_eq!(disk.look_ahead(unproven(200)), 100, "room for two");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::plan::{Cause, Plan};
 
 use super::Stream;
 use crate::adaptive::Scene;
-use crate::adaptive::rules::Ahead;
+use crate::adaptive::rules::{Ahead, Run};
 use crate::adaptive::window::{AMPLE_STALLS, UnitCost};
 
 /// A mark spans a few pages, as a reader may skip one.
@@ -47,11 +47,15 @@ impl Stream {
         if !self.can_gain(&scene.cost) || self.kernel_does(&cost, window, scene) {
             return 0;
         }
+        if !self.kernel_reads_ahead(scene) && !self.pays(&cost, run, wanted, scene) {
+            return 0;
+        }
         let ahead = Ahead {
             rate: self.rate(),
             window: wanted,
             run,
             is_with_the_reader: self.step > 0,
+            is_begun: self.is_begun,
             room: room / self.len,
         };
         let look_ahead = (scene.rules.look_ahead)(&cost, ahead);
@@ -95,6 +99,21 @@ impl Stream {
         if self.mark <= self.reader && self.step_on() < self.frontier {
             self.set_mark(self.step_on(), scene, plan);
         }
+    }
+
+    /// Whether the kernel would read ahead by itself here: what is asked for then takes the place of
+    /// that.
+    fn kernel_reads_ahead(&self, scene: &Scene) -> bool {
+        self.step == 1 || scene.access.via == Via::Mmap
+    }
+
+    /// Whether a window is expected to save its reader more than it costs: stalls for what is used,
+    /// against its visit and the transfer of the rest. Two misses that are neighbours by chance look
+    /// like the start of a run; where that happens often, runs turn out short, and little is used.
+    fn pays(&self, cost: &UnitCost, run: Run, window: u64, scene: &Scene) -> bool {
+        let used = run.expected(window);
+        let saved_s = used / self.units_a_stall(scene).max(1) as f64 * cost.stall_s;
+        saved_s >= scene.cost.visit_s() + (window as f64 - used) * cost.unit_s
     }
 
     /// All is asked for. A mark on the last unit tells whether it was used, for the accounting.

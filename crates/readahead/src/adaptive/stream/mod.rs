@@ -254,20 +254,24 @@ impl Stream {
         self.frontier.saturating_sub(self.reader.max(self.given_up))
     }
 
-    /// Counts what the reader passes of what was asked for, and the waits this spared it: one a
-    /// kernel window forward, half of one for each read-around, one a request otherwise.
+    /// Counts what the reader passes of what was asked for, and the waits this spared it.
     fn count_used(&self, to: u64, scene: &Scene, tally: &mut Tally) {
         let counted = self.reader.max(self.given_up);
         let used = to.min(self.frontier).saturating_sub(counted);
+        tally.used_pages += used * self.len;
+        tally.stalls_saved += used.div_ceil(self.units_a_stall(scene).max(1));
+    }
+
+    /// Units that a wait brings the reader by itself: a kernel window forward, half of one for each
+    /// read-around, a request otherwise.
+    fn units_a_stall(&self, scene: &Scene) -> u64 {
         let window = u64::from(scene.access.kernel_window);
-        let units_a_stall = match (scene.access.via, self.step) {
+        match (scene.access.via, self.step) {
             (Via::Mmap, _) => window / 2,
             (Via::Read, 1) => window,
             (Via::Read, -1) => u64::from(scene.access.request),
             (Via::Read, _) => 1,
-        };
-        tally.used_pages += used * self.len;
-        tally.stalls_saved += used.div_ceil(units_a_stall.max(1));
+        }
     }
 
     /// The stream ends: what its reader has not come to was read in vain.

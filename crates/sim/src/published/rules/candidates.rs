@@ -51,7 +51,7 @@ pub(super) fn all() -> Vec<Contest> {
         Contest {
             rule: "dense",
             candidates: vec![
-                ("filled at 1/ln(N/n) + 4/n", shipped),
+                ("filled at 1/ln(N/n) + 6/n", shipped),
                 ("at the fourth miss", dense(|_, _| 0.0)),
                 ("at twice the rest", dense(|_, _| 2.0)),
                 ("at 1/4 + 4/n", dense(at_a_quarter)),
@@ -80,7 +80,7 @@ fn fixed(cost: &UnitCost, stalls: f64) -> u64 {
     (stalls * cost.stall_units()).ceil() as u64
 }
 
-/// As if the logarithm were 4 in every region worth the name.
+/// As if the logarithm were 4 in every region worth the name, and with less for chance clusters.
 fn at_a_quarter(misses: u32, _requests_left: f64) -> f64 {
     0.25 + 4.0 / f64::from(misses)
 }
