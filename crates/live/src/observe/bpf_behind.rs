@@ -1,9 +1,12 @@
 //! Drop-behind's tables in the kernel.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use readahead::behind::Block;
 
-use super::behind::{BehindSource, StreamKey, WriteErrors};
+use super::behind::{BehindSource, PageTables, StreamKey};
 use super::bpf::BpfObserver;
 use super::{FileKey, ObserveError, layout};
 
@@ -13,24 +16,14 @@ impl BehindSource for BpfObserver {
             self.look_for_marks()?;
         }
         self.looks_behind = on;
-        self.epoch += u32::from(on);
+        // First of all, so that of the epoch that is over nothing is known while uses are not seen.
+        let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
         if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
             // In this order: what enters the cache in between belongs to the epoch before.
             shared.watched_inodes.fill(0);
-            shared.looks_behind = if on { self.epoch } else { 0 };
+            shared.looks_behind = if on { epoch } else { 0 };
         }
         Ok(())
-    }
-
-    fn block(&self, file: FileKey, block: u64) -> Option<Block> {
-        let key = layout::encode_block_key(file, block);
-        let value = self.skeleton.maps.blocks.lookup(&key, MapFlags::ANY).ok()??;
-        layout::decode_block(&value, self.epoch)
-    }
-
-    fn forget_block(&mut self, file: FileKey, block: u64) {
-        // One that the table forgot by itself is gone as well.
-        let _ = self.skeleton.maps.blocks.delete(&layout::encode_block_key(file, block));
     }
 
     fn touched(&self, stream: StreamKey) -> Option<(u64, u64)> {
@@ -43,14 +36,39 @@ impl BehindSource for BpfObserver {
         let _ = self.skeleton.maps.streams.delete(&layout::encode_stream_key(stream));
     }
 
-    fn write_errors(&self) -> Result<WriteErrors, ObserveError> {
+    fn page_tables(&self) -> Result<Arc<dyn PageTables>, ObserveError> {
         let refused = |error| ObserveError::Refused(format!("{error:#}"));
-        let table = MapHandle::try_from(&self.skeleton.maps.failed_inodes).map_err(refused)?;
-        Ok(Box::new(move |file| {
-            let slot = layout::watched_slot(file.ino) as u32;
-            let value = table.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
-            // Where nothing can be learnt, nothing is dropped.
-            !matches!(value, Ok(Some(bytes)) if bytes == [0; 4])
+        Ok(Arc::new(Tables {
+            blocks: MapHandle::try_from(&self.skeleton.maps.blocks).map_err(refused)?,
+            failed_inodes: MapHandle::try_from(&self.skeleton.maps.failed_inodes)
+                .map_err(refused)?,
+            epoch: self.epoch.clone(),
         }))
+    }
+}
+
+struct Tables {
+    blocks: MapHandle,
+    failed_inodes: MapHandle,
+    epoch: Arc<AtomicU32>,
+}
+
+impl PageTables for Tables {
+    fn block(&self, file: FileKey, block: u64) -> Option<Block> {
+        let key = layout::encode_block_key(file, block);
+        let value = self.blocks.lookup(&key, MapFlags::ANY).ok()??;
+        layout::decode_block(&value, self.epoch.load(Ordering::SeqCst))
+    }
+
+    fn forget(&self, file: FileKey, block: u64) {
+        // One that the table forgot by itself is gone as well.
+        let _ = self.blocks.delete(&layout::encode_block_key(file, block));
+    }
+
+    fn write_failed(&self, file: FileKey) -> bool {
+        let slot = layout::failed_slot(file.ino) as u32;
+        let value = self.failed_inodes.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
+        // Where nothing can be learnt, nothing is dropped.
+        !matches!(value, Ok(Some(bytes)) if bytes == [0; 4])
     }
 }

@@ -23,11 +23,11 @@ const MARKED_INODES_LOG2: u32 = 12;
 pub(super) const MARKED_INODES_WORDS: usize = 1 << (MARKED_INODES_LOG2 - 6);
 const INODE_HASH: u64 = 0x9E37_79B9_7F4A_7C15;
 
-const WATCHED_INODES_LOG2: u32 = 12;
+const FAILED_INODES_LOG2: u32 = 12;
 
-/// Index of an inode in `watched_inodes` and in `failed_inodes`.
-pub(super) fn watched_slot(ino: u64) -> usize {
-    (ino.wrapping_mul(INODE_HASH) >> (64 - WATCHED_INODES_LOG2)) as usize
+/// Index of an inode in `failed_inodes`.
+pub(super) fn failed_slot(ino: u64) -> usize {
+    (ino.wrapping_mul(INODE_HASH) >> (64 - FAILED_INODES_LOG2)) as usize
 }
 
 /// Word and bit of an inode in `marked_inodes`.
