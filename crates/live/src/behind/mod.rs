@@ -12,6 +12,7 @@
 //! that it was used once, and if it is clean, unmapped and held by nobody at that moment, which the
 //! kernel itself sees to.
 
+mod glob;
 mod hands;
 mod left_overs;
 mod mapped;
