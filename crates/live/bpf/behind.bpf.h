@@ -9,7 +9,7 @@
  *
  * Two bits a page, kept by blocks of 64 pages in a table that forgets: what is not in it is never
  * dropped. A page may go if it was brought in by the one process that used it, and used once. Files
- * that nobody brought a page of cost one byte test; without drop-behind nothing of this is loaded.
+ * that nobody brought a page of cost one test of a word; without drop-behind nothing of this is loaded.
  */
 #ifndef BOWWAVE_BEHIND_H
 #define BOWWAVE_BEHIND_H
@@ -21,6 +21,7 @@
 #define GAP_PAGES 256
 /* The kernel maps this much around a fault (64 KiB), before and after it has waited for the page. */
 #define AROUND_PAGES 16
+#define SEVERAL (~0ULL)
 #define BLOCKS_IN_REACH ((REACH_PAGES + GAP_PAGES) / BLOCK_PAGES + 1)
 
 /* Set before loading. */
@@ -43,19 +44,44 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1 << WATCHED_INODES_LOG2);
+	__uint(max_entries, 1 << FAILED_INODES_LOG2);
 	__type(key, u32);
 	__type(value, u32);
 } failed_inodes SEC(".maps"); /* by a hash: files whose write-back failed */
 
-u8 watched_inodes[1 << WATCHED_INODES_LOG2];	/* by a hash: files with blocks in the table */
+/* By a hash: the file with blocks in the table, 0 if there is none, SEVERAL if there are more. */
+u64 watched_inodes[1 << WATCHED_INODES_LOG2];
 /* Not 0 while accesses are seen, another number each time. What was brought in before, or while a use
  * would not have been seen, is not ours to drop. */
 u32 looks_behind;
 
-static __always_inline u32 watched_slot(u64 ino)
+static __always_inline u64 *watched_slot(u64 ino)
 {
-	return (ino * INODE_HASH) >> (64 - WATCHED_INODES_LOG2);
+	u32 slot = (ino * INODE_HASH) >> (64 - WATCHED_INODES_LOG2);
+
+	return &watched_inodes[slot & ((1 << WATCHED_INODES_LOG2) - 1)];
+}
+
+/* Never 0. Another file may have the same one, which only costs it time. */
+static __always_inline u64 identity_of(struct inode *inode)
+{
+	return (inode->i_ino ^ (u64)inode->i_sb->s_dev << 32) | 1;
+}
+
+static __always_inline bool is_watched(struct inode *inode)
+{
+	u64 watched = *watched_slot(inode->i_ino);
+
+	return watched && (watched == SEVERAL || watched == identity_of(inode));
+}
+
+static __always_inline void watch(struct inode *inode)
+{
+	u64 *slot = watched_slot(inode->i_ino), own = identity_of(inode);
+	u64 other = __sync_val_compare_and_swap(slot, 0, own);
+
+	if (other && other != own)
+		*slot = SEVERAL;
 }
 
 /* The bits of [first, end) in a block. */
@@ -91,22 +117,29 @@ static __always_inline void report_passed(struct inode *inode, struct file_key *
 	bpf_ringbuf_submit(event, 0);
 }
 
-static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bool is_led)
+static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bool is_led, u32 epoch)
 {
 	struct block *block = bpf_map_lookup_elem(&blocks, key);
+	u32 other;
 
-	if (!block || block->epoch != looks_behind) {
-		struct block fresh = { .brought = bits, .owner = owner, .epoch = looks_behind };
+	if (!block || block->epoch != epoch) {
+		struct block fresh = { .brought = bits, .owner = owner, .epoch = epoch };
 
 		if (is_led)
 			bpf_map_update_elem(&blocks, key, &fresh, BPF_ANY);
-	} else if (!is_led) {
+		return;
+	}
+	other = block->owner;
+	if (!is_led) {
 		__sync_fetch_and_and(&block->brought, ~bits);
-	} else if (owner && block->owner && block->owner != owner) {
+	} else if (owner && other && other != owner) {
 		/* What another process brought is not told from ours any more: it stays. */
-		block->owner = owner;
-		block->used = 0;
-		block->brought = bits;
+		block->brought = 0;
+		/* Of two that take it over at once one does; what the other has brought stays. */
+		if (__sync_val_compare_and_swap(&block->owner, other, owner) == other) {
+			block->used = 0;
+			block->brought = bits;
+		}
 	} else {
 		__sync_fetch_and_and(&block->used, ~bits);
 		__sync_fetch_and_or(&block->brought, bits);
@@ -123,15 +156,17 @@ int BPF_PROG(on_add, struct folio *folio)
 	bool is_led = is_our_business();
 	struct block_key block = {};
 	u64 first, end, last_block;
+	/* Before the file is watched: if all begins anew in between, its blocks belong to the past. */
+	u32 epoch = looks_behind;
 	struct file_key key;
-	u32 slot;
+	bool was_watched;
 
 	if (!inode)
 		return 0;
-	slot = watched_slot(inode->i_ino);
+	was_watched = is_watched(inode);
 	first = folio->index;
 	end = first + pages_of(folio);
-	if (is_led && !watched_inodes[slot] &&
+	if (is_led && !was_watched &&
 	    (u64)inode->i_size >> PAGE_SHIFT < least_file_pages && end < least_file_pages)
 		return 0;
 	/* What we read ahead is brought for whoever uses it first. */
@@ -139,16 +174,16 @@ int BPF_PROG(on_add, struct folio *folio)
 		is_led = true;
 		tgid = 0;
 	}
-	if ((!is_led || !tgid) && !watched_inodes[slot])
+	if ((!is_led || !tgid) && !was_watched)
 		return 0;
 	if (!interest_in(inode, &key))
 		return 0;
-	if (!watched_inodes[slot]) {
-		watched_inodes[slot] = 1;
-		if (!looks_behind)
+	if (!was_watched) {
+		watch(inode);
+		if (!epoch)
 			report_passed(inode, &key, first, first, 0);
 	}
-	if (!looks_behind)
+	if (!epoch)
 		return 0;
 	block.ino = key.ino;
 	block.dev = key.dev;
@@ -157,24 +192,26 @@ int BPF_PROG(on_add, struct folio *folio)
 	for (int i = 0; i < BLOCKS_IN_REACH; i++) {
 		if (block.block > last_block)
 			break;
-		bring(&block, bits_in(block.block, first, end), tgid, is_led);
+		bring(&block, bits_in(block.block, first, end), tgid, is_led, epoch);
 		block.block++;
 	}
 	return 0;
 }
 
-/* These pages were used, by this process. */
+/* These pages were used, by this process. Of several that use a page at once, one is the first. */
 static __always_inline void use(struct block_key *key, u64 bits, u32 tgid)
 {
 	struct block *block = bpf_map_lookup_elem(&blocks, key);
-	u64 again;
+	u64 before, again;
+	u32 owner;
 
 	if (!block || block->epoch != looks_behind)
 		return;
-	if (!block->owner)
-		block->owner = tgid;
-	again = block->owner == tgid ? block->used & bits : bits;
-	__sync_fetch_and_or(&block->used, bits);
+	owner = block->owner;
+	if (!owner)
+		owner = __sync_val_compare_and_swap(&block->owner, 0, tgid);
+	before = __sync_fetch_and_or(&block->used, bits);
+	again = !owner || owner == tgid ? before & bits : bits;
 	if (again)
 		__sync_fetch_and_and(&block->brought, ~again);
 }
@@ -190,7 +227,7 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 	bool is_new = false;
 	struct file_key key;
 
-	if (!looks_behind || !watched_inodes[watched_slot(inode->i_ino)] || !interest_in(inode, &key))
+	if (!looks_behind || !is_watched(inode) || !interest_in(inode, &key))
 		return;
 	stream_key.ino = key.ino;
 	stream_key.dev = key.dev;
@@ -268,7 +305,7 @@ int BPF_PROG(on_write_error, struct address_space *mapping)
 
 	if (!inode)
 		return 0;
-	slot = watched_slot(inode->i_ino);
+	slot = (inode->i_ino * INODE_HASH) >> (64 - FAILED_INODES_LOG2);
 	failed = bpf_map_lookup_elem(&failed_inodes, &slot);
 	if (failed)
 		*failed = 1;

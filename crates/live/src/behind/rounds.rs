@@ -139,10 +139,15 @@ impl Living {
     }
 }
 
-/// A zombie waits for its parent only; its name may hold anything.
+/// A zombie waits for its parent only, unless other threads go on without the first one; its name may
+/// hold anything.
 fn has_ended(stat: &str) -> bool {
-    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    matches!(state, None | Some('Z' | 'X'))
+    let Some((_, behind_name)) = stat.rsplit_once(") ") else { return true };
+    let mut fields = behind_name.split_ascii_whitespace();
+    let state = fields.next();
+    // The 20th field of all.
+    let threads = fields.nth(16).and_then(|number| number.parse().ok()).unwrap_or(1);
+    matches!((state, threads), (None | Some("X"), _) | (Some("Z"), ..=1))
 }
 
 #[cfg(test)]
@@ -152,7 +157,34 @@ mod tests {
     #[test]
     fn a_zombie_has_ended_whatever_its_name() {
         assert!(has_ended("7 (x) R) Z 1 7"));
+        assert!(has_ended("7 (x) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 99"));
         assert!(!has_ended("7 (x Z) S 1 7"));
         assert!(has_ended(""));
+    }
+
+    #[test]
+    fn threads_that_go_on_without_the_first_one_are_a_process() {
+        assert!(!has_ended("7 (x) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 3 0 99"));
+        // The first thread ends, and another sleeps on.
+        let script = "import ctypes,threading,time
+threading.Thread(target=lambda: (print('there',flush=True),time.sleep(1000))).start()
+ctypes.CDLL(None).pthread_exit(None)";
+        let mut command = std::process::Command::new("python3");
+        command.args(["-c", script]).stdout(std::process::Stdio::piped());
+        let Ok(mut process) = command.spawn() else {
+            eprintln!("skipped: python3 is not installed");
+            return;
+        };
+        let stat = || {
+            fs::read_to_string(format!("/proc/{}/stat", process.id())).expect("a child is there")
+        };
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !stat().contains(") Z ") && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
+        let (text, is_there) = (stat(), Living::default().has(process.id()));
+        process.kill().expect("it sleeps");
+        process.wait().expect("it ended");
+        assert!(text.contains(") Z ") && is_there, "{text}");
     }
 }

@@ -114,6 +114,7 @@ fn event(file: FileKey, tgid: u32) -> Event {
         mapped: false,
         advised_random: false,
         advised_sequential: false,
+        advised_noreuse: false,
         window_left: 0,
         mark: (0, 0),
     }
