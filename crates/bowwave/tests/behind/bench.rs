@@ -1,6 +1,7 @@
 //! A lab without delays, files on it, and small memory cgroups.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,6 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lab::{LabGuard, Options};
 use rustix::fs::{Advice, fadvise};
+
+use crate::own::Own;
 
 pub(crate) const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
 pub(crate) const MB: u64 = 1 << 20;
@@ -70,6 +73,21 @@ impl Bench {
         run.args(["run", "--json", "--state"]).arg(self.state.path()).args(options);
         run.arg("--").args(command).stdout(Stdio::null());
         run
+    }
+}
+
+impl Bench {
+    /// Bowwave, leading this lab's files from now on.
+    pub(crate) fn daemon(&self, options: &[&str]) -> Own {
+        let mut daemon = Command::new(BOWWAVE);
+        daemon.args(["daemon", "--json", "--path"]).arg(self.lab.mount_point()).arg("--state");
+        let mut daemon =
+            Own::start(daemon.arg(self.state.path()).args(options).stdout(Stdio::piped()));
+        let mut line = String::new();
+        let output = daemon.stdout.as_mut().expect("piped");
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        assert!(line.contains("\"ready\":true"), "{line}");
+        daemon
     }
 }
 
