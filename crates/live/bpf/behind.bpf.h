@@ -22,6 +22,9 @@
 /* The kernel maps this much around a fault (64 KiB), before and after it has waited for the page. */
 #define AROUND_PAGES 16
 #define SEVERAL (~0ULL)
+/* A second reader of the same process is so close behind (12 MiB) that what it uses is kept for it until it
+ * has passed; both then have used it once. */
+#define FOLLOWER_PAGES 3072
 #define BLOCKS_IN_REACH ((REACH_PAGES + GAP_PAGES) / BLOCK_PAGES + 1)
 
 /* Set before loading. */
@@ -199,7 +202,7 @@ int BPF_PROG(on_add, struct folio *folio)
 }
 
 /* These pages were used, by this process. Of several that use a page at once, one is the first. */
-static __always_inline void use(struct block_key *key, u64 bits, u32 tgid)
+static __always_inline void use(struct block_key *key, u64 bits, u32 tgid, bool in_step)
 {
 	struct block *block = bpf_map_lookup_elem(&blocks, key);
 	u64 before, again;
@@ -211,9 +214,22 @@ static __always_inline void use(struct block_key *key, u64 bits, u32 tgid)
 	if (!owner)
 		owner = __sync_val_compare_and_swap(&block->owner, 0, tgid);
 	before = __sync_fetch_and_or(&block->used, bits);
-	again = !owner || owner == tgid ? before & bits : bits;
+	again = owner && owner != tgid ? bits : in_step ? 0 : before & bits;
 	if (again)
 		__sync_fetch_and_and(&block->brought, ~again);
+}
+
+static __always_inline void use_range(struct file_key *key, u64 from, u64 end, u32 tgid, bool in_step)
+{
+	struct block_key block = { .ino = key->ino, .dev = key->dev, .block = from >> BLOCK_SHIFT };
+	u64 last_block = (end - 1) >> BLOCK_SHIFT;
+
+	for (int i = 0; i < BLOCKS_IN_REACH; i++) {
+		if (from >= end || block.block > last_block)
+			break;
+		use(&block, bits_in(block.block, from, end), tgid, in_step);
+		block.block++;
+	}
 }
 
 /* Follows the process's stream through the file: a page touched by several small reads in a row
@@ -222,9 +238,8 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 {
 	struct stream_key stream_key = {};
 	struct stream *stream, fresh = {};
-	struct block_key block = {};
-	u64 from, end, at, last_block, around;
-	bool is_new = false;
+	u64 from, end, at, around;
+	bool is_new = false, in_step;
 	struct file_key key;
 
 	if (!looks_behind || !is_watched(inode) || !interest_in(inode, &key))
@@ -248,31 +263,33 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 	}
 	from = first;
 	around = flags & FLAG_MMAP ? AROUND_PAGES : 0;
-	if (first + around >= stream->first && first <= stream->until + GAP_PAGES)
-		from = stream->until;
-	else
-		stream->reported = first;
 	end = last + 1;
 	if (end > first + REACH_PAGES)
 		end = first + REACH_PAGES;
+	if (first + around >= stream->first && first <= stream->until + GAP_PAGES) {
+		from = stream->until;
+	} else if (!(flags & FLAG_WRITTEN) && stream->until == stream->high && first < stream->high &&
+		   stream->high - first <= FOLLOWER_PAGES) {
+		/* Another reader, behind the one whose run this is. Both go the same way unless the first
+		 * one has stopped, at the end or elsewhere: who comes again by itself finds no run that
+		 * goes on. */
+		in_step = stream->again <= REACH_PAGES && stream->high < (u64)inode->i_size >> PAGE_SHIFT;
+		stream->again += end - first;
+		use_range(&key, first, end, stream_key.tgid, in_step);
+		return;
+	} else {
+		stream->reported = first;
+	}
 	stream->first = first;
 	if (end > from || from == first)
 		stream->until = end;
 	if (first < stream->low)
 		stream->low = first;
-	if (end > stream->high)
+	if (end > stream->high) {
 		stream->high = end;
-
-	block.ino = key.ino;
-	block.dev = key.dev;
-	block.block = from >> BLOCK_SHIFT;
-	last_block = (end - 1) >> BLOCK_SHIFT;
-	for (int i = 0; i < BLOCKS_IN_REACH; i++) {
-		if (from >= end || block.block > last_block)
-			break;
-		use(&block, bits_in(block.block, from, end), stream_key.tgid);
-		block.block++;
+		stream->again = 0;
 	}
+	use_range(&key, from, end, stream_key.tgid, false);
 	/* A writer has passed all of it, a reader may be at the first page still. */
 	at = flags & FLAG_WRITTEN ? end : first;
 	if (is_new || (at > stream->reported && at - stream->reported >= STEP_PAGES)) {

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use own::Own;
 
 use bench::{
-    MB, RECLAIMED_BYTES, bench, evict, kept, open_random, read, resident, summary_of, text,
+    Cgroup, MB, RECLAIMED_BYTES, bench, evict, kept, open_random, read, resident, summary_of, text,
 };
 
 #[test]
@@ -133,6 +133,43 @@ fn a_follower_8_mb_behind_finds_everything_and_what_nobody_follows_goes() {
     let kept = resident(&file);
     assert!(kept >= 56 * MB * 99 / 100, "{kept} bytes that two have read");
     assert!(kept <= 58 * MB, "{kept} bytes, more than two have read");
+}
+
+/// A server that sends one file to two clients, one after the other.
+const TWO_READERS: &str = "import os,sys
+a,b=os.open(sys.argv[1],0),os.open(sys.argv[1],0)
+n,step,behind=os.fstat(a).st_size,65536,8<<20
+for at in range(0,n+behind,step):
+    os.pread(a,step,at)
+    if at>=behind: os.pread(b,step,at-behind)";
+
+#[test]
+fn two_readers_of_one_process_8_mb_apart_read_the_disk_once_and_leave_the_cache_as_it_was() {
+    let Some(bench) = bench() else { return };
+    let Some(cgroup) = Cgroup::with_limit(64 * MB) else { return };
+    let file = bench.cold("file", 192 * MB);
+    // The disk is measured first.
+    let python = ["python3", "-c", TWO_READERS, text(&file)];
+    summary_of(cgroup.hold(&bench.run(&["--drop-behind"], &python)));
+    evict(&file);
+    let before = bench.device_bytes();
+    let done = summary_of(cgroup.hold(&bench.run(&["--drop-behind"], &python)));
+    let twice = (bench.device_bytes() - before).saturating_sub(192 * MB);
+    assert!(twice <= 192 * MB / 100, "{twice} bytes were read twice: {done}");
+    // The second reader passes its last 8 MB alone, and somewhat more where the first has ended.
+    assert!(resident(&file) <= 16 * MB, "{} bytes stay: {done}", resident(&file));
+}
+
+#[test]
+fn what_one_process_reads_again_stays() {
+    let Some(bench) = bench() else { return };
+    // Of a larger file the first pass has left its end only.
+    for bytes in [MB, 10 * MB] {
+        let file = bench.cold("file", bytes);
+        let again = format!("cat {0} {0}", text(&file));
+        let done = summary_of(bench.run(&["--drop-behind"], &["sh", "-c", &again]));
+        assert_eq!(kept(&file), bytes, "{done}");
+    }
 }
 
 #[test]
