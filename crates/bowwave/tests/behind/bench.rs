@@ -26,6 +26,15 @@ pub(crate) struct Bench {
 
 /// `None` where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE makes that a failure.
 pub(crate) fn bench() -> Option<Bench> {
+    bench_with("net", "ext4")
+}
+
+/// On that device, with that file system; `None` also where its tools are not installed.
+pub(crate) fn bench_with(device: &str, fs_type: &str) -> Option<Bench> {
+    if let Err(error) = Command::new(format!("mkfs.{fs_type}")).arg("-V").output() {
+        eprintln!("skipped: mkfs.{fs_type}: {error}");
+        return None;
+    }
     let able = Command::new(BOWWAVE).arg("doctor").output().expect("bowwave runs");
     if !able.status.success() || !fs::exists("/dev/fuse").unwrap_or(false) {
         let reason = String::from_utf8_lossy(&able.stdout).into_owned();
@@ -36,9 +45,9 @@ pub(crate) fn bench() -> Option<Bench> {
     let alone = ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner);
     let lab = LabGuard::up(&Options {
         name: format!("behind-{}", std::process::id()),
-        device: "net".into(),
+        device: device.into(),
         size_bytes: 768 * MB,
-        fs_type: "ext4".into(),
+        fs_type: fs_type.into(),
         scheduler: None,
         server: Some(PathBuf::from(BOWWAVE)),
     })

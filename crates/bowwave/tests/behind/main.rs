@@ -4,6 +4,7 @@
 //! elsewhere a test says why it is skipped, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
 mod bench;
+mod file_systems;
 #[path = "../own/mod.rs"]
 mod own;
 mod small_memory;

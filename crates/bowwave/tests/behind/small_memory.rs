@@ -15,7 +15,7 @@ fn work_with(cgroup: &Cgroup, file: &Path) {
     }
 }
 
-fn disturbed(bench: &Bench, options: &[&str], command: &[&str], cgroup: &Cgroup) -> f64 {
+pub(crate) fn disturbed(bench: &Bench, options: &[&str], command: &[&str], cgroup: &Cgroup) -> f64 {
     let working_set = bench.cold("working-set", 32 * MB);
     work_with(cgroup, &working_set);
     assert_eq!(kept(&working_set), 32 * MB, "it fits");
