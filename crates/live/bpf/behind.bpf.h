@@ -151,14 +151,90 @@ static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bo
 	}
 }
 
+/* These pages were used, by this process. Of several that use a page at once, one is the first. */
+static __always_inline void use(struct block_key *key, u64 bits, u32 tgid, bool in_step)
+{
+	struct block *block = bpf_map_lookup_elem(&blocks, key);
+	u64 before, again;
+	u32 owner;
+
+	if (!block || block->epoch != looks_behind)
+		return;
+	owner = block->owner;
+	if (!owner)
+		owner = __sync_val_compare_and_swap(&block->owner, 0, tgid);
+	before = __sync_fetch_and_or(&block->used, bits);
+	again = owner && owner != tgid ? bits : in_step ? 0 : before & bits;
+	if (again)
+		__sync_fetch_and_and(&block->brought, ~again);
+}
+
+/* Pages [first, end) of a file, block by block. A callback is verified once, a loop anew each time. */
+struct range {
+	struct block_key block;
+	u64 first;
+	u64 end;
+	u32 tgid;
+	u32 epoch;
+	bool in_step;
+	bool is_led;
+};
+
+static __always_inline struct range range_of(struct file_key *key, u64 first, u64 end, u32 tgid)
+{
+	return (struct range){
+		.block = { .ino = key->ino, .dev = key->dev, .block = first >> BLOCK_SHIFT },
+		.first = first,
+		.end = end,
+		.tgid = tgid,
+	};
+}
+
+static __always_inline u32 blocks_of(struct range *range)
+{
+	u64 count = ((range->end - 1) >> BLOCK_SHIFT) - range->block.block + 1;
+
+	if (range->first >= range->end)
+		return 0;
+	return count < BLOCKS_IN_REACH ? count : BLOCKS_IN_REACH;
+}
+
+static long use_next(u64 number, void *data)
+{
+	struct range *range = data;
+
+	use(&range->block, bits_in(range->block.block, range->first, range->end), range->tgid,
+	    range->in_step);
+	range->block.block++;
+	return 0;
+}
+
+static long bring_next(u64 number, void *data)
+{
+	struct range *range = data;
+
+	bring(&range->block, bits_in(range->block.block, range->first, range->end), range->tgid,
+	      range->is_led, range->epoch);
+	range->block.block++;
+	return 0;
+}
+
+static __always_inline void use_range(struct file_key *key, u64 first, u64 end, u32 tgid, bool in_step)
+{
+	struct range range = range_of(key, first, end, tgid);
+
+	range.in_step = in_step;
+	bpf_loop(blocks_of(&range), use_next, &range, 0);
+}
+
 SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(on_add, struct folio *folio)
 {
 	struct inode *inode = folio->mapping->host;
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	bool is_led = is_our_business();
-	struct block_key block = {};
-	u64 first, end, last_block;
+	struct range range;
+	u64 first, end;
 	/* Before the file is watched: if all begins anew in between, its blocks belong to the past. */
 	u32 epoch = looks_behind;
 	struct file_key key;
@@ -188,48 +264,11 @@ int BPF_PROG(on_add, struct folio *folio)
 	}
 	if (!epoch)
 		return 0;
-	block.ino = key.ino;
-	block.dev = key.dev;
-	block.block = first >> BLOCK_SHIFT;
-	last_block = (end - 1) >> BLOCK_SHIFT;
-	for (int i = 0; i < BLOCKS_IN_REACH; i++) {
-		if (block.block > last_block)
-			break;
-		bring(&block, bits_in(block.block, first, end), tgid, is_led, epoch);
-		block.block++;
-	}
+	range = range_of(&key, first, end, tgid);
+	range.is_led = is_led;
+	range.epoch = epoch;
+	bpf_loop(blocks_of(&range), bring_next, &range, 0);
 	return 0;
-}
-
-/* These pages were used, by this process. Of several that use a page at once, one is the first. */
-static __always_inline void use(struct block_key *key, u64 bits, u32 tgid, bool in_step)
-{
-	struct block *block = bpf_map_lookup_elem(&blocks, key);
-	u64 before, again;
-	u32 owner;
-
-	if (!block || block->epoch != looks_behind)
-		return;
-	owner = block->owner;
-	if (!owner)
-		owner = __sync_val_compare_and_swap(&block->owner, 0, tgid);
-	before = __sync_fetch_and_or(&block->used, bits);
-	again = owner && owner != tgid ? bits : in_step ? 0 : before & bits;
-	if (again)
-		__sync_fetch_and_and(&block->brought, ~again);
-}
-
-static __always_inline void use_range(struct file_key *key, u64 from, u64 end, u32 tgid, bool in_step)
-{
-	struct block_key block = { .ino = key->ino, .dev = key->dev, .block = from >> BLOCK_SHIFT };
-	u64 last_block = (end - 1) >> BLOCK_SHIFT;
-
-	for (int i = 0; i < BLOCKS_IN_REACH; i++) {
-		if (from >= end || block.block > last_block)
-			break;
-		use(&block, bits_in(block.block, from, end), tgid, in_step);
-		block.block++;
-	}
 }
 
 /* Follows the process's stream through the file: a page touched by several small reads in a row
