@@ -1,11 +1,15 @@
 //! What a user who mistypes, redirects or lacks a privilege is told, and the exit status that
 //! scripts see. Needs no root; where a test does, it says why it is skipped.
 
+mod own;
+
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
+
+use own::Own;
 
 const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
 
@@ -154,7 +158,7 @@ fn a_daemon_refuses_what_it_cannot_lead_or_keep() {
         assert_eq!(code, Some(1), "{path}");
     }
     let mut first = bowwave(&["daemon", "--state", folder, "--path", "/"]);
-    let mut first = first.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut first = Own::start(first.stdout(Stdio::piped()));
     let mut output = first.stdout.take().expect("piped");
     let _ = output.read(&mut [0; 64]);
     let (said, code) = told(&run(&["daemon", "--state", folder, "--path", "/"]));

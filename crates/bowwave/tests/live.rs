@@ -3,6 +3,8 @@
 //! What is asserted is counted (requests, bytes, settings), never timed. Needs root, FUSE and eBPF;
 //! elsewhere a test says why it is skipped, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
+mod own;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -10,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lab::{LabGuard, Options, Status};
+use own::Own;
 
 const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
 
@@ -56,20 +59,16 @@ fn bench(device: &str) -> Option<Bench> {
 }
 
 impl Bench {
-    fn daemon(&self, arguments: &[&str]) -> Daemon {
-        let mut child = Command::new(BOWWAVE)
-            .args(["daemon", "--json", "--path"])
-            .arg(self.lab.mount_point())
-            .arg("--state")
-            .arg(self.state.path())
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the daemon starts");
+    fn daemon(&self, arguments: &[&str]) -> Own {
+        let mut command = Command::new(BOWWAVE);
+        command.args(["daemon", "--json", "--path"]).arg(self.lab.mount_point());
+        command.arg("--state").arg(self.state.path()).args(arguments).stdout(Stdio::piped());
+        let mut daemon = Own::start(&mut command);
         let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+        let output = daemon.stdout.take().expect("piped");
+        BufReader::new(output).read_line(&mut line).expect("a line");
         assert!(line.contains("\"ready\":true"), "{line}");
-        Daemon(child)
+        daemon
     }
 
     fn reader(&self, pattern: &str) -> Command {
@@ -90,22 +89,6 @@ impl Bench {
         let name = self.lab.block_device().file_name().expect("a name").to_owned();
         let path = PathBuf::from("/sys/block").join(name).join("queue/read_ahead_kb");
         fs::read_to_string(path).expect("a window").trim().to_owned()
-    }
-}
-
-struct Daemon(Child);
-
-impl Daemon {
-    fn kill(mut self) {
-        self.0.kill().expect("it was running");
-        self.0.wait().expect("it ended");
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -151,12 +134,9 @@ fn run_leads_its_own_process_tree_and_nothing_else() {
     bench.lab.evict().expect("evicted");
 
     // While `run` waits for its command, a reader outside its tree goes its own way.
-    let mut idle = Command::new(BOWWAVE)
-        .args(["run", "--", "cat"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("run starts");
+    let mut idle = Command::new(BOWWAVE);
+    idle.args(["run", "--", "cat"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut idle = Own::start(&mut idle);
     let mut echo = BufReader::new(idle.stdout.take().expect("piped"));
     idle.stdin.as_mut().expect("piped").write_all(b"up\n").expect("cat listens");
     let mut line = String::new();
@@ -174,14 +154,15 @@ fn the_daemon_killed_in_mid_load_harms_nobody_and_leaves_every_window_as_it_was(
     let expected = finish(start(bench.reader("streams-16-64k")));
     for charge in ["bowwave", "reader"] {
         bench.lab.evict().expect("evicted");
-        let daemon = bench.daemon(&["--charge", charge]);
+        let mut daemon = bench.daemon(&["--charge", charge]);
         let before = bench.lab.status().expect("counters");
         let reader = start(bench.reader("streams-16-64k"));
         // In mid-load: a fifth of the file has been served.
         while bench.lab.status().expect("counters").since(&before).bytes_read < 20 << 20 {
             std::thread::yield_now();
         }
-        daemon.kill();
+        daemon.kill().expect("it was running");
+        daemon.wait().expect("it ended");
         assert_eq!(finish(reader), expected, "the reader got other bytes");
         drop(bench.daemon(&[]));
         assert_eq!(bench.window_kb(), "128", "after the next start");
@@ -222,7 +203,7 @@ fn run_passes_status_and_signals_through() {
     let trap = "exec env --default-signal sh -c \"trap 'exit 23' TERM INT; echo ready; \
                 while :; do sleep 0.01; done\"";
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
-        let mut child = run(trap).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut child = Own::start(run(trap).stdout(Stdio::piped()));
         let mut line = String::new();
         let output = child.stdout.take().expect("piped");
         BufReader::new(output).read_line(&mut line).expect("ready");
@@ -255,11 +236,8 @@ fn a_lab_in_use_stays_and_names_its_users_and_a_dead_one_hides_no_other() {
         (String::from_utf8_lossy(&output.stdout).into_owned(), said, output.status.success())
     };
     let name = bench.lab.name();
-    let mut user = Command::new("sleep")
-        .arg("1000")
-        .current_dir(bench.lab.mount_point())
-        .spawn()
-        .expect("sleep is there");
+    let mut user = Command::new("sleep");
+    let mut user = Own::start(user.arg("1000").current_dir(bench.lab.mount_point()));
     let (_, said, is_down) = lab(&["down", name]);
     user.kill().expect("it sleeps");
     user.wait().expect("it ends");

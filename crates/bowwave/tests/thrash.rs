@@ -8,6 +8,7 @@
 //! BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
 mod machine;
+mod own;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -77,8 +78,7 @@ fn run(bench: &Bench, seed: u64) -> Option<u64> {
     files.iter_mut().for_each(|file| warm_some(bench, file, &mut random));
     let own_limit = (48 + random.below(80)) << 20;
     let own = Cgroup::new("own", Some(own_limit))?;
-    let mode: &[&str] = if machine::has_drop_behind() { &["--drop-behind", "always"] } else { &[] };
-    let daemon = bench.daemon(mode, Some(&own));
+    let daemon = bench.daemon(&["--drop-behind", "always"], Some(&own));
     let limit = (random.below(3) > 0).then(|| (8 + random.below(56)) << 20);
     let cgroup = Cgroup::new("readers", limit)?;
     let readers: Vec<Reader> =

@@ -3,18 +3,21 @@
 //! How exact its figures are is measured by a bench, not here. Needs root and FUSE; elsewhere a test
 //! says why it is skipped, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
+mod own;
+
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use lab::{LabGuard, Options};
+use own::Own;
 use serde_json::Value;
 
 const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
@@ -108,13 +111,9 @@ impl Bench {
     }
 
     /// Starts tuning and returns once it has set another window.
-    fn tune_until_set(&self) -> Child {
-        let child = self
-            .tune(&self.device(), &[])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts");
+    fn tune_until_set(&self) -> Own {
+        let mut tune = self.tune(&self.device(), &[]);
+        let child = Own::start(tune.stdout(Stdio::null()).stderr(Stdio::null()));
         let until = Instant::now() + Duration::from_secs(30);
         while self.window_kb() == ODD_KB {
             assert!(Instant::now() < until, "it sets no window");

@@ -9,7 +9,7 @@
  *
  * Two bits a page, kept by blocks of 64 pages in a table that forgets: what is not in it is never
  * dropped. A page may go if it was brought in by the one process that used it, and used once. Files
- * that nobody brought a page of cost one byte test; without drop-behind nothing of this is loaded.
+ * that nobody brought a page of cost one test of a word; without drop-behind nothing of this is loaded.
  */
 #ifndef BOWWAVE_BEHIND_H
 #define BOWWAVE_BEHIND_H
@@ -21,6 +21,10 @@
 #define GAP_PAGES 256
 /* The kernel maps this much around a fault (64 KiB), before and after it has waited for the page. */
 #define AROUND_PAGES 16
+#define SEVERAL (~0ULL)
+/* A second reader of the same process is so close behind (12 MiB) that what it uses is kept for it until it
+ * has passed; both then have used it once. */
+#define FOLLOWER_PAGES 3072
 #define BLOCKS_IN_REACH ((REACH_PAGES + GAP_PAGES) / BLOCK_PAGES + 1)
 
 /* Set before loading. */
@@ -43,19 +47,44 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1 << WATCHED_INODES_LOG2);
+	__uint(max_entries, 1 << FAILED_INODES_LOG2);
 	__type(key, u32);
 	__type(value, u32);
 } failed_inodes SEC(".maps"); /* by a hash: files whose write-back failed */
 
-u8 watched_inodes[1 << WATCHED_INODES_LOG2];	/* by a hash: files with blocks in the table */
+/* By a hash: the file with blocks in the table, 0 if there is none, SEVERAL if there are more. */
+u64 watched_inodes[1 << WATCHED_INODES_LOG2];
 /* Not 0 while accesses are seen, another number each time. What was brought in before, or while a use
  * would not have been seen, is not ours to drop. */
 u32 looks_behind;
 
-static __always_inline u32 watched_slot(u64 ino)
+static __always_inline u64 *watched_slot(u64 ino)
 {
-	return (ino * INODE_HASH) >> (64 - WATCHED_INODES_LOG2);
+	u32 slot = (ino * INODE_HASH) >> (64 - WATCHED_INODES_LOG2);
+
+	return &watched_inodes[slot & ((1 << WATCHED_INODES_LOG2) - 1)];
+}
+
+/* Never 0. Another file may have the same one, which only costs it time. */
+static __always_inline u64 identity_of(struct inode *inode)
+{
+	return (inode->i_ino ^ (u64)inode->i_sb->s_dev << 32) | 1;
+}
+
+static __always_inline bool is_watched(struct inode *inode)
+{
+	u64 watched = *watched_slot(inode->i_ino);
+
+	return watched && (watched == SEVERAL || watched == identity_of(inode));
+}
+
+static __always_inline void watch(struct inode *inode)
+{
+	u64 *slot = watched_slot(inode->i_ino), own = identity_of(inode);
+	u64 other = __sync_val_compare_and_swap(slot, 0, own);
+
+	if (other && other != own)
+		*slot = SEVERAL;
 }
 
 /* The bits of [first, end) in a block. */
@@ -91,22 +120,29 @@ static __always_inline void report_passed(struct inode *inode, struct file_key *
 	bpf_ringbuf_submit(event, 0);
 }
 
-static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bool is_led)
+static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bool is_led, u32 epoch)
 {
 	struct block *block = bpf_map_lookup_elem(&blocks, key);
+	u32 other;
 
-	if (!block || block->epoch != looks_behind) {
-		struct block fresh = { .brought = bits, .owner = owner, .epoch = looks_behind };
+	if (!block || block->epoch != epoch) {
+		struct block fresh = { .brought = bits, .owner = owner, .epoch = epoch };
 
 		if (is_led)
 			bpf_map_update_elem(&blocks, key, &fresh, BPF_ANY);
-	} else if (!is_led) {
+		return;
+	}
+	other = block->owner;
+	if (!is_led) {
 		__sync_fetch_and_and(&block->brought, ~bits);
-	} else if (owner && block->owner && block->owner != owner) {
+	} else if (owner && other && other != owner) {
 		/* What another process brought is not told from ours any more: it stays. */
-		block->owner = owner;
-		block->used = 0;
-		block->brought = bits;
+		block->brought = 0;
+		/* Of two that take it over at once one does; what the other has brought stays. */
+		if (__sync_val_compare_and_swap(&block->owner, other, owner) == other) {
+			block->used = 0;
+			block->brought = bits;
+		}
 	} else {
 		__sync_fetch_and_and(&block->used, ~bits);
 		__sync_fetch_and_or(&block->brought, bits);
@@ -115,23 +151,101 @@ static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bo
 	}
 }
 
+/* These pages were used, by this process. Of several that use a page at once, one is the first. */
+static __always_inline void use(struct block_key *key, u64 bits, u32 tgid, bool in_step)
+{
+	struct block *block = bpf_map_lookup_elem(&blocks, key);
+	u64 before, again;
+	u32 owner;
+
+	if (!block || block->epoch != looks_behind)
+		return;
+	owner = block->owner;
+	if (!owner)
+		owner = __sync_val_compare_and_swap(&block->owner, 0, tgid);
+	before = __sync_fetch_and_or(&block->used, bits);
+	again = owner && owner != tgid ? bits : in_step ? 0 : before & bits;
+	if (again)
+		__sync_fetch_and_and(&block->brought, ~again);
+}
+
+/* Pages [first, end) of a file, block by block. A callback is verified once, a loop anew each time. */
+struct range {
+	struct block_key block;
+	u64 first;
+	u64 end;
+	u32 tgid;
+	u32 epoch;
+	bool in_step;
+	bool is_led;
+};
+
+static __always_inline struct range range_of(struct file_key *key, u64 first, u64 end, u32 tgid)
+{
+	return (struct range){
+		.block = { .ino = key->ino, .dev = key->dev, .block = first >> BLOCK_SHIFT },
+		.first = first,
+		.end = end,
+		.tgid = tgid,
+	};
+}
+
+static __always_inline u32 blocks_of(struct range *range)
+{
+	u64 count = ((range->end - 1) >> BLOCK_SHIFT) - range->block.block + 1;
+
+	if (range->first >= range->end)
+		return 0;
+	return count < BLOCKS_IN_REACH ? count : BLOCKS_IN_REACH;
+}
+
+static long use_next(u64 number, void *data)
+{
+	struct range *range = data;
+
+	use(&range->block, bits_in(range->block.block, range->first, range->end), range->tgid,
+	    range->in_step);
+	range->block.block++;
+	return 0;
+}
+
+static long bring_next(u64 number, void *data)
+{
+	struct range *range = data;
+
+	bring(&range->block, bits_in(range->block.block, range->first, range->end), range->tgid,
+	      range->is_led, range->epoch);
+	range->block.block++;
+	return 0;
+}
+
+static __always_inline void use_range(struct file_key *key, u64 first, u64 end, u32 tgid, bool in_step)
+{
+	struct range range = range_of(key, first, end, tgid);
+
+	range.in_step = in_step;
+	bpf_loop(blocks_of(&range), use_next, &range, 0);
+}
+
 SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(on_add, struct folio *folio)
 {
 	struct inode *inode = folio->mapping->host;
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	bool is_led = is_our_business();
-	struct block_key block = {};
-	u64 first, end, last_block;
+	struct range range;
+	u64 first, end;
+	/* Before the file is watched: if all begins anew in between, its blocks belong to the past. */
+	u32 epoch = looks_behind;
 	struct file_key key;
-	u32 slot;
+	bool was_watched;
 
 	if (!inode)
 		return 0;
-	slot = watched_slot(inode->i_ino);
+	was_watched = is_watched(inode);
 	first = folio->index;
 	end = first + pages_of(folio);
-	if (is_led && !watched_inodes[slot] &&
+	if (is_led && !was_watched &&
 	    (u64)inode->i_size >> PAGE_SHIFT < least_file_pages && end < least_file_pages)
 		return 0;
 	/* What we read ahead is brought for whoever uses it first. */
@@ -139,44 +253,22 @@ int BPF_PROG(on_add, struct folio *folio)
 		is_led = true;
 		tgid = 0;
 	}
-	if ((!is_led || !tgid) && !watched_inodes[slot])
+	if ((!is_led || !tgid) && !was_watched)
 		return 0;
 	if (!interest_in(inode, &key))
 		return 0;
-	if (!watched_inodes[slot]) {
-		watched_inodes[slot] = 1;
-		if (!looks_behind)
+	if (!was_watched) {
+		watch(inode);
+		if (!epoch)
 			report_passed(inode, &key, first, first, 0);
 	}
-	if (!looks_behind)
+	if (!epoch)
 		return 0;
-	block.ino = key.ino;
-	block.dev = key.dev;
-	block.block = first >> BLOCK_SHIFT;
-	last_block = (end - 1) >> BLOCK_SHIFT;
-	for (int i = 0; i < BLOCKS_IN_REACH; i++) {
-		if (block.block > last_block)
-			break;
-		bring(&block, bits_in(block.block, first, end), tgid, is_led);
-		block.block++;
-	}
+	range = range_of(&key, first, end, tgid);
+	range.is_led = is_led;
+	range.epoch = epoch;
+	bpf_loop(blocks_of(&range), bring_next, &range, 0);
 	return 0;
-}
-
-/* These pages were used, by this process. */
-static __always_inline void use(struct block_key *key, u64 bits, u32 tgid)
-{
-	struct block *block = bpf_map_lookup_elem(&blocks, key);
-	u64 again;
-
-	if (!block || block->epoch != looks_behind)
-		return;
-	if (!block->owner)
-		block->owner = tgid;
-	again = block->owner == tgid ? block->used & bits : bits;
-	__sync_fetch_and_or(&block->used, bits);
-	if (again)
-		__sync_fetch_and_and(&block->brought, ~again);
 }
 
 /* Follows the process's stream through the file: a page touched by several small reads in a row
@@ -185,12 +277,11 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 {
 	struct stream_key stream_key = {};
 	struct stream *stream, fresh = {};
-	struct block_key block = {};
-	u64 from, end, at, last_block, around;
-	bool is_new = false;
+	u64 from, end, at, around;
+	bool is_new = false, in_step;
 	struct file_key key;
 
-	if (!looks_behind || !watched_inodes[watched_slot(inode->i_ino)] || !interest_in(inode, &key))
+	if (!looks_behind || !is_watched(inode) || !interest_in(inode, &key))
 		return;
 	stream_key.ino = key.ino;
 	stream_key.dev = key.dev;
@@ -211,31 +302,33 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 	}
 	from = first;
 	around = flags & FLAG_MMAP ? AROUND_PAGES : 0;
-	if (first + around >= stream->first && first <= stream->until + GAP_PAGES)
-		from = stream->until;
-	else
-		stream->reported = first;
 	end = last + 1;
 	if (end > first + REACH_PAGES)
 		end = first + REACH_PAGES;
+	if (first + around >= stream->first && first <= stream->until + GAP_PAGES) {
+		from = stream->until;
+	} else if (!(flags & FLAG_WRITTEN) && stream->until == stream->high && first < stream->high &&
+		   stream->high - first <= FOLLOWER_PAGES) {
+		/* Another reader, behind the one whose run this is. Both go the same way unless the first
+		 * one has stopped, at the end or elsewhere: who comes again by itself finds no run that
+		 * goes on. */
+		in_step = stream->again <= REACH_PAGES && stream->high < (u64)inode->i_size >> PAGE_SHIFT;
+		stream->again += end - first;
+		use_range(&key, first, end, stream_key.tgid, in_step);
+		return;
+	} else {
+		stream->reported = first;
+	}
 	stream->first = first;
 	if (end > from || from == first)
 		stream->until = end;
 	if (first < stream->low)
 		stream->low = first;
-	if (end > stream->high)
+	if (end > stream->high) {
 		stream->high = end;
-
-	block.ino = key.ino;
-	block.dev = key.dev;
-	block.block = from >> BLOCK_SHIFT;
-	last_block = (end - 1) >> BLOCK_SHIFT;
-	for (int i = 0; i < BLOCKS_IN_REACH; i++) {
-		if (from >= end || block.block > last_block)
-			break;
-		use(&block, bits_in(block.block, from, end), stream_key.tgid);
-		block.block++;
+		stream->again = 0;
 	}
+	use_range(&key, from, end, stream_key.tgid, false);
 	/* A writer has passed all of it, a reader may be at the first page still. */
 	at = flags & FLAG_WRITTEN ? end : first;
 	if (is_new || (at > stream->reported && at - stream->reported >= STEP_PAGES)) {
@@ -268,7 +361,7 @@ int BPF_PROG(on_write_error, struct address_space *mapping)
 
 	if (!inode)
 		return 0;
-	slot = watched_slot(inode->i_ino);
+	slot = (inode->i_ino * INODE_HASH) >> (64 - FAILED_INODES_LOG2);
 	failed = bpf_map_lookup_elem(&failed_inodes, &slot);
 	if (failed)
 		*failed = 1;

@@ -31,6 +31,7 @@ enum event_flags {
 	FLAG_RANDOM = 1,	/* the program advised random access */
 	FLAG_SEQUENTIAL = 2,	/* the program advised sequential access */
 	FLAG_MMAP = 4,
+	FLAG_NOREUSE = 8,	/* the program advised that it uses everything once */
 	FLAG_WRITTEN = 64,	/* the stream writes */
 	FLAG_FOREIGN = 128,	/* its process is none whose reads we lead */
 };
@@ -86,7 +87,8 @@ struct mark {
 #define BLOCK_PAGES (1ULL << BLOCK_SHIFT)
 /* How far a stream goes between two reports: 4 MiB. */
 #define STEP_PAGES 1024
-#define WATCHED_INODES_LOG2 12
+#define WATCHED_INODES_LOG2 13
+#define FAILED_INODES_LOG2 12
 
 struct block_key {
 	u64 ino;
@@ -116,9 +118,10 @@ struct stream {
 	u64 reported;
 	u64 low;		/* all it touched lies in [low, high) */
 	u64 high;
+	u64 again;		/* pages used behind the run since that went on */
 };
 _Static_assert(sizeof(struct block_key) == 24 && sizeof(struct block) == 24, "as encoded");
-_Static_assert(sizeof(struct stream_key) == 24 && sizeof(struct stream) == 40, "as encoded");
+_Static_assert(sizeof(struct stream_key) == 24 && sizeof(struct stream) == 48, "as encoded");
 
 /* What the block layer tells of one disk; counters only grow, but for the two in-flight ones. */
 struct disk_stats {

@@ -28,6 +28,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 #define FMODE_RANDOM 0x1000
+#define FMODE_NOREUSE 0x800000
 #define REQ_OP_MASK 0xff
 #define REQ_OP_READ 0
 #define NO_PAGE (~0ULL)
@@ -166,13 +167,18 @@ static __always_inline void add_advice(struct event *event, struct inode *inode,
 	u32 window = BPF_CORE_READ(ra, ra_pages);
 	s64 previous = BPF_CORE_READ(ra, prev_pos);
 	struct file *file = (void *)ra - bpf_core_field_offset(struct file, f_ra);
+	u32 mode;
 
 	if (previous >= 0)
 		event->previous = previous >> PAGE_SHIFT;
 	event->open_file = (u64)ra;
-	if (BPF_CORE_READ(file, f_inode) == inode &&
-	    (BPF_CORE_READ(file, f_mode) & FMODE_RANDOM))
-		event->flags |= FLAG_RANDOM;
+	if (BPF_CORE_READ(file, f_inode) == inode) {
+		mode = BPF_CORE_READ(file, f_mode);
+		if (mode & FMODE_RANDOM)
+			event->flags |= FLAG_RANDOM;
+		if (mode & FMODE_NOREUSE)
+			event->flags |= FLAG_NOREUSE;
+	}
 	/* POSIX_FADV_SEQUENTIAL doubles the window of the open file. */
 	if (window == 2 * event->kernel_window)
 		event->flags |= FLAG_SEQUENTIAL;

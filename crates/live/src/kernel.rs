@@ -13,7 +13,10 @@
 //! reach; the source that uses them will be chosen here.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// The kernel's own type information.
@@ -52,18 +55,18 @@ impl Features {
     pub fn detect() -> Self {
         static FOUND: OnceLock<Features> = OnceLock::new();
         *FOUND.get_or_init(|| {
-            let types = std::fs::read(BTF).unwrap_or_default();
-            Features { cachestat: has_cachestat(), ..Self::in_types(&types) }
+            let names = names_of_types(Path::new(BTF)).unwrap_or_default();
+            Features { cachestat: has_cachestat(), ..Self::in_names(&names) }
         })
     }
 
-    /// What type information names: each tracepoint has a type `btf_trace_NAME`.
-    fn in_types(types: &[u8]) -> Self {
-        let names = types.split(|byte| *byte == 0).filter_map(|text| text.strip_prefix(PREFIX));
+    /// What the names of types tell: each tracepoint has a type `btf_trace_NAME`.
+    fn in_names(all: &[u8]) -> Self {
+        let names = all.split(|byte| *byte == 0).filter_map(|text| text.strip_prefix(PREFIX));
         let names: HashSet<&[u8]> = names.collect();
         let has = |name: &str| names.contains(name.as_bytes());
         Features {
-            btf: !types.is_empty(),
+            btf: !all.is_empty(),
             sync_ra: has("page_cache_sync_ra"),
             async_ra: has("page_cache_async_ra"),
             get_pages: has("mm_filemap_get_pages"),
@@ -88,6 +91,25 @@ impl Features {
     }
 }
 
+/// The header of type information, up to where the names are: a magic number, version, flags, its own
+/// length, and offset and length of types and names behind it, 32 bits each.
+const HEADER_BYTES: usize = 24;
+const MAGIC: u16 = 0xeb9f;
+
+/// The names, each ended by a zero: a third of the whole, which is megabytes.
+fn names_of_types(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let mut header = [0; HEADER_BYTES];
+    file.read_exact_at(&mut header, 0)?;
+    let word = |at: usize| u32::from_ne_bytes(header[at..at + 4].try_into().expect("4 bytes"));
+    if u16::from_ne_bytes([header[0], header[1]]) != MAGIC {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut names = vec![0; word(20) as usize];
+    file.read_exact_at(&mut names, u64::from(word(4)) + u64::from(word(16)))?;
+    Ok(names)
+}
+
 fn has_cachestat() -> bool {
     let Ok(own) = std::fs::File::open("/proc/self/exe") else { return false };
     let answer = crate::sys::cached_pages(std::os::fd::AsFd::as_fd(&own), 0, 1);
@@ -103,10 +125,26 @@ mod tests {
     #[test]
     fn tracepoints_are_found_by_their_whole_name() {
         let types = b"\0btf_trace_page_cache_sync_ra\0btf_trace_mm_filemap_get_pages_x\0";
-        let features = Features::in_types(types);
+        let features = Features::in_names(types);
         assert!(features.btf && features.sync_ra);
         assert!(!features.get_pages, "another name begins like it");
         assert!(!features.can_observe());
-        assert_eq!(Features::in_types(b""), Features::default());
+        assert_eq!(Features::in_names(b""), Features::default());
+    }
+
+    #[test]
+    fn names_are_found_behind_the_types() {
+        let mut bytes = MAGIC.to_ne_bytes().to_vec();
+        bytes.extend([1, 0]);
+        // A header of 24 bytes, then 4 bytes of types, 6 of names.
+        [24u32, 0, 4, 4, 6].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
+        bytes.extend(*b"type\0a\0bc\0");
+        let path = tempfile::NamedTempFile::new().expect("a file").into_temp_path();
+        std::fs::write(&path, &bytes).expect("written");
+        assert_eq!(names_of_types(&path).ok().as_deref(), Some(&b"\0a\0bc\0"[..]));
+        std::fs::write(&path, &bytes[..30]).expect("written");
+        assert!(names_of_types(&path).is_err(), "cut");
+        std::fs::write(&path, vec![0; 64]).expect("written");
+        assert!(names_of_types(&path).is_err(), "none");
     }
 }

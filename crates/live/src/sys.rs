@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use readahead::PAGE_BYTES;
 
@@ -116,39 +116,6 @@ pub(crate) fn drop_pages(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Re
     if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
 }
 
-/// Has the kernel take these parts of a process's memory, `(address, bytes)`, out of its page tables and
-/// reclaim the pages that no other process has mapped. What it needs again it faults in again.
-///
-/// # Errors
-/// `ESRCH` if the process is gone, `EPERM` without CAP_SYS_NICE and the right to trace it.
-pub(crate) fn page_out(pid: u32, parts: &[(u64, u64)]) -> io::Result<()> {
-    let parts: Vec<libc::iovec> = parts
-        .iter()
-        .map(|&(address, bytes)| libc::iovec {
-            iov_base: address as *mut libc::c_void,
-            iov_len: bytes as usize,
-        })
-        .collect();
-    // SAFETY: the vector is live and as long as told; its addresses are another process's and are not
-    // looked at here. The descriptor is owned by nobody else.
-    unsafe {
-        let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
-        if process < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let process = OwnedFd::from_raw_fd(process as i32);
-        let result = libc::syscall(
-            libc::SYS_process_madvise,
-            process.as_fd().as_raw_fd(),
-            parts.as_ptr(),
-            parts.len(),
-            libc::MADV_PAGEOUT,
-            0 as libc::c_uint,
-        );
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-    }
-}
-
 /// A file handle as ext2/3/4 and xfs encode it: inode number and generation, 32 bits each.
 #[repr(C)]
 struct InodeHandle {
@@ -190,24 +157,66 @@ pub(crate) fn open_by_inode(
     }
 }
 
-/// A duplicate of descriptor `fd` of process `pid`: the same open file, not a new one.
-///
-/// # Errors
-/// `ESRCH` if the process is gone, `EBADF` if it has no such descriptor, `EPERM` without the right
-/// to trace it.
-pub(crate) fn duplicate_from(pid: u32, fd: i32) -> io::Result<OwnedFd> {
-    // SAFETY: neither call takes a pointer; each descriptor returned is owned by nobody else.
-    unsafe {
-        let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
-        if process < 0 {
-            return Err(io::Error::last_os_error());
+/// A process, and no other one that is given its number when it has ended. What is read below `/proc/PID`
+/// after this was opened is told of the process if a call on it succeeds afterwards.
+pub(crate) struct Process(OwnedFd);
+
+impl Process {
+    /// # Errors
+    /// `ESRCH` if there is none of that number.
+    pub(crate) fn open(pid: u32) -> io::Result<Self> {
+        // SAFETY: the call takes no pointer; the descriptor returned is owned by nobody else.
+        unsafe {
+            let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+            if process < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(Process(OwnedFd::from_raw_fd(process as i32)))
         }
-        let process = OwnedFd::from_raw_fd(process as i32);
-        let copy = libc::syscall(libc::SYS_pidfd_getfd, process.as_fd().as_raw_fd(), fd, 0);
-        if copy < 0 {
-            return Err(io::Error::last_os_error());
+    }
+
+    /// A duplicate of its descriptor `fd`: the same open file, not a new one.
+    ///
+    /// # Errors
+    /// `ESRCH` if the process has ended, `EBADF` if it has no such descriptor, `EPERM` without the
+    /// right to trace it.
+    pub(crate) fn duplicate(&self, fd: i32) -> io::Result<OwnedFd> {
+        // SAFETY: the call takes no pointer; the descriptor returned is owned by nobody else.
+        unsafe {
+            let copy = libc::syscall(libc::SYS_pidfd_getfd, self.0.as_raw_fd(), fd, 0);
+            if copy < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(OwnedFd::from_raw_fd(copy as i32))
         }
-        Ok(OwnedFd::from_raw_fd(copy as i32))
+    }
+
+    /// Has the kernel take these parts of its memory, `(address, bytes)`, out of its page tables and
+    /// reclaim the pages that no other process has mapped. What it needs again it faults in again.
+    ///
+    /// # Errors
+    /// `ESRCH` if the process has ended, `EPERM` without CAP_SYS_NICE and the right to trace it.
+    pub(crate) fn page_out(&self, parts: &[(u64, u64)]) -> io::Result<()> {
+        let parts: Vec<libc::iovec> = parts
+            .iter()
+            .map(|&(address, bytes)| libc::iovec {
+                iov_base: address as *mut libc::c_void,
+                iov_len: bytes as usize,
+            })
+            .collect();
+        // SAFETY: the vector is live and as long as told; its addresses are another process's and are
+        // not looked at here.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_process_madvise,
+                self.0.as_raw_fd(),
+                parts.as_ptr(),
+                parts.len(),
+                libc::MADV_PAGEOUT,
+                0 as libc::c_uint,
+            )
+        };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 }
 

@@ -84,6 +84,8 @@ fn lead(args: Args) -> anyhow::Result<ExitCode> {
         behind: Rules::only(mode.into()),
     };
     let mut engine = Engine::start(options, args.policy.build()).context("cannot start")?;
+    // Before the command is there: a signal that comes as it starts would end bowwave alone.
+    let caught = SignalsInfo::new(FORWARDED.iter().map(|signal| signal.as_raw()))?;
     let program = &args.command[0];
     let mut child = match Command::new(program).args(&args.command[1..]).spawn() {
         Ok(child) => child,
@@ -92,7 +94,7 @@ fn lead(args: Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(spawn_failure(&error)));
         }
     };
-    pass_signals_on(&child)?;
+    pass_signals_on(caught, &child);
     let ended = watch(&child)?;
     if let Err(error) = engine.serve_until(std::os::fd::AsFd::as_fd(&ended)) {
         print::note(format_args!("{error}; the command goes on without read-ahead"));
@@ -128,24 +130,22 @@ fn pid_of(child: &Child) -> Pid {
     Pid::from_child(child)
 }
 
+const FORWARDED: [Signal; 6] =
+    [Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2, Signal::INT, Signal::QUIT];
+
 /// What is sent to bowwave is meant for the command. Of SIGINT and SIGQUIT that is so if a process sent
 /// them: the terminal sends them to the whole foreground group, so the command has them already.
-fn pass_signals_on(child: &Child) -> anyhow::Result<()> {
+fn pass_signals_on(mut caught: SignalsInfo<WithOrigin>, child: &Child) {
     let pid = pid_of(child);
-    let forwarded =
-        [Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2, Signal::INT, Signal::QUIT];
-    let numbers = forwarded.iter().map(|signal| signal.as_raw());
-    let mut caught = SignalsInfo::<WithOrigin>::new(numbers)?;
     std::thread::spawn(move || {
         for origin in caught.forever() {
-            let signal = forwarded.iter().find(|signal| signal.as_raw() == origin.signal);
+            let signal = FORWARDED.iter().find(|signal| signal.as_raw() == origin.signal);
             if let Some(signal) = signal.filter(|_| origin.cause != Cause::Kernel) {
                 // A command that has ended needs no signal.
                 let _ = kill_process(pid, *signal);
             }
         }
     });
-    Ok(())
 }
 
 fn exit_code(status: ExitStatus) -> ExitCode {

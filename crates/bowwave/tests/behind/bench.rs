@@ -1,6 +1,7 @@
 //! A lab without delays, files on it, and small memory cgroups.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,6 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lab::{LabGuard, Options};
 use rustix::fs::{Advice, fadvise};
+
+use crate::own::Own;
 
 pub(crate) const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
 pub(crate) const MB: u64 = 1 << 20;
@@ -23,6 +26,15 @@ pub(crate) struct Bench {
 
 /// `None` where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE makes that a failure.
 pub(crate) fn bench() -> Option<Bench> {
+    bench_with("net", "ext4")
+}
+
+/// On that device, with that file system; `None` also where its tools are not installed.
+pub(crate) fn bench_with(device: &str, fs_type: &str) -> Option<Bench> {
+    if let Err(error) = Command::new(format!("mkfs.{fs_type}")).arg("-V").output() {
+        eprintln!("skipped: mkfs.{fs_type}: {error}");
+        return None;
+    }
     let able = Command::new(BOWWAVE).arg("doctor").output().expect("bowwave runs");
     if !able.status.success() || !fs::exists("/dev/fuse").unwrap_or(false) {
         let reason = String::from_utf8_lossy(&able.stdout).into_owned();
@@ -33,9 +45,9 @@ pub(crate) fn bench() -> Option<Bench> {
     let alone = ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner);
     let lab = LabGuard::up(&Options {
         name: format!("behind-{}", std::process::id()),
-        device: "net".into(),
+        device: device.into(),
         size_bytes: 768 * MB,
-        fs_type: "ext4".into(),
+        fs_type: fs_type.into(),
         scheduler: None,
         server: Some(PathBuf::from(BOWWAVE)),
     })
@@ -70,6 +82,21 @@ impl Bench {
         run.args(["run", "--json", "--state"]).arg(self.state.path()).args(options);
         run.arg("--").args(command).stdout(Stdio::null());
         run
+    }
+}
+
+impl Bench {
+    /// Bowwave, leading this lab's files from now on.
+    pub(crate) fn daemon(&self, options: &[&str]) -> Own {
+        let mut daemon = Command::new(BOWWAVE);
+        daemon.args(["daemon", "--json", "--path"]).arg(self.lab.mount_point()).arg("--state");
+        let mut daemon =
+            Own::start(daemon.arg(self.state.path()).args(options).stdout(Stdio::piped()));
+        let mut line = String::new();
+        let output = daemon.stdout.as_mut().expect("piped");
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        assert!(line.contains("\"ready\":true"), "{line}");
+        daemon
     }
 }
 

@@ -4,14 +4,19 @@
 //! elsewhere a test says why it is skipped, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
 mod bench;
+mod file_systems;
+#[path = "../own/mod.rs"]
+mod own;
 mod small_memory;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
+use own::Own;
+
 use bench::{
-    BOWWAVE, MB, RECLAIMED_BYTES, bench, evict, kept, open_random, read, resident, summary_of, text,
+    Cgroup, MB, RECLAIMED_BYTES, bench, evict, kept, open_random, read, resident, summary_of, text,
 };
 
 #[test]
@@ -111,7 +116,7 @@ fn a_follower_8_mb_behind_finds_everything_and_what_nobody_follows_goes() {
     summary_of(bench.run(&["--drop-behind"], &["cat", text(&file)]));
     let before = bench.device_bytes();
     let mut run = bench.run(&["--drop-behind"], &["cat", text(&file)]);
-    let mut first = run.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut first = Own::start(run.stdout(Stdio::piped()).stderr(Stdio::null()));
     let mut output = first.stdout.take().expect("piped");
     let follower = open_random(&file);
     let mut buffer = vec![0; MB as usize];
@@ -131,35 +136,73 @@ fn a_follower_8_mb_behind_finds_everything_and_what_nobody_follows_goes() {
     assert!(kept <= 58 * MB, "{kept} bytes, more than two have read");
 }
 
+/// A server that sends one file to two clients, one after the other.
+const TWO_READERS: &str = "import os,sys
+a,b=os.open(sys.argv[1],0),os.open(sys.argv[1],0)
+n,step,behind=os.fstat(a).st_size,65536,8<<20
+for at in range(0,n+behind,step):
+    os.pread(a,step,at)
+    if at>=behind: os.pread(b,step,at-behind)";
+
+#[test]
+fn two_readers_of_one_process_8_mb_apart_read_the_disk_once_and_leave_the_cache_as_it_was() {
+    let Some(bench) = bench() else { return };
+    let Some(cgroup) = Cgroup::with_limit(64 * MB) else { return };
+    let file = bench.cold("file", 192 * MB);
+    // The disk is measured first.
+    let python = ["python3", "-c", TWO_READERS, text(&file)];
+    summary_of(cgroup.hold(&bench.run(&["--drop-behind"], &python)));
+    evict(&file);
+    let before = bench.device_bytes();
+    let done = summary_of(cgroup.hold(&bench.run(&["--drop-behind"], &python)));
+    let twice = (bench.device_bytes() - before).saturating_sub(192 * MB);
+    assert!(twice <= 192 * MB / 100, "{twice} bytes were read twice: {done}");
+    // The second reader passes its last 8 MB alone, and somewhat more where the first has ended.
+    assert!(resident(&file) <= 16 * MB, "{} bytes stay: {done}", resident(&file));
+}
+
+#[test]
+fn what_one_process_reads_again_stays() {
+    let Some(bench) = bench() else { return };
+    // Of a larger file the first pass has left its end only.
+    for bytes in [MB, 10 * MB] {
+        let file = bench.cold("file", bytes);
+        let again = format!("cat {0} {0}", text(&file));
+        let done = summary_of(bench.run(&["--drop-behind"], &["sh", "-c", &again]));
+        assert_eq!(kept(&file), bytes, "{done}");
+    }
+}
+
 #[test]
 fn what_another_process_reads_meanwhile_or_has_mapped_stays() {
     let Some(bench) = bench() else { return };
     let file = bench.cold("file", 64 * MB);
+    // The disk is measured first.
+    summary_of(bench.run(&["--drop-behind"], &["cat", text(&file)]));
+    let before = bench.device_bytes();
     let mut run = bench.run(&["--drop-behind"], &["cat", text(&file)]);
-    let mut reader = run.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut reader = Own::start(run.stdout(Stdio::piped()).stderr(Stdio::null()));
     let mut output = reader.stdout.take().expect("piped");
     output.read_exact(&mut vec![0; 4 * MB as usize]).expect("4 MB are read");
     let other = open_random(&file);
-    let before = bench.device_bytes();
     read(&other, MB, 2 * MB);
     std::io::copy(&mut output, &mut std::io::sink()).expect("it ends");
     assert!(reader.wait().expect("it ended").success());
     assert_eq!(kept(&file), MB);
     read(&other, MB, 2 * MB);
-    assert!(bench.device_bytes() - before <= 64 * MB, "nothing was read twice");
+    let twice = (bench.device_bytes() - before).saturating_sub(64 * MB);
+    assert!(twice <= RECLAIMED_BYTES, "{twice} bytes were read twice");
 
     let program = bench.lab.mount_point().join("sleep");
     fs::copy("/bin/sleep", &program).expect("copied");
     evict(&program);
-    let mut mapper = Command::new(&program).arg("1000").stdout(Stdio::piped()).spawn();
-    let mapper = mapper.as_mut().expect("it starts");
+    let mapper = Own::start(Command::new(&program).arg("1000").stdout(Stdio::piped()));
     let run = bench.run(&["--drop-behind"], &["cat", text(&program)]);
     let mapped = kept(&program);
     assert!(mapped > 0, "its text");
     summary_of(run);
     let still = kept(&program);
-    mapper.kill().expect("it sleeps");
-    mapper.wait().expect("it ended");
+    drop(mapper);
     assert!(still >= mapped, "{still} of {mapped} bytes");
 }
 
@@ -170,7 +213,7 @@ fn a_scan_of_a_mapped_file_goes_while_the_scanner_is_there() {
     let file = bench.cold("file", 64 * MB);
     let mut run = bench.run(&["--drop-behind"], &["python3", "-c", SCAN, text(&file)]);
     run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut scanner = run.spawn().expect("it starts");
+    let mut scanner = Own::start(&mut run);
     let mut lines = BufReader::new(scanner.stdout.take().expect("piped")).lines();
     lines.next().expect("a line").expect("it has scanned all");
     let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
@@ -208,7 +251,7 @@ fn a_copy_killed_at_any_point_leaves_what_was_written() {
         let mut run = bench.run(&["--drop-behind"], &["dd", "bs=128k", "status=none"]);
         run.arg(format!("if={}", text(&from))).arg(format!("of={}", text(&to)));
         std::os::unix::process::CommandExt::process_group(&mut run, 0);
-        let mut copy = run.stderr(Stdio::null()).spawn().expect("it starts");
+        let mut copy = Own::start(run.stderr(Stdio::null()));
         let has_got_there = || fs::metadata(&to).is_ok_and(|about| about.len() >= until);
         while !has_got_there() && copy.try_wait().expect("a child").is_none() {
             std::thread::yield_now();
@@ -237,18 +280,7 @@ fn rules_of_the_daemon_decide_by_path_and_command() {
         text(bench.lab.mount_point().parent().expect("a folder"))
     );
     fs::write(&config, rules).expect("written");
-    let mut daemon = Command::new(BOWWAVE)
-        .args(["daemon", "--json", "--config"])
-        .arg(&config)
-        .arg("--path")
-        .arg(bench.lab.mount_point())
-        .arg("--state")
-        .arg(bench.state.path())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the daemon starts");
-    let mut lines = BufReader::new(daemon.stdout.take().expect("piped")).lines();
-    assert!(lines.next().expect("a line").expect("text").contains("ready"));
+    let daemon = bench.daemon(&["--config", text(&config)]);
     let read = |program: &str, arguments: &[&str]| {
         let status = Command::new(program).args(arguments).stdout(Stdio::null()).status();
         assert!(status.expect("it runs").success());
@@ -262,8 +294,7 @@ fn rules_of_the_daemon_decide_by_path_and_command() {
     while resident(&dropped) > after_head && std::time::Instant::now() < until {
         std::thread::yield_now();
     }
-    daemon.kill().expect("it was running");
-    daemon.wait().expect("it ended");
+    drop(daemon);
     assert_eq!(bench::kept(&kept), 24 * MB);
     assert!(resident(&dropped) <= after_head);
     assert!(after_head >= 8 * MB);

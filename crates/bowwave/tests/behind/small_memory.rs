@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::bench::{BOWWAVE, Bench, Cgroup, MB, bench, evict, kept, resident, summary_of, text};
+use crate::bench::{Bench, Cgroup, MB, bench, evict, kept, resident, summary_of, text};
 
 /// Reads the file within the cgroup, thrice: its pages are active then, and charged there.
 fn work_with(cgroup: &Cgroup, file: &Path) {
@@ -15,7 +15,7 @@ fn work_with(cgroup: &Cgroup, file: &Path) {
     }
 }
 
-fn disturbed(bench: &Bench, options: &[&str], command: &[&str], cgroup: &Cgroup) -> f64 {
+pub(crate) fn disturbed(bench: &Bench, options: &[&str], command: &[&str], cgroup: &Cgroup) -> f64 {
     let working_set = bench.cold("working-set", 32 * MB);
     work_with(cgroup, &working_set);
     assert_eq!(kept(&working_set), 32 * MB, "it fits");
@@ -70,21 +70,10 @@ fn what_is_read_ahead_is_charged_to_the_cgroup_of_run_and_to_that_of_the_daemon(
 
     evict(&file);
     let before = cgroup.charged();
-    let mut daemon = Command::new(BOWWAVE)
-        .args(["daemon", "--json", "--path"])
-        .arg(bench.lab.mount_point())
-        .arg("--state")
-        .arg(bench.state.path())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the daemon starts");
-    let mut line = String::new();
-    let output = daemon.stdout.take().expect("piped");
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).expect("a line");
+    let daemon = bench.daemon(&[]);
     let mut reader = Command::new("tac");
     let status = cgroup.hold(reader.arg(&file)).status().expect("it runs");
-    daemon.kill().expect("it was running");
-    daemon.wait().expect("it ended");
+    drop(daemon);
     assert!(status.success());
     assert!(resident(&file) >= 47 * MB);
     let of_reader = cgroup.charged().saturating_sub(before);

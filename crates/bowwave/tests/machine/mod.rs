@@ -4,11 +4,13 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use demo::worker::hand::{Done, Job};
 use lab::{LabGuard, Options};
+
+use crate::own::Own;
 
 pub(crate) const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
 pub(crate) const PAGE_BYTES: u64 = 4096;
@@ -63,7 +65,7 @@ impl Bench {
         if let Some(cgroup) = cgroup {
             cgroup.begin_in(&mut command);
         }
-        let mut child = command.spawn().expect("the daemon starts");
+        let mut child = Own::start(&mut command);
         let mut output = BufReader::new(child.stdout.take().expect("piped"));
         let mut line = String::new();
         output.read_line(&mut line).expect("a line");
@@ -78,13 +80,8 @@ fn skipped<T>(reason: &str) -> Option<T> {
     None
 }
 
-pub(crate) fn has_drop_behind() -> bool {
-    let help = Command::new(BOWWAVE).args(["daemon", "--help"]).output().expect("it runs");
-    String::from_utf8_lossy(&help.stdout).contains("--drop-behind")
-}
-
 pub(crate) struct Daemon {
-    child: Child,
+    child: Own,
     output: BufReader<ChildStdout>,
 }
 
@@ -97,13 +94,6 @@ impl Daemon {
         self.output.read_to_string(&mut said).expect("its last words");
         assert!(self.child.wait().expect("it ends").success(), "{said}");
         serde_json::from_str(said.lines().last().unwrap_or_default()).expect("its summary")
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -158,7 +148,8 @@ impl Drop for Cgroup {
 
 /// A process that reads as it is told.
 pub(crate) struct Hand {
-    child: Child,
+    /// Killed with this.
+    _child: Own,
     jobs: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
@@ -168,10 +159,10 @@ impl Hand {
         let mut command = Command::new(BOWWAVE);
         command.args(["demo", "--hand"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         cgroup.begin_in(&mut command);
-        let mut child = command.spawn().expect("the reader starts");
+        let mut child = Own::start(&mut command);
         let jobs = child.stdin.take().expect("piped");
         let answers = BufReader::new(child.stdout.take().expect("piped"));
-        Hand { child, jobs, answers }
+        Hand { _child: child, jobs, answers }
     }
 
     pub(crate) fn tell(&mut self, job: &Job) {
@@ -188,13 +179,6 @@ impl Hand {
     pub(crate) fn perform(&mut self, job: &Job) -> Done {
         self.tell(job);
         self.answer()
-    }
-}
-
-impl Drop for Hand {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

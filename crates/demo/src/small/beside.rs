@@ -20,20 +20,14 @@ pub(super) fn show(scene: &Scene<'_>, sizes: &Sizes, rounds: u32) -> Result<Sect
         rows: Vec::new(),
     };
     for tool in [Tool::Stock, Tool::DropBehind] {
-        let mut row = json!({ "pattern": "follower", "tool": tool.to_string() });
-        if let Some(why) = tool.missing() {
-            let _ = writeln!(section.text, "{tool:<9}skipped: {why}");
-            row["skipped"] = json!(why);
-        } else {
-            let mut shares = Vec::new();
-            for round in 1..=rounds {
-                note(format_args!("follower, round {round} of {rounds}: {tool}"));
-                shares.push(run(scene, sizes, tool)?);
-            }
-            let share = median(shares.into_iter());
-            let _ = writeln!(section.text, "{tool:<9}found {:.2}% cached", share * 100.0);
-            row["cached"] = json!(share);
+        let mut shares = Vec::new();
+        for round in 1..=rounds {
+            note(format_args!("follower, round {round} of {rounds}: {tool}"));
+            shares.push(run(scene, sizes, tool)?);
         }
+        let share = median(shares.into_iter());
+        let _ = writeln!(section.text, "{tool:<9}found {:.2}% cached", share * 100.0);
+        let row = json!({ "pattern": "follower", "tool": tool.to_string(), "cached": share });
         section.rows.push(row);
     }
     Ok(section)

@@ -41,22 +41,14 @@ struct Row {
     disturbance: Disturbance,
     tool: Tool,
     runs: Vec<Figures>,
-    /// Why there is no figure, if so.
-    missing: Option<String>,
 }
 
 pub(super) fn show(scene: &Scene<'_>, sizes: &Sizes, rounds: u32) -> Result<Section, DemoError> {
-    let missing = Tool::DropBehind.missing();
-    let row = |(disturbance, tool)| Row {
-        disturbance,
-        tool,
-        runs: Vec::new(),
-        missing: missing.clone().filter(|_| tool == Tool::DropBehind),
-    };
+    let row = |(disturbance, tool)| Row { disturbance, tool, runs: Vec::new() };
     let all = Disturbance::ALL.into_iter().flat_map(|one| TOOLS.map(|tool| (one, tool)));
     let mut rows: Vec<Row> = all.map(row).collect();
     for round in 1..=rounds {
-        for row in rows.iter_mut().filter(|row| row.missing.is_none()) {
+        for row in &mut rows {
             note(format_args!(
                 "drop-behind, round {round} of {rounds}: {}, {}",
                 row.disturbance.name(),
@@ -124,23 +116,20 @@ pub(super) fn remove_copy(scene: &Scene<'_>) -> Result<(), DemoError> {
 }
 
 impl Row {
-    fn figures(&self) -> Option<Figures> {
+    fn figures(&self) -> Figures {
         let over = |figure: &dyn Fn(&Figures) -> f64| median(self.runs.iter().map(figure));
-        (!self.runs.is_empty()).then(|| Figures {
+        Figures {
             scans: std::array::from_fn(|scan| over(&|run| run.scans[scan])),
             cached: over(&|run| run.cached),
             job_s: over(&|run| run.job_s),
             stored_s: over(&|run| run.stored_s),
-        })
+        }
     }
 
     /// `stock` is what the same job takes on the stock kernel.
     fn line(&self, stock: Option<Figures>) -> String {
         let name = if self.tool == Tool::Stock { self.disturbance.name() } else { "" };
-        let Some(figures) = self.figures() else {
-            let why = self.missing.as_deref().unwrap_or("no run");
-            return format!("{name:<16}{:<9}skipped: {why}", self.tool);
-        };
+        let figures = self.figures();
         let mut line = format!("{name:<16}{:<9}", self.tool);
         for seconds in figures.scans {
             let _ = write!(line, "{seconds:>8.3}");
@@ -175,15 +164,12 @@ fn section(rows: &[Row], sizes: &Sizes) -> Section {
     let stock = |disturbance| {
         let stock =
             rows.iter().find(|row| row.disturbance == disturbance && row.tool == Tool::Stock);
-        stock.and_then(Row::figures)
+        stock.map(Row::figures)
     };
     let mut json_rows = Vec::new();
     for row in rows {
         let _ = writeln!(text, "{}", row.line(stock(row.disturbance)));
-        let mut object = match row.figures() {
-            Some(figures) => json!(figures),
-            None => json!({ "skipped": row.missing }),
-        };
+        let mut object = json!(row.figures());
         object["pattern"] = json!("drop-behind");
         object["disturbance"] = json!(row.disturbance.name());
         object["tool"] = json!(row.tool.to_string());
@@ -204,8 +190,7 @@ mod tests {
             stored_s: 2.0 * job_s,
         };
         let runs = jobs.iter().map(run).collect();
-        let missing = jobs.is_empty().then(|| "not here".into());
-        Row { disturbance: Disturbance::Read, tool, runs, missing }
+        Row { disturbance: Disturbance::Read, tool, runs }
     }
 
     #[test]
@@ -218,12 +203,5 @@ mod tests {
         }
         assert!(lines.iter().all(|line| line.len() <= 100));
         assert_eq!(section.rows[1]["job_s"], 2.1);
-    }
-
-    #[test]
-    fn what_cannot_be_run_is_skipped_with_its_reason() {
-        let section = section(&[row(Tool::DropBehind, &[])], &Sizes::of(true));
-        assert!(section.text.contains("skipped: not here"));
-        assert_eq!(section.rows[0]["skipped"], "not here");
     }
 }

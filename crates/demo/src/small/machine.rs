@@ -45,18 +45,8 @@ impl fmt::Display for Tool {
 impl Tool {
     /// Why it cannot be had here, if so.
     pub(super) fn missing(self) -> Option<String> {
-        match self {
-            Tool::Stock | Tool::Bowwave => None,
-            Tool::Nocache => (!crate::machine::has_program("nocache"))
-                .then(|| "nocache is not installed (apt-get install nocache)".into()),
-            Tool::DropBehind => {
-                let help = own_command().args(["run", "--help"]).output();
-                let has_it = help.is_ok_and(|help| {
-                    String::from_utf8_lossy(&help.stdout).contains("--drop-behind")
-                });
-                (!has_it).then(|| "this bowwave has no drop-behind".into())
-            }
-        }
+        (self == Tool::Nocache && !crate::machine::has_program("nocache"))
+            .then(|| "nocache is not installed (apt-get install nocache)".into())
     }
 
     /// The words that come before a command to run it under this tool. `state` is where bowwave keeps

@@ -21,6 +21,9 @@ const LOOK_NS: u64 = 60_000_000_000;
 const PREFIX: &str = "given-windows";
 const SUFFIX: &str = ".jsonl";
 
+/// What one that is being written anew ends with, instead.
+const NEW: &str = "new";
+
 /// The ledger that this process keeps in `state`.
 pub(super) fn own_ledger(state: &Path) -> PathBuf {
     state.join(format!("{PREFIX}-{}{SUFFIX}", std::process::id()))
@@ -108,6 +111,8 @@ pub(super) struct Ledger {
 impl Ledger {
     /// With what an earlier run has left there.
     pub(super) fn open(path: PathBuf) -> Self {
+        // One that was being written when it was killed says nothing that this one does not.
+        let _ = fs::remove_file(path.with_extension(NEW));
         let text = fs::read_to_string(&path).unwrap_or_default();
         let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
         // Nothing is known of the old identities but that they differ.
@@ -191,7 +196,11 @@ impl Ledger {
         }
         let lines = self.given.values().filter_map(|given| serde_json::to_string(given).ok());
         let text: String = lines.map(|line| line + "\n").collect();
-        let _ = fs::write(&self.path, text);
+        // In one step: a kill in the middle of writing would leave windows nobody knows of.
+        let new = self.path.with_extension(NEW);
+        if fs::write(&new, text).and_then(|()| fs::rename(&new, &self.path)).is_err() {
+            let _ = fs::remove_file(&new);
+        }
     }
 }
 
@@ -236,6 +245,22 @@ mod tests {
         let own = given(1, true);
         assert!(own.is_there());
         assert!(!Given { started: own.started + 1, ..own }.is_there());
+    }
+
+    #[test]
+    fn a_ledger_is_never_half_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("given.jsonl");
+        let mut ledger = Ledger::open(path.clone());
+        ledger.note(10, given(1, true)).expect("written");
+        ledger.note(11, given(2, true)).expect("written");
+        let before = fs::read_to_string(&path).expect("it is there");
+        let old = File::open(&path).expect("it is there");
+        ledger.strike(10, false);
+        ledger.tidy(0);
+        assert_eq!(io::read_to_string(old).expect("read"), before, "it was replaced, not changed");
+        assert_eq!(Ledger::open(path).take(|_| true), [given(2, true)]);
+        assert_eq!(fs::read_dir(folder.path()).expect("listed").count(), 0, "nothing is left over");
     }
 
     #[test]

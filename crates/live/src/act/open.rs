@@ -6,10 +6,12 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
+
+use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, statx};
 
 use crate::mounts::Mount;
-use crate::observe::{Event, FileKey};
+use crate::observe::{DeviceNumber, Event, FileKey};
 use crate::sys;
 
 /// Opens the file of `event` on `mount`.
@@ -31,11 +33,23 @@ pub(crate) fn open_file(event: &Event, mount: &Mount) -> io::Result<OwnedFd> {
     open_through_process(event)
 }
 
-/// Whether a descriptor leads to that file; btrfs shows a number of its own for each subvolume, major 0.
+/// Whether a descriptor leads to that file.
 pub(super) fn leads_to(file: &OwnedFd, key: FileKey) -> bool {
-    let Ok(about) = rustix::fs::fstat(file) else { return false };
-    let same_device = about.st_dev == libc::makedev(key.dev.major, key.dev.minor);
-    about.st_ino == key.ino && (same_device || libc::major(about.st_dev) == 0)
+    is_file(statx(file, c"", AtFlags::EMPTY_PATH | AS_KNOWN, LOOKED_AT), key)
+}
+
+/// What is known here already will do: no server is asked, which might not answer.
+const AS_KNOWN: AtFlags = AtFlags::STATX_DONT_SYNC;
+
+const LOOKED_AT: StatxFlags = StatxFlags::INO.union(StatxFlags::TYPE);
+
+/// btrfs shows a device number of its own for each subvolume: major 0, like network file systems.
+fn is_file(about: rustix::io::Result<Statx>, key: FileKey) -> bool {
+    about.is_ok_and(|about| {
+        let dev = DeviceNumber { major: about.stx_dev_major, minor: about.stx_dev_minor };
+        let is_regular = FileType::from_raw_mode(about.stx_mode.into()).is_file();
+        is_regular && about.stx_ino == key.ino && (dev == key.dev || dev.major == 0)
+    })
 }
 
 /// File systems whose handles are inode number and generation, and nothing else.
@@ -71,15 +85,9 @@ fn inode_in(fdinfo: &str) -> Option<u64> {
     fdinfo.lines().find_map(|line| line.strip_prefix("ino:"))?.trim().parse().ok()
 }
 
-/// Whether a descriptor that has the file's inode number leads to the file itself.
-///
-/// btrfs shows a number of its own for each subvolume: major 0, like network file systems.
+/// Whether a descriptor of a process leads to the file.
 pub(super) fn is_same_file(tgid: u32, file: FileKey, number: i32) -> bool {
-    let path = format!("/proc/{tgid}/fd/{number}");
-    fs::metadata(path).is_ok_and(|about| {
-        let same_device = libc::makedev(file.dev.major, file.dev.minor) == about.dev();
-        about.is_file() && about.ino() == file.ino && (same_device || libc::major(about.dev()) == 0)
-    })
+    is_file(statx(CWD, format!("/proc/{tgid}/fd/{number}"), AS_KNOWN, LOOKED_AT), file)
 }
 
 #[cfg(test)]

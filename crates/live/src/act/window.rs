@@ -15,7 +15,7 @@
 //! What open files were given is taken back when it has served, when bowwave ends, and at the next
 //! start if it was killed ([`Given`]).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ use super::narrow::{self, Narrowed};
 use super::open::leads_to;
 use crate::knob::{self, Borrowed, Knob};
 use crate::observe::{DeviceNumber, Event};
-use crate::sys;
+use crate::sys::{self, Process};
 
 /// Bounds are set no more often than this: each takes some 60 microseconds, in which files opened by
 /// others inherit it.
@@ -41,6 +41,9 @@ const MOST_HEARD: usize = 4096;
 /// An open file that could not be given a window, or has not kept it, is left alone for so long; one
 /// not heard of for so long is not being read.
 const PATIENCE_NS: u64 = 10_000_000_000;
+
+/// Settings that are remembered: an event of before one of them is handled after a few at most.
+const MOST_SETTINGS: usize = 64;
 
 /// Sets windows of single open files.
 pub(crate) struct Windows {
@@ -60,6 +63,8 @@ pub(crate) struct Windows {
     /// Narrowed each for itself, as they are read at random.
     narrowed: Narrowed,
     last_at: u64,
+    /// When a device's window was another one for a moment, from and to.
+    settings: VecDeque<(u64, u64)>,
 }
 
 impl Windows {
@@ -78,6 +83,7 @@ impl Windows {
             of_process: HashMap::new(),
             narrowed: Narrowed::default(),
             last_at: 0,
+            settings: VecDeque::new(),
         };
         windows.take_back_all();
         for path in given::left_behind(state) {
@@ -91,9 +97,13 @@ impl Windows {
     /// Gives the open file that `event` came through a window of `kb` KiB, until bowwave ends.
     ///
     /// # Errors
-    /// If the reader has no such descriptor any more or several, or a file of `/sys` or the journal
-    /// cannot be written; the setting is then as before.
+    /// If the program has given advice that setting a window would clear, the reader has no such
+    /// descriptor any more or several, or a file of `/sys` or the journal cannot be written; the setting
+    /// is then as before.
     pub(crate) fn lend(&mut self, event: &Event, knob: &Path, kb: u64) -> io::Result<()> {
+        if event.advised_random || event.advised_noreuse {
+            return Err(io::Error::other("the program has given advice of its own"));
+        }
         self.give(event, knob, kb, false)
     }
 
@@ -101,10 +111,11 @@ impl Windows {
     /// program's affair: setting a window would clear that.
     pub(crate) fn hear(&mut self, event: &Event) {
         self.narrowed.hear(event);
-        if event.advised_random || event.advised_sequential {
+        let is_cleared_by_us = event.advised_random || event.advised_noreuse;
+        if is_cleared_by_us || (event.advised_sequential && !self.was_setting(event.now)) {
             self.heard.remove(&event.open_file);
             // A window twice the device's may be one of ours, too, if it is no bound.
-            self.ledger.strike(event.open_file, event.advised_random);
+            self.ledger.strike(event.open_file, is_cleared_by_us);
             if self.narrowed.remove(event) {
                 self.ledger.strike(narrow::identity(event), true);
             }
@@ -185,6 +196,12 @@ impl Windows {
         self.waiting.extend(wide.map(|event| (event.open_file, pages)));
     }
 
+    /// Whether a device's window was not its own at that moment: one that looks like twice as large, the
+    /// sign of sequential advice, then tells nothing.
+    fn was_setting(&self, at: u64) -> bool {
+        self.settings.iter().any(|(from, to)| (*from..=*to).contains(&at))
+    }
+
     fn is_time(&self, now: u64) -> bool {
         now.saturating_sub(self.last_at) >= PAUSE_NS
     }
@@ -223,9 +240,8 @@ impl Windows {
         self.bounded.retain(|_, (at, _)| is_fresh(*at));
         self.heard.retain(|_, event| is_fresh(event.now));
         self.bound = self.bound.and(bound);
-        if self.heard.is_empty() {
-            self.of_process.clear();
-        }
+        let at_work: HashSet<u32> = self.heard.values().map(|event| event.tgid).collect();
+        self.of_process.retain(|tgid, _| at_work.contains(tgid));
         let mut over = Vec::new();
         self.narrowed
             .forget_before(now.saturating_sub(PATIENCE_NS), |identity| over.push(identity));
@@ -234,16 +250,29 @@ impl Windows {
     }
 
     fn give(&mut self, event: &Event, knob: &Path, kb: u64, is_bound: bool) -> io::Result<()> {
+        // Before anything is looked up by its number, which may be another's when it has ended.
+        let process = Process::open(event.tgid)?;
         let number = self.descriptors.sole(event.tgid, event.file, event.now)?;
-        let file = sys::duplicate_from(event.tgid, number)?;
+        let given = Given::to(event, knob, is_bound)?;
+        let file = process.duplicate(number)?;
         if !leads_to(&file, event.file) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        self.ledger.note(event.open_file, Given::to(event, knob, is_bound)?)?;
+        self.ledger.note(event.open_file, given)?;
         self.set(&file, knob, kb)
     }
 
-    fn set(&self, file: &OwnedFd, knob: &Path, kb: u64) -> io::Result<()> {
+    fn set(&mut self, file: &OwnedFd, knob: &Path, kb: u64) -> io::Result<()> {
+        let from = sys::monotonic_ns();
+        let result = self.copy_window(file, knob, kb);
+        if self.settings.len() == MOST_SETTINGS {
+            self.settings.pop_front();
+        }
+        self.settings.push_back((from, sys::monotonic_ns()));
+        result
+    }
+
+    fn copy_window(&self, file: &OwnedFd, knob: &Path, kb: u64) -> io::Result<()> {
         let knob = Knob::at(knob).ok_or(io::ErrorKind::NotFound)?;
         // Nobody else sets it meanwhile, and what it was is journalled.
         let window = Borrowed::take(knob, &self.state).map_err(io::Error::other)?;
@@ -255,11 +284,13 @@ impl Windows {
 
     /// The open file has the window again that it had before, unless its process has closed it.
     fn take_back(&mut self, given: &Given) {
+        // Before it is asked whether it is still the same one.
+        let Ok(process) = Process::open(given.tgid) else { return };
         let number = given
             .is_there()
             .then(|| self.descriptors.sole(given.tgid, given.file(), sys::monotonic_ns()))
             .and_then(Result::ok);
-        let file = number.and_then(|number| sys::duplicate_from(given.tgid, number).ok());
+        let file = number.and_then(|number| process.duplicate(number).ok());
         if let Some(file) = file.filter(|file| leads_to(file, given.file())) {
             // A disk that is gone has no setting.
             let _ = self.set(&file, &given.knob, given.kb_before);
@@ -276,5 +307,88 @@ impl Windows {
 impl Drop for Windows {
     fn drop(&mut self) {
         self.take_back_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::{FileKey, Kind};
+
+    const FILE: FileKey = FileKey { dev: DeviceNumber { major: 7, minor: 1 }, ino: 131 };
+
+    fn event(tgid: u32, open_file: u64, now: u64) -> Event {
+        Event {
+            now,
+            file: FILE,
+            generation: 0,
+            tgid,
+            page: 0,
+            request_pages: 1,
+            previous: None,
+            file_bytes: 1,
+            open_file,
+            kernel_window: 16,
+            kind: Kind::Miss,
+            mapped: false,
+            advised_random: false,
+            advised_sequential: false,
+            advised_noreuse: false,
+            window_left: 0,
+            mark: (0, 0),
+        }
+    }
+
+    /// With open file 9 of this process bounded.
+    fn windows(state: &Path) -> Windows {
+        let mut windows = Windows::recover(state);
+        let given = Given::to(&event(std::process::id(), 9, 0), Path::new("/none"), true);
+        windows.ledger.note(9, given.expect("this process runs")).expect("written");
+        windows
+    }
+
+    #[test]
+    fn what_looks_like_advice_while_a_window_is_set_is_none() {
+        let state = tempfile::tempdir().expect("a folder");
+        let mut windows = windows(state.path());
+        windows.settings.push_back((100, 200));
+        windows.hear(&Event { advised_sequential: true, ..event(1, 9, 150) });
+        assert!(windows.ledger.take_bound(9, |_| true).is_some(), "still ours to give back");
+    }
+
+    #[test]
+    fn a_program_that_has_given_advice_keeps_it() {
+        let state = tempfile::tempdir().expect("a folder");
+        let with = |change: fn(&mut Event)| {
+            let mut event = event(1, 9, 300);
+            change(&mut event);
+            event
+        };
+        for advised in [
+            with(|event| event.advised_sequential = true),
+            with(|event| event.advised_random = true),
+            with(|event| event.advised_noreuse = true),
+        ] {
+            let mut windows = windows(state.path());
+            windows.hear(&event(1, 9, 300));
+            windows.hear(&advised);
+            assert!(windows.heard.is_empty(), "it is not bounded any more: {advised:?}");
+            assert_eq!(windows.ledger.take_bound(9, |_| true), None, "nor taken back: {advised:?}");
+        }
+        let noreuse = with(|event| event.advised_noreuse = true);
+        assert!(windows(state.path()).lend(&noreuse, Path::new("/none"), 4096).is_err());
+    }
+
+    #[test]
+    fn processes_are_forgotten_with_their_files() {
+        let state = tempfile::tempdir().expect("a folder");
+        let mut windows = Windows::recover(state.path());
+        for tgid in 1..100 {
+            let event = event(tgid, tgid.into(), u64::from(tgid) * PATIENCE_NS);
+            windows.hear(&event);
+            windows.fit(&event, Some(32));
+            windows.tidy(event.now, None);
+            assert!(windows.of_process.len() <= 2, "{} processes", windows.of_process.len());
+        }
     }
 }

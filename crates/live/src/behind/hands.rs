@@ -1,172 +1,132 @@
-//! Two threads: one lets pages go, one starts writing. Both calls may wait for a device, which
-//! neither the program nor the thread that decides shall do.
+//! Two threads a file system: one lets pages go, one starts writing. Both calls may wait for a device,
+//! and opening a file for a server, which neither the program nor the thread that decides shall do, nor
+//! what goes on on another file system.
 
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::collections::HashMap;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use readahead::behind::{Span, Unused};
+use readahead::behind::Span;
 
-use super::mapped;
-use crate::observe::{Event, StreamKey, WriteErrors};
+use super::release::{Release, Released};
+use crate::act::open_file;
+use crate::mounts::Mount;
+use crate::observe::{DeviceNumber, Event, PageTables};
 use crate::sys;
 
-/// Far fewer than the descriptors a process may have.
+/// Releases that wait on a file system at most; one that does not answer is given no more.
 const MOST_UNDER_WAY: usize = 384;
 
 /// Steps of the writers of a slow disk.
 const MOST_WRITES: usize = 16;
 
-/// Pages of a file to be let go.
-pub(super) struct Release {
-    pub(super) stream: StreamKey,
-    pub(super) event: Event,
-    pub(super) file: OwnedFd,
-    /// Looked at, of which `go` may go.
-    pub(super) span: Span,
-    pub(super) go: Vec<Span>,
-    pub(super) unused: Unused,
-    /// Mapped pages are taken out of the page tables first.
-    pub(super) unmaps: bool,
-    /// What cannot go is tried again after so many nanoseconds, and has been so often.
-    pub(super) delay: u64,
-    pub(super) tries: u32,
-}
-
-/// What became of a [`Release`].
-#[derive(Debug)]
-pub(super) struct Released {
-    pub(super) stream: StreamKey,
-    pub(super) event: Event,
-    pub(super) span: Span,
-    pub(super) unused: Unused,
-    pub(super) delay: u64,
-    pub(super) tries: u32,
-    pub(super) dropped_pages: u64,
-    /// Not written yet, mapped, or held by somebody at the moment; and the pages cached of each.
-    pub(super) left: Vec<Span>,
-    pub(super) left_pages: Vec<u64>,
-}
-
 /// The threads; they end with this.
 pub(super) struct Hands {
-    releases: Sender<Release>,
+    tables: Arc<dyn PageTables>,
+    lanes: HashMap<DeviceNumber, Lane>,
+    done: Sender<Released>,
     released: Receiver<Released>,
-    writes: Sender<(OwnedFd, Span)>,
+}
+
+/// One file system's.
+struct Lane {
+    releases: Sender<Release>,
+    writes: Sender<(Event, Span)>,
     under_way: usize,
     writes_under_way: Arc<AtomicUsize>,
 }
 
 impl Hands {
-    pub(super) fn new(write_failed: WriteErrors) -> Self {
-        let (releases, release_inbox) = mpsc::channel::<Release>();
+    pub(super) fn new(tables: Arc<dyn PageTables>) -> Self {
         let (done, released) = mpsc::channel();
-        let (writes, write_inbox) = mpsc::channel::<(OwnedFd, Span)>();
-        let release = move || {
-            for release in release_inbox {
-                if done.send(release.run(&write_failed)).is_err() {
-                    break;
+        Hands { tables, lanes: HashMap::new(), done, released }
+    }
+
+    fn lane(&mut self, mount: &Mount) -> &mut Lane {
+        let (tables, done) = (&self.tables, &self.done);
+        let begin = || {
+            let (tables, mount) = (tables.clone(), mount.clone());
+            Lane::begin(mount, done.clone(), move |release, mount| release.run(mount, &*tables))
+        };
+        self.lanes.entry(mount.dev).or_insert_with(begin)
+    }
+
+    pub(super) fn release(&mut self, release: Release, mount: &Mount) {
+        let lane = self.lane(mount);
+        lane.under_way += usize::from(lane.releases.send(release).is_ok());
+    }
+
+    /// Unless so much is being written already that it would only wait: a disk that is slower than its
+    /// writer would keep its file system mounted.
+    pub(super) fn write_out(&mut self, event: &Event, span: Span, mount: &Mount) {
+        let lane = self.lane(mount);
+        if lane.writes_under_way.load(Ordering::Relaxed) < MOST_WRITES {
+            lane.writes_under_way.fetch_add(1, Ordering::Relaxed);
+            // Without its thread the kernel writes when it sees fit.
+            let _ = lane.writes.send((*event, span));
+        }
+    }
+
+    /// What has been done since, waiting up to `timeout` for something if anything is under way.
+    pub(super) fn done(&mut self, timeout: Duration) -> Option<Released> {
+        if self.is_idle() {
+            return None;
+        }
+        let done = self.released.recv_timeout(timeout).ok()?;
+        if let Some(lane) = self.lanes.get_mut(&done.of.stream.file.dev) {
+            lane.under_way = lane.under_way.saturating_sub(1);
+        }
+        Some(done)
+    }
+
+    /// Whether another release may be handed over on this file system.
+    pub(super) fn has_room(&self, dev: DeviceNumber) -> bool {
+        self.lanes.get(&dev).is_none_or(|lane| lane.under_way < MOST_UNDER_WAY)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.lanes.values().all(|lane| lane.under_way == 0)
+    }
+
+    /// It was unmounted.
+    pub(super) fn forget_file_system(&mut self, dev: DeviceNumber) {
+        self.lanes.remove(&dev);
+    }
+}
+
+impl Lane {
+    fn begin(
+        mount: Mount,
+        done: Sender<Released>,
+        let_go: impl Fn(Release, &Mount) -> Released + Send + 'static,
+    ) -> Self {
+        let (releases, release_inbox) = mpsc::channel::<Release>();
+        let (writes, write_inbox) = mpsc::channel::<(Event, Span)>();
+        let writes_under_way = Arc::new(AtomicUsize::new(0));
+        let (written, of) = (writes_under_way.clone(), mount.clone());
+        let write = move || {
+            for (event, span) in write_inbox {
+                // A file system that cannot: the kernel writes when it sees fit.
+                if let Ok(file) = open_file(&event, &of) {
+                    let _ = sys::write_out(file.as_fd(), span.start, span.pages());
                 }
+                written.fetch_sub(1, Ordering::Relaxed);
             }
         };
-        let writes_under_way = Arc::new(AtomicUsize::new(0));
-        let written = writes_under_way.clone();
-        let write = move || {
-            for (file, span) in write_inbox {
-                // A file system that cannot: the kernel writes when it sees fit.
-                let _ = sys::write_out(file.as_fd(), span.start, span.pages());
-                written.fetch_sub(1, Ordering::Relaxed);
+        let release = move || {
+            for release in release_inbox {
+                if done.send(let_go(release, &mount)).is_err() {
+                    break;
+                }
             }
         };
         // Without a thread its channel is closed, and pages stay.
         let _ = thread::Builder::new().name("bowwave-release".into()).spawn(release);
         let _ = thread::Builder::new().name("bowwave-writeout".into()).spawn(write);
-        Hands { releases, released, writes, under_way: 0, writes_under_way }
-    }
-
-    pub(super) fn release(&mut self, release: Release) {
-        self.under_way += usize::from(self.releases.send(release).is_ok());
-    }
-
-    pub(super) fn write_out(&self, file: OwnedFd, span: Span) {
-        // Without its thread the kernel writes when it sees fit.
-        if self.writes.send((file, span)).is_ok() {
-            self.writes_under_way.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether more may be written out: a disk that is slower than its writer would have any number of
-    /// descriptors held, and their file system mounted.
-    pub(super) fn may_write(&self) -> bool {
-        self.writes_under_way.load(Ordering::Relaxed) < MOST_WRITES
-    }
-
-    /// What has been done since, waiting up to `timeout` for something if anything is under way.
-    pub(super) fn done(&mut self, timeout: Duration) -> Option<Released> {
-        if self.under_way == 0 {
-            return None;
-        }
-        let done = self.released.recv_timeout(timeout).ok()?;
-        self.under_way -= 1;
-        Some(done)
-    }
-
-    /// Whether another release may be handed over: each holds a descriptor.
-    pub(super) fn has_room(&self) -> bool {
-        self.under_way < MOST_UNDER_WAY
-    }
-
-    pub(super) fn is_idle(&self) -> bool {
-        self.under_way == 0
-    }
-}
-
-impl Release {
-    fn run(self, write_failed: &WriteErrors) -> Released {
-        let (mut dropped_pages, mut left_pages, mut left) = (0, Vec::new(), Vec::new());
-        for &span in &self.go {
-            let Ok((before, mut after)) = self.drop_clean(span, write_failed) else { continue };
-            if after > 0 && self.unmaps {
-                mapped::unmap(self.stream, span);
-                after = self.drop_clean(span, write_failed).map_or(after, |(_, after)| after);
-            }
-            dropped_pages += before - after.min(before);
-            if after > 0 {
-                left_pages.push(after);
-                left.push(span);
-            }
-        }
-        Released {
-            stream: self.stream,
-            event: self.event,
-            span: self.span,
-            unused: self.unused,
-            delay: self.delay,
-            tries: self.tries,
-            dropped_pages,
-            left,
-            left_pages,
-        }
-    }
-
-    /// Pages cached before and after. What is dirty is left alone: dropping would start its writing,
-    /// page by page, and wait for the queue.
-    ///
-    /// What could not be written looks clean and is nowhere else: errors are asked for last.
-    fn drop_clean(&self, span: Span, write_failed: &WriteErrors) -> io::Result<(u64, u64)> {
-        let look = || sys::cached_and_unwritten(self.file.as_fd(), span.start, span.pages());
-        let (before, unwritten) = look()?;
-        if write_failed(self.stream.file) {
-            return Ok((0, 0));
-        }
-        if before == 0 || unwritten > 0 {
-            return Ok((before, before));
-        }
-        sys::drop_pages(self.file.as_fd(), span.start, span.pages())?;
-        Ok((before, look()?.0))
+        Lane { releases, writes, under_way: 0, writes_under_way }
     }
 }

@@ -5,42 +5,14 @@ use std::collections::HashMap;
 use std::fs;
 
 use readahead::PAGE_BYTES;
-use readahead::behind::{Span, Unused, may_go};
+use readahead::behind::{Span, Unused};
 
-use super::{
-    Behind, FIRST_DELAY_NS, IDLE_NS, MOST_SWEPT_PAGES, MountOf, PAUSE_NS, SMALL_FILE_BYTES,
-    SMALL_PAUSE_NS, Stream, Waiting, passing,
-};
+use super::left_overs::FIRST_DELAY_NS;
+use super::stream::{Stream, passing};
+use super::{Behind, IDLE_NS, MOST_SWEPT_PAGES, MountOf};
 use crate::observe::{FileKey, Observer, StreamKey};
 
-/// The distance a follower is granted, and a step that has not been told yet for each: 20 MiB.
-const REACH_PAGES: u64 = 5120;
-
 impl Behind {
-    pub(super) fn try_again(
-        &mut self,
-        now: u64,
-        mount_of: MountOf<'_>,
-        observer: &mut dyn Observer,
-    ) {
-        let due = |waiting: &mut Waiting| waiting.due <= now;
-        let due: Vec<Waiting> = self.waiting.extract_if(.., due).collect();
-        for waiting in due {
-            if !self.hands.has_room() {
-                self.wait(waiting);
-                continue;
-            }
-            let Some(mount) = mount_of(waiting.stream.file.dev) else { continue };
-            // Pages dirtied again since, as those at the ends of steps are.
-            if waiting.stream.written {
-                self.write_out(&waiting.event, mount, waiting.span);
-            }
-            let of = (waiting.stream, &waiting.event);
-            let how = (waiting.unused, waiting.delay, waiting.tries);
-            self.release(of, waiting.span, how, mount, observer);
-        }
-    }
-
     /// Finds out which processes are too far ahead of the disk.
     pub(super) fn hold_back(&mut self) {
         let mut backlogs: HashMap<u32, (u64, u64)> = HashMap::new();
@@ -67,21 +39,22 @@ impl Behind {
         self.see_who_is_slow(now, observer);
         let living = Living::default();
         let idle = |stream: &Stream| now.saturating_sub(stream.event.now);
-        let is_active =
-            |key: &StreamKey, stream: &Stream| idle(stream) < pause(stream) && living.has(key.tgid);
+        let is_active = |key: &StreamKey, stream: &Stream| {
+            idle(stream) < stream.pause() && living.has(key.tgid)
+        };
         let mut active: HashMap<FileKey, Vec<&Stream>> = HashMap::new();
         for (key, stream) in self.streams.iter().filter(|(key, stream)| is_active(key, stream)) {
             active.entry(key.file).or_default().push(stream);
         }
         let is_followed = |key: &StreamKey, stream: &Stream| {
             let followers = active.get(&key.file);
-            followers.is_some_and(|all| all.iter().any(|follower| is_close(follower, stream)))
+            followers.is_some_and(|all| all.iter().any(|follower| follower.follows(stream)))
         };
         let streams = self.streams.iter();
         let quiet = streams.filter(|(key, it)| !is_active(key, it) && !is_followed(key, it));
         let quiet: Vec<(StreamKey, bool, bool)> = quiet
             .map(|(key, stream)| {
-                let is_old = idle(stream) > IDLE_NS || is_small(stream);
+                let is_old = idle(stream) > IDLE_NS || stream.is_small();
                 (key, stream, !living.has(key.tgid), is_old)
             })
             .filter(|(_, stream, has_ended, is_old)| !stream.is_settled || *has_ended || *is_old)
@@ -89,9 +62,9 @@ impl Behind {
             .collect();
         self.has_more = false;
         for (key, has_ended, is_old) in quiet {
-            if !self.hands.has_room() {
+            if !self.hands.has_room(key.file.dev) {
                 self.has_more = true;
-                break;
+                continue;
             }
             // What was read ahead may be for another reader of the file.
             let is_alone = !self.streams.keys().any(|o| o.file == key.file && *o != key);
@@ -107,7 +80,7 @@ impl Behind {
     /// A stream is heard of every 4 MiB only: one that has come further has not paused.
     fn see_who_is_slow(&mut self, now: u64, observer: &dyn Observer) {
         for (key, stream) in self.streams.iter_mut().filter(|(_, stream)| !stream.is_settled) {
-            let is_quiet = now.saturating_sub(stream.event.now) >= pause(stream);
+            let is_quiet = now.saturating_sub(stream.event.now) >= stream.pause();
             let touched = observer.touched(*key).filter(|_| is_quiet);
             if let Some(touched) = touched.filter(|touched| *touched != stream.touched) {
                 stream.touched = touched;
@@ -137,7 +110,7 @@ impl Behind {
             return;
         }
         if let Some(span) = answer.write_out {
-            self.write_out(&event, mount, span);
+            self.hands.write_out(&event, span, mount);
         }
         // Only what was passed in one run was streamed through; where everything goes, all it touched.
         let passed = match terms.engage_pages {
@@ -148,27 +121,10 @@ impl Behind {
         let all = Span { start, end: passed.end };
         let is_within = |span: Span| all.start <= span.start && span.end <= all.end;
         self.waiting.retain(|waiting| waiting.stream != key || !is_within(waiting.span));
-        self.release((key, &event), all, (unused, FIRST_DELAY_NS, 0), mount, observer);
         // What was passed before has been counted.
-        if let Some(rest) = answer.release {
-            let verdict = may_go(rest, key.tgid, unused, |block| observer.block(key.file, block));
-            self.totals.kept_pages += verdict.kept;
-        }
+        let rest = answer.release.unwrap_or(Span { start: all.end, end: all.end });
+        self.release((key, &event), all, rest, (unused, FIRST_DELAY_NS, 0), mount);
     }
-}
-
-fn is_small(stream: &Stream) -> bool {
-    stream.event.file_bytes <= SMALL_FILE_BYTES
-}
-
-fn pause(stream: &Stream) -> u64 {
-    if is_small(stream) { SMALL_PAUSE_NS } else { PAUSE_NS }
-}
-
-/// Whether the one may be about to use what the other has just passed.
-fn is_close(follower: &Stream, stream: &Stream) -> bool {
-    let (at, end) = (follower.event.mark.1, stream.event.mark.1);
-    (end.saturating_sub(REACH_PAGES)..=end + REACH_PAGES).contains(&at)
 }
 
 /// Which processes are there, asked once each.
@@ -183,10 +139,15 @@ impl Living {
     }
 }
 
-/// A zombie waits for its parent only; its name may hold anything.
+/// A zombie waits for its parent only, unless other threads go on without the first one; its name may
+/// hold anything.
 fn has_ended(stat: &str) -> bool {
-    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    matches!(state, None | Some('Z' | 'X'))
+    let Some((_, behind_name)) = stat.rsplit_once(") ") else { return true };
+    let mut fields = behind_name.split_ascii_whitespace();
+    let state = fields.next();
+    // The 20th field of all.
+    let threads = fields.nth(16).and_then(|number| number.parse().ok()).unwrap_or(1);
+    matches!((state, threads), (None | Some("X"), _) | (Some("Z"), ..=1))
 }
 
 #[cfg(test)]
@@ -196,7 +157,34 @@ mod tests {
     #[test]
     fn a_zombie_has_ended_whatever_its_name() {
         assert!(has_ended("7 (x) R) Z 1 7"));
+        assert!(has_ended("7 (x) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 99"));
         assert!(!has_ended("7 (x Z) S 1 7"));
         assert!(has_ended(""));
+    }
+
+    #[test]
+    fn threads_that_go_on_without_the_first_one_are_a_process() {
+        assert!(!has_ended("7 (x) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 3 0 99"));
+        // The first thread ends, and another sleeps on.
+        let script = "import ctypes,threading,time
+threading.Thread(target=lambda: (print('there',flush=True),time.sleep(1000))).start()
+ctypes.CDLL(None).pthread_exit(None)";
+        let mut command = std::process::Command::new("python3");
+        command.args(["-c", script]).stdout(std::process::Stdio::piped());
+        let Ok(mut process) = command.spawn() else {
+            eprintln!("skipped: python3 is not installed");
+            return;
+        };
+        let stat = || {
+            fs::read_to_string(format!("/proc/{}/stat", process.id())).expect("a child is there")
+        };
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !stat().contains(") Z ") && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
+        let (text, is_there) = (stat(), Living::default().has(process.id()));
+        process.kill().expect("it sleeps");
+        process.wait().expect("it ended");
+        assert!(text.contains(") Z ") && is_there, "{text}");
     }
 }

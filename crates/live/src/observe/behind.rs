@@ -1,5 +1,7 @@
 //! What drop-behind asks of a source: who brought a page into the cache, how often it was used.
 
+use std::sync::Arc;
+
 use readahead::behind::Block;
 
 use super::{FileKey, ObserveError};
@@ -22,9 +24,18 @@ pub struct StreamKey {
     pub written: bool,
 }
 
-/// Whether writing to a file has failed; asked by the thread that drops pages, after it has seen that
-/// they are clean: pages that could not be written look clean, too.
-pub type WriteErrors = Box<dyn Fn(FileKey) -> bool + Send>;
+/// What the kernel half knows of pages, for the threads that let them go: they ask right before they do.
+pub trait PageTables: Send + Sync {
+    /// What is known of block `block` of a file; `None` if nothing: nothing of it may go.
+    fn block(&self, file: FileKey, block: u64) -> Option<Block>;
+
+    /// Forgets a block.
+    fn forget(&self, file: FileKey, block: u64);
+
+    /// Whether writing to a file, or to one with the same hash, has failed since the start. Ask after
+    /// having seen that pages are clean: those that could not be written look clean, too.
+    fn write_failed(&self, file: FileKey) -> bool;
+}
 
 /// The part of an [`Observer`](super::Observer) that drop-behind needs.
 pub trait BehindSource {
@@ -35,21 +46,15 @@ pub trait BehindSource {
     /// [`ObserveError::Refused`] if the programs cannot be attached.
     fn look_behind(&mut self, on: bool) -> Result<(), ObserveError>;
 
-    /// What is known of block `block` of a file; `None` if nothing: nothing of it may go.
-    fn block(&self, file: FileKey, block: u64) -> Option<Block>;
-
-    /// Forgets a block.
-    fn forget_block(&mut self, file: FileKey, block: u64);
-
     /// The pages `[low, high)` in which all lies that a stream touched.
     fn touched(&self, stream: StreamKey) -> Option<(u64, u64)>;
 
     /// Forgets a stream.
     fn forget_stream(&mut self, stream: StreamKey);
 
-    /// Tells whether writing to a file, or to one with the same hash, has failed since the start.
+    /// The tables, to be asked from any thread.
     ///
     /// # Errors
-    /// [`ObserveError::Refused`] if the table cannot be reached.
-    fn write_errors(&self) -> Result<WriteErrors, ObserveError>;
+    /// [`ObserveError::Refused`] if they cannot be reached.
+    fn page_tables(&self) -> Result<Arc<dyn PageTables>, ObserveError>;
 }

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
@@ -35,7 +37,7 @@ pub(super) struct BpfObserver {
     /// Drop-behind needs what looks for marks as well.
     pub(super) looks_behind: bool,
     /// How often it began to.
-    pub(super) epoch: u32,
+    pub(super) epoch: Arc<AtomicU32>,
 }
 
 fn refused(error: libbpf_rs::Error) -> ObserveError {
@@ -86,7 +88,7 @@ impl BpfObserver {
             skeleton,
             mark_links: Vec::new(),
             looks_behind: false,
-            epoch: 0,
+            epoch: Arc::default(),
         })
     }
 }

@@ -1,9 +1,12 @@
 //! Drop-behind's tables in the kernel.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use readahead::behind::Block;
 
-use super::behind::{BehindSource, StreamKey, WriteErrors};
+use super::behind::{BehindSource, PageTables, StreamKey};
 use super::bpf::BpfObserver;
 use super::{FileKey, ObserveError, layout};
 
@@ -13,24 +16,14 @@ impl BehindSource for BpfObserver {
             self.look_for_marks()?;
         }
         self.looks_behind = on;
-        self.epoch += u32::from(on);
+        // First of all, so that of the epoch that is over nothing is known while uses are not seen.
+        let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
         if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
             // In this order: what enters the cache in between belongs to the epoch before.
             shared.watched_inodes.fill(0);
-            shared.looks_behind = if on { self.epoch } else { 0 };
+            shared.looks_behind = if on { epoch } else { 0 };
         }
         Ok(())
-    }
-
-    fn block(&self, file: FileKey, block: u64) -> Option<Block> {
-        let key = layout::encode_block_key(file, block);
-        let value = self.skeleton.maps.blocks.lookup(&key, MapFlags::ANY).ok()??;
-        layout::decode_block(&value, self.epoch)
-    }
-
-    fn forget_block(&mut self, file: FileKey, block: u64) {
-        // One that the table forgot by itself is gone as well.
-        let _ = self.skeleton.maps.blocks.delete(&layout::encode_block_key(file, block));
     }
 
     fn touched(&self, stream: StreamKey) -> Option<(u64, u64)> {
@@ -43,14 +36,154 @@ impl BehindSource for BpfObserver {
         let _ = self.skeleton.maps.streams.delete(&layout::encode_stream_key(stream));
     }
 
-    fn write_errors(&self) -> Result<WriteErrors, ObserveError> {
+    fn page_tables(&self) -> Result<Arc<dyn PageTables>, ObserveError> {
         let refused = |error| ObserveError::Refused(format!("{error:#}"));
-        let table = MapHandle::try_from(&self.skeleton.maps.failed_inodes).map_err(refused)?;
-        Ok(Box::new(move |file| {
-            let slot = layout::watched_slot(file.ino) as u32;
-            let value = table.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
-            // Where nothing can be learnt, nothing is dropped.
-            !matches!(value, Ok(Some(bytes)) if bytes == [0; 4])
+        Ok(Arc::new(Tables {
+            blocks: MapHandle::try_from(&self.skeleton.maps.blocks).map_err(refused)?,
+            failed_inodes: MapHandle::try_from(&self.skeleton.maps.failed_inodes)
+                .map_err(refused)?,
+            epoch: self.epoch.clone(),
         }))
+    }
+}
+
+struct Tables {
+    blocks: MapHandle,
+    failed_inodes: MapHandle,
+    epoch: Arc<AtomicU32>,
+}
+
+impl PageTables for Tables {
+    fn block(&self, file: FileKey, block: u64) -> Option<Block> {
+        let key = layout::encode_block_key(file, block);
+        let value = self.blocks.lookup(&key, MapFlags::ANY).ok()??;
+        layout::decode_block(&value, self.epoch.load(Ordering::SeqCst))
+    }
+
+    fn forget(&self, file: FileKey, block: u64) {
+        // One that the table forgot by itself is gone as well.
+        let _ = self.blocks.delete(&layout::encode_block_key(file, block));
+    }
+
+    fn write_failed(&self, file: FileKey) -> bool {
+        let slot = layout::failed_slot(file.ino) as u32;
+        let value = self.failed_inodes.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
+        // Where nothing can be learnt, nothing is dropped.
+        !matches!(value, Ok(Some(bytes)) if bytes == [0; 4])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::kernel::Features;
+    use crate::observe::{DeviceNumber, Event, Interest, Kind, Observer, Scope, Watch};
+    use crate::sys;
+
+    const BYTES: usize = 1 << 20;
+
+    /// The programs, watching the file system of a temporary folder; `None` without root, a kernel that
+    /// has the tracepoints, or a disk.
+    fn observer() -> Option<(BpfObserver, tempfile::TempDir)> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mount = crate::mounts::of_path(folder.path());
+        let (Ok(mount), true) = (mount, Features::detect().can_drop_behind()) else {
+            eprintln!("skipped: drop-behind does not work here");
+            return None;
+        };
+        match BpfObserver::open(&Scope::Machine, Some(Watch { least_file_pages: 0 })) {
+            Ok(mut observer) => {
+                observer.watch_file_system(mount.dev, Interest::All).expect("watched");
+                observer.look_behind(true).expect("looking");
+                Some((observer, folder))
+            }
+            Err(error) => {
+                assert!(std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(), "{error}");
+                eprintln!("skipped: {error}");
+                None
+            }
+        }
+    }
+
+    fn key(path: &Path) -> FileKey {
+        let about = fs::metadata(path).expect("it is there");
+        let dev = about.dev();
+        let dev = DeviceNumber { major: libc::major(dev), minor: libc::minor(dev) };
+        FileKey { dev, ino: about.ino() }
+    }
+
+    fn evict(path: &Path) {
+        let file = File::open(path).expect("it is there");
+        file.sync_all().expect("written");
+        sys::drop_pages(file.as_fd(), 0, (BYTES / 4096) as u64).expect("dropped");
+    }
+
+    /// Whether the kernel half has followed a program that read the file.
+    fn is_followed(observer: &BpfObserver, path: &Path) -> bool {
+        let mut cat = Command::new("cat").arg(path).stdout(Stdio::null()).spawn().expect("it runs");
+        let tgid = cat.id();
+        assert!(cat.wait().expect("it ended").success());
+        observer.touched(StreamKey { file: key(path), tgid, written: false }).is_some()
+    }
+
+    /// As `watched_slot` has it.
+    fn slot(path: &Path) -> u64 {
+        key(path).ino.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - 13)
+    }
+
+    #[test]
+    fn a_file_of_which_nothing_is_known_costs_nothing_wherever_its_hash_falls() {
+        let Some((observer, folder)) = observer() else { return };
+        let watched = folder.path().join("watched");
+        fs::write(&watched, vec![1; BYTES]).expect("written");
+        evict(&watched);
+        assert!(is_followed(&observer, &watched), "it was cold");
+        let wanted = slot(&watched);
+        let other = (0..100_000).find_map(|number| {
+            let path = folder.path().join(number.to_string());
+            File::create(&path).expect("created");
+            (slot(&path) == wanted).then_some(path)
+        });
+        let other = other.expect("one of so many inodes");
+        // By this process: it is cached, and nobody else has brought it.
+        fs::write(&other, vec![1; BYTES]).expect("written");
+        assert!(!is_followed(&observer, &other), "another file has its slot");
+        evict(&other);
+        assert!(
+            is_followed(&observer, &other) && is_followed(&observer, &watched),
+            "both are known"
+        );
+    }
+
+    #[test]
+    fn advice_of_programs_is_told() {
+        let Some((mut observer, folder)) = observer() else { return };
+        let path = folder.path().join("file");
+        fs::write(&path, vec![1; BYTES]).expect("written");
+        let mut told = |advice: &str| {
+            evict(&path);
+            let script = format!(
+                "import os,sys\nf=os.open(sys.argv[1],0)\n\
+                 os.posix_fadvise(f,0,0,os.POSIX_FADV_{advice})\nos.pread(f,4096,500000)"
+            );
+            let reader = Command::new("python3").args(["-c", &script]).arg(&path).status();
+            assert!(reader.expect("python3 is installed").success());
+            let mut events: Vec<Event> = Vec::new();
+            observer.wait(Duration::from_secs(1), &mut |event| events.push(event)).expect("events");
+            let is_miss = |e: &&Event| e.kind == Kind::Miss && e.file == key(&path);
+            let miss = events.iter().rfind(is_miss).expect("it was cold");
+            (miss.advised_random, miss.advised_sequential, miss.advised_noreuse)
+        };
+        assert_eq!(told("NORMAL"), (false, false, false));
+        assert_eq!(told("RANDOM"), (true, false, false));
+        assert_eq!(told("SEQUENTIAL"), (false, true, false));
+        assert_eq!(told("NOREUSE"), (false, false, true));
     }
 }

@@ -87,6 +87,8 @@ pub struct Event {
     pub advised_random: bool,
     /// The program advised sequential access.
     pub advised_sequential: bool,
+    /// The program advised that it uses everything once.
+    pub advised_noreuse: bool,
     /// Of a miss: pages from here to the end of what the kernel had read ahead through this open file,
     /// if its reader comes here for the first time; the page was cached, then, and is gone. 0 elsewhere.
     pub window_left: u32,

@@ -15,6 +15,7 @@ const NO_PAGE: u64 = u64::MAX;
 const FLAG_RANDOM: u8 = 1;
 const FLAG_SEQUENTIAL: u8 = 2;
 const FLAG_MMAP: u8 = 4;
+const FLAG_NOREUSE: u8 = 8;
 const FLAG_WRITTEN: u8 = 64;
 const FLAG_FOREIGN: u8 = 128;
 
@@ -23,11 +24,11 @@ const MARKED_INODES_LOG2: u32 = 12;
 pub(super) const MARKED_INODES_WORDS: usize = 1 << (MARKED_INODES_LOG2 - 6);
 const INODE_HASH: u64 = 0x9E37_79B9_7F4A_7C15;
 
-const WATCHED_INODES_LOG2: u32 = 12;
+const FAILED_INODES_LOG2: u32 = 12;
 
-/// Index of an inode in `watched_inodes` and in `failed_inodes`.
-pub(super) fn watched_slot(ino: u64) -> usize {
-    (ino.wrapping_mul(INODE_HASH) >> (64 - WATCHED_INODES_LOG2)) as usize
+/// Index of an inode in `failed_inodes`.
+pub(super) fn failed_slot(ino: u64) -> usize {
+    (ino.wrapping_mul(INODE_HASH) >> (64 - FAILED_INODES_LOG2)) as usize
 }
 
 /// Word and bit of an inode in `marked_inodes`.
@@ -58,6 +59,7 @@ pub(super) fn decode_event(bytes: &[u8]) -> Option<Event> {
         mapped: flags & FLAG_MMAP != 0,
         advised_random: flags & FLAG_RANDOM != 0,
         advised_sequential: flags & FLAG_SEQUENTIAL != 0,
+        advised_noreuse: flags & FLAG_NOREUSE != 0,
         window_left: u32::from(u16::from_ne_bytes([bytes[70], bytes[71]])),
         mark: (long(72), long(80)),
     })
@@ -117,7 +119,7 @@ pub(super) fn decode_block(bytes: &[u8], epoch: u32) -> Option<Block> {
 
 /// The pages touched, of `struct stream`.
 pub(super) fn decode_touched(bytes: &[u8]) -> Option<(u64, u64)> {
-    let bytes: &[u8; 40] = bytes.try_into().ok()?;
+    let bytes: &[u8; 48] = bytes.try_into().ok()?;
     let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
     Some((long(24), long(32)))
 }
@@ -148,7 +150,7 @@ mod tests {
         bytes[48..52].copy_from_slice(&(7u32 << 20 | 3).to_ne_bytes());
         bytes[60..64].copy_from_slice(&16u32.to_ne_bytes());
         bytes[68] = 3;
-        bytes[69] = FLAG_MMAP;
+        bytes[69] = FLAG_MMAP | FLAG_NOREUSE;
         bytes[70..72].copy_from_slice(&300u16.to_ne_bytes());
         let event = decode_event(&bytes).expect("a whole event");
         assert_eq!(event.now, 7);
@@ -157,7 +159,7 @@ mod tests {
         assert_eq!((event.page, event.request_pages, event.previous), (23, 16, None));
         assert_eq!(event.file_bytes, 8191);
         assert_eq!(event.kind, Kind::Fault);
-        assert!(event.mapped && !event.advised_random);
+        assert!(event.mapped && !event.advised_random && event.advised_noreuse);
         assert_eq!(event.window_left, 300);
     }
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use readahead::Mark;
 
-pub use behind::{BehindSource, StreamKey, Watch, WriteErrors};
+pub use behind::{BehindSource, PageTables, StreamKey, Watch};
 pub use event::{DeviceNumber, Event, FileKey, Kind};
 
 /// Whose reads are looked at.

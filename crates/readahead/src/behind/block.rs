@@ -11,9 +11,6 @@ use crate::access::Page;
 /// Pages per [`Block`]: a bit each.
 pub const BLOCK_PAGES: u64 = 64;
 
-/// Asked to let go at once: 4 MiB, so that a few pages that cannot go hold up few others.
-const PIECE_PAGES: u64 = 1024;
-
 /// What is known of 64 pages of a file; bit `n` is page `n`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
@@ -70,7 +67,7 @@ pub fn may_go(
 impl Verdict {
     fn push(&mut self, start: Page, end: Page) {
         match self.go.last_mut() {
-            Some(last) if last.end == start && !start.is_multiple_of(PIECE_PAGES) => last.end = end,
+            Some(last) if last.end == start => last.end = end,
             _ => self.go.push(Span { start, end }),
         }
     }
@@ -113,11 +110,10 @@ mod tests {
     }
 
     #[test]
-    fn whole_blocks_make_one_span_cut_at_pieces() {
+    fn whole_blocks_make_one_span() {
         let all = Block { brought: u64::MAX, used: u64::MAX, owner: OWNER };
         let verdict = may_go(Span { start: 1000, end: 1200 }, OWNER, Unused::Stay, |_| Some(all));
-        let expected = [Span { start: 1000, end: 1024 }, Span { start: 1024, end: 1200 }];
-        assert_eq!(verdict.go, expected);
+        assert_eq!(verdict.go, [Span { start: 1000, end: 1200 }]);
         assert_eq!(verdict.kept, 0);
     }
 

@@ -51,7 +51,26 @@ impl Span {
     pub fn pages(&self) -> u64 {
         self.end.saturating_sub(self.start)
     }
+
+    /// The pages that lie in the other one, too.
+    pub fn within(&self, other: Span) -> Span {
+        let start = self.start.max(other.start);
+        Span { start, end: self.end.min(other.end).max(start) }
+    }
+
+    /// Cut at multiples of 2 MiB, the size of the largest folio, which goes whole or not at all: judged
+    /// and let go one by one, a few pages that cannot go hold up few others, and who comes in between
+    /// comes in time.
+    pub fn pieces(self) -> impl Iterator<Item = Span> {
+        let first = self.start / PIECE_PAGES;
+        (first..self.end.div_ceil(PIECE_PAGES).max(first)).map(move |piece| {
+            let piece = Span { start: piece * PIECE_PAGES, end: (piece + 1) * PIECE_PAGES };
+            piece.within(self)
+        })
+    }
 }
+
+const PIECE_PAGES: u64 = 512;
 
 /// What to do behind a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,6 +148,15 @@ mod tests {
             .map(|page| behind.on_pass(OPEN, page, file_pages, passing, page))
             .filter(|answer| *answer != nothing)
             .collect()
+    }
+
+    #[test]
+    fn pieces_cover_a_span_and_end_where_no_folio_can_be_cut() {
+        let pieces = |start, end| Span { start, end }.pieces().collect::<Vec<_>>();
+        let span = |start, end| Span { start, end };
+        assert_eq!(pieces(500, 1100), [span(500, 512), span(512, 1024), span(1024, 1100)]);
+        assert_eq!(pieces(512, 1024), [span(512, 1024)]);
+        assert_eq!(pieces(700, 700).iter().map(Span::pages).sum::<u64>(), 0);
     }
 
     #[test]

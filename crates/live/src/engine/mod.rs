@@ -11,16 +11,16 @@
 //! [`Workers`]. If the process is killed, the descriptors of the eBPF programs close, they are
 //! unloaded, and the kernel's own read-ahead goes on at the next miss.
 
+mod file_systems;
+mod translate;
+
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use readahead::{
-    Access, Action, FileId, Hint, Mark, OpenFileId, PAGE_BYTES, Plan, Policy, Trigger, Via,
-    VolumeId,
-};
+use readahead::{Access, Action, Mark, PAGE_BYTES, Plan, Policy};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -29,14 +29,15 @@ use crate::behind::{self, Behind, Rules};
 use crate::book::{Book, Patience};
 use crate::disk::Backing;
 use crate::memory::Budget;
-use crate::mounts::{self, Disk, Mount};
+use crate::mounts::Mount;
 use crate::observe::{
-    self, DISK_SLOTS, DeviceNumber, DiskStats, Event, Interest, Kind, MARK_PAGES, ObserveError,
-    Observer, Scope,
+    self, DeviceNumber, DiskStats, Event, Kind, MARK_PAGES, ObserveError, Observer, Scope,
 };
 use crate::summary::Summary;
 use crate::sys;
 use crate::view::LiveView;
+use file_systems::Led;
+use translate::{access_of, forward_window, kernel_window_of, ranges_of};
 
 /// What to lead, and how.
 #[derive(Clone, Debug)]
@@ -95,13 +96,6 @@ const BEHIND_NS: i64 = 50_000_000;
 
 /// A command's end is held up for at most so long, until what it wrote has left the cache.
 const LAST_MOMENT_NS: u64 = 300_000_000;
-
-struct Led {
-    mount: Mount,
-    /// The kernel's own window of this file system.
-    knob: PathBuf,
-    backing: usize,
-}
 
 /// Observer, policy and workers, put together.
 pub struct Engine {
@@ -242,112 +236,6 @@ impl Engine {
         summary
     }
 
-    fn lead_file_systems(&mut self, wanted: Vec<Mount>) -> Result<(), EngineError> {
-        self.forget_what_is_gone(&wanted)?;
-        for mount in wanted {
-            if !self.file_systems.contains_key(&mount.dev) {
-                self.lead(mount)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// File systems that were unmounted, or whose number now means another one, and the disks under
-    /// them.
-    fn forget_what_is_gone(&mut self, wanted: &[Mount]) -> Result<(), EngineError> {
-        let is_there = |led: &Led| {
-            let disk_is_the_same = self.backings[led.backing].disk == Disk::under(&led.mount);
-            wanted.contains(&led.mount) && disk_is_the_same
-        };
-        let gone = self.file_systems.iter().filter(|(_, led)| !is_there(led));
-        for dev in gone.map(|(dev, _)| *dev).collect::<Vec<_>>() {
-            self.file_systems.remove(&dev);
-            self.observer.forget_file_system(dev)?;
-            if let Some(behind) = &mut self.behind {
-                behind.forget_file_system(dev, &mut *self.observer)?;
-            }
-        }
-        for index in 0..self.backings.len() {
-            let is_used = self.file_systems.values().any(|led| led.backing == index);
-            let backing = &mut self.backings[index];
-            if !is_used
-                && let Some(disk) = backing.disk.take()
-                && backing.slot.take().is_some()
-            {
-                self.observer.forget_disk(disk.dev)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn wanted_mounts(&self) -> Result<Vec<Mount>, EngineError> {
-        if self.options.paths.is_empty() {
-            return mounts::list().map_err(EngineError::Mounts);
-        }
-        let paths = self.options.paths.iter();
-        paths
-            .map(|path| {
-                mounts::of_path(path)
-                    .map_err(|error| EngineError::Path { path: path.clone(), error })
-            })
-            .collect()
-    }
-
-    /// As [`Engine::wanted_mounts`], but a path that is not there at the moment may be mounted again;
-    /// `None` if nothing can be said.
-    fn mounts_now(&self) -> Option<Vec<Mount>> {
-        if self.options.paths.is_empty() {
-            return mounts::list().ok();
-        }
-        Some(self.options.paths.iter().filter_map(|path| mounts::of_path(path).ok()).collect())
-    }
-
-    fn lead(&mut self, mount: Mount) -> Result<(), EngineError> {
-        let backing = self.backing_of(&mount)?;
-        self.observer.watch_file_system(mount.dev, self.backings[backing].interest())?;
-        let knob = mounts::read_ahead_knob(&mount);
-        self.file_systems.insert(mount.dev, Led { mount, knob, backing });
-        Ok(())
-    }
-
-    fn backing_of(&mut self, mount: &Mount) -> Result<usize, EngineError> {
-        let disk = Disk::under(mount);
-        let known = self.backings.iter().position(|b| disk.is_some() && b.disk == disk);
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        let is_free = |slot: &usize| self.backings.iter().all(|b| b.slot != Some(*slot));
-        let slot = disk.as_ref().and_then(|_| (0..DISK_SLOTS).find(is_free));
-        if let (Some(disk), Some(slot)) = (&disk, slot) {
-            self.observer.watch_disk(disk.dev, slot)?;
-        }
-        let backing = Backing::of(mount, disk, slot, &self.options.state);
-        let is_unused = |index: &usize| self.file_systems.values().all(|led| led.backing != *index);
-        let unused = (0..self.backings.len()).find(is_unused);
-        let index = unused.unwrap_or(self.backings.len());
-        match unused {
-            Some(index) => self.backings[index] = backing,
-            None => self.backings.push(backing),
-        }
-        self.ease(index)?;
-        Ok(index)
-    }
-
-    /// Where nothing is to be gained from plain forward reading, nothing is heard of it, and the
-    /// block layer's counters, which cost every request something, are left alone.
-    fn ease(&mut self, index: usize) -> Result<(), EngineError> {
-        let backing = &mut self.backings[index];
-        let interest = backing.interest();
-        if interest == Interest::NotForward && backing.slot.take().is_some() {
-            let disk = backing.disk.as_ref();
-            disk.map_or(Ok(()), |disk| self.observer.forget_disk(disk.dev))?;
-        }
-        for (dev, _) in self.file_systems.iter().filter(|(_, led)| led.backing == index) {
-            self.observer.watch_file_system(*dev, interest)?;
-        }
-        Ok(())
-    }
-
     fn on_event(&mut self, event: &Event) -> Result<(), EngineError> {
         self.summary.events += 1;
         let Some(led) = self.file_systems.get(&event.file.dev) else {
@@ -466,66 +354,4 @@ impl Engine {
         self.observer.keep_marks_of(&mut self.book.marked_files());
         self.mounts_now().map_or(Ok(()), |mounts| self.lead_file_systems(mounts))
     }
-}
-
-/// The window in KiB with which the kernel would read this by itself: the plan is one range ahead
-/// of a plain reader, whose window is smaller so far.
-fn forward_window(event: &Event, ranges: &[(u64, u64)]) -> Option<u64> {
-    let [(start, pages)] = ranges else { return None };
-    let is_ahead = *start > event.page && !event.mapped && event.kind != Kind::Fault;
-    let is_larger = *pages > u64::from(event.kernel_window);
-    (is_ahead && is_larger).then_some(pages * PAGE_BYTES / 1024)
-}
-
-/// The event as a policy sees it.
-fn access_of(event: &Event) -> Access {
-    let hint = if event.advised_random {
-        Hint::Random
-    } else if event.advised_sequential {
-        Hint::Sequential
-    } else {
-        Hint::Normal
-    };
-    Access {
-        file: FileId(event.file.ino ^ u64::from(event.file.dev.to_kernel()).rotate_left(40)),
-        volume: VolumeId(event.file.dev.to_kernel()),
-        open_file: OpenFileId(event.open_file),
-        page: event.page,
-        request: event.request_pages,
-        previous: event.previous,
-        trigger: match event.kind {
-            Kind::Miss | Kind::Fault => Trigger::Absent,
-            Kind::KernelMark | Kind::Mark | Kind::Passed { .. } => Trigger::Mark,
-        },
-        via: if event.mapped { Via::Mmap } else { Via::Read },
-        hint,
-        file_pages: event.file_bytes.div_ceil(PAGE_BYTES),
-        kernel_window: event.kernel_window,
-        now: event.now,
-    }
-}
-
-fn ranges_of(plan: &Plan) -> Vec<(u64, u64)> {
-    let reads = plan.actions().iter();
-    reads
-        .filter_map(|action| match action {
-            Action::Read { start, pages, .. } => Some((*start, *pages)),
-            Action::Mark(_)
-            | Action::Rescue { .. }
-            | Action::KernelWindow { .. }
-            | Action::Demote { .. } => None,
-        })
-        .collect()
-}
-
-/// Most pages that the kernel is to read at a time for this open file. The other ways of keeping pages
-/// ([`Action::Rescue`], [`Action::Demote`]) are the kernel's alone: nothing outside it moves a page on
-/// the lists that reclaim goes through.
-fn kernel_window_of(plan: &Plan) -> Option<u32> {
-    plan.actions().iter().find_map(|action| match action {
-        Action::KernelWindow { pages } => Some(*pages),
-        Action::Read { .. } | Action::Mark(_) | Action::Rescue { .. } | Action::Demote { .. } => {
-            None
-        }
-    })
 }

@@ -1,0 +1,82 @@
+//! Other file systems than ext4, unmounting, and a stick that is slower than who writes to it.
+
+use std::fs;
+use std::io::Write;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::bench::{Bench, Cgroup, MB, bench_with, evict, resident, text};
+use crate::small_memory::disturbed;
+
+/// Of btrfs what a reader or a writer leaves when it ends stays, so memory must bear that, too.
+#[test]
+fn a_working_set_survives_on_every_file_system() {
+    for fs_type in ["ext4", "xfs", "btrfs"] {
+        let Some(bench) = bench_with("net", fs_type) else { continue };
+        let Some(cgroup) = Cgroup::with_limit(160 * MB) else { return };
+        let large = bench.cold("large", 256 * MB);
+        let copy = bench.lab.mount_point().join("copy");
+        let jobs: [&[&str]; 2] =
+            [&["cat", text(&large)], &["cp", "--reflink=never", text(&large), text(&copy)]];
+        for job in jobs {
+            evict(&large);
+            let left = disturbed(&bench, &["--drop-behind"], job, &cgroup);
+            assert!(left >= 0.99, "{fs_type}, {job:?}: {left} of the working set");
+        }
+    }
+}
+
+#[test]
+fn a_file_system_can_be_unmounted_while_it_is_dropped_behind() {
+    for fs_type in ["ext4", "xfs", "btrfs"] {
+        let Some(bench) = bench_with("net", fs_type) else { continue };
+        let _daemon = bench.daemon(&["--drop-behind", "always"]);
+        for round in 0..4 {
+            let path = bench.lab.mount_point().join("file");
+            bench.lab.set_fast(false).expect("slow");
+            fs::File::create(&path)
+                .and_then(|mut file| file.write_all(&vec![1; 48 << 20]))
+                .expect("written");
+            let mut cat = Command::new("cat");
+            let read = cat.arg(&path).stdout(std::process::Stdio::null()).status();
+            assert!(read.expect("it runs").success());
+            // Unmounts and mounts; whoever holds a file for longer than half a second is in the way.
+            bench.lab.evict().unwrap_or_else(|error| panic!("{fs_type}, round {round}: {error}"));
+            bench.lab.set_fast(true).expect("fast");
+        }
+    }
+}
+
+/// Files below the lab's mount that a process has open.
+fn held(bench: &Bench, pid: u32) -> usize {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs").flatten();
+    let target = |entry: fs::DirEntry| fs::read_link(entry.path()).unwrap_or_default();
+    open.map(target).filter(|to| to.starts_with(bench.lab.mount_point())).count()
+}
+
+#[test]
+fn a_copy_to_a_slow_stick_does_not_wait_for_it_and_its_file_is_held_by_two_at_most() {
+    const BYTES: u64 = 48 * MB;
+    let Some(bench) = bench_with("usb-2g", "ext4") else { return };
+    let source = tempfile::NamedTempFile::new().expect("a file").into_temp_path();
+    fs::write(&source, vec![7; BYTES as usize]).expect("written");
+    let copy = bench.lab.mount_point().join("copy");
+    let daemon = bench.daemon(&["--drop-behind", "always"]);
+    bench.lab.set_fast(false).expect("slow");
+    let written = || bench.lab.status().expect("counters").bytes_written;
+    let before = written();
+    let copied = Command::new("cp").arg(&source).arg(&copy).status();
+    assert!(copied.expect("it runs").success());
+    let at_its_end = written() - before;
+    assert!(at_its_end < BYTES / 2, "{at_its_end} bytes were on the stick when the copy ended");
+    let (mut most, until) = (0, Instant::now() + Duration::from_secs(60));
+    while resident(&copy) > 0 && Instant::now() < until {
+        most = most.max(held(&bench, daemon.id()));
+    }
+    assert_eq!(resident(&copy), 0, "all is written, and gone");
+    assert!(most <= 2, "{most} descriptors");
+    let all = written() - before;
+    assert!((BYTES..BYTES + 4 * MB).contains(&all), "{all} bytes, once each");
+    bench.lab.set_fast(true).expect("fast");
+    assert!(fs::read(&copy).expect("read") == fs::read(&source).expect("read"));
+}

@@ -1,0 +1,109 @@
+//! What could not go at once: not written yet, mapped, or held by somebody.
+
+use readahead::behind::{Span, Unused};
+
+use super::release::{Release, Released};
+use super::{Behind, MountOf};
+use crate::mounts::Mount;
+use crate::observe::{Event, StreamKey};
+
+/// What could not go is tried again after so long, each time twice as long.
+pub(super) const FIRST_DELAY_NS: u64 = 50_000_000;
+const LONGEST_DELAY_NS: u64 = 6_400_000_000;
+
+/// What is being written is tried so often: the disk takes it bit by bit.
+const WRITING_DELAY_NS: u64 = 100_000_000;
+
+/// What is mapped or held is left to the stream's end after so many tries, half a minute; what is being
+/// written is given ten minutes.
+const MOST_TRIES: u32 = 10;
+const MOST_TRIES_WRITING: u32 = 6000;
+
+/// Spans that wait to become clean; of further ones the oldest stay cached.
+const MOST_WAITING: usize = 4096;
+
+/// A span some pages of which could not go.
+pub(super) struct Waiting {
+    pub(super) stream: StreamKey,
+    event: Event,
+    pub(super) span: Span,
+    pub(super) pages: u64,
+    unused: Unused,
+    due: u64,
+    delay: u64,
+    tries: u32,
+}
+
+const NOTHING: Span = Span { start: 0, end: 0 };
+
+impl Behind {
+    /// Hands over `span`, of which goes what may go when it is looked at; what stays of `counted` is
+    /// counted.
+    pub(super) fn release(
+        &mut self,
+        (stream, event): (StreamKey, &Event),
+        span: Span,
+        counted: Span,
+        (unused, delay, tries): (Unused, u64, u32),
+        mount: &Mount,
+    ) {
+        let of = self.streams.get(&stream).and_then(|of| of.terms);
+        let unmaps = event.mapped && of.is_some_and(|terms| terms.engage_pages == 0);
+        let event = *event;
+        if event.mapped && !unmaps && unused == Unused::Stay {
+            self.totals.kept_pages += counted.pages();
+        } else if self.hands.has_room(stream.file.dev) {
+            let release = Release { stream, event, span, counted, unused, unmaps, delay, tries };
+            self.hands.release(release, mount);
+        } else {
+            let (pages, due) = (span.pages(), event.now);
+            self.wait(Waiting { stream, event, span, pages, unused, due, delay, tries });
+        }
+    }
+
+    fn wait(&mut self, waiting: Waiting) {
+        // The end of a stream asks for what was asked for already.
+        self.waiting.retain(|old| old.stream != waiting.stream || old.span != waiting.span);
+        if self.waiting.len() == MOST_WAITING {
+            self.waiting.remove(0);
+        }
+        self.waiting.push(waiting);
+    }
+
+    pub(super) fn try_again(&mut self, now: u64, mount_of: MountOf<'_>) {
+        let due = |waiting: &mut Waiting| waiting.due <= now;
+        let due: Vec<Waiting> = self.waiting.extract_if(.., due).collect();
+        for waiting in due {
+            if !self.hands.has_room(waiting.stream.file.dev) {
+                self.wait(waiting);
+                continue;
+            }
+            let Some(mount) = mount_of(waiting.stream.file.dev) else { continue };
+            // Pages dirtied again since, as those at the ends of steps are.
+            if waiting.stream.written {
+                self.hands.write_out(&waiting.event, waiting.span, mount);
+            }
+            let of = (waiting.stream, &waiting.event);
+            let how = (waiting.unused, waiting.delay, waiting.tries);
+            self.release(of, waiting.span, NOTHING, how, mount);
+        }
+    }
+
+    /// Notes what became of a release.
+    pub(super) fn note(&mut self, done: Released, now: u64) {
+        self.totals.dropped_pages += done.dropped_pages;
+        self.totals.kept_pages += done.kept_pages;
+        let Release { stream, event, unused, delay, tries, .. } = done.of;
+        let (longest, most_tries) = match stream.written {
+            true => (WRITING_DELAY_NS, MOST_TRIES_WRITING),
+            false => (LONGEST_DELAY_NS, MOST_TRIES),
+        };
+        if tries >= most_tries {
+            return;
+        }
+        let (due, delay, tries) = (now + delay, (delay * 2).min(longest), tries + 1);
+        for (span, pages) in done.left {
+            self.wait(Waiting { stream, event, span, pages, unused, due, delay, tries });
+        }
+    }
+}

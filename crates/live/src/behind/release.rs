@@ -1,0 +1,137 @@
+//! Letting the pages of one span go: judged at the last moment, by what the kernel's tables say then.
+//!
+//! ```text
+//!   2 MiB --> brought, used once? --> clean? --> no error of writing? --> still so? --> fadvise(DONTNEED)
+//! ```
+//!
+//! Whoever uses a page up to the last look saves it; who comes in the microseconds after that reads
+//! it again.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use readahead::behind::{BLOCK_PAGES, Span, Unused, may_go};
+
+use super::mapped;
+use crate::act::open_file;
+use crate::mounts::Mount;
+use crate::observe::{Event, PageTables, StreamKey};
+use crate::sys;
+
+/// Pages of a file to be let go.
+#[derive(Clone, Debug)]
+pub(super) struct Release {
+    pub(super) stream: StreamKey,
+    /// It leads to the file.
+    pub(super) event: Event,
+    pub(super) span: Span,
+    /// Pages that stay are counted within this.
+    pub(super) counted: Span,
+    pub(super) unused: Unused,
+    /// Mapped pages are taken out of the page tables first.
+    pub(super) unmaps: bool,
+    /// What cannot go is tried again after so many nanoseconds, and has been so often.
+    pub(super) delay: u64,
+    pub(super) tries: u32,
+}
+
+/// What became of a [`Release`].
+#[derive(Debug)]
+pub(super) struct Released {
+    pub(super) of: Release,
+    pub(super) dropped_pages: u64,
+    /// Cached before, used by others, or again.
+    pub(super) kept_pages: u64,
+    /// Not written yet, mapped, or held by somebody at the moment; and the pages cached of each.
+    pub(super) left: Vec<(Span, u64)>,
+}
+
+impl Release {
+    pub(super) fn run(self, mount: &Mount, tables: &dyn PageTables) -> Released {
+        let mut done = Released { of: self, dropped_pages: 0, kept_pages: 0, left: Vec::new() };
+        let release = done.of.clone();
+        let mut file = None;
+        for piece in release.span.pieces() {
+            done.kept_pages += release.kept_of(piece, tables);
+            let go = release.judge(piece, tables);
+            if go.is_empty() {
+                continue;
+            }
+            // Opened for this only, so that a file system is not held while releases wait.
+            let file = file.get_or_insert_with(|| open_file(&release.event, mount).ok());
+            let Some(file) = file else { continue };
+            let left = done.left.len();
+            go.into_iter().for_each(|span| release.let_go(file, span, tables, &mut done));
+            release.forget(piece, &done.left[left..], tables);
+        }
+        done
+    }
+
+    /// What of `span` may go as things stand.
+    fn judge(&self, span: Span, tables: &dyn PageTables) -> Vec<Span> {
+        let block = |block| tables.block(self.stream.file, block);
+        may_go(span, self.stream.tgid, self.unused, block).go
+    }
+
+    fn kept_of(&self, piece: Span, tables: &dyn PageTables) -> u64 {
+        let block = |block| tables.block(self.stream.file, block);
+        may_go(piece.within(self.counted), self.stream.tgid, self.unused, block).kept
+    }
+
+    fn let_go(&self, file: &OwnedFd, span: Span, tables: &dyn PageTables, done: &mut Released) {
+        let Ok((dropped, mut left)) = self.drop_clean(file, span, tables) else { return };
+        done.dropped_pages += dropped;
+        if left > 0 && self.unmaps {
+            mapped::unmap(self.stream, span);
+            if let Ok((dropped, still)) = self.drop_clean(file, span, tables) {
+                done.dropped_pages += dropped;
+                left = still;
+            }
+        }
+        if left > 0 {
+            done.left.push((span, left));
+        }
+    }
+
+    /// Pages dropped, and pages that would go but are still there. What is dirty is left alone: dropping
+    /// would start its writing, page by page, and wait for the queue.
+    ///
+    /// What could not be written looks clean and is nowhere else: errors are asked for after that. Last
+    /// of all is asked whether somebody has used a page meanwhile.
+    fn drop_clean(
+        &self,
+        file: &OwnedFd,
+        span: Span,
+        tables: &dyn PageTables,
+    ) -> io::Result<(u64, u64)> {
+        let look = |span: Span| sys::cached_and_unwritten(file.as_fd(), span.start, span.pages());
+        let (cached, unwritten) = look(span)?;
+        if cached == 0 || tables.write_failed(self.stream.file) {
+            return Ok((0, 0));
+        }
+        if unwritten > 0 {
+            return Ok((0, cached));
+        }
+        let (mut dropped, mut left) = (0, 0);
+        for part in self.judge(span, tables) {
+            let before = if part == span { cached } else { look(part)?.0 };
+            sys::drop_pages(file.as_fd(), part.start, part.pages())?;
+            let after = look(part)?.0.min(before);
+            dropped += before - after;
+            left += after;
+        }
+        Ok((dropped, left))
+    }
+
+    /// Of whole blocks of which nothing is left to do nothing needs to be known any more.
+    fn forget(&self, piece: Span, left: &[(Span, u64)], tables: &dyn PageTables) {
+        for block in piece.start.div_ceil(BLOCK_PAGES)..piece.end / BLOCK_PAGES {
+            let pages = Span { start: block * BLOCK_PAGES, end: (block + 1) * BLOCK_PAGES };
+            let known = tables.block(self.stream.file, block);
+            let is_done = known.is_some_and(|known| known.brought & !known.used == 0);
+            if is_done && left.iter().all(|(left, _)| left.within(pages).pages() == 0) {
+                tables.forget(self.stream.file, block);
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The hands at work on a real file, with tables that say what a test wants.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use readahead::behind::{BLOCK_PAGES, Block, Span, Unused};
+
+use super::hands::Hands;
+use super::release::Release;
+use crate::mounts::{self, Mount};
+use crate::observe::{DeviceNumber, Event, FileKey, Kind, PageTables, StreamKey};
+use crate::sys;
+
+const BLOCKS: u64 = 16;
+
+/// Everything may go, but for what was used by somebody else after so many looks.
+#[derive(Default)]
+struct Tables {
+    used_after: HashMap<u64, u32>,
+    looks: Mutex<HashMap<u64, u32>>,
+    /// Held by a test: nothing of this file system is answered.
+    stuck: Option<(DeviceNumber, Arc<Mutex<()>>)>,
+    has_failed: bool,
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl PageTables for Tables {
+    fn block(&self, file: FileKey, block: u64) -> Option<Block> {
+        if let Some((_, until)) = self.stuck.as_ref().filter(|(dev, _)| *dev == file.dev) {
+            drop(held(until));
+        }
+        let mut looks = held(&self.looks);
+        let looks = looks.entry(block).or_default();
+        *looks += 1;
+        let is_used = self.used_after.get(&block).is_some_and(|after| *looks > *after);
+        let brought = if is_used { 0 } else { u64::MAX };
+        Some(Block { brought, used: u64::MAX, owner: std::process::id() })
+    }
+
+    fn forget(&self, _: FileKey, _: u64) {}
+
+    fn write_failed(&self, _: FileKey) -> bool {
+        self.has_failed
+    }
+}
+
+/// A cached and written file on a file system with a page cache; `None` where the temporary folder is on
+/// none.
+struct Cached {
+    file: File,
+    mount: Mount,
+    _path: tempfile::TempPath,
+}
+
+impl Cached {
+    fn new() -> Option<Self> {
+        let (mut file, path) = tempfile::NamedTempFile::new().expect("a file").into_parts();
+        let Ok(mount) = mounts::of_path(&path) else {
+            eprintln!("skipped: {} is on no disk; set TMPDIR to a folder on one", path.display());
+            return None;
+        };
+        // Block by block, so that no folio is larger.
+        let bytes = vec![1; (BLOCK_PAGES * readahead::PAGE_BYTES) as usize];
+        (0..BLOCKS).for_each(|_| std::io::Write::write_all(&mut file, &bytes).expect("written"));
+        file.sync_all().expect("on the disk");
+        // Opened through this process, as the file system may encode its handles in any way.
+        Some(Cached { file, mount: Mount { fs_type: "any".into(), ..mount }, _path: path })
+    }
+
+    fn pages(&self, block: u64) -> u64 {
+        let start = block * BLOCK_PAGES;
+        sys::cached_pages(self.file.as_fd(), start, BLOCK_PAGES).expect("one's own file")
+    }
+
+    fn release(&self) -> Release {
+        let about = self.file.metadata().expect("metadata");
+        let dev = about.dev();
+        let dev = DeviceNumber { major: libc::major(dev), minor: libc::minor(dev) };
+        let (file, tgid) = (FileKey { dev, ino: about.ino() }, std::process::id());
+        let span = Span { start: 0, end: BLOCKS * BLOCK_PAGES };
+        Release {
+            stream: StreamKey { file, tgid, written: false },
+            event: event(file, tgid),
+            span,
+            counted: span,
+            unused: Unused::Stay,
+            unmaps: false,
+            delay: 0,
+            tries: 0,
+        }
+    }
+}
+
+fn event(file: FileKey, tgid: u32) -> Event {
+    Event {
+        now: 0,
+        file,
+        generation: 0,
+        tgid,
+        page: 0,
+        request_pages: 1,
+        previous: None,
+        file_bytes: 1,
+        open_file: 0,
+        kernel_window: 32,
+        kind: Kind::Passed { written: false, foreign: false },
+        mapped: false,
+        advised_random: false,
+        advised_sequential: false,
+        advised_noreuse: false,
+        window_left: 0,
+        mark: (0, 0),
+    }
+}
+
+#[test]
+fn a_second_reader_saves_its_pages_up_to_the_last_moment() {
+    let Some(cached) = Cached::new() else { return };
+    // Block 3 before anything is looked at; block 5 when all has been found to be free to go.
+    let tables = Tables { used_after: HashMap::from([(3, 0), (5, 2)]), ..Tables::default() };
+    let done = cached.release().run(&cached.mount, &tables);
+    for block in 0..BLOCKS {
+        let expected = if [3, 5].contains(&block) { BLOCK_PAGES } else { 0 };
+        assert_eq!(cached.pages(block), expected, "block {block}");
+    }
+    assert_eq!((done.dropped_pages, done.kept_pages), (14 * BLOCK_PAGES, BLOCK_PAGES));
+    assert_eq!(done.left, []);
+}
+
+#[test]
+fn what_could_not_be_written_or_is_not_written_stays() {
+    let Some(cached) = Cached::new() else { return };
+    let failed = Tables { has_failed: true, ..Tables::default() };
+    let done = cached.release().run(&cached.mount, &failed);
+    assert_eq!((done.dropped_pages, cached.pages(0)), (0, BLOCK_PAGES));
+    std::os::unix::fs::FileExt::write_all_at(&cached.file, &[2], 0).expect("dirty again");
+    let done = cached.release().run(&cached.mount, &Tables::default());
+    // It is asked for 2 MiB at a time, half of the file.
+    assert_eq!(done.left, [(Span { start: 0, end: 512 }, 512)]);
+    assert_eq!(done.dropped_pages, 512);
+}
+
+#[test]
+fn a_file_system_that_does_not_answer_holds_up_no_other() {
+    let Some(cached) = Cached::new() else { return };
+    let (until, stuck) = (Arc::new(Mutex::new(())), DeviceNumber { major: 0, minor: 77 });
+    let tables = Tables { stuck: Some((stuck, until.clone())), ..Tables::default() };
+    let mut hands = Hands::new(Arc::new(tables));
+    let guard = held(&until);
+    let mut other = cached.release();
+    other.stream.file.dev = stuck;
+    hands.release(other, &Mount { dev: stuck, ..cached.mount.clone() });
+    hands.release(cached.release(), &cached.mount);
+    let done = hands.done(Duration::from_secs(60)).expect("the other file system's");
+    assert_eq!(done.dropped_pages, BLOCKS * BLOCK_PAGES);
+    assert!(!hands.is_idle(), "one is stuck");
+    drop(guard);
+    let late = hands.done(Duration::from_secs(60)).expect("it goes on");
+    assert_eq!((late.of.stream.file.dev, hands.is_idle()), (stuck, true));
+}
