@@ -37,7 +37,6 @@ pub mod worker;
 
 pub use bench::WORD;
 pub use error::DemoError;
-pub use machine::running_daemon;
 pub use mapping::resident;
 pub use report::Report;
 pub use row::{Figures, Row, Verdict};

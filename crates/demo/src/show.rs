@@ -54,8 +54,8 @@ pub fn show(
     }
     // One that was given paths was not given those of a lab that is still to be made.
     let is_any_local = places.iter().any(|place| matches!(place, Place::Local(_)));
-    if let Some(pid) = machine::running_daemon(is_any_local) {
-        return Err(DemoError::DaemonRuns(pid));
+    if let Some(daemon) = live::daemons::running().find(|it| it.leads_all || is_any_local) {
+        return Err(DemoError::DaemonRuns(daemon.pid));
     }
     let stop = Stop::on_signals().map_err(DemoError::file("pipe"))?;
     for (device, place) in devices.into_iter().zip(places) {

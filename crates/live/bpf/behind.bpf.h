@@ -65,6 +65,17 @@ static __always_inline u64 *watched_slot(u64 ino)
 	return &watched_inodes[slot & ((1 << WATCHED_INODES_LOG2) - 1)];
 }
 
+/* This bowwave, and others that lead the same reads. */
+static __always_inline bool reads_ahead_only(u32 tgid)
+{
+	if (!tgid || tgid == our_tgid)
+		return tgid;
+	for (int i = 0; i < DAEMONS; i++)
+		if (tgid == daemons[i])
+			return true;
+	return false;
+}
+
 /* Never 0. Another file may have the same one, which only costs it time. */
 static __always_inline u64 identity_of(struct inode *inode)
 {
@@ -249,7 +260,7 @@ int BPF_PROG(on_add, struct folio *folio)
 	    (u64)inode->i_size >> PAGE_SHIFT < least_file_pages && end < least_file_pages)
 		return 0;
 	/* What we read ahead is brought for whoever uses it first. */
-	if (tgid == our_tgid) {
+	if (reads_ahead_only(tgid)) {
 		is_led = true;
 		tgid = 0;
 	}
@@ -287,7 +298,7 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 	stream_key.dev = key.dev;
 	stream_key.tgid = bpf_get_current_pid_tgid() >> 32;
 	stream_key.written = flags & FLAG_WRITTEN;
-	if (stream_key.tgid == our_tgid)
+	if (reads_ahead_only(stream_key.tgid))
 		return;
 	if (!is_our_business())
 		flags |= FLAG_FOREIGN;

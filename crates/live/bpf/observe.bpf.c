@@ -37,6 +37,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Set before loading. */
 const volatile u32 our_tgid = 0;
+const volatile u32 daemons[DAEMONS] = {};	/* of bowwave, that were there before us */
 const volatile bool only_tasks = false;
 
 struct {

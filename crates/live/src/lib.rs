@@ -11,6 +11,7 @@ mod act;
 pub mod behind;
 mod book;
 pub mod cached;
+pub mod daemons;
 pub mod direct;
 mod disk;
 pub mod doctor;

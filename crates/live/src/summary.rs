@@ -18,7 +18,8 @@ pub struct Summary {
     pub read_ahead_bytes: u64,
     /// Of these, bytes that a reader has come to.
     pub used_bytes: u64,
-    /// Of these, bytes of streams that ended before, or that were evicted.
+    /// Of these, bytes of streams that were forgotten before, or that were evicted. What was read ahead
+    /// last for each stream is neither, as nothing is heard of it.
     pub wasted_bytes: u64,
     /// Of these, bytes of densely read regions, whose use is not tracked.
     pub dense_bytes: u64,
@@ -30,7 +31,8 @@ pub struct Summary {
     pub stalls_saved: u64,
     /// Bytes let go behind streams.
     pub dropped_bytes: u64,
-    /// Bytes that such streams passed and that stay: cached before, used by others or again.
+    /// Bytes that such streams passed and that stay: cached before, used by others or again. Of a file of
+    /// which nothing had to be read nothing is counted.
     pub kept_bytes: u64,
     /// Bytes that would go, and stay for now: not written yet, mapped or held.
     pub left_bytes: u64,
@@ -81,8 +83,8 @@ impl Summary {
     pub fn behind(&self) -> String {
         let mb = |bytes: u64| bytes as f64 * 1e-6;
         format!(
-            "dropped {:.1} MB behind streams; {:.1} MB stay that were cached before or are used by \
-             others, {:.1} MB that are not written yet or mapped",
+            "dropped {:.1} MB behind streams; of what they passed {:.1} MB stay, cached before or used \
+             by others or again, and {:.1} MB, not written yet or mapped",
             mb(self.dropped_bytes),
             mb(self.kept_bytes),
             mb(self.left_bytes),

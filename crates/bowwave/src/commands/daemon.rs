@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use live::engine::{Charge, Engine, Options};
@@ -84,6 +85,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let mut engine = Engine::start(options, args.policy.build()).context("cannot start")?;
     announce(&engine, args.json)?;
     engine.serve_until(signals.readiness())?;
+    engine.finish(Duration::ZERO, || true)?;
     let summary = engine.summary();
     if args.json {
         print::line(serde_json::to_string(&summary)?)?;

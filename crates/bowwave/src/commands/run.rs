@@ -6,12 +6,16 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Context;
 use live::behind::Rules;
 use live::engine::{Charge, Engine, Options};
 use live::observe::Scope;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
@@ -40,6 +44,10 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "MODE", num_args = 0..=1, require_equals = true,
           default_missing_value = "always")]
     drop_behind: Option<ModeName>,
+    /// With --drop-behind, end only when what the command wrote is on the disk, and dropped, too (a second
+    /// signal ends it before). Else it waits 0.3 s at most.
+    #[arg(long, requires = "drop_behind")]
+    wait: bool,
     /// The policy that decides.
     #[arg(long, value_enum, default_value_t)]
     policy: PolicyName,
@@ -53,6 +61,12 @@ pub(crate) struct Args {
 
 /// Exit status where bowwave itself is at fault, as `env`, `nohup` and `timeout` have it.
 pub(crate) const OWN_FAILURE: u8 = 125;
+/// The command's end is held up for so long, for what it wrote to leave the cache.
+const LAST_MOMENT: Duration = Duration::from_millis(300);
+
+/// With --wait; a stick takes long.
+const MOST_WAITING: Duration = Duration::from_secs(3600);
+
 const CANNOT_BE_EXECUTED: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
@@ -68,10 +82,13 @@ fn lead(args: Args) -> anyhow::Result<ExitCode> {
     if let Err(error) = live::state::prepare(&args.state) {
         print::note(format_args!("{error}; what is measured of disks will be measured again"));
     }
-    if let Some(pid) = demo::running_daemon(false) {
+    let drops_behind = args.drop_behind.is_some_and(|mode| mode != ModeName::Never);
+    let daemon = live::daemons::running().find(|daemon| daemon.leads_all);
+    if let Some(daemon) = daemon.filter(|_| !drops_behind) {
         print::note(format_args!(
-            "a daemon (process {pid}) leads every program already; \
-             beside it bowwave run only takes more CPU time"
+            "a daemon (process {}) leads every program already; beside it bowwave run only takes \
+             more CPU time",
+            daemon.pid
         ));
     }
     let scope = Scope::Process(std::process::id());
@@ -94,13 +111,14 @@ fn lead(args: Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(spawn_failure(&error)));
         }
     };
-    pass_signals_on(caught, &child);
     let ended = watch(&child)?;
+    let is_interrupted = pass_signals_on(caught, ended.try_clone()?);
     if let Err(error) = engine.serve_until(std::os::fd::AsFd::as_fd(&ended)) {
         print::note(format_args!("{error}; the command goes on without read-ahead"));
     }
     let status = child.wait()?;
-    if let Err(error) = engine.finish() {
+    let most = if args.wait { MOST_WAITING } else { LAST_MOMENT };
+    if let Err(error) = engine.finish(most, || is_interrupted.load(Ordering::Relaxed)) {
         print::note(format_args!("{error}; what is not dropped by now stays cached"));
     }
     let summary = engine.summary();
@@ -109,7 +127,7 @@ fn lead(args: Args) -> anyhow::Result<ExitCode> {
         let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&summary)?);
     } else if args.verbose {
         print::note(summary);
-    } else if args.drop_behind.is_some_and(|mode| mode != ModeName::Never) {
+    } else if drops_behind {
         print::note(summary.behind());
     }
     Ok(exit_code(status))
@@ -123,29 +141,36 @@ fn spawn_failure(error: &std::io::Error) -> u8 {
 }
 
 fn watch(child: &Child) -> anyhow::Result<OwnedFd> {
-    Ok(pidfd_open(pid_of(child), PidfdFlags::empty())?)
-}
-
-fn pid_of(child: &Child) -> Pid {
-    Pid::from_child(child)
+    Ok(pidfd_open(Pid::from_child(child), PidfdFlags::empty())?)
 }
 
 const FORWARDED: [Signal; 6] =
     [Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2, Signal::INT, Signal::QUIT];
 
 /// What is sent to bowwave is meant for the command. Of SIGINT and SIGQUIT that is so if a process sent
-/// them: the terminal sends them to the whole foreground group, so the command has them already.
-fn pass_signals_on(mut caught: SignalsInfo<WithOrigin>, child: &Child) {
-    let pid = pid_of(child);
+/// them: the terminal sends them to the whole foreground group, so the command has them already. What comes
+/// when the command has ended is for bowwave: it sets the flag.
+fn pass_signals_on(mut caught: SignalsInfo<WithOrigin>, command: OwnedFd) -> Arc<AtomicBool> {
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    let interrupted = Arc::clone(&is_interrupted);
     std::thread::spawn(move || {
         for origin in caught.forever() {
             let signal = FORWARDED.iter().find(|signal| signal.as_raw() == origin.signal);
-            if let Some(signal) = signal.filter(|_| origin.cause != Cause::Kernel) {
-                // A command that has ended needs no signal.
-                let _ = kill_process(pid, *signal);
+            let Some(signal) = signal else { continue };
+            if has_ended(&command) {
+                interrupted.store(true, Ordering::Relaxed);
+            } else if origin.cause != Cause::Kernel {
+                // It may end at this moment, and then needs none.
+                let _ = pidfd_send_signal(&command, *signal);
             }
         }
     });
+    is_interrupted
+}
+
+fn has_ended(command: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(command, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
 fn exit_code(status: ExitStatus) -> ExitCode {

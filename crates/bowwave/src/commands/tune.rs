@@ -126,10 +126,11 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
     if args.persist && !args.dry_run {
         persist::prepare(&places.profiles, &places.rules)?;
     }
-    if let Some(pid) = demo::running_daemon(true) {
+    if let Some(daemon) = live::daemons::running().next() {
         print::note(format_args!(
-            "a daemon (process {pid}) leads reads and may get in the way; stop it meanwhile for \
-             figures that hold"
+            "a daemon (process {}) leads reads and may get in the way; stop it meanwhile for \
+             figures that hold",
+            daemon.pid
         ));
     }
     let stop = stop_on_signals()?;

@@ -8,6 +8,7 @@ mod file_systems;
 #[path = "../own/mod.rs"]
 mod own;
 mod small_memory;
+mod told;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

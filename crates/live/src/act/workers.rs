@@ -4,10 +4,11 @@
 //! worker, or refused: it never queues behind another job.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use readahead::PAGE_BYTES;
 
@@ -58,25 +59,53 @@ impl Job {
     }
 }
 
+/// Those that wait for a job; told of whenever there is one more.
+#[derive(Default)]
+struct Free {
+    workers: Mutex<Vec<Sender<Job>>>,
+    one_more: Condvar,
+}
+
+impl Free {
+    fn lock(&self) -> MutexGuard<'_, Vec<Sender<Job>>> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, worker: Sender<Job>) {
+        self.lock().push(worker);
+        self.one_more.notify_all();
+    }
+}
+
 /// The pool.
 pub(crate) struct Workers {
-    free: Arc<Mutex<Vec<Sender<Job>>>>,
-    started: Arc<AtomicUsize>,
+    free: Arc<Free>,
+    started: usize,
+    is_closed: bool,
 }
 
 impl Workers {
     pub(crate) fn new() -> Self {
-        Workers { free: Arc::default(), started: Arc::default() }
+        Workers { free: Arc::default(), started: 0, is_closed: false }
     }
 
     /// Whether a job would find a worker now.
     pub(crate) fn has_room(&self) -> bool {
-        self.started.load(Ordering::Relaxed) < MOST_WORKERS
-            || !self.free.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !self.is_closed && (self.started < MOST_WORKERS || !self.free.lock().is_empty())
+    }
+
+    /// Takes no more jobs, and waits until those under way are done, for so long at most.
+    pub(crate) fn close(&mut self, most: Duration) {
+        self.is_closed = true;
+        let are_busy = |free: &mut Vec<_>| free.len() < self.started;
+        drop(self.free.one_more.wait_timeout_while(self.free.lock(), most, are_busy));
     }
 
     /// Hands the job to a worker that starts at once; gives `false` if there is none.
-    pub(crate) fn submit(&self, job: Job) -> bool {
+    pub(crate) fn submit(&mut self, job: Job) -> bool {
+        if self.is_closed {
+            return false;
+        }
         let Some(worker) = self.take_free().or_else(|| self.start()) else {
             return false;
         };
@@ -90,11 +119,11 @@ impl Workers {
     }
 
     fn take_free(&self) -> Option<Sender<Job>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()
+        self.free.lock().pop()
     }
 
-    fn start(&self) -> Option<Sender<Job>> {
-        if self.started.load(Ordering::Relaxed) >= MOST_WORKERS {
+    fn start(&mut self) -> Option<Sender<Job>> {
+        if self.started >= MOST_WORKERS {
             return None;
         }
         let (jobs, inbox) = mpsc::channel::<Job>();
@@ -102,11 +131,11 @@ impl Workers {
         let work = move || {
             for job in inbox {
                 job.run();
-                free.lock().unwrap_or_else(PoisonError::into_inner).push(me.clone());
+                free.add(me.clone());
             }
         };
         thread::Builder::new().name("bowwave-reader".into()).spawn(work).ok()?;
-        self.started.fetch_add(1, Ordering::Relaxed);
+        self.started += 1;
         Some(jobs)
     }
 }

@@ -65,7 +65,7 @@ impl Behind {
         // The end of a stream asks for what was asked for already.
         self.waiting.retain(|old| old.stream != waiting.stream || old.span != waiting.span);
         if self.waiting.len() == MOST_WAITING {
-            self.waiting.remove(0);
+            self.totals.kept_pages += self.waiting.remove(0).pages;
         }
         self.waiting.push(waiting);
     }
@@ -99,6 +99,7 @@ impl Behind {
             false => (LONGEST_DELAY_NS, MOST_TRIES),
         };
         if tries >= most_tries {
+            self.totals.kept_pages += done.left.iter().map(|(_, pages)| pages).sum::<u64>();
             return;
         }
         let (due, delay, tries) = (now + delay, (delay * 2).min(longest), tries + 1);

@@ -7,10 +7,11 @@
 //! Whoever uses a page up to the last look saves it; who comes in the microseconds after that reads
 //! it again.
 
+use std::cell::LazyCell;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use readahead::behind::{BLOCK_PAGES, Span, Unused, may_go};
+use readahead::behind::{BLOCK_PAGES, Span, Unused, Verdict, may_go};
 
 use super::mapped;
 use crate::act::open_file;
@@ -40,7 +41,7 @@ pub(super) struct Release {
 pub(super) struct Released {
     pub(super) of: Release,
     pub(super) dropped_pages: u64,
-    /// Cached before, used by others, or again.
+    /// Still cached, and not to go: cached before, used by others, or again.
     pub(super) kept_pages: u64,
     /// Not written yet, mapped, or held by somebody at the moment; and the pages cached of each.
     pub(super) left: Vec<(Span, u64)>,
@@ -50,32 +51,40 @@ impl Release {
     pub(super) fn run(self, mount: &Mount, tables: &dyn PageTables) -> Released {
         let mut done = Released { of: self, dropped_pages: 0, kept_pages: 0, left: Vec::new() };
         let release = done.of.clone();
-        let mut file = None;
+        // Opened for this only, so that a file system is not held while releases wait.
+        let file = LazyCell::new(|| open_file(&release.event, mount).ok());
         for piece in release.span.pieces() {
-            done.kept_pages += release.kept_of(piece, tables);
-            let go = release.judge(piece, tables);
+            let go = release.judge(piece, tables).go;
             if go.is_empty() {
                 continue;
             }
-            // Opened for this only, so that a file system is not held while releases wait.
-            let file = file.get_or_insert_with(|| open_file(&release.event, mount).ok());
-            let Some(file) = file else { continue };
+            let Some(file) = &*file else { continue };
             let left = done.left.len();
             go.into_iter().for_each(|span| release.let_go(file, span, tables, &mut done));
             release.forget(piece, &done.left[left..], tables);
+        }
+        if release.counted.pages() > 0
+            && let Some(file) = &*file
+        {
+            done.kept_pages = release.kept(file, &done.left, tables);
         }
         done
     }
 
     /// What of `span` may go as things stand.
-    fn judge(&self, span: Span, tables: &dyn PageTables) -> Vec<Span> {
+    fn judge(&self, span: Span, tables: &dyn PageTables) -> Verdict {
         let block = |block| tables.block(self.stream.file, block);
-        may_go(span, self.stream.tgid, self.unused, block).go
+        may_go(span, self.stream.tgid, self.unused, block)
     }
 
-    fn kept_of(&self, piece: Span, tables: &dyn PageTables) -> u64 {
-        let block = |block| tables.block(self.stream.file, block);
-        may_go(piece.within(self.counted), self.stream.tgid, self.unused, block).kept
+    /// Pages that are counted, still cached, and neither left for another try nor to be used yet.
+    fn kept(&self, file: &OwnedFd, left: &[(Span, u64)], tables: &dyn PageTables) -> u64 {
+        let counted = self.counted;
+        let looked_at = sys::cached_and_unwritten(file.as_fd(), counted.start, counted.pages());
+        let cached = looked_at.map_or(0, |(cached, _)| cached);
+        // No more of a span can lie within than all of it.
+        let left = left.iter().map(|(span, pages)| span.within(counted).pages().min(*pages));
+        cached.saturating_sub(left.sum()).saturating_sub(self.judge(counted, tables).waiting)
     }
 
     fn let_go(&self, file: &OwnedFd, span: Span, tables: &dyn PageTables, done: &mut Released) {
@@ -113,7 +122,7 @@ impl Release {
             return Ok((0, cached));
         }
         let (mut dropped, mut left) = (0, 0);
-        for part in self.judge(span, tables) {
+        for part in self.judge(span, tables).go {
             let before = if part == span { cached } else { look(part)?.0 };
             sys::drop_pages(file.as_fd(), part.start, part.pages())?;
             let after = look(part)?.0.min(before);

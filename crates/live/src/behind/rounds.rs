@@ -12,6 +12,9 @@ use super::stream::{Stream, passing};
 use super::{Behind, IDLE_NS, MOST_SWEPT_PAGES, MountOf};
 use crate::observe::{FileKey, Observer, StreamKey};
 
+/// How far ahead of a reader that has ended pages are looked for that it has left unread: 64 MiB.
+const MOST_AHEAD_PAGES: u64 = 16_384;
+
 impl Behind {
     /// Finds out which processes are too far ahead of the disk.
     pub(super) fn hold_back(&mut self) {
@@ -118,11 +121,14 @@ impl Behind {
             _ => run,
         };
         let start = passed.start.max(passed.end.saturating_sub(MOST_SWEPT_PAGES));
-        let all = Span { start, end: passed.end };
+        // Beyond lies what was read ahead for nobody.
+        let ahead = if unused == Unused::Go { MOST_AHEAD_PAGES } else { 0 };
+        let all = Span { start, end: (passed.end + ahead).min(file_pages).max(passed.end) };
         let is_within = |span: Span| all.start <= span.start && span.end <= all.end;
         self.waiting.retain(|waiting| waiting.stream != key || !is_within(waiting.span));
         // What was passed before has been counted.
         let rest = answer.release.unwrap_or(Span { start: all.end, end: all.end });
+        let rest = Span { end: all.end, ..rest };
         self.release((key, &event), all, rest, (unused, FIRST_DELAY_NS, 0), mount);
     }
 }

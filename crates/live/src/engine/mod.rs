@@ -94,8 +94,8 @@ const HOUSEKEEPING_NS: u64 = 1_000_000_000;
 /// Where something has still to go behind streams, it is looked at this often.
 const BEHIND_NS: i64 = 50_000_000;
 
-/// A command's end is held up for at most so long, until what it wrote has left the cache.
-const LAST_MOMENT_NS: u64 = 300_000_000;
+/// Read-ahead under way is waited for so long; a server may not answer.
+const MOST_CLOSING: Duration = Duration::from_secs(1);
 
 /// Observer, policy and workers, put together.
 pub struct Engine {
@@ -164,10 +164,10 @@ impl Engine {
                     Ok(_) => !ready[0].revents().is_empty(),
                 }
             };
-            self.turn(Duration::ZERO)?;
             if stopped {
                 return Ok(());
             }
+            self.turn(Duration::ZERO)?;
         }
     }
 
@@ -179,19 +179,22 @@ impl Engine {
         Timespec { tv_sec: 1, tv_nsec: 0 }
     }
 
-    /// Lets go of what ended streams have left, for a moment at most: what is not written by then
-    /// stays cached.
+    /// Lets go of what ended streams have left, for at most so long and until `stop` says so: what is not
+    /// written by then stays cached.
     ///
     /// # Errors
     /// If the observer failed.
-    pub fn finish(&mut self) -> Result<(), EngineError> {
-        let until = sys::monotonic_ns() + LAST_MOMENT_NS;
+    pub fn finish(&mut self, most: Duration, stop: impl Fn() -> bool) -> Result<(), EngineError> {
+        let until = sys::monotonic_ns() + most.as_nanos() as u64;
+        // What they are still reading would come after all the rest had gone.
+        self.workers.close(most.min(MOST_CLOSING));
         if let Some(behind) = &mut self.behind {
             behind.hurry();
         }
         self.turn(Duration::ZERO)?;
         while self.behind.as_ref().is_some_and(Behind::has_left_overs)
             && sys::monotonic_ns() < until
+            && !stop()
         {
             self.turn(Duration::from_millis(1))?;
         }

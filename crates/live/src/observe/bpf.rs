@@ -17,6 +17,7 @@ use super::{
     DeviceNumber, DiskStats, Event, FileKey, FileState, Interest, ObserveError, Observer, Scope,
     Watch,
 };
+use crate::daemons;
 use crate::kernel::Features;
 use crate::memory;
 
@@ -58,6 +59,8 @@ impl BpfObserver {
         let mut open = ObserveSkelBuilder::default().open(object).map_err(refused)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the object has constants");
         constants.our_tgid = std::process::id();
+        let pids = daemons::running().map(|daemon| daemon.pid);
+        constants.daemons.iter_mut().zip(pids).for_each(|(slot, pid)| *slot = pid);
         constants.only_tasks = matches!(scope, Scope::Process(_));
         constants.drops_behind = behind.is_some();
         constants.least_file_pages = behind.map_or(0, |watch| watch.least_file_pages);

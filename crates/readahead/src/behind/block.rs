@@ -36,8 +36,8 @@ pub enum Unused {
 pub struct Verdict {
     /// These may go, in order.
     pub go: Vec<Span>,
-    /// Pages that stay, as they were cached before, or are used by others, or again.
-    pub kept: u64,
+    /// Pages brought in and not used yet: they stay for now.
+    pub waiting: u64,
 }
 
 /// What of `span` the process `owner` may let go, `block_at` giving what is known of each block.
@@ -55,8 +55,9 @@ pub fn may_go(
         let is_ours = block.owner == owner || (block.owner == 0 && unused == Unused::Go);
         let seen = if unused == Unused::Go { u64::MAX } else { block.used };
         let go = if is_ours { block.brought & seen & within } else { 0 };
-        let waits = if is_ours { block.brought & !seen & within } else { 0 };
-        verdict.kept += u64::from((within & !go & !waits).count_ones());
+        let is_unclaimed = block.owner == 0;
+        let waiting = if is_ours || is_unclaimed { block.brought & !seen & within } else { 0 };
+        verdict.waiting += u64::from(waiting.count_ones());
         for (start, end) in runs(go) {
             verdict.push(first + start, first + end);
         }
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn of_what_nothing_is_known_nothing_goes() {
         let verdict = may_go(Span { start: 10, end: 200 }, OWNER, Unused::Go, |_| None);
-        assert_eq!(verdict, Verdict { go: vec![], kept: 190 });
+        assert_eq!(verdict, Verdict::default());
     }
 
     #[test]
@@ -114,16 +115,17 @@ mod tests {
         let all = Block { brought: u64::MAX, used: u64::MAX, owner: OWNER };
         let verdict = may_go(Span { start: 1000, end: 1200 }, OWNER, Unused::Stay, |_| Some(all));
         assert_eq!(verdict.go, [Span { start: 1000, end: 1200 }]);
-        assert_eq!(verdict.kept, 0);
+        assert_eq!(verdict.waiting, 0);
     }
 
     #[test]
     fn pages_read_ahead_wait_for_their_reader_until_it_has_ended() {
         let unread = Block { brought: 0b1111, used: 0b0011, owner: OWNER };
         let span = Span { start: 0, end: 4 };
-        let go = |unused| may_go(span, OWNER, unused, |_| Some(unread)).go;
-        assert_eq!(go(Unused::Stay), [Span { start: 0, end: 2 }]);
-        assert_eq!(go(Unused::Go), [span]);
+        let verdict = |unused| may_go(span, OWNER, unused, |_| Some(unread));
+        let used = Span { start: 0, end: 2 };
+        assert_eq!(verdict(Unused::Stay), Verdict { go: vec![used], waiting: 2 });
+        assert_eq!(verdict(Unused::Go), Verdict { go: vec![span], waiting: 0 });
     }
 
     proptest! {

@@ -1,0 +1,59 @@
+//! What `run` tells of drop-behind, beside what is cached.
+
+use super::bench::{
+    MB, RECLAIMED_BYTES, bench, evict, open_random, read, resident, summary_of, text,
+};
+
+fn bytes(summary: &serde_json::Value, field: &str) -> u64 {
+    summary[field].as_u64().expect("a number")
+}
+
+#[test]
+fn what_was_dropped_and_what_stays_is_all_that_was_passed() {
+    let Some(bench) = bench() else { return };
+    let file = bench.cold("file", 96 * MB);
+    let other = open_random(&file);
+    read(&other, 32 * MB, 56 * MB);
+    read(&other, 90 * MB, 96 * MB);
+    let done = summary_of(bench.run(&["--drop-behind"], &["cat", text(&file)]));
+    let stays = resident(&file);
+    assert_eq!(bytes(&done, "left_bytes"), 0, "{done}");
+    assert!(bytes(&done, "kept_bytes").abs_diff(stays) <= RECLAIMED_BYTES, "{stays}: {done}");
+    let told = bytes(&done, "dropped_bytes") + bytes(&done, "kept_bytes");
+    assert!(told.abs_diff(96 * MB) <= RECLAIMED_BYTES, "{told}: {done}");
+}
+
+#[test]
+fn what_was_read_ahead_for_a_reader_that_has_ended_goes_with_it() {
+    let Some(bench) = bench() else { return };
+    let file = bench.cold("file", 96 * MB);
+    for size in ["1M", "50M"] {
+        evict(&file);
+        let head = ["head", "-c", size, text(&file)];
+        let done = summary_of(bench.run(&["--drop-behind"], &head));
+        assert_eq!(resident(&file), 0, "{size}: {done}");
+    }
+}
+
+#[test]
+fn with_wait_nothing_is_left_of_a_copy() {
+    let Some(bench) = bench() else { return };
+    let (from, to) = (bench.cold("from", 48 * MB), bench.lab.mount_point().join("to"));
+    bench.lab.set_fast(false).expect("slow");
+    let done = summary_of(
+        bench.run(&["--drop-behind", "--wait"], &["cp", "--reflink=never", text(&from), text(&to)]),
+    );
+    bench.lab.set_fast(true).expect("fast");
+    assert_eq!(bytes(&done, "left_bytes"), 0, "{done}");
+    assert_eq!((resident(&from), resident(&to)), (0, 0), "{done}");
+}
+
+/// The daemon reads ahead for the same program, and lets nothing go behind it.
+#[test]
+fn beside_a_daemon_a_run_drops_what_either_has_read_ahead() {
+    let Some(bench) = bench() else { return };
+    let file = bench.cold("file", 96 * MB);
+    let _daemon = bench.daemon(&["--drop-behind", "never"]);
+    let done = summary_of(bench.run(&["--drop-behind"], &["cat", text(&file)]));
+    assert_eq!(resident(&file), 0, "{done}");
+}
