@@ -3,6 +3,8 @@
 //! What is asserted is counted (requests, bytes, settings), never timed. Needs root, FUSE and eBPF;
 //! elsewhere a test says why it is skipped, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
+mod ends;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -228,7 +230,7 @@ fn run_passes_status_and_signals_through() {
         BufReader::new(output).read_line(&mut line).expect("ready");
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, signal).expect("signalled");
-        assert_eq!(child.wait().expect("it ends").code(), Some(23), "{signal:?}");
+        assert_eq!(ends::wait(&mut child).code(), Some(23), "{signal:?}");
     }
     for (program, expected) in [("/no/such/program", 127), ("/etc/passwd", 126)] {
         let failed = Command::new(BOWWAVE).args(["run", "--", program]).output().expect("it ran");

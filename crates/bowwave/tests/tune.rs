@@ -3,6 +3,8 @@
 //! How exact its figures are is measured by a bench, not here. Needs root and FUSE; elsewhere a test
 //! says why it is skipped, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
+mod ends;
+
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
@@ -194,7 +196,7 @@ fn a_run_that_is_stopped_puts_the_window_back() {
         let pid = rustix::process::Pid::from_child(&child);
         let signal = rustix::process::Signal::from_named_raw(signal).expect("it has a name");
         rustix::process::kill_process(pid, signal).expect("sent");
-        assert!(!child.wait().expect("it ends").success());
+        assert!(!ends::wait(&mut child).success());
         assert_eq!(bench.window_kb(), ODD_KB);
         assert_eq!(bench.journals(), 0);
     }
@@ -211,7 +213,7 @@ fn two_runs_do_not_spoil_each_other() {
     let third = bench.tune(&bench.file(), &[]).output().expect("it runs");
     let errors = String::from_utf8_lossy(&third.stderr).into_owned();
     assert!(!third.status.success() && errors.contains("is measuring"), "{errors}");
-    assert!(first.wait().expect("it ends").success());
+    assert!(ends::wait(&mut first).success());
     assert_eq!(bench.window_kb(), ODD_KB);
 }
 

@@ -264,7 +264,7 @@ fn write(profile: &Profile, rule: &Rule, places: &Places) -> anyhow::Result<()> 
     rule.write().inspect_err(|_| {
         // The first error is the one to report.
         let _ = match &before {
-            Some(before) => std::fs::write(&file, before),
+            Some(before) => files::whole::write_durably(&file, before),
             None => std::fs::remove_file(&file),
         };
     })?;

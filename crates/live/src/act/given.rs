@@ -132,7 +132,8 @@ impl Ledger {
             self.file = Some(File::options().create(true).append(true).open(&self.path)?);
         }
         if let Some(file) = &mut self.file {
-            file.write_all(line.as_bytes())?;
+            // Nothing of it is to stay that could not be written whole.
+            file.write_all(line.as_bytes()).inspect_err(|_| self.rewrite())?;
         }
         self.given.insert(open_file, given);
         Ok(())
@@ -191,7 +192,7 @@ impl Ledger {
         }
         let lines = self.given.values().filter_map(|given| serde_json::to_string(given).ok());
         let text: String = lines.map(|line| line + "\n").collect();
-        let _ = fs::write(&self.path, text);
+        let _ = files::whole::write(&self.path, text);
     }
 }
 
