@@ -4,12 +4,18 @@ use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::error::LabError;
 use crate::state::{self, State};
+
+/// Half a second in all, in which a lab may come up.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A lab's folder, held until this is dropped or the process ends, however it ends.
 pub(crate) struct Claim {
@@ -75,18 +81,28 @@ fn create(folder: &Path) -> Result<bool, LabError> {
     }
 }
 
+/// A child of a command that was killed holds the folder, too, until it has become the tool that it was to be.
 fn hold(name: &str) -> Result<File, LabError> {
-    let folder = State::folder(name);
-    let held = File::open(&folder).map_err(LabError::file(&folder))?;
+    for _ in 0..TRIES {
+        if let Some(held) = try_hold(&State::folder(name))? {
+            return Ok(held);
+        }
+        thread::sleep(PAUSE);
+    }
+    Err(LabError::AtWork(name.into()))
+}
+
+fn try_hold(folder: &Path) -> Result<Option<File>, LabError> {
+    let held = match File::open(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(LabError::file(folder))?,
+    };
     match flock(&held, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
-        Err(Errno::WOULDBLOCK) => return Err(LabError::AtWork(name.into())),
+        Err(Errno::WOULDBLOCK) => return Ok(None),
         Err(error) => return Err(LabError::file(folder)(error.into())),
     }
     // Whoever held it before may have removed it meanwhile, and a third made another.
     let ino = |about: std::io::Result<fs::Metadata>| about.ok().map(|about| about.ino());
-    if ino(held.metadata()) != ino(fs::metadata(&folder)) {
-        return Err(LabError::AtWork(name.into()));
-    }
-    Ok(held)
+    Ok((ino(held.metadata()) == ino(fs::metadata(folder))).then_some(held))
 }
