@@ -13,8 +13,11 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
 
+/// Whether something of a lab is there.
+type Sight = fn(&Lab) -> bool;
+
 /// What can be seen of a lab while it is made, in that order.
-const STAGES: [(&str, fn(&Lab) -> bool); 5] = [
+const STAGES: [(&str, Sight); 5] = [
     ("folder", |lab| lab.folder().exists()),
     ("server's folder", |lab| lab.folder().join("mnt").exists()),
     ("server", |lab| mounts().contains(&format!("{}/fuse ", lab.folder().display()))),
@@ -67,7 +70,7 @@ impl Lab {
     }
 
     /// Begins to make it, and comes back once `is_there`, or it is made.
-    fn begin(&self, is_there: fn(&Lab) -> bool) -> Child {
+    fn begin(&self, is_there: Sight) -> Child {
         let mut up = self.command("up");
         let mut up = up.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
         while !is_there(self) && up.try_wait().expect("ours").is_none() {
