@@ -6,7 +6,14 @@ PREFIX ?= /usr/local
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 FEATURES = $(shell scripts/features)
 
-.PHONY: help setup build demo test lint bench bench-tune install
+.PHONY: help setup build demo test lint bench bench-tune install uninstall
+
+# What `make install` puts where, and `make uninstall` removes.
+BIN = $(DESTDIR)$(PREFIX)/bin/bowwave
+UNIT = $(DESTDIR)$(PREFIX)/lib/systemd/system/bowwave.service
+RULE = $(DESTDIR)$(PREFIX)/lib/udev/rules.d/60-bowwave.rules
+DOC = $(DESTDIR)$(PREFIX)/share/doc/bowwave
+TO_READ = README.md ARCHITECTURE.md LICENSE-APACHE LICENSE-MIT
 
 help:
 	@echo "make demo     install what is missing, build, show the effect (two minutes; root)"
@@ -15,6 +22,7 @@ help:
 	@echo "make bench    what a decision and a cached read cost, how fast the simulator is"
 	@echo "make bench-tune  how exact bowwave tune is on lab devices (RUNS=5: twenty minutes; root)"
 	@echo "make install  the binary, the systemd unit, the udev rule and the docs, below PREFIX=$(PREFIX)"
+	@echo "make uninstall  removes these"
 
 setup:
 	@scripts/setup
@@ -45,8 +53,13 @@ bench-tune: build
 	cargo run --release --locked -p bowwave-tune --example lab-devices -- $(TARGET)/release/bowwave $(or $(RUNS),1)
 
 install: build
-	install -D -m 755 $(TARGET)/release/bowwave $(DESTDIR)$(PREFIX)/bin/bowwave
-	install -D -m 644 etc/bowwave.service $(DESTDIR)$(PREFIX)/lib/systemd/system/bowwave.service
-	install -d $(DESTDIR)$(PREFIX)/share/doc/bowwave $(DESTDIR)$(PREFIX)/lib/udev/rules.d
-	sed 's|/usr/local|$(PREFIX)|' etc/60-bowwave.rules > $(DESTDIR)$(PREFIX)/lib/udev/rules.d/60-bowwave.rules
-	install -m 644 README.md docs/*.md $(DESTDIR)$(PREFIX)/share/doc/bowwave
+	install -D -m 755 $(TARGET)/release/bowwave $(BIN)
+	install -d $(dir $(UNIT)) $(dir $(RULE)) $(DOC)/docs
+	sed 's|/usr/local|$(PREFIX)|' etc/bowwave.service > $(UNIT)
+	sed 's|/usr/local|$(PREFIX)|' etc/60-bowwave.rules > $(RULE)
+	install -m 644 $(TO_READ) $(DOC)
+	install -m 644 docs/*.md $(DOC)/docs
+
+uninstall:
+	rm -f $(BIN) $(UNIT) $(RULE) $(addprefix $(DOC)/,$(TO_READ)) $(addprefix $(DOC)/,$(wildcard docs/*.md))
+	-rmdir $(DOC)/docs $(DOC)

@@ -162,12 +162,87 @@ fn a_daemon_refuses_what_it_cannot_lead_or_keep() {
     let mut output = first.stdout.take().expect("piped");
     let _ = output.read(&mut [0; 64]);
     let (said, code) = told(&run(&["daemon", "--state", folder, "--path", "/"]));
+    // Not SIGHUP, which `nohup make test` has everything ignore.
     let pid = rustix::process::Pid::from_child(&first);
-    rustix::process::kill_process(pid, rustix::process::Signal::HUP).expect("it runs");
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
     let ended = first.wait().expect("it ends");
     let mut summary = String::new();
     output.read_to_string(&mut summary).expect("text");
     assert!(said.contains(&format!("process {})", first.id())), "{said}");
     assert_eq!(code, Some(1));
     assert!(ended.success() && summary.contains("stalls saved"), "{summary}");
+}
+
+#[test]
+fn a_configuration_is_a_small_regular_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("coreutils").success());
+    for (path, reason) in [(pipe.to_str().expect("text"), "regular"), ("/dev/zero", "regular")] {
+        let mut daemon = bowwave(&["daemon", "--config", path]);
+        let mut daemon = daemon.stderr(Stdio::piped()).spawn().expect("it starts");
+        assert_eq!(daemon.wait().expect("it ends").code(), Some(1));
+        let mut said = String::new();
+        daemon.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+        assert!(said.contains(path) && said.contains(reason), "{said}");
+    }
+}
+
+/// A file system of one page that is full, gone when dropped.
+struct FullDisk(tempfile::TempDir);
+
+impl FullDisk {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=4k", "none"])
+            .arg(folder.path())
+            .status();
+        assert!(mounted.expect("mount is there").success());
+        let disk = FullDisk(folder);
+        fs::write(disk.0.path().join("full"), [1; 4096]).expect("there is room for one page");
+        disk
+    }
+
+    /// Files below it, apart from what fills it.
+    fn litter(&self) -> Vec<std::path::PathBuf> {
+        let mut folders = vec![self.0.path().to_owned()];
+        let mut found = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).expect("it is there").flatten() {
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                    _ if entry.file_name() != "full" => found.push(entry.path()),
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Drop for FullDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn nothing_is_left_of_what_could_not_be_written_whole() {
+    if !is_root() {
+        return;
+    }
+    let disk = FullDisk::new();
+    let place = |name: &str| disk.0.path().join(name).to_str().expect("text").to_owned();
+    let (state, page, trace) = (place(""), place("page.html"), place("full"));
+    for words in [
+        &["run", "--state", &state, "--", "cat", "/etc/hostname"][..],
+        &["daemon", "--state", &state],
+        &["tune", "/", "--seconds", "2", "--state", &state],
+        &["reproduce", "ramp-2005", "--html", &page],
+        &["replay", &trace, "--html", &page],
+    ] {
+        let (said, _) = told(&run(words));
+        assert_eq!(disk.litter(), [""; 0].map(std::path::PathBuf::from), "{words:?}: {said}");
+    }
 }

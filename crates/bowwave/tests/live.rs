@@ -272,10 +272,11 @@ fn a_lab_that_cannot_be_made_leaves_nothing() {
         assert!(!fs::exists(format!("/run/bowwave/lab/{name}")).unwrap_or(true));
     }
     let folder = format!("/run/bowwave/lab/{name}");
-    fs::create_dir(&folder).expect("a folder in the way");
+    fs::create_dir_all(format!("{folder}/thesis")).expect("a folder in the way");
     let up = Command::new(BOWWAVE).args(["lab", "up", "--size", "64M", "--name", &name]).output();
     let said = String::from_utf8_lossy(&up.expect("it ran").stderr).into_owned();
-    fs::remove_dir(&folder).expect("it is as it was");
+    fs::remove_dir(format!("{folder}/thesis")).expect("it is as it was");
+    fs::remove_dir(&folder).expect("nothing else is in it");
     assert!(said.contains("is no lab"), "{said}");
     drop(bench);
 }

@@ -12,6 +12,10 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+fn text_of(words: &[&str]) -> String {
+    text(&bowwave(words).stdout)
+}
+
 /// The example as a file in a folder.
 fn example(folder: &Path) -> String {
     let path = folder.join("example.csv");
@@ -33,7 +37,44 @@ fn the_example_is_replayed_as_text_json_and_page() {
         bowwave(&["replay", &trace, "--json", "--policy", "adaptive-v16:ratio=50,hit-rate=2"]);
     let rows: serde_json::Value = serde_json::from_slice(&rows.stdout).expect("JSON");
     assert_eq!(rows[0]["policy"], "adaptive-v16:ratio=50,hit-rate=2");
-    assert_eq!(rows[0]["pages_needed"], 228);
+    assert_eq!(rows[0]["pages_needed"], 4864);
+}
+
+#[test]
+fn the_example_shows_what_bowwave_is_for() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = example(folder.path());
+    for device in ["hdd", "net"] {
+        let rows = bowwave(&["replay", &trace, "--device", device, "--json"]).stdout;
+        let rows: serde_json::Value = serde_json::from_slice(&rows).expect("JSON");
+        let figure = |row: usize, name: &str| rows[row][name].as_f64().expect("a number");
+        assert!(figure(1, "seconds") < 0.5 * figure(0, "seconds"), "{device}: {rows}");
+        let read = figure(1, "pages_read") / figure(1, "pages_needed");
+        assert!(read < 1.4, "{device}: {read} pages read for each one needed");
+    }
+}
+
+#[test]
+fn what_takes_no_time_has_no_throughput() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = folder.path().join("beyond.csv");
+    let text =
+        "file_bytes,file\n4096,/a\n\ntime_us,process,file,op,offset,bytes\n0,p,/a,read,8192,4096\n";
+    std::fs::write(&trace, text).expect("a writable folder");
+    let trace = trace.to_string_lossy();
+    let shown = text_of(&["replay", &trace]);
+    let row = shown.lines().nth(1).expect("a row");
+    assert_eq!(row.split_whitespace().nth(5), Some("-"), "{shown}");
+    let rows: serde_json::Value =
+        serde_json::from_str(&text_of(&["replay", &trace, "--json"])).expect("JSON");
+    assert!(rows[0]["mb_per_s"].is_null(), "{rows}");
+}
+
+#[test]
+fn tables_are_listed_with_their_titles() {
+    let listed = text_of(&["reproduce", "--list"]);
+    let ramp = listed.lines().find(|line| line.starts_with("ramp-2005 ")).expect("it is one");
+    assert!(ramp.contains("cp of a 3568-page file"), "{ramp}");
 }
 
 #[test]

@@ -263,9 +263,11 @@ fn without_root_it_estimates_and_names_the_command() {
     let output = run(&bench.device(), &[]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        text.contains("Nothing was measured; 128 KiB is what the device's size suggests"),
+        text.contains("(permission denied); 128 KiB is what the device's size suggests"),
         "{text}"
     );
+    assert!(text.contains("measures it with: sudo bowwave tune"), "{text}");
+    assert!(!text.contains("echo"), "nothing was measured that would be worth setting: {text}");
     let output = run(&file, &["--apply"]);
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("needs root"));
@@ -292,6 +294,8 @@ fn what_is_remembered_is_listed_found_by_the_hook_and_forgotten() {
     let listed: Value =
         serde_json::from_slice(&bowwave(&["--list", "--json"]).stdout).expect("JSON");
     let name = listed[0]["name"].as_str().expect("it has one").to_owned();
+    let listed = String::from_utf8(bowwave(&["--list"]).stdout).expect("text");
+    assert_eq!(listed.split_whitespace().next(), Some(&*name), "as --forget takes it");
     let disk = bench.device().file_name().expect("it has one").to_string_lossy().into_owned();
     let hook = || String::from_utf8_lossy(&bowwave(&["--hook", &disk]).stdout).into_owned();
     assert_eq!(hook().trim(), chosen.to_string());

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+/// What its name begins with; the id of its process follows.
+const PREFIX: &str = "bowwave-demo-";
+
 /// A memory cgroup that goes when this is dropped; its processes must have ended by then.
 pub(crate) struct MemoryCgroup {
     folder: PathBuf,
@@ -26,9 +29,8 @@ impl MemoryCgroup {
     /// # Errors
     /// Where no memory cgroup can be made: not root, not mounted, or not delegated.
     pub(crate) fn new(bytes: u64) -> io::Result<Self> {
-        let hierarchy = hierarchy(&fs::read_to_string("/proc/self/mounts")?)
-            .ok_or_else(|| io::Error::other("no cgroup file system is mounted"))?;
-        let folder = hierarchy.root.join(format!("bowwave-demo-{}", std::process::id()));
+        let hierarchy = mounted_hierarchy()?;
+        let folder = hierarchy.root.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir(&folder)?;
         let cgroup = MemoryCgroup { folder, used: hierarchy.used };
         fs::write(cgroup.folder.join(hierarchy.limit), bytes.to_string())?;
@@ -50,6 +52,23 @@ impl MemoryCgroup {
     pub(crate) fn admit(&self, pid: u32) -> io::Result<()> {
         fs::write(self.folder.join("cgroup.procs"), pid.to_string())
     }
+}
+
+/// The cgroups of demonstrations, each with the id of its process.
+pub(crate) fn all() -> Vec<(u32, PathBuf)> {
+    let Ok(hierarchy) = mounted_hierarchy() else {
+        return Vec::new();
+    };
+    let entries = fs::read_dir(hierarchy.root).into_iter().flatten().flatten();
+    let process = |name: &str| name.strip_prefix(PREFIX)?.parse().ok();
+    entries
+        .filter_map(|entry| Some((process(entry.file_name().to_str()?)?, entry.path())))
+        .collect()
+}
+
+fn mounted_hierarchy() -> io::Result<Hierarchy> {
+    hierarchy(&fs::read_to_string("/proc/self/mounts")?)
+        .ok_or_else(|| io::Error::other("no cgroup file system is mounted"))
 }
 
 impl Drop for MemoryCgroup {

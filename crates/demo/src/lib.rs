@@ -22,6 +22,7 @@ mod child;
 mod daemon;
 mod error;
 mod files;
+mod leftovers;
 mod machine;
 mod mapping;
 pub mod pattern;

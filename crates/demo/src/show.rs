@@ -9,6 +9,7 @@ use crate::bench::{Bench, Sample, Setting};
 use crate::cgroup::MemoryCgroup;
 use crate::error::DemoError;
 use crate::files;
+use crate::leftovers;
 use crate::machine;
 use crate::pattern::{PATTERNS, Pattern, Work, find};
 use crate::report::Report;
@@ -58,6 +59,8 @@ pub fn show(
         return Err(DemoError::DaemonRuns(daemon.pid));
     }
     let stop = Stop::on_signals().map_err(DemoError::file("pipe"))?;
+    // Nobody may be listening.
+    leftovers::clear(|sentence| drop(writeln!(io::stderr(), "bowwave: {sentence}")));
     for (device, place) in devices.into_iter().zip(places) {
         let shown = show_one(options, device, &place, &stop);
         // A signal also ends the tools that make a lab, whose complaint is then not the reason.
@@ -142,7 +145,7 @@ impl Session {
         let bar = self.progress();
         bar.set_message("making the device");
         let target = place.open()?;
-        let state = tempfile::tempdir().map_err(DemoError::file("temporary folder"))?;
+        let state = leftovers::temporary_folder().map_err(DemoError::file("temporary folder"))?;
         bar.set_message("writing files");
         target.set_fast(true)?;
         for series in self.series.iter().filter(|series| series.missing.is_none()) {

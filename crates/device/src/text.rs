@@ -1,14 +1,10 @@
 //! Reading a device file, and telling where it is wrong.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::path::Path;
 
 use toml::{Table, Value};
 
 use crate::spec::SpecError;
-
-/// The largest device file: each of the catalogue's has less than a twentieth of that.
-const LARGEST_KIB: u64 = 64;
 
 /// The text of the device file `path`.
 ///
@@ -16,29 +12,13 @@ const LARGEST_KIB: u64 = 64;
 /// [`SpecError::Unreadable`] and, for bytes that are no text, [`SpecError::Malformed`].
 pub(crate) fn read(path: &str) -> Result<String, SpecError> {
     let bytes =
-        read_regular(path).map_err(|error| SpecError::Unreadable { path: path.into(), error })?;
+        files::small::read(Path::new(path), "a device is a small TOML file (docs/devices.md)")
+            .map_err(|error| SpecError::Unreadable { path: path.into(), error })?;
     String::from_utf8(bytes).map_err(|error| SpecError::Malformed {
         path: path.into(),
         line: line_of(error.as_bytes(), error.utf8_error().valid_up_to()),
         reason: "this is not UTF-8 text".into(),
     })
-}
-
-/// A device node or a pipe could be read for ever.
-fn read_regular(path: &str) -> io::Result<Vec<u8>> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other(
-            "it is not a regular file; a device is a small TOML file (docs/devices.md)",
-        ));
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(LARGEST_KIB * 1024 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST_KIB * 1024 {
-        return Err(io::Error::other(format!(
-            "it is larger than {LARGEST_KIB} KiB; a device is a small TOML file (docs/devices.md)"
-        )));
-    }
-    Ok(bytes)
 }
 
 impl SpecError {

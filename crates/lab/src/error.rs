@@ -23,6 +23,27 @@ pub enum LabError {
     /// There is none of that name.
     #[error("there is no lab named {0:?}; `bowwave lab status` names those that are up")]
     Unknown(String),
+    /// It is not up yet, and perhaps never will be.
+    #[error(
+        "it is being made, or whoever made it was killed; `bowwave lab down {0}` removes what is left"
+    )]
+    HalfMade(String),
+    /// Its note cannot be read.
+    #[error("{path} is damaged ({reason}); `bowwave lab down {name}` removes the lab all the same")]
+    Damaged {
+        /// The lab.
+        name: String,
+        /// The note.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Another command is at it.
+    #[error("another command makes or removes the lab {0:?} just now; wait until it is done")]
+    AtWork(String),
+    /// Nobody wants it any more.
+    #[error("stopped; what was made of the lab is removed again")]
+    Stopped,
     /// The name cannot be part of a path.
     #[error("{0:?} cannot be a lab's name; use up to 64 letters, digits and dashes")]
     BadName(String),

@@ -2,18 +2,16 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use device::Spec;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use crate::claim::Claim;
 use crate::error::LabError;
 use crate::layers;
+use crate::remove;
 use crate::state::{self, State};
 use crate::status::Status;
 
@@ -37,9 +35,6 @@ pub struct Options {
 /// Memory beyond the image that a machine needs to go on, in bytes.
 const SPARE_MEMORY_BYTES: u64 = 512 << 20;
 
-/// Gigabytes of an image are freed in a second.
-const MOST_TO_END: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
-
 /// A lab that is up.
 #[derive(Debug)]
 pub struct Lab {
@@ -52,15 +47,20 @@ impl Lab {
     /// # Errors
     /// See [`LabError`].
     pub fn up(options: &Options) -> Result<Lab, LabError> {
+        Self::up_unless(options, || false)
+    }
+
+    /// Makes a lab, unless `is_stopped` says between two steps that nobody wants it any more.
+    ///
+    /// # Errors
+    /// [`LabError::Stopped`] in that case, all being removed again; else as [`up`](Self::up).
+    pub fn up_unless(options: &Options, is_stopped: impl Fn() -> bool) -> Result<Lab, LabError> {
         let spec = device::load(&options.device)?;
         state::check_name(&options.name)?;
         check_privilege()?;
         layers::check_file_system(&options.fs_type)?;
         check_memory(options.size_bytes)?;
-        if State::folder(&options.name).join("state.json").exists() {
-            clear_leftover(&options.name)?;
-        }
-        let state = State {
+        let mut state = State {
             name: options.name.clone(),
             device: options.device.clone(),
             spec,
@@ -68,13 +68,13 @@ impl Lab {
             server_pid: 0,
             block_device: None,
         };
-        state.claim_folder()?;
-        let mut lab = Lab { state };
-        match build(&mut lab.state, options) {
-            Ok(()) => Ok(lab),
+        let claim = Claim::make(&options.name)?;
+        clear_leftover(&claim)?;
+        match build(&mut state, options, is_stopped) {
+            Ok(()) => Ok(Lab { state }),
             Err(error) => {
                 // The first error is the one to report.
-                let _ = lab.down();
+                let _ = remove::clear(&claim);
                 Err(error)
             }
         }
@@ -112,8 +112,11 @@ impl Lab {
     /// Counters since the lab came up.
     ///
     /// # Errors
-    /// [`LabError::Gone`] if the server is gone.
+    /// [`LabError::Gone`] if the server is gone, [`LabError::HalfMade`] if it is not up yet.
     pub fn status(&self) -> Result<Status, LabError> {
+        if self.state.block_device.is_none() {
+            return Err(LabError::HalfMade(self.state.name.clone()));
+        }
         let gone = |reason: String| LabError::Gone { name: self.state.name.clone(), reason };
         let text = fs::read(self.state.fuse().join("status")).map_err(|e| gone(e.to_string()))?;
         serde_json::from_slice(&text).map_err(|e| gone(e.to_string()))
@@ -124,7 +127,7 @@ impl Lab {
     /// # Errors
     /// If the server is gone.
     pub fn set_fast(&self, is_fast: bool) -> Result<(), LabError> {
-        set_fast(&self.state, is_fast)
+        set_fast(&self.state.fuse(), is_fast)
     }
 
     /// Sets the kernel's own window, in KiB.
@@ -146,44 +149,17 @@ impl Lab {
             return layers::flush(self.block_device());
         }
         self.set_fast(true)?;
-        layers::unmount(&folder, self.block_device())?;
+        layers::unmount(&folder, &[self.block_device().to_owned()])?;
         layers::mount(self.block_device(), &folder)?;
         self.set_fast(false)
     }
 
-    /// Removes it. Goes on past errors, of which the first is reported; but one that is in use
-    /// stays as it is.
+    /// Removes it, see [`remove`](crate::remove).
     ///
     /// # Errors
     /// [`LabError::Busy`] if a program still has files open.
     pub fn down(&self) -> Result<(), LabError> {
-        if !rustix::process::geteuid().is_root() {
-            return Err(LabError::NotRoot);
-        }
-        // Writing back what is dirty should not take what the slow device would take.
-        let _ = set_fast(&self.state, true);
-        let (node, fuse) = (self.block_device(), self.state.fuse());
-        let mut outcome = Ok(());
-        if layers::is_mounted(&self.mount_point()) {
-            outcome = layers::unmount(&self.mount_point(), node);
-        }
-        if matches!(outcome, Err(LabError::Busy { .. })) {
-            let _ = set_fast(&self.state, false);
-            return outcome;
-        }
-        if backing_of(node).is_some_and(|file| file.starts_with(&fuse)) {
-            outcome = outcome.and(layers::detach_loop(node));
-        }
-        if layers::is_mounted(&fuse) {
-            let server = server_process(&self.state);
-            let unmounted = layers::unmount(&fuse, node);
-            if let (Ok(()), Some(server)) = (&unmounted, server) {
-                wait_for_end(&server);
-            }
-            outcome = outcome.and(unmounted);
-        }
-        self.state.remove_folders();
-        outcome
+        crate::remove(&self.state.name)
     }
 }
 
@@ -243,33 +219,52 @@ fn check_memory(size_bytes: u64) -> Result<(), LabError> {
     Ok(())
 }
 
-/// A lab whose server was killed is cleared away; one that is up is in the way.
-fn clear_leftover(name: &str) -> Result<(), LabError> {
-    let leftover = Lab::attach(name)?;
-    if leftover.status().is_ok() {
+/// What is left of a lab whose server was killed, or whose making was, is cleared away; one that is up is in
+/// the way.
+fn clear_leftover(claim: &Claim) -> Result<(), LabError> {
+    let name = claim.name();
+    if claim.is_new() {
+        return Ok(());
+    }
+    let is_up = |lab: Lab| lab.state.block_device.is_some() && lab.status().is_ok();
+    if Lab::attach(name).is_ok_and(is_up) {
         return Err(LabError::NameTaken(name.into()));
     }
-    leftover.down()
+    remove::clear(claim)?;
+    claim.renew()
 }
 
-fn build(state: &mut State, options: &Options) -> Result<(), LabError> {
+/// Makes the layers one by one. Noted is only what is done: a lab that is not is told by that, and what
+/// there is of it by what is mounted and attached.
+fn build(
+    state: &mut State,
+    options: &Options,
+    is_stopped: impl Fn() -> bool,
+) -> Result<(), LabError> {
+    let go_on = || if is_stopped() { Err(LabError::Stopped) } else { Ok(()) };
+    // A signal to the group also ends the tools, whose complaint is then not the reason.
+    let or_stopped = |error| if is_stopped() { LabError::Stopped } else { error };
     state.save()?;
     state.create_mount_points()?;
     state.server_pid = start_server(state, options)?;
-    state.save()?;
-    set_fast(state, true)?;
-    let node = layers::attach_loop(&state.fuse().join("disk"), state.spec.is_rotational())?;
-    state.block_device = Some(node.clone());
-    state.save()?;
+    set_fast(&state.fuse(), true)?;
+    go_on()?;
+    let node = layers::attach_loop(&state.fuse().join("disk"), state.spec.is_rotational())
+        .map_err(or_stopped)?;
     if let Some(scheduler) = &options.scheduler {
         layers::set_scheduler(&node, scheduler)?;
     }
     if options.fs_type != layers::NO_FILE_SYSTEM {
-        layers::make_file_system(&node, &options.fs_type)?;
-        layers::mount(&node, &state.mount_point())?;
+        go_on()?;
+        layers::make_file_system(&node, &options.fs_type).map_err(or_stopped)?;
+        go_on()?;
+        layers::mount(&node, &state.mount_point()).map_err(or_stopped)?;
     }
     layers::set_queue(&node, "read_ahead_kb", &layers::STOCK_READ_AHEAD_KB.to_string())?;
-    set_fast(state, false)
+    set_fast(&state.fuse(), false)?;
+    state.block_device = Some(node);
+    state.save()?;
+    go_on()
 }
 
 /// Starts `lab serve` in a session of its own and waits for its line that the files are there.
@@ -293,36 +288,11 @@ fn start_server(state: &State, options: &Options) -> Result<u32, LabError> {
     Err(LabError::NotStarted(said.unwrap_or_default()))
 }
 
-/// The server's process, unless it is gone and its number another's.
-fn server_process(state: &State) -> Option<OwnedFd> {
-    let pid = Pid::from_raw(i32::try_from(state.server_pid).ok()?)?;
-    let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    let command = fs::read(format!("/proc/{}/cmdline", state.server_pid)).ok()?;
-    let folder = state.fuse();
-    let is_ours =
-        command.split(|byte| *byte == 0).any(|word| word == folder.as_os_str().as_bytes());
-    is_ours.then_some(process)
-}
-
-/// A server ends when its folder is unmounted, but unmounts it once more itself (fuser 0.18): by then
-/// there must not be a new lab in its place.
-fn wait_for_end(server: &OwnedFd) {
-    let mut ends = [PollFd::new(server, PollFlags::IN)];
-    // Without an answer a new lab of this name may have to be made twice.
-    let _ = poll(&mut ends, Some(&MOST_TO_END));
-}
-
-fn set_fast(state: &State, is_fast: bool) -> Result<(), LabError> {
-    let path = state.fuse().join("control");
+/// Switches the delays of the server at `fuse` off or on.
+pub(crate) fn set_fast(fuse: &Path, is_fast: bool) -> Result<(), LabError> {
+    let path = fuse.join("control");
     let word: &[u8] = if is_fast { b"fast" } else { b"timed" };
     // Never made here: where the server is not, it would be a file in the way.
     let opened = File::options().write(true).open(&path);
     opened.and_then(|mut control| control.write_all(word)).map_err(LabError::file(path))
-}
-
-/// The file behind a loop device, if it is attached.
-fn backing_of(node: &Path) -> Option<PathBuf> {
-    let name = node.file_name()?;
-    let path = Path::new("/sys/block").join(name).join("loop/backing_file");
-    Some(PathBuf::from(fs::read_to_string(path).ok()?.trim_end()))
 }

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
 use crate::error::LabError;
+use crate::tool;
 use crate::users::users_of;
 
 /// The window that stock kernels start with, in KiB; loop devices come with a larger one, which is
@@ -53,7 +54,7 @@ pub(crate) fn run<S: AsRef<OsStr>>(tool: &str, arguments: &[S]) -> Result<String
         let words = arguments.iter().map(|argument| argument.as_ref().to_string_lossy());
         std::iter::once(tool.into()).chain(words).collect::<Vec<_>>().join(" ")
     };
-    let output = Command::new(tool).args(arguments).output().map_err(|error| LabError::Tool {
+    let output = tool::command(tool).args(arguments).output().map_err(|error| LabError::Tool {
         command: command(),
         reason: format!("{error}; is the package that has {tool} installed?"),
     })?;
@@ -135,8 +136,8 @@ pub(crate) fn mount(node: &Path, folder: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Unmounts `folder`, which `node` is mounted on.
-pub(crate) fn unmount(folder: &Path, node: &Path) -> Result<(), LabError> {
+/// Unmounts `folder`; whoever has that or one of `nodes` open is named if it cannot be done.
+pub(crate) fn unmount(folder: &Path, nodes: &[PathBuf]) -> Result<(), LabError> {
     for _ in 0..UNMOUNT_TRIES {
         match rustix::mount::unmount(folder, UnmountFlags::empty()) {
             Ok(()) => return Ok(()),
@@ -144,7 +145,9 @@ pub(crate) fn unmount(folder: &Path, node: &Path) -> Result<(), LabError> {
             Err(error) => return Err(LabError::file(folder)(error.into())),
         }
     }
-    Err(LabError::busy(folder, &users_of(&[folder, node])))
+    let places: Vec<&Path> =
+        [folder].into_iter().chain(nodes.iter().map(PathBuf::as_path)).collect();
+    Err(LabError::busy(folder, &users_of(&places)))
 }
 
 /// Empties the page cache of a bare device.

@@ -12,19 +12,23 @@
 //! [`Lab::up`] makes one, as a process of its own that survives the command that made it;
 //! [`Lab::down`] removes it. The server is [`serve`].
 
+mod claim;
 mod error;
 mod lab;
 mod layers;
 mod map;
 mod real_time;
+mod remove;
 mod server;
 mod state;
 mod status;
 mod timer;
+mod tool;
 mod users;
 
 pub use error::LabError;
 pub use lab::{Lab, LabGuard, Options};
+pub use remove::remove;
 pub use server::{ServeOptions, serve};
 pub use state::{list, name_for};
 pub use status::{MOST_LATE_MEAN_US, Status};

@@ -1,14 +1,15 @@
 //! Which labs are up: one folder each under `/run/bowwave/lab`.
 //!
 //! ```text
-//!   /run/bowwave/lab/NAME/state.json    what was made, so that it can be removed
+//!   /run/bowwave/lab/NAME/state.json    what was made
 //!                        /fuse/         the server's three files
 //!                        /mnt/          the file system
 //! ```
+//!
+//! A folder with nothing else in it is a lab's, whatever became of the lab.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use device::Spec;
@@ -16,12 +17,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 
-const ROOT: &str = "/run/bowwave/lab";
+pub(crate) const ROOT: &str = "/run/bowwave/lab";
+pub(crate) const FUSE: &str = "fuse";
+pub(crate) const MOUNT_POINT: &str = "mnt";
+
+/// Drafts of it begin with the same letters.
+const NOTE: &str = "state.json";
 
 /// In bytes; any limit serves that keeps paths short.
 const LONGEST_NAME: usize = 64;
 
-/// What was made, noted step by step so that any half can be removed.
+/// What was made. It is not what a lab is removed by, which is what is mounted and attached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct State {
     pub(crate) name: String,
@@ -30,6 +36,7 @@ pub(crate) struct State {
     pub(crate) spec: Spec,
     pub(crate) size_bytes: u64,
     pub(crate) server_pid: u32,
+    /// `None` until the lab is up.
     pub(crate) block_device: Option<PathBuf>,
 }
 
@@ -39,37 +46,31 @@ impl State {
     }
 
     pub(crate) fn fuse(&self) -> PathBuf {
-        Self::folder(&self.name).join("fuse")
+        Self::folder(&self.name).join(FUSE)
     }
 
     pub(crate) fn mount_point(&self) -> PathBuf {
-        Self::folder(&self.name).join("mnt")
+        Self::folder(&self.name).join(MOUNT_POINT)
     }
 
     pub(crate) fn save(&self) -> Result<(), LabError> {
         let path = Self::folder(&self.name).join("state.json");
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
-        fs::write(&path, text).map_err(LabError::file(path))
+        files::whole::write(&path, text).map_err(LabError::file(path))
     }
 
     pub(crate) fn load(name: &str) -> Result<Self, LabError> {
         check_name(name)?;
-        let path = Self::folder(name).join("state.json");
+        let path = Self::folder(name).join(NOTE);
         let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
             ErrorKind::PermissionDenied => LabError::NotRoot,
+            ErrorKind::NotFound if is_own(&Self::folder(name)) => LabError::HalfMade(name.into()),
             _ => LabError::Unknown(name.into()),
         })?;
-        serde_json::from_str(&text)
-            .map_err(|error| LabError::File { path, error: std::io::Error::other(error) })
-    }
-
-    /// Makes the lab's own folder, which nobody else may have made.
-    pub(crate) fn claim_folder(&self) -> Result<(), LabError> {
-        fs::create_dir_all(ROOT).map_err(LabError::file(ROOT))?;
-        let own = Self::folder(&self.name);
-        DirBuilder::new().mode(0o700).create(&own).map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => LabError::InTheWay(own),
-            _ => LabError::File { path: own, error },
+        serde_json::from_str(&text).map_err(|error| LabError::Damaged {
+            name: name.into(),
+            path,
+            reason: error.to_string(),
         })
     }
 
@@ -79,18 +80,39 @@ impl State {
             .into_iter()
             .try_for_each(|folder| fs::create_dir(&folder).map_err(LabError::file(folder)))
     }
+}
 
-    /// Removes the folders, not recursively: one that is still mounted on stays, and so does the
-    /// note that it is there.
-    pub(crate) fn remove_folders(&self) {
-        let is_gone = |folder: PathBuf| fs::remove_dir(&folder).is_ok() || !folder.exists();
-        let are_gone = [self.mount_point(), self.fuse()].map(is_gone);
-        if are_gone == [true, true] {
-            let own = Self::folder(&self.name);
-            let _ = fs::remove_file(own.join("state.json"));
-            let _ = fs::remove_dir(own);
-        }
+/// Removes a lab's folder with what is in it, not recursively: one that is still mounted on stays, and so does
+/// the note that it is there.
+pub(crate) fn remove_folders(own: &Path) {
+    let is_gone = |folder: PathBuf| fs::remove_dir(&folder).is_ok() || !folder.exists();
+    if [MOUNT_POINT, FUSE].map(|name| is_gone(own.join(name))) != [true, true] {
+        return;
     }
+    let names = names_in(own).unwrap_or_default();
+    for note in names.into_iter().filter(|name| name.starts_with(NOTE)) {
+        let _ = fs::remove_file(own.join(note));
+    }
+    let _ = fs::remove_dir(own);
+}
+
+/// Whether a folder has nothing in it but what labs make; one that cannot be read may be one.
+pub(crate) fn is_labs(folder: &Path) -> bool {
+    let is_known = |name: &String| name == FUSE || name == MOUNT_POINT || name.starts_with(NOTE);
+    match names_in(folder) {
+        Ok(names) => names.iter().all(is_known),
+        Err(error) => error.kind() == ErrorKind::PermissionDenied,
+    }
+}
+
+/// Whether there is a folder that is a lab's.
+pub(crate) fn is_own(folder: &Path) -> bool {
+    folder.is_dir() && is_labs(folder)
+}
+
+fn names_in(folder: &Path) -> std::io::Result<Vec<String>> {
+    let entries = fs::read_dir(folder)?.flatten();
+    Ok(entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
 }
 
 /// A name becomes part of paths.
@@ -118,7 +140,7 @@ pub fn list() -> Vec<String> {
     };
     let mut names: Vec<String> = entries
         .flatten()
-        .filter(|entry| entry.path().join("state.json").try_exists().unwrap_or(true))
+        .filter(|entry| is_labs(&entry.path()))
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect();
     names.sort();
@@ -135,6 +157,24 @@ mod tests {
         for name in ["", "..", "a/b", "a b"] {
             assert!(check_name(name).is_err(), "{name:?}");
         }
+    }
+
+    #[test]
+    fn a_folder_with_anything_else_in_it_is_no_labs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(is_labs(folder.path()), "killed before it had a note");
+        for name in [FUSE, MOUNT_POINT] {
+            fs::create_dir(folder.path().join(name)).expect("made");
+        }
+        for note in [NOTE, "state.json.new-17"] {
+            fs::write(folder.path().join(note), "").expect("written");
+        }
+        assert!(is_labs(folder.path()));
+        fs::write(folder.path().join("thesis"), "").expect("written");
+        assert!(!is_labs(folder.path()));
+        fs::remove_file(folder.path().join("thesis")).expect("removed");
+        remove_folders(folder.path());
+        assert!(!folder.path().exists());
     }
 
     #[test]

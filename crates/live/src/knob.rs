@@ -153,6 +153,9 @@ impl Borrowed {
             .and_then(|()| file.rewind())
             .and_then(|()| Ok(serde_json::to_writer(&file, &entry)?))
             .and_then(|()| file.flush())
+            .inspect_err(|_| {
+                let _ = fs::remove_file(&journal);
+            })
             .map_err(no_journal)?;
         Ok(Borrowed { knob, kb, journal, _lock: file })
     }

@@ -1,6 +1,6 @@
 //! The state folder: what was measured of disks, the journal, and who uses them.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -39,14 +39,7 @@ pub enum StateError {
 /// # Errors
 /// [`StateError::Unusable`].
 pub fn prepare(folder: &Path) -> Result<(), StateError> {
-    let probe = folder.join(format!("probe-{}", std::process::id()));
-    let made = if folder.is_file() {
-        Err(io::Error::other("it is a file"))
-    } else {
-        fs::create_dir_all(folder)
-    };
-    made.and_then(|()| fs::write(&probe, b"x"))
-        .and_then(|()| fs::remove_file(&probe))
+    files::whole::probe(folder)
         .map_err(|error| StateError::Unusable { folder: folder.into(), error })
 }
 
@@ -84,6 +77,8 @@ impl DaemonLock {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

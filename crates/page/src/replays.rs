@@ -31,7 +31,7 @@ fn summary(replays: &[Replay]) -> String {
             cell("", format_args!("{:.3}", replay.seconds)),
             cell(if ratio > 1.03 { "bad" } else { "" }, format_args!("{ratio:.2}")),
             cell("", format_args!("{:.3}", replay.stalled_s())),
-            cell("", short(replay.mb_per_s())),
+            cell("", replay.mb_per_s().map_or("-".into(), short)),
             cell("", replay.pages_read),
             cell("", format_args!("{:.2}", replay.read_per_needed())),
             cell("", replay.read_again),

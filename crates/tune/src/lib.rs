@@ -14,14 +14,13 @@
 
 pub mod choose;
 pub mod curve;
-mod files;
 pub mod fit;
 pub mod formula;
 mod ground;
+mod large_files;
 pub mod measure;
 pub mod model;
 pub mod persist;
 pub mod profile;
 pub mod target;
 pub mod tuning;
-mod whole_file;

@@ -17,7 +17,6 @@ use live::mounts::{Disk, Mount};
 
 use crate::formula;
 use crate::profile::{Profile, ProfileError};
-use crate::whole_file;
 
 /// Where an administrator's rules lie.
 pub const RULES: &str = "/etc/udev/rules.d";
@@ -89,7 +88,7 @@ impl Rule {
     /// # Errors
     /// [`ProfileError::File`].
     pub fn write(&self) -> Result<(), ProfileError> {
-        whole_file::write(&self.path, &self.text)
+        files::whole::write_durably(&self.path, &self.text)
             .map_err(|error| ProfileError::File { path: self.path.clone(), error })
     }
 }
@@ -100,7 +99,7 @@ impl Rule {
 /// [`ProfileError::File`] with the folder.
 pub fn prepare(profiles: &Path, rules: &Path) -> Result<(), ProfileError> {
     [profiles, rules].iter().try_for_each(|folder| {
-        whole_file::probe(folder)
+        files::whole::probe(folder)
             .map_err(|error| ProfileError::File { path: folder.to_path_buf(), error })
     })
 }

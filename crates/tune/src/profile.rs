@@ -16,7 +16,6 @@ use live::profiles;
 use serde::{Deserialize, Serialize};
 
 use crate::curve::Point;
-use crate::whole_file;
 
 /// The table `[tuned]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,7 +104,7 @@ impl Profile {
     pub fn write(&self, folder: &Path) -> Result<PathBuf, ProfileError> {
         let path = self.file(folder);
         let file = |error| ProfileError::File { path: path.clone(), error };
-        whole_file::write(&path, &self.text()?).map_err(file)?;
+        files::whole::write_durably(&path, &self.text()?).map_err(file)?;
         Ok(path)
     }
 

@@ -19,7 +19,7 @@ use live::knob::Knob;
 use live::mounts::{self, Disk, Mount};
 use live::observe::DeviceNumber;
 
-use crate::files;
+use crate::large_files;
 
 /// Something that can be read to see how fast a device is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub enum TargetError {
     /// There is nothing to read.
     #[error(
         "{0} has no file of at least {least} KiB that may be read; name a large file on it",
-        least = files::LEAST_BYTES >> 10
+        least = large_files::LEAST_BYTES >> 10
     )]
     NothingToRead(PathBuf),
 }
@@ -91,10 +91,10 @@ impl Target {
         } else {
             match node_of(&mount, disk.as_ref(), knob.as_ref()) {
                 Some(node) => vec![node],
-                None => files::largest(&real, about.dev()),
+                None => large_files::largest(&real, about.dev()),
             }
         };
-        if !sources.iter().any(|source| source.bytes >= files::LEAST_BYTES) {
+        if !sources.iter().any(|source| source.bytes >= large_files::LEAST_BYTES) {
             return Err(TargetError::NothingToRead(path.into()));
         }
         let identity = Identity::of(&mount, disk.as_ref());

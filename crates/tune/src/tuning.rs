@@ -132,8 +132,9 @@ impl Tuning {
                  in the time of one seek, which parallel readers spend on each window."
             ),
             Reason::Unmeasured => format!(
-                "A sequential reader gains with every window that was measured; larger ones took too \
-                 long (--thorough measures more), and {kb} KiB is at least not smaller than before."
+                "A sequential reader gains with every window that was measured, and larger ones took \
+                 too long to measure (--thorough measures more): {kb} KiB is the largest of those \
+                 measured and the present one, as a window is not made smaller on so little."
             ),
             Reason::Faults => format!(
                 "Larger windows would give a sequential reader more, but beyond {kb} KiB a random \
@@ -143,8 +144,13 @@ impl Tuning {
                 "Larger windows would give a sequential reader more, but {kb} KiB is what this \
                  machine's memory holds for several hundred streams."
             ),
+            Reason::Formula if self.target.sources.is_empty() => format!(
+                "Nothing was measured, as you may not read {} (permission denied); {kb} KiB is what \
+                 the device's size suggests (the formula proposed for the kernel in 2011).",
+                self.target.given.display()
+            ),
             Reason::Formula => format!(
-                "Nothing was measured; {kb} KiB is what the device's size suggests (the formula \
+                "Too little could be measured; {kb} KiB is what the device's size suggests (the formula \
                  proposed for the kernel in 2011)."
             ),
         }
@@ -204,6 +210,9 @@ mod tests {
         assert!(choice(128, Reason::Plateau, Some(1.0)).ends_with("; it stays."));
         let text = choice(1024, Reason::Formula, None);
         assert!(text.ends_with("The window is 128 KiB now."), "{text}");
+        assert!(text.contains("you may not read /dev/sdz (permission denied)"), "{text}");
+        let text = choice(1024, Reason::Unmeasured, None);
+        assert!(text.contains("1024 KiB is the largest of those measured and the present one"));
         assert!(tuning(None).explanation().contains("larger file"));
     }
 

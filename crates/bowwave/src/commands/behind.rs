@@ -1,6 +1,6 @@
 //! The modes of drop-behind by the names that users type, and the daemon's configuration.
 
-use std::fs;
+use std::io;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
@@ -40,7 +40,7 @@ pub(crate) fn rules(config: Option<&Path>, mode: Option<ModeName>) -> anyhow::Re
     let mut rules = match config {
         None => Rules::default(),
         Some(path) => {
-            let text = fs::read_to_string(path)
+            let text = read(path)
                 .with_context(|| format!("cannot read the configuration {}", path.display()))?;
             parse(&text).with_context(|| format!("{} is no configuration", path.display()))?
         }
@@ -49,6 +49,12 @@ pub(crate) fn rules(config: Option<&Path>, mode: Option<ModeName>) -> anyhow::Re
         rules.mode = mode.into();
     }
     Ok(rules)
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let bytes =
+        files::small::read(path, "a configuration is a small TOML file (docs/drop-behind.md)")?;
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))
 }
 
 fn parse(text: &str) -> anyhow::Result<Rules> {

@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail, ensure};
 use clap::Subcommand;
 use lab::{Lab, LabError, Options, ServeOptions, Status};
 use serde_json::{Value, json};
 
-use crate::print;
+use crate::{print, signals};
 
 use super::size;
 
@@ -81,11 +83,14 @@ const LEAST_BYTES: u64 = 16 << 20;
 /// A sector.
 const LEAST_BARE_BYTES: u64 = 512;
 
+/// What shells make of SIGINT.
+const INTERRUPTED: u8 = 130;
+
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
         _ if args.list => list_devices(args.json)?,
         None => bail!("nothing to do; see `bowwave lab --help`"),
-        Some(Action::Up(up)) => make(up, args.json)?,
+        Some(Action::Up(up)) => return make(up, args.json),
         Some(Action::Status { name }) => return show(name, args.json),
         Some(Action::Down { name, .. }) => return remove(name, args.json),
         Some(Action::Serve { device, size, folder }) => {
@@ -109,7 +114,7 @@ fn list_devices(as_json: bool) -> anyhow::Result<()> {
     Ok(lines.try_for_each(print::line)?)
 }
 
-fn make(up: UpArgs, as_json: bool) -> anyhow::Result<()> {
+fn make(up: UpArgs, as_json: bool) -> anyhow::Result<ExitCode> {
     let least = if up.fs == "none" { LEAST_BARE_BYTES } else { LEAST_BYTES };
     ensure!(up.size >= least, "--size: a lab of this kind needs at least {least} bytes");
     let has_files = up.fs != "none";
@@ -121,7 +126,14 @@ fn make(up: UpArgs, as_json: bool) -> anyhow::Result<()> {
         scheduler: up.scheduler,
         server: None,
     };
-    let lab = Lab::up(&options).context("cannot make the lab")?;
+    let stop = stop_on_signals()?;
+    let lab = match Lab::up_unless(&options, || stop.load(Ordering::Relaxed)) {
+        Err(error @ LabError::Stopped) => {
+            print::note(error);
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        made => made.context("cannot make the lab")?,
+    };
     let (node, folder) = (lab.block_device().display(), lab.mount_point());
     if as_json {
         let row =
@@ -131,7 +143,18 @@ fn make(up: UpArgs, as_json: bool) -> anyhow::Result<()> {
         let place = if has_files { format!(" {}", folder.display()) } else { String::new() };
         print::line(format_args!("{node}{place}"))?;
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Set once one of the signals has come that end a program.
+fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        if !signals::is_ignored(signal) {
+            signal_hook::flag::register(signal, Arc::clone(&stop))?;
+        }
+    }
+    Ok(stop)
 }
 
 fn show(name: Option<String>, as_json: bool) -> anyhow::Result<ExitCode> {
@@ -152,7 +175,7 @@ fn show(name: Option<String>, as_json: bool) -> anyhow::Result<ExitCode> {
 
 fn remove(name: Option<String>, as_json: bool) -> anyhow::Result<ExitCode> {
     each(name, as_json, |name| {
-        Lab::attach(name)?.down()?;
+        lab::remove(name)?;
         Ok((json!({ "name": name, "removed": true }), String::new()))
     })
 }

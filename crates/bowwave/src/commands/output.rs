@@ -10,7 +10,7 @@ use crate::print;
 /// Writes a page and says where, apart from what a program may read.
 pub(crate) fn write_page(path: &Path, page: &str) -> anyhow::Result<()> {
     let name = path.display();
-    std::fs::write(path, page).with_context(|| format!("cannot write the page {name}"))?;
+    files::whole::write(path, page).with_context(|| format!("cannot write the page {name}"))?;
     print::note(format_args!("{name}: open it in a browser"));
     Ok(())
 }

@@ -197,7 +197,7 @@ fn print(out: &mut dyn Write, trace: &Trace, replays: &[Replay], args: &Args) ->
             replay.seconds,
             replay.seconds_to(&replays[0]),
             replay.stalled_s(),
-            short(replay.mb_per_s()),
+            replay.mb_per_s().map_or("-".into(), short),
             replay.pages_read,
             replay.read_per_needed(),
             replay.read_again,

@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.list {
-        print::all(|out| TABLES.iter().try_for_each(|(name, _)| writeln!(out, "{name}")))?;
+        print::all(list)?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(unknown) = args.tables.iter().find(|name| !TABLES.iter().any(|(n, _)| n == *name)) {
@@ -62,6 +62,30 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         print::all(|out| summarise(out, &all))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The descriptions of the experiments, which begin with a title.
+macro_rules! experiments {
+    ($($name:literal)*) => {
+        [$(($name, include_str!(concat!("../../../../experiments/", $name, ".toml")))),*]
+    };
+}
+
+const EXPERIMENTS: [(&str, &str); 12] = experiments! {
+    "blkid-2011" "copies-2005" "desktop-2006" "drop-behind-2007" "field" "parallel-streams-2003"
+    "ramp-2005" "flash-2011" "random-reads-2006" "rules" "servers-2006" "slow-streams-2005"
+};
+
+fn title(name: &str) -> Option<String> {
+    let (_, text) = EXPERIMENTS.iter().find(|(experiment, _)| *experiment == name)?;
+    Some(text.parse::<toml::Table>().ok()?.get("title")?.as_str()?.to_owned())
+}
+
+fn list(out: &mut dyn Write) -> io::Result<()> {
+    let width = TABLES.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    TABLES.iter().try_for_each(|(name, _)| {
+        writeln!(out, "{name:width$}  {}", title(name).unwrap_or_default())
+    })
 }
 
 fn row(table: &Table, figure: &Figure) -> serde_json::Value {
@@ -170,4 +194,16 @@ fn summarise(out: &mut dyn Write, tables: &[Table]) -> io::Result<()> {
     let hold = verdicts().filter(|verdict| verdict.holds).count();
     writeln!(out, "{hold} of {} claims hold (~ marks what was calibrated)", verdicts().count())?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_has_a_title() {
+        for (name, _) in TABLES {
+            assert!(title(name).is_some_and(|title| title.len() > 10), "{name}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! `bowwave run`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
+use clap::ValueEnum;
 use live::behind::Rules;
 use live::engine::{Charge, Engine, Options};
 use live::observe::Scope;
@@ -107,7 +108,8 @@ fn lead(args: Args) -> anyhow::Result<ExitCode> {
     let mut child = match Command::new(program).args(&args.command[1..]).spawn() {
         Ok(child) => child,
         Err(error) => {
-            print::note(format_args!("cannot run {}: {error}", program.display()));
+            let hint = args.drop_behind.and_then(|_| mode_hint(program)).unwrap_or_default();
+            print::note(format_args!("cannot run {}: {error}{hint}", program.display()));
             return Ok(ExitCode::from(spawn_failure(&error)));
         }
     };
@@ -131,6 +133,13 @@ fn lead(args: Args) -> anyhow::Result<ExitCode> {
         print::note(summary.behind());
     }
     Ok(exit_code(status))
+}
+
+/// What was meant by a command that is no program, but the name of a mode.
+fn mode_hint(program: &OsStr) -> Option<String> {
+    let name = program.to_str()?;
+    ModeName::from_str(name, false).ok()?;
+    Some(format!("; if the mode of drop-behind was meant, write --drop-behind={name}"))
 }
 
 fn spawn_failure(error: &std::io::Error) -> u8 {
@@ -216,6 +225,13 @@ mod tests {
         assert_eq!(mode(&["--drop-behind", "--", "tar"]), always);
         assert_eq!(mode(&["--drop-behind=never", "tar"]), Some((Some(ModeName::Never), tar)));
         assert_eq!(mode(&["--drop-behind=often", "tar"]), None);
+    }
+
+    #[test]
+    fn a_mode_in_the_commands_place_is_recognised() {
+        let hint = mode_hint(OsStr::new("always")).expect("it is a mode");
+        assert!(hint.ends_with("--drop-behind=always"), "{hint}");
+        assert_eq!(mode_hint(OsStr::new("tar")), None);
     }
 
     #[test]

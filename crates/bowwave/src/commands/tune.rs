@@ -78,6 +78,9 @@ pub(crate) struct Args {
     state: PathBuf,
 }
 
+/// A model that is off by no more (rms) is as good as those of the catalogue's devices (docs/tune.md).
+const SURE_PERCENT: f64 = 10.0;
+
 /// Where things are remembered.
 struct Places {
     profiles: PathBuf,
@@ -220,6 +223,13 @@ fn persist(tuning: &Tuning, args: &Args, places: &Places) -> anyhow::Result<()> 
         bail!("there is nothing to remember, as nothing was measured");
     };
     refuse_doubtful(tuning)?;
+    if tuning.model.as_ref().is_some_and(|model| model.rms_percent() > SURE_PERCENT) {
+        print::note(format_args!(
+            "the window was measured, but the model that is remembered beside it is unsure: it is off by \
+             more than {SURE_PERCENT:.0} %, and `bowwave daemon` and `run` go by it; --thorough may bring a \
+             better one"
+        ));
+    }
     if tuning.target.identity.is_weak() {
         print::note(
             "the device tells nothing that is its own; another one of its make and size will be \
@@ -265,7 +275,7 @@ fn write(profile: &Profile, rule: &Rule, places: &Places) -> anyhow::Result<()> 
     rule.write().inspect_err(|_| {
         // The first error is the one to report.
         let _ = match &before {
-            Some(before) => std::fs::write(&file, before),
+            Some(before) => files::whole::write_durably(&file, before),
             None => std::fs::remove_file(&file),
         };
     })?;
@@ -352,6 +362,9 @@ fn remarks(tuning: &Tuning) -> Vec<String> {
         }
     }
     match (&tuning.target.knob, tuning.choice) {
+        (Some(knob), Some(_)) if !knob.is_writable() && tuning.measured.is_none() => {
+            remarks.push(format!("An administrator measures it with: sudo bowwave tune {target}"))
+        }
         (Some(knob), Some(choice)) if !knob.is_writable() => remarks.push(format!(
             "An administrator sets it with: sudo bowwave tune {target} --apply --persist\n\
              or, for now: echo {} | sudo tee {}",
@@ -392,6 +405,7 @@ fn list(places: &Places, as_json: bool) -> anyhow::Result<ExitCode> {
     let folder = &places.profiles;
     let found =
         profile::list(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let width = found.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut code = ExitCode::SUCCESS;
     let mut rows = Vec::new();
     for (name, profile) in found {
@@ -400,7 +414,7 @@ fn list(places: &Places, as_json: bool) -> anyhow::Result<ExitCode> {
                 let row = json!({ "name": name, "tuned": tuned });
                 if !as_json {
                     print::line(format_args!(
-                        "{name}: {} KiB for {} (measured {})",
+                        "{name:<width$}  {:>5} KiB  {} (measured {})",
                         tuned.chosen_kb,
                         tuned.target.display(),
                         tuned.date

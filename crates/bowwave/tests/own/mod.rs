@@ -1,7 +1,15 @@
 //! A process of a test's own, which ends with the test, also when that fails.
 
+use std::io;
 use std::ops::{Deref, DerefMut};
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// Detaching from the kernel takes a tenth of a second; on a loaded machine some, and a schedule of many
+/// readers minutes.
+const MOST_WAITING: Timespec = Timespec { tv_sec: 300, tv_nsec: 0 };
 
 /// Killed, by its number, when this is dropped.
 pub(crate) struct Own(Child);
@@ -9,6 +17,14 @@ pub(crate) struct Own(Child);
 impl Own {
     pub(crate) fn start(command: &mut Command) -> Own {
         Own(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
+    }
+
+    /// Its status, once it has ended; if it does not, the test fails.
+    pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
+        let process = pidfd_open(Pid::from_child(&self.0), PidfdFlags::empty())?;
+        let ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&MOST_WAITING))?;
+        assert!(ended > 0, "process {} does not end", self.0.id());
+        self.0.wait()
     }
 }
 

@@ -66,7 +66,8 @@ impl Wanted {
         let sizes = Sizes::of(self.full);
         note(format_args!("{device}: making the device of a small machine"));
         let target = place.open()?;
-        let state = tempfile::tempdir().map_err(DemoError::file("temporary folder"))?;
+        let state =
+            crate::leftovers::temporary_folder().map_err(DemoError::file("temporary folder"))?;
         let scene = Scene { target: &target, state: state.path(), stop };
         let mut sections = Vec::new();
         if self.drop_behind {

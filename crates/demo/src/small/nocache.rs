@@ -173,7 +173,7 @@ fn starts(scene: &Scene<'_>, sizes: &Sizes, section: &mut Section) -> Result<(),
 /// A folder with the static reader, or why there is none.
 fn static_reader() -> Result<TempDir, String> {
     let failed = |error: std::io::Error| error.to_string();
-    let folder = tempfile::tempdir().map_err(failed)?;
+    let folder = crate::leftovers::temporary_folder().map_err(failed)?;
     let source = folder.path().join("reader.c");
     fs::write(&source, STATIC_READER).map_err(failed)?;
     compile(&source, &folder.path().join("reader"))?;

@@ -43,7 +43,7 @@ impl Place {
         match self {
             Place::Lab(device, _) => {
                 let options = lab::Options {
-                    name: format!("demo-{}-{}", lab::name_for(device), std::process::id()),
+                    name: crate::leftovers::lab_name(device),
                     device: device.clone(),
                     size_bytes: LAB_BYTES,
                     fs_type: "ext4".into(),

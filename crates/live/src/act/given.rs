@@ -21,9 +21,6 @@ const LOOK_NS: u64 = 60_000_000_000;
 const PREFIX: &str = "given-windows";
 const SUFFIX: &str = ".jsonl";
 
-/// What one that is being written anew ends with, instead.
-const NEW: &str = "new";
-
 /// The ledger that this process keeps in `state`.
 pub(super) fn own_ledger(state: &Path) -> PathBuf {
     state.join(format!("{PREFIX}-{}{SUFFIX}", std::process::id()))
@@ -112,7 +109,7 @@ impl Ledger {
     /// With what an earlier run has left there.
     pub(super) fn open(path: PathBuf) -> Self {
         // One that was being written when it was killed says nothing that this one does not.
-        let _ = fs::remove_file(path.with_extension(NEW));
+        files::whole::forget_drafts(&path);
         let text = fs::read_to_string(&path).unwrap_or_default();
         let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
         // Nothing is known of the old identities but that they differ.
@@ -137,7 +134,8 @@ impl Ledger {
             self.file = Some(File::options().create(true).append(true).open(&self.path)?);
         }
         if let Some(file) = &mut self.file {
-            file.write_all(line.as_bytes())?;
+            // Nothing of it is to stay that could not be written whole.
+            file.write_all(line.as_bytes()).inspect_err(|_| self.rewrite())?;
         }
         self.given.insert(open_file, given);
         Ok(())
@@ -197,10 +195,7 @@ impl Ledger {
         let lines = self.given.values().filter_map(|given| serde_json::to_string(given).ok());
         let text: String = lines.map(|line| line + "\n").collect();
         // In one step: a kill in the middle of writing would leave windows nobody knows of.
-        let new = self.path.with_extension(NEW);
-        if fs::write(&new, text).and_then(|()| fs::rename(&new, &self.path)).is_err() {
-            let _ = fs::remove_file(&new);
-        }
+        let _ = files::whole::write(&self.path, text);
     }
 }
 

@@ -62,11 +62,8 @@ pub(super) fn note(disk: &Disk, cost: &DeviceCost, origin: Origin, state: &Path)
         bandwidth_mb_s: cost.bandwidth * 1e-6,
         concurrency: cost.concurrency,
     };
-    let file = file_of(disk, state);
-    let written = file
-        .parent()
-        .map(fs::create_dir_all)
-        .and_then(|_| serde_json::to_string_pretty(&note).ok().map(|text| fs::write(&file, text)));
-    // Without the note the next start measures again.
-    let _ = written;
+    if let Ok(text) = serde_json::to_string_pretty(&note) {
+        // Without the note the next start measures again.
+        let _ = files::whole::write(&file_of(disk, state), text);
+    }
 }

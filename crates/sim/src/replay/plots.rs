@@ -88,7 +88,8 @@ pub(crate) fn sorted_points(mut values: Vec<f64>) -> Vec<(f64, f64)> {
 fn throughput(replays: &[Replay]) -> Option<Plot> {
     let mut series: Vec<Series> = Vec::new();
     for replay in replays {
-        let point = (replay.readahead_kb as f64, replay.mb_per_s());
+        let Some(mb_per_s) = replay.mb_per_s() else { continue };
+        let point = (replay.readahead_kb as f64, mb_per_s);
         match series.iter_mut().find(|series| series.name == replay.policy) {
             Some(series) => series.points.push(point),
             None => series.push(Series::simulated(&replay.policy, vec![point])),

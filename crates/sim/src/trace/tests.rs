@@ -20,9 +20,9 @@ fn error(records: &str) -> String {
 #[test]
 fn the_example_is_a_trace() {
     let trace = parse(EXAMPLE).expect("it is one");
-    assert_eq!(trace.processes(), ["tail", "database", "copy"]);
+    assert_eq!(trace.processes(), ["tac", "column", "lookup", "copy"]);
     let sizes: Vec<u64> = trace.files().iter().map(|file| file.bytes).collect();
-    assert_eq!(sizes, [16 << 20, 4 << 20, 3 << 17]);
+    assert_eq!(sizes, [16 << 20, 16 << 20, 4 << 20, 8 << 20, 8 << 20]);
     assert!(trace.records().is_sorted_by_key(|record| record.at));
 }
 

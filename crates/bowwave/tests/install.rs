@@ -1,0 +1,64 @@
+//! What `make install` puts where, below a folder of the test's own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Installs with that prefix, or does what else `goal` says.
+fn make(goal: &str, prefix: &str, target: &Path, root: &Path) {
+    let output = Command::new("make")
+        .args(["--old-file=build", "-C", concat!(env!("CARGO_MANIFEST_DIR"), "/../.."), goal])
+        .arg(format!("PREFIX={prefix}"))
+        .arg(format!("TARGET={}", target.display()))
+        .arg(format!("DESTDIR={}", root.display()))
+        .output()
+        .expect("make is there");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Files below a folder.
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let below = |path: PathBuf| if path.is_dir() { files_below(&path) } else { vec![path] };
+    entries.flat_map(|entry| below(entry.path())).collect()
+}
+
+/// Places within the documentation that a page of it leads to.
+fn links(page: &str) -> impl Iterator<Item = &str> {
+    let targets = page.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    targets.filter(|target| !target.is_empty() && !target.starts_with("http"))
+}
+
+#[test]
+fn what_is_installed_agrees_with_its_prefix_and_goes_again() {
+    let (target, root) =
+        (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("one"));
+    fs::create_dir(target.path().join("release")).expect("made");
+    fs::write(target.path().join("release/bowwave"), "the program").expect("written");
+    for prefix in ["/usr", "/usr/local", "/opt/bowwave"] {
+        make("install", prefix, target.path(), root.path());
+        let below = root.path().join(&prefix[1..]);
+        assert_eq!(text(&below.join("bin/bowwave")), "the program");
+        let unit = text(&below.join("lib/systemd/system/bowwave.service"));
+        assert!(unit.contains(&format!("ExecStart={prefix}/bin/bowwave ")), "{unit}");
+        assert!(unit.contains(&format!("=file://{prefix}/share/doc/bowwave/README.md")), "{unit}");
+        let rules = text(&below.join("lib/udev/rules.d/60-bowwave.rules"));
+        assert_eq!(rules.matches(&format!("\"{prefix}/bin/bowwave tune --hook")).count(), 2);
+        let docs = below.join("share/doc/bowwave");
+        for page in files_below(&docs).iter().filter(|file| file.extension() == Some("md".as_ref()))
+        {
+            for link in links(&text(page)) {
+                let to = page.parent().expect("a folder").join(link);
+                assert!(to.exists(), "{} leads to {link}", page.display());
+            }
+        }
+        assert!(docs.join("LICENSE-MIT").exists() && docs.join("docs/field.md").exists());
+        make("uninstall", prefix, target.path(), root.path());
+        assert_eq!(files_below(root.path()), [""; 0].map(PathBuf::from), "{prefix}");
+        assert!(!docs.exists());
+    }
+}

@@ -1,0 +1,178 @@
+//! What is left of a lab whose making was cut short, or whose note is damaged: nothing, once it is removed.
+//!
+//! Needs root and FUSE; elsewhere a test says why it is skipped, unless BOWWAVE_REQUIRE_LIVE=1 makes that
+//! a failure.
+
+mod own;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use own::Own;
+
+const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
+
+/// Whether something of a lab is there.
+type Sight = fn(&Lab) -> bool;
+
+/// What can be seen of a lab while it is made, in that order.
+const STAGES: [(&str, Sight); 5] = [
+    ("folder", |lab| lab.folder().exists()),
+    ("server's folder", |lab| lab.folder().join("mnt").exists()),
+    ("server", |lab| mounts().contains(&format!("{}/fuse ", lab.folder().display()))),
+    ("loop device", |lab| lab.is_attached()),
+    ("file system", |lab| mounts().contains(&format!("{}/mnt ", lab.folder().display()))),
+];
+
+/// A lab by its name; removed when this is dropped.
+struct Lab(String);
+
+impl Lab {
+    /// One that is not there yet; `None` where labs do not work.
+    fn new(name: &str) -> Option<Self> {
+        let works = rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists();
+        if !works {
+            let reason = "a lab needs root and /dev/fuse";
+            assert!(
+                std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(),
+                "cannot test live: {reason}"
+            );
+            eprintln!("skipped: {reason}");
+            return None;
+        }
+        Some(Lab(format!("{name}-{}", std::process::id())))
+    }
+
+    fn command(&self, action: &str) -> Command {
+        let mut command = Command::new(BOWWAVE);
+        command.args(["lab", action]);
+        match action {
+            "up" => command.args(["--name", &self.0, "--size", "2G", "--device", "ssd"]),
+            _ => command.arg(&self.0),
+        };
+        command
+    }
+
+    fn run(&self, action: &str) -> Output {
+        self.command(action).output().expect("it runs")
+    }
+
+    fn folder(&self) -> PathBuf {
+        Path::new("/run/bowwave/lab").join(&self.0)
+    }
+
+    fn is_attached(&self) -> bool {
+        let devices = fs::read_dir("/sys/block").expect("it is there").flatten();
+        let backing = devices.map(|device| device.path().join("loop/backing_file"));
+        let mut files = backing.filter_map(|path| fs::read_to_string(path).ok());
+        files.any(|file| Path::new(file.trim_end()).starts_with(self.folder()))
+    }
+
+    /// Begins to make it, and comes back once `is_there`, or it is made.
+    fn begin(&self, is_there: Sight) -> Own {
+        let mut up = self.command("up");
+        let mut up = Own::start(up.stdout(Stdio::null()).stderr(Stdio::null()));
+        while !is_there(self) && up.try_wait().expect("ours").is_none() {
+            std::thread::yield_now();
+        }
+        up
+    }
+
+    fn assert_gone(&self, when: &str) {
+        assert!(!self.is_attached(), "a loop device, {when}");
+        assert!(!mounts().contains(&format!("{}/", self.folder().display())), "a mount, {when}");
+        assert!(!self.folder().exists(), "a folder, {when}");
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if self.folder().exists() {
+            let _ = self.run("down");
+        }
+    }
+}
+
+fn mounts() -> String {
+    fs::read_to_string("/proc/self/mounts").expect("the table")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn signal(child: &Child, signal: Signal) {
+    // It may be made already.
+    let _ = kill_process(Pid::from_child(child), signal);
+}
+
+#[test]
+fn a_lab_whose_making_is_stopped_leaves_nothing() {
+    let Some(lab) = Lab::new("stopped") else { return };
+    for (stage, is_there) in STAGES {
+        for which in [Signal::INT, Signal::TERM] {
+            let mut up = lab.begin(is_there);
+            signal(&up, which);
+            let when = format!("{which:?} after the {stage}");
+            match up.wait().expect("it ends").code() {
+                // The signal came when all was done.
+                Some(0) => assert!(lab.run("down").status.success(), "{when}"),
+                code => assert_eq!(code, Some(130), "{when}"),
+            }
+            lab.assert_gone(&when);
+        }
+    }
+}
+
+#[test]
+fn what_a_killed_making_left_is_cleared_by_down_and_by_the_next_up() {
+    let Some(lab) = Lab::new("killed") else { return };
+    for (stage, is_there) in STAGES {
+        for next in ["down", "up"] {
+            let mut up = lab.begin(is_there);
+            signal(&up, Signal::KILL);
+            let when = format!("killed after the {stage}, then {next}");
+            if up.wait().expect("it ends").success() {
+                assert!(lab.run("down").status.success(), "{when}");
+                continue;
+            }
+            let status = lab.run("status");
+            assert!(said(&status).contains("lab down"), "{when}: {}", said(&status));
+            let output = lab.run(next);
+            assert!(output.status.success(), "{when}: {}", said(&output));
+            if next == "up" {
+                assert!(lab.run("status").status.success(), "{when}");
+                let down = lab.run("down");
+                assert!(down.status.success(), "{when}: {}", said(&down));
+            }
+            lab.assert_gone(&when);
+        }
+    }
+}
+
+#[test]
+fn a_lab_with_a_damaged_note_is_removed_all_the_same() {
+    let Some(lab) = Lab::new("damaged") else { return };
+    for text in ["", "nonsense", "{\"name\": 1}"] {
+        assert!(lab.run("up").status.success());
+        fs::write(lab.folder().join("state.json"), text).expect("written");
+        let status = said(&lab.run("status"));
+        assert!(status.contains("damaged") && status.contains("lab down"), "{status}");
+        let down = lab.run("down");
+        assert!(down.status.success(), "{}", said(&down));
+        lab.assert_gone("with a damaged note");
+    }
+}
+
+#[test]
+fn two_commands_do_not_make_one_lab() {
+    let Some(lab) = Lab::new("twice") else { return };
+    let mut first = lab.begin(|lab| lab.folder().exists());
+    let second = lab.run("up");
+    assert!(!second.status.success());
+    assert!(first.wait().expect("it ends").success(), "{}", said(&second));
+    assert!(lab.run("status").status.success(), "{}", said(&second));
+}

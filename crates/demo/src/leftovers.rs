@@ -1,0 +1,141 @@
+//! What demonstrations that were killed have left: labs, memory cgroups, small folders. All bear the id of
+//! their process, so the next demonstration removes those whose process is gone, and nobody else's.
+
+use std::fmt::Display;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use lab::LabError;
+use tempfile::TempDir;
+
+use crate::cgroup;
+
+const FOLDER_PREFIX: &str = "bowwave-demo-";
+const LAB_PREFIX: &str = "demo-";
+
+/// The name of this demonstration's lab of a device.
+pub(crate) fn lab_name(device: &str) -> String {
+    format!("{LAB_PREFIX}{}-{}", lab::name_for(device), std::process::id())
+}
+
+/// A folder for what a demonstration notes.
+pub(crate) fn temporary_folder() -> io::Result<TempDir> {
+    tempfile::Builder::new().prefix(&format!("{FOLDER_PREFIX}{}-", std::process::id())).tempdir()
+}
+
+/// Removes them, and calls `tell` with a sentence for each: that it was removed, or how it can be.
+pub(crate) fn clear(tell: impl Fn(&str)) {
+    let report = |what: &dyn Display, removed: Result<(), String>| match removed {
+        Ok(()) => tell(&format!("removed {what}, which a demonstration that was killed had left")),
+        Err(error) => {
+            tell(&format!("{what}, which a demonstration that was killed has left, stays: {error}"))
+        }
+    };
+    for name in lab::list().into_iter().filter(|name| is_left(process_of_lab(name))) {
+        match lab::remove(&name) {
+            Err(LabError::AtWork(_) | LabError::Unknown(_)) => {}
+            removed => report(
+                &format_args!("the lab {name}"),
+                removed.map_err(|error| format!("{error} (`bowwave lab down {name}`)")),
+            ),
+        }
+    }
+    for (_, folder) in cgroup::all().into_iter().filter(|(process, _)| is_left(Some(*process))) {
+        let removed = fs::remove_dir(&folder);
+        report(
+            &format_args!("the cgroup {}", folder.display()),
+            removed.map_err(|e| e.to_string()),
+        );
+    }
+    for folder in left_folders(&std::env::temp_dir()) {
+        let removed = fs::remove_dir_all(&folder);
+        report(
+            &format_args!("the folder {}", folder.display()),
+            removed.map_err(|e| e.to_string()),
+        );
+    }
+}
+
+/// In a folder that everybody may write to, only what is our own.
+fn left_folders(parent: &Path) -> Vec<PathBuf> {
+    let own = rustix::process::geteuid().as_raw();
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let left = entries.filter(|entry| {
+        let is_ours = entry.metadata().is_ok_and(|about| about.is_dir() && about.uid() == own);
+        is_ours && is_left(entry.file_name().to_str().and_then(process_of_folder))
+    });
+    left.map(|entry| entry.path()).collect()
+}
+
+/// Whether it bears the id of a process that is gone.
+fn is_left(process: Option<u32>) -> bool {
+    process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists())
+}
+
+/// `demo-hdd-17`
+fn process_of_lab(name: &str) -> Option<u32> {
+    name.strip_prefix(LAB_PREFIX)?.rsplit_once('-')?.1.parse().ok()
+}
+
+/// `bowwave-demo-17-a8Xb3c`
+fn process_of_folder(name: &str) -> Option<u32> {
+    name.strip_prefix(FOLDER_PREFIX)?.split_once('-')?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The id of a process that has ended.
+    fn gone() -> u32 {
+        let mut child = std::process::Command::new("true").spawn().expect("it is there");
+        child.wait().expect("it ends");
+        child.id()
+    }
+
+    #[test]
+    fn only_what_bears_the_id_of_a_process_that_is_gone_is_left() {
+        let (gone, here) = (gone(), std::process::id());
+        assert!(is_left(process_of_lab(&format!("demo-my-stick-{gone}"))));
+        assert!(!is_left(process_of_lab(&lab_name("hdd"))));
+        for name in
+            ["hdd".to_owned(), format!("hdd-{gone}"), "demo-hdd".into(), "demo-hdd-x".into()]
+        {
+            assert!(!is_left(process_of_lab(&name)), "{name}");
+        }
+        let parent = tempfile::tempdir().expect("a folder");
+        let mut expected = Vec::new();
+        for (name, is_left) in [
+            (format!("bowwave-demo-{gone}-abc"), true),
+            (format!("bowwave-demo-{here}-abc"), false),
+            ("bowwave-demo-abc".into(), false),
+            (format!("other-{gone}-abc"), false),
+        ] {
+            fs::create_dir(parent.path().join(&name)).expect("made");
+            expected.extend(is_left.then(|| parent.path().join(name)));
+        }
+        assert_eq!(left_folders(parent.path()), expected);
+        let own = temporary_folder().expect("made");
+        let name = own.path().file_name().and_then(|name| name.to_str()).expect("text");
+        assert_eq!(process_of_folder(name), Some(here));
+    }
+
+    #[test]
+    fn the_cgroup_of_a_demonstration_that_was_killed_goes_and_others_stay() {
+        let Ok(own) = cgroup::MemoryCgroup::new(64 << 20) else {
+            eprintln!("skipped: no memory cgroup can be made here");
+            return;
+        };
+        let mine = |process: u32| cgroup::all().into_iter().find(|(id, _)| *id == process);
+        let (_, folder) = mine(std::process::id()).expect("it is listed");
+        let gone = gone();
+        fs::create_dir(folder.with_file_name(format!("bowwave-demo-{gone}"))).expect("made");
+        clear(|_| {});
+        assert_eq!(mine(gone), None);
+        assert!(folder.exists(), "its process lives");
+        drop(own);
+        assert!(!folder.exists());
+    }
+}

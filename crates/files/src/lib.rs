@@ -1,0 +1,7 @@
+//! Files read and written with care.
+//!
+//! [`small`] reads what a person wrote: a regular file, not for ever. [`whole`] writes a file so that a full
+//! disk or a crash leaves the old one or the new one, and no part of either.
+
+pub mod small;
+pub mod whole;

@@ -1,0 +1,49 @@
+//! Reading a file that a person wrote.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// What a person writes by hand is smaller by far: the catalogue's device files have less than a twentieth
+/// of that.
+pub const LARGEST_KIB: u64 = 64;
+
+/// The bytes of `path`, which is to be `what` ("a device is a small TOML file").
+///
+/// # Errors
+/// That of opening or reading it; and if it is no regular file, as a device node or a pipe could be read, or
+/// waited for, for ever; or larger than [`LARGEST_KIB`].
+pub fn read(path: &Path, what: &str) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other(format!("it is not a regular file; {what}")));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LARGEST_KIB * 1024 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_KIB * 1024 {
+        return Err(io::Error::other(format!("it is larger than {LARGEST_KIB} KiB; {what}")));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_small_regular_files_are_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        let largest = vec![b'x'; LARGEST_KIB as usize * 1024];
+        fs::write(&file, &largest).expect("written");
+        assert_eq!(read(&file, "it is small").expect("it is small enough"), largest);
+        fs::write(&file, [&largest[..], b"x"].concat()).expect("written");
+        for (path, reason) in [
+            (file.as_path(), "larger than 64 KiB; it is small"),
+            (Path::new("/dev/zero"), "not a regular file; it is small"),
+            (folder.path(), "not a regular file"),
+        ] {
+            let error = read(path, "it is small").unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+}

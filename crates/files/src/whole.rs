@@ -1,0 +1,152 @@
+//! Writing a file so that a full disk or a crash leaves the old one or the new one.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Sees whether files can be written in a folder, which is made; nothing is left in it.
+///
+/// # Errors
+/// Why not.
+pub fn probe(folder: &Path) -> io::Result<()> {
+    if folder.is_file() {
+        return Err(io::Error::other("it is a file"));
+    }
+    fs::create_dir_all(folder)?;
+    let probe = folder.join(format!("probe-{}", std::process::id()));
+    let written = fs::write(&probe, b"x");
+    let removed = fs::remove_file(&probe);
+    written.and(removed)
+}
+
+/// Writes `text` to `path`, making its folder: a draft beside it, which then takes its name and, if there
+/// was a file, its permissions. What is no regular file (a pipe, `/dev/stdout`) is written to as it is.
+///
+/// # Errors
+/// That of writing; then `path` is as it was, and no draft is left.
+pub fn write(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
+    replace(path, text.as_ref(), |_| Ok(()))
+}
+
+/// The same, and it is on the disk before the old one is gone, so that a crash of the machine leaves either.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_durably(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
+    replace(path, text.as_ref(), File::sync_all)
+}
+
+/// Removes what a process that was killed while it wrote `path` has left beside it.
+pub fn forget_drafts(path: &Path) {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
+    let begins = format!("{}{DRAFT}", name.display());
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&begins) {
+            // Another one may have removed it.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// A draft's name is the file's, this, and the process's number.
+const DRAFT: &str = ".new-";
+
+fn replace(
+    path: &Path,
+    text: &[u8],
+    settle: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<()> {
+    // What a link leads to is written, not the link.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    let before = fs::metadata(path).ok();
+    if before.as_ref().is_some_and(|about| !about.is_file()) {
+        return fs::write(path, text);
+    }
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    fs::create_dir_all(folder)?;
+    let mut name = OsString::from(path.file_name().ok_or(io::ErrorKind::InvalidInput)?);
+    name.push(format!("{DRAFT}{}", std::process::id()));
+    let draft = folder.join(name);
+    let written = File::create(&draft).and_then(|mut file| {
+        if let Some(before) = before {
+            file.set_permissions(before.permissions())?;
+        }
+        file.write_all(text)?;
+        settle(&file)?;
+        fs::rename(&draft, path)
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn names_in(folder: &Path) -> Vec<OsString> {
+        let mut names: Vec<_> =
+            fs::read_dir(folder).expect("there").flatten().map(|entry| entry.file_name()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_replaced_through_links_and_keeps_its_permissions() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("new/file.toml");
+        write(&path, "one").expect("written");
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("ours");
+        let link = folder.path().join("link");
+        symlink(&path, &link).expect("linked");
+        write(&link, "two").expect("written again");
+        assert_eq!(fs::read_to_string(&path).expect("there"), "two");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        assert!(link.is_symlink());
+        assert_eq!(names_in(&folder.path().join("new")), ["file.toml"]);
+    }
+
+    #[test]
+    fn drafts_of_the_killed_are_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file.toml");
+        for name in ["file.toml", "file.toml.new-17", "other.toml.new-17"] {
+            fs::write(folder.path().join(name), "").expect("written");
+        }
+        forget_drafts(&path);
+        assert_eq!(names_in(folder.path()), ["file.toml", "other.toml.new-17"]);
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // A folder in its place cannot be replaced.
+        let taken = folder.path().join("taken");
+        fs::create_dir(&taken).expect("made");
+        assert!(write(&taken, "x").is_err());
+        assert!(write(&Path::new("/proc/self").join("file"), "x").is_err());
+        assert_eq!(names_in(folder.path()), ["taken"]);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_written_to() {
+        write(Path::new("/dev/null"), "x").expect("written");
+        assert!(!fs::metadata("/dev/null").expect("it is there").is_file());
+        let full = write(Path::new("/dev/full"), "x").unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn a_probe_leaves_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        fs::write(&file, "").expect("written");
+        assert!(probe(&file).is_err(), "it is a file");
+        probe(&folder.path().join("new")).expect("it is made");
+        assert_eq!(names_in(&folder.path().join("new")), [""; 0]);
+    }
+}

@@ -1,0 +1,99 @@
+//! Removing a lab, or what is left of one: by what is mounted and attached, not by what was noted.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::claim::Claim;
+use crate::error::LabError;
+use crate::lab::set_fast;
+use crate::layers;
+use crate::state::{self, FUSE, MOUNT_POINT};
+
+/// Gigabytes of an image are freed in a second.
+const MOST_TO_END: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+
+/// Removes the lab of that name, also one that is half made, damaged, or without its server.
+///
+/// # Errors
+/// [`LabError::Busy`] if a program still has files open; then it stays as it is. [`LabError::Unknown`] and
+/// [`LabError::AtWork`] if there is none, or another command is at it.
+pub fn remove(name: &str) -> Result<(), LabError> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(LabError::NotRoot);
+    }
+    clear(&Claim::of(name)?)
+}
+
+/// Clears a lab's folder and all that belongs to it. Goes on past errors, of which the first is reported; but
+/// one that is in use stays as it is.
+pub(crate) fn clear(claim: &Claim) -> Result<(), LabError> {
+    let own = claim.folder();
+    let (fuse, mount_point) = (own.join(FUSE), own.join(MOUNT_POINT));
+    let nodes = attached_below(&fuse);
+    // Writing back what is dirty should not take what the slow device would take.
+    let _ = set_fast(&fuse, true);
+    let mut outcome = Ok(());
+    if layers::is_mounted(&mount_point) {
+        outcome = layers::unmount(&mount_point, &nodes);
+    }
+    if matches!(outcome, Err(LabError::Busy { .. })) {
+        let _ = set_fast(&fuse, false);
+        return outcome;
+    }
+    for node in &nodes {
+        outcome = outcome.and(layers::detach_loop(node));
+    }
+    let server = server_of(&fuse);
+    if layers::is_mounted(&fuse) {
+        outcome = outcome.and(layers::unmount(&fuse, &nodes));
+    } else if let Some(server) = &server {
+        // One that has not mounted it yet would do so when all is gone.
+        let _ = pidfd_send_signal(server, Signal::KILL);
+    }
+    if let Some(server) = server.filter(|_| outcome.is_ok()) {
+        wait_for_end(&server);
+    }
+    if layers::is_mounted(&fuse) {
+        outcome = outcome.and(layers::unmount(&fuse, &nodes));
+    }
+    state::remove_folders(&own);
+    outcome
+}
+
+/// Loop devices whose image lies below `fuse`.
+fn attached_below(fuse: &Path) -> Vec<PathBuf> {
+    let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let is_ours = |device: &fs::DirEntry| {
+        let backing = fs::read_to_string(device.path().join("loop/backing_file"));
+        backing.is_ok_and(|file| Path::new(file.trim_end()).starts_with(fuse))
+    };
+    devices.filter(is_ours).map(|device| Path::new("/dev").join(device.file_name())).collect()
+}
+
+/// The process that serves `fuse`, found by its arguments: whoever would have noted it may have been killed.
+fn server_of(fuse: &Path) -> Option<OwnedFd> {
+    let serves = |pid: i32| {
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
+        words.contains(&&b"serve"[..]) && words.contains(&fuse.as_os_str().as_bytes())
+    };
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let pid = pids.find(|pid| serves(*pid))?;
+    let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    // It may have ended, and its number been given to another, before it was opened.
+    serves(pid).then_some(process)
+}
+
+/// A server ends when its folder is unmounted, but unmounts it once more itself (fuser 0.18): by then
+/// there must not be a new lab in its place.
+fn wait_for_end(server: &OwnedFd) {
+    let mut ends = [PollFd::new(server, PollFlags::IN)];
+    // Without an answer a new lab of this name may have to be made twice.
+    let _ = poll(&mut ends, Some(&MOST_TO_END));
+}
