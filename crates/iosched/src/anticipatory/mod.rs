@@ -22,7 +22,7 @@
 //!   1. r is of the process waited for;
 //!   2. that process's read completed `antic_expire` ago;
 //!   3. the process has exited;
-//!   4. it has other requests queued or with the device;
+//!   4. it has other requests queued;
 //!   5. r is a synchronous request near the head, where the wait began (the longer ago, the
 //!      farther "near" reaches); the process's think time is counted from then on;
 //!   6. the process usually thinks for longer than `antic_expire` (of a new one: new processes do,
@@ -34,8 +34,9 @@
 //!   (`process`).
 //!
 //! A process's exit ends a wait only when the next request is added or its time is up, as in the
-//! kernel. Requests of the process that are with the device count as pending, where the kernel
-//! counted those handed to the driver's list only; both are the same without command queueing.
+//! kernel. With command queueing it waits for the first of the process's commands to complete, not for
+//! the last, as the kernel did. Those with the device count as pending for think times, where the
+//! kernel counted those that the driver had not fetched; both are the same without command queueing.
 
 mod batch;
 mod lane;

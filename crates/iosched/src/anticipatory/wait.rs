@@ -11,7 +11,7 @@
 //!    +---- the read has completed --------> ForRequest
 //! ```
 
-use crate::request::{Command, Nanos, ProcessId, RequestId, Sector};
+use crate::request::{Command, Nanos, ProcessId, Sector};
 
 use super::process::{Newcomers, Process, TICK};
 
@@ -46,14 +46,13 @@ pub(crate) struct Wait {
     pub(crate) state: State,
     /// Who was served last, unless that was an asynchronous write.
     pub(crate) process: Option<ProcessId>,
-    last: Option<RequestId>,
     completed: Option<Nanos>,
     antic_expire: Nanos,
 }
 
 impl Wait {
     pub(crate) fn new(antic_expire: Nanos) -> Self {
-        Wait { state: State::Off, process: None, last: None, completed: None, antic_expire }
+        Wait { state: State::Off, process: None, completed: None, antic_expire }
     }
 
     pub(crate) fn is_on(&self) -> bool {
@@ -75,12 +74,12 @@ impl Wait {
     pub(crate) fn dispatched(&mut self, command: &Command, is_sync: bool) {
         self.state = State::Off;
         self.process = is_sync.then_some(command.process);
-        self.last = Some(command.requests.first());
         self.completed = None;
     }
 
     pub(crate) fn completed(&mut self, now: Nanos, command: &Command) {
-        if self.process.is_some() && self.last == Some(command.requests.first()) {
+        // Any of the process's, the last or an earlier one; a wait that has begun is not prolonged.
+        if self.process == Some(command.process) && self.state != State::ForRequest {
             self.completed = Some(now);
             if self.state == State::ForCompletion {
                 self.state = State::ForRequest;
@@ -109,8 +108,7 @@ impl Wait {
             }
             return true;
         }
-        let others_in_flight = process.in_flight > u32::from(self.completed.is_none());
-        if process.queued > 0 || others_in_flight {
+        if process.queued > 0 {
             return true;
         }
         if candidate.is_some_and(|r| r.is_sync && self.is_close(now, head, r.start)) {

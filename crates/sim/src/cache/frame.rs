@@ -7,7 +7,7 @@
 pub(crate) type FrameId = u32;
 
 /// No frame.
-pub(crate) const NO_FRAME: FrameId = u32::MAX;
+const NO_FRAME: FrameId = u32::MAX;
 
 /// One bit each of what is known of a cached page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +70,8 @@ pub(crate) struct Frame {
     /// The transfer that locks it.
     pub(crate) transfer: u32,
     pub(crate) flags: Flags,
+    /// Which zone it belongs to.
+    pub(super) zone: u8,
     /// Why it was read: an index into the causes.
     pub(crate) cause: u8,
 }
@@ -90,6 +92,7 @@ impl Frames {
             owner: u32::MAX,
             transfer: 0,
             flags: Flags::default(),
+            zone: 0,
             cause: 0,
         };
         Frames { all: vec![unused; count] }
@@ -123,10 +126,6 @@ impl List {
 
     pub(crate) fn len(&self) -> u64 {
         self.len
-    }
-
-    pub(crate) fn tail(&self) -> FrameId {
-        self.tail
     }
 
     pub(crate) fn push_head(&mut self, frames: &mut Frames, id: FrameId) {
@@ -194,7 +193,7 @@ mod tests {
         assert_eq!(list.len(), 3);
         let order: Vec<_> = std::iter::from_fn(|| list.pop_tail(&mut frames)).collect();
         assert_eq!(order, [2, 1, 3]);
-        assert_eq!((list.len(), list.tail()), (0, NO_FRAME));
+        assert_eq!(list.len(), 0);
     }
 
     #[test]

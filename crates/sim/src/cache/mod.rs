@@ -16,13 +16,15 @@
 
 mod frame;
 mod reclaim;
+mod zone;
 
-pub(crate) use frame::{Flags, Frame, FrameId, NO_FRAME};
+pub(crate) use frame::{Flags, Frame, FrameId};
 pub use reclaim::Reclaim;
 
-use frame::{Frames, List};
+use frame::Frames;
 use readahead::behind::Span;
 use readahead::{Ageing, Cause, Mark, Page, PageState};
+use zone::Zone;
 
 /// In a file's page table: the page was evicted before it was used.
 const EVICTED_UNUSED: u32 = u32::MAX - 1;
@@ -65,18 +67,14 @@ pub struct CacheCounters {
 pub(crate) struct PageCache {
     frames: Frames,
     files: Vec<File>,
-    free: List,
-    inactive: List,
-    active: List,
+    /// The first is all of memory, unless it was divided.
+    zones: [Zone; 2],
+    /// Of the frames that are taken, the share of the second zone's, and what of it is due.
+    second_share: f64,
+    second_due: f64,
     mapped: u64,
     dirty: u64,
     scanned: u64,
-    /// Reclaim fell short of its aim, and nothing has arrived or been written since.
-    is_exhausted: bool,
-    /// Active pages that reclaim has still to examine, carried over from round to round.
-    refill_due: f64,
-    low_watermark: u64,
-    high_watermark: u64,
     rules: Reclaim,
     counters: CacheCounters,
 }
@@ -85,26 +83,31 @@ impl PageCache {
     /// A cache of `pages` frames, all free.
     pub(crate) fn new(pages: u64, rules: Reclaim) -> Self {
         let mut frames = Frames::new(pages as usize);
-        let mut free = List::EMPTY;
-        (0..pages as FrameId).for_each(|id| free.push_tail(&mut frames, id));
-        // As a kernel sets them for a zone: 1/256 of it, and half as much again.
-        let low_watermark = (pages / 256).max(8).min(pages / 4);
+        let all = Zone::new(&mut frames, 0..pages as FrameId, 0);
         PageCache {
             frames,
             files: Vec::new(),
-            free,
-            inactive: List::EMPTY,
-            active: List::EMPTY,
+            zones: [all, Zone::new(&mut Frames::new(0), 0..0, 1)],
+            second_share: 0.0,
+            second_due: 0.0,
             mapped: 0,
             dirty: 0,
             scanned: 0,
-            is_exhausted: false,
-            refill_due: 0.0,
-            low_watermark,
-            high_watermark: low_watermark + low_watermark / 2,
             rules,
             counters: CacheCounters::default(),
         }
+    }
+
+    /// Makes `share` of the frames, all of them free, a zone with lists of its own, in which pages age
+    /// `pace` times as fast as in the others.
+    pub(crate) fn divide(&mut self, share: f64, pace: f64) {
+        let pages = self.size() as FrameId;
+        let first = pages - (f64::from(pages) * share.clamp(0.0, 1.0)) as FrameId;
+        self.frames = Frames::new(pages as usize);
+        self.zones = [(0..first, 0), (first..pages, 1)]
+            .map(|(frames, number)| Zone::new(&mut self.frames, frames, number));
+        let [slow, fast] = [&self.zones[0], &self.zones[1]].map(|zone| zone.size() as f64);
+        self.second_share = pace * fast / (slow + pace * fast);
     }
 
     /// Adds a file of `pages` pages that begins at byte `offset` of the device.
@@ -171,10 +174,12 @@ impl PageCache {
     }
 
     pub(crate) fn ageing(&self) -> Ageing {
-        let reachable = self.inactive.len() + self.free.len();
+        let reachable = |zone: &Zone| {
+            (zone.inactive.len() + zone.free.len()).saturating_sub(zone.low_watermark)
+        };
         Ageing {
             scanned_pages: self.scanned,
-            inactive_and_free_pages: reachable.saturating_sub(self.low_watermark),
+            inactive_and_free_pages: self.zones.iter().map(reachable).sum(),
         }
     }
 
@@ -185,16 +190,28 @@ impl PageCache {
 
     /// Frames of the machine.
     pub(crate) fn size(&self) -> u64 {
-        self.free.len() + self.inactive.len() + self.active.len()
+        self.zones.iter().map(Zone::size).sum()
+    }
+
+    /// The zone of a frame.
+    fn zone_mut(&mut self, id: FrameId) -> (&mut Zone, &mut Frames) {
+        let number = self.frames[id].zone;
+        (&mut self.zones[usize::from(number)], &mut self.frames)
+    }
+
+    /// The zone whose turn it is to give a frame.
+    fn choose_zone(&mut self) -> usize {
+        self.second_due += self.second_share;
+        let second = self.second_due >= 1.0;
+        self.second_due -= f64::from(u8::from(second));
+        usize::from(second)
     }
 
     /// Takes a frame for a page that is absent, on its way or about to be written; `None` if every
     /// frame is locked or dirty.
     pub(crate) fn insert(&mut self, file: u32, page: Page, cause: Cause) -> Option<FrameId> {
-        if self.free.len() <= self.low_watermark && !self.is_exhausted {
-            self.reclaim();
-        }
-        let id = self.free.pop_tail(&mut self.frames)?;
+        let chosen = self.choose_zone();
+        let id = [chosen, 1 - chosen].into_iter().find_map(|zone| self.take_frame(zone))?;
         let entry = &mut self.files[file as usize].table[page as usize];
         if *entry == EVICTED_UNUSED {
             self.counters.read_again += 1;
@@ -206,8 +223,28 @@ impl PageCache {
         frame.flags = Flags::default();
         frame.owner = u32::MAX;
         frame.cause = cause as u8;
-        self.inactive.push_head(&mut self.frames, id);
+        self.add_inactive(id);
         Some(id)
+    }
+
+    /// A frame of a zone that has one to give.
+    fn take_frame(&mut self, zone: usize) -> Option<FrameId> {
+        let Zone { free, low_watermark, is_exhausted, .. } = &self.zones[zone];
+        if free.len() <= *low_watermark && !is_exhausted {
+            self.reclaim(zone);
+        }
+        self.zones[zone].free.pop_tail(&mut self.frames)
+    }
+
+    /// Puts a frame at the young end of its inactive list.
+    fn add_inactive(&mut self, id: FrameId) {
+        let (zone, frames) = self.zone_mut(id);
+        zone.inactive.push_head(frames, id);
+    }
+
+    fn remove_inactive(&mut self, id: FrameId) {
+        let (zone, frames) = self.zone_mut(id);
+        zone.inactive.remove(frames, id);
     }
 
     /// A use of a cached page, as `mark_page_accessed`.
@@ -221,8 +258,9 @@ impl PageCache {
         } else if !flags.has(Flags::ACTIVE) {
             flags.clear(Flags::REFERENCED);
             flags.set(Flags::ACTIVE);
-            self.inactive.remove(&mut self.frames, id);
-            self.active.push_head(&mut self.frames, id);
+            let (zone, frames) = self.zone_mut(id);
+            zone.inactive.remove(frames, id);
+            zone.active.push_head(frames, id);
         }
     }
 
@@ -254,7 +292,7 @@ impl PageCache {
 
     /// A page's contents have arrived.
     pub(crate) fn arrived(&mut self, id: FrameId) {
-        self.is_exhausted = false;
+        self.zone_mut(id).0.is_exhausted = false;
         let flags = &mut self.frames[id].flags;
         flags.clear(Flags::LOCKED);
         flags.set(Flags::UP_TO_DATE);
@@ -270,7 +308,7 @@ impl PageCache {
 
     pub(crate) fn clear_dirty(&mut self, id: FrameId) {
         if self.frames[id].flags.take(Flags::DIRTY) {
-            self.is_exhausted = false;
+            self.zone_mut(id).0.is_exhausted = false;
             self.dirty -= 1;
             self.let_go(id);
         }
@@ -282,8 +320,8 @@ impl PageCache {
             let Some(id) = self.lookup(file, page) else { return };
             let flags = self.frames[id].flags;
             if !flags.has(Flags::ACTIVE) && !flags.has(Flags::LOCKED) {
-                self.inactive.remove(&mut self.frames, id);
-                self.inactive.push_head(&mut self.frames, id);
+                self.remove_inactive(id);
+                self.add_inactive(id);
             }
         }
     }
@@ -298,8 +336,9 @@ impl PageCache {
             }
             if !flags.has(Flags::LOCKED) {
                 flags.clear(Flags::REFERENCED);
-                self.inactive.remove(&mut self.frames, id);
-                self.inactive.push_tail(&mut self.frames, id);
+                self.remove_inactive(id);
+                let (zone, frames) = self.zone_mut(id);
+                zone.inactive.push_tail(frames, id);
             }
         }
     }
@@ -323,7 +362,7 @@ impl PageCache {
         let flags = self.frames[id].flags;
         let busy = [Flags::ACTIVE, Flags::LOCKED, Flags::DIRTY, Flags::MAPPED, Flags::PINNED];
         if flags.has(Flags::PASSED) && !busy.into_iter().any(|bit| flags.has(bit)) {
-            self.inactive.remove(&mut self.frames, id);
+            self.remove_inactive(id);
             self.evict(id);
         }
     }
@@ -361,6 +400,31 @@ impl PageCache {
         self.files[file as usize].table[page as usize] =
             if unused { EVICTED_UNUSED } else { ABSENT };
         self.frames[id].flags = Flags::default();
-        self.free.push_tail(&mut self.frames, id);
+        let (zone, frames) = self.zone_mut(id);
+        zone.free.push_tail(frames, id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_the_fast_zone_go_sooner() {
+        let mut cache = PageCache::new(1024, Reclaim::Linux26);
+        cache.divide(0.25, 3.0);
+        cache.add_file(4096, 0);
+        for page in 0..4096 {
+            let id = cache.insert(0, page, Cause::Random).expect("a frame");
+            cache.arrived(id);
+        }
+        let oldest = |zone: u8| {
+            let pages = (0..4096).filter(|page| {
+                cache.lookup(0, *page).is_some_and(|id| cache.frames[id].zone == zone)
+            });
+            4096 - pages.min().expect("each zone has pages")
+        };
+        let times = oldest(0) as f64 / oldest(1) as f64;
+        assert!((2.7..3.3).contains(&times), "{times}");
     }
 }

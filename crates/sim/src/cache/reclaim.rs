@@ -11,7 +11,8 @@
 //!
 //! Today's refault distance and generations are not modelled.
 
-use super::{Flags, FrameId, NO_FRAME, PageCache};
+use super::zone::Zone;
+use super::{Flags, FrameId, PageCache};
 
 /// The rules of an era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -30,29 +31,36 @@ const ROUNDS: u64 = 2;
 const DISTRESS_ROUND: u64 = 1;
 
 impl PageCache {
-    /// Frees pages up to the high watermark, as far as there are clean ones.
-    pub(super) fn reclaim(&mut self) {
+    /// Frees pages of a zone up to its high watermark, as far as there are clean ones.
+    pub(super) fn reclaim(&mut self, zone: usize) {
         for round in 0..ROUNDS {
-            let mut left = self.inactive.len() + self.active.len();
-            while self.free.len() < self.high_watermark && left > 0 {
+            let distress = round >= DISTRESS_ROUND;
+            let mut left = self.zones[zone].inactive.len() + self.zones[zone].active.len();
+            while self.is_short(zone) && left > 0 {
                 left -= 1;
-                self.refill_due += self.active_share();
-                while self.refill_due >= 1.0 && self.active.len() > 0 {
-                    self.refill_due -= 1.0;
-                    self.deactivate_oldest(round >= DISTRESS_ROUND);
+                let share = self.active_share(zone);
+                self.zones[zone].refill_due += share;
+                while self.zones[zone].refill_due >= 1.0 && self.zones[zone].active.len() > 0 {
+                    self.zones[zone].refill_due -= 1.0;
+                    self.deactivate_oldest(zone, distress);
                 }
-                self.scan_oldest(round >= DISTRESS_ROUND);
+                self.scan_oldest(zone, distress);
             }
-            if self.free.len() >= self.high_watermark {
+            if !self.is_short(zone) {
                 return;
             }
         }
-        self.is_exhausted = true;
+        self.zones[zone].is_exhausted = true;
+    }
+
+    fn is_short(&self, zone: usize) -> bool {
+        self.zones[zone].free.len() < self.zones[zone].high_watermark
     }
 
     /// Active pages to examine for each inactive one.
-    fn active_share(&self) -> f64 {
-        let (active, inactive) = (self.active.len() as f64, self.inactive.len() as f64);
+    fn active_share(&self, zone: usize) -> f64 {
+        let Zone { active, inactive, .. } = &self.zones[zone];
+        let (active, inactive) = (active.len() as f64, inactive.len() as f64);
         match self.rules {
             Reclaim::Linux26 => active / (inactive + 1.0),
             Reclaim::UseOnceFirst if inactive < active => 1.0,
@@ -60,13 +68,10 @@ impl PageCache {
         }
     }
 
-    fn deactivate_oldest(&mut self, distress: bool) {
-        let id = self.active.tail();
-        if id == NO_FRAME {
-            return;
-        }
-        self.active.remove(&mut self.frames, id);
-        let flags = &mut self.frames[id].flags;
+    fn deactivate_oldest(&mut self, zone: usize, distress: bool) {
+        let (zone, frames) = (&mut self.zones[zone], &mut self.frames);
+        let Some(id) = zone.active.pop_tail(frames) else { return };
+        let flags = &mut frames[id].flags;
         let stays = match self.rules {
             Reclaim::Linux26 => flags.has(Flags::MAPPED) && !distress,
             Reclaim::UseOnceFirst => {
@@ -74,29 +79,26 @@ impl PageCache {
             }
         };
         if stays {
-            self.active.push_head(&mut self.frames, id);
+            zone.active.push_head(frames, id);
         } else {
             flags.clear(Flags::ACTIVE);
-            self.inactive.push_head(&mut self.frames, id);
+            zone.inactive.push_head(frames, id);
         }
     }
 
-    fn scan_oldest(&mut self, distress: bool) {
-        let id = self.inactive.tail();
-        if id == NO_FRAME {
-            return;
-        }
+    fn scan_oldest(&mut self, zone: usize, distress: bool) {
+        let (zone, frames) = (&mut self.zones[zone], &mut self.frames);
+        let Some(id) = zone.inactive.pop_tail(frames) else { return };
         self.scanned += 1;
-        self.inactive.remove(&mut self.frames, id);
-        let flags = &mut self.frames[id].flags;
+        let flags = &mut frames[id].flags;
         let in_use =
             [Flags::LOCKED, Flags::DIRTY, Flags::PINNED].into_iter().any(|bit| flags.has(bit));
         let mapped = flags.has(Flags::MAPPED) && !distress;
         if mapped && flags.take(Flags::YOUNG) {
             flags.set(Flags::ACTIVE);
-            self.active.push_head(&mut self.frames, id);
+            zone.active.push_head(frames, id);
         } else if in_use || mapped {
-            self.inactive.push_head(&mut self.frames, id);
+            zone.inactive.push_head(frames, id);
         } else {
             self.forget_mapping(id);
             self.evict(id);

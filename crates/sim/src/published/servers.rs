@@ -51,6 +51,10 @@ struct Record {
 
 const COLUMNS: [&str; 2] = ["stock", "adaptive"];
 
+/// Figures of stock for which an unknown was chosen.
+const CALIBRATED: [&str; 5] =
+    ["clients", "cpu iowait", "net bandwidth", "disk bandwidth", "throughput"];
+
 /// Of the time a web server is simulated, what is left out at the start.
 const WARM_UP: f64 = 0.5;
 
@@ -109,7 +113,10 @@ fn reproduce(
                 unit: unit(&record.unit),
                 published: if index == 0 { record.stock } else { record.adaptive.parse().ok() },
                 simulated,
-                kind: if index == 0 { Kind::Calibrated } else { Kind::Prediction },
+                kind: match record.figure.as_str() {
+                    figure if index == 0 && CALIBRATED.contains(&figure) => Kind::Calibrated,
+                    _ => Kind::Prediction,
+                },
             });
         }
     }

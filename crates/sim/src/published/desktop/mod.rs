@@ -19,6 +19,8 @@ struct Workload {
     apart_mib: u64,
     debian_mb: f64,
     dsl_mb: f64,
+    /// Where dsl.iso is on the disk.
+    dsl_at_gb: f64,
     sparse_mb: f64,
     backward_mb: f64,
     /// Files below /lib.
