@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
 
 /// Sees whether files can be written in a folder, which is made; nothing is left in it.
@@ -15,13 +16,13 @@ pub fn probe(folder: &Path) -> io::Result<()> {
     }
     fs::create_dir_all(folder)?;
     let probe = folder.join(format!("probe-{}", std::process::id()));
-    let written = fs::write(&probe, b"x");
+    let written = create_anew(&probe, PLAIN).and_then(|mut file| file.write_all(b"x"));
     let removed = fs::remove_file(&probe);
     written.and(removed)
 }
 
 /// Writes `text` to `path`, making its folder: a draft beside it, which then takes its name and, if there
-/// was a file, its permissions. What is no regular file (a pipe, `/dev/stdout`) is written to as it is.
+/// was a file, its owner and permissions. What is no regular file (a pipe, `/dev/stdout`) is written to as it is.
 ///
 /// # Errors
 /// That of writing; then `path` is as it was, and no draft is left.
@@ -57,19 +58,26 @@ fn replace(
     text: &[u8],
     settle: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<()> {
-    // What a link leads to is written, not the link.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.into());
     let before = fs::metadata(path).ok();
     if before.as_ref().is_some_and(|about| !about.is_file()) {
         return fs::write(path, text);
     }
+    if before.is_some() && path.is_symlink() {
+        // Another user's in a folder like /tmp the kernel does not follow, and then nor is it here.
+        File::options().write(true).open(path)?;
+    }
+    // What a link leads to is written, not the link.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.into());
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(folder)?;
     let mut name = OsString::from(path.file_name().ok_or(io::ErrorKind::InvalidInput)?);
     name.push(format!("{DRAFT}{}", std::process::id()));
     let draft = folder.join(name);
-    let written = File::create(&draft).and_then(|mut file| {
+    let mode = before.as_ref().map_or(PLAIN, |before| before.mode() & PLAIN);
+    let written = create_anew(&draft, mode).and_then(|mut file| {
         if let Some(before) = before {
+            // Only root may give files away; who else may write in the folder has it as their own.
+            let _ = fchown(&file, Some(before.uid()), Some(before.gid()));
             file.set_permissions(before.permissions())?;
         }
         file.write_all(text)?;
@@ -82,9 +90,21 @@ fn replace(
     written
 }
 
+/// Permissions of a file that has none of its own yet, less the umask.
+const PLAIN: u32 = 0o666;
+
+/// A file that was not there, so that no link is followed that somebody has put there: its name can be
+/// guessed. One that an earlier process of this number has left is removed.
+fn create_anew(path: &Path, mode: u32) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => File::options().write(true).create_new(true).mode(mode).open(path),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     use super::*;
 
@@ -108,6 +128,53 @@ mod tests {
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
         assert!(link.is_symlink());
         assert_eq!(names_in(&folder.path().join("new")), ["file.toml"]);
+    }
+
+    #[test]
+    fn no_link_in_a_drafts_or_probes_place_is_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, victim) = (folder.path().join("file"), folder.path().join("victim"));
+        fs::write(&victim, "as it was").expect("written");
+        let own = std::process::id();
+        for name in [format!("file{DRAFT}{own}"), format!("probe-{own}")] {
+            symlink(&victim, folder.path().join(name)).expect("planted");
+        }
+        write(&path, "text").expect("written");
+        probe(folder.path()).expect("it can be written in");
+        assert_eq!(fs::read_to_string(&victim).expect("there"), "as it was");
+        assert_eq!(fs::read_to_string(&path).expect("there"), "text");
+        assert_eq!(names_in(folder.path()), ["file", "victim"]);
+    }
+
+    #[test]
+    fn the_owner_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        fs::write(&path, "one").expect("written");
+        // Only root may.
+        if chown(&path, Some(1234), Some(1235)).is_err() {
+            return;
+        }
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o4640)).expect("root may");
+        write(&path, "two").expect("written");
+        let about = fs::metadata(&path).expect("there");
+        assert_eq!((about.uid(), about.gid(), about.mode() & 0o7777), (1234, 1235, 0o4640));
+    }
+
+    #[test]
+    fn another_users_link_in_a_folder_of_all_is_not_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        fs::write(&target, "as it was").expect("written");
+        symlink(&target, &link).expect("linked");
+        fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).expect("ours");
+        let guard = fs::read_to_string("/proc/sys/fs/protected_symlinks").unwrap_or_default();
+        // Only root may.
+        if std::os::unix::fs::lchown(&link, Some(1234), None).is_err() || guard.trim() != "1" {
+            return;
+        }
+        assert!(write(&link, "changed").is_err());
+        assert_eq!(fs::read_to_string(&target).expect("there"), "as it was");
     }
 
     #[test]
