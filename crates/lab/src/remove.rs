@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -75,12 +76,15 @@ fn attached_below(fuse: &Path) -> Vec<PathBuf> {
     devices.filter(is_ours).map(|device| Path::new("/dev").join(device.file_name())).collect()
 }
 
-/// The process that serves `fuse`, found by its arguments: whoever would have noted it may have been killed.
+/// The process that serves `fuse`, found by its program and arguments: whoever would have noted it may have
+/// been killed.
 fn server_of(fuse: &Path) -> Option<OwnedFd> {
     let serves = |pid: i32| {
-        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
-        words.contains(&&b"serve"[..]) && words.contains(&fuse.as_os_str().as_bytes())
+        let process = Path::new("/proc").join(pid.to_string());
+        let read = |name: &str| fs::read(process.join(name)).unwrap_or_default();
+        is_bowwave(&process.join("exe"))
+            && is_of_root(&String::from_utf8_lossy(&read("status")))
+            && is_serving(&read("cmdline"), fuse)
     };
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -90,10 +94,65 @@ fn server_of(fuse: &Path) -> Option<OwnedFd> {
     serves(pid).then_some(process)
 }
 
+/// Whether a process runs this program or one of its name, also if its file was replaced since; and nobody
+/// but root, or whose this program is, may have put it there.
+fn is_bowwave(exe: &Path) -> bool {
+    let own = Path::new("/proc/self/exe");
+    let name_of = |exe: &Path| {
+        let link = fs::read_link(exe).ok()?;
+        let name = link.file_name()?.as_bytes();
+        Some(name.strip_suffix(b" (deleted)").unwrap_or(name).to_vec())
+    };
+    // A program of another name, as tests are, has bowwave serve.
+    let is_named_so = |name: Vec<u8>| name == b"bowwave" || Some(name) == name_of(own);
+    let owner = |exe: &Path| fs::metadata(exe).map(|about| about.uid()).ok();
+    name_of(exe).is_some_and(is_named_so)
+        && owner(exe).is_some_and(|user| user == 0 || Some(user) == owner(own))
+}
+
+/// Whether a process is root's by its real and its effective user, as `/proc/PID/status` has them first.
+fn is_of_root(status: &str) -> bool {
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    users.is_some_and(|users| users.split_ascii_whitespace().take(2).eq(["0", "0"]))
+}
+
+/// Whether a command line, as `/proc/PID/cmdline` has it, is that of the server of `fuse`.
+fn is_serving(command_line: &[u8], fuse: &Path) -> bool {
+    let words: Vec<&[u8]> = command_line.split(|byte| *byte == 0).collect();
+    let folder: [&[u8]; 2] = [b"--folder", fuse.as_os_str().as_bytes()];
+    let is_serve = words.get(1..3).is_some_and(|verb| verb == [&b"lab"[..], b"serve"]);
+    is_serve && words.windows(2).any(|pair| pair == folder)
+}
+
 /// A server ends when its folder is unmounted, but unmounts it once more itself (fuser 0.18): by then
 /// there must not be a new lab in its place.
 fn wait_for_end(server: &OwnedFd) {
     let mut ends = [PollFd::new(server, PollFlags::IN)];
     // Without an answer a new lab of this name may have to be made twice.
     let _ = poll(&mut ends, Some(&MOST_TO_END));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_known_by_its_arguments_in_their_places() {
+        let fuse = Path::new("/run/bowwave/lab/one/fuse");
+        let is_server = |words: &str| is_serving(words.replace(' ', "\0").as_bytes(), fuse);
+        let serve = "lab serve --device hdd --size 1024";
+        assert!(is_server(&format!("bowwave {serve} --folder /run/bowwave/lab/one/fuse ")));
+        assert!(!is_server(&format!("bowwave {serve} --folder /run/bowwave/lab/two/fuse ")));
+        assert!(!is_server(&format!("sh -c {serve} --folder /run/bowwave/lab/one/fuse ")));
+        assert!(!is_server(&format!("bowwave {serve} /run/bowwave/lab/one/fuse ")));
+        assert!(!is_server(""));
+    }
+
+    #[test]
+    fn a_server_is_this_program_and_roots() {
+        assert!(is_bowwave(Path::new("/proc/self/exe")));
+        assert!(!is_bowwave(Path::new("/proc/none/exe")));
+        assert!(is_of_root("Name:\tbowwave\nUid:\t0\t0\t0\t0\n"));
+        assert!(!is_of_root("Uid:\t1000\t0\t0\t0\n") && !is_of_root(""));
+    }
 }
