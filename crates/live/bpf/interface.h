@@ -87,7 +87,7 @@ struct mark {
 #define BLOCK_PAGES (1ULL << BLOCK_SHIFT)
 /* How far a stream goes between two reports: 4 MiB. */
 #define STEP_PAGES 1024
-/* Of a machine there is one, and perhaps some of single file systems. */
+/* Other ones than this: of a machine there is one, and perhaps some of single file systems. */
 #define DAEMONS 4
 #define WATCHED_INODES_LOG2 13
 #define FAILED_INODES_LOG2 12

@@ -37,7 +37,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Set before loading. */
 const volatile u32 our_tgid = 0;
-const volatile u32 daemons[DAEMONS] = {};	/* of bowwave, that were there before us */
 const volatile bool only_tasks = false;
 
 struct {
@@ -100,6 +99,7 @@ struct disk_stats disk_stats[DISK_SLOTS];
 u64 next_sector[DISK_SLOTS];	/* behind the last request */
 u64 lost_events;
 u64 marked_inodes[1 << (MARKED_INODES_LOG2 - 6)];
+u32 daemons[DAEMONS];	/* other ones of bowwave, by tgid; 0 where there is none */
 
 /* Whether the current task is one whose reads we look at. */
 static __always_inline bool is_our_business(void)
@@ -492,12 +492,15 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 }
 
 SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *task)
+int BPF_PROG(on_exit, struct task_struct *task, bool group_dead)
 {
 	u32 tgid = bpf_get_current_pid_tgid() >> 32, pid = bpf_get_current_pid_tgid();
 
 	/* The leader may exit before its threads; their reads are then missed, nothing worse. */
 	if (only_tasks && tgid == pid)
 		bpf_map_delete_elem(&tasks, &tgid);
+	/* Its number may be given to another process, which is none of them. */
+	for (int i = 0; group_dead && i < DAEMONS; i++)
+		__sync_val_compare_and_swap(&daemons[i], tgid, 0);
 	return 0;
 }

@@ -348,6 +348,9 @@ impl Engine {
         self.tidied_at = now;
         self.policy.forget_idle(now, IDLE_NS);
         self.windows.tidy(now, self.policy.window_bound());
+        if self.behind.is_some() {
+            self.observer.note_daemons();
+        }
         self.budget.refresh(now, self.book.led_files(now));
         let mut forgotten = Vec::new();
         self.book.forget_before(now.saturating_sub(IDLE_NS), |file| forgotten.push(file));

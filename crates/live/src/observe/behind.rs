@@ -52,6 +52,10 @@ pub trait BehindSource {
     /// Forgets a stream.
     fn forget_stream(&mut self, stream: StreamKey);
 
+    /// Looks anew which other daemons of bowwave run: what they read ahead is brought for whoever uses
+    /// it first. One that ends is no more among them at once.
+    fn note_daemons(&mut self);
+
     /// The tables, to be asked from any thread.
     ///
     /// # Errors

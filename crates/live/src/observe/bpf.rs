@@ -12,12 +12,12 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, PrintLevel, RingBuffer, RingBufferBuilder};
 use readahead::Mark;
 
+use super::behind::BehindSource;
 use super::layout::{self, CHUNK_PAGES};
 use super::{
     DeviceNumber, DiskStats, Event, FileKey, FileState, Interest, ObserveError, Observer, Scope,
     Watch,
 };
-use crate::daemons;
 use crate::kernel::Features;
 use crate::memory;
 
@@ -59,8 +59,6 @@ impl BpfObserver {
         let mut open = ObserveSkelBuilder::default().open(object).map_err(refused)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the object has constants");
         constants.our_tgid = std::process::id();
-        let pids = daemons::running().map(|daemon| daemon.pid);
-        constants.daemons.iter_mut().zip(pids).for_each(|(slot, pid)| *slot = pid);
         constants.only_tasks = matches!(scope, Scope::Process(_));
         constants.drops_behind = behind.is_some();
         constants.least_file_pages = behind.map_or(0, |watch| watch.least_file_pages);
@@ -84,7 +82,7 @@ impl BpfObserver {
         skeleton.attach().map_err(refused)?;
         let fetched = Rc::new(RefCell::new(Vec::with_capacity(1024)));
         let ring = build_ring(&skeleton, Rc::clone(&fetched))?;
-        Ok(BpfObserver {
+        let mut observer = BpfObserver {
             ring,
             fetched,
             batch: Vec::with_capacity(1024),
@@ -92,7 +90,11 @@ impl BpfObserver {
             mark_links: Vec::new(),
             looks_behind: false,
             epoch: Arc::default(),
-        })
+        };
+        if behind.is_some() {
+            observer.note_daemons();
+        }
+        Ok(observer)
     }
 }
 

@@ -9,6 +9,7 @@ use readahead::behind::Block;
 use super::behind::{BehindSource, PageTables, StreamKey};
 use super::bpf::BpfObserver;
 use super::{FileKey, ObserveError, layout};
+use crate::daemons;
 
 impl BehindSource for BpfObserver {
     fn look_behind(&mut self, on: bool) -> Result<(), ObserveError> {
@@ -34,6 +35,23 @@ impl BehindSource for BpfObserver {
 
     fn forget_stream(&mut self, stream: StreamKey) {
         let _ = self.skeleton.maps.streams.delete(&layout::encode_stream_key(stream));
+    }
+
+    fn note_daemons(&mut self) {
+        let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() else { return };
+        let running: Vec<u32> = daemons::running().map(|daemon| daemon.pid).collect();
+        shared.daemons.iter_mut().filter(|pid| !running.contains(pid)).for_each(|pid| *pid = 0);
+        for pid in running {
+            if shared.daemons.contains(&pid) {
+                continue;
+            }
+            let Some(slot) = shared.daemons.iter_mut().find(|slot| **slot == 0) else { return };
+            *slot = pid;
+            // The kernel half did not clear the slot of one that had ended before it was noted.
+            if !daemons::is_running(pid) {
+                *slot = 0;
+            }
+        }
     }
 
     fn page_tables(&self) -> Result<Arc<dyn PageTables>, ObserveError> {
@@ -160,6 +178,25 @@ mod tests {
             is_followed(&observer, &other) && is_followed(&observer, &watched),
             "both are known"
         );
+    }
+
+    #[test]
+    fn a_daemon_that_ends_is_none_any_more() {
+        let Some((mut observer, _folder)) = observer() else { return };
+        let mut other = Command::new("cat").stdin(Stdio::piped()).spawn().expect("it runs");
+        let own = std::process::id();
+        let noted = |observer: &BpfObserver| {
+            observer.skeleton.maps.bss_data.as_deref().expect("it has variables").daemons
+        };
+        let shared = observer.skeleton.maps.bss_data.as_deref_mut().expect("it has variables");
+        shared.daemons = [0, own, other.id(), 0];
+        std::thread::spawn(|| {}).join().expect("it ends");
+        assert_eq!(noted(&observer), [0, own, other.id(), 0], "a thread is not the process");
+        drop(other.stdin.take());
+        other.wait().expect("it ends");
+        assert_eq!(noted(&observer), [0, own, 0, 0]);
+        observer.note_daemons();
+        assert!(!noted(&observer).contains(&own), "this is a test");
     }
 
     #[test]
