@@ -200,9 +200,16 @@ pub fn left(state: &Path) -> Vec<(Knob, u64)> {
 
 /// Whether somebody holds the journal.
 fn is_at_work(journal: &Path) -> bool {
-    File::open(journal)
-        .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+    File::open(journal).is_ok_and(|file| !is_shared(&file))
 }
+
+/// Whether nobody holds the journal: others look at it at most, which takes them a moment.
+fn is_shared(journal: &File) -> bool {
+    flock(journal, FlockOperation::NonBlockingLockShared).is_ok()
+}
+
+/// So often somebody who looks at a journal is given way.
+const MOST_LOOKS: u32 = 1000;
 
 /// What a journal says of a device that is still there.
 fn noted(journal: &Path) -> Option<(Knob, u64)> {
@@ -233,11 +240,17 @@ fn put_back(journal: &Path) -> Option<(Knob, u64)> {
 
 /// The journal, locked, and still the one of that name.
 fn lock(journal: &Path) -> io::Result<File> {
+    let mut looks = 0;
     loop {
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).truncate(false).open(journal)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
+            Err(Errno::WOULDBLOCK) if looks < MOST_LOOKS && is_shared(&file) => {
+                looks += 1;
+                std::thread::yield_now();
+                continue;
+            }
             Err(Errno::WOULDBLOCK) => return Err(io::ErrorKind::WouldBlock.into()),
             Err(error) => return Err(error.into()),
         }

@@ -1,23 +1,26 @@
 //! Which descriptor of a process leads to a file.
 //!
-//! Servers have thousands of descriptors, and looking through them takes milliseconds: what one look
-//! has found serves for a second.
+//! Servers have thousands of descriptors, and looking through them takes milliseconds: what such a look
+//! has found serves for some more. Elsewhere each window that is set has a look of its own.
 
 use std::collections::HashMap;
 use std::io;
+use std::time::Instant;
 
-use super::open::{descriptors_of, is_same_file};
+use super::open::{descriptors_of, inode_of, is_same_file};
 use crate::observe::FileKey;
 use crate::sys;
 
-/// How long what was found serves.
-const FRESH_NS: u64 = 1_000_000_000;
+/// What was found serves for so many times what it took: looking takes a tenth of the time at most. The
+/// program may have opened the file once more since.
+const SHARE: u64 = 10;
 
-/// A process is looked through no more often than this.
+/// That nothing can be done, which does no harm if it is not so any more, serves for so long.
 const PAUSE_NS: u64 = 100_000_000;
 
 struct Look {
     at: u64,
+    took_ns: u64,
     by_inode: HashMap<u64, Vec<i32>>,
 }
 
@@ -34,44 +37,60 @@ impl Descriptors {
     /// If there is none, or several of different open files: nothing tells then which of them the file
     /// was read through.
     pub(super) fn sole(&mut self, tgid: u32, file: FileKey, now: u64) -> io::Result<i32> {
-        self.looks.retain(|_, look| now.saturating_sub(look.at) < FRESH_NS);
-        let known = self.looks.get(&tgid).map(|look| (look.at, look.leading_to(tgid, file)));
-        let numbers = match known {
-            Some((at, numbers)) if !numbers.is_empty() || now.saturating_sub(at) < PAUSE_NS => {
-                numbers
+        self.looks.retain(|_, look| now.saturating_sub(look.at) < look.serves_ns(true));
+        if let Some(look) = self.looks.get(&tgid) {
+            let found = look.sole(tgid, file);
+            if now.saturating_sub(look.at) < look.serves_ns(found.is_err()) {
+                return found;
             }
-            _ => {
-                let look = Look::through(tgid, now)?;
-                let numbers = look.leading_to(tgid, file);
-                self.looks.insert(tgid, look);
-                numbers
-            }
-        };
-        match numbers[..] {
-            [number] => Ok(number),
-            [number, ref others @ ..]
-                if others.iter().all(|other| sys::is_one_open_file(tgid, number, *other)) =>
-            {
-                Ok(number)
-            }
-            [] => Err(io::ErrorKind::NotFound.into()),
-            _ => Err(io::Error::other("several descriptors lead to the file")),
         }
+        let look = Look::through(tgid, now)?;
+        let found = look.sole(tgid, file);
+        self.looks.insert(tgid, look);
+        found
+    }
+
+    /// The descriptor that a window was given through, `number`, if it still leads there, also where
+    /// others do by now; else the sole one.
+    ///
+    /// # Errors
+    /// As [`Descriptors::sole`].
+    pub(super) fn again(
+        &mut self,
+        tgid: u32,
+        file: FileKey,
+        number: i32,
+        now: u64,
+    ) -> io::Result<i32> {
+        let leads_there = inode_of(tgid, number).is_ok_and(|ino| ino == Some(file.ino))
+            && is_same_file(tgid, file, number);
+        if leads_there { Ok(number) } else { self.sole(tgid, file, now) }
     }
 }
 
 impl Look {
     fn through(tgid: u32, now: u64) -> io::Result<Self> {
+        let start = Instant::now();
         let mut by_inode: HashMap<u64, Vec<i32>> = HashMap::new();
         for (number, ino) in descriptors_of(tgid)? {
             by_inode.entry(ino).or_default().push(number);
         }
-        Ok(Look { at: now, by_inode })
+        Ok(Look { at: now, took_ns: start.elapsed().as_nanos() as u64, by_inode })
     }
 
-    fn leading_to(&self, tgid: u32, file: FileKey) -> Vec<i32> {
+    fn serves_ns(&self, is_refusal: bool) -> u64 {
+        let serves = self.took_ns * SHARE;
+        if is_refusal { serves.max(PAUSE_NS) } else { serves }
+    }
+
+    fn sole(&self, tgid: u32, file: FileKey) -> io::Result<i32> {
         let numbers = self.by_inode.get(&file.ino).into_iter().flatten().copied();
-        numbers.filter(|number| is_same_file(tgid, file, *number)).collect()
+        let mut numbers = numbers.filter(|number| is_same_file(tgid, file, *number));
+        let number = numbers.next().ok_or(io::ErrorKind::NotFound)?;
+        if !numbers.all(|other| sys::is_one_open_file(tgid, number, other)) {
+            return Err(io::Error::other("several descriptors lead to the file"));
+        }
+        Ok(number)
     }
 }
 
@@ -80,29 +99,63 @@ mod tests {
     use std::fs::File;
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
 
     use super::*;
     use crate::observe::DeviceNumber;
 
-    #[test]
-    fn one_descriptor_is_found_and_two_are_told_from_each_other_by_nothing() {
-        let path = tempfile::NamedTempFile::new().expect("a file").into_temp_path();
-        let file = File::open(&path).expect("it opens");
+    /// A file, open, and its key.
+    fn open(path: &Path) -> (File, FileKey) {
+        let file = File::open(path).expect("it opens");
         let about = file.metadata().expect("metadata");
         let dev = about.dev();
         let dev = DeviceNumber { major: libc::major(dev), minor: libc::minor(dev) };
-        let key = FileKey { dev, ino: about.ino() };
+        (file, FileKey { dev, ino: about.ino() })
+    }
+
+    /// So long does no look serve.
+    const LONG_NS: u64 = 60_000_000_000;
+
+    #[test]
+    fn one_descriptor_is_found_and_two_are_told_from_each_other_by_nothing() {
+        let path = tempfile::NamedTempFile::new().expect("a file").into_temp_path();
+        let (file, key) = open(&path);
         let own = std::process::id();
         let mut descriptors = Descriptors::default();
         assert_eq!(descriptors.sole(own, key, 0).ok(), Some(file.as_raw_fd()));
         let again = File::open(&path).expect("it opens");
-        assert!(descriptors.sole(own, key, FRESH_NS).is_err(), "two lead there");
+        assert!(descriptors.sole(own, key, LONG_NS).is_err(), "two lead there");
         drop(again);
         let duplicate = file.try_clone().expect("it is duplicated");
-        assert!(descriptors.sole(own, key, FRESH_NS + 1).is_ok(), "one open file");
+        assert!(descriptors.sole(own, key, 2 * LONG_NS).is_ok(), "one open file");
         drop(duplicate);
-        assert_eq!(descriptors.sole(own, key, 2 * FRESH_NS + 1).ok(), Some(file.as_raw_fd()));
+        assert_eq!(descriptors.sole(own, key, 3 * LONG_NS).ok(), Some(file.as_raw_fd()));
         drop(file);
-        assert!(descriptors.sole(own, key, 3 * FRESH_NS + 1).is_err(), "none leads there");
+        assert!(descriptors.sole(own, key, 4 * LONG_NS).is_err(), "none leads there");
+    }
+
+    #[test]
+    fn a_file_that_was_opened_once_more_right_after_a_look_is_not_mistaken() {
+        let path = tempfile::NamedTempFile::new().expect("a file").into_temp_path();
+        let (file, key) = open(&path);
+        let own = std::process::id();
+        let mut descriptors = Descriptors::default();
+        assert_eq!(descriptors.sole(own, key, 0).ok(), Some(file.as_raw_fd()));
+        let _again = File::open(&path).expect("it opens");
+        let later = descriptors.looks[&own].took_ns * SHARE;
+        assert!(descriptors.sole(own, key, later).is_err());
+    }
+
+    #[test]
+    fn a_window_goes_back_through_the_descriptor_it_was_given_through() {
+        let path = tempfile::NamedTempFile::new().expect("a file").into_temp_path();
+        let ((file, key), other) = (open(&path), File::open(&path).expect("it opens"));
+        let (own, given) = (std::process::id(), file.as_raw_fd());
+        let mut descriptors = Descriptors::default();
+        assert!(descriptors.sole(own, key, 0).is_err());
+        assert_eq!(descriptors.again(own, key, given, 0).ok(), Some(given));
+        drop(file);
+        let sole = descriptors.again(own, key, given, LONG_NS).ok();
+        assert_eq!(sole, Some(other.as_raw_fd()), "the other one is left");
     }
 }

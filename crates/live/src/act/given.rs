@@ -1,8 +1,8 @@
 //! Which open files have a window that is not their device's, so that it can be taken back.
 //!
-//! An open file is remembered by its process and inode, not by a descriptor of ours, which would keep
-//! its file system from being unmounted. The list is also kept in a file, a line an entry, for the
-//! next start after a kill.
+//! An open file is remembered by its process, inode and descriptor, not by a descriptor of ours, which
+//! would keep its file system from being unmounted. The list is also kept in a file, a line an entry, for
+//! the next start after a kill. What is taken back is struck off afterwards, never before.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -47,6 +47,9 @@ fn is_at_work(pid: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Given {
     pub(super) tgid: u32,
+    /// The descriptor it was given through; where an older list has none, any that does not lead there.
+    #[serde(default)]
+    pub(super) number: i32,
     /// When its process started, in ticks since boot: process ids are used again.
     started: u64,
     major: u32,
@@ -63,13 +66,13 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// To the open file that `event` came through.
-    pub(super) fn to(event: &Event, knob: &Path, is_bound: bool) -> io::Result<Self> {
+    /// To the open file that `event` came through, which is descriptor `number` of its process.
+    pub(super) fn to(event: &Event, number: i32, knob: &Path, is_bound: bool) -> io::Result<Self> {
         let FileKey { dev: DeviceNumber { major, minor }, ino } = event.file;
         let (tgid, at) = (event.tgid, event.now);
         let (started, knob) = (started(tgid)?, knob.to_owned());
         let kb_before = u64::from(event.kernel_window) * PAGE_BYTES / 1024;
-        Ok(Given { tgid, started, major, minor, ino, knob, kb_before, at, is_bound })
+        Ok(Given { tgid, number, started, major, minor, ino, knob, kb_before, at, is_bound })
     }
 
     pub(super) fn file(&self) -> FileKey {
@@ -77,10 +80,19 @@ impl Given {
         FileKey { dev, ino: self.ino }
     }
 
-    /// Whether its process is still the one that was given it.
+    /// Whether its process is still the one that was given it; it is where that cannot be learnt.
     pub(super) fn is_there(&self) -> bool {
-        started(self.tgid).is_ok_and(|started| started == self.started)
+        match started(self.tgid) {
+            Ok(started) => started == self.started,
+            Err(error) => !is_gone(&error),
+        }
     }
+}
+
+/// Whether an error says that a process, its descriptor, or a device is not there any more.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    let is_absent = matches!(error.raw_os_error(), Some(libc::ESRCH | libc::EBADF));
+    is_absent || error.kind() == io::ErrorKind::NotFound
 }
 
 /// When a process started.
@@ -108,13 +120,38 @@ pub(super) struct Ledger {
 impl Ledger {
     /// With what an earlier run has left there.
     pub(super) fn open(path: PathBuf) -> Self {
+        let given = HashMap::new();
+        let mut ledger = Ledger { path, file: None, given, is_stale: false, looked_at: 0 };
+        ledger.read(&ledger.path.clone());
+        ledger
+    }
+
+    /// Takes over what a ledger that was left behind has.
+    pub(super) fn adopt(&mut self, other: &Path) {
+        self.read(other);
+        // It stays until all of it is written down here.
+        if self.rewrite().is_ok() {
+            let _ = fs::remove_file(other);
+        }
+    }
+
+    fn read(&mut self, path: &Path) {
         // One that was being written when it was killed says nothing that this one does not.
-        files::whole::forget_drafts(&path);
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-        // Nothing is known of the old identities but that they differ.
-        let given = lines.enumerate().map(|(index, given)| (u64::MAX - index as u64, given));
-        Ledger { path, file: None, given: given.collect(), is_stale: false, looked_at: 0 }
+        files::whole::forget_drafts(path);
+        let text = fs::read_to_string(path).unwrap_or_default();
+        for given in text.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+            // Nothing is known of the old identities but that they differ.
+            self.given.insert(u64::MAX - self.given.len() as u64, given);
+        }
+    }
+
+    /// The identities of all.
+    pub(super) fn all(&self) -> Vec<u64> {
+        self.given.keys().copied().collect()
+    }
+
+    pub(super) fn get(&self, open_file: u64) -> Option<&Given> {
+        self.given.get(&open_file)
     }
 
     /// Writes down that an open file is about to be given a window.
@@ -135,7 +172,7 @@ impl Ledger {
         }
         if let Some(file) = &mut self.file {
             // Nothing of it is to stay that could not be written whole.
-            file.write_all(line.as_bytes()).inspect_err(|_| self.rewrite())?;
+            file.write_all(line.as_bytes()).inspect_err(|_| drop(self.rewrite()))?;
         }
         self.given.insert(open_file, given);
         Ok(())
@@ -149,53 +186,46 @@ impl Ledger {
         }
     }
 
-    /// Strikes one off, and gives it, if it was bounded and may have so many pages again as it had.
-    pub(super) fn take_bound(
-        &mut self,
-        open_file: u64,
-        may_have: impl Fn(u32) -> bool,
-    ) -> Option<Given> {
-        let given = self.given.get(&open_file).filter(|given| given.is_bound)?;
-        if !may_have((given.kb_before * 1024 / PAGE_BYTES) as u32) {
-            return None;
-        }
-        self.is_stale = true;
-        self.given.remove(&open_file)
+    /// Whether one is of the same open file as far as can be told.
+    pub(super) fn is_for(&self, open_file: u64, given: &Given) -> bool {
+        self.given.get(&open_file).is_some_and(|known| known.is_to_same(given))
     }
 
-    /// Strikes those off that `which` chooses, and gives them.
-    pub(super) fn take(&mut self, which: impl Fn(&Given) -> bool) -> Vec<Given> {
-        let taken: Vec<Given> =
-            self.given.extract_if(|_, given| which(given)).map(|(_, g)| g).collect();
-        if !taken.is_empty() {
-            self.rewrite();
-        }
-        taken
+    /// Whether one was bounded, and may have so many pages again as it had.
+    pub(super) fn may_widen(&self, open_file: u64, may_have: impl Fn(u32) -> bool) -> bool {
+        let given = self.given.get(&open_file).filter(|given| given.is_bound);
+        given.is_some_and(|given| may_have((given.kb_before * 1024 / PAGE_BYTES) as u32))
     }
 
-    /// Writes down what was struck off; once in a while, strikes those off whose process has ended.
+    /// Once in a while, strikes those off whose process has ended; writes down what was struck off.
     pub(super) fn tidy(&mut self, now: u64) {
         if now.saturating_sub(self.looked_at) >= LOOK_NS {
             self.looked_at = now;
-            self.take(|given| !given.is_there());
+            let before = self.given.len();
+            self.given.retain(|_, given| given.is_there());
+            self.is_stale |= self.given.len() < before;
         }
+        self.write_down();
+    }
+
+    /// Writes down what was struck off. What cannot be written is only missed after a kill.
+    pub(super) fn write_down(&mut self) {
         if self.is_stale {
-            self.rewrite();
+            let _ = self.rewrite();
         }
     }
 
-    /// What cannot be written is only missed after a kill.
-    fn rewrite(&mut self) {
+    fn rewrite(&mut self) -> io::Result<()> {
         self.file = None;
         self.is_stale = false;
         if self.given.is_empty() {
             let _ = fs::remove_file(&self.path);
-            return;
+            return Ok(());
         }
         let lines = self.given.values().filter_map(|given| serde_json::to_string(given).ok());
         let text: String = lines.map(|line| line + "\n").collect();
         // In one step: a kill in the middle of writing would leave windows nobody knows of.
-        let _ = files::whole::write(&self.path, text);
+        files::whole::write(&self.path, text)
     }
 }
 
@@ -213,7 +243,13 @@ mod tests {
         let tgid = std::process::id();
         let started = started(tgid).expect("this process runs");
         let knob = "/sys/class/bdi/7:1/read_ahead_kb".into();
-        Given { tgid, started, major: 7, minor: 1, ino, knob, kb_before: 128, at: 9, is_bound }
+        let (number, major, minor) = (3, 7, 1);
+        Given { tgid, number, started, major, minor, ino, knob, kb_before: 128, at: 9, is_bound }
+    }
+
+    /// What the ledger at `path` says.
+    fn listed(path: &Path) -> Vec<Given> {
+        Ledger::open(path.into()).given.into_values().collect()
     }
 
     #[test]
@@ -229,10 +265,11 @@ mod tests {
         let mut ledger = Ledger::open(folder.path().join("given"));
         ledger.note(10, given(1, true)).expect("written");
         ledger.note(11, given(2, false)).expect("written");
-        assert_eq!(ledger.take_bound(10, |pages| pages <= 16), None);
-        assert_eq!(ledger.take_bound(11, |_| true), None, "it was lent");
-        assert_eq!(ledger.take_bound(10, |pages| pages <= 32), Some(given(1, true)));
-        assert_eq!(ledger.take_bound(10, |_| true), None);
+        assert!(!ledger.may_widen(10, |pages| pages <= 16));
+        assert!(!ledger.may_widen(11, |_| true), "it was lent");
+        assert!(ledger.may_widen(10, |pages| pages <= 32));
+        ledger.strike(10, false);
+        assert!(!ledger.may_widen(10, |_| true));
     }
 
     #[test]
@@ -254,7 +291,9 @@ mod tests {
         ledger.strike(10, false);
         ledger.tidy(0);
         assert_eq!(io::read_to_string(old).expect("read"), before, "it was replaced, not changed");
-        assert_eq!(Ledger::open(path).take(|_| true), [given(2, true)]);
+        assert_eq!(listed(&path), [given(2, true)]);
+        ledger.strike(11, false);
+        ledger.tidy(0);
         assert_eq!(fs::read_dir(folder.path()).expect("listed").count(), 0, "nothing is left over");
     }
 
@@ -272,8 +311,33 @@ mod tests {
         ledger.tidy(0);
         drop(ledger);
         let mut next = Ledger::open(path.clone());
-        assert_eq!(next.take(|given| given.is_bound), [given(1, true)]);
-        assert_eq!(Ledger::open(path.clone()).take(|_| true), [given(2, false)]);
+        let is_bound = |next: &Ledger, id: &u64| next.get(*id).is_some_and(|given| given.is_bound);
+        let bound = next.all().into_iter().find(|id| is_bound(&next, id)).expect("one of two");
+        assert_eq!(next.get(bound), Some(&given(1, true)));
+        next.strike(bound, false);
+        next.write_down();
+        assert_eq!(listed(&path), [given(2, false)]);
+        next.strike(next.all()[0], true);
+        next.write_down();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_was_left_behind_is_taken_over_and_stays_where_it_cannot_be_written_down() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (left, path) = (folder.path().join("left"), folder.path().join("given"));
+        Ledger::open(left.clone()).note(10, given(1, true)).expect("written");
+        let mut nowhere = Ledger::open(Path::new("/proc/self").join("given"));
+        nowhere.adopt(&left);
+        assert_eq!((nowhere.all().len(), listed(&left)), (1, vec![given(1, true)]));
+        let mut ledger = Ledger::open(path.clone());
+        ledger.note(11, given(2, true)).expect("written");
+        ledger.adopt(&left);
+        assert_eq!((listed(&path).len(), left.exists()), (2, false));
+        for open_file in ledger.all() {
+            ledger.strike(open_file, true);
+        }
+        ledger.write_down();
+        assert!(!path.exists(), "none of both is kept by another name");
     }
 }

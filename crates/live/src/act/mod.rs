@@ -5,6 +5,7 @@ mod descriptors;
 mod given;
 mod narrow;
 mod open;
+mod setting;
 mod window;
 mod workers;
 

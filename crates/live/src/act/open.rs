@@ -81,6 +81,11 @@ pub(super) fn descriptors_of(tgid: u32) -> io::Result<impl Iterator<Item = (i32,
     }))
 }
 
+/// The inode number that one descriptor leads to.
+pub(super) fn inode_of(tgid: u32, number: i32) -> io::Result<Option<u64>> {
+    Ok(inode_in(&fs::read_to_string(format!("/proc/{tgid}/fdinfo/{number}"))?))
+}
+
 fn inode_in(fdinfo: &str) -> Option<u64> {
     fdinfo.lines().find_map(|line| line.strip_prefix("ino:"))?.trim().parse().ok()
 }

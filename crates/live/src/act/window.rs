@@ -13,23 +13,19 @@
 //! ([`crate::knob`]): nobody else of ours sets it, and it is put back at the next start after a kill.
 //!
 //! What open files were given is taken back when it has served, when bowwave ends, and at the next
-//! start if it was killed ([`Given`]).
+//! start if it was killed ([`Given`]); where that cannot be done at the moment, again and again.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use readahead::PAGE_BYTES;
-use rustix::fs::{Advice, fadvise};
 
-use super::descriptors::Descriptors;
 use super::given::{self, Given, Ledger};
 use super::narrow::{self, Narrowed};
-use super::open::leads_to;
-use crate::knob::{self, Borrowed, Knob};
+use super::setting::Setting;
+use crate::knob;
 use crate::observe::{DeviceNumber, Event};
-use crate::sys::{self, Process};
 
 /// Bounds are set no more often than this: each takes some 60 microseconds, in which files opened by
 /// others inherit it.
@@ -42,15 +38,15 @@ const MOST_HEARD: usize = 4096;
 /// not heard of for so long is not being read.
 const PATIENCE_NS: u64 = 10_000_000_000;
 
-/// Settings that are remembered: an event of before one of them is handled after a few at most.
-const MOST_SETTINGS: usize = 64;
+/// Of the windows that are owed so many are tried in a second, which takes a few milliseconds.
+const MOST_RETRIES: usize = 64;
 
 /// Sets windows of single open files.
 pub(crate) struct Windows {
-    /// Where the journal of the one setting and the ledger are kept.
-    state: PathBuf,
     ledger: Ledger,
-    descriptors: Descriptors,
+    /// To be given back, which could not be done, by their identities.
+    owed: VecDeque<u64>,
+    setting: Setting,
     /// The last event of each open file heard of lately.
     heard: HashMap<u64, Event>,
     /// When an open file was last bounded, or that was tried, and to how many pages.
@@ -63,8 +59,6 @@ pub(crate) struct Windows {
     /// Narrowed each for itself, as they are read at random.
     narrowed: Narrowed,
     last_at: u64,
-    /// When a device's window was another one for a moment, from and to.
-    settings: VecDeque<(u64, u64)>,
 }
 
 impl Windows {
@@ -73,9 +67,9 @@ impl Windows {
         // The number first: what is given back copies it.
         knob::recover(state);
         let mut windows = Windows {
-            state: state.to_owned(),
             ledger: Ledger::open(given::own_ledger(state)),
-            descriptors: Descriptors::default(),
+            owed: VecDeque::new(),
+            setting: Setting::new(state),
             heard: HashMap::new(),
             bounded: HashMap::new(),
             waiting: VecDeque::new(),
@@ -83,14 +77,11 @@ impl Windows {
             of_process: HashMap::new(),
             narrowed: Narrowed::default(),
             last_at: 0,
-            settings: VecDeque::new(),
         };
-        windows.take_back_all();
         for path in given::left_behind(state) {
-            for given in Ledger::open(path).take(|_| true) {
-                windows.take_back(&given);
-            }
+            windows.ledger.adopt(&path);
         }
+        windows.take_back_all();
         windows
     }
 
@@ -112,13 +103,12 @@ impl Windows {
     pub(crate) fn hear(&mut self, event: &Event) {
         self.narrowed.hear(event);
         let is_cleared_by_us = event.advised_random || event.advised_noreuse;
-        if is_cleared_by_us || (event.advised_sequential && !self.was_setting(event.now)) {
+        if is_cleared_by_us || (event.advised_sequential && !self.setting.was_set(event.now)) {
             self.heard.remove(&event.open_file);
             // A window twice the device's may be one of ours, too, if it is no bound.
             self.ledger.strike(event.open_file, is_cleared_by_us);
-            if self.narrowed.remove(event) {
-                self.ledger.strike(narrow::identity(event), true);
-            }
+            self.narrowed.remove(event);
+            self.ledger.strike(narrow::identity(event), true);
         } else if event.open_file != 0 && self.heard.len() < MOST_HEARD {
             self.heard.insert(event.open_file, *event);
         }
@@ -139,9 +129,10 @@ impl Windows {
             Some(_) => {}
             None if self.is_time(event.now) => {
                 let may_have = |pages| most.is_none_or(|most| pages <= most);
-                if let Some(given) = self.ledger.take_bound(event.open_file, may_have) {
+                let may_widen = self.ledger.may_widen(event.open_file, may_have);
+                if may_widen && !self.owed.contains(&event.open_file) {
                     self.last_at = event.now;
-                    self.take_back(&given);
+                    self.take_back(event.open_file);
                 }
             }
             None => {}
@@ -186,20 +177,14 @@ impl Windows {
     }
 
     fn widen(&mut self, identity: u64) {
-        if let Some(given) = self.ledger.take_bound(identity, |_| true) {
-            self.take_back(&given);
+        if self.ledger.may_widen(identity, |_| true) {
+            self.take_back(identity);
         }
     }
 
     fn bound_those(&mut self, pages: u32, which: impl Fn(&Event) -> bool) {
         let wide = self.heard.values().filter(|event| event.kernel_window > pages && which(event));
         self.waiting.extend(wide.map(|event| (event.open_file, pages)));
-    }
-
-    /// Whether a device's window was not its own at that moment: one that looks like twice as large, the
-    /// sign of sequential advice, then tells nothing.
-    fn was_setting(&self, at: u64) -> bool {
-        self.settings.iter().any(|(from, to)| (*from..=*to).contains(&at))
     }
 
     fn is_time(&self, now: u64) -> bool {
@@ -246,74 +231,65 @@ impl Windows {
         self.narrowed
             .forget_before(now.saturating_sub(PATIENCE_NS), |identity| over.push(identity));
         over.into_iter().for_each(|identity| self.widen(identity));
+        let tried: Vec<u64> = self.owed.drain(..self.owed.len().min(MOST_RETRIES)).collect();
+        tried.into_iter().for_each(|open_file| self.take_back(open_file));
         self.ledger.tidy(now);
     }
 
     fn give(&mut self, event: &Event, knob: &Path, kb: u64, is_bound: bool) -> io::Result<()> {
-        // Before anything is looked up by its number, which may be another's when it has ended.
-        let process = Process::open(event.tgid)?;
-        let number = self.descriptors.sole(event.tgid, event.file, event.now)?;
-        let given = Given::to(event, knob, is_bound)?;
-        let file = process.duplicate(number)?;
-        if !leads_to(&file, event.file) {
-            return Err(io::ErrorKind::NotFound.into());
+        let (file, number) = self.setting.reach(event)?;
+        let given = Given::to(event, number, knob, is_bound)?;
+        let mut others = self.owed.iter().filter(|owed| **owed != event.open_file);
+        if others.any(|owed| self.ledger.is_for(*owed, &given)) {
+            // What it has now is not its own.
+            return Err(io::Error::other("it is owed its window since an earlier run"));
         }
         self.ledger.note(event.open_file, given)?;
-        self.set(&file, knob, kb)
+        self.setting.set(&file, knob, kb)?;
+        self.owed.retain(|open_file| *open_file != event.open_file);
+        Ok(())
     }
 
-    fn set(&mut self, file: &OwnedFd, knob: &Path, kb: u64) -> io::Result<()> {
-        let from = sys::monotonic_ns();
-        let result = self.copy_window(file, knob, kb);
-        if self.settings.len() == MOST_SETTINGS {
-            self.settings.pop_front();
-        }
-        self.settings.push_back((from, sys::monotonic_ns()));
-        result
-    }
-
-    fn copy_window(&self, file: &OwnedFd, knob: &Path, kb: u64) -> io::Result<()> {
-        let knob = Knob::at(knob).ok_or(io::ErrorKind::NotFound)?;
-        // Nobody else sets it meanwhile, and what it was is journalled.
-        let window = Borrowed::take(knob, &self.state).map_err(io::Error::other)?;
-        if window.was_kb() != kb {
-            window.set(kb).map_err(io::Error::other)?;
-        }
-        Ok(fadvise(file, 0, None, Advice::Normal)?)
-    }
-
-    /// The open file has the window again that it had before, unless its process has closed it.
-    fn take_back(&mut self, given: &Given) {
-        // Before it is asked whether it is still the same one.
-        let Ok(process) = Process::open(given.tgid) else { return };
-        let number = given
-            .is_there()
-            .then(|| self.descriptors.sole(given.tgid, given.file(), sys::monotonic_ns()))
-            .and_then(Result::ok);
-        let file = number.and_then(|number| process.duplicate(number).ok());
-        if let Some(file) = file.filter(|file| leads_to(file, given.file())) {
-            // A disk that is gone has no setting.
-            let _ = self.set(&file, &given.knob, given.kb_before);
+    /// Gives an open file its window back and strikes it off, also if its process has closed it; where
+    /// that cannot be done now, it is owed.
+    fn take_back(&mut self, open_file: u64) {
+        let Some(given) = self.ledger.get(open_file) else { return };
+        match self.setting.give_back(given) {
+            Err(error) if !given::is_gone(&error) => self.owed.push_back(open_file),
+            _ => self.ledger.strike(open_file, true),
         }
     }
 
     fn take_back_all(&mut self) {
-        for given in self.ledger.take(|_| true) {
-            self.take_back(&given);
-        }
+        self.owed.clear();
+        self.ledger.all().into_iter().for_each(|open_file| self.take_back(open_file));
+        self.ledger.write_down();
     }
 }
 
 impl Drop for Windows {
     fn drop(&mut self) {
         self.take_back_all();
+        if !self.owed.is_empty() {
+            let number = self.owed.len();
+            eprintln!(
+                "bowwave: {number} open files keep the window they were given, as it could not be \
+                 taken back; the next start of bowwave does that"
+            );
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
+    use crate::knob::tests::some_knob;
+    use crate::knob::{Borrowed, Knob};
     use crate::observe::{FileKey, Kind};
+    use crate::sys;
 
     const FILE: FileKey = FileKey { dev: DeviceNumber { major: 7, minor: 1 }, ino: 131 };
 
@@ -342,7 +318,7 @@ mod tests {
     /// With open file 9 of this process bounded.
     fn windows(state: &Path) -> Windows {
         let mut windows = Windows::recover(state);
-        let given = Given::to(&event(std::process::id(), 9, 0), Path::new("/none"), true);
+        let given = Given::to(&event(std::process::id(), 9, 0), 3, Path::new("/none"), true);
         windows.ledger.note(9, given.expect("this process runs")).expect("written");
         windows
     }
@@ -351,9 +327,11 @@ mod tests {
     fn what_looks_like_advice_while_a_window_is_set_is_none() {
         let state = tempfile::tempdir().expect("a folder");
         let mut windows = windows(state.path());
-        windows.settings.push_back((100, 200));
-        windows.hear(&Event { advised_sequential: true, ..event(1, 9, 150) });
-        assert!(windows.ledger.take_bound(9, |_| true).is_some(), "still ours to give back");
+        let (from, file) = (sys::monotonic_ns(), tempfile::tempfile().expect("a file").into());
+        assert!(windows.setting.set(&file, Path::new("/none"), 4).is_err(), "no such knob");
+        let during = (from..).find(|at| windows.setting.was_set(*at)).expect("it was noted");
+        windows.hear(&Event { advised_sequential: true, ..event(1, 9, during) });
+        assert!(windows.ledger.may_widen(9, |_| true), "still ours to give back");
     }
 
     #[test]
@@ -373,10 +351,40 @@ mod tests {
             windows.hear(&event(1, 9, 300));
             windows.hear(&advised);
             assert!(windows.heard.is_empty(), "it is not bounded any more: {advised:?}");
-            assert_eq!(windows.ledger.take_bound(9, |_| true), None, "nor taken back: {advised:?}");
+            assert!(windows.ledger.get(9).is_none(), "nor taken back: {advised:?}");
         }
         let noreuse = with(|event| event.advised_noreuse = true);
         assert!(windows(state.path()).lend(&noreuse, Path::new("/none"), 4096).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_given_back_now_is_given_back_later() {
+        let Some(knob) = some_knob().filter(Knob::is_writable) else { return };
+        let state = tempfile::tempdir().expect("a folder");
+        let file = tempfile::tempfile().expect("a file");
+        let about = file.metadata().expect("metadata");
+        let dev = DeviceNumber { major: libc::major(about.dev()), minor: libc::minor(about.dev()) };
+        let kernel_window = (knob.kb().expect("a window") * 1024 / PAGE_BYTES) as u32;
+        let key = FileKey { dev, ino: about.ino() };
+        let event = Event { file: key, kernel_window, ..event(std::process::id(), 9, 0) };
+        let given = Given::to(&event, file.as_raw_fd(), knob.path(), true).expect("it runs");
+        let left = state.path().join("given-windows-0.jsonl");
+        Ledger::open(left.clone()).note(9, given).expect("written");
+
+        let other = Borrowed::take(knob.clone(), state.path()).expect("it is free");
+        let mut windows = Windows::recover(state.path());
+        assert_eq!((windows.ledger.all().len(), windows.owed.len()), (1, 1), "somebody sets it");
+        assert!(windows.give(&event, knob.path(), 4, true).is_err(), "its own is not known");
+        assert_eq!(windows.ledger.all().len(), 1);
+        windows.tidy(1, None);
+        drop(windows);
+        let own = given::own_ledger(state.path());
+        assert!(own.exists() && !left.exists(), "the next start finds it");
+
+        let mut windows = Windows::recover(state.path());
+        drop(other);
+        windows.tidy(1, None);
+        assert!(windows.owed.is_empty() && !own.exists(), "given back");
     }
 
     #[test]

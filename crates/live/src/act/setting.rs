@@ -1,0 +1,118 @@
+//! Setting the window of one open file: its descriptor is looked for, duplicated, and has the device's
+//! window of that moment copied.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Advice, fadvise};
+
+use super::descriptors::Descriptors;
+use super::given::Given;
+use super::open::leads_to;
+use crate::knob::{Borrowed, Knob};
+use crate::observe::{Event, FileKey};
+use crate::sys::{self, Process};
+
+/// Settings that are remembered: an event of before one of them is handled after a few at most.
+const MOST_SETTINGS: usize = 64;
+
+/// Sets windows, and knows when.
+pub(super) struct Setting {
+    /// Where the journal of the one setting is kept.
+    state: PathBuf,
+    descriptors: Descriptors,
+    /// When a device's window was another one for a moment, from and to.
+    settings: VecDeque<(u64, u64)>,
+}
+
+impl Setting {
+    pub(super) fn new(state: &Path) -> Self {
+        Setting {
+            state: state.to_owned(),
+            descriptors: Descriptors::default(),
+            settings: VecDeque::new(),
+        }
+    }
+
+    /// A duplicate of the descriptor that `event` came through, and its number.
+    ///
+    /// # Errors
+    /// If the reader has none any more, or several.
+    pub(super) fn reach(&mut self, event: &Event) -> io::Result<(OwnedFd, i32)> {
+        // Before anything is looked up by its number, which may be another's when it has ended.
+        let process = Process::open(event.tgid)?;
+        let number = self.descriptors.sole(event.tgid, event.file, sys::monotonic_ns())?;
+        Ok((duplicate(&process, number, event.file)?, number))
+    }
+
+    /// Sets the window of `file` to `kb` KiB.
+    ///
+    /// # Errors
+    /// If somebody else sets the device's, or it or the journal cannot be written; it is then as before.
+    pub(super) fn set(&mut self, file: &OwnedFd, knob: &Path, kb: u64) -> io::Result<()> {
+        let from = sys::monotonic_ns();
+        let result = self.copy_window(file, knob, kb);
+        if self.settings.len() == MOST_SETTINGS {
+            self.settings.pop_front();
+        }
+        self.settings.push_back((from, sys::monotonic_ns()));
+        result
+    }
+
+    fn copy_window(&self, file: &OwnedFd, knob: &Path, kb: u64) -> io::Result<()> {
+        // A disk that is gone has no setting.
+        let knob = Knob::at(knob).ok_or(io::ErrorKind::NotFound)?;
+        // Nobody else sets it meanwhile, and what it was is journalled.
+        let window = Borrowed::take(knob, &self.state).map_err(io::Error::other)?;
+        if window.was_kb() != kb {
+            window.set(kb).map_err(io::Error::other)?;
+        }
+        Ok(fadvise(file, 0, None, Advice::Normal)?)
+    }
+
+    /// The open file has the window again that it had before.
+    ///
+    /// # Errors
+    /// That its process, its descriptor or its disk is gone; or that it cannot be done now.
+    pub(super) fn give_back(&mut self, given: &Given) -> io::Result<()> {
+        // Before it is asked whether it is still the same one.
+        let process = Process::open(given.tgid);
+        if !given.is_there() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let (file, now) = (given.file(), sys::monotonic_ns());
+        let number = self.descriptors.again(given.tgid, file, given.number, now)?;
+        let file = duplicate(&process?, number, file)?;
+        self.set(&file, &given.knob, given.kb_before)
+    }
+
+    /// Whether a device's window was not its own at that moment: one that looks like twice as large, the
+    /// sign of sequential advice, then tells nothing.
+    pub(super) fn was_set(&self, at: u64) -> bool {
+        self.settings.iter().any(|(from, to)| (*from..=*to).contains(&at))
+    }
+}
+
+fn duplicate(process: &Process, number: i32, key: FileKey) -> io::Result<OwnedFd> {
+    let file = process.duplicate(number)?;
+    if leads_to(&file, key) { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_within_a_setting_is_told_from_others() {
+        let state = tempfile::tempdir().expect("a folder");
+        let mut setting = Setting::new(state.path());
+        let file = tempfile::tempfile().expect("a file").into();
+        let before = sys::monotonic_ns();
+        assert!(setting.set(&file, Path::new("/none"), 4).is_err(), "no such knob");
+        let (from, to) = setting.settings[0];
+        assert!(from >= before && setting.was_set(from) && setting.was_set(to));
+        assert!(!setting.was_set(from - 1) && !setting.was_set(to + 1));
+    }
+}
