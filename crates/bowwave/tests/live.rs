@@ -219,6 +219,24 @@ fn run_passes_status_and_signals_through() {
 }
 
 #[test]
+fn what_is_ignored_when_run_begins_is_ignored_by_the_command() {
+    let Some(bench) = bench("net") else { return };
+    let ignored = |option: &str| {
+        let mut env = Command::new("env");
+        env.args(["--default-signal", option, BOWWAVE, "run", "--state"]).arg(bench.state.path());
+        env.args(["--", "grep", "SigIgn", "/proc/self/status"]);
+        let said = String::from_utf8(env.output().expect("it ran").stdout).expect("it is text");
+        let mask = said.trim().strip_prefix("SigIgn:").expect("a line").trim();
+        let mask = u64::from_str_radix(mask, 16).expect("a mask");
+        // Those that libc keeps for itself `env` cannot set.
+        [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT].map(|signal| mask & (1 << (signal - 1)) != 0)
+    };
+    assert_eq!(ignored("--ignore-signal=HUP"), [true, false, false]);
+    assert_eq!(ignored("--ignore-signal=INT,QUIT"), [false, true, true]);
+    assert_eq!(ignored("--default-signal=HUP"), [false; 3]);
+}
+
+#[test]
 fn run_goes_on_without_a_state_folder_and_says_what_that_means() {
     let Some(_bench) = bench("net") else { return };
     let run = Command::new(BOWWAVE).args(["run", "--state", "/etc/passwd", "--", "true"]).output();

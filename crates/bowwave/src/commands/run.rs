@@ -15,7 +15,6 @@ use clap::ValueEnum;
 use live::behind::Rules;
 use live::engine::{Charge, Engine, Options};
 use live::observe::Scope;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
@@ -25,6 +24,7 @@ use crate::commands::behind::ModeName;
 use crate::commands::policy::PolicyName;
 use crate::commands::privilege;
 use crate::print;
+use crate::signals;
 
 /// Run a command with adaptive read-ahead for it and its descendants, and for nothing else.
 ///
@@ -102,8 +102,11 @@ fn lead(args: Args) -> anyhow::Result<ExitCode> {
         behind: Rules::only(mode.into()),
     };
     let mut engine = Engine::start(options, args.policy.build()).context("cannot start")?;
+    // What is ignored stays so: the command inherits that, and not that a signal is caught.
+    let meant = FORWARDED.iter().map(|signal| signal.as_raw());
+    let meant: Vec<i32> = meant.filter(|signal| !signals::is_ignored(*signal)).collect();
     // Before the command is there: a signal that comes as it starts would end bowwave alone.
-    let caught = SignalsInfo::new(FORWARDED.iter().map(|signal| signal.as_raw()))?;
+    let caught = SignalsInfo::new(&meant)?;
     let program = &args.command[0];
     let mut child = match Command::new(program).args(&args.command[1..]).spawn() {
         Ok(child) => child,
@@ -114,11 +117,17 @@ fn lead(args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     let ended = watch(&child)?;
-    let is_interrupted = pass_signals_on(caught, ended.try_clone()?);
+    pass_signals_on(caught, ended.try_clone()?);
     if let Err(error) = engine.serve_until(std::os::fd::AsFd::as_fd(&ended)) {
         print::note(format_args!("{error}; the command goes on without read-ahead"));
     }
     let status = child.wait()?;
+    // Signals are for bowwave from now on. Those that came before do not count, however late they are
+    // handled: one of them may have ended the command.
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    for signal in meant {
+        signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
+    }
     let most = if args.wait { MOST_WAITING } else { LAST_MOMENT };
     if let Err(error) = engine.finish(most, || is_interrupted.load(Ordering::Relaxed)) {
         print::note(format_args!("{error}; what is not dropped by now stays cached"));
@@ -157,29 +166,16 @@ const FORWARDED: [Signal; 6] =
     [Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2, Signal::INT, Signal::QUIT];
 
 /// What is sent to bowwave is meant for the command. Of SIGINT and SIGQUIT that is so if a process sent
-/// them: the terminal sends them to the whole foreground group, so the command has them already. What comes
-/// when the command has ended is for bowwave: it sets the flag.
-fn pass_signals_on(mut caught: SignalsInfo<WithOrigin>, command: OwnedFd) -> Arc<AtomicBool> {
-    let is_interrupted = Arc::new(AtomicBool::new(false));
-    let interrupted = Arc::clone(&is_interrupted);
+/// them: the terminal sends them to the whole foreground group, so the command has them already.
+fn pass_signals_on(mut caught: SignalsInfo<WithOrigin>, command: OwnedFd) {
     std::thread::spawn(move || {
         for origin in caught.forever() {
             let signal = FORWARDED.iter().find(|signal| signal.as_raw() == origin.signal);
-            let Some(signal) = signal else { continue };
-            if has_ended(&command) {
-                interrupted.store(true, Ordering::Relaxed);
-            } else if origin.cause != Cause::Kernel {
-                // It may end at this moment, and then needs none.
-                let _ = pidfd_send_signal(&command, *signal);
-            }
+            let Some(signal) = signal.filter(|_| origin.cause != Cause::Kernel) else { continue };
+            // It may have ended, and then needs none.
+            let _ = pidfd_send_signal(&command, *signal);
         }
     });
-    is_interrupted
-}
-
-fn has_ended(command: &OwnedFd) -> bool {
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut [PollFd::new(command, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
 fn exit_code(status: ExitStatus) -> ExitCode {
