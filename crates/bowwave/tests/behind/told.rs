@@ -53,6 +53,8 @@ fn with_wait_nothing_is_left_of_a_copy() {
 fn beside_a_daemon_a_run_drops_what_either_has_read_ahead() {
     let Some(bench) = bench() else { return };
     let file = bench.cold("file", 96 * MB);
+    // Where a device answers at once, nothing is read ahead.
+    bench.lab.set_fast(false).expect("slow");
     let daemon = bench.daemon(&["--drop-behind", "never"]);
     let done = summary_of(bench.run(&["--drop-behind"], &["cat", text(&file)]));
     assert_eq!(resident(&file), 0, "{done}");
