@@ -33,7 +33,8 @@ build: setup
 demo: build
 	$(TARGET)/release/bowwave demo
 
-test: setup
+test:
+	@scripts/setup tests
 	cargo test --workspace --locked $(FEATURES)
 	cargo test --locked -p bowwave-live --no-default-features
 

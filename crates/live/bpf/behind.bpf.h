@@ -25,6 +25,8 @@
 /* A second reader of the same process is so close behind (12 MiB) that what it uses is kept for it until it
  * has passed; both then have used it once. */
 #define FOLLOWER_PAGES 3072
+/* Owns a block that changes hands: no process, so that nothing of it goes. */
+#define NOBODY (~0U)
 #define BLOCKS_IN_REACH ((REACH_PAGES + GAP_PAGES) / BLOCK_PAGES + 1)
 
 /* Set before loading. */
@@ -134,31 +136,42 @@ static __always_inline void report_passed(struct inode *inode, struct file_key *
 static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bool is_led, u32 epoch)
 {
 	struct block *block = bpf_map_lookup_elem(&blocks, key);
-	u32 other;
+	u32 other, now;
 
 	if (!block || block->epoch != epoch) {
 		struct block fresh = { .brought = bits, .owner = owner, .epoch = epoch };
 
-		if (is_led)
-			bpf_map_update_elem(&blocks, key, &fresh, BPF_ANY);
-		return;
+		if (!is_led ||
+		    !bpf_map_update_elem(&blocks, key, &fresh, block ? BPF_ANY : BPF_NOEXIST))
+			return;
+		/* Another processor has begun it meanwhile. */
+		block = bpf_map_lookup_elem(&blocks, key);
+		if (!block || block->epoch != epoch)
+			return;
 	}
 	other = block->owner;
 	if (!is_led) {
 		__sync_fetch_and_and(&block->brought, ~bits);
 	} else if (owner && other && other != owner) {
-		/* What another process brought is not told from ours any more: it stays. */
-		block->brought = 0;
-		/* Of two that take it over at once one does; what the other has brought stays. */
-		if (__sync_val_compare_and_swap(&block->owner, other, owner) == other) {
-			block->used = 0;
-			block->brought = bits;
+		/* What another process brought is not told from ours any more: it stays. Of two that take
+		 * it over at once one does; what the other has brought stays. */
+		if (other == NOBODY ||
+		    __sync_val_compare_and_swap(&block->owner, other, NOBODY) != other) {
+			__sync_fetch_and_and(&block->brought, ~bits);
+			return;
 		}
+		block->used = 0;
+		block->brought = bits;
+		__sync_val_compare_and_swap(&block->owner, NOBODY, owner);
 	} else {
 		__sync_fetch_and_and(&block->used, ~bits);
 		__sync_fetch_and_or(&block->brought, bits);
-		if (owner)
-			block->owner = owner;
+		if (!owner)
+			return;
+		/* Somebody else may have used or taken it in between. */
+		now = __sync_val_compare_and_swap(&block->owner, other, owner);
+		if (now != other && now != owner)
+			__sync_fetch_and_and(&block->brought, ~bits);
 	}
 }
 
@@ -320,12 +333,20 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 		from = stream->until;
 	} else if (!(flags & FLAG_WRITTEN) && stream->until == stream->high && first < stream->high &&
 		   stream->high - first <= FOLLOWER_PAGES) {
-		/* Another reader, behind the one whose run this is. Both go the same way unless the first
-		 * one has stopped, at the end or elsewhere: who comes again by itself finds no run that
-		 * goes on. */
-		in_step = stream->again <= REACH_PAGES && stream->high < (u64)inode->i_size >> PAGE_SHIFT;
+		/* Another reader, behind the one whose run this is, if it goes on where it was last, as a
+		 * program that looks something up again and again does not. Both go the same way unless
+		 * the first one has stopped, at the end or elsewhere: who comes again by itself finds no
+		 * run that goes on. */
+		in_step = first > stream->follower && first <= stream->followed &&
+			  stream->again <= REACH_PAGES &&
+			  stream->high < (u64)inode->i_size >> PAGE_SHIFT;
 		stream->again += end - first;
-		use_range(&key, first, end, stream_key.tgid, in_step);
+		use_range(&key, in_step ? stream->followed : first, end, stream_key.tgid, in_step);
+		/* Never back: what it has passed is passed for good. */
+		if (first > stream->follower)
+			stream->follower = first;
+		if (end > stream->followed)
+			stream->followed = end;
 		return;
 	} else {
 		stream->reported = first;

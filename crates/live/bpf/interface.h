@@ -121,9 +121,11 @@ struct stream {
 	u64 low;		/* all it touched lies in [low, high) */
 	u64 high;
 	u64 again;		/* pages used behind the run since that went on */
+	u64 follower;		/* where a second reader, behind the run, was last */
+	u64 followed;		/* it has passed all up to here */
 };
 _Static_assert(sizeof(struct block_key) == 24 && sizeof(struct block) == 24, "as encoded");
-_Static_assert(sizeof(struct stream_key) == 24 && sizeof(struct stream) == 48, "as encoded");
+_Static_assert(sizeof(struct stream_key) == 24 && sizeof(struct stream) == 64, "as encoded");
 
 /* What the block layer tells of one disk; counters only grow, but for the two in-flight ones. */
 struct disk_stats {

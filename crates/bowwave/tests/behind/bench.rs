@@ -1,7 +1,7 @@
 //! A lab without delays, files on it, and small memory cgroups.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lab::{LabGuard, Options};
 use rustix::fs::{Advice, fadvise};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::own::Own;
 
@@ -24,22 +25,28 @@ pub(crate) struct Bench {
     _alone: MutexGuard<'static, ()>,
 }
 
+/// Whether a test that cannot run is a failure.
+fn is_required() -> bool {
+    std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_some()
+}
+
 /// `None` where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE makes that a failure.
 pub(crate) fn bench() -> Option<Bench> {
     bench_with("net", "ext4")
 }
 
-/// On that device, with that file system; `None` also where its tools are not installed.
+/// On that device, with that file system; `None` also where the machine lacks another one than ext4.
 pub(crate) fn bench_with(device: &str, fs_type: &str) -> Option<Bench> {
-    if let Err(error) = Command::new(format!("mkfs.{fs_type}")).arg("-V").output() {
-        eprintln!("skipped: mkfs.{fs_type}: {error}");
-        return None;
-    }
     let able = Command::new(BOWWAVE).arg("doctor").output().expect("bowwave runs");
     if !able.status.success() || !fs::exists("/dev/fuse").unwrap_or(false) {
         let reason = String::from_utf8_lossy(&able.stdout).into_owned();
-        assert!(std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(), "cannot test live:\n{reason}");
+        assert!(!is_required(), "cannot test live:\n{reason}");
         eprintln!("skipped: bowwave cannot run here; `bowwave doctor` says:\n{reason}");
+        return None;
+    }
+    if let Some(reason) = lacks(fs_type) {
+        assert!(fs_type != "ext4" || !is_required(), "cannot test live: {reason}");
+        eprintln!("skipped: {reason}");
         return None;
     }
     let alone = ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,6 +61,18 @@ pub(crate) fn bench_with(device: &str, fs_type: &str) -> Option<Bench> {
     .expect("a lab");
     lab.set_fast(true).expect("fast");
     Some(Bench { lab, state: tempfile::tempdir().expect("a folder"), _alone: alone })
+}
+
+/// What keeps this machine from having such a file system.
+fn lacks(fs_type: &str) -> Option<String> {
+    if let Err(error) = Command::new(format!("mkfs.{fs_type}")).arg("-V").output() {
+        return Some(format!("mkfs.{fs_type}: {error}; `scripts/setup tests` installs it"));
+    }
+    // It may be a module that nothing has asked for yet; without modules there is no modprobe either.
+    let _ = Command::new("modprobe").arg(fs_type).output();
+    let known = fs::read_to_string("/proc/filesystems").expect("/proc is mounted");
+    let is_known = known.split_ascii_whitespace().any(|word| word == fs_type);
+    (!is_known).then(|| format!("this kernel does not know {fs_type}"))
 }
 
 impl Bench {
@@ -100,6 +119,16 @@ impl Bench {
     }
 }
 
+/// Ends a daemon; gives its summary.
+pub(crate) fn end(mut daemon: Own) -> serde_json::Value {
+    kill_process(Pid::from_child(&daemon), Signal::TERM).expect("it runs");
+    let mut said = String::new();
+    let mut output = daemon.stdout.take().expect("piped");
+    output.read_to_string(&mut said).expect("it ends");
+    assert!(daemon.wait().expect("it ended").success());
+    serde_json::from_str(&said).expect("JSON")
+}
+
 /// Runs it to its end; gives the summary.
 pub(crate) fn summary_of(mut run: Command) -> serde_json::Value {
     let output = run.stderr(Stdio::piped()).output().expect("it runs");
@@ -137,6 +166,13 @@ pub(crate) fn kept(path: &Path) -> u64 {
     resident(path) + reclaimed * 4096
 }
 
+/// The same of `[start, start + pages)`, in pages.
+pub(crate) fn kept_within(path: &Path, start: u64, pages: u64) -> u64 {
+    let file = File::open(path).expect("it is there");
+    let cached = live::cached::pages_of(&file, start, pages).expect("root is told");
+    cached + live::cached::reclaimed_of(&file, start, pages).expect("root is told")
+}
+
 /// What that may come to, in bytes.
 pub(crate) const RECLAIMED_BYTES: u64 = MB / 4;
 
@@ -170,7 +206,7 @@ impl Cgroup {
             .into_iter()
             .find(|cgroup| fs::create_dir(&cgroup.folder).is_ok() && cgroup.limit(bytes));
         if made.is_none() {
-            assert!(std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(), "no memory cgroup");
+            assert!(!is_required(), "no memory cgroup");
             eprintln!("skipped: no memory cgroup can be made here");
         }
         made

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::bench::{Bench, Cgroup, MB, bench_with, evict, resident, text};
+use crate::bench::{Bench, Cgroup, MB, bench_with, end, evict, resident, text};
 use crate::small_memory::disturbed;
 
 /// Of btrfs what a reader or a writer leaves when it ends stays, so memory must bear that, too.
@@ -30,20 +30,26 @@ fn a_working_set_survives_on_every_file_system() {
 fn a_file_system_can_be_unmounted_while_it_is_dropped_behind() {
     for fs_type in ["ext4", "xfs", "btrfs"] {
         let Some(bench) = bench_with("net", fs_type) else { continue };
-        let _daemon = bench.daemon(&["--drop-behind", "always"]);
+        let daemon = bench.daemon(&["--drop-behind", "always"]);
+        let path = bench.lab.mount_point().join("file");
         for round in 0..4 {
-            let path = bench.lab.mount_point().join("file");
             bench.lab.set_fast(false).expect("slow");
             fs::File::create(&path)
                 .and_then(|mut file| file.write_all(&vec![1; 48 << 20]))
                 .expect("written");
-            let mut cat = Command::new("cat");
-            let read = cat.arg(&path).stdout(std::process::Stdio::null()).status();
-            assert!(read.expect("it runs").success());
-            // Unmounts and mounts; whoever holds a file for longer than half a second is in the way.
-            bench.lab.evict().unwrap_or_else(|error| panic!("{fs_type}, round {round}: {error}"));
+            // What was just written, and then what is not cached.
+            for _ in 0..2 {
+                let mut cat = Command::new("cat");
+                let read = cat.arg(&path).stdout(std::process::Stdio::null()).status();
+                assert!(read.expect("it runs").success());
+                // Unmounts and mounts; whoever holds a file for longer than half a second is in the way.
+                let evicted = bench.lab.evict();
+                evicted.unwrap_or_else(|error| panic!("{fs_type}, round {round}: {error}"));
+            }
             bench.lab.set_fast(true).expect("fast");
         }
+        let done = end(daemon);
+        assert!(done["dropped_bytes"].as_u64().expect("a number") > 0, "{fs_type}: {done}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! What `run` tells of drop-behind, beside what is cached.
 
 use super::bench::{
-    MB, RECLAIMED_BYTES, bench, evict, open_random, read, resident, summary_of, text,
+    MB, RECLAIMED_BYTES, bench, end, evict, open_random, read, resident, summary_of, text,
 };
 
 fn bytes(summary: &serde_json::Value, field: &str) -> u64 {
@@ -53,7 +53,11 @@ fn with_wait_nothing_is_left_of_a_copy() {
 fn beside_a_daemon_a_run_drops_what_either_has_read_ahead() {
     let Some(bench) = bench() else { return };
     let file = bench.cold("file", 96 * MB);
-    let _daemon = bench.daemon(&["--drop-behind", "never"]);
+    // Where a device answers at once, nothing is read ahead.
+    bench.lab.set_fast(false).expect("slow");
+    let daemon = bench.daemon(&["--drop-behind", "never"]);
     let done = summary_of(bench.run(&["--drop-behind"], &["cat", text(&file)]));
     assert_eq!(resident(&file), 0, "{done}");
+    let of_daemon = end(daemon);
+    assert!(bytes(&of_daemon, "read_ahead_bytes") > 0, "{of_daemon}");
 }

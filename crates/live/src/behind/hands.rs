@@ -28,12 +28,16 @@ const MOST_WRITES: usize = 16;
 pub(super) struct Hands {
     tables: Arc<dyn PageTables>,
     lanes: HashMap<DeviceNumber, Lane>,
-    done: Sender<Released>,
-    released: Receiver<Released>,
+    lanes_begun: u64,
+    /// With the number of the lane.
+    done: Sender<(u64, Released)>,
+    released: Receiver<(u64, Released)>,
 }
 
 /// One file system's.
 struct Lane {
+    /// Another one each time, as the next file system mounted may have the device number of the last.
+    number: u64,
     releases: Sender<Release>,
     writes: Sender<(Event, Span)>,
     under_way: usize,
@@ -43,14 +47,16 @@ struct Lane {
 impl Hands {
     pub(super) fn new(tables: Arc<dyn PageTables>) -> Self {
         let (done, released) = mpsc::channel();
-        Hands { tables, lanes: HashMap::new(), done, released }
+        Hands { tables, lanes: HashMap::new(), lanes_begun: 0, done, released }
     }
 
     fn lane(&mut self, mount: &Mount) -> &mut Lane {
-        let (tables, done) = (&self.tables, &self.done);
+        let (tables, done, begun) = (&self.tables, &self.done, &mut self.lanes_begun);
         let begin = || {
-            let (tables, mount) = (tables.clone(), mount.clone());
-            Lane::begin(mount, done.clone(), move |release, mount| release.run(mount, &*tables))
+            *begun += 1;
+            let tables = tables.clone();
+            let let_go = move |release: Release, mount: &Mount| release.run(mount, &*tables);
+            Lane::begin(*begun, mount.clone(), done.clone(), let_go)
         };
         self.lanes.entry(mount.dev).or_insert_with(begin)
     }
@@ -76,9 +82,11 @@ impl Hands {
         if self.is_idle() {
             return None;
         }
-        let done = self.released.recv_timeout(timeout).ok()?;
-        if let Some(lane) = self.lanes.get_mut(&done.of.stream.file.dev) {
-            lane.under_way = lane.under_way.saturating_sub(1);
+        let (number, mut done) = self.released.recv_timeout(timeout).ok()?;
+        match self.lanes.get_mut(&done.of.stream.file.dev) {
+            Some(lane) if lane.number == number => lane.under_way -= 1,
+            // It was unmounted since: nothing is left there.
+            _ => done.left.clear(),
         }
         Some(done)
     }
@@ -100,8 +108,9 @@ impl Hands {
 
 impl Lane {
     fn begin(
+        number: u64,
         mount: Mount,
-        done: Sender<Released>,
+        done: Sender<(u64, Released)>,
         let_go: impl Fn(Release, &Mount) -> Released + Send + 'static,
     ) -> Self {
         let (releases, release_inbox) = mpsc::channel::<Release>();
@@ -119,7 +128,7 @@ impl Lane {
         };
         let release = move || {
             for release in release_inbox {
-                if done.send(let_go(release, &mount)).is_err() {
+                if done.send((number, let_go(release, &mount))).is_err() {
                     break;
                 }
             }
@@ -127,6 +136,6 @@ impl Lane {
         // Without a thread its channel is closed, and pages stay.
         let _ = thread::Builder::new().name("bowwave-release".into()).spawn(release);
         let _ = thread::Builder::new().name("bowwave-writeout".into()).spawn(write);
-        Lane { releases, writes, under_way: 0, writes_under_way }
+        Lane { number, releases, writes, under_way: 0, writes_under_way }
     }
 }

@@ -15,7 +15,7 @@ const LONGEST_DELAY_NS: u64 = 6_400_000_000;
 const WRITING_DELAY_NS: u64 = 100_000_000;
 
 /// What is mapped or held is left to the stream's end after so many tries, half a minute; what is being
-/// written is given ten minutes.
+/// written is given ten minutes, and at the end as long as that is waited for.
 const MOST_TRIES: u32 = 10;
 const MOST_TRIES_WRITING: u32 = 6000;
 
@@ -27,6 +27,8 @@ pub(super) struct Waiting {
     pub(super) stream: StreamKey,
     event: Event,
     pub(super) span: Span,
+    /// Not looked at yet: what stays of this is still to be counted.
+    pub(super) counted: Span,
     pub(super) pages: u64,
     unused: Unused,
     due: u64,
@@ -56,18 +58,25 @@ impl Behind {
             let release = Release { stream, event, span, counted, unused, unmaps, delay, tries };
             self.hands.release(release, mount);
         } else {
-            let (pages, due) = (span.pages(), event.now);
-            self.wait(Waiting { stream, event, span, pages, unused, due, delay, tries });
+            let (pages, due) = (span.pages(), event.now + delay);
+            self.wait(Waiting { stream, event, span, counted, pages, unused, due, delay, tries });
         }
     }
 
     fn wait(&mut self, waiting: Waiting) {
-        // The end of a stream asks for what was asked for already.
-        self.waiting.retain(|old| old.stream != waiting.stream || old.span != waiting.span);
         if self.waiting.len() == MOST_WAITING {
-            self.totals.kept_pages += self.waiting.remove(0).pages;
+            let oldest = self.waiting.remove(0);
+            self.give_up(oldest.stream, oldest.pages);
         }
         self.waiting.push(waiting);
+    }
+
+    /// These pages are not tried again, but for the stream's end.
+    fn give_up(&mut self, stream: StreamKey, pages: u64) {
+        match self.streams.get_mut(&stream) {
+            Some(stream) => stream.left_pages += pages,
+            None => self.totals.left_pages += pages,
+        }
     }
 
     pub(super) fn try_again(&mut self, now: u64, mount_of: MountOf<'_>) {
@@ -75,7 +84,7 @@ impl Behind {
         let due: Vec<Waiting> = self.waiting.extract_if(.., due).collect();
         for waiting in due {
             if !self.hands.has_room(waiting.stream.file.dev) {
-                self.wait(waiting);
+                self.waiting.push(Waiting { due: now + waiting.delay, ..waiting });
                 continue;
             }
             let Some(mount) = mount_of(waiting.stream.file.dev) else { continue };
@@ -85,7 +94,7 @@ impl Behind {
             }
             let of = (waiting.stream, &waiting.event);
             let how = (waiting.unused, waiting.delay, waiting.tries);
-            self.release(of, waiting.span, NOTHING, how, mount);
+            self.release(of, waiting.span, waiting.counted, how, mount);
         }
     }
 
@@ -98,13 +107,17 @@ impl Behind {
             true => (WRITING_DELAY_NS, MOST_TRIES_WRITING),
             false => (LONGEST_DELAY_NS, MOST_TRIES),
         };
-        if tries >= most_tries {
-            self.totals.kept_pages += done.left.iter().map(|(_, pages)| pages).sum::<u64>();
-            return;
+        let is_waited_for = stream.written && self.is_finishing;
+        if tries >= most_tries && !is_waited_for {
+            return self.give_up(stream, done.left.iter().map(|(_, pages)| pages).sum());
         }
         let (due, delay, tries) = (now + delay, (delay * 2).min(longest), tries + 1);
         for (span, pages) in done.left {
-            self.wait(Waiting { stream, event, span, pages, unused, due, delay, tries });
+            // The end of a stream asks for what was asked for already.
+            let is_same = |old: &Waiting| old.stream == stream && old.span == span;
+            self.waiting.retain(|old| !is_same(old) || old.counted.pages() > 0);
+            let counted = NOTHING;
+            self.wait(Waiting { stream, event, span, counted, pages, unused, due, delay, tries });
         }
     }
 }

@@ -14,13 +14,13 @@ use readahead::behind::Span;
 use crate::observe::{DeviceNumber, FileKey, StreamKey};
 use crate::sys::Process;
 
-/// Takes the pages of `span` out of the stream's page tables; where that cannot be, they stay.
-pub(super) fn unmap(stream: StreamKey, span: Span) {
+/// Takes the pages of these spans out of the stream's page tables; where that cannot be, they stay.
+pub(super) fn unmap(stream: StreamKey, spans: &[Span]) {
     // Before its table of mappings is read: its number may be another's when it has ended.
     let Ok(process) = Process::open(stream.tgid) else { return };
     let table = fs::read_to_string(format!("/proc/{}/maps", stream.tgid)).unwrap_or_default();
-    let parts: Vec<(u64, u64)> =
-        table.lines().filter_map(|line| part(line, stream.file, span)).collect();
+    let parts_of = |line| spans.iter().filter_map(move |span| part(line, stream.file, *span));
+    let parts: Vec<(u64, u64)> = table.lines().flat_map(parts_of).collect();
     if !parts.is_empty() {
         // It may have ended, or be none of ours to touch.
         let _ = process.page_out(&parts);

@@ -65,8 +65,10 @@ pub(crate) struct Behind {
     is_looking: bool,
     heard_at: u64,
     looked_through_at: u64,
-    /// Not all streams that ended could be dealt with at once.
-    has_more: bool,
+    /// Where streams have ended that could not be dealt with at once.
+    unsettled: HashSet<DeviceNumber>,
+    /// Whether what is being written is waited for however long it takes.
+    is_finishing: bool,
     /// What each process may fill with pages, in bytes, asked for once in a while.
     memory: HashMap<u32, u64>,
     memory_asked_at: u64,
@@ -102,7 +104,8 @@ impl Behind {
             streams: HashMap::new(),
             waiting: Vec::new(),
             hands: Hands::new(observer.page_tables()?),
-            has_more: false,
+            unsettled: HashSet::new(),
+            is_finishing: false,
             is_looking,
             heard_at: 0,
             looked_through_at: 0,
@@ -164,7 +167,8 @@ impl Behind {
         }
         self.try_again(now, mount_of);
         self.hold_back();
-        if self.has_more || now.saturating_sub(self.looked_through_at) >= ROUND_NS {
+        let has_room = self.unsettled.iter().any(|dev| self.hands.has_room(*dev));
+        if has_room || now.saturating_sub(self.looked_through_at) >= ROUND_NS {
             self.looked_through_at = now;
             self.look_through(now, mount_of, observer);
         }
@@ -191,19 +195,23 @@ impl Behind {
         has_open_end || !self.waiting.is_empty() || !self.hands.is_idle()
     }
 
-    /// Streams are looked through at the next [`Behind::tick`]: processes have ended.
-    pub(crate) fn hurry(&mut self) {
+    /// Processes have ended, and so will this: streams are looked through at the next [`Behind::tick`],
+    /// and writing is not given up any more.
+    pub(crate) fn finish(&mut self) {
+        self.is_finishing = true;
         self.looked_through_at = 0;
     }
 
     /// Whether something of a process that has ended has still to go.
     pub(crate) fn has_left_overs(&self) -> bool {
-        self.has_more || !self.waiting.is_empty() || !self.hands.is_idle()
+        !self.unsettled.is_empty() || !self.waiting.is_empty() || !self.hands.is_idle()
     }
 
     /// What was done so far.
     pub(crate) fn totals(&self) -> Totals {
-        let left_pages = self.waiting.iter().map(|waiting| waiting.pages).sum();
+        let waiting = self.waiting.iter().map(|waiting| waiting.pages);
+        let given_up = self.streams.values().map(|stream| stream.left_pages);
+        let left_pages = self.totals.left_pages + waiting.chain(given_up).sum::<u64>();
         Totals { left_pages, ..self.totals }
     }
 

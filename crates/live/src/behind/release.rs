@@ -91,7 +91,7 @@ impl Release {
         let Ok((dropped, mut left)) = self.drop_clean(file, span, tables) else { return };
         done.dropped_pages += dropped;
         if left > 0 && self.unmaps {
-            mapped::unmap(self.stream, span);
+            mapped::unmap(self.stream, &self.judge(span, tables).go);
             if let Ok((dropped, still)) = self.drop_clean(file, span, tables) {
                 done.dropped_pages += dropped;
                 left = still;

@@ -7,7 +7,7 @@ use std::fs;
 use readahead::PAGE_BYTES;
 use readahead::behind::{Span, Unused};
 
-use super::left_overs::FIRST_DELAY_NS;
+use super::left_overs::{FIRST_DELAY_NS, Waiting};
 use super::stream::{Stream, passing};
 use super::{Behind, IDLE_NS, MOST_SWEPT_PAGES, MountOf};
 use crate::observe::{FileKey, Observer, StreamKey};
@@ -63,10 +63,10 @@ impl Behind {
             .filter(|(_, stream, has_ended, is_old)| !stream.is_settled || *has_ended || *is_old)
             .map(|(key, _, has_ended, is_old)| (*key, has_ended, is_old))
             .collect();
-        self.has_more = false;
+        self.unsettled.clear();
         for (key, has_ended, is_old) in quiet {
             if !self.hands.has_room(key.file.dev) {
-                self.has_more = true;
+                self.unsettled.insert(key.file.dev);
                 continue;
             }
             // What was read ahead may be for another reader of the file.
@@ -74,7 +74,8 @@ impl Behind {
             let unused = if has_ended && is_alone { Unused::Go } else { Unused::Stay };
             self.settle(key, unused, mount_of, observer);
             if has_ended || is_old {
-                self.streams.remove(&key);
+                let gone = self.streams.remove(&key);
+                self.totals.left_pages += gone.map_or(0, |stream| stream.left_pages);
                 observer.forget_stream(key);
             }
         }
@@ -112,6 +113,8 @@ impl Behind {
         if !stream.passage.is_engaged() {
             return;
         }
+        // All of it is tried again.
+        stream.left_pages = 0;
         if let Some(span) = answer.write_out {
             self.hands.write_out(&event, span, mount);
         }
@@ -125,7 +128,8 @@ impl Behind {
         let ahead = if unused == Unused::Go { MOST_AHEAD_PAGES } else { 0 };
         let all = Span { start, end: (passed.end + ahead).min(file_pages).max(passed.end) };
         let is_within = |span: Span| all.start <= span.start && span.end <= all.end;
-        self.waiting.retain(|waiting| waiting.stream != key || !is_within(waiting.span));
+        let is_asked_for = |waiting: &Waiting| waiting.stream == key && is_within(waiting.span);
+        self.waiting.retain(|waiting| !is_asked_for(waiting) || waiting.counted.pages() > 0);
         // What was passed before has been counted.
         let rest = answer.release.unwrap_or(Span { start: all.end, end: all.end });
         let rest = Span { end: all.end, ..rest };

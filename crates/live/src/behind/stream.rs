@@ -35,6 +35,8 @@ pub(super) struct Stream {
     pub(super) most_backlog_pages: u64,
     /// Its end, or where it paused, has been dealt with.
     pub(super) is_settled: bool,
+    /// What would not go, and is not tried again before its end.
+    pub(super) left_pages: u64,
     /// What it had touched when it was last looked at.
     pub(super) touched: (u64, u64),
 }
@@ -54,6 +56,7 @@ impl Stream {
             },
             most_backlog_pages: backlog_pages.max(backlog_bytes / PAGE_BYTES),
             is_settled: false,
+            left_pages: 0,
             touched: (0, 0),
         }
     }

@@ -1,6 +1,6 @@
 //! The hands at work on a real file, with tables that say what a test wants.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +10,8 @@ use std::time::Duration;
 use readahead::behind::{BLOCK_PAGES, Block, Span, Unused};
 
 use super::hands::Hands;
-use super::release::Release;
+use super::release::{Release, Released};
+use super::{Behind, Mode, Rules, Totals};
 use crate::mounts::{self, Mount};
 use crate::observe::{DeviceNumber, Event, FileKey, Kind, PageTables, StreamKey};
 use crate::sys;
@@ -164,4 +165,91 @@ fn a_file_system_that_does_not_answer_holds_up_no_other() {
     drop(guard);
     let late = hands.done(Duration::from_secs(60)).expect("it goes on");
     assert_eq!((late.of.stream.file.dev, hands.is_idle()), (stuck, true));
+}
+
+#[test]
+fn what_was_left_on_a_file_system_is_not_left_on_the_next_one_with_its_number() {
+    let Some(cached) = Cached::new() else { return };
+    std::os::unix::fs::FileExt::write_all_at(&cached.file, &[2], 0).expect("dirty again");
+    let mut hands = Hands::new(Arc::new(Tables::default()));
+    let dev = cached.release().stream.file.dev;
+    let mount = Mount { dev, ..cached.mount.clone() };
+    hands.release(Release { tries: 1, ..cached.release() }, &mount);
+    while cached.pages(BLOCKS - 1) > 0 {
+        std::thread::yield_now();
+    }
+    hands.forget_file_system(dev);
+    hands.release(Release { tries: 2, ..cached.release() }, &mount);
+    let all = std::iter::from_fn(|| hands.done(Duration::from_secs(60)));
+    let left = all.filter(|done| !done.left.is_empty()).map(|done| done.of.tries);
+    assert_eq!(left.collect::<Vec<_>>(), [2]);
+}
+
+fn behind(tables: Tables) -> Behind {
+    Behind {
+        rules: Rules::only(Mode::Always),
+        streams: HashMap::new(),
+        waiting: Vec::new(),
+        hands: Hands::new(Arc::new(tables)),
+        is_looking: true,
+        heard_at: 0,
+        looked_through_at: 0,
+        unsettled: HashSet::new(),
+        is_finishing: false,
+        memory: HashMap::new(),
+        memory_asked_at: 0,
+        held_back: HashSet::new(),
+        totals: Totals::default(),
+    }
+}
+
+#[test]
+fn what_had_to_wait_for_room_is_counted_like_all_that_was_passed() {
+    let Some(cached) = Cached::new() else { return };
+    let used = HashMap::from([(3, 0)]);
+    let mut behind = behind(Tables { used_after: used, ..Tables::default() });
+    let Release { stream, event, span, .. } = cached.release();
+    let nothing = Span { start: 0, end: 0 };
+    let dev = stream.file.dev;
+    let mount = Mount { dev, ..cached.mount.clone() };
+    while behind.hands.has_room(dev) {
+        let release = Release { span: nothing, counted: nothing, ..cached.release() };
+        behind.hands.release(release, &mount);
+    }
+    behind.release((stream, &event), span, span, (Unused::Stay, 0, 0), &mount);
+    behind.try_again(1, &|_| Some(&mount));
+    assert_eq!((behind.waiting.len(), behind.totals().left_pages), (1, span.pages()));
+    while behind.has_left_overs() {
+        while let Some(done) = behind.hands.done(Duration::ZERO) {
+            behind.note(done, 1);
+        }
+        behind.try_again(1, &|_| Some(&mount));
+    }
+    let (dropped_pages, kept_pages) = (15 * BLOCK_PAGES, BLOCK_PAGES);
+    assert_eq!(behind.totals(), Totals { dropped_pages, kept_pages, left_pages: 0 });
+}
+
+#[test]
+fn writing_is_given_up_after_many_tries_but_not_at_the_end() {
+    let mut behind = behind(Tables::default());
+    let span = Span { start: 0, end: 512 };
+    let file = FileKey { dev: DeviceNumber { major: 0, minor: 77 }, ino: 1 };
+    let stream = StreamKey { file, tgid: 1, written: true };
+    let of = Release {
+        stream,
+        event: event(file, 1),
+        span,
+        counted: span,
+        unused: Unused::Stay,
+        unmaps: false,
+        delay: 1,
+        tries: 1_000_000,
+    };
+    let done = |of| Released { of, dropped_pages: 0, kept_pages: 0, left: vec![(span, 512)] };
+    behind.note(done(of.clone()), 1);
+    assert!(!behind.has_left_overs());
+    assert_eq!(behind.totals(), Totals { left_pages: 512, ..Totals::default() });
+    behind.finish();
+    behind.note(done(of), 1);
+    assert!(behind.has_left_overs());
 }

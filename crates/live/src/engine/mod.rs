@@ -92,7 +92,11 @@ const IDLE_NS: u64 = 10_000_000_000;
 const HOUSEKEEPING_NS: u64 = 1_000_000_000;
 
 /// Where something has still to go behind streams, it is looked at this often.
-const BEHIND_NS: i64 = 50_000_000;
+const BEHIND_NS: u64 = 50_000_000;
+
+/// What is still to go at the end is looked at each millisecond for so long, and then as ever: what a disk has
+/// not taken by then will take it long.
+const SOON_NS: u64 = 500_000_000;
 
 /// Read-ahead under way is waited for so long; a server may not answer.
 const MOST_CLOSING: Duration = Duration::from_secs(1);
@@ -174,7 +178,7 @@ impl Engine {
     /// How long nothing has to be done if nothing happens.
     fn pause(&self) -> Timespec {
         if self.behind.as_ref().is_some_and(Behind::is_busy) {
-            return Timespec { tv_sec: 0, tv_nsec: BEHIND_NS };
+            return Timespec { tv_sec: 0, tv_nsec: BEHIND_NS as i64 };
         }
         Timespec { tv_sec: 1, tv_nsec: 0 }
     }
@@ -185,18 +189,20 @@ impl Engine {
     /// # Errors
     /// If the observer failed.
     pub fn finish(&mut self, most: Duration, stop: impl Fn() -> bool) -> Result<(), EngineError> {
-        let until = sys::monotonic_ns() + most.as_nanos() as u64;
+        let begun = sys::monotonic_ns();
+        let so_far = || sys::monotonic_ns() - begun;
         // What they are still reading would come after all the rest had gone.
         self.workers.close(most.min(MOST_CLOSING));
         if let Some(behind) = &mut self.behind {
-            behind.hurry();
+            behind.finish();
         }
         self.turn(Duration::ZERO)?;
         while self.behind.as_ref().is_some_and(Behind::has_left_overs)
-            && sys::monotonic_ns() < until
+            && u128::from(so_far()) < most.as_nanos()
             && !stop()
         {
-            self.turn(Duration::from_millis(1))?;
+            let pause_ns = if so_far() < SOON_NS { 1_000_000 } else { BEHIND_NS };
+            self.turn(Duration::from_nanos(pause_ns))?;
         }
         Ok(())
     }
