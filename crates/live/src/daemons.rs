@@ -84,6 +84,7 @@ fn has_paths(command_line: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
 
@@ -113,10 +114,14 @@ mod tests {
     #[test]
     fn a_program_that_only_calls_itself_so_is_none() {
         let folder = tempfile::tempdir().expect("a folder");
-        fs::write(folder.path().join("daemon"), "read line").expect("written");
+        fs::write(folder.path().join("daemon"), "echo ready\nread line").expect("written");
         let mut shell = Command::new("sh");
-        shell.arg0("bowwave").arg("daemon").current_dir(folder.path()).stdin(Stdio::piped());
-        let mut shell = shell.spawn().expect("it runs");
+        shell.arg0("bowwave").arg("daemon").current_dir(folder.path());
+        let mut shell =
+            shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+        // Before it has begun it has no arguments yet.
+        let mut ready = [0; 6];
+        shell.stdout.take().expect("piped").read_exact(&mut ready).expect("it says so");
         let line = fs::read(format!("/proc/{}/cmdline", shell.id())).expect("it is there");
         let found = look_at(shell.id());
         drop(shell.stdin.take());
