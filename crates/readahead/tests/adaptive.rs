@@ -69,6 +69,31 @@ fn a_read_through_the_mapped_descriptor_has_its_window_back() {
 }
 
 #[test]
+fn a_narrow_window_is_wide_again_though_another_open_file_streams_through_a_wide_one() {
+    let mut machine = mapped();
+    machine.fault(1, 50_000, Hint::Normal);
+    machine.fault(1, 10_000, Hint::Normal);
+    (80_000..81_000).for_each(|page| machine.fault(2, page, Hint::Normal));
+    let of_the_other = machine.trace_of(80_000..81_000);
+    assert!(!of_the_other.iter().any(|line| line.starts_with("kernel-window")));
+    machine.kernel_window = 1;
+    for page in [70_000, 70_012, 70_006, 70_018, 69_994] {
+        machine.fault(1, page, Hint::Normal);
+    }
+    assert_eq!(machine.trace_of(69_994..70_100), ["kernel-window@69994 32"]);
+}
+
+#[test]
+fn a_window_that_could_not_be_narrowed_is_judged_as_the_wide_one_it_is() {
+    let mut machine = mapped();
+    for page in [50_000, 10_000, 90_000, 30_000] {
+        machine.fault(1, page, Hint::Normal);
+    }
+    machine.read(1, 77_777, 4);
+    assert_eq!(machine.trace(), ["kernel-window@10000 1", "kernel-window@30000 1"]);
+}
+
+#[test]
 fn where_visits_are_dear_the_kernel_goes_on_reading_around() {
     let mut machine = mapped();
     machine.cache.cost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };

@@ -14,10 +14,16 @@
 //! a fault near another has cost a stall that a window would have saved. Four stalls of regret change
 //! the window, and each narrowing that proved wrong makes the next take twice as many.
 //!
+//! One file may be mapped through several open files, and a body cannot narrow all of them. So each
+//! fault is counted for the window that it came through, and only that one is changed.
+//!
 //! Faults that fall anywhere in the file come near one another, too: of `n` seen in `F` pages as many
-//! are still to come under the scale-free prior, and `n w/F` of them find their page in this window.
+//! are still to come under the scale-free prior, and `n w/F` of them find their page in this window, as
+//! far as memory keeps what `n` of them have read.
 
-use super::Scene;
+use crate::access::OpenFileId;
+
+use super::{KERNEL_WINDOW_PAGES, Scene};
 
 /// The narrowest window: the page itself. With none at all (`ra_pages` 0), the kernel reads page by
 /// page even what a program asks for at once.
@@ -29,41 +35,45 @@ const PATIENCE: f64 = 4.0;
 /// No lone fault weighs more, in stalls: two at least are seen before a window is narrowed.
 const MOST_OF_ONE: f64 = 2.0;
 
+/// What is read around faults is kept until as much as memory holds has come, of which the budget is a
+/// quarter.
+const BUDGETS_KEPT: u64 = 4;
+
 /// The read-around of one file, as its mapping's faults judge it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Around {
-    /// Seconds by which the other window would have been better, of late.
-    regret_s: f64,
+    /// Seconds by which a narrow window would have been better than the wide one, of late.
+    of_wide_s: f64,
+    /// Seconds by which a wide window would have been better than the narrow one.
+    of_narrow_s: f64,
     /// Stalls of regret that change the window.
     patience: f64,
-    /// Pages of the window before it was narrowed; 0 while it is not.
-    wide: u32,
+    /// Faults so far.
+    faults: u64,
+    /// The open file that was last to be narrowed, and the pages of its window then.
+    narrowed: Option<(OpenFileId, u32)>,
 }
 
 impl Around {
     pub(super) fn new() -> Self {
-        Around { regret_s: 0.0, patience: PATIENCE, wide: 0 }
+        Around { of_wide_s: 0.0, of_narrow_s: 0.0, patience: PATIENCE, faults: 0, narrowed: None }
     }
 
-    /// How far from an earlier fault another would have found its page in the wide window, in pages;
-    /// `None` while the window is wide.
-    pub(super) fn reach(&self) -> Option<u64> {
-        (self.wide > 0).then_some(u64::from(self.wide) / 2)
+    /// How far from an earlier fault this one would have found its page in the wide window, in pages;
+    /// `None` where the window is wide.
+    pub(super) fn reach(&self, scene: &Scene) -> Option<u64> {
+        is_narrow(scene).then(|| u64::from(self.wide(scene)) / 2)
     }
 
-    /// A page fault found no page; `is_lone` if it belongs to no stream and lies near no other, of
-    /// which there were `faults`. Gives the pages that the kernel's window shall have, where that is
-    /// not what it has.
-    pub(super) fn fault(&mut self, is_lone: bool, faults: u64, scene: &Scene) -> Option<u32> {
-        let now = scene.access.kernel_window;
-        let pages = if self.wide > 0 { self.wide } else { now };
-        if pages <= NARROW_PAGES {
-            return None;
-        }
+    /// A page fault found no page; `is_lone` if it belongs to no stream and lies near no other. Gives
+    /// the pages that the kernel's window shall have, where that is not what it has.
+    pub(super) fn fault(&mut self, is_lone: bool, scene: &Scene) -> Option<u32> {
+        self.faults += 1;
+        let is_narrow = is_narrow(scene);
+        let pages = self.wide(scene);
         let stall_s = scene.cost.latency_s;
-        let chance = (faults * u64::from(pages)) as f64 / scene.access.file_pages as f64;
-        let cost_s = f64::from(pages - 1) * scene.cost.page_s() - chance.min(1.0) * stall_s;
-        let is_narrow = self.wide > 0;
+        let cost_s =
+            f64::from(pages - 1) * scene.cost.page_s() - self.chance(pages, scene) * stall_s;
         let regret_s = match (is_narrow, is_lone) {
             (false, true) => cost_s.min(MOST_OF_ONE * stall_s),
             // A stream goes on: half of the window has been used.
@@ -71,29 +81,52 @@ impl Around {
             (true, true) => -cost_s,
             (true, false) => stall_s,
         };
-        self.regret_s = (self.regret_s + regret_s).max(0.0);
-        if self.regret_s < self.patience * stall_s {
-            return (is_narrow && now > NARROW_PAGES).then_some(NARROW_PAGES);
+        let sum_s = if is_narrow { &mut self.of_narrow_s } else { &mut self.of_wide_s };
+        *sum_s = (*sum_s + regret_s).max(0.0);
+        if *sum_s < self.patience * stall_s {
+            return None;
         }
+        *sum_s = 0.0;
         if is_narrow {
-            return Some(self.widen());
+            return Some(self.widen(scene));
         }
-        self.regret_s = 0.0;
-        self.wide = now;
+        self.narrowed = Some((scene.access.open_file, pages));
         Some(NARROW_PAGES)
     }
 
     /// A `read(2)` missed. Where it came through the open file whose window was narrowed, that is no
     /// longer only mapped, and the kernel's read-ahead is worth more than what a narrow one saves.
     pub(super) fn read(&mut self, scene: &Scene) -> Option<u32> {
-        let is_narrow = self.wide > 0 && scene.access.kernel_window <= NARROW_PAGES;
-        is_narrow.then(|| self.widen())
+        is_narrow(scene).then(|| self.widen(scene))
     }
 
-    /// Narrowing has proved wrong.
-    fn widen(&mut self) -> u32 {
-        self.regret_s = 0.0;
-        self.patience *= 2.0;
-        std::mem::take(&mut self.wide)
+    /// Narrowing has proved wrong, if it was ours.
+    fn widen(&mut self, scene: &Scene) -> u32 {
+        self.of_narrow_s = 0.0;
+        if self.narrowed.is_some() {
+            self.patience *= 2.0;
+        }
+        self.wide(scene)
     }
+
+    /// Pages of the wide window: what this open file has, or had, as far as that is known.
+    fn wide(&self, scene: &Scene) -> u32 {
+        if !is_narrow(scene) {
+            return scene.access.kernel_window;
+        }
+        let known = self.narrowed.filter(|(open_file, _)| *open_file == scene.access.open_file);
+        known.map_or(KERNEL_WINDOW_PAGES, |(_, pages)| pages)
+    }
+
+    /// Of the faults still to come, the share that finds its page in this window by chance.
+    fn chance(&self, pages: u32, scene: &Scene) -> f64 {
+        let kept = scene.room.budget.saturating_mul(BUDGETS_KEPT);
+        let read = self.faults.saturating_mul(u64::from(pages)).min(kept);
+        (read as f64 / scene.access.file_pages as f64).min(1.0)
+    }
+}
+
+/// Whether the access came through a window that was narrowed.
+fn is_narrow(scene: &Scene) -> bool {
+    scene.access.kernel_window <= NARROW_PAGES
 }

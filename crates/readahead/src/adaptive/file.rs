@@ -104,8 +104,8 @@ impl FileState {
             let mut others = self.recent(ORPHANS).skip(1);
             others.any(|orphan| orphan.first.abs_diff(scene.first) <= reach)
         };
-        let is_lone = is_orphan && !self.around.reach().is_some_and(is_near);
-        self.around.fault(is_lone, self.orphaned, scene)
+        let is_lone = is_orphan && !self.around.reach(scene).is_some_and(is_near);
+        self.around.fault(is_lone, scene)
     }
 
     /// The exponent of how long runs of this file turn out: of those that are over, those whose

@@ -49,7 +49,7 @@ use file::{FileState, Found};
 use habit::Habit;
 use pressure::Pressure;
 use region::Regions;
-use room::Room;
+use room::{CRUMB_PAGES, Room};
 
 pub use rules::{Ahead, Rules, Run};
 pub use window::UnitCost;
@@ -133,12 +133,13 @@ impl Adaptive {
         }
     }
 
-    /// Pages that may be ahead of all readers. Where they run short, streams whose readers have stopped
-    /// give up theirs: those of this file at once, and now and then those of all.
-    fn most_ahead(&mut self, access: &Access) -> u64 {
+    /// Pages that may be ahead of all readers. Where they run short, or the body has no room, streams
+    /// whose readers have stopped give up theirs: those of this file at once, and now and then those of
+    /// all.
+    fn most_ahead(&mut self, access: &Access, cache: &dyn CacheView) -> u64 {
         let most_ahead = self.pressure.budget(self.limits.ahead_bytes / PAGE_BYTES);
         let (now, tally) = (access.now, &mut self.tally);
-        if tally.ahead_pages() > most_ahead / 2 {
+        if tally.ahead_pages() > most_ahead / 2 || cache.room_pages() < CRUMB_PAGES {
             if now.saturating_sub(self.swept_at) >= SWEEP_NS {
                 self.swept_at = now;
                 self.files
@@ -174,7 +175,7 @@ impl Policy for Adaptive {
             return;
         }
         self.feel_pressure(access, cache);
-        let most_ahead = self.most_ahead(access);
+        let most_ahead = self.most_ahead(access, cache);
         let room = Room {
             budget: most_ahead,
             window: cache.room_pages().min(pages(self.limits.plan_bytes)),

@@ -10,10 +10,10 @@
 //! ```
 //!
 //! `n` misses have cost the reader `n * L`. If reading the whole region costs `C = L + size/B`, the
-//! rest is read as soon as `n * L >= (1/ln(N/n) + 6/n) * C`, `N` being the requests that the rest
+//! rest is read as soon as `n * L >= (1/ln(N/n) + 4/n) * C`, `N` being the requests that the rest
 //! holds: under the scale-free prior (as many reads are still to come as were seen, whatever their
 //! number) the misses still to be saved are worth `n * ln(N/n) * L`. The logarithm counts as 1 at
-//! least and 3 at most; `6/n` asks more of a count too small to tell a dense region from a chance
+//! least and 4 at most; `4/n` asks more of a count too small to tell a dense region from a chance
 //! cluster.
 //!
 //! The largest region that qualifies is read in ascending slices. Each further miss in it buys the
@@ -122,7 +122,7 @@ fn pays(misses: u32, left: u64, scene: &Scene) -> bool {
 /// What `misses` must have cost, over what reading the rest of their region costs.
 pub(super) fn share_to_fill(misses: u32, requests_left: f64) -> f64 {
     let misses = f64::from(misses);
-    1.0 / (requests_left / misses).ln().clamp(1.0, 3.0) + 6.0 / misses
+    1.0 / (requests_left / misses).ln().clamp(1.0, 4.0) + 4.0 / misses
 }
 
 /// What `misses` have cost, over what reading the `left` pages costs.
@@ -154,8 +154,8 @@ mod tests {
 
     #[test]
     fn the_fewer_misses_are_to_come_the_more_must_those_seen_have_cost() {
-        assert_eq!(share_to_fill(18, 100_000.0), 2.0 / 3.0, "a third, and a third");
-        assert_eq!(share_to_fill(24, 20.0), 1.25, "hardly any are to come");
+        assert_eq!(share_to_fill(16, 100_000.0), 0.5, "a quarter, and a quarter");
+        assert_eq!(share_to_fill(16, 20.0), 1.25, "hardly any are to come");
         assert!(share_to_fill(4, 1e6) > share_to_fill(8, 1e6), "a chance cluster");
     }
 }

@@ -17,7 +17,11 @@
 use crate::cost::DeviceCost;
 use crate::tally::Tally;
 
+use super::KERNEL_WINDOW_PAGES;
 use super::window::AMPLE_STALLS;
+
+/// Twice the kernel's default window: less is not worth asking for.
+pub(super) const CRUMB_PAGES: u64 = 2 * KERNEL_WINDOW_PAGES as u64;
 
 /// A reader that is alone may have so many times the budget ahead: half of memory, where the budget
 /// is a quarter.

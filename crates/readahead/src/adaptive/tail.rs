@@ -4,11 +4,15 @@
 //! by their number over the sum of the logarithms of their lengths; a run that goes on, or was
 //! ended by the end of the file, has shown its length without showing an end, so it adds to the sum
 //! only. The prior is worth six ended runs of `a = 1`: as likely to double as not.
+//!
+//! A run shorter than the shortest that the tail is taken of counts as an end without a length: two
+//! misses that were neighbours by chance make `a` grow, so that where this happens often no window pays.
+//! The size of windows is not to follow that down, and takes `a` as 2 at most.
 
 /// What the prior weighs, in runs.
 const PRIOR_RUNS: f64 = 6.0;
 
-/// Runs shorter than this say nothing about long ones: the kernel's smallest window.
+/// Where the tail begins: the kernel's smallest window. A shorter run adds an end, and no length.
 const SHORTEST_RUN: f64 = 4.0;
 
 /// Even the most reliable reader may stop: eight windows of the prior are the most.
@@ -16,6 +20,9 @@ pub(super) const LEAST_TAIL: f64 = 1.0 / 64.0;
 
 /// Even the least reliable may go on: one run in 256 doubles.
 const MOST_TAIL: f64 = 8.0;
+
+/// What `a` is at most where a window is sized, and its mark placed.
+pub(super) const MOST_TAIL_OF_WINDOWS: f64 = 2.0;
 
 /// A program that announces sequential reading nearly always reads to the end.
 pub(super) const ANNOUNCED: f64 = 1.0 / 16.0;
@@ -28,7 +35,7 @@ pub(super) struct EndedRuns {
 }
 
 impl EndedRuns {
-    /// Notes a run of `units`; `by_itself` unless the file's end ended it.
+    /// Notes a run of `units`, however short; `by_itself` unless the file's end ended it.
     pub(super) fn note(&mut self, units: u64, by_itself: bool) {
         self.ends += if by_itself { 1.0 } else { 0.0 };
         self.log_lengths += log_length(units);

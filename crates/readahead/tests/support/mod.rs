@@ -23,6 +23,9 @@ use readahead::{
 
 use cache::PageCache;
 
+/// The kernel's default window, 128 KiB, in pages.
+pub(crate) const KERNEL_WINDOW: u32 = 32;
+
 /// A policy, the page cache of one file, and what happened so far.
 pub(crate) struct Machine {
     pub(crate) policy: Box<dyn Policy>,

@@ -70,9 +70,6 @@ pub(crate) struct MachineSpec {
     pub(crate) request_kb: u64,
     /// Memory for the page cache.
     pub(crate) memory_mb: f64,
-    /// A zone of it in which pages age faster.
-    #[serde(default)]
-    pub(crate) zone: Option<ZoneSpec>,
     /// One page in so many of it is `adaptive`'s budget: as on the live system, an eighth of a machine's
     /// memory, or a quarter of a memory cgroup's limit.
     #[serde(default = "a_machines_share")]
@@ -94,16 +91,6 @@ pub(crate) enum ReclaimName {
     #[serde(rename = "linux-2.6")]
     Linux26,
     UseOnceFirst,
-}
-
-/// A zone of memory with lists of its own.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ZoneSpec {
-    /// Of memory.
-    pub(crate) share: f64,
-    /// How many times as fast its pages age.
-    pub(crate) pace: f64,
 }
 
 /// Costs of the processor in microseconds.
@@ -154,11 +141,7 @@ impl MachineSpec {
     /// The machine under a policy; `adaptive` runs on top of today's kernel, `adaptive@KERNEL` on
     /// top of another.
     pub(crate) fn build(&self, policy: &str) -> Result<Machine, ExperimentError> {
-        let mut machine = Machine::new(self.parts(policy)?);
-        if let Some(ZoneSpec { share, pace }) = self.zone {
-            machine.divide_memory(share, pace);
-        }
-        Ok(machine)
+        Ok(Machine::new(self.parts(policy)?))
     }
 
     /// What that machine is made of, for tables that exchange some of it.

@@ -4,18 +4,15 @@ use crate::access::Via;
 use crate::plan::{Cause, Plan};
 
 use super::Stream;
-use crate::adaptive::Scene;
+use crate::adaptive::around::NARROW_PAGES;
+use crate::adaptive::room::CRUMB_PAGES;
 use crate::adaptive::rules::{Ahead, Run};
+use crate::adaptive::tail::MOST_TAIL_OF_WINDOWS;
 use crate::adaptive::window::{AMPLE_STALLS, UnitCost};
+use crate::adaptive::{KERNEL_WINDOW_PAGES, Scene};
 
 /// A mark spans a few pages, as a reader may skip one.
 const MARK_PAGES: u64 = 8;
-
-/// The kernel's own default window: a larger one set by hand is not the floor of ours.
-const KERNEL_WINDOW_PAGES: u64 = 32;
-
-/// Twice the kernel's default window.
-const CRUMB_PAGES: u64 = 2 * KERNEL_WINDOW_PAGES;
 
 /// A window that would leave less than this share of itself to the end of the file takes it too.
 const SNAP_SHARE: u64 = 4;
@@ -24,10 +21,11 @@ const SNAP_SHARE: u64 = 4;
 const SNAP_PAGES: u64 = 4;
 
 impl Stream {
-    /// The window by the rule, cut to what survives; less than the kernel reads by itself is not worth asking for.
+    /// The window by the rule, cut to what survives; less than the kernel reads by itself is not worth
+    /// asking for, though one set larger by hand is no floor of ours.
     fn wanted(&self, window: u64, scene: &Scene) -> u64 {
-        let kernel = if self.step == 1 { u64::from(scene.access.kernel_window) } else { 0 };
-        window.max(kernel.min(KERNEL_WINDOW_PAGES)).min(self.cap)
+        let kernel = if self.step == 1 { scene.access.kernel_window } else { 0 };
+        window.max(u64::from(kernel.min(KERNEL_WINDOW_PAGES))).min(self.cap)
     }
 
     /// Asks for the next window if it is time, of `room` pages at most; returns the pages asked for.
@@ -41,13 +39,14 @@ impl Stream {
     ) -> u64 {
         let last = self.units_in_file(scene.access.file_pages);
         let cost = self.unit_cost(scene);
-        let run = self.run(last, tail);
+        let expected = self.run(last, tail);
+        let run = Run { tail: expected.tail.min(MOST_TAIL_OF_WINDOWS), ..expected };
         let window = (scene.rules.window)(&cost, run);
         let wanted = self.wanted(window, scene);
         if !self.can_gain(&scene.cost) || self.kernel_does(&cost, window, scene) {
             return 0;
         }
-        if !self.kernel_reads_ahead(scene) && !self.pays(&cost, run, wanted, scene) {
+        if !self.kernel_reads_ahead(scene) && !self.pays(&cost, expected, wanted, scene) {
             return 0;
         }
         let ahead = Ahead {
@@ -102,9 +101,12 @@ impl Stream {
     }
 
     /// Whether the kernel would read ahead by itself here: what is asked for then takes the place of
-    /// that.
+    /// that. Of a reader that skips pages it knows nothing.
     fn kernel_reads_ahead(&self, scene: &Scene) -> bool {
-        self.step == 1 || scene.access.via == Via::Mmap
+        match scene.access.via {
+            Via::Mmap => scene.access.kernel_window > NARROW_PAGES,
+            Via::Read => self.step == 1 && self.grain == 1,
+        }
     }
 
     /// Whether a window is expected to save its reader more than it costs: stalls for what is used,

@@ -263,13 +263,13 @@ impl Stream {
     }
 
     /// Units that a wait brings the reader by itself: a kernel window forward, half of one for each
-    /// read-around, a request otherwise.
+    /// read-around, a request otherwise, with the pages skipped before the next.
     fn units_a_stall(&self, scene: &Scene) -> u64 {
         let window = u64::from(scene.access.kernel_window);
         match (scene.access.via, self.step) {
             (Via::Mmap, _) => window / 2,
-            (Via::Read, 1) => window,
-            (Via::Read, -1) => u64::from(scene.access.request),
+            (Via::Read, 1) if self.grain == 1 => window,
+            (Via::Read, 1 | -1) => u64::from(scene.access.request).max(self.grain),
             (Via::Read, _) => 1,
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn all() -> Vec<Contest> {
         Contest {
             rule: "dense",
             candidates: vec![
-                ("filled at 1/ln(N/n) + 6/n", shipped),
+                ("filled at 1/ln(N/n) + 4/n", shipped),
                 ("at the fourth miss", dense(|_, _| 0.0)),
                 ("at twice the rest", dense(|_, _| 2.0)),
                 ("at 1/4 + 4/n", dense(at_a_quarter)),
