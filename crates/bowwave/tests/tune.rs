@@ -150,10 +150,14 @@ fn a_device_is_measured_and_its_window_is_as_before() {
     let rates: Vec<f64> = curve.iter().map(|point| number(point, "mb_s")).collect();
     assert!(rates.len() >= 4 && rates[rates.len() - 1] > rates[0], "the curve rises: {rates:?}");
     assert!(found["explanation"].as_str().is_some_and(|text| text.contains("KiB")));
-    // What others had in the page cache is still there.
+    // What others had in the page cache is still there, but for cold pages that the kernel reclaims by
+    // itself now and then (DAMON).
+    let file = File::open(bench.file()).expect("it is there");
+    let reclaimed = live::cached::reclaimed_of(&file, 0, (resident as u64).div_ceil(4096));
     let reads = bench.lab.status().expect("it is up").reads;
     assert_eq!(fs::read(bench.file()).expect("read again").len(), resident);
-    assert_eq!(bench.lab.status().expect("it is up").reads, reads, "not one came from the device");
+    let came = bench.lab.status().expect("it is up").reads - reads;
+    assert!(came <= reclaimed.expect("root is told"), "{came} reads from the device");
 }
 
 #[test]
