@@ -1,5 +1,7 @@
 //! A lab disk, processes in memory cgroups, and bowwave beside them.
 
+mod removals;
+
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -11,6 +13,7 @@ use demo::worker::hand::{Done, Job};
 use lab::{LabGuard, Options};
 
 use crate::own::Own;
+pub(crate) use removals::Removals;
 
 pub(crate) const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
 pub(crate) const PAGE_BYTES: u64 = 4096;
@@ -86,6 +89,10 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends it; gives what it says it did.
     pub(crate) fn stop(mut self) -> serde_json::Value {
         let pid = rustix::process::Pid::from_child(&self.child);
