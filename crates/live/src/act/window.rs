@@ -288,31 +288,13 @@ mod tests {
     use super::*;
     use crate::knob::tests::some_knob;
     use crate::knob::{Borrowed, Knob};
-    use crate::observe::{FileKey, Kind};
+    use crate::observe::FileKey;
     use crate::sys;
 
     const FILE: FileKey = FileKey { dev: DeviceNumber { major: 7, minor: 1 }, ino: 131 };
 
     fn event(tgid: u32, open_file: u64, now: u64) -> Event {
-        Event {
-            now,
-            file: FILE,
-            generation: 0,
-            tgid,
-            page: 0,
-            request_pages: 1,
-            previous: None,
-            file_bytes: 1,
-            open_file,
-            kernel_window: 16,
-            kind: Kind::Miss,
-            mapped: false,
-            advised_random: false,
-            advised_sequential: false,
-            advised_noreuse: false,
-            window_left: 0,
-            mark: (0, 0),
-        }
+        Event { open_file, now, kernel_window: 16, ..Event::miss(FILE, tgid) }
     }
 
     /// With open file 9 of this process bounded.

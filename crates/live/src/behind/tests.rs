@@ -13,7 +13,7 @@ use super::hands::Hands;
 use super::release::{Release, Released};
 use super::{Behind, Mode, Rules, Totals};
 use crate::mounts::{self, Mount};
-use crate::observe::{DeviceNumber, Event, FileKey, Kind, PageTables, StreamKey};
+use crate::observe::{DeviceNumber, Event, FileKey, PageTables, StreamKey};
 use crate::sys;
 
 const BLOCKS: u64 = 16;
@@ -88,7 +88,7 @@ impl Cached {
         let span = Span { start: 0, end: BLOCKS * BLOCK_PAGES };
         Release {
             stream: StreamKey { file, tgid, written: false },
-            event: event(file, tgid),
+            event: Event::miss(file, tgid),
             span,
             counted: span,
             unused: Unused::Stay,
@@ -96,28 +96,6 @@ impl Cached {
             delay: 0,
             tries: 0,
         }
-    }
-}
-
-fn event(file: FileKey, tgid: u32) -> Event {
-    Event {
-        now: 0,
-        file,
-        generation: 0,
-        tgid,
-        page: 0,
-        request_pages: 1,
-        previous: None,
-        file_bytes: 1,
-        open_file: 0,
-        kernel_window: 32,
-        kind: Kind::Passed { written: false, foreign: false },
-        mapped: false,
-        advised_random: false,
-        advised_sequential: false,
-        advised_noreuse: false,
-        window_left: 0,
-        mark: (0, 0),
     }
 }
 
@@ -237,7 +215,7 @@ fn writing_is_given_up_after_many_tries_but_not_at_the_end() {
     let stream = StreamKey { file, tgid: 1, written: true };
     let of = Release {
         stream,
-        event: event(file, 1),
+        event: Event::miss(file, 1),
         span,
         counted: span,
         unused: Unused::Stay,

@@ -95,3 +95,29 @@ pub struct Event {
     /// First and last page of the mark that was touched, where one was.
     pub mark: (u64, u64),
 }
+
+#[cfg(test)]
+impl Event {
+    /// The first page of a file read alone, by a program that has given no advice.
+    pub(crate) fn miss(file: FileKey, tgid: u32) -> Self {
+        Event {
+            now: 0,
+            file,
+            generation: 0,
+            tgid,
+            page: 0,
+            request_pages: 1,
+            previous: None,
+            file_bytes: 1,
+            open_file: 0,
+            kernel_window: 32,
+            kind: Kind::Miss,
+            mapped: false,
+            advised_random: false,
+            advised_sequential: false,
+            advised_noreuse: false,
+            window_left: 0,
+            mark: (0, 0),
+        }
+    }
+}
