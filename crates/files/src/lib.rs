@@ -1,7 +1,9 @@
-//! Files read and written with care.
+//! Files read and written with care, and programs known by theirs.
 //!
 //! [`small`] reads what a person wrote: a regular file, not for ever. [`whole`] writes a file so that a full
-//! disk or a crash leaves the old one or the new one, and no part of either.
+//! disk or a crash leaves the old one or the new one, and no part of either. [`program`] tells bowwave
+//! from what only calls itself so.
 
+pub mod program;
 pub mod small;
 pub mod whole;

@@ -3,9 +3,9 @@
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use files::program::is_bowwave_of_root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -81,10 +81,8 @@ fn attached_below(fuse: &Path) -> Vec<PathBuf> {
 fn server_of(fuse: &Path) -> Option<OwnedFd> {
     let serves = |pid: i32| {
         let process = Path::new("/proc").join(pid.to_string());
-        let read = |name: &str| fs::read(process.join(name)).unwrap_or_default();
-        is_bowwave(&process.join("exe"))
-            && is_of_root(&String::from_utf8_lossy(&read("status")))
-            && is_serving(&read("cmdline"), fuse)
+        is_bowwave_of_root(&process)
+            && fs::read(process.join("cmdline")).is_ok_and(|line| is_serving(&line, fuse))
     };
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -92,28 +90,6 @@ fn server_of(fuse: &Path) -> Option<OwnedFd> {
     let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     // It may have ended, and its number been given to another, before it was opened.
     serves(pid).then_some(process)
-}
-
-/// Whether a process runs this program or one of its name, also if its file was replaced since; and nobody
-/// but root, or whose this program is, may have put it there.
-fn is_bowwave(exe: &Path) -> bool {
-    let own = Path::new("/proc/self/exe");
-    let name_of = |exe: &Path| {
-        let link = fs::read_link(exe).ok()?;
-        let name = link.file_name()?.as_bytes();
-        Some(name.strip_suffix(b" (deleted)").unwrap_or(name).to_vec())
-    };
-    // A program of another name, as tests are, has bowwave serve.
-    let is_named_so = |name: Vec<u8>| name == b"bowwave" || Some(name) == name_of(own);
-    let owner = |exe: &Path| fs::metadata(exe).map(|about| about.uid()).ok();
-    name_of(exe).is_some_and(is_named_so)
-        && owner(exe).is_some_and(|user| user == 0 || Some(user) == owner(own))
-}
-
-/// Whether a process is root's by its real and its effective user, as `/proc/PID/status` has them first.
-fn is_of_root(status: &str) -> bool {
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    users.is_some_and(|users| users.split_ascii_whitespace().take(2).eq(["0", "0"]))
 }
 
 /// Whether a command line, as `/proc/PID/cmdline` has it, is that of the server of `fuse`.
@@ -146,13 +122,5 @@ mod tests {
         assert!(!is_server(&format!("sh -c {serve} --folder /run/bowwave/lab/one/fuse ")));
         assert!(!is_server(&format!("bowwave {serve} /run/bowwave/lab/one/fuse ")));
         assert!(!is_server(""));
-    }
-
-    #[test]
-    fn a_server_is_this_program_and_roots() {
-        assert!(is_bowwave(Path::new("/proc/self/exe")));
-        assert!(!is_bowwave(Path::new("/proc/none/exe")));
-        assert!(is_of_root("Name:\tbowwave\nUid:\t0\t0\t0\t0\n"));
-        assert!(!is_of_root("Uid:\t1000\t0\t0\t0\n") && !is_of_root(""));
     }
 }

@@ -1,0 +1,67 @@
+//! Processes known by the program that they run: what one is called by its arguments is its own choice.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// Whether `process`, a folder of `/proc`, runs bowwave as root.
+///
+/// Cheap: of most processes a link is read, and nothing else.
+pub fn is_bowwave_of_root(process: &Path) -> bool {
+    is_bowwave(&process.join("exe"))
+        && fs::read_to_string(process.join("status")).is_ok_and(|status| is_of_root(&status))
+}
+
+const OWN: &str = "/proc/self/exe";
+
+/// Whether a process runs this program or one of its name, also if its file was replaced since; and nobody
+/// but root, or whose this program is, has put it there.
+fn is_bowwave(exe: &Path) -> bool {
+    // A program of another name, as tests are, is taken for bowwave, too.
+    static OWN_NAME: LazyLock<Option<OsString>> = LazyLock::new(|| name_of(Path::new(OWN)));
+    // The files of others are not looked at: they may lie on a server that does not answer.
+    let name = name_of(exe).filter(|name| name == "bowwave" || Some(name) == OWN_NAME.as_ref());
+    let owner = |exe: &Path| fs::metadata(exe).map(|about| about.uid()).ok();
+    let owner_of_it = name.and_then(|_| owner(exe));
+    owner_of_it.is_some_and(|user| user == 0 || Some(user) == owner(Path::new(OWN)))
+}
+
+/// A program's name, also if its file was replaced since it began.
+fn name_of(exe: &Path) -> Option<OsString> {
+    let link = fs::read_link(exe).ok()?;
+    let name = link.file_name()?.as_bytes();
+    Some(OsStr::from_bytes(name.strip_suffix(b" (deleted)").unwrap_or(name)).to_owned())
+}
+
+/// Whether a process is root's by its real and its effective user, as `/proc/PID/status` has them first.
+fn is_of_root(status: &str) -> bool {
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    users.is_some_and(|users| users.split_ascii_whitespace().take(2).eq(["0", "0"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_program_is_known_also_once_it_was_replaced() {
+        assert!(is_bowwave(Path::new(OWN)));
+        assert!(!is_bowwave(Path::new("/proc/1/status")));
+        assert!(!is_bowwave(Path::new("/proc/none/exe")));
+        let folder = tempfile::tempdir().expect("a folder");
+        let link = folder.path().join("exe");
+        std::os::unix::fs::symlink("/usr/bin/bowwave (deleted)", &link).expect("linked");
+        assert_eq!(name_of(&link), Some("bowwave".into()));
+    }
+
+    #[test]
+    fn root_is_it_by_its_real_and_its_effective_user() {
+        assert!(is_of_root("Name:\tbowwave\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n"));
+        assert!(!is_of_root("Uid:\t1000\t0\t0\t0\n"), "by its file's bit only");
+        assert!(!is_of_root("Uid:\t0\t1000\t0\t0\n"));
+        assert!(!is_of_root("Name:\tUid: 0 0\n") && !is_of_root(""));
+    }
+}
