@@ -70,8 +70,10 @@ static __always_inline u64 *watched_slot(u64 ino)
 /* This bowwave, and others that lead the same reads. */
 static __always_inline bool reads_ahead_only(u32 tgid)
 {
-	if (!tgid || tgid == our_tgid)
-		return tgid;
+	if (!tgid)
+		return false;
+	if (tgid == our_tgid)
+		return true;
 	for (int i = 0; i < DAEMONS; i++)
 		if (tgid == daemons[i])
 			return true;
