@@ -49,26 +49,28 @@ pub(super) struct Released {
 
 impl Release {
     pub(super) fn run(self, mount: &Mount, tables: &dyn PageTables) -> Released {
-        let mut done = Released { of: self, dropped_pages: 0, kept_pages: 0, left: Vec::new() };
-        let release = done.of.clone();
+        let event = self.event;
         // Opened for this only, so that a file system is not held while releases wait.
-        let file = LazyCell::new(|| open_file(&release.event, mount).ok());
-        for piece in release.span.pieces() {
-            let go = release.judge(piece, tables).go;
+        let file = LazyCell::new(|| open_file(&event, mount).ok());
+        let (mut dropped_pages, mut kept_pages, mut left) = (0, 0, Vec::new());
+        for piece in self.span.pieces() {
+            let go = self.judge(piece, tables).go;
             if go.is_empty() {
                 continue;
             }
             let Some(file) = &*file else { continue };
-            let left = done.left.len();
-            go.into_iter().for_each(|span| release.let_go(file, span, tables, &mut done));
-            release.forget(piece, &done.left[left..], tables);
+            let before = left.len();
+            for span in go {
+                dropped_pages += self.let_go(file, span, tables, &mut left);
+            }
+            self.forget(piece, &left[before..], tables);
         }
-        if release.counted.pages() > 0
+        if self.counted.pages() > 0
             && let Some(file) = &*file
         {
-            done.kept_pages = release.kept(file, &done.left, tables);
+            kept_pages = self.kept(file, &left, tables);
         }
-        done
+        Released { of: self, dropped_pages, kept_pages, left }
     }
 
     /// What of `span` may go as things stand.
@@ -87,19 +89,26 @@ impl Release {
         cached.saturating_sub(left.sum()).saturating_sub(self.judge(counted, tables).waiting)
     }
 
-    fn let_go(&self, file: &OwnedFd, span: Span, tables: &dyn PageTables, done: &mut Released) {
-        let Ok((dropped, mut left)) = self.drop_clean(file, span, tables) else { return };
-        done.dropped_pages += dropped;
-        if left > 0 && self.unmaps {
+    /// Pages dropped; what would go but cannot now is added to `left`.
+    fn let_go(
+        &self,
+        file: &OwnedFd,
+        span: Span,
+        tables: &dyn PageTables,
+        left: &mut Vec<(Span, u64)>,
+    ) -> u64 {
+        let Ok((mut dropped, mut still)) = self.drop_clean(file, span, tables) else { return 0 };
+        if still > 0 && self.unmaps {
             mapped::unmap(self.stream, &self.judge(span, tables).go);
-            if let Ok((dropped, still)) = self.drop_clean(file, span, tables) {
-                done.dropped_pages += dropped;
-                left = still;
+            if let Ok((more, rest)) = self.drop_clean(file, span, tables) {
+                dropped += more;
+                still = rest;
             }
         }
-        if left > 0 {
-            done.left.push((span, left));
+        if still > 0 {
+            left.push((span, still));
         }
+        dropped
     }
 
     /// Pages dropped, and pages that would go but are still there. What is dirty is left alone: dropping
