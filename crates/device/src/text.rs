@@ -36,14 +36,18 @@ fn line_of(text: &[u8], at: usize) -> usize {
 
 /// The name of a number that is none (`nan`) or has no end (`inf`), which TOML allows.
 pub(crate) fn name_of_not_finite(text: &str) -> Option<String> {
-    fn find(table: &Table) -> Option<&str> {
-        table.iter().find_map(|(name, value)| match value {
-            Value::Float(number) => (!number.is_finite()).then_some(name.as_str()),
-            Value::Table(inner) => find(inner),
+    fn find<'a>(name: &'a str, value: &'a Value) -> Option<&'a str> {
+        match value {
+            Value::Float(number) => (!number.is_finite()).then_some(name),
+            Value::Array(inner) => inner.iter().find_map(|value| find(name, value)),
+            Value::Table(inner) => within(inner),
             _ => None,
-        })
+        }
     }
-    find(&text.parse::<Table>().ok()?).map(str::to_owned)
+    fn within(table: &Table) -> Option<&str> {
+        table.iter().find_map(|(name, value)| find(name, value))
+    }
+    within(&text.parse::<Table>().ok()?).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -70,5 +74,8 @@ mod tests {
         assert_eq!(name_of_not_finite("[disk]\nrpm = nan").as_deref(), Some("rpm"));
         assert_eq!(name_of_not_finite("a = 1.0\nb = -inf").as_deref(), Some("b"));
         assert_eq!(name_of_not_finite("a = 1.0\nnan = 'x'"), None);
+        let in_a_list = "[[tuned.curve]]\nmb_s = 1.0\n[[tuned.curve]]\nmb_s = nan";
+        assert_eq!(name_of_not_finite(in_a_list).as_deref(), Some("mb_s"));
+        assert_eq!(name_of_not_finite("a = [1.0, [inf]]").as_deref(), Some("a"));
     }
 }
