@@ -205,18 +205,17 @@ fn check_privilege() -> Result<(), LabError> {
 
 /// The image is sparse, but a lab that is filled must still fit.
 fn check_memory(size_bytes: u64) -> Result<(), LabError> {
-    let Ok(table) = fs::read_to_string("/proc/meminfo") else {
-        return Ok(());
-    };
-    let available = table.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kb = available.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    let Some(free) = kb.map(|kb| kb * 1024) else {
-        return Ok(());
-    };
-    if size_bytes + SPARE_MEMORY_BYTES > free {
-        return Err(LabError::NoMemory { wanted_mb: size_bytes >> 20, free_mb: free >> 20 });
+    match available_bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default()) {
+        Some(free) if size_bytes.saturating_add(SPARE_MEMORY_BYTES) > free => {
+            Err(LabError::NoMemory { wanted_mb: size_bytes >> 20, free_mb: free >> 20 })
+        }
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+pub(crate) fn available_bytes(meminfo: &str) -> Option<u64> {
+    let available = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    available.trim().trim_end_matches(" kB").parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// What is left of a lab whose server was killed, or whose making was, is cleared away; one that is up is in

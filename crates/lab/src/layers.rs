@@ -127,7 +127,7 @@ pub(crate) fn set_scheduler(node: &Path, name: &str) -> Result<(), LabError> {
 }
 
 /// `none [mq-deadline] kyber`: the one in use is in brackets.
-fn schedulers_in(list: &str) -> String {
+pub(crate) fn schedulers_in(list: &str) -> String {
     list.split_whitespace().map(|name| name.trim_matches(['[', ']'])).collect::<Vec<_>>().join(", ")
 }
 
@@ -162,9 +162,11 @@ pub(crate) fn detach_loop(node: &Path) -> Result<(), LabError> {
 }
 
 pub(crate) fn is_mounted(folder: &Path) -> bool {
-    let Ok(table) = fs::read_to_string("/proc/self/mounts") else {
-        return false;
-    };
+    files::table::read("/proc/self/mounts").is_ok_and(|table| is_mounted_in(&table, folder))
+}
+
+/// Names of labs need no escapes.
+pub(crate) fn is_mounted_in(table: &str, folder: &Path) -> bool {
     let folder = folder.to_string_lossy();
     table.lines().any(|line| line.split(' ').nth(1) == Some(&folder))
 }

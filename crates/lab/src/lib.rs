@@ -12,6 +12,8 @@
 //! [`Lab::up`] makes one, as a process of its own that survives the command that made it;
 //! [`Lab::down`] removes it. The server is [`serve`].
 
+#[cfg(any(test, fuzzing))]
+pub mod any_bytes;
 mod claim;
 mod error;
 mod lab;

@@ -93,7 +93,7 @@ fn server_of(fuse: &Path) -> Option<OwnedFd> {
 }
 
 /// Whether a command line, as `/proc/PID/cmdline` has it, is that of the server of `fuse`.
-fn is_serving(command_line: &[u8], fuse: &Path) -> bool {
+pub(crate) fn is_serving(command_line: &[u8], fuse: &Path) -> bool {
     let words: Vec<&[u8]> = command_line.split(|byte| *byte == 0).collect();
     let folder: [&[u8]; 2] = [b"--folder", fuse.as_os_str().as_bytes()];
     let is_serve = words.get(1..3).is_some_and(|verb| verb == [&b"lab"[..], b"serve"]);

@@ -76,6 +76,15 @@ pub fn serve(
     session.run().map_err(LabError::file(&options.folder))
 }
 
+/// Whether what was written to `control` switches the delays off.
+pub(crate) fn word(data: &[u8]) -> Option<bool> {
+    match data.trim_ascii() {
+        b"fast" => Some(true),
+        b"timed" => Some(false),
+        _ => None,
+    }
+}
+
 struct LabFiles {
     image: Arc<Image>,
     timer: Arc<Timer>,
@@ -252,16 +261,12 @@ impl Filesystem for LabFiles {
                 let answer = move || reply.written(written);
                 self.timer.submit(Kind::Write, offset, u64::from(written), Box::new(answer));
             }
-            CONTROL => match data.trim_ascii() {
-                b"fast" => {
-                    self.timer.set_fast(true);
+            CONTROL => match word(data) {
+                Some(is_fast) => {
+                    self.timer.set_fast(is_fast);
                     reply.written(data.len() as u32);
                 }
-                b"timed" => {
-                    self.timer.set_fast(false);
-                    reply.written(data.len() as u32);
-                }
-                _ => reply.error(Errno::EINVAL),
+                None => reply.error(Errno::EINVAL),
             },
             _ => reply.error(Errno::EBADF),
         }

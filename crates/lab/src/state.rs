@@ -54,7 +54,7 @@ impl State {
     }
 
     pub(crate) fn save(&self) -> Result<(), LabError> {
-        let path = Self::folder(&self.name).join("state.json");
+        let path = Self::folder(&self.name).join(NOTE);
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
         files::whole::write(&path, text).map_err(LabError::file(path))
     }
@@ -67,11 +67,13 @@ impl State {
             ErrorKind::NotFound if is_own(&Self::folder(name)) => LabError::HalfMade(name.into()),
             _ => LabError::Unknown(name.into()),
         })?;
-        serde_json::from_str(&text).map_err(|error| LabError::Damaged {
-            name: name.into(),
-            path,
-            reason: error.to_string(),
-        })
+        let damaged = |reason| LabError::Damaged { name: name.into(), path, reason };
+        Self::parse(&text).map_err(damaged)
+    }
+
+    /// What a note says; in an error, what is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
     /// Makes the folders to mount on.

@@ -36,11 +36,13 @@ fn links_of(process: &Path) -> Vec<PathBuf> {
     links.filter_map(|link| fs::read_link(link).ok()).collect()
 }
 
-/// The last field of each line, where it is a path.
 fn maps_of(process: &Path) -> Vec<PathBuf> {
-    let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();
-    let paths = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
-    paths.map(PathBuf::from).collect()
+    paths_in(&files::table::read(process.join("maps")).unwrap_or_default()).collect()
+}
+
+/// The last field of each line, where it is a path.
+pub(crate) fn paths_in(maps: &str) -> impl Iterator<Item = PathBuf> {
+    maps.lines().filter_map(|line| line.find('/').map(|at| PathBuf::from(&line[at..])))
 }
 
 #[cfg(test)]

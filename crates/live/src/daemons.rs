@@ -53,6 +53,12 @@ fn has_paths(command_line: &[u8]) -> bool {
     words(command_line).any(|word| word.starts_with(b"--path"))
 }
 
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_any(command_line: &[u8]) {
+    is_daemon(command_line);
+    has_paths(command_line);
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Read;

@@ -8,6 +8,8 @@
 //! ```
 
 mod act;
+#[cfg(any(test, fuzzing))]
+pub mod any_bytes;
 pub mod behind;
 mod book;
 pub mod cached;

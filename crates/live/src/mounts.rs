@@ -91,7 +91,7 @@ pub fn of_path(path: &Path) -> io::Result<Mount> {
 /// If `path` does not exist or the table of mounts cannot be read.
 pub fn upper_layer(path: &Path) -> io::Result<Option<PathBuf>> {
     let path = path.canonicalize()?;
-    let text = fs::read_to_string("/proc/self/mountinfo")?;
+    let text = files::table::read(MOUNTINFO)?;
     let holding = text.lines().filter_map(|line| Some((parse_line(line)?, line)));
     let holding = holding.filter(|(mount, _)| path.starts_with(&mount.mount_point));
     let found = holding.max_by_key(|(mount, _)| mount.mount_point.components().count());
@@ -107,8 +107,13 @@ fn layer_in(line: &str) -> Option<PathBuf> {
 }
 
 fn table() -> io::Result<Vec<Mount>> {
-    let text = fs::read_to_string("/proc/self/mountinfo")?;
-    Ok(text.lines().filter_map(parse_line).collect())
+    Ok(parse(&files::table::read(MOUNTINFO)?))
+}
+
+const MOUNTINFO: &str = "/proc/self/mountinfo";
+
+fn parse(mountinfo: &str) -> Vec<Mount> {
+    mountinfo.lines().filter_map(parse_line).collect()
 }
 
 fn with_page_cache(table: Vec<Mount>) -> Vec<Mount> {
@@ -163,7 +168,8 @@ fn unescape(field: &str) -> String {
     let mut rest = field;
     while let Some((before, after)) = rest.split_once('\\') {
         out.push_str(before);
-        match after.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+        let digits = after.get(..3).filter(|digits| digits.chars().all(|c| c.is_digit(8)));
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
             Some(byte) => {
                 out.push(char::from(byte));
                 rest = &after[3..];
@@ -175,6 +181,17 @@ fn unescape(field: &str) -> String {
         }
     }
     out + rest
+}
+
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_any(mountinfo: &str) {
+    let table = parse(mountinfo);
+    for (mount, line) in table.iter().zip(mountinfo.lines()) {
+        // Refused, or one of those that are listed.
+        let _ = led_from(table.clone(), &mount.mount_point, mount.dev);
+        layer_in(line);
+    }
+    assert!(with_page_cache(table).is_sorted_by(|a, b| a.mount_point <= b.mount_point));
 }
 
 /// The whole disk under a file system: its number, its sysfs folder and its node.
@@ -280,11 +297,7 @@ fn named_knob(mount: &Mount) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn table_of(mountinfo: &str) -> Vec<Mount> {
-        mountinfo.lines().filter_map(parse_line).collect()
-    }
-
-    const MOUNTINFO: &str = "\
+    const SAMPLE: &str = "\
 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
 23 22 0:5 / /proc rw - proc proc rw
 24 22 7:3 / /mnt/with\\040blank rw - xfs /dev/loop3 rw
@@ -296,7 +309,7 @@ nonsense
 
     #[test]
     fn file_systems_with_a_page_cache_are_listed_once() {
-        let mounts = with_page_cache(table_of(MOUNTINFO));
+        let mounts = with_page_cache(parse(SAMPLE));
         let points: Vec<_> = mounts.iter().map(|m| m.mount_point.to_str().unwrap_or("")).collect();
         assert_eq!(points, ["/", "/mnt/with blank", "/net"]);
         assert_eq!(mounts[1].dev, DeviceNumber { major: 7, minor: 3 });
@@ -305,16 +318,16 @@ nonsense
 
     #[test]
     fn their_order_is_that_of_the_mount_points_whatever_was_mounted_first() {
-        let mut lines: Vec<_> = MOUNTINFO.lines().collect();
+        let mut lines: Vec<_> = SAMPLE.lines().collect();
         lines.reverse();
-        let mounts = with_page_cache(table_of(&lines.join("\n")));
+        let mounts = with_page_cache(parse(&lines.join("\n")));
         assert!(mounts.is_sorted_by_key(|mount| &mount.mount_point), "{mounts:?}");
     }
 
     #[test]
     fn a_path_is_led_where_it_lies_and_never_through_the_file_system_above() {
         let led = |path: &str, major, minor| {
-            led_from(table_of(MOUNTINFO), Path::new(path), DeviceNumber { major, minor })
+            led_from(parse(SAMPLE), Path::new(path), DeviceNumber { major, minor })
         };
         assert_eq!(led("/mnt/with blank/x", 7, 3).map(|m| m.fs_type).ok().as_deref(), Some("xfs"));
         assert_eq!(led("/srv/x", 254, 0).map(|m| m.mount_point).ok(), Some("/".into()));
@@ -337,5 +350,6 @@ nonsense
     #[test]
     fn a_backslash_that_escapes_nothing_stays() {
         assert_eq!(unescape("a\\040b\\x"), "a b\\x");
+        assert_eq!(unescape("\\+12\\777\\"), "\\+12\\777\\");
     }
 }

@@ -75,6 +75,11 @@ impl Given {
         Ok(Given { tgid, number, started, major, minor, ino, knob, kb_before, at, is_bound })
     }
 
+    /// The window it had; of more than can be told, the most.
+    pub(super) fn pages_before(&self) -> u32 {
+        (self.kb_before / (PAGE_BYTES / 1024)).try_into().unwrap_or(u32::MAX)
+    }
+
     pub(super) fn file(&self) -> FileKey {
         let dev = DeviceNumber { major: self.major, minor: self.minor };
         FileKey { dev, ino: self.ino }
@@ -97,14 +102,19 @@ pub(super) fn is_gone(error: &io::Error) -> bool {
 
 /// When a process started.
 fn started(tgid: u32) -> io::Result<u64> {
-    let stat = fs::read_to_string(format!("/proc/{tgid}/stat"))?;
+    let stat = files::table::read(format!("/proc/{tgid}/stat"))?;
     start_time(&stat).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// The 22nd field of `/proc/PID/stat`; the second is a name that may hold anything.
-fn start_time(stat: &str) -> Option<u64> {
+pub(super) fn start_time(stat: &str) -> Option<u64> {
     let (_, behind_name) = stat.rsplit_once(')')?;
     behind_name.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// What a ledger has; a line that is damaged hides none of the others.
+pub(super) fn entries(ledger: &[u8]) -> impl Iterator<Item = Given> {
+    ledger.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
 
 /// All of them, by the identity of the open file, in memory and on disk.
@@ -138,8 +148,7 @@ impl Ledger {
     fn read(&mut self, path: &Path) {
         // One that was being written when it was killed says nothing that this one does not.
         files::whole::forget_drafts(path);
-        let text = fs::read_to_string(path).unwrap_or_default();
-        for given in text.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+        for given in entries(&fs::read(path).unwrap_or_default()) {
             // Nothing is known of the old identities but that they differ.
             self.given.insert(u64::MAX - self.given.len() as u64, given);
         }
@@ -194,7 +203,7 @@ impl Ledger {
     /// Whether one was bounded, and may have so many pages again as it had.
     pub(super) fn may_widen(&self, open_file: u64, may_have: impl Fn(u32) -> bool) -> bool {
         let given = self.given.get(&open_file).filter(|given| given.is_bound);
-        given.is_some_and(|given| may_have((given.kb_before * 1024 / PAGE_BYTES) as u32))
+        given.is_some_and(|given| may_have(given.pages_before()))
     }
 
     /// Once in a while, strikes those off whose process has ended; writes down what was struck off.
@@ -257,6 +266,20 @@ mod tests {
         let stat = "42 (a) b (c) R 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 987654 0 0";
         assert_eq!(start_time(stat), Some(987_654));
         assert_eq!(start_time("42 (cut"), None);
+    }
+
+    #[test]
+    fn a_damaged_line_hides_none_of_the_others() {
+        let line = |ino| serde_json::to_vec(&given(ino, true)).expect("JSON");
+        let ledger = [&line(1), &b"\n\xff{\n"[..], &line(2), b"\n", &line(3)[..20]].concat();
+        let whole: Vec<u64> = entries(&ledger).map(|given| given.ino).collect();
+        assert_eq!(whole, [1, 2]);
+    }
+
+    #[test]
+    fn more_pages_than_can_be_told_are_the_most() {
+        let given = Given { kb_before: u64::MAX, ..given(1, true) };
+        assert_eq!(given.pages_before(), u32::MAX);
     }
 
     #[test]

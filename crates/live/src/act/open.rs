@@ -86,7 +86,7 @@ pub(super) fn inode_of(tgid: u32, number: i32) -> io::Result<Option<u64>> {
     Ok(inode_in(&fs::read_to_string(format!("/proc/{tgid}/fdinfo/{number}"))?))
 }
 
-fn inode_in(fdinfo: &str) -> Option<u64> {
+pub(super) fn inode_in(fdinfo: &str) -> Option<u64> {
     fdinfo.lines().find_map(|line| line.strip_prefix("ino:"))?.trim().parse().ok()
 }
 

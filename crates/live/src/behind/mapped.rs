@@ -6,8 +6,6 @@
 //! that the process may have changed privately are left alone: they would go to swap; and so is what it
 //! executes.
 
-use std::fs;
-
 use readahead::PAGE_BYTES;
 use readahead::behind::Span;
 
@@ -18,7 +16,7 @@ use crate::sys::Process;
 pub(super) fn unmap(stream: StreamKey, spans: &[Span]) {
     // Before its table of mappings is read: its number may be another's when it has ended.
     let Ok(process) = Process::open(stream.tgid) else { return };
-    let table = fs::read_to_string(format!("/proc/{}/maps", stream.tgid)).unwrap_or_default();
+    let table = files::table::read(format!("/proc/{}/maps", stream.tgid)).unwrap_or_default();
     let parts_of = |line| spans.iter().filter_map(move |span| part(line, stream.file, *span));
     let parts: Vec<(u64, u64)> = table.lines().flat_map(parts_of).collect();
     if !parts.is_empty() {
@@ -29,7 +27,7 @@ pub(super) fn unmap(stream: StreamKey, spans: &[Span]) {
 
 /// Address and length of what a line of `/proc/PID/maps` maps of the span:
 /// `7f..-7f.. r--s 00010000 fe:00 131  /a/file`.
-fn part(line: &str, file: FileKey, span: Span) -> Option<(u64, u64)> {
+pub(super) fn part(line: &str, file: FileKey, span: Span) -> Option<(u64, u64)> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;
     let rights = fields.next()?;
@@ -43,8 +41,8 @@ fn part(line: &str, file: FileKey, span: Span) -> Option<(u64, u64)> {
         return None;
     }
     let from = (span.start * PAGE_BYTES).max(offset);
-    let to = (span.end * PAGE_BYTES).min(offset + (end - start));
-    (from < to).then(|| (start + from - offset, to - from))
+    let to = (span.end * PAGE_BYTES).min(offset.checked_add(end.checked_sub(start)?)?);
+    (from < to).then(|| (start + (from - offset), to - from))
 }
 
 #[cfg(test)]
@@ -71,6 +69,8 @@ mod tests {
             "7f0000000000-7f0000010000 r--p 00000000 00:00 0",
             "7f0000000000-7f0000010000 r-xp 00000000 fe:00 131 /a",
             "7f00",
+            "7f0000010000-7f0000000000 r--p 00000000 fe:00 131 /turned/round",
+            "0-ffffffffffffffff r--p ffffffffffffffff fe:00 131 /beyond/the/end",
         ] {
             assert_eq!(part(line, FILE, span), None, "{line}");
         }

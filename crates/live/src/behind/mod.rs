@@ -12,6 +12,7 @@
 //! that it was used once, and if it is clean, unmapped and held by nobody at that moment, which the
 //! kernel itself sees to.
 
+mod config;
 mod glob;
 mod hands;
 mod left_overs;
@@ -30,11 +31,14 @@ use std::time::Duration;
 use readahead::PAGE_BYTES;
 use readahead::behind::{Span, Unused};
 
+pub use config::ConfigError;
 pub use rules::{Mode, Rule, RuleError, Rules};
 
 use crate::kernel::Features;
 use crate::memory;
 use crate::mounts::Mount;
+#[cfg(any(test, fuzzing))]
+use crate::observe::FileKey;
 use crate::observe::{DeviceNumber, Event, ObserveError, Observer, StreamKey, Watch};
 use hands::Hands;
 use left_overs::{FIRST_DELAY_NS, Waiting};
@@ -230,4 +234,24 @@ impl Behind {
         }
         Ok(())
     }
+}
+
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_any(process: &str) {
+    let file = FileKey { dev: DeviceNumber { major: 0, minor: 0 }, ino: 1 };
+    for line in process.lines() {
+        if let Some((start, bytes)) = mapped::part(line, file, Span { start: 0, end: 1 << 40 }) {
+            assert!(start.checked_add(bytes).is_some(), "it lies in memory: {line}");
+        }
+    }
+    rounds::has_ended(process);
+}
+
+/// A path fits itself, whatever is in it, and one pattern fits all.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn match_any(path: &str) {
+    let is_plain = !path.contains(['*', '?']);
+    assert!(!is_plain || glob::matches(path, path));
+    assert!(glob::matches("**", path));
+    glob::matches(path, "/srv/films/a.mkv");
 }

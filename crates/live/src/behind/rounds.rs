@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fs;
 
 use readahead::PAGE_BYTES;
 use readahead::behind::{Span, Unused};
@@ -143,15 +142,15 @@ struct Living(RefCell<HashMap<u32, bool>>);
 
 impl Living {
     fn has(&self, tgid: u32) -> bool {
-        let look =
-            || fs::read_to_string(format!("/proc/{tgid}/stat")).is_ok_and(|stat| !has_ended(&stat));
+        let stat = || files::table::read(format!("/proc/{tgid}/stat"));
+        let look = || stat().is_ok_and(|stat| !has_ended(&stat));
         *self.0.borrow_mut().entry(tgid).or_insert_with(look)
     }
 }
 
 /// A zombie waits for its parent only, unless other threads go on without the first one; its name may
 /// hold anything.
-fn has_ended(stat: &str) -> bool {
+pub(super) fn has_ended(stat: &str) -> bool {
     let Some((_, behind_name)) = stat.rsplit_once(") ") else { return true };
     let mut fields = behind_name.split_ascii_whitespace();
     let state = fields.next();
@@ -162,6 +161,10 @@ fn has_ended(stat: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -173,14 +176,30 @@ mod tests {
     }
 
     #[test]
+    fn a_process_lives_whatever_it_calls_itself() {
+        let script = "printf 'n\\377me' > /proc/self/comm; echo ready; read line";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut shell = shell.spawn().expect("a shell");
+        shell.stdout.take().expect("piped").read_exact(&mut [0; 6]).expect("it is ready");
+        let name = fs::read(format!("/proc/{}/comm", shell.id())).expect("it is there");
+        let is_there = Living::default().has(shell.id());
+        drop(shell.stdin.take());
+        shell.wait().expect("it ended");
+        assert_eq!(name, b"n\xffme\n");
+        assert!(is_there);
+        assert!(!Living::default().has(shell.id()));
+    }
+
+    #[test]
     fn threads_that_go_on_without_the_first_one_are_a_process() {
         assert!(!has_ended("7 (x) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 3 0 99"));
         // The first thread ends, and another sleeps on.
         let script = "import ctypes,threading,time
 threading.Thread(target=lambda: (print('there',flush=True),time.sleep(1000))).start()
 ctypes.CDLL(None).pthread_exit(None)";
-        let mut command = std::process::Command::new("python3");
-        command.args(["-c", script]).stdout(std::process::Stdio::piped());
+        let mut command = Command::new("python3");
+        command.args(["-c", script]).stdout(Stdio::piped());
         let Ok(mut process) = command.spawn() else {
             eprintln!("skipped: python3 is not installed");
             return;

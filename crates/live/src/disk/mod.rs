@@ -106,6 +106,13 @@ impl Backing {
     }
 }
 
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_any_note(bytes: &[u8]) {
+    if let Some((_, cost, _)) = remember::in_note(bytes) {
+        assert!(cost.latency_s > 0.0 && cost.bandwidth.is_finite() && cost.concurrency >= 1.0);
+    }
+}
+
 /// What a network file system charges: as it was tuned, else a guess.
 fn cost_of_mount(mount: &Mount) -> DeviceCost {
     profiles::cost(&Identity::of(mount, None), Path::new(profiles::FOLDER)).unwrap_or(NETWORK)

@@ -42,15 +42,22 @@ fn file_of(disk: &Disk, state: &Path) -> PathBuf {
 
 /// What was found out about this very disk since boot.
 pub(super) fn recall(disk: &Disk, state: &Path) -> Option<(DeviceCost, Origin)> {
-    let text = fs::read_to_string(file_of(disk, state)).ok()?;
-    let note: Note = serde_json::from_str(&text).ok()?;
+    let (of, cost, origin) = in_note(&fs::read(file_of(disk, state)).ok()?)?;
+    (of == identity(disk)).then_some((cost, origin))
+}
+
+/// Of which disk a note is, and what it says; `None` if that cannot be.
+pub(super) fn in_note(text: &[u8]) -> Option<(String, DeviceCost, Origin)> {
+    let note: Note = serde_json::from_slice(text).ok()?;
     let cost = DeviceCost {
         latency_s: note.latency_us * 1e-6,
         bandwidth: note.bandwidth_mb_s * 1e6,
         concurrency: note.concurrency,
     };
-    let sane = cost.latency_s > 0.0 && cost.bandwidth > 0.0 && cost.concurrency >= 1.0;
-    (sane && note.identity == identity(disk)).then_some((cost, note.origin))
+    let is_finite =
+        [cost.latency_s, cost.bandwidth, cost.concurrency].into_iter().all(f64::is_finite);
+    let is_sane = cost.latency_s > 0.0 && cost.bandwidth > 0.0 && cost.concurrency >= 1.0;
+    (is_finite && is_sane).then_some((note.identity, cost, note.origin))
 }
 
 /// Keeps a measurement, if the state folder can be written.

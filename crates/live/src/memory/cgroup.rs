@@ -110,6 +110,12 @@ fn up(path: Option<&Path>) -> impl Iterator<Item = &Path> {
     all.filter(|path| !path.as_os_str().is_empty())
 }
 
+#[cfg(any(test, fuzzing))]
+pub(super) fn read_any(text: &str) {
+    Place::in_table(text).levels();
+    field(text, "file ");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -113,7 +113,14 @@ fn available_bytes(meminfo: &str) -> Option<u64> {
 /// A line of `/proc/meminfo`.
 fn bytes_of(meminfo: &str, name: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
-    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kb| kb * 1024)
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_any(text: &str) {
+    available_bytes(text);
+    psi::read_any(text);
+    cgroup::read_any(text);
 }
 
 #[cfg(test)]

@@ -28,6 +28,12 @@ fn some_avg10(text: &str) -> Option<f64> {
     percent.parse().ok().filter(|percent: &f64| percent.is_finite())
 }
 
+#[cfg(any(test, fuzzing))]
+pub(super) fn read_any(text: &str) {
+    let left = some_avg10(text).map_or(1.0, share);
+    assert!((0.0..=1.0).contains(&left), "{left} is left");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

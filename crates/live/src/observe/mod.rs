@@ -183,3 +183,8 @@ pub fn open(scope: &Scope, behind: Option<Watch>) -> Result<Box<dyn Observer>, O
         Err(ObserveError::NotBuilt)
     }
 }
+
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_any(bytes: &[u8]) {
+    layout::decode_event(bytes);
+}
