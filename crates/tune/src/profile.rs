@@ -115,10 +115,23 @@ impl Profile {
     pub fn read(path: &Path) -> Result<Profile, ProfileError> {
         let malformed = |reason: String| ProfileError::Malformed { path: path.to_owned(), reason };
         let name = path.to_str().ok_or_else(|| malformed("its name is not UTF-8".into()))?;
-        let mut spec = device::load(name).map_err(|error| malformed(error.to_string()))?;
-        let table = spec.tuned.take().ok_or_else(|| malformed("it has no table [tuned]".into()))?;
+        Self::of_spec(device::load(name).map_err(|error| malformed(error.to_string()))?)
+            .map_err(malformed)
+    }
+
+    /// The profile in a text.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn parse(text: &str) -> Result<Profile, String> {
+        Self::of_spec(Spec::parse(text, "profile").map_err(|error| error.to_string())?)
+    }
+
+    /// A device's description with what is known beyond it.
+    fn of_spec(mut spec: Spec) -> Result<Profile, String> {
+        let table = spec.tuned.take().ok_or("it has no table [tuned]")?;
         let tuned = table.try_into().map_err(|error: toml::de::Error| {
-            malformed(error.message().lines().collect::<Vec<_>>().join(", "))
+            error.message().lines().collect::<Vec<_>>().join(", ")
         })?;
         Ok(Profile { spec, tuned })
     }
@@ -163,6 +176,8 @@ pub fn list(folder: &Path) -> io::Result<Vec<(String, Result<Profile, ProfileErr
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     pub(crate) fn profile() -> Profile {
@@ -204,5 +219,22 @@ pub(crate) mod tests {
         let error = found[1].1.as_ref().expect_err("no table").to_string();
         assert!(error.contains("b.toml is no profile") && error.contains("[tuned]"), "{error}");
         assert_eq!(list(Path::new("/no/such/folder")).expect("none").len(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_profile_or_an_error_and_a_profile_is_read_back(
+            at in any::<prop::sample::Index>(),
+            change in prop_oneof!["[0-9]{1,20}", "[\\[\\]=\"'.#\n -]{0,3}", any::<String>()],
+        ) {
+            let mut text = profile().text().expect("it can be written");
+            let at = at.index(text.len());
+            let at = (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            text.insert_str(at, &change);
+            if let Ok(profile) = Profile::parse(&text) {
+                let written = profile.text().expect("it was read");
+                prop_assert_eq!(Profile::parse(&written), Ok(profile));
+            }
+        }
     }
 }
