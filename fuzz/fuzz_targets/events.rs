@@ -1,0 +1,6 @@
+//! Any bytes from the kernel half are an event or none.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| live::any_bytes::events(bytes));

@@ -1,0 +1,6 @@
+//! A journal, a ledger or a note with any bytes in it is read or refused.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| live::any_bytes::notes(bytes));
