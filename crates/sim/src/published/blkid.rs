@@ -56,14 +56,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
             least_kb * 1.024 < most_kb,
         ),
     ];
-    Ok(Table {
-        name: NAME,
-        title: experiment.title.clone(),
-        assumptions: experiment.assumptions.clone(),
-        figures: rows,
-        verdicts,
-        plots: Vec::new(),
-    })
+    Ok(Table { figures: rows, verdicts, ..experiment.table(NAME) })
 }
 
 /// Kilobytes that the device delivers for the reads, and the seconds they take.

@@ -98,12 +98,9 @@ fn reproduce(
         progress((index + 1) as f64 / all);
     }
     Ok(Table {
-        name: NAME,
-        title: experiment.title.clone(),
-        assumptions: experiment.assumptions.clone(),
         figures: rows.iter().flat_map(figures_of).collect(),
-        plots: Vec::new(),
         verdicts: judge::judge(&rows),
+        ..experiment.table(NAME)
     })
 }
 

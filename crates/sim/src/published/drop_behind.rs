@@ -80,12 +80,9 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
         }
     }
     Ok(Table {
-        name: NAME,
-        title: experiment.title.clone(),
-        assumptions: experiment.assumptions.clone(),
         figures: runs.iter().flat_map(figures_of).collect(),
         verdicts: runs.iter().map(judge).collect(),
-        plots: Vec::new(),
+        ..experiment.table(NAME)
     })
 }
 

@@ -6,6 +6,7 @@ use readahead::{Adaptive, DeviceCost, PAGE_BYTES, Policy, adaptive::Limits};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::table::Table;
 use crate::{CpuCosts, Machine, Parts, REACTION_NS, Reclaim};
 
 /// Open files whose state a policy remembers.
@@ -124,6 +125,18 @@ impl<W: DeserializeOwned> Experiment<W> {
     pub(super) fn parse(name: &'static str, text: &str) -> Result<Self, ExperimentError> {
         toml::from_str(text)
             .map_err(|error| ExperimentError::Malformed { name, error: Box::new(error) })
+    }
+
+    /// Its table, with nothing in it yet.
+    pub(super) fn table(&self, name: &'static str) -> Table {
+        Table {
+            name,
+            title: self.title.clone(),
+            assumptions: self.assumptions.clone(),
+            figures: Vec::new(),
+            verdicts: Vec::new(),
+            plots: Vec::new(),
+        }
     }
 
     /// The machine under the policy that a column's name stands for.

@@ -45,12 +45,10 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
         kind: Kind::Calibrated,
     };
     Ok(Table {
-        name: NAME,
-        title: experiment.title.clone(),
-        assumptions: experiment.assumptions.clone(),
         figures: points.iter().zip(&simulated).map(figure).collect(),
         verdicts: judge(&points, &simulated, experiment.workload.within_percent),
         plots: plots(&points, &simulated),
+        ..experiment.table(NAME)
     })
 }
 

@@ -61,12 +61,10 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
         progress((index + 1) as f64 / ROWS.len() as f64);
     }
     Ok(Table {
-        name: NAME,
-        title: experiment.title.clone(),
-        assumptions: experiment.assumptions.clone(),
         figures: rows.iter().flat_map(figures_of).collect(),
         verdicts: judge(&experiment.workload, &rows),
         plots: [128, 8].map(|readahead_kb| plot_of(readahead_kb, &rows)).to_vec(),
+        ..experiment.table(NAME)
     })
 }
 

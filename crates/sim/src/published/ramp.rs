@@ -29,14 +29,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
     let experiment: Experiment<Workload> =
         Experiment::parse(NAME, include_str!("../../../../experiments/ramp-2005.toml"))?;
     let lines: Vec<Line> = figures(NAME, include_str!("../../../../experiments/ramp-2005.csv"))?;
-    let mut table = Table {
-        name: NAME,
-        title: experiment.title.clone(),
-        assumptions: experiment.assumptions.clone(),
-        figures: Vec::new(),
-        verdicts: Vec::new(),
-        plots: Vec::new(),
-    };
+    let mut table = experiment.table(NAME);
     let columns = ["stock", "adaptive ratio 101"];
     let mut windows = Vec::new();
     for (index, column) in columns.into_iter().enumerate() {

@@ -46,14 +46,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
         Experiment::parse(NAME, include_str!("../../../../experiments/random-reads-2006.toml"))?;
     let records: Vec<Record> =
         figures(NAME, include_str!("../../../../experiments/random-reads-2006.csv"))?;
-    let mut table = Table {
-        name: NAME,
-        title: experiment.title.clone(),
-        assumptions: experiment.assumptions.clone(),
-        figures: Vec::new(),
-        verdicts: Vec::new(),
-        plots: Vec::new(),
-    };
+    let mut table = experiment.table(NAME);
     let configs = &experiment.workload.configs;
     for (index, config) in configs.iter().enumerate() {
         let published = |column: &str| published_stages(&records, &config.name, column);

@@ -81,14 +81,7 @@ fn reproduce(
     }
     let mut changes = random_reads::total_changes()?;
     changes.sort_by(f64::total_cmp);
-    let mut table = Table {
-        name: NAME,
-        title: experiment.title.clone(),
-        assumptions: experiment.assumptions.clone(),
-        figures: Vec::new(),
-        plots: Vec::new(),
-        verdicts: Vec::new(),
-    };
+    let mut table = experiment.table(NAME);
     for record in records {
         if let Some((least, most)) = record.adaptive.split_once("..") {
             let ends = [("best", least, changes.first()), ("worst", most, changes.last())];

@@ -82,12 +82,9 @@ fn reproduce(
     }
     let zoned = sweeps.split_off(columns.len());
     let mut table = Table {
-        name: NAME,
-        title: experiment.title.clone(),
-        assumptions: experiment.assumptions.clone(),
         figures: sweeps.iter().flat_map(Sweep::figures).collect(),
-        plots: Vec::new(),
         verdicts: judge(&sweeps, workload.thrashing_percent),
+        ..experiment.table(NAME)
     };
     let most = workload.thrashing_percent;
     table.figures.extend(records.iter().flat_map(|record| summary(record, &sweeps, most)));

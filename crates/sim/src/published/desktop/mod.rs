@@ -110,12 +110,9 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
         progress(outcomes.len() as f64 / count);
     }
     Ok(Table {
-        name: NAME,
-        title: experiment.title.clone(),
-        assumptions: experiment.assumptions.clone(),
         figures: outcomes.iter().flat_map(figures_of).collect(),
         verdicts: verdicts::judge(&outcomes, experiment.workload.stock_within_percent),
-        plots: Vec::new(),
+        ..experiment.table(NAME)
     })
 }
 

@@ -109,14 +109,7 @@ fn table(
             }
         }
     }
-    Ok(Table {
-        name: NAME,
-        title: experiment.title.clone(),
-        assumptions: experiment.assumptions.clone(),
-        figures: figures(&cells),
-        verdicts: judge(&cells),
-        plots: Vec::new(),
-    })
+    Ok(Table { figures: figures(&cells), verdicts: judge(&cells), ..experiment.table(NAME) })
 }
 
 fn times(

@@ -70,14 +70,7 @@ fn table(
         figures.extend(row(&format!("{}: median where they differ", contest.rule), medians));
         verdicts.push(judge(contest, &cells));
     }
-    Ok(Table {
-        name: NAME,
-        title: experiment.title.clone(),
-        assumptions: experiment.assumptions.clone(),
-        figures,
-        verdicts,
-        plots: Vec::new(),
-    })
+    Ok(Table { figures, verdicts, ..experiment.table(NAME) })
 }
 
 fn cells(
