@@ -42,8 +42,9 @@ pub fn write_durably(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
 pub fn forget_drafts(path: &Path) {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
     let begins = format!("{}{DRAFT}", name.display());
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(&begins) {
+        if entry.file_name().to_string_lossy().strip_prefix(&begins).is_some_and(is_number) {
             // Another one may have removed it.
             let _ = fs::remove_file(entry.path());
         }
@@ -181,11 +182,12 @@ mod tests {
     fn drafts_of_the_killed_are_removed_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file.toml");
-        for name in ["file.toml", "file.toml.new-17", "other.toml.new-17"] {
+        let others = ["file.toml", "file.toml.new-idea", "other.toml.new-17"];
+        for name in others.into_iter().chain(["file.toml.new-17"]) {
             fs::write(folder.path().join(name), "").expect("written");
         }
         forget_drafts(&path);
-        assert_eq!(names_in(folder.path()), ["file.toml", "other.toml.new-17"]);
+        assert_eq!(names_in(folder.path()), others);
     }
 
     #[test]
