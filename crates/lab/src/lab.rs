@@ -139,7 +139,7 @@ impl Lab {
     }
 
     /// Empties the page cache of the file system's data and metadata, by unmounting and mounting, or of
-    /// the bare device.
+    /// the bare device. The delays of a lab with a file system are on afterwards.
     ///
     /// # Errors
     /// If a program still has files open there.
@@ -149,9 +149,11 @@ impl Lab {
             return layers::flush(self.block_device());
         }
         self.set_fast(true)?;
-        layers::unmount(&folder, &[self.block_device().to_owned()])?;
-        layers::mount(self.block_device(), &folder)?;
-        self.set_fast(false)
+        let evicted = layers::unmount(&folder, &[self.block_device().to_owned()])
+            .and_then(|()| layers::mount(self.block_device(), &folder));
+        // Also where it is in use: what is read next takes its time again.
+        let is_timed = self.set_fast(false);
+        evicted.and(is_timed)
     }
 
     /// Removes it, see [`remove`](crate::remove).
@@ -266,7 +268,7 @@ fn build(
     go_on()
 }
 
-/// Starts `lab serve` in a session of its own and waits for its line that the files are there.
+/// Starts `lab serve`, out of reach of the terminal's signals, and waits for its line that the files are there.
 fn start_server(state: &State, options: &Options) -> Result<u32, LabError> {
     let own = || std::env::current_exe().map_err(LabError::file("/proc/self/exe"));
     let server = options.server.clone().map_or_else(own, Ok)?;

@@ -25,7 +25,7 @@ pub struct Status {
     pub late_sum_us: f64,
     /// The latest reply.
     pub late_max_us: f64,
-    /// Requests in flight when each request came, summed.
+    /// Requests in flight when each request came that took its time, summed.
     pub depth_sum: u64,
     /// Most requests in flight.
     pub depth_max: u64,
@@ -53,10 +53,10 @@ impl Status {
         if self.timed == 0 { 0.0 } else { self.late_sum_us / self.timed as f64 }
     }
 
-    /// Requests in flight on average, as each request found them.
+    /// Requests in flight on average, as each request found them; those that were answered at once, while
+    /// files were prepared, found none and do not count.
     pub fn depth_mean(&self) -> f64 {
-        let requests = self.reads + self.writes;
-        if requests == 0 { 0.0 } else { self.depth_sum as f64 / requests as f64 }
+        if self.timed == 0 { 0.0 } else { self.depth_sum as f64 / self.timed as f64 }
     }
 
     /// Why figures taken over this interval must not be reported, if so.
@@ -71,6 +71,14 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_answered_at_once_makes_no_queue_shorter() {
+        let prepared = Status { writes: 1000, ..Status::default() };
+        assert_eq!(prepared.depth_mean(), 0.0);
+        let read = Status { reads: 50, timed: 50, depth_sum: 400, ..prepared };
+        assert_eq!(read.depth_mean(), 8.0);
+    }
 
     #[test]
     fn an_interval_is_rejected_when_replies_were_too_late() {

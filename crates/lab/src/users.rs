@@ -25,7 +25,7 @@ pub(crate) fn users_of(places: &[&Path]) -> Vec<String> {
 }
 
 fn name_of(pid: u32) -> String {
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = files::table::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     format!("{} ({pid})", name.trim())
 }
 
