@@ -250,17 +250,11 @@ mod tests {
         };
         Measured {
             curve: sizes.map(point).collect(),
-            disturbed_kb: Vec::new(),
-            is_estimate: false,
             visits: visits(&spec),
             adjacent_s: Some(adjacent_s),
             concurrency: Some(concurrency),
             queue_gain: Some(1.5),
-            overlapped_mb_s: None,
-            disturbed: false,
-            waited: false,
-            zero_share: 0.0,
-            seconds: 0.0,
+            ..Measured::default()
         }
     }
 

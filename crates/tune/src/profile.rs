@@ -72,6 +72,9 @@ pub enum ProfileError {
         /// Why.
         reason: String,
     },
+    /// There is a number that TOML does not have.
+    #[error("what was found cannot be written down: {0}; tune the device again")]
+    Unwritable(#[from] toml::ser::Error),
     /// There is no such profile.
     #[error("no device is remembered as {0:?}; `bowwave tune --list` names those that are")]
     Unknown(String),
@@ -86,15 +89,11 @@ impl Profile {
     /// As it is written.
     ///
     /// # Errors
-    /// [`ProfileError::Malformed`] if a number cannot be written.
+    /// [`ProfileError::Unwritable`] if a number cannot be written.
     pub fn text(&self) -> Result<String, ProfileError> {
-        let malformed = |error: toml::ser::Error| ProfileError::Malformed {
-            path: PathBuf::new(),
-            reason: error.to_string(),
-        };
-        let tuned = toml::Table::try_from(&self.tuned).map_err(malformed)?;
+        let tuned = toml::Table::try_from(&self.tuned)?;
         let spec = Spec { tuned: Some(tuned), ..self.spec.clone() };
-        toml::to_string(&spec).map_err(malformed)
+        Ok(toml::to_string(&spec)?)
     }
 
     /// Writes it to `folder`, whole or not at all.

@@ -59,6 +59,11 @@ pub enum TargetError {
     /// It is a pipe, a terminal...
     #[error("{0} is neither a block device nor a file or folder on one; name one of these")]
     NoStorage(PathBuf),
+    /// It has no bytes.
+    #[error(
+        "{0} is empty: no medium is in it, or nothing attached to it; see to that, then repeat"
+    )]
+    Empty(PathBuf),
     /// There is nothing to read.
     #[error(
         "{0} has no file of at least {least} KiB that may be read; name a large file on it",
@@ -108,6 +113,7 @@ impl Target {
         let knob = knob_of(&disk);
         let identity = Identity::of_disk(&disk);
         let sources = match size_of(real) {
+            Ok(0) => return Err(TargetError::Empty(path.into())),
             Ok(bytes) => vec![Source { path: real.into(), bytes }],
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Vec::new(),
             Err(error) => return Err(unreadable(error)),
@@ -120,9 +126,9 @@ impl Target {
         self.sources.iter().map(|source| source.bytes).sum()
     }
 
-    /// The device's size, where it is one.
+    /// The device's size, where it is one and has any.
     pub fn device_bytes(&self) -> Option<u64> {
-        self.disk.as_ref().and_then(Disk::bytes)
+        self.disk.as_ref().and_then(Disk::bytes).filter(|bytes| *bytes > 0)
     }
 }
 
@@ -176,6 +182,23 @@ mod tests {
         fs::write(&path, vec![1; 1 << 20]).expect("written");
         let target = Target::of(&path).expect("it is a file on a disk");
         assert_eq!(target.sources, [Source { path, bytes: 1 << 20 }]);
+    }
+
+    #[test]
+    fn a_device_that_nothing_is_attached_to_is_refused() {
+        let of_loops = (0..64).map(|number| format!("/sys/block/loop{number}/size"));
+        let mut sizes = of_loops.map(|path| fs::read_to_string(path).unwrap_or_default());
+        let Some(number) = sizes.position(|size| size.trim() == "0") else {
+            eprintln!("skipped: no loop device is free");
+            return;
+        };
+        let path = format!("/dev/loop{number}");
+        if File::open(&path).is_err() {
+            eprintln!("skipped: {path} may not be read");
+            return;
+        }
+        let refused = Target::of(Path::new(&path));
+        assert!(matches!(refused, Err(TargetError::Empty(_))), "{refused:?}");
     }
 
     #[test]

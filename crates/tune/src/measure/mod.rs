@@ -11,6 +11,9 @@
 
 mod direct;
 mod foreign;
+mod measured;
+mod random;
+mod report;
 mod scatter;
 mod sequential;
 mod stop;
@@ -22,7 +25,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use live::knob::{Borrowed, KnobError};
 
-use crate::curve::Point;
 use crate::ground::{self, Ground};
 use crate::target::Target;
 
@@ -31,6 +33,8 @@ use foreign::Foreign;
 use scatter::Scatter;
 use sweep::{Sized, Sweep, Swept};
 
+pub use measured::Measured;
+pub use report::Report;
 pub use scatter::Visit;
 pub use stop::Stop;
 
@@ -63,21 +67,6 @@ const DEVICE_SHARE: u64 = 4;
 /// Smaller devices are read as often as it takes.
 const SMALL_DEVICE_BYTES: u64 = 4 << 30;
 
-/// More visits add nothing to a median.
-const MOST_VISITS: usize = 2000;
-
-/// Requests at once that are tried, doubling.
-const MOST_AT_ONCE: usize = 64;
-
-/// As many requests as the queues of most disks hold.
-const QUEUED: usize = 32;
-
-/// Twice the requests at once have to bring so much more for the device to overlap them.
-const WORTH_DOUBLING: f64 = 1.4;
-
-/// Large requests, of which the pipe is full.
-const LARGE_BYTES: usize = 1 << 20;
-
 /// Why measuring ended without a result.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
@@ -102,85 +91,6 @@ pub enum MeasureError {
     },
 }
 
-type Tell<'a> = dyn FnMut(f64, &str) + 'a;
-
-/// Tells the user how far it is.
-pub struct Report<'a> {
-    tell: Box<Tell<'a>>,
-    from: f64,
-    share: f64,
-}
-
-impl<'a> Report<'a> {
-    /// `tell` is given the part that is done, 0 to 1, and what is under way.
-    pub fn to(tell: impl FnMut(f64, &str) + 'a) -> Self {
-        Report { tell: Box::new(tell), from: 0.0, share: 1.0 }
-    }
-
-    #[cfg(test)]
-    fn silent() -> Self {
-        Report::to(|_, _| ())
-    }
-
-    /// The next part takes this share of the whole.
-    fn part(&mut self, from: f64, share: f64) {
-        (self.from, self.share) = (from, share);
-    }
-
-    fn tell(&mut self, part: f64, what: &str) {
-        (self.tell)(self.from + self.share * part.min(1.0), what);
-    }
-}
-
-/// What was measured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
-    /// Throughput over windows; those that took too long are left out.
-    pub curve: Vec<Point>,
-    /// Windows whose figures others have spoilt.
-    pub disturbed_kb: Vec<u64>,
-    /// Whether the curve is of direct requests, as the window could not be set.
-    pub is_estimate: bool,
-    /// Single random reads; none where direct reads are impossible.
-    pub visits: Vec<Visit>,
-    /// Median seconds of reads without a gap between them.
-    pub adjacent_s: Option<f64>,
-    /// Random reads that overlap.
-    pub concurrency: Option<usize>,
-    /// Random reads a second with 32 at once, over those one at a time.
-    pub queue_gain: Option<f64>,
-    /// MB/s of large random reads, as many at once.
-    pub overlapped_mb_s: Option<f64>,
-    /// Whether a figure is spoilt.
-    pub disturbed: bool,
-    /// Whether others were waited for.
-    pub waited: bool,
-    /// Of what was read, the part that was nothing but zeros.
-    pub zero_share: f64,
-    /// Seconds it took.
-    pub seconds: f64,
-}
-
-impl Measured {
-    /// Seconds below which `part` of the random reads stayed.
-    pub fn random_s(&self, part: f64) -> Option<f64> {
-        let mut times: Vec<f64> = self.visits.iter().map(|visit| visit.seconds).collect();
-        times.sort_by(f64::total_cmp);
-        let index = ((times.len() as f64 * part) as usize).min(times.len().checked_sub(1)?);
-        Some(times[index])
-    }
-
-    /// Whether a head has to move: reads that follow each other are much cheaper than others, and
-    /// others do not overlap.
-    pub fn is_positional(&self) -> bool {
-        const MUCH_CHEAPER: f64 = 4.0;
-        let Some((adjacent, random)) = self.adjacent_s.zip(self.random_s(0.5)) else {
-            return false;
-        };
-        random > MUCH_CHEAPER * adjacent && self.concurrency.is_none_or(|at_once| at_once <= 2)
-    }
-}
-
 /// Measures `target`. With `window` borrowed it is set to every size in turn; without, the curve is
 /// estimated from direct requests.
 ///
@@ -199,24 +109,10 @@ pub fn measure(
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Other places each time: a server may have cached the last ones.
     let scatter = Scatter::open(&target.sources, since_1970.as_nanos() as u64);
-    let mut measured = Measured {
-        curve: Vec::new(),
-        disturbed_kb: Vec::new(),
-        is_estimate: window.is_none(),
-        visits: Vec::new(),
-        adjacent_s: None,
-        concurrency: None,
-        queue_gain: None,
-        overlapped_mb_s: None,
-        disturbed: false,
-        waited: false,
-        zero_share: 0.0,
-        seconds: 0.0,
-    };
+    let mut measured = Measured { is_estimate: window.is_none(), ..Measured::default() };
     match &scatter {
-        Ok(scatter) => {
-            scattered(scatter, &foreign, effort, stop, report, &mut measured).map_err(unreadable)?
-        }
+        Ok(scatter) => random::reads(scatter, &foreign, effort, stop, report, &mut measured)
+            .map_err(unreadable)?,
         // No direct reads here: the curve has to do.
         Err(_) if window.is_some() => {}
         Err(error) => return Err(unreadable(error.kind().into())),
@@ -249,66 +145,6 @@ fn most_bytes(target: &Target, effort: &Effort) -> u64 {
     let all = target.readable_bytes();
     let share = if all > SMALL_DEVICE_BYTES { all / DEVICE_SHARE } else { u64::MAX };
     effort.most_bytes.min(share)
-}
-
-/// Latency and overlap; what others spoil is taken again once.
-fn scattered(
-    scatter: &Scatter,
-    foreign: &Foreign,
-    effort: &Effort,
-    stop: &Stop,
-    report: &mut Report<'_>,
-    measured: &mut Measured,
-) -> io::Result<()> {
-    for is_again in [false, true] {
-        report.part(0.0, VISITS_SHARE);
-        report.tell(0.0, "random reads");
-        let before = foreign.read();
-        let began = Instant::now();
-        let time = effort.time.mul_f64(VISITS_SHARE);
-        measured.visits = scatter.visits(time, MOST_VISITS, stop)?;
-        measured.adjacent_s = Some(scatter.adjacent(time / 2, stop)?);
-        let latency_s = measured.random_s(0.5).unwrap_or(0.001);
-        report.part(VISITS_SHARE, OVERLAP_SHARE);
-        overlap(scatter, effort.time.mul_f64(OVERLAP_SHARE), stop, report, measured)?;
-        measured.disturbed = foreign.disturbed(before, began.elapsed().as_secs_f64(), latency_s);
-        if !measured.disturbed || is_again || stop.is_wanted() {
-            break;
-        }
-        measured.waited = true;
-        foreign.wait_for_silence(effort.time.mul_f64(VISITS_SHARE), stop);
-    }
-    Ok(())
-}
-
-/// Doubles the requests at once for as long as that brings more.
-fn overlap(
-    scatter: &Scatter,
-    time: Duration,
-    stop: &Stop,
-    report: &mut Report<'_>,
-    measured: &mut Measured,
-) -> io::Result<()> {
-    let slice = time / (MOST_AT_ONCE.ilog2() + 4);
-    let small = |at_once| scatter.rate(at_once, ground::PAGE_BYTES as usize, slice, stop);
-    let alone = small(1)?;
-    let (mut at_once, mut rate) = (1, alone);
-    while at_once < MOST_AT_ONCE && !stop.is_wanted() {
-        report.tell(f64::from(at_once.ilog2()) / 8.0, &format!("{} reads at once", 2 * at_once));
-        let twice = small(2 * at_once)?;
-        if twice < WORTH_DOUBLING * rate {
-            break;
-        }
-        (at_once, rate) = (2 * at_once, twice);
-    }
-    measured.concurrency = Some(at_once);
-    measured.queue_gain = Some(small(QUEUED)? / alone);
-    if at_once > 1 {
-        let bytes = LARGE_BYTES.min(scatter.largest_bytes());
-        let large = scatter.rate(at_once, bytes, slice * 2, stop)?;
-        measured.overlapped_mb_s = Some(large * bytes as f64 * 1e-6);
-    }
-    Ok(())
 }
 
 /// The curve, with every window set in turn.
@@ -358,43 +194,4 @@ fn with_requests(
     let mut requests = Requests::open(largest).map_err(unreadable)?;
     let pace = |kb: u64, _, slice| requests.pace(kb * 1024, slice, sweep.stop).map_err(unreadable);
     sweep.run(pace, report)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn measured(random_us: &[f64], adjacent_us: f64, concurrency: usize) -> Measured {
-        let visit = |us: &f64| Visit { distance: 1 << 20, seconds: us * 1e-6 };
-        Measured {
-            curve: Vec::new(),
-            disturbed_kb: Vec::new(),
-            is_estimate: false,
-            visits: random_us.iter().map(visit).collect(),
-            adjacent_s: Some(adjacent_us * 1e-6),
-            concurrency: Some(concurrency),
-            queue_gain: None,
-            overlapped_mb_s: None,
-            disturbed: false,
-            waited: false,
-            zero_share: 0.0,
-            seconds: 0.0,
-        }
-    }
-
-    #[test]
-    fn a_head_that_moves_shows_in_what_reads_cost() {
-        assert!(measured(&[7000.0, 8000.0, 9000.0], 150.0, 1).is_positional());
-        assert!(!measured(&[5000.0; 3], 5000.0, 32).is_positional(), "a network volume");
-        assert!(!measured(&[5000.0; 3], 100.0, 32).is_positional(), "one that reads ahead itself");
-        assert!(!measured(&[520.0; 3], 510.0, 1).is_positional(), "a stick");
-    }
-
-    #[test]
-    fn percentiles_of_few_reads_are_of_those_there_are() {
-        let measured = measured(&[3.0, 1.0, 2.0], 1.0, 1);
-        assert_eq!(measured.random_s(0.5), Some(2e-6));
-        assert_eq!(measured.random_s(0.99), Some(3e-6));
-        assert_eq!(Measured { visits: Vec::new(), ..measured }.random_s(0.5), None);
-    }
 }
