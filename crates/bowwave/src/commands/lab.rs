@@ -95,7 +95,11 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         Some(Action::Down { name, .. }) => return remove(name, args.json),
         Some(Action::Serve { device, size, folder }) => {
             let options = ServeOptions { device, size_bytes: size, folder };
-            lab::serve(&options, || print::line("ready").map_err(|error| error.0))?;
+            lab::serve(&options, || {
+                // A folder that somebody works in cannot be unmounted.
+                std::env::set_current_dir("/")?;
+                print::line("ready").map_err(|error| error.0)
+            })?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Name the tables there are
     #[arg(long)]
     list: bool,
-    /// A list of rows: table, row, policy, unit, published, simulated, kind
+    /// A list of rows: table, row, policy, unit, published, simulated, kind; of tables with --list
     #[arg(long)]
     json: bool,
     /// Write a page with tables and plots to this file
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.list {
-        print::all(list)?;
+        list(args.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(unknown) = args.tables.iter().find(|name| !TABLES.iter().any(|(n, _)| n == *name)) {
@@ -81,11 +81,16 @@ fn title(name: &str) -> Option<String> {
     Some(text.parse::<toml::Table>().ok()?.get("title")?.as_str()?.to_owned())
 }
 
-fn list(out: &mut dyn Write) -> io::Result<()> {
+fn list(as_json: bool) -> anyhow::Result<()> {
+    let named = TABLES.iter().map(|(name, _)| (name, title(name).unwrap_or_default()));
+    if as_json {
+        return print::json(
+            &named.map(|(name, title)| json!({ "table": name, "title": title })).collect(),
+        );
+    }
     let width = TABLES.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    TABLES.iter().try_for_each(|(name, _)| {
-        writeln!(out, "{name:width$}  {}", title(name).unwrap_or_default())
-    })
+    let mut lines = named.map(|(name, title)| format!("{name:width$}  {title}"));
+    Ok(lines.try_for_each(print::line)?)
 }
 
 fn row(table: &Table, figure: &Figure) -> serde_json::Value {

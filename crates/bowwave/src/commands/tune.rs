@@ -1,27 +1,25 @@
 //! `bowwave tune`.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use indicatif::ProgressBar;
-use live::identity::Identity;
 use live::knob::Knob;
-use live::profiles;
-use serde_json::{Value, json};
 use tune::measure::{Effort, Report, Stop};
-use tune::persist::{self, Rule};
-use tune::profile::{self, Profile};
+use tune::persist;
 use tune::target::Target;
 use tune::tuning::Tuning;
 
 use super::output::write_page;
 use crate::print;
+use remember::Places;
 
 mod curve;
 mod hook;
+mod remember;
+mod text;
 
 /// Measure a device, choose its read-ahead, remember it.
 ///
@@ -78,26 +76,10 @@ pub(crate) struct Args {
     state: PathBuf,
 }
 
-/// A model that is off by no more (rms) is as good as those of the catalogue's devices (docs/tune.md).
-const SURE_PERCENT: f64 = 10.0;
-
-/// Where things are remembered.
-struct Places {
-    profiles: PathBuf,
-    rules: PathBuf,
-}
-
-impl Places {
-    fn below(root: &Path) -> Self {
-        let below = |path: &str| root.join(path.trim_start_matches('/'));
-        Places { profiles: below(profiles::FOLDER), rules: below(persist::RULES) }
-    }
-}
-
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let places = Places::below(&args.root);
     if args.list {
-        return list(&places, args.json);
+        return remember::list(&places, args.json);
     }
     if let Some(name) = &args.forget {
         for path in persist::forget(name, &places.profiles, &places.rules)? {
@@ -145,9 +127,9 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
         ));
     }
     if args.json {
-        print::json(&object(&tuning))?;
+        print::json(&text::object(&tuning))?;
     } else {
-        print::line(describe(&tuning))?;
+        print::line(text::describe(&tuning))?;
     }
     if args.plot {
         print::line(curve::drawn(&tuning))?;
@@ -166,7 +148,7 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
         apply(&tuning)?;
     }
     if args.persist {
-        persist(&tuning, args, places)?;
+        remember::persist(&tuning, args.dry_run, places)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -216,223 +198,4 @@ fn apply(tuning: &Tuning) -> anyhow::Result<()> {
     knob.set(choice.kb)?;
     print::note(format_args!("{} is {} now", knob.path().display(), choice.kb));
     Ok(())
-}
-
-fn persist(tuning: &Tuning, args: &Args, places: &Places) -> anyhow::Result<()> {
-    let Some(profile) = tuning.profile() else {
-        bail!("there is nothing to remember, as nothing was measured");
-    };
-    refuse_doubtful(tuning)?;
-    if tuning.model.as_ref().is_some_and(|model| model.rms_percent() > SURE_PERCENT) {
-        print::note(format_args!(
-            "the window was measured, but the model that is remembered beside it is unsure: it is off by \
-             more than {SURE_PERCENT:.0} %, and `bowwave daemon` and `run` go by it; --thorough may bring a \
-             better one"
-        ));
-    }
-    if tuning.target.identity.is_weak() {
-        print::note(
-            "the device tells nothing that is its own; another one of its make and size will be \
-             taken for it",
-        );
-    }
-    let program = match tuning.target.identity {
-        Identity::Mount { .. } => trusted_program()?,
-        Identity::Disk(_) => PathBuf::new(),
-    };
-    let rule = persist::rule(&profile, &places.rules, &program);
-    let file = profile.file(&places.profiles);
-    if args.dry_run {
-        let texts = [(&file, profile.text()?), (&rule.path, rule.text)];
-        return Ok(texts.iter().try_for_each(|(path, text)| {
-            print::line(format_args!("--- {}\n{}", path.display(), text.trim_end()))
-        })?);
-    }
-    write(&profile, &rule, places)?;
-    print::note(format_args!("wrote {} and {}", file.display(), rule.path.display()));
-    Ok(())
-}
-
-/// What is remembered is set at every boot, so it has to be true, and of this device.
-fn refuse_doubtful(tuning: &Tuning) -> anyhow::Result<()> {
-    let Some(measured) = &tuning.measured else { return Ok(()) };
-    ensure!(
-        !measured.is_estimate,
-        "not remembered, as the curve is only estimated; repeat it as root"
-    );
-    ensure!(
-        !measured.disturbed,
-        "not remembered, as others used the device meanwhile; repeat it when the device is idle"
-    );
-    Ok(())
-}
-
-/// Both, or what was there before: the rule of mounts, which many share, comes last and is never undone.
-fn write(profile: &Profile, rule: &Rule, places: &Places) -> anyhow::Result<()> {
-    let file = profile.file(&places.profiles);
-    let before = std::fs::read(&file).ok();
-    profile.write(&places.profiles)?;
-    rule.write().inspect_err(|_| {
-        // The first error is the one to report.
-        let _ = match &before {
-            Some(before) => files::whole::write_durably(&file, before),
-            None => std::fs::remove_file(&file),
-        };
-    })?;
-    Ok(())
-}
-
-/// This program, for a rule by which root runs it: nobody else may be able to replace it.
-fn trusted_program() -> anyhow::Result<PathBuf> {
-    let program = std::env::current_exe().context("cannot find out where bowwave lies")?;
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
-    let is_roots = |path: &Path| {
-        std::fs::metadata(path).is_ok_and(|about| about.uid() == 0 && about.mode() & 0o022 == 0)
-    };
-    ensure!(
-        program.display().to_string().chars().all(is_plain) && program.ancestors().all(is_roots),
-        "{} may be changed by others than root, who will run it whenever a file system is mounted; \
-         install bowwave first (make install)",
-        program.display()
-    );
-    Ok(program)
-}
-
-fn describe(tuning: &Tuning) -> String {
-    let target = &tuning.target;
-    let knob = target
-        .knob
-        .as_ref()
-        .map_or("no window to set".into(), |knob| knob.path().display().to_string());
-    let mut lines = vec![format!("{}: {knob}", target.given.display())];
-    if let Some(measured) = &tuning.measured {
-        lines.push(format!("  {}", figures(tuning)));
-        if let (Some(p50), Some(p99)) = (measured.random_s(0.5), measured.random_s(0.99)) {
-            lines.push(format!(
-                "  random reads of 4 KiB: {:.0} us in the middle, {:.0} us at the 99th percentile",
-                p50 * 1e6,
-                p99 * 1e6
-            ));
-        }
-    }
-    lines.push(tuning.explanation());
-    lines.extend(remarks(tuning));
-    lines.join("\n")
-}
-
-fn figures(tuning: &Tuning) -> String {
-    let Some(model) = &tuning.model else {
-        return "too little was measured for a model".into();
-    };
-    let cost = model.cost();
-    let kind = if model.spec.is_rotational() { "a disk with a head" } else { "no moving head" };
-    format!(
-        "latency {:.0} us, bandwidth {:.1} MB/s, {:.0} at once, {kind}; the model is off by {:.1} % (rms)",
-        cost.latency_s * 1e6,
-        cost.bandwidth * 1e-6,
-        cost.concurrency,
-        model.rms_percent()
-    )
-}
-
-/// What has to be known about the figures, and what to do with them.
-fn remarks(tuning: &Tuning) -> Vec<String> {
-    const MOSTLY: f64 = 0.9;
-    let mut remarks = Vec::new();
-    let target = tuning.target.given.display();
-    if let Some(measured) = &tuning.measured {
-        if measured.disturbed {
-            remarks.push(
-                "DISTURBED: others used the device meanwhile; repeat this when it is idle.".into(),
-            );
-        } else if measured.waited {
-            remarks.push("Others used the device at times; those figures were taken again.".into());
-        }
-        if measured.is_estimate {
-            remarks.push(
-                "The window could not be set, so the curve is estimated from direct requests."
-                    .into(),
-            );
-        }
-        if measured.zero_share > MOSTLY {
-            remarks.push(format!(
-                "Most of {target} is zeros, which thin and trimmed devices answer without their \
-                 medium; name a file on it to be sure."
-            ));
-        }
-    }
-    match (&tuning.target.knob, tuning.choice) {
-        (Some(knob), Some(_)) if !knob.is_writable() && tuning.measured.is_none() => {
-            remarks.push(format!("An administrator measures it with: sudo bowwave tune {target}"))
-        }
-        (Some(knob), Some(choice)) if !knob.is_writable() => remarks.push(format!(
-            "An administrator sets it with: sudo bowwave tune {target} --apply --persist\n\
-             or, for now: echo {} | sudo tee {}",
-            choice.kb,
-            knob.path().display()
-        )),
-        _ => {}
-    }
-    remarks
-}
-
-fn object(tuning: &Tuning) -> Value {
-    let measured = tuning.measured.as_ref();
-    let cost = tuning.model.as_ref().map(tune::model::Model::cost);
-    let us = |seconds: Option<f64>| seconds.map(|seconds| seconds * 1e6);
-    json!({
-        "target": tuning.target.given,
-        "knob": tuning.target.knob.as_ref().map(Knob::path),
-        "current_kb": tuning.current_kb,
-        "formula_kb": tuning.formula_kb,
-        "chosen_kb": tuning.choice.map(|choice| choice.kb),
-        "latency_us": us(cost.map(|cost| cost.latency_s)),
-        "random_p50_us": us(measured.and_then(|m| m.random_s(0.5))),
-        "random_p99_us": us(measured.and_then(|m| m.random_s(0.99))),
-        "bandwidth_mb_s": cost.map(|cost| cost.bandwidth * 1e-6),
-        "concurrency": cost.map(|cost| cost.concurrency),
-        "fit_error_percent": tuning.model.as_ref().map(tune::model::Model::rms_percent),
-        "disturbed": measured.map(|m| m.disturbed),
-        "estimated": measured.map(|m| m.is_estimate),
-        "curve": measured.map(|m| &m.curve),
-        "errors_percent": tuning.model.as_ref().map(|model| &model.error_percent),
-        "model": tuning.model.as_ref().map(|model| &model.spec),
-        "explanation": tuning.explanation(),
-    })
-}
-
-fn list(places: &Places, as_json: bool) -> anyhow::Result<ExitCode> {
-    let folder = &places.profiles;
-    let found =
-        profile::list(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let width = found.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let mut code = ExitCode::SUCCESS;
-    let mut rows = Vec::new();
-    for (name, profile) in found {
-        match profile {
-            Ok(Profile { tuned, .. }) => {
-                let row = json!({ "name": name, "tuned": tuned });
-                if !as_json {
-                    print::line(format_args!(
-                        "{name:<width$}  {:>5} KiB  {} (measured {})",
-                        tuned.chosen_kb,
-                        tuned.target.display(),
-                        tuned.date
-                    ))?;
-                }
-                rows.push(row);
-            }
-            Err(error) => {
-                code = ExitCode::FAILURE;
-                rows.push(json!({ "name": name, "error": error.to_string() }));
-                print::note(error);
-            }
-        }
-    }
-    if as_json {
-        print::json(&rows.into())?;
-    } else if rows.is_empty() {
-        print::line("no device is remembered")?;
-    }
-    Ok(code)
 }

@@ -1,0 +1,148 @@
+//! What is remembered of devices: writing it down, and listing it.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail, ensure};
+use live::identity::Identity;
+use live::profiles;
+use serde_json::json;
+use tune::persist::{self, Rule};
+use tune::profile::{self, Profile};
+use tune::tuning::Tuning;
+
+use crate::print;
+
+/// A model that is off by no more (rms) is as good as those of the catalogue's devices (docs/tune.md).
+const SURE_PERCENT: f64 = 10.0;
+
+/// Where things are remembered.
+pub(super) struct Places {
+    pub(super) profiles: PathBuf,
+    pub(super) rules: PathBuf,
+}
+
+impl Places {
+    pub(super) fn below(root: &Path) -> Self {
+        let below = |path: &str| root.join(path.trim_start_matches('/'));
+        Places { profiles: below(profiles::FOLDER), rules: below(persist::RULES) }
+    }
+}
+
+/// Writes down what was found, or prints that.
+pub(super) fn persist(tuning: &Tuning, is_dry: bool, places: &Places) -> anyhow::Result<()> {
+    let Some(profile) = tuning.profile() else {
+        bail!("there is nothing to remember, as nothing was measured");
+    };
+    refuse_doubtful(tuning)?;
+    if tuning.model.as_ref().is_some_and(|model| model.rms_percent() > SURE_PERCENT) {
+        print::note(format_args!(
+            "the window was measured, but the model that is remembered beside it is unsure: it is off by \
+             more than {SURE_PERCENT:.0} %, and `bowwave daemon` and `run` go by it; --thorough may bring a \
+             better one"
+        ));
+    }
+    if tuning.target.identity.is_weak() {
+        print::note(
+            "the device tells nothing that is its own; another one of its make and size will be \
+             taken for it",
+        );
+    }
+    let program = match tuning.target.identity {
+        Identity::Mount { .. } => trusted_program()?,
+        Identity::Disk(_) => PathBuf::new(),
+    };
+    let rule = persist::rule(&profile, &places.rules, &program);
+    let file = profile.file(&places.profiles);
+    if is_dry {
+        let texts = [(&file, profile.text()?), (&rule.path, rule.text)];
+        return Ok(texts.iter().try_for_each(|(path, text)| {
+            print::line(format_args!("--- {}\n{}", path.display(), text.trim_end()))
+        })?);
+    }
+    write(&profile, &rule, places)?;
+    print::note(format_args!("wrote {} and {}", file.display(), rule.path.display()));
+    Ok(())
+}
+
+/// What is remembered is set at every boot, so it has to be true, and of this device.
+fn refuse_doubtful(tuning: &Tuning) -> anyhow::Result<()> {
+    let Some(measured) = &tuning.measured else { return Ok(()) };
+    ensure!(
+        !measured.is_estimate,
+        "not remembered, as the curve is only estimated; repeat it as root"
+    );
+    ensure!(
+        !measured.disturbed,
+        "not remembered, as others used the device meanwhile; repeat it when the device is idle"
+    );
+    Ok(())
+}
+
+/// Both, or what was there before: the rule of mounts, which many share, comes last and is never undone.
+fn write(profile: &Profile, rule: &Rule, places: &Places) -> anyhow::Result<()> {
+    let file = profile.file(&places.profiles);
+    let before = std::fs::read(&file).ok();
+    profile.write(&places.profiles)?;
+    rule.write().inspect_err(|_| {
+        // The first error is the one to report.
+        let _ = match &before {
+            Some(before) => files::whole::write_durably(&file, before),
+            None => std::fs::remove_file(&file),
+        };
+    })?;
+    Ok(())
+}
+
+/// This program, for a rule by which root runs it: nobody else may be able to replace it.
+fn trusted_program() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe().context("cannot find out where bowwave lies")?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
+    let is_roots = |path: &Path| {
+        std::fs::metadata(path).is_ok_and(|about| about.uid() == 0 && about.mode() & 0o022 == 0)
+    };
+    ensure!(
+        program.display().to_string().chars().all(is_plain) && program.ancestors().all(is_roots),
+        "{} may be changed by others than root, who will run it whenever a file system is mounted; \
+         install bowwave first (make install)",
+        program.display()
+    );
+    Ok(program)
+}
+
+pub(super) fn list(places: &Places, as_json: bool) -> anyhow::Result<ExitCode> {
+    let folder = &places.profiles;
+    let found =
+        profile::list(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let width = found.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut code = ExitCode::SUCCESS;
+    let mut rows = Vec::new();
+    for (name, profile) in found {
+        match profile {
+            Ok(Profile { tuned, .. }) => {
+                let row = json!({ "name": name, "tuned": tuned });
+                if !as_json {
+                    print::line(format_args!(
+                        "{name:<width$}  {:>5} KiB  {} (measured {})",
+                        tuned.chosen_kb,
+                        tuned.target.display(),
+                        tuned.date
+                    ))?;
+                }
+                rows.push(row);
+            }
+            Err(error) => {
+                code = ExitCode::FAILURE;
+                rows.push(json!({ "name": name, "error": error.to_string() }));
+                print::note(error);
+            }
+        }
+    }
+    if as_json {
+        print::json(&rows.into())?;
+    } else if rows.is_empty() {
+        print::line("no device is remembered")?;
+    }
+    Ok(code)
+}

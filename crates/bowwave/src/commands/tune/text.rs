@@ -1,0 +1,108 @@
+//! What was found, for people and for programs.
+
+use live::knob::Knob;
+use serde_json::{Value, json};
+use tune::tuning::Tuning;
+
+pub(super) fn describe(tuning: &Tuning) -> String {
+    let target = &tuning.target;
+    let knob = target
+        .knob
+        .as_ref()
+        .map_or("no window to set".into(), |knob| knob.path().display().to_string());
+    let mut lines = vec![format!("{}: {knob}", target.given.display())];
+    if let Some(measured) = &tuning.measured {
+        lines.push(format!("  {}", figures(tuning)));
+        if let (Some(p50), Some(p99)) = (measured.random_s(0.5), measured.random_s(0.99)) {
+            lines.push(format!(
+                "  random reads of 4 KiB: {:.0} us in the middle, {:.0} us at the 99th percentile",
+                p50 * 1e6,
+                p99 * 1e6
+            ));
+        }
+    }
+    lines.push(tuning.explanation());
+    lines.extend(remarks(tuning));
+    lines.join("\n")
+}
+
+fn figures(tuning: &Tuning) -> String {
+    let Some(model) = &tuning.model else {
+        return "too little was measured for a model".into();
+    };
+    let cost = model.cost();
+    let kind = if model.spec.is_rotational() { "a disk with a head" } else { "no moving head" };
+    format!(
+        "latency {:.0} us, bandwidth {:.1} MB/s, {:.0} at once, {kind}; the model is off by {:.1} % (rms)",
+        cost.latency_s * 1e6,
+        cost.bandwidth * 1e-6,
+        cost.concurrency,
+        model.rms_percent()
+    )
+}
+
+/// What has to be known about the figures, and what to do with them.
+fn remarks(tuning: &Tuning) -> Vec<String> {
+    const MOSTLY: f64 = 0.9;
+    let mut remarks = Vec::new();
+    let target = tuning.target.given.display();
+    if let Some(measured) = &tuning.measured {
+        if measured.disturbed {
+            remarks.push(
+                "DISTURBED: others used the device meanwhile; repeat this when it is idle.".into(),
+            );
+        } else if measured.waited {
+            remarks.push("Others used the device at times; those figures were taken again.".into());
+        }
+        if measured.is_estimate {
+            remarks.push(
+                "The window could not be set, so the curve is estimated from direct requests."
+                    .into(),
+            );
+        }
+        if measured.zero_share > MOSTLY {
+            remarks.push(format!(
+                "Most of {target} is zeros, which thin and trimmed devices answer without their \
+                 medium; name a file on it to be sure."
+            ));
+        }
+    }
+    match (&tuning.target.knob, tuning.choice) {
+        (Some(knob), Some(_)) if !knob.is_writable() && tuning.measured.is_none() => {
+            remarks.push(format!("An administrator measures it with: sudo bowwave tune {target}"))
+        }
+        (Some(knob), Some(choice)) if !knob.is_writable() => remarks.push(format!(
+            "An administrator sets it with: sudo bowwave tune {target} --apply --persist\n\
+             or, for now: echo {} | sudo tee {}",
+            choice.kb,
+            knob.path().display()
+        )),
+        _ => {}
+    }
+    remarks
+}
+
+pub(super) fn object(tuning: &Tuning) -> Value {
+    let measured = tuning.measured.as_ref();
+    let cost = tuning.model.as_ref().map(tune::model::Model::cost);
+    let us = |seconds: Option<f64>| seconds.map(|seconds| seconds * 1e6);
+    json!({
+        "target": tuning.target.given,
+        "knob": tuning.target.knob.as_ref().map(Knob::path),
+        "current_kb": tuning.current_kb,
+        "formula_kb": tuning.formula_kb,
+        "chosen_kb": tuning.choice.map(|choice| choice.kb),
+        "latency_us": us(cost.map(|cost| cost.latency_s)),
+        "random_p50_us": us(measured.and_then(|m| m.random_s(0.5))),
+        "random_p99_us": us(measured.and_then(|m| m.random_s(0.99))),
+        "bandwidth_mb_s": cost.map(|cost| cost.bandwidth * 1e-6),
+        "concurrency": cost.map(|cost| cost.concurrency),
+        "fit_error_percent": tuning.model.as_ref().map(tune::model::Model::rms_percent),
+        "disturbed": measured.map(|m| m.disturbed),
+        "estimated": measured.map(|m| m.is_estimate),
+        "curve": measured.map(|m| &m.curve),
+        "errors_percent": tuning.model.as_ref().map(|model| &model.error_percent),
+        "model": tuning.model.as_ref().map(|model| &model.spec),
+        "explanation": tuning.explanation(),
+    })
+}
