@@ -89,3 +89,24 @@ impl Access {
         (self.page + u64::from(self.request.max(1))).min(self.file_pages.max(self.page + 1))
     }
 }
+
+#[cfg(test)]
+impl Access {
+    /// A page read alone that is absent, of a large file, by a program that has given no advice.
+    pub(crate) fn miss(page: Page, previous: Option<Page>) -> Self {
+        Access {
+            file: FileId(1),
+            volume: VolumeId(1),
+            open_file: OpenFileId(1),
+            page,
+            request: 1,
+            previous,
+            trigger: Trigger::Absent,
+            via: Via::Read,
+            hint: Hint::Normal,
+            file_pages: 1_000_000,
+            kernel_window: 32,
+            now: 0,
+        }
+    }
+}

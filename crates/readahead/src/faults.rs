@@ -93,23 +93,10 @@ impl HitsAndMisses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::{FileId, OpenFileId, Via, VolumeId};
+    use crate::access::Via;
 
     fn fault(page: Page, previous: Option<Page>, trigger: Trigger) -> Access {
-        Access {
-            file: FileId(1),
-            volume: VolumeId(1),
-            open_file: OpenFileId(1),
-            page,
-            request: 1,
-            previous,
-            trigger,
-            via: Via::Mmap,
-            hint: Hint::Normal,
-            file_pages: 1_000_000,
-            kernel_window: 32,
-            now: 0,
-        }
+        Access { trigger, via: Via::Mmap, ..Access::miss(page, previous) }
     }
 
     /// All of a file, or nothing.

@@ -73,7 +73,6 @@ pub(crate) fn next_hole(page: Page, most: u64, cache: &dyn CacheView) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::{FileId, Hint, OpenFileId, Trigger, Via, VolumeId};
     use crate::plan::Action;
 
     struct CachedFrom(Page);
@@ -85,20 +84,7 @@ mod tests {
     }
 
     fn access(page: Page, previous: Option<Page>, file_pages: u64) -> Access {
-        Access {
-            file: FileId(1),
-            volume: VolumeId(1),
-            open_file: OpenFileId(1),
-            page,
-            request: 1,
-            previous,
-            trigger: Trigger::Absent,
-            via: Via::Read,
-            hint: Hint::Normal,
-            file_pages,
-            kernel_window: 32,
-            now: 0,
-        }
+        Access { file_pages, ..Access::miss(page, previous) }
     }
 
     fn actions(chunk: Chunk, file_pages: u64, cache: CachedFrom) -> Vec<Action> {
