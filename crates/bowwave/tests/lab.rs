@@ -176,3 +176,16 @@ fn two_commands_do_not_make_one_lab() {
     assert!(first.wait().expect("it ends").success(), "{}", said(&second));
     assert!(lab.run("status").status.success(), "{}", said(&second));
 }
+
+#[test]
+fn a_lab_keeps_nobodys_folder_from_being_unmounted() {
+    let Some(lab) = Lab::new("elsewhere") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let up = lab.command("up").current_dir(folder.path()).output().expect("it runs");
+    assert!(up.status.success(), "{}", said(&up));
+    let note = fs::read_to_string(lab.folder().join("state.json")).expect("a note");
+    let note: serde_json::Value = serde_json::from_str(&note).expect("JSON");
+    let place = fs::read_link(format!("/proc/{}/cwd", note["server_pid"])).expect("it serves");
+    assert_eq!(place, Path::new("/"));
+    assert!(lab.run("down").status.success());
+}

@@ -3,48 +3,28 @@
 //! What is asserted is counted (requests, bytes, settings), never timed. Needs root, FUSE and eBPF;
 //! elsewhere a test says why it is skipped, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
+mod led;
 mod own;
+mod stage;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lab::{LabGuard, Options, Status};
+use lab::{LabGuard, Status};
 use own::Own;
-
-const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
-
-/// Labs are loop devices and real-time threads: one at a time.
-static ONE_LAB: Mutex<()> = Mutex::new(());
+use stage::{Alone, BOWWAVE};
 
 struct Bench {
     lab: LabGuard,
     state: tempfile::TempDir,
-    _alone: MutexGuard<'static, ()>,
+    _alone: Alone,
 }
 
 /// A lab with the file of most patterns on it, cold; `None` where labs or eBPF do not work.
 fn bench(device: &str) -> Option<Bench> {
-    let able = Command::new(BOWWAVE).arg("doctor").output().expect("bowwave runs");
-    let is_possible = able.status.success() && fs::exists("/dev/fuse").unwrap_or(false);
-    if !is_possible {
-        let reason = String::from_utf8_lossy(&able.stdout).into_owned();
-        assert!(std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(), "cannot test live:\n{reason}");
-        eprintln!("skipped: bowwave cannot run here; `bowwave doctor` says:\n{reason}");
-        return None;
-    }
-    let alone = ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner);
-    let lab = LabGuard::up(&Options {
-        name: format!("test-{}", std::process::id()),
-        device: device.into(),
-        size_bytes: 512 << 20,
-        fs_type: "ext4".into(),
-        scheduler: None,
-        server: Some(PathBuf::from(BOWWAVE)),
-    })
-    .expect("a lab");
+    led::possible()?;
+    let (alone, lab) = stage::lab("test", device, 512 << 20, "ext4");
     lab.set_fast(true).expect("fast");
     let mut state = 1u64;
     let mut words = || {
@@ -60,15 +40,7 @@ fn bench(device: &str) -> Option<Bench> {
 
 impl Bench {
     fn daemon(&self, arguments: &[&str]) -> Own {
-        let mut command = Command::new(BOWWAVE);
-        command.args(["daemon", "--json", "--path"]).arg(self.lab.mount_point());
-        command.arg("--state").arg(self.state.path()).args(arguments).stdout(Stdio::piped());
-        let mut daemon = Own::start(&mut command);
-        let mut line = String::new();
-        let output = daemon.stdout.take().expect("piped");
-        BufReader::new(output).read_line(&mut line).expect("a line");
-        assert!(line.contains("\"ready\":true"), "{line}");
-        daemon
+        led::begin(&mut led::daemon(&self.lab, self.state.path(), arguments)).0
     }
 
     fn reader(&self, pattern: &str) -> Command {
@@ -85,10 +57,8 @@ impl Bench {
         (sum, self.lab.status().expect("counters").since(&before))
     }
 
-    fn window_kb(&self) -> String {
-        let name = self.lab.block_device().file_name().expect("a name").to_owned();
-        let path = PathBuf::from("/sys/block").join(name).join("queue/read_ahead_kb");
-        fs::read_to_string(path).expect("a window").trim().to_owned()
+    fn window_kb(&self) -> u64 {
+        self.lab.read_ahead_kb().expect("a window")
     }
 }
 
@@ -165,7 +135,7 @@ fn the_daemon_killed_in_mid_load_harms_nobody_and_leaves_every_window_as_it_was(
         daemon.wait().expect("it ended");
         assert_eq!(finish(reader), expected, "the reader got other bytes");
         drop(bench.daemon(&[]));
-        assert_eq!(bench.window_kb(), "128", "after the next start");
+        assert_eq!(bench.window_kb(), 128, "after the next start");
     }
 }
 
@@ -185,7 +155,7 @@ fn a_window_left_changed_by_a_killed_daemon_is_put_back_at_the_next_start() {
     fs::write(journals.join("one.json"), entry.to_string()).expect("a journal");
     fs::write(&knob, "4096").expect("changed");
     drop(bench.daemon(&[]));
-    assert_eq!(bench.window_kb(), "128");
+    assert_eq!(bench.window_kb(), 128);
     assert_eq!(fs::read_dir(&journals).expect("it is there").count(), 0);
 }
 
@@ -257,6 +227,11 @@ fn a_lab_in_use_stays_and_names_its_users_and_a_dead_one_hides_no_other() {
     let mut user = Command::new("sleep");
     let mut user = Own::start(user.arg("1000").current_dir(bench.lab.mount_point()));
     let (_, said, is_down) = lab(&["down", name]);
+    assert!(bench.lab.evict().is_err(), "it is in use");
+    let before = bench.lab.status().expect("counters");
+    fs::read(bench.lab.mount_point().join("f100")).expect("it is there");
+    let served = bench.lab.status().expect("counters").since(&before);
+    assert!(served.timed > 0, "the delays are on again");
     user.kill().expect("it sleeps");
     user.wait().expect("it ends");
     assert!(!is_down && said.contains(&format!("sleep ({})", user.id())), "{said}");

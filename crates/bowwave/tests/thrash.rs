@@ -7,8 +7,10 @@
 //! fixed; `BOWWAVE_SCHEDULES` is how many are tried. Skipped where bowwave or cgroups do not work, unless
 //! BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
+mod led;
 mod machine;
 mod own;
+mod stage;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};

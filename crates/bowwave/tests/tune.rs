@@ -4,6 +4,7 @@
 //! says why it is skipped, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
 mod own;
+mod stage;
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -12,60 +13,35 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lab::{LabGuard, Options};
+use lab::LabGuard;
 use own::Own;
 use serde_json::Value;
-
-const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
+use stage::{Alone, BOWWAVE};
 
 /// A window that nobody would choose.
 const ODD_KB: u64 = 184;
 
-/// Labs are loop devices and real-time threads: one at a time.
-static ONE_LAB: Mutex<()> = Mutex::new(());
-
 struct Bench {
     lab: LabGuard,
     root: tempfile::TempDir,
-    _alone: MutexGuard<'static, ()>,
+    _alone: Alone,
 }
 
-/// Whether labs work here.
-fn labs_work() -> bool {
-    let is_root = fs::read_to_string("/proc/self/status")
-        .is_ok_and(|status| status.lines().any(|line| line.starts_with("Uid:\t0\t")));
-    let works = is_root && fs::exists("/dev/fuse").unwrap_or(false);
-    if !works {
-        let reason = "a lab needs root and /dev/fuse";
-        assert!(std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(), "cannot test live: {reason}");
-        eprintln!("skipped: {reason}");
+/// `None` where labs do not work.
+fn lab(device: &str, size_bytes: u64, fs_type: &str) -> Option<(Alone, LabGuard)> {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root || !fs::exists("/dev/fuse").unwrap_or(false) {
+        return stage::skipped("a lab needs root and /dev/fuse");
     }
-    works
-}
-
-fn lab(device: &str, size_bytes: u64, fs_type: &str) -> LabGuard {
-    LabGuard::up(&Options {
-        name: format!("tune-{}", std::process::id()),
-        device: device.into(),
-        size_bytes,
-        fs_type: fs_type.into(),
-        scheduler: None,
-        server: Some(PathBuf::from(BOWWAVE)),
-    })
-    .expect("a lab")
+    Some(stage::lab("tune", device, size_bytes, fs_type))
 }
 
 /// A lab with a file of 64 MiB on it, cold; `None` where labs do not work.
 fn bench(device: &str) -> Option<Bench> {
-    if !labs_work() {
-        return None;
-    }
-    let alone = ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner);
-    let lab = lab(device, 512 << 20, "ext4");
+    let (alone, lab) = lab(device, 512 << 20, "ext4")?;
     lab.set_fast(true).expect("fast");
     let bytes: Vec<u8> =
         (0..64u32 << 18).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
@@ -96,14 +72,8 @@ impl Bench {
         self.lab.mount_point().join("f64")
     }
 
-    fn knob(&self) -> PathBuf {
-        let name = self.lab.block_device().file_name().expect("it has a name").to_owned();
-        Path::new("/sys/block").join(name).join("queue/read_ahead_kb")
-    }
-
     fn window_kb(&self) -> u64 {
-        let text = fs::read_to_string(self.knob()).expect("it is there");
-        text.trim().parse().expect("a number")
+        self.lab.read_ahead_kb().expect("a window")
     }
 
     fn journals(&self) -> usize {
@@ -320,11 +290,7 @@ fn what_is_remembered_is_listed_found_by_the_hook_and_forgotten() {
 /// The case that the formula was proposed for.
 #[test]
 fn what_blkid_reads_of_a_tiny_device_stays_small() {
-    if !labs_work() {
-        return;
-    }
-    let _alone = ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner);
-    let lab = lab("slow-505k", 505_000, "none");
+    let Some((_alone, lab)) = lab("slow-505k", 505_000, "none") else { return };
     let name = lab.block_device().file_name().expect("it has one").to_string_lossy().into_owned();
     let fetched = || {
         lab.evict().expect("evicted");

@@ -138,6 +138,14 @@ impl Lab {
         layers::set_queue(self.block_device(), "read_ahead_kb", &kb.to_string())
     }
 
+    /// The kernel's own window, in KiB.
+    ///
+    /// # Errors
+    /// If the attribute cannot be read.
+    pub fn read_ahead_kb(&self) -> Result<u64, LabError> {
+        layers::queue_number(self.block_device(), "read_ahead_kb")
+    }
+
     /// Empties the page cache of the file system's data and metadata, by unmounting and mounting, or of
     /// the bare device. The delays of a lab with a file system are on afterwards.
     ///

@@ -82,6 +82,13 @@ pub(crate) fn set_queue(node: &Path, attribute: &str, value: &str) -> Result<(),
     fs::write(&path, value).map_err(LabError::file(path))
 }
 
+pub(crate) fn queue_number(node: &Path, attribute: &str) -> Result<u64, LabError> {
+    let path = queue_attribute(node, attribute);
+    let number = fs::read_to_string(&path)
+        .and_then(|text| text.trim().parse().map_err(std::io::Error::other));
+    number.map_err(LabError::file(path))
+}
+
 pub(crate) fn queue_attribute(node: &Path, attribute: &str) -> PathBuf {
     let name = node.file_name().unwrap_or_default();
     Path::new("/sys/block").join(name).join("queue").join(attribute)

@@ -1,33 +1,25 @@
 //! A lab without delays, files on it, and small memory cgroups.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lab::{LabGuard, Options};
+use lab::LabGuard;
 use rustix::fs::{Advice, fadvise};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::led;
 use crate::own::Own;
+use crate::stage::{self, Alone, BOWWAVE, skipped};
 
-pub(crate) const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
 pub(crate) const MB: u64 = 1 << 20;
-
-/// Labs are loop devices and threads, and the tests look at what is cached: one at a time.
-static ONE_LAB: Mutex<()> = Mutex::new(());
 
 pub(crate) struct Bench {
     pub(crate) lab: LabGuard,
     pub(crate) state: tempfile::TempDir,
-    _alone: MutexGuard<'static, ()>,
-}
-
-/// Whether a test that cannot run is a failure.
-fn is_required() -> bool {
-    std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_some()
+    _alone: Alone,
 }
 
 /// `None` where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE makes that a failure.
@@ -37,28 +29,15 @@ pub(crate) fn bench() -> Option<Bench> {
 
 /// On that device, with that file system; `None` also where the machine lacks another one than ext4.
 pub(crate) fn bench_with(device: &str, fs_type: &str) -> Option<Bench> {
-    let able = Command::new(BOWWAVE).arg("doctor").output().expect("bowwave runs");
-    if !able.status.success() || !fs::exists("/dev/fuse").unwrap_or(false) {
-        let reason = String::from_utf8_lossy(&able.stdout).into_owned();
-        assert!(!is_required(), "cannot test live:\n{reason}");
-        eprintln!("skipped: bowwave cannot run here; `bowwave doctor` says:\n{reason}");
-        return None;
-    }
+    led::possible()?;
     if let Some(reason) = lacks(fs_type) {
-        assert!(fs_type != "ext4" || !is_required(), "cannot test live: {reason}");
+        if fs_type == "ext4" {
+            return skipped(&reason);
+        }
         eprintln!("skipped: {reason}");
         return None;
     }
-    let alone = ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner);
-    let lab = LabGuard::up(&Options {
-        name: format!("behind-{}", std::process::id()),
-        device: device.into(),
-        size_bytes: 768 * MB,
-        fs_type: fs_type.into(),
-        scheduler: None,
-        server: Some(PathBuf::from(BOWWAVE)),
-    })
-    .expect("a lab");
+    let (alone, lab) = stage::lab("behind", device, 768 * MB, fs_type);
     lab.set_fast(true).expect("fast");
     Some(Bench { lab, state: tempfile::tempdir().expect("a folder"), _alone: alone })
 }
@@ -107,14 +86,9 @@ impl Bench {
 impl Bench {
     /// Bowwave, leading this lab's files from now on.
     pub(crate) fn daemon(&self, options: &[&str]) -> Own {
-        let mut daemon = Command::new(BOWWAVE);
-        daemon.args(["daemon", "--json", "--path"]).arg(self.lab.mount_point()).arg("--state");
-        let mut daemon =
-            Own::start(daemon.arg(self.state.path()).args(options).stdout(Stdio::piped()));
-        let mut line = String::new();
-        let output = daemon.stdout.as_mut().expect("piped");
-        BufReader::new(output).read_line(&mut line).expect("a line");
-        assert!(line.contains("\"ready\":true"), "{line}");
+        let daemon = &mut led::daemon(&self.lab, self.state.path(), options);
+        let (mut daemon, output) = led::begin(daemon);
+        daemon.stdout = Some(output.into_inner());
         daemon
     }
 }
@@ -205,11 +179,7 @@ impl Cgroup {
             .map(|(root, is_v2)| Cgroup { folder: Path::new(root).join(&name), is_v2 })
             .into_iter()
             .find(|cgroup| fs::create_dir(&cgroup.folder).is_ok() && cgroup.limit(bytes));
-        if made.is_none() {
-            assert!(!is_required(), "no memory cgroup");
-            eprintln!("skipped: no memory cgroup can be made here");
-        }
-        made
+        made.or_else(|| skipped("no memory cgroup can be made here"))
     }
 
     fn limit(&self, bytes: u64) -> bool {

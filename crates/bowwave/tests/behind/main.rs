@@ -6,9 +6,13 @@
 
 mod bench;
 mod file_systems;
+#[path = "../led/mod.rs"]
+mod led;
 #[path = "../own/mod.rs"]
 mod own;
 mod small_memory;
+#[path = "../stage/mod.rs"]
+mod stage;
 mod told;
 
 use std::fs;

@@ -7,43 +7,28 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use demo::worker::hand::{Done, Job};
-use lab::{LabGuard, Options};
+use lab::LabGuard;
 
+use crate::led;
 use crate::own::Own;
+use crate::stage::{self, Alone, BOWWAVE, skipped};
 pub(crate) use removals::Removals;
 
-pub(crate) const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
 pub(crate) const PAGE_BYTES: u64 = 4096;
-
-/// Labs are loop devices and real-time threads: one at a time.
-static ONE_LAB: Mutex<()> = Mutex::new(());
 
 pub(crate) struct Bench {
     pub(crate) lab: LabGuard,
     pub(crate) state: tempfile::TempDir,
-    _alone: MutexGuard<'static, ()>,
+    _alone: Alone,
 }
 
 impl Bench {
     /// An empty lab, without its delays; `None` where labs or eBPF do not work.
     pub(crate) fn new(device: &str) -> Option<Self> {
-        let able = Command::new(BOWWAVE).arg("doctor").output().expect("bowwave runs");
-        if !able.status.success() || !fs::exists("/dev/fuse").unwrap_or(false) {
-            return skipped(&String::from_utf8_lossy(&able.stdout));
-        }
-        let alone = ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner);
-        let lab = LabGuard::up(&Options {
-            name: format!("thrash-{}", std::process::id()),
-            device: device.into(),
-            size_bytes: 512 << 20,
-            fs_type: "ext4".into(),
-            scheduler: None,
-            server: Some(PathBuf::from(BOWWAVE)),
-        })
-        .expect("a lab");
+        led::possible()?;
+        let (alone, lab) = stage::lab("thrash", device, 512 << 20, "ext4");
         lab.set_fast(true).expect("fast");
         let state = tempfile::tempdir().expect("a folder");
         Some(Bench { lab, state, _alone: alone })
@@ -54,33 +39,19 @@ impl Bench {
     }
 
     /// The disk's own window.
-    pub(crate) fn window_kb(&self) -> String {
-        let name = self.lab.block_device().file_name().expect("a name").to_owned();
-        let knob = Path::new("/sys/block").join(name).join("queue/read_ahead_kb");
-        fs::read_to_string(knob).expect("a window")
+    pub(crate) fn window_kb(&self) -> u64 {
+        self.lab.read_ahead_kb().expect("a window")
     }
 
     /// Bowwave, leading this lab's files, in a cgroup if one is given.
     pub(crate) fn daemon(&self, arguments: &[&str], cgroup: Option<&Cgroup>) -> Daemon {
-        let mut command = Command::new(BOWWAVE);
-        command.args(["daemon", "--json", "--path"]).arg(self.lab.mount_point());
-        command.arg("--state").arg(self.state.path()).args(arguments).stdout(Stdio::piped());
+        let mut command = led::daemon(&self.lab, self.state.path(), arguments);
         if let Some(cgroup) = cgroup {
             cgroup.begin_in(&mut command);
         }
-        let mut child = Own::start(&mut command);
-        let mut output = BufReader::new(child.stdout.take().expect("piped"));
-        let mut line = String::new();
-        output.read_line(&mut line).expect("a line");
-        assert!(line.contains("\"ready\":true"), "{line}");
+        let (child, output) = led::begin(&mut command);
         Daemon { child, output }
     }
-}
-
-fn skipped<T>(reason: &str) -> Option<T> {
-    assert!(std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(), "cannot test live:\n{reason}");
-    eprintln!("skipped: {reason}");
-    None
 }
 
 pub(crate) struct Daemon {

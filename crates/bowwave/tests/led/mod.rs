@@ -1,0 +1,39 @@
+//! Bowwave, leading the reads of a lab's files.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{ChildStdout, Command, Stdio};
+
+use lab::Lab;
+
+use crate::own::Own;
+use crate::stage::{BOWWAVE, skipped};
+
+/// `None` where labs or eBPF do not work.
+pub(crate) fn possible() -> Option<()> {
+    let able = Command::new(BOWWAVE).arg("doctor").output().expect("bowwave runs");
+    if able.status.success() && fs::exists("/dev/fuse").unwrap_or(false) {
+        return Some(());
+    }
+    let said = String::from_utf8_lossy(&able.stdout);
+    skipped(&format!("bowwave cannot run here; `bowwave doctor` says:\n{said}"))
+}
+
+/// A daemon for that lab's files, which has not begun yet.
+pub(crate) fn daemon(lab: &Lab, state: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(BOWWAVE);
+    command.args(["daemon", "--json", "--path"]).arg(lab.mount_point());
+    command.arg("--state").arg(state).args(arguments).stdout(Stdio::piped());
+    command
+}
+
+/// Begins it; gives what it says once it leads.
+pub(crate) fn begin(daemon: &mut Command) -> (Own, BufReader<ChildStdout>) {
+    let mut daemon = Own::start(daemon);
+    let mut output = BufReader::new(daemon.stdout.take().expect("piped"));
+    let mut line = String::new();
+    output.read_line(&mut line).expect("a line");
+    assert!(line.contains("\"ready\":true"), "{line}");
+    (daemon, output)
+}

@@ -1,0 +1,39 @@
+//! What tests on the running kernel stand on: a lab disk of their own, one at a time.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lab::{LabGuard, Options};
+
+pub(crate) const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
+
+/// Held while there is a lab.
+pub(crate) type Alone = MutexGuard<'static, ()>;
+
+/// A lab; it has to go before others are let in, so that comes first. Labs are loop devices and real-time
+/// threads, and tests look at what is cached.
+pub(crate) fn lab(
+    purpose: &str,
+    device: &str,
+    size_bytes: u64,
+    fs_type: &str,
+) -> (Alone, LabGuard) {
+    static ONE_LAB: Mutex<()> = Mutex::new(());
+    let alone = ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner);
+    let options = Options {
+        name: format!("{purpose}-{}", std::process::id()),
+        device: device.into(),
+        size_bytes,
+        fs_type: fs_type.into(),
+        scheduler: None,
+        server: Some(PathBuf::from(BOWWAVE)),
+    };
+    (alone, LabGuard::up(&options).expect("a lab"))
+}
+
+/// Says why a test is skipped; with BOWWAVE_REQUIRE_LIVE that is a failure.
+pub(crate) fn skipped<T>(reason: &str) -> Option<T> {
+    assert!(std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(), "cannot test live:\n{reason}");
+    eprintln!("skipped: {reason}");
+    None
+}
