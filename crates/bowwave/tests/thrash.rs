@@ -309,7 +309,6 @@ fn a_mapped_file_read_at_random_is_read_page_by_page_until_it_is_read_in_a_row()
     bench.lab.evict().expect("evicted");
     bench.lab.set_fast(false).expect("slow");
     let daemon = bench.daemon(&[], None);
-    bench.lab.set_fast(true).expect("fast");
     let mut command = Command::new("python3");
     command.args(["-c", TOUCH]).arg(bench.path("mapped"));
     let mut program =
@@ -323,14 +322,17 @@ fn a_mapped_file_read_at_random_is_read_page_by_page_until_it_is_read_in_a_row()
         bench.lab.status().expect("counters").since(&before).bytes_read / PAGE_BYTES
     };
     assert!(pages_read_for(0) >= 32, "the kernel reads around");
-    // On a busy machine bowwave may come late.
-    let alone = (1..200).position(|number| pages_read_for(number * 60) == 1);
+    // No two of them near each other, and none a stride from the last. On a busy machine bowwave may come
+    // late; the disk, too, takes its time.
+    let alone = (1..200).position(|number| pages_read_for(number * 7919 % 200 * 60) == 1);
     assert!(alone.is_some(), "no window was narrowed");
-    let ahead = (12_000..14_000).position(|number| pages_read_for(number) == 0);
-    assert!(ahead.is_some(), "each of 2000 pages in a row had to be waited for");
+    bench.lab.set_fast(true).expect("fast");
+    let ahead = (12_000..14_000).filter(|number| pages_read_for(*number) == 0).take(40).count();
+    assert_eq!(ahead, 40, "of 2000 pages in a row the others had to be waited for");
+    // Led early, a run does not prove its window too small: at the end it is given back all the same.
+    let summary = daemon.stop();
+    assert!(summary["bounded_windows"].as_u64() > Some(0), "{summary}");
     assert!(pages_read_for(15_000) >= 32, "the kernel reads around again");
     drop(numbers);
     assert!(program.wait().expect("it ends").success());
-    let summary = daemon.stop();
-    assert!(summary["bounded_windows"].as_u64() > Some(0), "{summary}");
 }
