@@ -63,26 +63,18 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
         Experiment::parse(NAME, include_str!("../../../../experiments/servers-2006.toml"))?;
     let records: Vec<Record> =
         figures(NAME, include_str!("../../../../experiments/servers-2006.csv"))?;
-    reproduce(&experiment, &records, progress)
-}
-
-fn reproduce(
-    experiment: &Experiment<Workload>,
-    records: &[Record],
-    progress: &mut dyn FnMut(f64),
-) -> Result<Table, ExperimentError> {
     let mut webs = Vec::new();
     let mut backups = Vec::new();
     for (index, column) in COLUMNS.into_iter().enumerate() {
-        let clients = published(records, "clients", column).unwrap_or(0.0) as usize;
-        webs.push(web(experiment, column, clients)?);
-        backups.push(backup(experiment, column)?);
+        let clients = published(&records, "clients", column).unwrap_or(0.0) as usize;
+        webs.push(web(&experiment, column, clients)?);
+        backups.push(backup(&experiment, column)?);
         progress((index + 1) as f64 / 3.0);
     }
     let mut changes = random_reads::total_changes()?;
     changes.sort_by(f64::total_cmp);
     let mut table = experiment.table(NAME);
-    for record in records {
+    for record in &records {
         if let Some((least, most)) = record.adaptive.split_once("..") {
             let ends = [("best", least, changes.first()), ("worst", most, changes.last())];
             table.figures.extend(ends.map(|(end, published, simulated)| Figure {
