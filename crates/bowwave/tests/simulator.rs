@@ -75,6 +75,11 @@ fn tables_are_listed_with_their_titles() {
     let listed = text_of(&["reproduce", "--list"]);
     let ramp = listed.lines().find(|line| line.starts_with("ramp-2005 ")).expect("it is one");
     assert!(ramp.contains("cp of a 3568-page file"), "{ramp}");
+    let rows: serde_json::Value =
+        serde_json::from_str(&text_of(&["reproduce", "--list", "--json"])).expect("JSON");
+    let titles = rows.as_array().expect("a list").iter().map(|row| row["title"].as_str());
+    let lines = listed.lines().map(|line| line.split_once("  ").map(|(_, title)| title.trim()));
+    assert!(titles.eq(lines), "{rows}");
 }
 
 #[test]
