@@ -243,7 +243,13 @@ proptest! {
     ) {
         let mut machine = Machine::boxed(make(), end, window);
         machine.scan(1, start, end, request);
-        prop_assert_eq!(machine.cache.overlap_pages, 0, "{:?}", machine.trace());
+        // It believes the reader beyond what it has read ahead (vectors/stock.rs).
+        let is_ahead_of_itself =
+            machine.policy.name() == "stock-2.6.13" && request > u64::from(window);
+        prop_assert!(
+            is_ahead_of_itself || machine.cache.overlap_pages == 0,
+            "{:?}", machine.trace()
+        );
         prop_assert_eq!(machine.cache.unused_pages(), 0);
     }
 

@@ -45,6 +45,31 @@ fn the_second_page_brings_two_windows_at_once() {
     );
 }
 
+/// Requests larger than a window: the reader, believed to be a window further on than anything was read
+/// ahead, reads what lies between by itself, and all of that is asked for once more.
+#[test]
+fn until_2_6_16_what_the_reader_has_read_by_itself_is_asked_for_again() {
+    let scanned = |release| {
+        let mut machine = stock(release, 173);
+        machine.scan(1, 1, 400, 175);
+        machine
+    };
+    let machine = scanned(Linux2_6_13);
+    assert_eq!(
+        machine.trace(),
+        [
+            "random@1 1+173-0",
+            "initial@174 174+4-0",
+            "sequential@176 178+16-0",
+            "sequential@176 194+32-0",
+            "sequential@349 226+30-0",
+            "sequential@351 256+28-0",
+        ]
+    );
+    assert_eq!(machine.cache.overlap_pages, 30 + 28);
+    assert_eq!(scanned(Linux2_6_17).cache.overlap_pages, 0);
+}
+
 #[test]
 fn a_request_as_large_as_the_window_gets_two_at_once() {
     let mut machine = stock(Linux2_6_17, 32);
