@@ -67,7 +67,8 @@ fn replace(
         // Another user's in a folder like /tmp the kernel does not follow, and then nor is it here.
         File::options().write(true).open(path)?;
     }
-    // What a link leads to is written, not the link.
+    // What a link leads to is written, not the link; one that leads nowhere is replaced, so that nobody
+    // chooses by it where a file is made.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.into());
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(folder)?;
@@ -145,6 +146,16 @@ mod tests {
         assert_eq!(fs::read_to_string(&victim).expect("there"), "as it was");
         assert_eq!(fs::read_to_string(&path).expect("there"), "text");
         assert_eq!(names_in(folder.path()), ["file", "victim"]);
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_is_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (link, nowhere) = (folder.path().join("link"), folder.path().join("nowhere"));
+        symlink(&nowhere, &link).expect("linked");
+        write(&link, "text").expect("written");
+        assert!(!link.is_symlink() && !nowhere.exists());
+        assert_eq!(fs::read_to_string(&link).expect("there"), "text");
     }
 
     #[test]
