@@ -187,10 +187,9 @@ impl Behind {
         Ok(())
     }
 
-    /// Whether nothing shall be read ahead for a process, as it writes faster than the disk takes it.
-    /// It is not stalled: the kernel reads for it as ever.
-    pub(crate) fn holds_back(&self, tgid: u32) -> bool {
-        self.held_back.contains(&tgid)
+    /// Processes that write faster than the disk takes it: nothing shall be read ahead for them.
+    pub(crate) fn held_back(&self) -> &HashSet<u32> {
+        &self.held_back
     }
 
     /// Whether [`Behind::tick`] should be called again soon.

@@ -227,6 +227,7 @@ impl Engine {
         if let Some(behind) = &mut self.behind {
             let mount_of = |dev| self.file_systems.get(&dev).map(|led| &led.mount);
             behind.tick(now, &mount_of, &mut *self.observer)?;
+            self.windows.hold_back(behind.held_back());
         }
         let knob_of = |dev| self.file_systems.get(&dev).map(|led: &Led| led.knob.as_path());
         self.summary.bounded_windows += self.windows.go_on(now, knob_of);
@@ -247,6 +248,9 @@ impl Engine {
 
     fn on_event(&mut self, event: &Event) -> Result<(), EngineError> {
         self.summary.events += 1;
+        // Whose look-ahead was ended by us has not been advised by its program.
+        let advised_random = event.advised_random && !self.windows.is_held(event);
+        let event = &Event { advised_random, ..*event };
         let Some(led) = self.file_systems.get(&event.file.dev) else {
             return Ok(());
         };
@@ -266,7 +270,7 @@ impl Engine {
         }
         let (led, backing) = (&self.file_systems[&event.file.dev], &self.backings[index]);
         // What no worker could start at once is not asked for.
-        let is_held = self.behind.as_ref().is_some_and(|behind| behind.holds_back(event.tgid));
+        let is_held = self.behind.as_ref().is_some_and(|behind| behind.held_back().contains(&event.tgid));
         let has_room = self.workers.has_room() && !is_held;
         let room = if has_room { backing.room_pages(&stats) } else { 0 };
         let memory = self.budget.room(event, self.policy.tally().ahead_pages());

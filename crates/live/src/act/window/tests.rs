@@ -50,7 +50,9 @@ fn a_program_that_has_given_advice_keeps_it() {
         let mut windows = windows(state.path());
         windows.hear(&event(1, 9, 300));
         windows.hear(&advised);
-        assert!(windows.heard.is_empty(), "it is not bounded any more: {advised:?}");
+        windows.bound_all(1);
+        windows.fit(&advised, Some(1));
+        assert!(windows.waiting.is_empty(), "it is not bounded any more: {advised:?}");
         assert!(windows.ledger.get(9).is_none(), "nor taken back: {advised:?}");
     }
     let noreuse = with(|event| event.advised_noreuse = true);
