@@ -30,8 +30,8 @@ use super::given::{self, Given, Ledger};
 use super::narrow::{self, Narrowed};
 use super::setting::Setting;
 use crate::knob;
-use held::Held;
 use crate::observe::{DeviceNumber, Event};
+use held::Held;
 
 /// Bounds are set no more often than this: each takes some 60 microseconds, in which files opened by
 /// others inherit it.

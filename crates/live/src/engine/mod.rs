@@ -270,7 +270,8 @@ impl Engine {
         }
         let (led, backing) = (&self.file_systems[&event.file.dev], &self.backings[index]);
         // What no worker could start at once is not asked for.
-        let is_held = self.behind.as_ref().is_some_and(|behind| behind.held_back().contains(&event.tgid));
+        let is_held =
+            self.behind.as_ref().is_some_and(|behind| behind.held_back().contains(&event.tgid));
         let has_room = self.workers.has_room() && !is_held;
         let room = if has_room { backing.room_pages(&stats) } else { 0 };
         let memory = self.budget.room(event, self.policy.tally().ahead_pages());

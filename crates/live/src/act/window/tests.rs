@@ -61,14 +61,9 @@ fn a_program_that_has_given_advice_keeps_it() {
 
 #[test]
 fn what_cannot_be_given_back_now_is_given_back_later() {
-    let Some(knob) = some_knob().filter(Knob::is_writable) else { return };
     let state = tempfile::tempdir().expect("a folder");
-    let file = tempfile::tempfile().expect("a file");
-    let about = file.metadata().expect("metadata");
-    let dev = DeviceNumber { major: libc::major(about.dev()), minor: libc::minor(about.dev()) };
-    let kernel_window = (knob.kb().expect("a window") * 1024 / PAGE_BYTES) as u32;
-    let key = FileKey { dev, ino: about.ino() };
-    let event = Event { file: key, kernel_window, ..event(std::process::id(), 9, 0) };
+    let Some((windows, file, event, knob)) = read_by_us(state.path()) else { return };
+    drop(windows);
     let given = Given::to(&event, file.as_raw_fd(), knob.path(), true).expect("it runs");
     let left = state.path().join("given-windows-0.jsonl");
     Ledger::open(left.clone()).note(9, given).expect("written");
@@ -100,4 +95,74 @@ fn processes_are_forgotten_with_their_files() {
         windows.tidy(event.now, None);
         assert!(windows.of_process.len() <= 2, "{} processes", windows.of_process.len());
     }
+}
+
+/// A file of this process, open file 9, on a device with a window.
+fn read_by_us(state: &Path) -> Option<(Windows, std::fs::File, Event, Knob)> {
+    let knob = some_knob().filter(Knob::is_writable)?;
+    let file = tempfile::tempfile().expect("a file");
+    let about = file.metadata().expect("metadata");
+    let dev = DeviceNumber { major: libc::major(about.dev()), minor: libc::minor(about.dev()) };
+    let kernel_window = (knob.kb().expect("a window") * 1024 / PAGE_BYTES) as u32;
+    let key = FileKey { dev, ino: about.ino() };
+    let event = Event { file: key, kernel_window, ..event(std::process::id(), 9, 0) };
+    Some((Windows::recover(state), file, event, knob))
+}
+
+/// All that is to be done at once, a millisecond each.
+fn go_on(windows: &mut Windows, knob: &Knob, from_ms: u64) {
+    (from_ms..from_ms + 10).for_each(|ms| {
+        windows.go_on(ms * 1_000_000, |_| Some(knob.path()));
+    });
+}
+
+#[test]
+fn a_process_that_is_held_back_reads_without_look_ahead_until_it_is_not() {
+    let state = tempfile::tempdir().expect("a folder");
+    let Some((mut windows, _file, event, knob)) = read_by_us(state.path()) else { return };
+    let sequential = Event { advised_sequential: true, ..event };
+    windows.hear(&sequential);
+    for from_ms in [10, 30] {
+        windows.hold_back(&HashSet::from([event.tgid]));
+        go_on(&mut windows, &knob, from_ms);
+        assert!(windows.is_held(&event) && windows.ledger.get(9).is_some());
+        windows.hear(&Event { advised_random: true, ..event });
+        windows.fit(&event, None);
+        assert!(windows.ledger.get(9).is_some(), "the advice is ours");
+        windows.hold_back(&HashSet::new());
+        go_on(&mut windows, &knob, from_ms + 10);
+        assert!(!windows.is_held(&event) && windows.ledger.get(9).is_none());
+    }
+}
+
+#[test]
+fn what_a_process_opens_while_it_is_held_back_is_held_and_what_comes_too_late_is_not() {
+    let state = tempfile::tempdir().expect("a folder");
+    let Some((mut windows, _file, event, knob)) = read_by_us(state.path()) else { return };
+    windows.hold_back(&HashSet::from([event.tgid]));
+    windows.hear(&event);
+    windows.hold_back(&HashSet::new());
+    go_on(&mut windows, &knob, 10);
+    assert!(!windows.is_held(&event), "it was over");
+    windows.hold_back(&HashSet::from([event.tgid]));
+    windows.hear(&event);
+    go_on(&mut windows, &knob, 20);
+    assert!(windows.is_held(&event));
+}
+
+#[test]
+fn who_is_held_back_while_its_window_cannot_be_given_back_is_still_known() {
+    let state = tempfile::tempdir().expect("a folder");
+    let Some((mut windows, _file, event, knob)) = read_by_us(state.path()) else { return };
+    windows.hear(&event);
+    windows.hold_back(&HashSet::from([event.tgid]));
+    go_on(&mut windows, &knob, 10);
+    let other = Borrowed::take(knob.clone(), state.path()).expect("it is free");
+    windows.hold_back(&HashSet::new());
+    go_on(&mut windows, &knob, 20);
+    windows.hear(&Event { advised_random: true, ..event });
+    assert!(windows.is_held(&event) && windows.ledger.get(9).is_some());
+    drop(other);
+    windows.tidy(1, None);
+    assert!(!windows.is_held(&event) && windows.ledger.get(9).is_none());
 }
