@@ -30,6 +30,8 @@ struct Figures {
     scans: [f64; SCANS],
     /// Share of the working set that is cached after the disturbance.
     cached: f64,
+    /// Most bytes that the machine held during the disturbance.
+    peak_bytes: f64,
     /// Seconds that the disturbance took.
     job_s: f64,
     /// The same, until what it wrote was on the device.
@@ -75,10 +77,11 @@ fn run(
         Ok::<f64, DemoError>(done.seconds)
     };
     let before = [scan()?, scan()?];
-    let (mut job_s, mut stored_s) = (0.0, 0.0);
+    let (mut job_s, mut stored_s, mut peak_bytes) = (0.0, 0.0, 0.0);
     if let Some(job) = disturbance.job(&folder) {
         let mut process = machine.process(tool)?;
-        job_s = process.perform(&job)?.seconds;
+        let (done, peak) = machine.watching(|| process.perform(&job));
+        (job_s, peak_bytes) = (done?.seconds, peak as f64);
         stored_s = job_s + store_copy(scene)?;
         process.finish()?;
     }
@@ -86,7 +89,8 @@ fn run(
     let after = [scan()?, scan()?];
     victim.finish()?;
     remove_copy(scene)?;
-    Ok(Figures { scans: [before[0], before[1], after[0], after[1]], cached, job_s, stored_s })
+    let scans = [before[0], before[1], after[0], after[1]];
+    Ok(Figures { scans, cached, peak_bytes, job_s, stored_s })
 }
 
 /// The share of a file that is in the page cache.
@@ -121,6 +125,7 @@ impl Row {
         Figures {
             scans: std::array::from_fn(|scan| over(&|run| run.scans[scan])),
             cached: over(&|run| run.cached),
+            peak_bytes: over(&|run| run.peak_bytes),
             job_s: over(&|run| run.job_s),
             stored_s: over(&|run| run.stored_s),
         }
@@ -130,12 +135,13 @@ impl Row {
     fn line(&self, stock: Option<Figures>) -> String {
         let name = if self.tool == Tool::Stock { self.disturbance.name() } else { "" };
         let figures = self.figures();
-        let mut line = format!("{name:<16}{:<9}", self.tool);
+        let mut line = format!("{name:<16}{:<8}", self.tool);
         for seconds in figures.scans {
-            let _ = write!(line, "{seconds:>8.3}");
+            let _ = write!(line, "{seconds:>7.3}");
         }
-        let _ = write!(line, "{:>8.1}%", figures.cached * 100.0);
+        let _ = write!(line, "{:>7.1}%", figures.cached * 100.0);
         if self.disturbance != Disturbance::Nothing {
+            let _ = write!(line, "{:>8.0}", figures.peak_bytes / f64::from(1 << 20));
             let stock = stock.filter(|_| self.tool != Tool::Stock);
             let times: [fn(&Figures) -> f64; 2] = [|run| run.job_s, |run| run.stored_s];
             for time in times {
@@ -158,8 +164,8 @@ fn section(rows: &[Row], sizes: &Sizes) -> Section {
     );
     let _ = writeln!(
         text,
-        "{:<16}{:<9}{:>8}{:>8}{:>8}{:>8}{:>9}{:>9}{:>7}{:>9}",
-        "what goes by", "kernel", "1", "2", "3", "4", "cached", "job s", "", "stored s"
+        "{:<16}{:<8}{:>7}{:>7}{:>7}{:>7}{:>8}{:>8}{:>9}{:>7}{:>9}",
+        "what goes by", "kernel", "1", "2", "3", "4", "cached", "peak MB", "job s", "", "stored s"
     );
     let stock = |disturbance| {
         let stock =
@@ -186,6 +192,7 @@ mod tests {
         let run = |job_s: &f64| Figures {
             scans: [0.4, 0.1, 0.5, 0.1],
             cached: 0.25,
+            peak_bytes: 256e6,
             job_s: *job_s,
             stored_s: 2.0 * job_s,
         };
