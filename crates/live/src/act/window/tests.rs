@@ -1,6 +1,6 @@
 //! Windows that are given, taken back and owed.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 
 use super::*;
@@ -109,6 +109,19 @@ fn read_by_us(state: &Path) -> Option<(Windows, std::fs::File, Event, Knob)> {
     Some((Windows::recover(state), file, event, knob))
 }
 
+/// Pages that come with the first one. `None` where files lie on no disk.
+fn pages_with_the_first(file: &std::fs::File) -> Option<u64> {
+    crate::mounts::of_path(&std::env::temp_dir()).ok()?;
+    let pages = 256;
+    file.set_len(0).expect("it may be written");
+    let content = vec![1; (pages * PAGE_BYTES) as usize];
+    std::os::unix::fs::FileExt::write_all_at(file, &content, 0).expect("room");
+    file.sync_all().expect("on the disk");
+    sys::drop_pages(file.as_fd(), 0, pages).expect("dropped");
+    std::os::unix::fs::FileExt::read_exact_at(file, &mut [0], 0).expect("it is there");
+    Some(sys::cached_pages(file.as_fd(), 0, pages).expect("one's own file"))
+}
+
 /// All that is to be done at once, a millisecond each.
 fn go_on(windows: &mut Windows, knob: &Knob, from_ms: u64) {
     (from_ms..from_ms + 10).for_each(|ms| {
@@ -119,20 +132,24 @@ fn go_on(windows: &mut Windows, knob: &Knob, from_ms: u64) {
 #[test]
 fn a_process_that_is_held_back_reads_without_look_ahead_until_it_is_not() {
     let state = tempfile::tempdir().expect("a folder");
-    let Some((mut windows, _file, event, knob)) = read_by_us(state.path()) else { return };
+    let Some((mut windows, file, event, knob)) = read_by_us(state.path()) else { return };
     let sequential = Event { advised_sequential: true, ..event };
     windows.hear(&sequential);
+    let whole = pages_with_the_first(&file);
     for from_ms in [10, 30] {
         windows.hold_back(&HashSet::from([event.tgid]));
         go_on(&mut windows, &knob, from_ms);
         assert!(windows.is_held(&event) && windows.ledger.get(9).is_some());
+        assert!(pages_with_the_first(&file).is_none_or(|pages| pages == 1));
         windows.hear(&Event { advised_random: true, ..event });
         windows.fit(&event, None);
         assert!(windows.ledger.get(9).is_some(), "the advice is ours");
         windows.hold_back(&HashSet::new());
         go_on(&mut windows, &knob, from_ms + 10);
         assert!(!windows.is_held(&event) && windows.ledger.get(9).is_none());
+        assert_eq!(pages_with_the_first(&file), whole);
     }
+    assert!(whole.is_none_or(|pages| pages > 1), "the kernel reads ahead");
 }
 
 #[test]
