@@ -28,6 +28,7 @@
 mod around;
 mod file;
 mod habit;
+mod pace;
 mod pressure;
 mod region;
 mod room;
