@@ -38,7 +38,7 @@ const ALONE: u64 = 2;
 const NEWCOMERS_SHARE: u64 = 5;
 
 /// A reader may have so many times its share of what may be ahead.
-const OF_ITS_SHARE: u64 = 2;
+const OF_ITS_SHARE: f64 = 2.0;
 
 /// A stream has two such windows out at most: the one it reads and the next.
 const WINDOWS_OUT: u64 = 2;
@@ -88,12 +88,13 @@ impl Room {
     /// Pages for a stream.
     pub(super) fn for_stream(&self, claim: Claim, tally: &Tally) -> u64 {
         let own = claim.own;
-        let share = (self.most() as f64 * claim.share) as u64;
+        let share = self.most() as f64 * claim.share;
         let others = tally.ahead_pages().saturating_sub(own);
-        let is_behind = own + claim.request < share;
+        let held = own + claim.request;
+        let is_behind = (held as f64) < share;
         let counted = if is_behind { others - others / NEWCOMERS_SHARE } else { others };
         let left = self.most().saturating_sub(own + counted);
-        let fair = share.saturating_mul(OF_ITS_SHARE).saturating_sub(own + claim.request);
+        let fair = ((share * OF_ITS_SHARE) as u64).saturating_sub(held);
         // While little is out there is more than its share for everybody.
         let unclaimed = (self.budget / 2).saturating_sub(tally.ahead_pages());
         let windows = if self.cost.is_serial() {
