@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use readahead::{CacheView, DeviceCost, Page};
 
 use crate::act::open_file;
+use crate::memory::Room;
 use crate::mounts::Mount;
 use crate::observe::Event;
 use crate::sys;
@@ -15,18 +16,13 @@ pub(crate) struct LiveView<'a> {
     event: &'a Event,
     mount: &'a Mount,
     cost: DeviceCost,
-    room_pages: u64,
+    room: Room,
     file: OnceCell<Option<OwnedFd>>,
 }
 
 impl<'a> LiveView<'a> {
-    pub(crate) fn new(
-        event: &'a Event,
-        mount: &'a Mount,
-        cost: DeviceCost,
-        room_pages: u64,
-    ) -> Self {
-        LiveView { event, mount, cost, room_pages, file: OnceCell::new() }
+    pub(crate) fn new(event: &'a Event, mount: &'a Mount, cost: DeviceCost, room: Room) -> Self {
+        LiveView { event, mount, cost, room, file: OnceCell::new() }
     }
 
     fn file(&self) -> Option<&OwnedFd> {
@@ -65,6 +61,10 @@ impl CacheView for LiveView<'_> {
     }
 
     fn room_pages(&self) -> u64 {
-        self.room_pages
+        self.room.pages
+    }
+
+    fn ahead_pages(&self) -> u64 {
+        self.room.all_pages
     }
 }

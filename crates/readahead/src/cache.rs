@@ -73,6 +73,11 @@ pub trait CacheView {
     fn room_pages(&self) -> u64 {
         u64::MAX
     }
+
+    /// Pages that memory has, as it is now, for all that is read ahead and not used yet.
+    fn ahead_pages(&self) -> u64 {
+        u64::MAX
+    }
 }
 
 /// Largest `n <= limit` for which `all_cached(n)` holds, given that it is monotone; probes

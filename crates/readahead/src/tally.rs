@@ -5,7 +5,7 @@
 pub struct Tally {
     /// Pages asked for on behalf of streams.
     pub asked_pages: u64,
-    /// Pages that the readers of streams have passed, asked for or not.
+    /// Pages that readers have passed, asked for or not, as far as was heard of them.
     pub passed_pages: u64,
     /// Of the pages asked for, those that the reader has passed.
     pub used_pages: u64,

@@ -28,7 +28,7 @@ use crate::act::{Job, Windows, Workers};
 use crate::behind::{self, Behind, Rules};
 use crate::book::{Book, Patience};
 use crate::disk::Backing;
-use crate::memory::Budget;
+use crate::memory::{Budget, Room};
 use crate::mounts::Mount;
 use crate::observe::{
     self, DeviceNumber, DiskStats, Event, Kind, MARK_PAGES, ObserveError, Observer, Scope,
@@ -275,7 +275,7 @@ impl Engine {
         let has_room = self.workers.has_room() && !is_held;
         let room = if has_room { backing.room_pages(&stats) } else { 0 };
         let memory = self.budget.room(event, self.policy.tally().ahead_pages());
-        let room = room.min(memory.pages);
+        let room = Room { pages: memory.pages.min(room), ..memory };
         let view = LiveView::new(event, &led.mount, backing.cost, room);
         self.plan.clear();
         let kernel_window = self.windows.window_of(event);
@@ -362,7 +362,7 @@ impl Engine {
         if self.behind.is_some() {
             self.observer.note_daemons();
         }
-        self.budget.refresh(now, self.book.led_files(now));
+        self.budget.refresh(now);
         let mut forgotten = Vec::new();
         self.book.forget_before(now.saturating_sub(IDLE_NS), |file| forgotten.push(file));
         for file in forgotten {

@@ -1,10 +1,12 @@
 //! How much memory may hold pages that were read ahead and not used yet, and how that is shared.
 //!
 //! ```text
-//!   available memory, room in own cgroup --> budget  --.
-//!   memory pressure at the reader        --> brake  ---+--> what is left, and a stream's share of it
-//!   room in the reader's cgroup          --> window --'
+//!   available memory, room in own cgroup --> budget --.
+//!   memory pressure at the reader        --> brake  --+--> all that may be ahead --> less what is:
+//!   room in the reader's cgroup          --> window -------------------------------> most of a window
 //! ```
+//!
+//! How streams share what there is the policy decides; more than there is it does not get.
 
 mod cgroup;
 pub(crate) mod psi;
@@ -30,13 +32,6 @@ const MOST_BYTES: u64 = 1 << 30;
 /// Less leaves no room for a single window.
 const LEAST_BYTES: u64 = 4 << 20;
 
-/// One window takes no more of the budget than this share, however few streams there are, so that one
-/// who comes later finds room as well.
-const SHARES: u64 = 8;
-
-/// A stream has two windows out at times: the one it reads and the next.
-const WINDOWS_OUT: u64 = 2;
-
 /// The budget, in bytes, from the machine's available memory and our memory cgroup's limit.
 pub fn read_ahead_budget() -> u64 {
     let available = available_bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default());
@@ -56,48 +51,53 @@ pub fn total_bytes() -> Option<u64> {
     bytes_of(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
 }
 
-/// The budget as it is at the moment, and who shares it.
+/// The budget as it is at the moment, and whose memory readers have; how it is shared the policy decides.
 #[derive(Debug)]
 pub(crate) struct Budget {
     bytes: u64,
-    streams: u64,
     readers: Readers,
 }
 
 impl Budget {
     pub(crate) fn new() -> Self {
-        Budget { bytes: read_ahead_budget(), streams: 0, readers: Readers::default() }
+        Budget { bytes: read_ahead_budget(), readers: Readers::default() }
     }
 
-    /// Looks again at what there is to spare, for so many streams; to be called every second or so.
-    pub(crate) fn refresh(&mut self, now: u64, streams: u64) {
+    /// Looks again at what there is to spare; to be called every second or so.
+    pub(crate) fn refresh(&mut self, now: u64) {
         self.bytes = read_ahead_budget();
-        self.streams = streams;
         self.readers.forget_idle(now);
     }
 
     /// What the reader of `event` may have, where `ahead` pages of all streams are read ahead and not
     /// used yet.
     pub(crate) fn room(&mut self, event: &Event, ahead: u64) -> Room {
-        let Allowance { window_bytes, kernel_pages, left } = self.readers.allowance(event);
-        let bytes = room_bytes(self.bytes, left, self.streams, ahead * PAGE_BYTES);
-        Room { pages: bytes.min(window_bytes) / PAGE_BYTES, kernel_pages }
+        Room::within(self.bytes, ahead * PAGE_BYTES, &self.readers.allowance(event))
     }
 }
 
 /// What memory leaves to one reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// Most pages of one window.
+    /// Most pages of one window: never more than is left.
     pub(crate) pages: u64,
+    /// Most pages that may be ahead of all readers, used by none yet.
+    pub(crate) all_pages: u64,
     /// Most pages of the kernel's own windows, where the reader's cgroup has a limit.
     pub(crate) kernel_pages: Option<u32>,
 }
 
-/// What is left of the budget under pressure, and no more than a stream's share of it.
-fn room_bytes(budget: u64, left: f64, streams: u64, ahead: u64) -> u64 {
-    let budget = (budget as f64 * left) as u64;
-    budget.saturating_sub(ahead).min(budget / (WINDOWS_OUT * streams).max(SHARES))
+impl Room {
+    /// What a budget leaves under pressure, where so many bytes are ahead.
+    fn within(budget: u64, ahead: u64, allowance: &Allowance) -> Self {
+        let all = (budget as f64 * allowance.left) as u64;
+        let window = all.saturating_sub(ahead).min(allowance.window_bytes);
+        Room {
+            pages: window / PAGE_BYTES,
+            all_pages: all / PAGE_BYTES,
+            kernel_pages: allowance.kernel_pages,
+        }
+    }
 }
 
 fn budget(available: Option<u64>, limit: Option<u64>) -> u64 {
@@ -141,25 +141,21 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_all_and_all_together_take_no_more_than_there_is() {
-        let budget = 64 << 20;
-        assert_eq!(room_bytes(budget, 1.0, 1, 0), budget / SHARES);
-        for streams in [1, 5, 100] {
-            let mut ahead = 0;
-            let mut windows = Vec::new();
-            for _ in 0..streams * WINDOWS_OUT {
-                windows.push(room_bytes(budget, 1.0, streams, ahead));
-                ahead += windows[windows.len() - 1];
-            }
-            assert!(ahead <= budget);
-            assert!(windows.iter().all(|window| *window == windows[0] && *window > 0), "{streams}");
-        }
+    fn a_window_takes_no_more_than_is_left_of_what_all_may_have() {
+        let all = 64 << 20;
+        assert_eq!(Room::within(all, 0, &Allowance::default()).pages, all / PAGE_BYTES);
+        assert_eq!(Room::within(all, all - PAGE_BYTES, &Allowance::default()).pages, 1);
+        assert_eq!(Room::within(all, 2 * all, &Allowance::default()).pages, 0);
+        let small = Allowance { window_bytes: 1 << 20, ..Allowance::default() };
+        let room = Room::within(all, 0, &small);
+        assert_eq!((room.pages, room.all_pages), (256, all / PAGE_BYTES));
     }
 
     #[test]
     fn under_pressure_less_is_left_and_none_once_more_is_out() {
-        assert_eq!(room_bytes(64 << 20, 0.25, 1, 0), 2 << 20);
-        assert_eq!(room_bytes(64 << 20, 0.25, 1, 16 << 20), 0);
-        assert_eq!(room_bytes(64 << 20, 0.25, 1, 40 << 20), 0);
+        let braked = Allowance { left: 0.25, ..Allowance::default() };
+        assert_eq!(Room::within(64 << 20, 0, &braked).all_pages * PAGE_BYTES, 16 << 20);
+        assert_eq!(Room::within(64 << 20, 16 << 20, &braked).pages, 0);
+        assert_eq!(Room::within(64 << 20, 40 << 20, &braked).pages, 0);
     }
 }

@@ -51,6 +51,13 @@ pub(super) struct Allowance {
     pub(super) left: f64,
 }
 
+impl Default for Allowance {
+    /// No limit, no pressure.
+    fn default() -> Self {
+        Allowance { window_bytes: u64::MAX, kernel_pages: None, left: 1.0 }
+    }
+}
+
 /// When a file was heard of, and how long it had not been when others were heard of in between. A file
 /// that is read by itself to its end has no such pause: files read one after another are one stream.
 #[derive(Clone, Copy, Debug)]

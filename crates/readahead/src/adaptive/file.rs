@@ -10,6 +10,7 @@ use crate::tally::Tally;
 use super::Scene;
 use super::around::Around;
 use super::habit::Habit;
+use super::pace::Pace;
 use super::stream::Stream;
 use super::tail::EndedRuns;
 
@@ -33,6 +34,18 @@ struct Orphan {
     end: Page,
     /// When it was read.
     at: Nanos,
+    /// What all readers had passed by then, in pages.
+    passed: u64,
+}
+
+impl Orphan {
+    /// A stream that began with it, when all readers have passed so many pages.
+    fn followed_by(&self, stream: Stream, passed: u64) -> Stream {
+        let pages = self.end - self.first;
+        let own = stream.length().saturating_sub(pages);
+        let pace = Pace::known(own, passed.saturating_sub(self.passed), passed);
+        stream.waiting_since(self.at, pages).at_pace(pace)
+    }
 }
 
 #[derive(Debug)]
@@ -55,7 +68,7 @@ impl FileState {
             taken: 0,
             ended: EndedRuns::default(),
             around: Around::new(),
-            orphans: [Orphan { first: 0, end: 0, at: 0 }; ORPHANS],
+            orphans: [Orphan { first: 0, end: 0, at: 0, passed: 0 }; ORPHANS],
             orphaned: 0,
         }
     }
@@ -75,17 +88,24 @@ impl FileState {
         if let Some(index) = self.nearest(scene, Stream::is_contiguous) {
             return self.found(index, tail);
         }
-        if let Some(stream) = self.beside_an_orphan(scene) {
+        // What a known stream passes it counts itself.
+        let pages = scene.end - scene.first;
+        let passed = tally.passed_pages + pages;
+        if let Some(stream) = self.beside_an_orphan(scene, passed) {
+            tally.passed_pages = passed;
             return Found::Stream(self.admit(stream, tally), tail);
         }
         if let Some(index) = self.nearest(scene, |stream| !stream.is_contiguous()) {
-            self.remember(scene);
+            self.remember(scene, passed);
             return self.found(index, tail);
         }
         let begun = self.at_equal_distances(scene).or_else(|| at_the_start(scene, habit));
-        self.remember(scene);
+        tally.passed_pages = passed;
+        self.remember(scene, passed);
         match begun {
-            Some(stream) => Found::Stream(self.admit(stream, tally), tail),
+            Some(stream) => {
+                Found::Stream(self.admit(stream.at_pace(Pace::unknown(passed)), tally), tail)
+            }
             None => Found::Orphan,
         }
     }
@@ -141,7 +161,7 @@ impl FileState {
     }
 
     /// Forward or backward: the access continues a recent orphan on either side.
-    fn beside_an_orphan(&self, scene: &Scene) -> Option<Stream> {
+    fn beside_an_orphan(&self, scene: &Scene, passed: u64) -> Option<Stream> {
         let slack = scene.slack();
         let now = scene.access.now;
         self.recent(ORPHANS).find_map(|orphan| {
@@ -152,7 +172,7 @@ impl FileState {
             if ahead {
                 let run = scene.end - orphan.first;
                 let stream = Stream::contiguous(orphan.first, 1, run, Cause::Context, now);
-                return Some(stream.waiting_since(orphan.at, orphan.end - orphan.first));
+                return Some(orphan.followed_by(stream, passed));
             }
             let behind = scene.end <= orphan.first.saturating_add(overlap)
                 && scene.first < orphan.first
@@ -160,7 +180,7 @@ impl FileState {
             if behind {
                 let run = orphan.end - scene.first;
                 let stream = Stream::contiguous(orphan.end - 1, -1, run, Cause::Backward, now);
-                return Some(stream.waiting_since(orphan.at, orphan.end - orphan.first));
+                return Some(orphan.followed_by(stream, passed));
             }
             None
         })
@@ -193,9 +213,9 @@ impl FileState {
         self.recent(most).any(|orphan| orphan.first == first)
     }
 
-    fn remember(&mut self, scene: &Scene) {
+    fn remember(&mut self, scene: &Scene, passed: u64) {
         self.orphans[slot(self.orphaned)] =
-            Orphan { first: scene.first, end: scene.end, at: scene.access.now };
+            Orphan { first: scene.first, end: scene.end, at: scene.access.now, passed };
         self.orphaned += 1;
     }
 

@@ -28,6 +28,7 @@
 mod around;
 mod file;
 mod habit;
+mod pace;
 mod pressure;
 mod region;
 mod room;
@@ -137,7 +138,8 @@ impl Adaptive {
     /// whose readers have stopped give up theirs: those of this file at once, and now and then those of
     /// all.
     fn most_ahead(&mut self, access: &Access, cache: &dyn CacheView) -> u64 {
-        let most_ahead = self.pressure.budget(self.limits.ahead_bytes / PAGE_BYTES);
+        let budget = Room::budget_within(cache.ahead_pages());
+        let most_ahead = self.pressure.budget(budget.min(self.limits.ahead_bytes / PAGE_BYTES));
         let (now, tally) = (access.now, &mut self.tally);
         if tally.ahead_pages() > most_ahead / 2 || cache.room_pages() < CRUMB_PAGES {
             if now.saturating_sub(self.swept_at) >= SWEEP_NS {

@@ -3,16 +3,23 @@
 //! ```text
 //!   memory   |------- a quarter: the budget -------|------- as much again -------|---- ... ----|
 //!   alone    |<------------------- one reader of read(2) ----------------------->|
-//!   several  |<------- own ------->|<------- four fifths of what others have --->|
+//!   several  |<------- own ------->|<------- what others have ahead, or 4/5 of it --->|
+//!            |<- twice its share ->|     once half of the budget is out
 //! ```
 //!
 //! A page that was asked for goes when as many others have come as memory holds. Before a lone reader
 //! gets to it, those come that it has ahead itself: half of memory is as safe as a quarter, and where a
 //! visit is long it is twice as fast. Where the budget is ample for the device nothing is to be gained,
-//! and other files would lose what memory holds of them. Of other readers it is not known how fast they
-//! are. Were what they have ahead counted whole, one who comes when all is taken would wait until
-//! somebody stops, as those who read on ask for as much as they use; counted at four fifths, it finds a
-//! fifth.
+//! and other files would lose what memory holds of them.
+//!
+//! As many pages come as are passed by all readers. Of one that passes a share of `s` what is ahead
+//! survives up to `s` times what memory holds, so that is its share of what may be ahead: twice that,
+//! as it may have been held back, and as a window that is asked for when the last is used up is half
+//! used on average. While less than half of the budget is out nobody is in another's way.
+//!
+//! Those who read on ask for as much as they use. One who comes when all is taken would wait until
+//! somebody stops: so who has less than its share counts what others have ahead at four fifths, and
+//! finds a fifth.
 
 use crate::cost::DeviceCost;
 use crate::tally::Tally;
@@ -27,11 +34,25 @@ pub(super) const CRUMB_PAGES: u64 = 2 * KERNEL_WINDOW_PAGES as u64;
 /// is a quarter.
 const ALONE: u64 = 2;
 
-/// What others have ahead counts so much less.
+/// What others have ahead counts so much less for one that has less than its share.
 const NEWCOMERS_SHARE: u64 = 5;
+
+/// A reader may have so many times its share of what may be ahead.
+const OF_ITS_SHARE: f64 = 2.0;
 
 /// A stream has two such windows out at most: the one it reads and the next.
 const WINDOWS_OUT: u64 = 2;
+
+/// What a stream that asks has, and how fast it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    /// Pages it has ahead.
+    pub(super) own: u64,
+    /// Pages of the access at hand, which it passes before any of them.
+    pub(super) request: u64,
+    /// What its reader passes of all that is passed.
+    pub(super) share: f64,
+}
 
 /// What one plan may ask for.
 #[derive(Clone, Copy, Debug)]
@@ -52,22 +73,36 @@ impl Room {
         self.most().saturating_sub(tally.ahead_pages()).min(self.window)
     }
 
+    /// The budget with which all together have no more than `all` ahead: the last to ask, who may have
+    /// `own`, leaves `own` and four fifths of `all - own` within what one may have alone.
+    pub(super) fn budget_within(all: u64) -> u64 {
+        all / (ALONE * NEWCOMERS_SHARE) * (NEWCOMERS_SHARE - 1)
+    }
+
     /// Pages that may be ahead of readers, if one has them all.
     fn most(&self) -> u64 {
         let ample = if self.is_mapped { 0 } else { WINDOWS_OUT * ample_pages(&self.cost) };
         self.budget.max(ample.min(self.budget.saturating_mul(ALONE)))
     }
 
-    /// Pages for a stream that has `own` pages ahead.
-    pub(super) fn for_stream(&self, own: u64, tally: &Tally) -> u64 {
+    /// Pages for a stream.
+    pub(super) fn for_stream(&self, claim: Claim, tally: &Tally) -> u64 {
+        let own = claim.own;
+        let share = self.most() as f64 * claim.share;
         let others = tally.ahead_pages().saturating_sub(own);
-        let left = self.most().saturating_sub(own + (others - others / NEWCOMERS_SHARE));
+        let held = own + claim.request;
+        let is_behind = (held as f64) < share;
+        let counted = if is_behind { others - others / NEWCOMERS_SHARE } else { others };
+        let left = self.most().saturating_sub(own + counted);
+        let fair = ((share * OF_ITS_SHARE) as u64).saturating_sub(held);
+        // While little is out there is more than its share for everybody.
+        let unclaimed = (self.budget / 2).saturating_sub(tally.ahead_pages());
         let windows = if self.cost.is_serial() {
             self.window
         } else {
             self.window.saturating_mul(WINDOWS_OUT).saturating_sub(own)
         };
-        left.min(self.window).min(windows)
+        left.min(fair.max(unclaimed)).min(self.window).min(windows)
     }
 }
 
@@ -87,6 +122,16 @@ mod tests {
         Room { budget: 1000, window, is_mapped: false, cost: VOLUME }
     }
 
+    /// It passes as much as each of the others.
+    fn one_of(readers: u64, own: u64) -> Claim {
+        Claim { own, request: 16, share: 1.0 / readers as f64 }
+    }
+
+    /// It passes all that is passed.
+    fn alone(own: u64) -> Claim {
+        Claim { own, request: 1, share: 1.0 }
+    }
+
     fn ahead(pages: u64) -> Tally {
         Tally { asked_pages: pages, ..Tally::default() }
     }
@@ -94,35 +139,73 @@ mod tests {
     #[test]
     fn a_reader_alone_has_twice_the_budget_and_one_that_comes_later_a_fifth_of_that() {
         let room = room(u64::MAX);
-        assert_eq!(room.for_stream(0, &ahead(0)), 2000);
-        assert_eq!(room.for_stream(1500, &ahead(1500)), 500);
-        assert_eq!(room.for_stream(0, &ahead(2000)), 400);
-        assert_eq!(room.for_stream(400, &ahead(2400)), 0);
-        assert_eq!(room.for_stream(1600, &ahead(2000)), 80, "it makes room as it reads on");
+        assert_eq!(room.for_stream(alone(0), &ahead(0)), 2000);
+        assert_eq!(room.for_stream(alone(1500), &ahead(1500)), 500);
+        assert_eq!(room.for_stream(alone(0), &ahead(2000)), 400);
+        assert_eq!(room.for_stream(alone(400), &ahead(2400)), 0);
+        assert_eq!(room.for_stream(alone(1600), &ahead(2000)), 80, "it makes room as it reads on");
     }
 
     #[test]
     fn a_reader_alone_has_no_more_than_the_budget_where_that_is_ample() {
-        let pages = |budget| Room { budget, ..room(u64::MAX) }.for_stream(0, &ahead(0));
+        let pages = |budget| Room { budget, ..room(u64::MAX) }.for_stream(alone(0), &ahead(0));
         assert_eq!(pages(4_000), 8_000);
         assert_eq!(pages(6_000), 2 * ample_pages(&VOLUME));
         assert_eq!(pages(100_000), 100_000);
     }
 
     #[test]
+    fn one_of_many_has_twice_its_share_once_half_of_the_budget_is_out() {
+        let room = room(u64::MAX);
+        assert_eq!(room.for_stream(one_of(10, 0), &ahead(0)), 500);
+        assert_eq!(room.for_stream(one_of(10, 0), &ahead(500)), 384);
+        assert_eq!(room.for_stream(one_of(10, 300), &ahead(800)), 84);
+        assert_eq!(room.for_stream(one_of(10, 400), &ahead(900)), 0);
+    }
+
+    #[test]
+    fn who_has_less_than_its_share_finds_room_when_others_have_taken_all() {
+        let room = room(u64::MAX);
+        assert_eq!(room.for_stream(one_of(10, 200), &ahead(2000)), 0, "it has its share");
+        assert_eq!(room.for_stream(one_of(10, 0), &ahead(2000)), 384);
+    }
+
+    #[test]
+    fn readers_in_step_all_find_room_and_together_take_no_more_than_there_is() {
+        const ALL: u64 = 20_000;
+        let room = Room { budget: Room::budget_within(ALL), ..room(u64::MAX) };
+        for readers in [1, 2, 5, 20] {
+            let mut windows = vec![0; readers as usize];
+            let mut out = 0;
+            // Each uses half of what it has, and asks for as much as it may.
+            for _ in 0..20 {
+                for own in &mut windows {
+                    out -= *own - *own / 2;
+                    *own /= 2;
+                    let more = room.for_stream(one_of(readers, *own), &ahead(out));
+                    (*own, out) = (*own + more, out + more);
+                    assert!(out <= ALL, "{readers}: {out}");
+                }
+            }
+            let least = windows.iter().min().expect("there is one");
+            assert!(*least > ALL / readers / 4, "{windows:?}");
+        }
+    }
+
+    #[test]
     fn what_is_mapped_stays_and_leaves_the_budget() {
         let mapped = Room { is_mapped: true, ..room(u64::MAX) };
-        assert_eq!(mapped.for_stream(600, &ahead(600)), 400);
+        assert_eq!(mapped.for_stream(alone(600), &ahead(600)), 400);
     }
 
     #[test]
     fn a_stream_has_two_of_the_bodys_windows_out() {
         let room = room(100);
-        assert_eq!(room.for_stream(0, &ahead(0)), 100);
-        assert_eq!(room.for_stream(150, &ahead(150)), 50);
-        assert_eq!(room.for_stream(200, &ahead(200)), 0);
+        assert_eq!(room.for_stream(alone(0), &ahead(0)), 100);
+        assert_eq!(room.for_stream(alone(150), &ahead(150)), 50);
+        assert_eq!(room.for_stream(alone(200), &ahead(200)), 0);
         let disk = Room { cost: DeviceCost::DISK, ..room };
-        assert_eq!(disk.for_stream(200, &ahead(200)), 100);
+        assert_eq!(disk.for_stream(alone(200), &ahead(200)), 100);
     }
 
     #[test]

@@ -20,6 +20,8 @@ use crate::plan::{Cause, Plan};
 use crate::tally::Tally;
 
 use super::Scene;
+use super::pace::Pace;
+use super::room::Claim;
 use super::rules::Run;
 use super::tail::{ANNOUNCED, LEAST_TAIL};
 use super::window::{UnitCost, striding_pays};
@@ -78,6 +80,8 @@ pub(super) struct Stream {
     seen_when_passed: u64,
     /// What was asked for before this unit is not counted as ahead any more.
     given_up: u64,
+    /// What its reader passes of all that is passed.
+    pace: Pace,
 }
 
 impl Stream {
@@ -125,6 +129,7 @@ impl Stream {
             mark: run,
             seen_when_passed: 0,
             given_up: 0,
+            pace: Pace::default(),
         }
     }
 
@@ -133,6 +138,11 @@ impl Stream {
         let elapsed_s = self.used_at.saturating_sub(then) as f64 * 1e-9;
         self.waiting_rate = self.reader.saturating_sub(from) as f64 / elapsed_s.max(1e-9);
         self
+    }
+
+    /// The same, whose reader passes this of all that is passed.
+    pub(super) fn at_pace(self, pace: Pace) -> Self {
+        Stream { pace, ..self }
     }
 
     /// Units the reader has come along.
@@ -201,7 +211,9 @@ impl Stream {
             self.announced = scene.access.hint == Hint::Sequential;
         }
         let absent = if self.step > 0 { from } else { to - 1 };
-        tally.passed_pages += to.saturating_sub(self.reader) * self.len;
+        let passed = to.saturating_sub(self.reader) * self.len;
+        tally.passed_pages += passed;
+        self.pace.pass(passed, tally.passed_pages, scene.room.budget);
         self.count_used(to, scene, tally);
         self.advance(to, scene.access.now);
         let mut cause = self.cause;
@@ -210,7 +222,12 @@ impl Stream {
             cause = Cause::Thrashed;
         }
         self.frontier = self.frontier.max(self.reader);
-        let room = scene.room.for_stream(self.ahead() * self.len, tally);
+        let claim = Claim {
+            own: self.ahead() * self.len,
+            request: scene.end - scene.first,
+            share: self.pace.share(),
+        };
+        let room = scene.room.for_stream(claim, tally);
         tally.asked_pages += self.ask(scene, room, tail, cause, plan);
         self.due_at = scene.access.now.saturating_add(self.patience_ns(scene));
         self.seen_when_passed = tally.passed_pages;
