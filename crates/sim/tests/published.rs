@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sim::published::{TABLES, Table};
 
 /// Claims that fail; the experiment files say why they do.
-const KNOWN_FAILURES: [&str; 24] = [
+const KNOWN_FAILURES: [&str; 23] = [
     "adaptive is the best policy or within 3 % of it",
     "adaptive is within 3 % of linux-6 at its best static window",
     "no policy is more than 3 % faster than the oracle",
@@ -29,7 +29,6 @@ const KNOWN_FAILURES: [&str; 24] = [
     "nfs rsize 32k: diff dsl.iso dsl.iso.1: stock",
     "backward: 64k reads: adaptive",
     "loop-mounted image: diff -r: stock",
-    "stock: calm at 70 streams",
 ];
 
 /// Cells of the field in which `adaptive` may be more than 3 % behind the best policy, and behind
