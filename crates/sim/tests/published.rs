@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sim::published::{TABLES, Table};
 
 /// Claims that fail; the experiment files say why they do.
-const KNOWN_FAILURES: [&str; 23] = [
+const KNOWN_FAILURES: [&str; 18] = [
     "adaptive is the best policy or within 3 % of it",
     "adaptive is within 3 % of linux-6 at its best static window",
     "no policy is more than 3 % faster than the oracle",
@@ -22,13 +22,8 @@ const KNOWN_FAILURES: [&str; 23] = [
     "lighttpd ~1200 clients: disk util: stock",
     "lighttpd ~1200 clients: disk util: adaptive",
     "daily usage: dd dsl.iso: adaptive",
-    "nfs rsize 8k: diff /lib /lib.1: stock",
-    "nfs rsize 8k: dd dsl.iso: stock",
     "nfs rsize 8k: dd dsl.iso: adaptive",
-    "nfs rsize 8k: diff dsl.iso dsl.iso.1: stock",
-    "nfs rsize 32k: diff dsl.iso dsl.iso.1: stock",
     "backward: 64k reads: adaptive",
-    "loop-mounted image: diff -r: stock",
 ];
 
 /// Cells of the field in which `adaptive` may be more than 3 % behind the best policy, and behind
