@@ -232,8 +232,9 @@ mod tests {
         let mut experiment: Experiment<Workload> = Experiment::parse(NAME, text).expect("valid");
         experiment.machine.memory_mb /= QUARTER as f64;
         experiment.workload.file_kb /= 2;
-        let rereads =
-            |column| reread_percent(&experiment, column, Memory::One, 800 / QUARTER).expect("it runs");
+        let rereads = |column| {
+            reread_percent(&experiment, column, Memory::One, 800 / QUARTER).expect("it runs")
+        };
         assert!(rereads("stock") > 10.0);
         assert!(rereads("linux-6") > 10.0);
         assert!(rereads("adaptive") < experiment.workload.thrashing_percent);
