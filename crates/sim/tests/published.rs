@@ -18,8 +18,8 @@ const KNOWN_FAILURES: [&str; 14] = [
     "dd of three, 32k adaptive-102",
     "lighttpd ~1200 clients: avg io size: stock",
     "daily usage: dd dsl.iso: adaptive",
+    "nfs rsize 8k: dd dsl.iso: stock",
     "nfs rsize 8k: dd dsl.iso: adaptive",
-    "backward: 64k reads: adaptive",
 ];
 
 /// Cells of the field in which `adaptive` may be more than 3 % behind the best policy, and behind
