@@ -333,7 +333,7 @@ mod tests {
         let left = server.exports[0].1;
         server.submit(0, device::Request { id: 1, offset: 40 * 4096, bytes: 4096 });
         server.submit(0, device::Request { id: 2, offset: 80 * 4096, bytes: 4096 });
-        [1 << 40, 1 << 41].map(|now| server.start(now, 0));
+        [1 << 40, 1 << 41].into_iter().for_each(|now| server.start(now, 0));
         let opens = server.workers.iter().map(|worker| worker.job.expect("it has one").open);
         let opens: Vec<_> = opens.collect();
         assert_ne!(opens[0], opens[1]);

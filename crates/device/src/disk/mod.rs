@@ -19,6 +19,7 @@
 
 mod buffer;
 mod kept;
+mod service;
 mod spec;
 mod surface;
 
@@ -26,6 +27,7 @@ use std::collections::VecDeque;
 
 use self::buffer::{Lap, ReadAhead, Segment};
 use self::kept::Kept;
+use self::service::Service;
 pub use self::spec::DiskSpec;
 use self::surface::Surface;
 use crate::model::{Completion, Counters, Model, Nanos, Request, nanos};
@@ -35,30 +37,6 @@ use crate::random;
 struct Queued {
     request: Request,
     at: Nanos,
-}
-
-/// How a request is served.
-#[derive(Clone, Copy, Debug)]
-struct Service {
-    done_at: Nanos,
-    /// Whether the head has to be positioned.
-    is_positioned: bool,
-    /// The track that is read on this occasion.
-    lap: Option<Lap>,
-    /// From here on the drive has read while it waited for the request's first byte.
-    read_from: Option<u64>,
-    /// All of it is in an earlier segment: the drive goes on with what it is at.
-    is_kept: bool,
-}
-
-impl Service {
-    fn buffered(done_at: Nanos) -> Self {
-        Service { done_at, is_positioned: false, lap: None, read_from: None, is_kept: false }
-    }
-
-    fn positioned(done_at: Nanos) -> Self {
-        Service { is_positioned: true, ..Service::buffered(done_at) }
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
