@@ -50,10 +50,10 @@ fn disk() -> impl Strategy<Value = Spec> {
         prop::option::of(10.0f64..200.0),
         prop::option::of(0u64..2048),
         any::<(bool, bool, u32)>(),
-        1usize..33,
+        (1usize..33, 1usize..6),
     );
     options.prop_map(
-        |(inner_mb_s, bus_mb_s, look_ahead_kib, (whole, random, seed), queue_depth)| {
+        |(inner_mb_s, bus_mb_s, look_ahead_kib, (whole, random, seed), (queue_depth, segments))| {
             let mut spec = device::load("hdd").expect("in the catalogue");
             let disk = spec.disk.as_mut().expect("a disk");
             *disk = DiskSpec {
@@ -63,6 +63,7 @@ fn disk() -> impl Strategy<Value = Spec> {
                 // Small enough that the loads reach the inner tracks.
                 capacity_gb: 1.0,
                 segment_kib: 1024,
+                segments,
                 look_ahead_kib,
                 reads_whole_tracks: whole,
                 random_rotation: random,

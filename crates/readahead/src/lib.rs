@@ -82,6 +82,10 @@ pub trait Policy: Send {
         Tally::default()
     }
 
+    /// Gives an open file what is known of another one of its file, as an NFS server does that keeps
+    /// read-ahead state from request to request. Policies without state per open file have nothing to give.
+    fn copy_state(&mut self, _from: OpenFileId, _to: OpenFileId, _now: Nanos) {}
+
     /// Forgets every file and stream idle since before `now - idle`.
     fn forget_idle(&mut self, now: Nanos, idle: Nanos);
 }

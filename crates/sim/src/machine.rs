@@ -119,10 +119,10 @@ impl Machine {
         self.log = Some(Vec::new());
     }
 
-    /// Makes `share` of memory a zone of its own, in which pages age `pace` times as fast as elsewhere;
-    /// only before anything has run.
-    pub fn divide_memory(&mut self, share: f64, pace: f64) {
-        self.cache.divide(share, pace);
+    /// Makes `share` of memory a zone of its own, with lists that reclaim examines in turn with the
+    /// others'; only before anything has run.
+    pub fn divide_memory(&mut self, share: f64) {
+        self.cache.divide(share);
     }
 
     /// Has bowwave drop pages behind streams.

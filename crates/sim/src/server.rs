@@ -14,12 +14,11 @@
 use std::collections::VecDeque;
 
 use device::{Completion, Counters, Model};
-use readahead::{Nanos, PAGE_BYTES};
+use readahead::{Nanos, OpenFileId, PAGE_BYTES};
 
 use crate::block::NOBODY;
 use crate::machine::Machine;
 use crate::process::{Doing, FileIndex, Listed, Op, OpenFile, Outcome, Process};
-use crate::scripts::random::Random;
 
 /// A file of the server as the client sees it.
 #[derive(Clone, Copy, Debug)]
@@ -40,12 +39,10 @@ pub struct Service {
     /// Largest read a worker does at once.
     pub read_bytes: u64,
     /// Of a worker's processor per request, before it reads. The workers of a lane share one
-    /// processor: the next begins when this one is through with what it does without waiting.
+    /// processor: the next begins when this one has finished, or could have if it had not to wait.
     pub request_ns: Nanos,
-    /// A worker begins so much later at most; drawn for each request, so that they overtake.
-    pub jitter_ns: Nanos,
-    /// Every request is an open file of its own. Otherwise a file's state is handed from each request
-    /// to the next, and one that is served beside another of its file begins without.
+    /// Every request is an open file of its own. Otherwise it begins with a copy of the state that its
+    /// file's last finished request left, as `nfsd` keeps it: those served side by side begin alike.
     pub is_stateless: bool,
 }
 
@@ -56,7 +53,6 @@ pub struct Server {
     exports: Vec<(Export, Option<OpenFile>)>,
     lanes: Vec<Lane>,
     workers: Vec<Worker>,
-    random: Random,
     counters: Counters,
     in_flight: usize,
 }
@@ -109,7 +105,6 @@ impl Server {
             exports: exports.into_iter().map(|export| (export, None)).collect(),
             lanes,
             workers,
-            random: Random::new(2049),
             counters: Counters::default(),
             in_flight: 0,
         }
@@ -129,17 +124,27 @@ impl Server {
         let Some(index) = self.workers.iter().position(is_idle) else { return };
         let Some(request) = self.lanes[lane].waiting.pop_front() else { return };
         let export = self.export_of(request.offset);
-        let state = self.exports[export].1.take().filter(|_| !self.service.is_stateless);
-        let file = self.exports[export].0.file;
-        let open = state.unwrap_or_else(|| self.machine.open(file));
+        let (Export { file, .. }, left) = self.exports[export];
+        let open = self.machine.open(file);
+        if let Some(left) = left.filter(|_| !self.service.is_stateless) {
+            self.machine.copy_state(now, left, open);
+        }
         let job = Job { request, export, open };
-        let begin = now + self.random.below(self.service.jitter_ns + 1);
-        let copying = request.bytes / PAGE_BYTES * self.machine.cpu.page;
-        self.lanes[lane].busy_until = now + self.service.request_ns + copying;
+        self.lanes[lane].busy_until = now + self.longest_without_waiting(&request);
         self.lanes[lane].idle_workers -= 1;
         self.workers[index].job = Some(job);
         let script = self.script(job);
-        self.machine.assign(begin, self.workers[index].process, script);
+        self.machine.assign(now, self.workers[index].process, script);
+    }
+
+    /// Nanoseconds after which a worker has finished a request, unless it waits for the disk by then.
+    fn longest_without_waiting(&self, request: &device::Request) -> Nanos {
+        let Service { read_bytes, request_ns, .. } = self.service;
+        let cpu = &self.machine.cpu;
+        // A page is decided about when it is absent and when it is marked, a call at its beginning.
+        let calls = request.bytes.div_ceil(read_bytes) * (cpu.call + cpu.decision);
+        let pages = request.bytes.div_ceil(PAGE_BYTES) * (cpu.page + 2 * cpu.decision);
+        request_ns + calls + pages
     }
 
     /// A worker's reads for a job.
@@ -187,10 +192,12 @@ impl Model for Server {
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         self.machine.limit = now;
         while let Some(at) = self.next_event().filter(|at| *at <= now) {
-            (0..self.lanes.len()).for_each(|lane| self.start(now, lane));
+            // Who finishes at the moment at which another begins leaves his state first.
             if self.machine.next_event() == Some(at) {
                 self.machine.turn(at);
                 self.collect(now, done);
+            } else {
+                (0..self.lanes.len()).for_each(|lane| self.start(now, lane));
             }
         }
     }
@@ -216,6 +223,13 @@ impl Machine {
             outcome: Outcome::default(),
         });
         self.processes.len() - 1
+    }
+
+    /// Has an open file begin with the state of another one of its file.
+    fn copy_state(&mut self, now: Nanos, from: OpenFile, to: OpenFile) {
+        self.opens[to.0 as usize] = self.opens[from.0 as usize];
+        let [from, to] = [from, to].map(|open| OpenFileId(u64::from(open.0)));
+        self.kernel.copy_state(from, to, now);
     }
 
     /// Gives a worker a script.
@@ -265,8 +279,7 @@ mod tests {
             let file = machine.add_file(FILE);
             Export { at, file, lane }
         });
-        let service =
-            Service { workers, read_bytes: 4096, request_ns: 1000, jitter_ns: 0, is_stateless };
+        let service = Service { workers, read_bytes: 4096, request_ns: 1000, is_stateless };
         Server::new(machine, service, exports.to_vec())
     }
 
@@ -311,5 +324,21 @@ mod tests {
         };
         let (handed_on, lost) = (pages_read(false), pages_read(true));
         assert!(handed_on > 100 && lost < 70, "64 pages wanted, {handed_on} and {lost} read");
+    }
+
+    #[test]
+    fn a_request_beside_another_begins_with_what_was_left_before_either() {
+        let mut server = server(vec![2], false);
+        serve(&mut server, &[(0, 4096)]);
+        let left = server.exports[0].1;
+        server.submit(0, device::Request { id: 1, offset: 40 * 4096, bytes: 4096 });
+        server.submit(0, device::Request { id: 2, offset: 80 * 4096, bytes: 4096 });
+        [1 << 40, 1 << 41].into_iter().for_each(|now| server.start(now, 0));
+        let opens = server.workers.iter().map(|worker| worker.job.expect("it has one").open);
+        let opens: Vec<_> = opens.collect();
+        assert_ne!(opens[0], opens[1]);
+        assert_eq!(server.exports[0].1, left, "until one of them has finished");
+        let previous = |open: OpenFile| server.machine.opens[open.0 as usize].previous;
+        assert!(opens.into_iter().all(|open| previous(open) == Some(0)));
     }
 }

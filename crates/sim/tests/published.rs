@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sim::published::{TABLES, Table};
 
 /// Claims that fail; the experiment files say why they do.
-const KNOWN_FAILURES: [&str; 24] = [
+const KNOWN_FAILURES: [&str; 14] = [
     "adaptive is the best policy or within 3 % of it",
     "adaptive is within 3 % of linux-6 at its best static window",
     "no policy is more than 3 % faster than the oracle",
@@ -16,20 +16,10 @@ const KNOWN_FAILURES: [&str; 24] = [
     "dd of three, 32k adaptive-100",
     "grep of three, 32k adaptive-102",
     "dd of three, 32k adaptive-102",
-    "lighttpd ~1200 clients: avg readahead size: stock",
     "lighttpd ~1200 clients: avg io size: stock",
-    "lighttpd ~1200 clients: cpu iowait: stock",
-    "lighttpd ~1200 clients: disk util: stock",
-    "lighttpd ~1200 clients: disk util: adaptive",
     "daily usage: dd dsl.iso: adaptive",
-    "nfs rsize 8k: diff /lib /lib.1: stock",
     "nfs rsize 8k: dd dsl.iso: stock",
     "nfs rsize 8k: dd dsl.iso: adaptive",
-    "nfs rsize 8k: diff dsl.iso dsl.iso.1: stock",
-    "nfs rsize 32k: diff dsl.iso dsl.iso.1: stock",
-    "backward: 64k reads: adaptive",
-    "loop-mounted image: diff -r: stock",
-    "stock: calm at 70 streams",
 ];
 
 /// Cells of the field in which `adaptive` may be more than 3 % behind the best policy, and behind

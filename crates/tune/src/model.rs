@@ -152,6 +152,7 @@ fn of_disk(measured: &Measured, bytes: u64) -> Option<DiskSpec> {
         full_stroke_us: per_root * (bytes as f64).sqrt() * 1e6,
         capacity_gb: bytes as f64 * 1e-9,
         segment_kib: SEGMENT_KIB,
+        segments: 1,
         look_ahead_kib: None,
         reads_whole_tracks: false,
         random_rotation: false,

@@ -7,6 +7,8 @@
 //!            a drive that reads whole tracks; afterwards it goes on as a segment does
 //! ```
 
+use std::ops::Range;
+
 use super::spec::DiskSpec;
 use super::surface::Surface;
 use crate::model::Nanos;
@@ -45,6 +47,16 @@ impl Lap {
         let first = (surface.angle(from) + turn - self.angle % turn) % turn;
         let last = first + surface.passing(from, to) as Nanos;
         self.at + last.min(turn)
+    }
+
+    /// What is in the buffer at `now`: up to the track's end, and from its beginning on.
+    fn held(&self, surface: &Surface, now: Nanos) -> [Range<u64>; 2] {
+        let track = surface.track_start(surface.track(self.start));
+        let elapsed = now.saturating_sub(self.at).min(surface.turn);
+        let from = surface.reached(track, self.angle);
+        let to = surface.reached(from, elapsed).min(self.end);
+        let begun = elapsed.saturating_sub(surface.turn - self.angle);
+        [from..to, track..surface.reached(track, begun).min(from)]
     }
 
     /// When the head first comes to the track's end.
@@ -124,6 +136,14 @@ impl ReadAhead {
         let used = segment.consumed - segment.start;
         let room = self.look_ahead.unwrap_or(self.buffer.saturating_sub(used).max(self.buffer / 2));
         (segment.consumed + room).min(self.size).max(segment.media_from)
+    }
+
+    /// Runs of bytes that are in the buffer at `now`.
+    pub(super) fn held(&self, segment: &Segment, surface: &Surface, now: Nanos) -> [Range<u64>; 2] {
+        match segment.lap {
+            Some(lap) if now < lap.at + surface.turn => lap.held(surface, now),
+            _ => [segment.start..self.end(segment, surface, now), 0..0],
+        }
     }
 
     /// The media's end of the segment at `now`: it grows at media rate up to the limit.

@@ -18,12 +18,16 @@
 //! wherever it arrives (`reads_whole_tracks`), angles drawn at random (`random_rotation`).
 
 mod buffer;
+mod kept;
+mod service;
 mod spec;
 mod surface;
 
 use std::collections::VecDeque;
 
 use self::buffer::{Lap, ReadAhead, Segment};
+use self::kept::Kept;
+use self::service::Service;
 pub use self::spec::DiskSpec;
 use self::surface::Surface;
 use crate::model::{Completion, Counters, Model, Nanos, Request, nanos};
@@ -33,26 +37,6 @@ use crate::random;
 struct Queued {
     request: Request,
     at: Nanos,
-}
-
-/// How a request is served.
-#[derive(Clone, Copy, Debug)]
-struct Service {
-    done_at: Nanos,
-    /// Whether the head has to be positioned.
-    is_positioned: bool,
-    /// The track that is read on this occasion.
-    lap: Option<Lap>,
-}
-
-impl Service {
-    fn buffered(done_at: Nanos) -> Self {
-        Service { done_at, is_positioned: false, lap: None }
-    }
-
-    fn positioned(done_at: Nanos) -> Self {
-        Service { done_at, is_positioned: true, lap: None }
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +54,8 @@ pub struct Disk {
     queue: VecDeque<Queued>,
     active: Option<Active>,
     segment: Option<Segment>,
+    /// What earlier segments hold.
+    kept: Kept,
     head: u64,
     counters: Counters,
 }
@@ -80,6 +66,7 @@ impl Disk {
         Disk {
             surface: spec.surface(),
             read_ahead: ReadAhead::new(&spec, size),
+            kept: Kept::new(spec.segments - 1),
             spec,
             queue: VecDeque::new(),
             active: None,
@@ -97,15 +84,31 @@ impl Disk {
         {
             return service;
         }
+        if self.kept.holds(request.offset, request.offset + request.bytes) {
+            let done_at = begin + self.bus(request.bytes);
+            return Service { is_kept: true, ..Service::buffered(done_at) };
+        }
         let (offset, end) = self.missing(now, request);
         let arrived = begin + self.seek(offset);
         let wait = self.turn_to(arrived, offset);
         let lap = self.lap(arrived, wait, offset, end);
         if let Some(read_at) = lap.and_then(|lap| lap.serves(&self.surface, arrived, offset, end)) {
             let done_at = read_at.max(begin + self.bus(request.bytes));
-            return Service { done_at, is_positioned: true, lap };
+            return Service { lap, ..Service::positioned(done_at) };
         }
-        Service::positioned(arrived + wait + self.transfer(offset, end))
+        let read_from = self.spec.reads_whole_tracks.then(|| self.passed(wait, offset));
+        let done_at = arrived + wait + self.transfer(offset, end);
+        Service { read_from, ..Service::positioned(done_at) }
+    }
+
+    /// The first byte of the track of `offset` that passes the head during a wait for `offset`: that of
+    /// the angle at which the head arrived, or the track's first if that is behind `offset`.
+    fn passed(&self, wait: Nanos, offset: u64) -> u64 {
+        let first = self.surface.track_start(self.surface.track(offset));
+        match self.surface.angle(offset).checked_sub(wait) {
+            Some(angle) => self.surface.reached(first, angle).min(offset),
+            None => first,
+        }
     }
 
     /// How a request is served that starts in the buffer or where the drive is reading on.
@@ -116,7 +119,7 @@ impl Disk {
         begin: Nanos,
         request: &Request,
     ) -> Option<Service> {
-        let end = request.offset + request.bytes;
+        let end = self.kept.end_of(request.offset, request.offset + request.bytes);
         let sent = begin + self.bus(request.bytes);
         if let Some(read_at) =
             segment.lap.and_then(|lap| lap.serves(&self.surface, now, request.offset, end))
@@ -156,6 +159,7 @@ impl Disk {
     /// What the drive has to read: not what it holds of the request's end already.
     fn missing(&self, now: Nanos, request: &Request) -> (u64, u64) {
         let end = request.offset + request.bytes;
+        let end = self.kept.end_of(request.offset, end);
         match &self.segment {
             Some(segment)
                 if self.spec.reads_whole_tracks
@@ -233,28 +237,39 @@ impl Disk {
         };
         let service = self.service(now, &queued.request);
         self.counters.seeks += u64::from(service.is_positioned);
+        if let Some(segment) = self.segment.filter(|_| service.is_positioned) {
+            for run in self.read_ahead.held(&segment, &self.surface, now) {
+                self.kept.keep(run);
+            }
+        }
         self.active = Some(Active { request: queued.request, service });
     }
 
     fn finish(&mut self, active: Active) -> Completion {
         let Active { request, service } = active;
+        self.counters.requests += 1;
+        self.counters.bytes += request.bytes;
+        let completion = Completion { id: request.id, at: service.done_at };
+        if service.is_kept {
+            return completion;
+        }
         let end = request.offset + request.bytes;
         self.segment = Some(match service.lap {
             Some(lap) => Segment::lapping(lap, end, &self.surface),
-            None => self.segment_after(&request, end, service.done_at),
+            None => self.segment_after(&request, end, &service),
         });
         // On a lap the head stays on the track, wherever the request ended.
         self.head = service.lap.map_or(end, |lap| lap.start);
-        self.counters.requests += 1;
-        self.counters.bytes += request.bytes;
-        Completion { id: request.id, at: service.done_at }
+        completion
     }
 
     /// A request served from the buffer leaves the drive reading on; any other begins a segment.
-    fn segment_after(&self, request: &Request, end: u64, done_at: Nanos) -> Segment {
+    fn segment_after(&self, request: &Request, end: u64, service: &Service) -> Segment {
         let size = self.read_ahead.buffer;
+        let done_at = service.done_at;
+        let read_from = service.read_from.unwrap_or(request.offset);
         let fresh = Segment {
-            start: request.offset.max(end.saturating_sub(size)),
+            start: read_from.max(end.saturating_sub(size)),
             consumed: end,
             media_from: end,
             media_at: done_at,
@@ -264,8 +279,13 @@ impl Disk {
             return fresh;
         };
         let media = self.read_ahead.end(&segment, &self.surface, done_at);
-        if !(segment.start..=media).contains(&request.offset) || end > media {
+        if !(segment.start..=media).contains(&request.offset) {
             return fresh;
+        }
+        if end > media {
+            // Positioned, kept elsewhere, or there in time but for the rounding of bytes and nanoseconds.
+            let start = if service.is_positioned { fresh.start } else { segment.start };
+            return Segment { start: start.max(end.saturating_sub(size)), ..fresh };
         }
         if media == self.read_ahead.limit(&segment) {
             // It had stopped; to go on the platter must come round, after the lap if there is one.

@@ -32,6 +32,9 @@ pub struct DiskSpec {
     pub capacity_gb: f64,
     /// Track buffer, in KiB.
     pub segment_kib: u64,
+    /// Places of which the buffer keeps what was read there last.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub segments: usize,
     /// How far the drive reads ahead, in KiB; absent: as far as the buffer has room, half of it at
     /// least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,6 +54,14 @@ pub struct DiskSpec {
     pub queue_depth: usize,
     /// Milliseconds of positioning that a request gains per millisecond of waiting.
     pub ageing: f64,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn is_one(segments: &usize) -> bool {
+    *segments == 1
 }
 
 impl DiskSpec {
@@ -77,6 +88,9 @@ impl DiskSpec {
             if !(value.is_finite() && value >= 0.0) {
                 return Err(format!("{name} must be 0 or more"));
             }
+        }
+        if self.segments == 0 {
+            return Err("segments must be at least 1".into());
         }
         if self.queue_depth == 0 {
             return Err("queue_depth must be at least 1".into());

@@ -103,6 +103,11 @@ impl Policy for Stock {
         true
     }
 
+    fn copy_state(&mut self, from: OpenFileId, to: OpenFileId, now: Nanos) {
+        let known = self.open_files.get_mut(&from, now).copied().unwrap_or_default();
+        *self.open_files.get_or_insert_with(to, now, Windows::default, drop) = known;
+    }
+
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
         self.open_files.forget_before(now.saturating_sub(idle), drop);
     }

@@ -98,16 +98,16 @@ impl PageCache {
         }
     }
 
-    /// Makes `share` of the frames, all of them free, a zone with lists of its own, in which pages age
-    /// `pace` times as fast as in the others.
-    pub(crate) fn divide(&mut self, share: f64, pace: f64) {
+    /// Makes `share` of the frames, all of them free, a zone with lists of its own. Each turn of reclaim
+    /// examines some pages of both, rounded up: the pages of the smaller zone age faster.
+    pub(crate) fn divide(&mut self, share: f64) {
         let pages = self.size() as FrameId;
         let first = pages - (f64::from(pages) * share.clamp(0.0, 1.0)) as FrameId;
         self.frames = Frames::new(pages as usize);
         self.zones = [(0..first, 0), (first..pages, 1)]
             .map(|(frames, number)| Zone::new(&mut self.frames, frames, number));
-        let [slow, fast] = [&self.zones[0], &self.zones[1]].map(|zone| zone.size() as f64);
-        self.second_share = pace * fast / (slow + pace * fast);
+        let [first, second] = [0, 1].map(|zone| self.zones[zone].scanned_a_turn() as f64);
+        self.second_share = second / (first + second);
     }
 
     /// Adds a file of `pages` pages that begins at byte `offset` of the device.
@@ -357,9 +357,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_of_the_fast_zone_go_sooner() {
+    fn pages_of_the_smaller_zone_go_sooner() {
         let mut cache = PageCache::new(1024, Reclaim::Linux26);
-        cache.divide(0.25, 3.0);
+        cache.divide(0.25);
         cache.add_file(4096, 0);
         for page in 0..4096 {
             let id = cache.insert(0, page, Cause::Random).expect("a frame");

@@ -40,6 +40,13 @@ impl Zone {
         }
     }
 
+    /// Pages that one turn of reclaim examines of a zone that is all file pages: its inactive ones over
+    /// 2^12 and one more (Linux 2.6's `shrink_zone` at its first priority). Every zone has its turn when
+    /// one is short.
+    pub(super) fn scanned_a_turn(&self) -> u64 {
+        (self.size() >> 12) + 1
+    }
+
     /// Frames of the zone.
     pub(super) fn size(&self) -> u64 {
         self.free.len() + self.inactive.len() + self.active.len()

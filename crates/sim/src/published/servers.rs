@@ -22,7 +22,11 @@ struct Workload {
 struct Web {
     file_mb: u64,
     cached_clients_percent: usize,
+    /// Of the clients, how many go on with a download: their first request begins inside the file.
+    resumed_percent: usize,
     client_kb_per_second: f64,
+    /// Within these the clients come: all at once, they would need their windows all at once, too.
+    arriving_seconds: f64,
     /// Bytes that a socket takes at a time.
     takes: Vec<u64>,
     seconds: f64,
@@ -52,8 +56,18 @@ struct Record {
 const COLUMNS: [&str; 2] = ["stock", "adaptive"];
 
 /// Figures of stock for which an unknown was chosen.
-const CALIBRATED: [&str; 5] =
-    ["clients", "cpu iowait", "net bandwidth", "disk bandwidth", "throughput"];
+const CALIBRATED: [&str; 7] = [
+    "clients",
+    "avg readahead size",
+    "cpu iowait",
+    "disk util",
+    "net bandwidth",
+    "disk bandwidth",
+    "throughput",
+];
+
+/// Where a download is resumed: the page of the posted calls.
+const RESUMED_AT: u64 = 1_478_592 / 4096 * 4096;
 
 /// Of the time a web server is simulated, what is left out at the start.
 const WARM_UP: f64 = 0.5;
@@ -194,12 +208,16 @@ fn web_until(
     let client = |machine: &mut Machine, index: usize| {
         let is_cached = index % 100 < web.cached_clients_percent;
         let file = if is_cached { cached } else { machine.add_file(bytes) };
-        Client { open: machine.open(file), bytes, at: 0 }
+        // Every cached one is as likely to be resumed as the others: 37 and 100 have no common divisor.
+        let is_resumed = index * 37 % 100 < web.resumed_percent;
+        let begin = if is_resumed { RESUMED_AT.min(bytes) } else { 0 };
+        Client::new([0; 2].map(|_| machine.open(file)), bytes, begin)
     };
     let all = (0..clients).map(|index| client(&mut machine, index)).collect();
     let rate = web.client_kb_per_second * 1e3;
     let until = (seconds * 1e9) as u64;
-    let server = Server::new(all, web.takes.clone(), rate, until);
+    let arriving = (web.arriving_seconds * 1e9) as u64;
+    let server = Server::new(all, arriving, web.takes.clone(), rate, until);
     let sent = server.sent();
     let server = machine.spawn(0, server);
     machine.run();

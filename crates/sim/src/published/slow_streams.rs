@@ -19,18 +19,8 @@ struct Workload {
     /// The sweep, ascending.
     streams: Vec<usize>,
     thrashing_percent: f64,
-    /// Of a row beside those that are judged.
-    zone: Zone,
-}
-
-/// A zone of memory with lists of its own, as the kernel of the posting had one for DMA.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Zone {
-    /// Of memory.
-    share: f64,
-    /// How many times as fast its pages age.
-    pace: f64,
+    /// Of memory, what is the DMA zone's.
+    dma_share: f64,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -46,9 +36,29 @@ const COLUMNS: [&str; 4] = ["stock", "adaptive", "linux-6", "bowwave"];
 /// The column whose policy was chosen with this table in view.
 const CHOSEN_HERE: &str = "bowwave";
 
-/// A column of the sweep: re-reads in percent of the pages read, by number of streams.
+/// How memory is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Memory {
+    /// Into the DMA zone and the others, as on the machine of the posting.
+    Zones,
+    /// Not at all, as on today's kernels, which keep one set of lists for all zones of a node.
+    One,
+}
+
+impl Memory {
+    /// What a row of it is called besides.
+    fn suffix(self) -> &'static str {
+        match self {
+            Memory::Zones => "",
+            Memory::One => ", memory in one zone",
+        }
+    }
+}
+
+/// A column of a sweep: re-reads in percent of the pages read, by number of streams.
 struct Sweep {
     column: &'static str,
+    memory: Memory,
     rereads: Vec<(usize, f64)>,
 }
 
@@ -66,44 +76,40 @@ fn reproduce(
     progress: &mut dyn FnMut(f64),
 ) -> Result<Table, ExperimentError> {
     let workload = &experiment.workload;
-    let columns = COLUMNS.map(|column| (column, None));
-    let with_zone = ("stock", Some(workload.zone));
-    let all = ((columns.len() + 1) * workload.streams.iter().sum::<usize>()) as f64;
+    let cases: Vec<_> =
+        [Memory::Zones, Memory::One].into_iter().flat_map(|m| COLUMNS.map(|c| (c, m))).collect();
+    let all = (cases.len() * workload.streams.iter().sum::<usize>()) as f64;
     let mut done = 0;
     let mut sweeps = Vec::new();
-    for (column, zone) in columns.into_iter().chain([with_zone]) {
+    for (column, memory) in cases {
         let mut rereads = Vec::new();
         for &streams in &workload.streams {
-            rereads.push((streams, reread_percent(experiment, column, zone, streams)?));
+            rereads.push((streams, reread_percent(experiment, column, memory, streams)?));
             done += streams;
             progress(done as f64 / all);
         }
-        sweeps.push(Sweep { column, rereads });
+        sweeps.push(Sweep { column, memory, rereads });
     }
-    let zoned = sweeps.split_off(columns.len());
-    let mut table = Table {
-        figures: sweeps.iter().flat_map(Sweep::figures).collect(),
-        verdicts: judge(&sweeps, workload.thrashing_percent),
-        ..experiment.table(NAME)
-    };
     let most = workload.thrashing_percent;
-    table.figures.extend(records.iter().flat_map(|record| summary(record, &sweeps, most)));
-    table.figures.extend(records.iter().flat_map(|record| with_a_zone(record, &zoned, most)));
-    Ok(table)
+    let rows = records.iter().flat_map(|record| summary(record, &sweeps, most));
+    Ok(Table {
+        figures: sweeps.iter().flat_map(Sweep::figures).chain(rows).collect(),
+        verdicts: judge(&sweeps, most),
+        ..experiment.table(NAME)
+    })
 }
 
-/// Runs so many streams to their end, in memory that has a zone of its own or none; returns the pages
-/// read again in percent of those read.
+/// Runs so many streams to their end; returns the pages read again in percent of those read.
 fn reread_percent(
     experiment: &Experiment<Workload>,
     column: &str,
-    zone: Option<Zone>,
+    memory: Memory,
     streams: usize,
 ) -> Result<f64, ExperimentError> {
-    let Workload { file_kb, bytes_per_second, start_every_ms, .. } = experiment.workload;
+    let Workload { file_kb, bytes_per_second, start_every_ms, dma_share, .. } = experiment.workload;
     let mut machine = experiment.build(column)?;
-    if let Some(Zone { share, pace }) = zone {
-        machine.divide_memory(share, pace);
+    if memory == Memory::Zones {
+        machine.divide_memory(dma_share);
     }
     let filled_at = fill(&mut machine, (experiment.machine.memory_mb * 1e6) as u64);
     let filling = (machine.device_counters().bytes, machine.cache_counters().read_again);
@@ -134,7 +140,7 @@ fn fill(machine: &mut Machine, memory: u64) -> Nanos {
 impl Sweep {
     fn figures(&self) -> impl Iterator<Item = Figure> {
         let figure = |&(streams, percent): &(usize, f64)| Figure {
-            row: format!("{streams} streams: pages read again"),
+            row: format!("{streams} streams{}: pages read again", self.memory.suffix()),
             policy: self.column.to_owned(),
             unit: "percent",
             published: None,
@@ -145,7 +151,9 @@ impl Sweep {
     }
 
     fn kind(&self) -> Kind {
-        if self.column == CHOSEN_HERE { Kind::Calibrated } else { Kind::Prediction }
+        // The zone's share was chosen for the 70 streams of stock.
+        let is_chosen = self.column == "stock" && self.memory == Memory::Zones;
+        if is_chosen || self.column == CHOSEN_HERE { Kind::Calibrated } else { Kind::Prediction }
     }
 
     /// The most streams of the sweep up to which none thrash; 0 if the fewest do.
@@ -155,21 +163,18 @@ impl Sweep {
     }
 }
 
-/// Whether a published row counts streams, which is what the sweeps tell.
-fn is_count(record: &Record) -> bool {
-    record.figure.starts_with("streams")
-}
-
-/// A published row beside what the sweeps say of it.
+/// A published row beside what the sweeps say of it: how many streams do without thrashing, and nothing
+/// of theory.
 fn summary(record: &Record, sweeps: &[Sweep], most_percent: f64) -> Vec<Figure> {
-    let is_count = is_count(record);
+    let is_count = record.figure.starts_with("streams");
     let figure = |sweep: &Sweep| Figure {
-        row: format!("{}: {}", record.case, record.figure),
+        row: format!("{}: {}{}", record.case, record.figure, sweep.memory.suffix()),
         policy: sweep.column.to_owned(),
         unit: if is_count { "count" } else { "GB" },
-        published: match sweep.column {
-            "stock" => record.stock,
-            "adaptive" => record.adaptive,
+        // Each beside the memory it was measured on: the posting's own version evened its zones out.
+        published: match (sweep.column, sweep.memory) {
+            ("stock", Memory::Zones) => record.stock,
+            ("adaptive", Memory::One) => record.adaptive,
             _ => None,
         },
         simulated: if is_count {
@@ -179,54 +184,37 @@ fn summary(record: &Record, sweeps: &[Sweep], most_percent: f64) -> Vec<Figure> 
         },
         kind: sweep.kind(),
     };
-    sweeps.iter().map(figure).collect()
+    sweeps.iter().filter(|sweep| is_count || sweep.memory == Memory::One).map(figure).collect()
 }
 
-/// The row that counts streams once more, of a kernel whose zones age apart: it is not judged, as the
-/// pace was fitted to it.
-fn with_a_zone(record: &Record, zoned: &[Sweep], most_percent: f64) -> Vec<Figure> {
-    let figure = |sweep: &Sweep| Figure {
-        row: format!("{}: {}, with the posting's DMA zone", record.case, record.figure),
-        policy: sweep.column.to_owned(),
-        unit: "count",
-        published: record.stock,
-        simulated: sweep.most_without_thrashing(most_percent) as f64,
-        kind: Kind::Calibrated,
-    };
-    zoned.iter().filter(|_| is_count(record)).map(figure).collect()
-}
-
+/// What each column was to show, on memory as its kernels divide it.
 fn judge(sweeps: &[Sweep], percent: f64) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for sweep in sweeps {
+        let at = |wanted: usize| sweep.rereads.iter().find(|(streams, _)| *streams == wanted);
+        let (Some((_, at_100)), Some((_, at_800))) = (at(100), at(800)) else { continue };
         let most = sweep.most_without_thrashing(percent);
-        let Some(at_800) = sweep.rereads.iter().find(|(streams, _)| *streams == 800) else {
-            continue;
-        };
-        let column = sweep.column;
-        verdicts.push(match column {
-            "stock" => {
-                let at_100 = sweep.rereads.iter().find(|(streams, _)| *streams == 100);
-                let thrashes = at_100.is_some_and(|(_, rereads)| *rereads >= percent);
+        let (column, where_to) = (sweep.column, sweep.memory.suffix());
+        match (column, sweep.memory) {
+            ("stock", Memory::Zones) => {
                 let claim = "calm at 70 streams and thrashing at 100, as posted";
-                Verdict::new(
-                    format!("stock: {claim}; here calm up to {most}"),
-                    thrashes && most >= 70,
-                )
+                let holds = *at_100 >= percent && most >= 70;
+                let claim = format!("stock: {claim}; here calm up to {most}");
+                verdicts.push(Verdict::new(claim, holds));
+                let claim = format!("stock thrashes at 800 streams ({at_800:.1} %)");
+                verdicts.push(Verdict::new(claim, *at_800 >= percent));
             }
-            "linux-6" => {
-                let claim = format!("linux-6 thrashes at 800 streams ({:.1} %)", at_800.1);
-                Verdict::new(claim, at_800.1 >= percent)
+            ("linux-6", Memory::One) => {
+                let claim = format!("linux-6 thrashes at 800 streams{where_to} ({at_800:.1} %)");
+                verdicts.push(Verdict::new(claim, *at_800 >= percent));
             }
-            _ => {
-                let claim =
-                    format!("below {percent} % read again at 800 streams ({:.2} %)", at_800.1);
-                Verdict::new(format!("{column}: {claim}; calm up to {most}"), at_800.1 < percent)
+            ("adaptive", _) | (CHOSEN_HERE, Memory::One) => {
+                let claim = format!(
+                    "{column}: below {percent} % read again at 800 streams{where_to} ({at_800:.2} %)"
+                );
+                verdicts.push(Verdict::new(claim, *at_800 < percent));
             }
-        });
-        if column == "stock" {
-            let claim = format!("stock thrashes at 800 streams ({:.1} %)", at_800.1);
-            verdicts.push(Verdict::new(claim, at_800.1 >= percent));
+            _ => {}
         }
     }
     verdicts
@@ -244,8 +232,9 @@ mod tests {
         let mut experiment: Experiment<Workload> = Experiment::parse(NAME, text).expect("valid");
         experiment.machine.memory_mb /= QUARTER as f64;
         experiment.workload.file_kb /= 2;
-        let rereads =
-            |column| reread_percent(&experiment, column, None, 800 / QUARTER).expect("it runs");
+        let rereads = |column| {
+            reread_percent(&experiment, column, Memory::One, 800 / QUARTER).expect("it runs")
+        };
         assert!(rereads("stock") > 10.0);
         assert!(rereads("linux-6") > 10.0);
         assert!(rereads("adaptive") < experiment.workload.thrashing_percent);
@@ -253,8 +242,8 @@ mod tests {
 
     #[test]
     fn a_sweep_is_calm_up_to_the_first_number_that_thrashes() {
-        let sweep =
-            Sweep { column: "stock", rereads: vec![(50, 0.1), (70, 0.2), (100, 9.0), (150, 0.0)] };
+        let rereads = vec![(50, 0.1), (70, 0.2), (100, 9.0), (150, 0.0)];
+        let sweep = Sweep { column: "stock", memory: Memory::One, rereads };
         assert_eq!(sweep.most_without_thrashing(1.0), 70);
     }
 }

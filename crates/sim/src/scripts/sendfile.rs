@@ -26,25 +26,36 @@ pub(crate) struct Server {
     sent: Arc<AtomicU64>,
 }
 
-/// A client, which begins anew when it has the whole file.
+/// A client, which begins anew when it has the file, with another open file, as another request would.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Client {
-    pub(crate) open: OpenFile,
-    pub(crate) bytes: u64,
+    /// The one of the download under way in front.
+    opens: [OpenFile; 2],
+    bytes: u64,
+    /// First byte of its downloads.
+    begin: u64,
     /// First byte it does not have.
-    pub(crate) at: u64,
+    at: u64,
+}
+
+impl Client {
+    /// A client that downloads `bytes` bytes from byte `begin` on.
+    pub(crate) fn new(opens: [OpenFile; 2], bytes: u64, begin: u64) -> Self {
+        Client { opens, bytes, begin, at: begin }
+    }
 }
 
 impl Server {
-    /// Clients come one after another within a second; it ends at moment `until`.
+    /// Clients come one after another, evenly within `arriving`; it ends at moment `until`.
     pub(crate) fn new(
         clients: Vec<Client>,
+        arriving: Nanos,
         takes: Vec<u64>,
         bytes_per_second: f64,
         until: Nanos,
     ) -> Self {
         let count = clients.len() as u64;
-        let start = |index: usize| Reverse((index as u64 * 1_000_000_000 / count, index));
+        let start = |index: usize| Reverse((index as u64 * arriving / count, index));
         Server {
             ready: (0..clients.len()).map(start).collect(),
             clients,
@@ -85,13 +96,14 @@ impl Script for Server {
         let take = self.takes[self.random.below(self.takes.len() as u64) as usize];
         let client = &mut self.clients[index];
         if client.at >= client.bytes {
-            client.at = 0;
+            client.at = client.begin;
+            client.opens.reverse();
         }
         let (at, asked) = (client.at, client.bytes - client.at);
         let taken = take.min(asked);
         client.at += taken;
         self.serving = Some((index, taken));
-        Op::Send { open: client.open, at, asked, taken }
+        Op::Send { open: client.opens[0], at, asked, taken }
     }
 }
 
@@ -102,8 +114,8 @@ mod tests {
     #[test]
     fn a_call_asks_for_the_rest_and_a_client_is_served_when_it_has_room() {
         let open = OpenFile(0);
-        let client = Client { open, bytes: 3000, at: 0 };
-        let mut server = Server::new(vec![client], vec![2000], 1000.0, 10_000_000_000);
+        let client = Client::new([open; 2], 3000, 0);
+        let mut server = Server::new(vec![client], 0, vec![2000], 1000.0, 10_000_000_000);
         let send = |at, asked, taken| Op::Send { open, at, asked, taken };
         assert_eq!(server.next(0), send(0, 3000, 2000));
         assert_eq!(server.next(500), Op::SleepUntil { at: 2_000_000_500 });

@@ -47,8 +47,6 @@ struct Nfs {
     slots: usize,
     /// Of a server's thread for each request.
     request_us: f64,
-    /// A thread begins so much later at most.
-    jitter_us: f64,
     /// Of copying a page out of the server's page cache and through the network's layers.
     server_page_us: f64,
     /// Of finding and opening a file over the network.
@@ -63,6 +61,8 @@ struct Nfs {
 struct Loop {
     /// What the loop device's thread reads of its file at once.
     read_kb: u64,
+    /// Files of a directory of the image.
+    directory_files: usize,
     /// Largest request of the loop device.
     request_kb: u64,
 }

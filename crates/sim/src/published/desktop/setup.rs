@@ -27,6 +27,9 @@ struct Job {
     task: Task,
     program: Program,
     sizes: Vec<u64>,
+    /// Of an image, each so-manieth of the files is the page of a directory, with those that follow in
+    /// it; all directories lie before all files, as ISO 9660 has them.
+    directory_every: Option<usize>,
     /// Where the first copy is on the disk, and how far behind it the second.
     at: u64,
     apart: u64,
@@ -38,14 +41,20 @@ impl Job {
     fn of(workload: &Workload, name: &str) -> Self {
         let mb = |mb: f64| vec![(mb * 1e6) as u64];
         let backward = |read_kb| Program { read_kb, ..workload.dd };
+        let in_image = name.ends_with(" -r");
+        let image = || {
+            let sizes = workload.image.sizes();
+            let directories = sizes.chunks(workload.looped.directory_files);
+            directories.flat_map(|files| [&[PAGE_BYTES], files].concat()).collect()
+        };
         let (task, program, sizes) = match name {
             "grep /lib" => (Task::Scan, workload.grep, workload.lib.sizes()),
-            "grep -r" => (Task::Scan, workload.grep, workload.image.sizes()),
+            "grep -r" => (Task::Scan, workload.grep, image()),
             "dd debian.iso" => (Task::Scan, workload.dd, mb(workload.debian_mb)),
             "dd dsl.iso" => (Task::Scan, workload.dd, mb(workload.dsl_mb)),
             "dd sparse" => (Task::Scan, workload.dd, mb(workload.sparse_mb)),
             "diff /lib /lib.1" => (Task::Compare, workload.diff, workload.lib.sizes()),
-            "diff -r" => (Task::Compare, workload.diff, workload.image.sizes()),
+            "diff -r" => (Task::Compare, workload.diff, image()),
             "diff debian.iso" => (Task::Compare, workload.diff, mb(workload.debian_mb)),
             "diff dsl.iso dsl.iso.1" => (Task::Compare, workload.diff, mb(workload.dsl_mb)),
             "64k reads" => (Task::Backward, backward(64), mb(workload.backward_mb)),
@@ -57,7 +66,8 @@ impl Job {
         let at = at / PAGE_BYTES * PAGE_BYTES;
         let apart = workload.apart_mib << 20;
         let is_half_cached = is_dsl && task == Task::Compare;
-        Job { task, program, sizes, at, apart, is_half_cached }
+        let directory_every = in_image.then_some(workload.looped.directory_files + 1);
+        Job { task, program, sizes, directory_every, at, apart, is_half_cached }
     }
 
     fn copies(&self) -> u64 {
@@ -66,14 +76,19 @@ impl Job {
 
     /// Lays the copies out, file behind file, `gap` bytes between two.
     fn places(&self, gap: u64) -> Vec<Vec<Place>> {
+        let is_directory =
+            |index: usize| self.directory_every.is_some_and(|every| index.is_multiple_of(every));
+        let directories = (0..self.sizes.len()).filter(|index| is_directory(*index)).count() as u64;
         let copy = |number| {
-            let mut at = self.at + number * (self.apart + gap * self.sizes.len() as u64);
-            let place = |bytes: &u64| {
-                let place = Place { at, bytes: *bytes };
-                at += bytes.next_multiple_of(PAGE_BYTES) + gap;
+            let mut directory_at = self.at + number * (self.apart + gap * self.sizes.len() as u64);
+            let mut file_at = directory_at + directories * PAGE_BYTES;
+            let place = |(index, bytes): (usize, &u64)| {
+                let at = if is_directory(index) { &mut directory_at } else { &mut file_at };
+                let place = Place { at: *at, bytes: *bytes };
+                *at += bytes.next_multiple_of(PAGE_BYTES) + gap;
                 place
             };
-            self.sizes.iter().map(place).collect()
+            self.sizes.iter().enumerate().map(place).collect()
         };
         (0..self.copies()).map(copy).collect()
     }
@@ -193,7 +208,6 @@ impl Bench<'_> {
             workers: vec![nfs.threads],
             read_bytes: rsize,
             request_ns: (nfs.request_us * 1e3) as Nanos,
-            jitter_ns: (nfs.jitter_us * 1e3) as Nanos,
             is_stateless: self.column == "adaptive",
         };
         let exports = exports.map(|(place, file)| Export { at: place.at, file: *file, lane: 0 });
@@ -217,14 +231,13 @@ impl Bench<'_> {
         let mut exports = Vec::new();
         for (lane, copy) in places.iter().enumerate() {
             let at = job.at + lane as u64 * job.apart;
-            let end = copy.last().map_or(at, |place| place.at + place.bytes);
+            let end = copy.iter().map(|place| place.at + place.bytes).max().unwrap_or(at);
             exports.push(Export { at, file: server.add_file_at(end - at, at), lane });
         }
         let service = Service {
             workers: vec![1; exports.len()],
             read_bytes: looped.read_kb << 10,
             request_ns: 0,
-            jitter_ns: 0,
             is_stateless: false,
         };
         let server = Server::new(server, service, exports);

@@ -1,0 +1,65 @@
+//! What the drive's buffer still holds of earlier places, when it has several segments.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Runs of bytes, the one left last in front.
+#[derive(Debug)]
+pub(super) struct Kept {
+    runs: VecDeque<Range<u64>>,
+    most: usize,
+}
+
+impl Kept {
+    /// Room for `most` runs; none if that is 0.
+    pub(super) fn new(most: usize) -> Self {
+        Kept { runs: VecDeque::with_capacity(most), most }
+    }
+
+    /// Keeps a run in place of the one left longest ago.
+    pub(super) fn keep(&mut self, run: Range<u64>) {
+        if self.most == 0 || run.is_empty() {
+            return;
+        }
+        self.runs.truncate(self.most - 1);
+        self.runs.push_front(run);
+    }
+
+    /// Whether all of `from..to` is in one of them.
+    pub(super) fn holds(&self, from: u64, to: u64) -> bool {
+        self.runs.iter().any(|run| run.start <= from && to <= run.end)
+    }
+
+    /// Where the end of `from..to` begins that is in one of them; `to` if none is.
+    pub(super) fn end_of(&self, from: u64, to: u64) -> u64 {
+        let tails = self.runs.iter().filter(|run| run.contains(&(to - 1)));
+        tails.map(|run| run.start.max(from)).min().unwrap_or(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_run_left_longest_ago_goes_first() {
+        let mut kept = Kept::new(2);
+        [0..10, 20..30, 40..50].into_iter().for_each(|run| kept.keep(run));
+        assert!(!kept.holds(0, 10) && kept.holds(20, 30) && kept.holds(41, 49));
+        assert!(!kept.holds(25, 31));
+    }
+
+    #[test]
+    fn the_end_of_a_request_may_be_held() {
+        let mut kept = Kept::new(1);
+        kept.keep(20..30);
+        assert_eq!([kept.end_of(10, 25), kept.end_of(10, 31), kept.end_of(22, 30)], [20, 31, 22]);
+    }
+
+    #[test]
+    fn without_room_nothing_is_kept() {
+        let mut kept = Kept::new(0);
+        kept.keep(0..10);
+        assert!(!kept.holds(0, 1));
+    }
+}
