@@ -1,0 +1,115 @@
+//! What a decision costs: nanoseconds of a policy call, and of a read of 4 KiB.
+//!
+//! A body reads page by page, and tells the policy of what it has to be told of: absent pages, marks,
+//! and calls where it wants those. Reads that find their page are among them, and for most policies cost
+//! nothing. What the policy was told is then told again, to a fresh one each round, and only that is timed:
+//! the body costs nothing here. The best of all rounds is what the later half costs on a quiet machine; what
+//! it needs from memory is in the processor's cache then, which in a busy system it may not be.
+//!
+//! `sequential`, `backward` and `streams` are of a disk, `strided` of a network volume. A decision of these
+//! is a stream's: nearly each finds a mark, sizes a window and sets the next mark. One of `random` is a miss
+//! that belongs to no stream: it is compared with all misses of late, and counted in the regions around it.
+
+mod body;
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use readahead::{Access, DeviceCost, NAMES, Page, Plan, Policy, by_name};
+
+use body::{Told, View};
+
+/// Reads of a pattern: enough for a thousand decisions in each.
+const READS: u64 = 1 << 18;
+
+const ROUNDS: usize = 40;
+
+/// Open files that are followed.
+const OPEN_FILES: usize = 1024;
+
+/// Streams that are read in turn.
+const STREAMS: u64 = 16;
+
+/// Pages from one of the pieces read to the next.
+const STRIDE: u64 = 64;
+
+/// Reads that are scattered over 64 GiB: each is heard of.
+const SCATTERED: u64 = 1 << 14;
+
+const SCATTERED_OVER_PAGES: u64 = 1 << 24;
+
+/// A network volume, as in `bowwave demo`.
+const VOLUME: DeviceCost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
+
+/// What is read, and from what.
+struct Pattern {
+    name: &'static str,
+    cost: DeviceCost,
+    reads: u64,
+    page: fn(u64) -> Page,
+}
+
+const PATTERNS: [Pattern; 5] = [
+    Pattern { name: "sequential", cost: DeviceCost::DISK, reads: READS, page: |n| n },
+    Pattern { name: "backward", cost: DeviceCost::DISK, reads: READS, page: |n| READS - n },
+    Pattern {
+        name: "streams",
+        cost: DeviceCost::DISK,
+        reads: READS,
+        page: |n| n % STREAMS * READS + n / STREAMS,
+    },
+    Pattern { name: "strided", cost: VOLUME, reads: READS, page: |n| (n + 1) * STRIDE },
+    Pattern {
+        name: "random",
+        cost: DeviceCost::DISK,
+        reads: SCATTERED,
+        page: |n| mixed(n) % SCATTERED_OVER_PAGES,
+    },
+];
+
+/// A number that has nothing to do with those before and after it. (Multiples of one number would stand at
+/// equal distances, and pass for a stride.)
+fn mixed(n: u64) -> u64 {
+    let mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed ^ (mixed >> 31)
+}
+
+/// Seconds a decision that a fresh policy takes for the later half of what it was told, at best.
+fn best_s(build: &dyn Fn() -> Box<dyn Policy>, told: &Told, view: &View) -> f64 {
+    let mut plan = Plan::new();
+    let round = || {
+        let mut policy = build();
+        let mut seconds = |told: &[Access]| {
+            let started = Instant::now();
+            for access in told {
+                plan.clear();
+                policy.on_access(black_box(access), view, &mut plan);
+                black_box(&plan);
+            }
+            started.elapsed().as_secs_f64() / told.len() as f64
+        };
+        let (first, rest) = told.split_at(told.len() / 2);
+        seconds(first);
+        seconds(rest)
+    };
+    std::iter::repeat_with(round).take(ROUNDS).fold(f64::INFINITY, f64::min)
+}
+
+fn main() {
+    println!("ns a decision / ns a read of 4 KiB");
+    print!("{:<18}", "policy");
+    PATTERNS.iter().for_each(|pattern| print!("{:>16}", pattern.name));
+    println!();
+    for name in NAMES {
+        let build = || by_name(name, OPEN_FILES).expect("it is one of the names");
+        print!("{name:<18}");
+        for Pattern { cost, reads, page, .. } in &PATTERNS {
+            let view = View { cost: *cost };
+            let told = body::told(&mut *build(), (0..*reads).map(page), &view);
+            let ns = best_s(&build, &told, &view) * 1e9;
+            print!("{:>8.0} /{:>6.1}", ns, ns * told.len() as f64 / *reads as f64);
+        }
+        println!();
+    }
+}
