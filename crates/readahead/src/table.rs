@@ -10,18 +10,29 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 /// Entries per set: enough that a set rarely overflows before the table is nearly full.
 const WAYS: usize = 8;
 
-#[derive(Debug)]
-struct Entry<K, V> {
-    key: K,
-    used: u64,
-    value: V,
+/// What looking a key up takes, apart from the entries: two cache lines, where eight entries are many.
+#[derive(Clone, Copy, Debug, Default)]
+struct Set {
+    /// A part of each key's hash.
+    tags: [u32; WAYS],
+    /// One more than when each entry was last used; zero for none.
+    ages: [u64; WAYS],
 }
 
 /// A fixed-capacity map from `K` to `V`.
 #[derive(Debug)]
 pub(crate) struct Table<K, V> {
-    slots: Vec<Option<Entry<K, V>>>,
+    sets: Vec<Set>,
+    /// [`WAYS`] to a set.
+    entries: Vec<Option<(K, V)>>,
     hasher: BuildHasherDefault<Mix>,
+}
+
+/// Where a key belongs.
+#[derive(Clone, Copy)]
+struct Place {
+    set: usize,
+    tag: u32,
 }
 
 /// Mixes a key's few words. A set overflows at the worst, so keys need not be kept from whoever would
@@ -54,22 +65,35 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
     /// A table for at least `capacity` entries (rounded up to a power of two).
     pub(crate) fn new(capacity: usize) -> Self {
         let size = capacity.next_power_of_two().max(WAYS);
-        Table { slots: (0..size).map(|_| None).collect(), hasher: Default::default() }
+        Table {
+            sets: vec![Set::default(); size / WAYS],
+            entries: (0..size).map(|_| None).collect(),
+            hasher: Default::default(),
+        }
     }
 
-    fn set(&self, key: &K) -> std::ops::Range<usize> {
-        // A power of two, as the size is.
-        let sets = self.slots.len() / WAYS;
-        let set = self.hasher.hash_one(key) as usize & (sets - 1);
-        set * WAYS..(set + 1) * WAYS
+    fn place(&self, key: &K) -> Place {
+        let hash = self.hasher.hash_one(key);
+        // Their number is a power of two, as the size is.
+        Place { set: hash as usize & (self.sets.len() - 1), tag: (hash >> u32::BITS) as u32 }
+    }
+
+    /// The entry of a key, and its way.
+    fn find(&self, key: &K, place: Place) -> Option<usize> {
+        let tags = &self.sets[place.set].tags;
+        let entries = &self.entries[place.set * WAYS..][..WAYS];
+        let is_it = |way: &usize| {
+            tags[*way] == place.tag && entries[*way].as_ref().is_some_and(|(k, _)| k == key)
+        };
+        (0..WAYS).find(is_it)
     }
 
     /// The value of `key`, if remembered.
     pub(crate) fn get_mut(&mut self, key: &K, now: u64) -> Option<&mut V> {
-        let set = self.set(key);
-        let entry = self.slots[set].iter_mut().flatten().find(|entry| entry.key == *key)?;
-        entry.used = now;
-        Some(&mut entry.value)
+        let place = self.place(key);
+        let way = self.find(key, place)?;
+        self.sets[place.set].ages[way] = age(now);
+        self.entries[place.set * WAYS + way].as_mut().map(|(_, value)| value)
     }
 
     /// The value of `key`, made by `fresh` if not remembered. What had to be forgotten for it is
@@ -81,41 +105,55 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         fresh: impl FnOnce() -> V,
         forget: impl FnOnce(V),
     ) -> &mut V {
-        let set = self.set(&key);
-        let slots = &mut self.slots[set];
-        let found = slots.iter().position(|slot| slot.as_ref().is_some_and(|e| e.key == key));
-        let index = found.unwrap_or_else(|| {
-            let age = |i: &usize| slots[*i].as_ref().map_or(0, |e| e.used.saturating_add(1));
-            let oldest = (0..WAYS).min_by_key(age).unwrap_or(0);
-            let fresh = Entry { key, used: now, value: fresh() };
-            if let Some(evicted) = slots[oldest].replace(fresh) {
-                forget(evicted.value);
+        let place = self.place(&key);
+        let found = self.find(&key, place);
+        let set = &mut self.sets[place.set];
+        let way = found.unwrap_or_else(|| oldest(&set.ages));
+        set.ages[way] = age(now);
+        let entry = &mut self.entries[place.set * WAYS + way];
+        if found.is_none() {
+            set.tags[way] = place.tag;
+            if let Some((_, evicted)) = entry.replace((key, fresh())) {
+                forget(evicted);
             }
-            oldest
-        });
-        let entry = slots[index].as_mut().expect("the slot was found or filled above");
-        entry.used = now;
-        &mut entry.value
+        }
+        &mut entry.as_mut().expect("it was found or filled above").1
     }
 
     /// Every value remembered.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        self.slots.iter_mut().flatten().map(|entry| &mut entry.value)
+        self.entries.iter_mut().flatten().map(|(_, value)| value)
     }
 
     /// Forgets every entry last used before `moment`, giving each to `forget`.
     pub(crate) fn forget_before(&mut self, moment: u64, mut forget: impl FnMut(V)) {
-        for slot in &mut self.slots {
-            if let Some(entry) = slot.take_if(|entry| entry.used < moment) {
-                forget(entry.value);
+        let ages = self.sets.iter_mut().flat_map(|set| &mut set.ages);
+        for (used, entry) in ages.zip(&mut self.entries) {
+            if *used != NONE && *used < age(moment) {
+                *used = NONE;
+                if let Some((_, value)) = entry.take() {
+                    forget(value);
+                }
             }
         }
     }
 
     /// Entries remembered.
     pub(crate) fn len(&self) -> usize {
-        self.slots.iter().flatten().count()
+        self.entries.iter().flatten().count()
     }
+}
+
+/// The age of no entry.
+const NONE: u64 = 0;
+
+fn age(used: u64) -> u64 {
+    used.saturating_add(1)
+}
+
+/// The way of the least age, the first of them.
+fn oldest(ages: &[u64; WAYS]) -> usize {
+    (0..WAYS).min_by_key(|way| ages[*way]).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -71,9 +71,9 @@ impl Around {
         self.faults += 1;
         let is_narrow = is_narrow(scene);
         let pages = self.wide(scene);
-        let stall_s = scene.cost.latency_s;
+        let stall_s = scene.device.cost.latency_s;
         let cost_s =
-            f64::from(pages - 1) * scene.cost.page_s() - self.chance(pages, scene) * stall_s;
+            f64::from(pages - 1) * scene.device.cost.page_s() - self.chance(pages, scene) * stall_s;
         let regret_s = match (is_narrow, is_lone) {
             (false, true) => cost_s.min(MOST_OF_ONE * stall_s),
             // A stream goes on: half of the window has been used.

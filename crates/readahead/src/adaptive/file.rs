@@ -10,66 +10,36 @@ use crate::tally::Tally;
 use super::Scene;
 use super::around::Around;
 use super::habit::Habit;
+use super::orphans::{ORPHANS, Orphan, Orphans};
 use super::pace::Pace;
 use super::stream::Stream;
-use super::tail::EndedRuns;
-
-/// Streams followed in one file; more than a program interleaves on one descriptor.
-const STREAMS: usize = 32;
-
-/// Orphans remembered: each stream of a full set may have missed once before its second miss.
-const ORPHANS: usize = 64;
+use super::streams::{Slot, Streams};
+use super::tail::Runs;
 
 /// Where a miss is placed.
 pub(super) enum Found<'a> {
-    /// It belongs to this stream, known or just begun; how long the file's runs turn out.
-    Stream(&'a mut Stream, f64),
+    /// It belongs to this stream, known or just begun; how long the file's runs turn out, unless the
+    /// stream is left alone.
+    Stream(&'a mut Stream, Option<f64>),
     /// It belongs to none.
     Orphan,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Orphan {
-    first: Page,
-    end: Page,
-    /// When it was read.
-    at: Nanos,
-    /// What all readers had passed by then, in pages.
-    passed: u64,
-}
-
-impl Orphan {
-    /// A stream that began with it, when all readers have passed so many pages.
-    fn followed_by(&self, stream: Stream, passed: u64) -> Stream {
-        let pages = self.end - self.first;
-        let own = stream.length().saturating_sub(pages);
-        let pace = Pace::known(own, passed.saturating_sub(self.passed), passed);
-        stream.waiting_since(self.at, pages).at_pace(pace)
-    }
-}
-
 #[derive(Debug)]
 pub(super) struct FileState {
-    streams: [Option<Stream>; STREAMS],
-    /// A bit for each slot of `streams` that is taken: most files have one stream.
-    taken: u32,
-    ended: EndedRuns,
+    streams: Streams,
+    ended: Runs,
     around: Around,
-    /// A ring of the most recent; `orphaned % ORPHANS` is the next to be overwritten.
-    orphans: [Orphan; ORPHANS],
-    /// Orphans noted so far.
-    orphaned: u64,
+    orphans: Orphans,
 }
 
 impl FileState {
     pub(super) fn new() -> Self {
         FileState {
-            streams: [None; STREAMS],
-            taken: 0,
-            ended: EndedRuns::default(),
+            streams: Streams::new(),
+            ended: Runs::default(),
             around: Around::new(),
-            orphans: [Orphan { first: 0, end: 0, at: 0, passed: 0 }; ORPHANS],
-            orphaned: 0,
+            orphans: Orphans::new(),
         }
     }
 
@@ -84,28 +54,25 @@ impl FileState {
         habit: &mut Habit,
         tally: &mut Tally,
     ) -> Found<'_> {
-        let tail = self.tail(scene.access.now);
-        if let Some(index) = self.nearest(scene, Stream::is_contiguous) {
-            return self.found(index, tail);
+        if let Some(index) = self.streams.nearest(scene, Stream::is_contiguous) {
+            return self.found(index, scene);
         }
         // What a known stream passes it counts itself.
         let pages = scene.end - scene.first;
         let passed = tally.passed_pages + pages;
         if let Some(stream) = self.beside_an_orphan(scene, passed) {
             tally.passed_pages = passed;
-            return Found::Stream(self.admit(stream, tally), tail);
+            return self.begun(stream, scene, tally);
         }
-        if let Some(index) = self.nearest(scene, |stream| !stream.is_contiguous()) {
+        if let Some(index) = self.streams.nearest(scene, |stream| !stream.is_contiguous()) {
             self.remember(scene, passed);
-            return self.found(index, tail);
+            return self.found(index, scene);
         }
         let begun = self.at_equal_distances(scene).or_else(|| at_the_start(scene, habit));
         tally.passed_pages = passed;
         self.remember(scene, passed);
         match begun {
-            Some(stream) => {
-                Found::Stream(self.admit(stream.at_pace(Pace::unknown(passed)), tally), tail)
-            }
+            Some(stream) => self.begun(stream.at_pace(Pace::unknown(passed)), scene, tally),
             None => Found::Orphan,
         }
     }
@@ -121,51 +88,51 @@ impl FileState {
         }
         let is_near = |reach| {
             // The most recent one is this fault's own.
-            let mut others = self.recent(ORPHANS).skip(1);
+            let mut others = self.orphans.recent(ORPHANS).skip(1);
             others.any(|orphan| orphan.first.abs_diff(scene.first) <= reach)
         };
         let is_lone = is_orphan && !self.around.reach(scene).is_some_and(is_near);
         self.around.fault(is_lone, scene)
     }
 
-    /// The exponent of how long runs of this file turn out: of those that are over, those whose
-    /// readers have stopped, and those that go on.
-    fn tail(&self, now: Nanos) -> f64 {
-        let has_ended = |stream: &Stream| stream.has_stopped(now) && !stream.is_at_the_end();
-        self.ended.tail(self.streams().map(|(_, stream)| (stream.length(), has_ended(stream))))
-    }
-
-    fn found(&mut self, index: usize, tail: f64) -> Found<'_> {
-        match &mut self.streams[index] {
+    fn found(&mut self, slot: Slot, scene: &Scene) -> Found<'_> {
+        let is_led = |stream: &mut Stream| stream.is_led(&scene.device.cost);
+        let tail = self.streams.get_mut(slot).is_some_and(is_led).then(|| self.tail(scene));
+        match self.streams.get_mut(slot) {
             Some(stream) => Found::Stream(stream, tail),
             None => Found::Orphan,
         }
     }
 
-    /// The stream of a kind that the access continues most closely.
-    fn nearest(&self, scene: &Scene, kind: impl Fn(&Stream) -> bool) -> Option<usize> {
-        let of_a_kind = self.streams().filter(|(_, stream)| kind(stream));
-        let distances = of_a_kind
-            .filter_map(|(index, stream)| stream.distance(scene).map(|distance| (distance, index)));
-        distances.min().map(|(_, index)| index)
+    /// The runs before it tell how long that of a new stream turns out.
+    fn begun(&mut self, stream: Stream, scene: &Scene, tally: &mut Tally) -> Found<'_> {
+        let tail = stream.is_led(&scene.device.cost).then(|| self.tail(scene));
+        let ended = &mut self.ended;
+        Found::Stream(self.streams.admit(stream, |forgotten| end(forgotten, ended, tally)), tail)
     }
 
-    /// The streams there are, with their slots.
-    fn streams(&self) -> impl Iterator<Item = (usize, &Stream)> {
-        let mut left = self.taken;
-        std::iter::from_fn(move || {
-            let slot = left.trailing_zeros() as usize;
-            left &= left.wrapping_sub(1);
-            self.streams.get(slot)?.as_ref().map(|stream| (slot, stream))
-        })
+    /// The exponent of how long runs of this file turn out: of those that are over, those whose
+    /// readers have stopped, and those that go on.
+    fn tail(&mut self, scene: &Scene) -> f64 {
+        let now = scene.access.now;
+        let mut runs = self.ended;
+        self.streams.each(|stream| {
+            runs.note(stream.log_length(), stream.has_stopped(now) && !stream.is_at_the_end());
+        });
+        runs.tail()
     }
 
     /// Forward or backward: the access continues a recent orphan on either side.
     fn beside_an_orphan(&self, scene: &Scene, passed: u64) -> Option<Stream> {
         let slack = scene.slack();
         let now = scene.access.now;
-        self.recent(ORPHANS).find_map(|orphan| {
-            let overlap = if scene.access.via == Via::Mmap { slack } else { 1 };
+        let overlap = if scene.access.via == Via::Mmap { slack } else { 1 };
+        // The end of one ahead of which the access lies, or the start of one behind which it does.
+        let nearest = scene.first.saturating_sub(slack);
+        if !self.orphans.may_be_within(nearest, scene.end.saturating_add(slack)) {
+            return None;
+        }
+        self.orphans.recent(ORPHANS).find_map(|orphan| {
             let ahead = scene.first.saturating_add(overlap) >= orphan.end
                 && scene.first > orphan.first
                 && scene.first <= orphan.end.saturating_add(slack);
@@ -191,63 +158,40 @@ impl FileState {
         if scene.access.via == Via::Mmap || scene.access.trigger == Trigger::Mark {
             return None;
         }
-        let consecutive = self.recent(1).next()?;
+        let consecutive = self.orphans.recent(1).next()?;
         let step = step_between(consecutive, scene);
-        if back(scene.first, step, 2).is_some_and(|page| self.is_orphan(page, 2)) {
+        if back(scene.first, step, 2).is_some_and(|page| self.orphans.hold(page, 2)) {
             return strided(scene, consecutive.at, step, 3);
         }
-        self.recent(ORPHANS / 2).find_map(|orphan| {
+        self.orphans.recent(ORPHANS / 2).find_map(|orphan| {
             let step = step_between(orphan, scene);
-            let two = self.is_orphan(back(scene.first, step, 2)?, ORPHANS);
-            let three = self.is_orphan(back(scene.first, step, 3)?, ORPHANS);
-            if two && three { strided(scene, orphan.at, step, 4) } else { None }
+            let before = |page: Page| page.wrapping_sub(step as u64);
+            let (two, three) = (before(orphan.first), before(before(orphan.first)));
+            if !self.orphans.may_be_at(two) || !self.orphans.may_be_at(three) {
+                return None;
+            }
+            let is_orphan = |page| self.orphans.hold(page, ORPHANS);
+            let two = is_orphan(back(scene.first, step, 2)?);
+            let three = two && is_orphan(back(scene.first, step, 3)?);
+            if three { strided(scene, orphan.at, step, 4) } else { None }
         })
     }
 
-    fn recent(&self, most: usize) -> impl Iterator<Item = Orphan> + '_ {
-        let known = self.orphaned.min(ORPHANS.min(most) as u64);
-        (1..=known).map(|age| self.orphans[slot(self.orphaned - age)])
-    }
-
-    fn is_orphan(&self, first: Page, most: usize) -> bool {
-        self.recent(most).any(|orphan| orphan.first == first)
-    }
-
     fn remember(&mut self, scene: &Scene, passed: u64) {
-        self.orphans[slot(self.orphaned)] =
-            Orphan { first: scene.first, end: scene.end, at: scene.access.now, passed };
-        self.orphaned += 1;
-    }
-
-    /// Gives a new stream a place, that of the one used longest ago if need be.
-    fn admit(&mut self, stream: Stream, tally: &mut Tally) -> &mut Stream {
-        let age = |i: &usize| self.streams[*i].as_ref().map_or(0, |s| s.used_at.saturating_add(1));
-        let oldest = (0..STREAMS).min_by_key(age).unwrap_or(0);
-        if let Some(forgotten) = self.streams[oldest].take() {
-            self.ended.note(forgotten.length(), !forgotten.is_at_the_end());
-            forgotten.give_up(tally);
-        }
-        self.taken |= 1 << oldest;
-        self.streams[oldest].insert(stream)
+        let (first, end, at) = (scene.first, scene.end, scene.access.now);
+        self.orphans.note(Orphan { first, end, at, passed });
     }
 
     /// Ends the streams last used before `moment`.
     pub(super) fn forget_before(&mut self, moment: Nanos, tally: &mut Tally) {
-        for (index, slot) in self.streams.iter_mut().enumerate() {
-            if let Some(forgotten) = slot.take_if(|stream| stream.used_at < moment) {
-                self.taken &= !(1 << index);
-                self.ended.note(forgotten.length(), !forgotten.is_at_the_end());
-                forgotten.give_up(tally);
-            }
-        }
+        let ended = &mut self.ended;
+        self.streams.forget_before(moment, |forgotten| end(forgotten, ended, tally));
     }
 
     /// Streams whose readers have stopped give up what is ahead of them; `round` pages passed by all
     /// readers are long enough for one whose pace is not known.
     pub(super) fn give_up_stopped(&mut self, now: Nanos, round: u64, tally: &mut Tally) {
-        for stream in self.streams.iter_mut().flatten() {
-            stream.give_up_if_stopped(now, round, tally);
-        }
+        self.streams.each(|stream| stream.give_up_if_stopped(now, round, tally));
     }
 
     /// Ends all streams.
@@ -256,9 +200,10 @@ impl FileState {
     }
 }
 
-/// The ring's slot of the n-th orphan.
-fn slot(n: u64) -> usize {
-    (n % ORPHANS as u64) as usize
+/// A stream has ended: its run tells of those to come.
+fn end(mut stream: Stream, ended: &mut Runs, tally: &mut Tally) {
+    ended.note(stream.log_length(), !stream.is_at_the_end());
+    stream.give_up(tally);
 }
 
 /// The start of a file, or any read by a program that announced a sequential one, begins a run.
@@ -290,7 +235,7 @@ fn strided(scene: &Scene, then: Nanos, step: i64, run: u64) -> Option<Stream> {
         return None;
     }
     let origin = back(scene.first, step, run as i64 - 1)?;
-    if (scene.rules.bridges)(&scene.cost, stride - len) {
+    if (scene.rules.bridges)(&scene.device.cost, stride - len) {
         let span = stride * (run - 1) + len;
         let (origin, sign) = if step > 0 { (origin, 1) } else { (origin + len - 1, -1) };
         let stream = Stream::sparse(origin, sign, stride, span, now);

@@ -26,14 +26,17 @@
 //! kernel window is as large as the rule asks, and strides that a disk passes at media rate.
 
 mod around;
+mod device;
 mod file;
 mod habit;
+mod orphans;
 mod pace;
 mod pressure;
 mod region;
 mod room;
 mod rules;
 mod stream;
+mod streams;
 mod tail;
 mod window;
 
@@ -46,6 +49,7 @@ use crate::table::Table;
 use crate::tally::Tally;
 
 use around::NARROW_PAGES;
+use device::Device;
 use file::{FileState, Found};
 use habit::Habit;
 use pressure::Pressure;
@@ -58,7 +62,7 @@ pub use window::UnitCost;
 /// How much the policy remembers and may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Files followed at once; about 8 KiB each.
+    /// Files followed at once; about 9 KiB each.
     pub files: usize,
     /// Largest window planned for one access, in bytes.
     pub plan_bytes: u64,
@@ -99,6 +103,8 @@ pub struct Adaptive {
     habits: Table<VolumeId, Habit>,
     regions: Regions,
     pressure: Pressure,
+    /// The device of the last access.
+    device: Device,
     /// When the streams of all files were last looked at for such as have stopped.
     swept_at: Nanos,
     tally: Tally,
@@ -119,6 +125,7 @@ impl Adaptive {
             habits: Table::new(VOLUMES),
             regions: Regions::new(limits.files, pages(limits.region_bytes)),
             pressure: Pressure::none(),
+            device: Device::new(DeviceCost::FLASH),
             swept_at: 0,
             tally: Tally::default(),
         }
@@ -178,14 +185,16 @@ impl Policy for Adaptive {
         }
         self.feel_pressure(access, cache);
         let most_ahead = self.most_ahead(access, cache);
+        self.device.renew(cache.cost());
         let room = Room {
             budget: most_ahead,
             window: cache.room_pages().min(pages(self.limits.plan_bytes)),
             is_mapped: access.via == Via::Mmap,
-            cost: cache.cost(),
+            ample: self.device.ample_pages,
+            is_serial: self.device.pages.is_serial,
         };
         let tally = &mut self.tally;
-        let scene = Scene::new(access, cache, &self.rules, room);
+        let scene = Scene::new(access, cache, &self.rules, &self.device, room);
         let file =
             self.files.get_or_insert_with(access.file, access.now, FileState::new, |forgotten| {
                 forgotten.give_up(tally)
@@ -193,7 +202,7 @@ impl Policy for Adaptive {
         let habit = self.habits.get_or_insert_with(access.volume, access.now, Habit::default, drop);
         let is_orphan = match file.place(&scene, habit, tally) {
             Found::Stream(stream, tail) => {
-                if stream.can_gain(&scene.cost) {
+                if stream.can_gain(&scene.device.cost) {
                     plan.recognise();
                 }
                 stream.proceed(&scene, tail, plan, tally);
@@ -241,7 +250,7 @@ struct Scene<'a> {
     access: &'a Access,
     cache: &'a dyn CacheView,
     rules: &'a Rules,
-    cost: DeviceCost,
+    device: &'a Device,
     /// First page of what the access shows to be wanted.
     first: u64,
     /// First page after it.
@@ -251,9 +260,14 @@ struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    fn new(access: &'a Access, cache: &'a dyn CacheView, rules: &'a Rules, room: Room) -> Self {
-        let (first, end) = (access.page, access.end());
-        Scene { access, cache, rules, cost: cache.cost(), first, end, room }
+    fn new(
+        access: &'a Access,
+        cache: &'a dyn CacheView,
+        rules: &'a Rules,
+        device: &'a Device,
+        room: Room,
+    ) -> Self {
+        Scene { access, cache, rules, device, first: access.page, end: access.end(), room }
     }
 
     /// How far two accesses may lie apart and still be neighbours, in pages. Faults are spaced by
@@ -272,7 +286,7 @@ impl<'a> Scene<'a> {
 
 /// Whether an orphan counts as dense random reading.
 fn may_be_dense(scene: &Scene) -> bool {
-    scene.access.trigger == Trigger::Absent && !scene.cost.outpaces_user_space()
+    scene.access.trigger == Trigger::Absent && !scene.device.cost.outpaces_user_space()
 }
 
 /// A reader that skips a few pages is still reading on (unaligned records, holes).

@@ -18,6 +18,8 @@
 
 use crate::access::Nanos;
 
+use super::window::real;
+
 /// The kernel's smallest window worth a request: 16 KiB.
 const SMALLEST_KERNEL_WINDOW_PAGES: f64 = 4.0;
 
@@ -74,7 +76,7 @@ impl Pressure {
 
     /// The budget under pressure.
     pub(super) fn budget(&self, pages: u64) -> u64 {
-        (pages as f64 * self.share) as u64
+        (real(pages) * self.share) as i64 as u64
     }
 
     /// The kernel's window for an open file whose window is larger; `None` if it may stay.

@@ -127,16 +127,16 @@ pub(super) fn share_to_fill(misses: u32, requests_left: f64) -> f64 {
 
 /// What `misses` have cost, over what reading the `left` pages costs.
 fn spent_of_rest(misses: u32, left: u64, scene: &Scene) -> f64 {
-    let rest = scene.cost.latency_s + left as f64 * scene.cost.page_s();
-    f64::from(misses) * scene.cost.latency_s / rest
+    let rest = scene.device.cost.latency_s + left as f64 * scene.device.cost.page_s();
+    f64::from(misses) * scene.device.cost.latency_s / rest
 }
 
 /// A slice is a stream's window whose run is what the time spent on misses would have read; or what
 /// delays nobody.
 fn slice_pages(misses: u32, left: u64, scene: &Scene) -> u64 {
-    let harmless = !scene.cost.is_serial() && spent_of_rest(misses, left, scene) < 1.0;
+    let harmless = !scene.device.cost.is_serial() && spent_of_rest(misses, left, scene) < 1.0;
     let visits = if harmless { 1.0 } else { (2.0 * f64::from(misses)).sqrt() };
-    (scene.cost.latency_pages() * visits).ceil().max(1.0) as u64
+    (scene.device.cost.latency_pages() * visits).ceil().max(1.0) as u64
 }
 
 fn pages_in_file(key: &Key, file_pages: Page) -> u64 {

@@ -21,11 +21,9 @@
 //! somebody stops: so who has less than its share counts what others have ahead at four fifths, and
 //! finds a fifth.
 
-use crate::cost::DeviceCost;
 use crate::tally::Tally;
 
 use super::KERNEL_WINDOW_PAGES;
-use super::window::AMPLE_STALLS;
 
 /// Twice the kernel's default window: less is not worth asking for.
 pub(super) const CRUMB_PAGES: u64 = 2 * KERNEL_WINDOW_PAGES as u64;
@@ -63,8 +61,10 @@ pub(super) struct Room {
     pub(super) window: u64,
     /// Pages used through a mapping go round twice before they leave, and take half of memory.
     pub(super) is_mapped: bool,
-    /// What the device charges. Where visits overlap, several windows of a stream may be on their way.
-    pub(super) cost: DeviceCost,
+    /// Pages of a window that wastes little on its visit to the device.
+    pub(super) ample: u64,
+    /// Where visits to the device overlap, several windows of a stream may be on their way.
+    pub(super) is_serial: bool,
 }
 
 impl Room {
@@ -81,7 +81,7 @@ impl Room {
 
     /// Pages that may be ahead of readers, if one has them all.
     fn most(&self) -> u64 {
-        let ample = if self.is_mapped { 0 } else { WINDOWS_OUT * ample_pages(&self.cost) };
+        let ample = if self.is_mapped { 0 } else { WINDOWS_OUT * self.ample };
         self.budget.max(ample.min(self.budget.saturating_mul(ALONE)))
     }
 
@@ -97,7 +97,7 @@ impl Room {
         let fair = ((share * OF_ITS_SHARE) as u64).saturating_sub(held);
         // While little is out there is more than its share for everybody.
         let unclaimed = (self.budget / 2).saturating_sub(tally.ahead_pages());
-        let windows = if self.cost.is_serial() {
+        let windows = if self.is_serial {
             self.window
         } else {
             self.window.saturating_mul(WINDOWS_OUT).saturating_sub(own)
@@ -106,20 +106,16 @@ impl Room {
     }
 }
 
-/// Pages of a window that wastes little on its visit.
-fn ample_pages(cost: &DeviceCost) -> u64 {
-    (AMPLE_STALLS * cost.latency_pages()) as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// It streams 610 pages during a visit: 4882 are ample, and two such windows more than any budget here.
-    const VOLUME: DeviceCost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
+    /// A network volume that streams 610 pages during a visit: two such windows are more than most
+    /// budgets here.
+    const AMPLE: u64 = 4882;
 
     fn room(window: u64) -> Room {
-        Room { budget: 1000, window, is_mapped: false, cost: VOLUME }
+        Room { budget: 1000, window, is_mapped: false, ample: AMPLE, is_serial: false }
     }
 
     /// It passes as much as each of the others.
@@ -150,7 +146,7 @@ mod tests {
     fn a_reader_alone_has_no_more_than_the_budget_where_that_is_ample() {
         let pages = |budget| Room { budget, ..room(u64::MAX) }.for_stream(alone(0), &ahead(0));
         assert_eq!(pages(4_000), 8_000);
-        assert_eq!(pages(6_000), 2 * ample_pages(&VOLUME));
+        assert_eq!(pages(6_000), 2 * AMPLE);
         assert_eq!(pages(100_000), 100_000);
     }
 
@@ -204,7 +200,7 @@ mod tests {
         assert_eq!(room.for_stream(alone(0), &ahead(0)), 100);
         assert_eq!(room.for_stream(alone(150), &ahead(150)), 50);
         assert_eq!(room.for_stream(alone(200), &ahead(200)), 0);
-        let disk = Room { cost: DeviceCost::DISK, ..room };
+        let disk = Room { is_serial: true, ..room };
         assert_eq!(disk.for_stream(alone(200), &ahead(200)), 100);
     }
 

@@ -27,65 +27,74 @@ pub(super) const MOST_TAIL_OF_WINDOWS: f64 = 2.0;
 /// A program that announces sequential reading nearly always reads to the end.
 pub(super) const ANNOUNCED: f64 = 1.0 / 16.0;
 
-/// The runs of one file that are over.
+/// Runs of one file.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct EndedRuns {
+pub(super) struct Runs {
     ends: f64,
     log_lengths: f64,
 }
 
-impl EndedRuns {
-    /// Notes a run of `units`, however short; `by_itself` unless the file's end ended it.
-    pub(super) fn note(&mut self, units: u64, by_itself: bool) {
-        self.ends += if by_itself { 1.0 } else { 0.0 };
-        self.log_lengths += log_length(units);
+impl Runs {
+    /// Notes a run of this length, however short; `has_ended` unless it goes on, or the file's end ended it.
+    pub(super) fn note(&mut self, length: LogLength, has_ended: bool) {
+        self.ends += if has_ended { 1.0 } else { 0.0 };
+        self.log_lengths += length.0;
     }
 
-    /// The tail exponent, given the lengths of the other runs so far, and whether their readers have
-    /// stopped.
-    pub(super) fn tail(&self, others: impl Iterator<Item = (u64, bool)>) -> f64 {
-        let mut runs = *self;
-        others.for_each(|(units, has_stopped)| runs.note(units, has_stopped));
-        let tail = (PRIOR_RUNS + runs.ends) / (PRIOR_RUNS + runs.log_lengths);
+    /// The tail exponent.
+    pub(super) fn tail(&self) -> f64 {
+        let tail = (PRIOR_RUNS + self.ends) / (PRIOR_RUNS + self.log_lengths);
         tail.clamp(LEAST_TAIL, MOST_TAIL)
     }
 }
 
-fn log_length(units: u64) -> f64 {
-    (units as f64 / SHORTEST_RUN).max(1.0).ln()
+/// What the length of a run adds to the sum. A logarithm takes as long as the rest of a decision's
+/// arithmetic, so a run keeps this until it is longer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LogLength(f64);
+
+impl LogLength {
+    pub(super) fn of(units: u64) -> Self {
+        LogLength((units as f64 / SHORTEST_RUN).max(1.0).ln())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn runs(units: &[u64], have_ended: bool) -> Runs {
+        let mut runs = Runs::default();
+        units.iter().for_each(|units| runs.note(LogLength::of(*units), have_ended));
+        runs
+    }
+
     #[test]
     fn nothing_seen_is_the_scale_free_prior() {
-        assert_eq!(EndedRuns::default().tail(std::iter::empty()), 1.0);
-        assert_eq!(EndedRuns::default().tail([(1, false), (4, false)].into_iter()), 1.0);
+        assert_eq!(Runs::default().tail(), 1.0);
+        assert_eq!(runs(&[1, 4], false).tail(), 1.0);
     }
 
     #[test]
     fn runs_that_go_on_make_a_long_tail_and_runs_that_ended_early_a_short_one() {
-        let sixteen = EndedRuns::default().tail([(256, false); 16].into_iter());
+        let sixteen = runs(&[256; 16], false).tail();
         assert!(sixteen < 0.1, "{sixteen}");
-        let stopped = EndedRuns::default().tail([(256, true); 16].into_iter());
+        let stopped = runs(&[256; 16], true).tail();
         assert!((0.2..0.4).contains(&stopped), "{stopped}");
-        let mut short = EndedRuns::default();
-        (0..60).for_each(|_| short.note(6, true));
-        let tail = short.tail(std::iter::empty());
-        assert!(tail > 1.9, "{tail}");
+        let short = runs(&[6; 60], true).tail();
+        assert!(short > 1.9, "{short}");
     }
 
     #[test]
     fn many_ended_runs_of_a_known_tail_are_recovered() {
         // The quantiles of a Pareto distribution with a = 1.5 above the shortest run.
-        let mut runs = EndedRuns::default();
+        let mut runs = Runs::default();
         for i in 1..1000u32 {
             let share = f64::from(i) / 1000.0;
-            runs.note((SHORTEST_RUN * share.powf(-1.0 / 1.5)).round() as u64, true);
+            let units = (SHORTEST_RUN * share.powf(-1.0 / 1.5)).round() as u64;
+            runs.note(LogLength::of(units), true);
         }
-        let tail = runs.tail(std::iter::empty());
+        let tail = runs.tail();
         assert!((1.3..1.7).contains(&tail), "{tail}");
     }
 }

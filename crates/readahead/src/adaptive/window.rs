@@ -16,12 +16,19 @@ pub struct UnitCost {
     pub unit_s: f64,
     /// Visits are served one at a time, so that one in vain delays all others.
     pub is_serial: bool,
+    /// Units the device would have read during one stall.
+    stall_units: f64,
 }
 
 impl UnitCost {
+    fn new(cost: &DeviceCost, unit_s: f64) -> Self {
+        let stall_s = cost.latency_s;
+        UnitCost { stall_s, unit_s, is_serial: cost.is_serial(), stall_units: stall_s / unit_s }
+    }
+
     /// Neighbouring pages: one visit, then streaming.
     pub(super) fn pages(cost: &DeviceCost) -> Self {
-        UnitCost { stall_s: cost.latency_s, unit_s: cost.page_s(), is_serial: cost.is_serial() }
+        Self::new(cost, cost.page_s())
     }
 
     /// Pieces of `len` pages every `step` pages: a visit each, as many at once as the device
@@ -32,20 +39,20 @@ impl UnitCost {
         } else {
             cost.fetch_s(len)
         };
-        UnitCost { stall_s: cost.latency_s, unit_s: apart, is_serial: cost.is_serial() }
+        Self::new(cost, apart)
     }
 
     /// Units the device would have read during one stall.
     pub fn stall_units(&self) -> f64 {
-        self.stall_s / self.unit_s
+        self.stall_units
     }
 
     /// Units to read ahead of a run that has proven `run` units: `sqrt(2 r L / (a c))`, the
     /// geometric mean of what the stream has proven and what the device needs. It minimises visits
     /// plus waste when runs have the tail `P(run >= x) ~ x^-a`.
     pub(super) fn window(&self, run: Run) -> u64 {
-        let units = (2.0 * run.read.max(1) as f64 * self.stall_units() / run.tail).sqrt();
-        units.ceil().max(1.0) as u64
+        let units = (2.0 * real(run.read.max(1)) * self.stall_units() / run.tail).sqrt();
+        whole(units).max(1)
     }
 
     /// Units from the mark to the end of the window, so that a reader of `rate` units a second
@@ -60,8 +67,8 @@ impl UnitCost {
     /// window read against its direction, which asked for in time saves its whole transfer, and for a
     /// file read from its start, as most readers of those come to the end.
     pub(super) fn look_ahead(&self, ahead: Ahead) -> u64 {
-        let window = ahead.window as f64;
-        let is_proven = ahead.run.tail * window <= ahead.run.read as f64;
+        let window = real(ahead.window);
+        let is_proven = ahead.run.tail * window <= real(ahead.run.read);
         let is_short = ahead.window > ahead.room / 2;
         let must_prove = is_short || (ahead.is_with_the_reader && !ahead.is_begun);
         if self.is_serial && must_prove && !is_proven {
@@ -74,8 +81,20 @@ impl UnitCost {
         } else {
             window
         };
-        used_up.min(arrives).min(window).ceil() as u64
+        whole(used_up.min(arrives).min(window))
     }
+}
+
+/// Units rounded up, `i64::MAX` at most; none where that is no number. Such numbers are signed, which a
+/// processor converts at once, where it takes `f64::ceil` and unsigned ones a dozen instructions.
+fn whole(units: f64) -> u64 {
+    let whole = units as i64;
+    whole.saturating_add(i64::from((whole as f64) < units)).max(0) as u64
+}
+
+/// Units, `i64::MAX` at most, as a number.
+pub(super) fn real(units: u64) -> f64 {
+    units.min(i64::MAX as u64) as i64 as f64
 }
 
 /// Whether reading a gap of `gap` pages costs less than another visit. A disk passes the gap in
@@ -138,6 +157,16 @@ mod tests {
             assert_eq!(disk.look_ahead(unproven(199)), 0, "in short memory");
             assert_eq!(disk.look_ahead(unproven(200)), 100, "room for two");
         }
+    }
+
+    #[test]
+    fn units_are_rounded_up() {
+        for units in [0.0, 1e-9, 1.0, 1.0 + 1e-9, 2.5, 1e15 + 0.5, 1e18] {
+            assert_eq!(whole(units), units.ceil() as u64, "{units}");
+            assert_eq!(real(whole(units)), units.ceil());
+        }
+        assert_eq!((whole(-0.5), whole(f64::NAN)), (0, 0));
+        assert_eq!(whole(real(u64::MAX)), i64::MAX as u64);
     }
 
     #[test]

@@ -43,19 +43,19 @@ impl Stream {
         let run = Run { tail: expected.tail.min(MOST_TAIL_OF_WINDOWS), ..expected };
         let window = (scene.rules.window)(&cost, run);
         let wanted = self.wanted(window, scene);
-        if !self.can_gain(&scene.cost) || self.kernel_does(&cost, window, scene) {
+        if self.kernel_does(&cost, window, scene) {
             return 0;
         }
         if !self.kernel_reads_ahead(scene) && !self.pays(&cost, expected, wanted, scene) {
             return 0;
         }
         let ahead = Ahead {
-            rate: self.rate(),
+            rate: self.rate.most(),
             window: wanted,
             run,
             is_with_the_reader: self.step > 0,
             is_begun: self.is_begun,
-            room: room / self.len,
+            room: self.units_of(room),
         };
         let look_ahead = (scene.rules.look_ahead)(&cost, ahead);
         if self.frontier - self.reader > look_ahead {
@@ -115,7 +115,7 @@ impl Stream {
     fn pays(&self, cost: &UnitCost, run: Run, window: u64, scene: &Scene) -> bool {
         let used = run.expected(window);
         let saved_s = used / self.units_a_stall(scene).max(1) as f64 * cost.stall_s;
-        saved_s >= scene.cost.visit_s() + (window as f64 - used) * cost.unit_s
+        saved_s >= scene.device.cost.visit_s() + (window as f64 - used) * cost.unit_s
     }
 
     /// All is asked for. A mark on the last unit tells whether it was used, for the accounting.
@@ -126,13 +126,13 @@ impl Stream {
     }
 
     /// Whether a plain forward stream is left to the kernel: its window is as large as the rule asks,
-    /// and so large that its visits hardly count; or the device answers before we could.
+    /// and so large that its visits hardly count.
     fn kernel_does(&self, cost: &UnitCost, window: u64, scene: &Scene) -> bool {
         let kernel_window = u64::from(scene.access.kernel_window);
-        let is_ample = kernel_window as f64 >= AMPLE_STALLS * cost.stall_units();
+        let is_ample = f64::from(scene.access.kernel_window) >= AMPLE_STALLS * cost.stall_units();
         let is_as_asked = is_ample && kernel_window >= window;
         let survives = self.cap == u64::MAX && scene.access.via == Via::Read;
-        self.step == 1 && ((is_as_asked && survives) || scene.cost.outpaces_user_space())
+        self.step == 1 && is_as_asked && survives
     }
 
     /// The window cut to the file and to the room there is, or stretched to the file's end if
@@ -142,7 +142,7 @@ impl Stream {
     fn fit(&self, wanted: u64, last: u64, room: u64, spare: usize) -> u64 {
         let left = last.saturating_sub(self.frontier);
         let requests = if self.is_contiguous() { u64::MAX } else { spare.saturating_sub(1) as u64 };
-        let most = (room / self.len).min(requests);
+        let most = self.units_of(room).min(requests);
         let snap = wanted + wanted / SNAP_SHARE + SNAP_PAGES;
         let asked = if left <= snap && self.cap == u64::MAX { left } else { wanted.min(left) };
         if asked <= most {

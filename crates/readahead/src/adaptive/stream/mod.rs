@@ -13,24 +13,24 @@
 //! what survived is the measure of the window.
 
 mod asking;
+mod rate;
 
 use crate::access::{Hint, Nanos, Page, Trigger, Via};
 use crate::cost::DeviceCost;
 use crate::plan::{Cause, Plan};
 use crate::tally::Tally;
 
+use rate::Rate;
+
 use super::Scene;
 use super::pace::Pace;
 use super::room::Claim;
 use super::rules::Run;
-use super::tail::{ANNOUNCED, LEAST_TAIL};
-use super::window::{UnitCost, striding_pays};
+use super::tail::{ANNOUNCED, LEAST_TAIL, LogLength};
+use super::window::{UnitCost, real, striding_pays};
 
 /// Requests of one stream may overtake each other by this much (threads, NFS servers).
 const REORDERED_UNITS: u64 = 16;
-
-/// Intervals over which the reader's rate is taken; at first it waits for each window.
-const RATES: usize = 4;
 
 /// A window that has not reached the page cache after this long was evicted, not late.
 const SETTLE_NS: Nanos = 20_000_000;
@@ -51,14 +51,16 @@ pub(super) struct Stream {
     grain: u64,
     /// First unit not known to be read.
     reader: u64,
+    /// Its logarithm, as it was last asked for, and of which reader.
+    log_length: LogLength,
+    logged: u64,
     /// First unit not asked for.
     frontier: u64,
     /// All that the file has in this direction is asked for.
     at_the_end: bool,
     /// Most units that survived between being asked for and being read.
     cap: u64,
-    /// Units a second between the last events; infinite until known.
-    rates: [f64; RATES],
+    rate: Rate,
     /// The most that the tail exponent of its run can be, for all that is known from elsewhere.
     tail: f64,
     /// Its reader has announced sequential reading, as far as its misses tell.
@@ -113,10 +115,12 @@ impl Stream {
             len,
             grain: 1,
             reader: run,
+            log_length: LogLength::default(),
+            logged: 0,
             frontier: run,
             at_the_end: false,
             cap: u64::MAX,
-            rates: [f64::INFINITY; RATES],
+            rate: Rate::default(),
             waiting_rate: 0.0,
             tail: f64::INFINITY,
             announced: false,
@@ -148,6 +152,15 @@ impl Stream {
     /// Units the reader has come along.
     pub(super) fn length(&self) -> u64 {
         self.reader
+    }
+
+    /// How far its reader has come, as the tail of runs counts it.
+    pub(super) fn log_length(&mut self) -> LogLength {
+        if self.logged != self.reader {
+            self.logged = self.reader;
+            self.log_length = LogLength::of(self.reader);
+        }
+        self.log_length
     }
 
     /// Whether all of the file in this direction was asked for.
@@ -200,8 +213,15 @@ impl Stream {
         Some(from.abs_diff(self.reader).saturating_mul(self.step.unsigned_abs()))
     }
 
-    /// The reader went on: notes it, and asks for the next window if it is time.
-    pub(super) fn proceed(&mut self, scene: &Scene, tail: f64, plan: &mut Plan, tally: &mut Tally) {
+    /// The reader went on: notes it, and asks for the next window if it is time; not without the `tail`
+    /// of its file's runs.
+    pub(super) fn proceed(
+        &mut self,
+        scene: &Scene,
+        tail: Option<f64>,
+        plan: &mut Plan,
+        tally: &mut Tally,
+    ) {
         let end = if self.step > 0 { scene.end } else { scene.end.min(self.origin + self.len) };
         let Some((from, to)) = self.units(scene.first, end) else {
             return;
@@ -222,13 +242,15 @@ impl Stream {
             cause = Cause::Thrashed;
         }
         self.frontier = self.frontier.max(self.reader);
-        let claim = Claim {
-            own: self.ahead() * self.len,
-            request: scene.end - scene.first,
-            share: self.pace.share(),
-        };
-        let room = scene.room.for_stream(claim, tally);
-        tally.asked_pages += self.ask(scene, room, tail, cause, plan);
+        if let Some(tail) = tail {
+            let claim = Claim {
+                own: self.ahead() * self.len,
+                request: scene.end - scene.first,
+                share: self.pace.share(),
+            };
+            let room = scene.room.for_stream(claim, tally);
+            tally.asked_pages += self.ask(scene, room, tail, cause, plan);
+        }
         self.due_at = scene.access.now.saturating_add(self.patience_ns(scene));
         self.seen_when_passed = tally.passed_pages;
     }
@@ -237,9 +259,8 @@ impl Stream {
     /// up, several times over; at the pace at which it waited for each unit that is long enough.
     fn patience_ns(&self, scene: &Scene) -> Nanos {
         let cost = self.unit_cost(scene);
-        let device_s = cost.stall_s + (self.frontier - self.reader) as f64 * cost.unit_s;
-        let known = self.rates.iter().copied().filter(|rate| rate.is_finite());
-        let rate = (known.fold(0.0, f64::max) / PATIENCE).max(self.waiting_rate);
+        let device_s = cost.stall_s + real(self.frontier - self.reader) * cost.unit_s;
+        let rate = (self.rate.known() / PATIENCE).max(self.waiting_rate);
         ((PATIENCE * device_s + self.units_to_mark() / rate) * 1e9) as Nanos
     }
 
@@ -263,7 +284,7 @@ impl Stream {
     /// Units to where the reader is seen next: its mark, or what is absent.
     fn units_to_mark(&self) -> f64 {
         let next = if self.mark > self.reader { self.mark } else { self.frontier };
-        (next - self.reader).max(1) as f64
+        real((next - self.reader).max(1))
     }
 
     /// Units that were asked for, and neither used nor given up.
@@ -275,6 +296,9 @@ impl Stream {
     fn count_used(&self, to: u64, scene: &Scene, tally: &mut Tally) {
         let counted = self.reader.max(self.given_up);
         let used = to.min(self.frontier).saturating_sub(counted);
+        if used == 0 {
+            return;
+        }
         tally.used_pages += used * self.len;
         tally.stalls_saved += used.div_ceil(self.units_a_stall(scene).max(1));
     }
@@ -305,15 +329,9 @@ impl Stream {
         let (then, unit) = self.seen;
         let elapsed = now.saturating_sub(then);
         if elapsed > 0 && to > unit {
-            self.rates.rotate_right(1);
-            self.rates[0] = (to - unit) as f64 * 1e9 / elapsed as f64;
+            self.rate.note(to - unit, elapsed);
             self.seen = (now, to);
         }
-    }
-
-    /// How fast the reader is: the most of the last few times, as it may have been held back.
-    fn rate(&self) -> f64 {
-        self.rates.iter().copied().fold(0.0, f64::max)
     }
 
     /// Whether what was asked for, and should have arrived, is gone. The absent unit itself is
@@ -323,8 +341,11 @@ impl Stream {
             if self.step == 1 { 2 * u64::from(scene.access.kernel_window) } else { 1 };
         let probe = absent.saturating_add(kernel_reads);
         let settled = scene.access.now.saturating_sub(self.asked_at) > SETTLE_NS;
-        let page = self.page(probe, scene.access.file_pages);
-        settled && probe < self.frontier && page.is_some_and(|page| !scene.cache.is_cached(page))
+        let is_gone = || {
+            let page = self.page(probe, scene.access.file_pages);
+            page.is_some_and(|page| !scene.cache.is_cached(page))
+        };
+        settled && probe < self.frontier && is_gone()
     }
 
     /// Thrashing measures what survives: less than was ahead of the reader when it came.
@@ -346,11 +367,18 @@ impl Stream {
     /// Units the file holds from the origin on.
     fn units_in_file(&self, file_pages: u64) -> u64 {
         let stride = self.step.unsigned_abs();
-        if self.step > 0 {
-            file_pages.saturating_sub(self.origin).div_ceil(stride)
+        let pages = if self.step > 0 {
+            file_pages.saturating_sub(self.origin)
         } else {
-            self.origin / stride + 1
-        }
+            self.origin.saturating_add(1)
+        };
+        // A division takes as long as all the rest of this, and most steps are a page.
+        if stride == 1 { pages } else { pages.div_ceil(stride) }
+    }
+
+    /// Whole units in so many pages.
+    fn units_of(&self, pages: u64) -> u64 {
+        if self.len == 1 { pages } else { pages / self.len }
     }
 
     /// Whether reading this stream ahead can save anything on this device.
@@ -358,11 +386,17 @@ impl Stream {
         self.is_contiguous() || striding_pays(cost, self.step)
     }
 
+    /// Whether it is asked for at all: not where nothing is saved, nor a plain forward one where the
+    /// device answers before we could.
+    pub(super) fn is_led(&self, cost: &DeviceCost) -> bool {
+        self.can_gain(cost) && !(self.step == 1 && cost.outpaces_user_space())
+    }
+
     fn unit_cost(&self, scene: &Scene) -> UnitCost {
         if self.is_contiguous() {
-            UnitCost::pages(&scene.cost)
+            scene.device.pages
         } else {
-            UnitCost::pieces(&scene.cost, self.len, self.step.unsigned_abs())
+            UnitCost::pieces(&scene.device.cost, self.len, self.step.unsigned_abs())
         }
     }
 

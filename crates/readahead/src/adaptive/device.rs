@@ -1,0 +1,30 @@
+//! What a device charges, and what follows from that alone: worked out when it changes, which is seldom,
+//! rather than for each access.
+
+use crate::cost::DeviceCost;
+
+use super::window::{AMPLE_STALLS, UnitCost};
+
+/// A device, as far as decisions go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Device {
+    pub(super) cost: DeviceCost,
+    /// The cost of neighbouring pages.
+    pub(super) pages: UnitCost,
+    /// Pages of a window that wastes little on its visit.
+    pub(super) ample_pages: u64,
+}
+
+impl Device {
+    pub(super) fn new(cost: DeviceCost) -> Self {
+        let ample_pages = (AMPLE_STALLS * cost.latency_pages()) as u64;
+        Device { cost, pages: UnitCost::pages(&cost), ample_pages }
+    }
+
+    /// The device that charges this much.
+    pub(super) fn renew(&mut self, cost: DeviceCost) {
+        if self.cost != cost {
+            *self = Self::new(cost);
+        }
+    }
+}

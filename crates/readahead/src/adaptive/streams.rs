@@ -1,0 +1,85 @@
+//! The streams followed in one file.
+
+use crate::access::Nanos;
+
+use super::Scene;
+use super::stream::Stream;
+
+/// More than a program interleaves on one descriptor.
+const STREAMS: usize = 32;
+
+/// A place in the set.
+pub(super) type Slot = usize;
+
+#[derive(Debug)]
+pub(super) struct Streams {
+    slots: [Option<Stream>; STREAMS],
+    /// A bit for each slot that is taken: most files have one stream.
+    taken: u32,
+}
+
+impl Streams {
+    pub(super) fn new() -> Self {
+        Streams { slots: [None; STREAMS], taken: 0 }
+    }
+
+    /// The stream in a slot that was told before.
+    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut Stream> {
+        self.slots[slot].as_mut()
+    }
+
+    /// The stream of a kind that the access continues most closely.
+    pub(super) fn nearest(&self, scene: &Scene, kind: impl Fn(&Stream) -> bool) -> Option<Slot> {
+        let mut nearest = None;
+        for slot in bits(self.taken) {
+            let Some(stream) = self.slots[slot].as_ref().filter(|stream| kind(stream)) else {
+                continue;
+            };
+            let Some(distance) = stream.distance(scene) else {
+                continue;
+            };
+            if nearest.is_none_or(|(least, _)| distance < least) {
+                nearest = Some((distance, slot));
+            }
+        }
+        nearest.map(|(_, slot)| slot)
+    }
+
+    pub(super) fn each(&mut self, mut look_at: impl FnMut(&mut Stream)) {
+        bits(self.taken).for_each(|slot| {
+            if let Some(stream) = &mut self.slots[slot] {
+                look_at(stream);
+            }
+        });
+    }
+
+    /// Gives a new stream a place, that of the one used longest ago if need be.
+    pub(super) fn admit(&mut self, stream: Stream, forget: impl FnOnce(Stream)) -> &mut Stream {
+        let age = |i: &Slot| self.slots[*i].as_ref().map_or(0, |s| s.used_at.saturating_add(1));
+        let oldest = (0..STREAMS).min_by_key(age).unwrap_or(0);
+        if let Some(forgotten) = self.slots[oldest].take() {
+            forget(forgotten);
+        }
+        self.taken |= 1 << oldest;
+        self.slots[oldest].insert(stream)
+    }
+
+    /// Ends the streams last used before `moment`, giving each to `forget`.
+    pub(super) fn forget_before(&mut self, moment: Nanos, mut forget: impl FnMut(Stream)) {
+        for slot in bits(self.taken) {
+            if let Some(forgotten) = self.slots[slot].take_if(|stream| stream.used_at < moment) {
+                self.taken &= !(1 << slot);
+                forget(forgotten);
+            }
+        }
+    }
+}
+
+/// The bits that are set, lowest first.
+fn bits(mut set: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = (set != 0).then(|| set.trailing_zeros() as usize);
+        set &= set.wrapping_sub(1);
+        bit
+    })
+}
