@@ -1,49 +1,22 @@
 //! Deciding allocates nothing, so that a policy may sit in the event path of a busy machine.
 
-#![allow(unsafe_code)] // a global allocator is an unsafe trait; the invariant is written below
+#![allow(unsafe_code)] // a global allocator is an unsafe trait; the invariant is written there
 
+#[path = "support/counting.rs"]
+mod counting;
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use counting::allocations;
 use readahead::{
     Access, DeviceCost, FileId, Hint, OpenFileId, Plan, Policy, Trigger, Via, VolumeId,
 };
 use support::liar::Liar;
 use support::policies::ALL;
 
-thread_local! {
-    /// Allocations of this thread; constant and without a destructor, so that counting in the
-    /// allocator does not itself allocate.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The system's allocator, counting.
-struct Counting;
-
-// SAFETY: every call is passed on unchanged to `System`, which keeps the trait's promises; counting
-// touches a thread-local integer only, and neither allocates nor unwinds.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promises are `System`'s.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are `System`'s, and `pointer` came from it.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 fn allocations_of(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.get();
+    let before = allocations();
     work();
-    ALLOCATIONS.get() - before
+    allocations() - before
 }
 
 /// The n-th access of a mixture: sequences forward and backward, strides, random and dense reads,
@@ -108,9 +81,4 @@ fn deciding_allocates_nothing() {
         assert!(actions > 1_000, "{} was hardly exercised", policy.name());
         assert_eq!(allocations, 0, "{}", policy.name());
     }
-}
-
-#[test]
-fn allocations_are_counted() {
-    assert_eq!(allocations_of(|| drop(std::hint::black_box(Box::new(1)))), 1);
 }

@@ -1,40 +1,15 @@
 //! Reading what is cached allocates nothing, so that long runs cost their accesses and no more.
 
-#![allow(unsafe_code)] // a global allocator is an unsafe trait; the invariant is written below
+#![allow(unsafe_code)] // a global allocator is an unsafe trait; the invariant is written there
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "../../readahead/tests/support/counting.rs"]
+mod counting;
+
 use std::sync::{Arc, Mutex};
 
+use counting::allocations;
 use readahead::{Adaptive, DeviceCost, Linux6, PAGE_BYTES, Policy};
 use sim::{CpuCosts, Machine, Op, Parts, REACTION_NS, Reclaim};
-
-thread_local! {
-    /// Allocations of this thread; constant and without a destructor, so that counting in the
-    /// allocator does not itself allocate.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The system's allocator, counting.
-struct Counting;
-
-// SAFETY: every call is passed on unchanged to `System`, which keeps the trait's promises; counting
-// touches a thread-local integer only, and neither allocates nor unwinds.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promises are `System`'s.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are `System`'s, and `pointer` came from it.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const FILE_BYTES: u64 = 16 << 20;
 const REQUEST_BYTES: u64 = 65_536;
@@ -65,7 +40,7 @@ fn allocations_by_pass(with_bowwave: bool) -> Vec<u64> {
     machine.spawn(0, move |_| {
         let at = done * REQUEST_BYTES % FILE_BYTES;
         if at == 0 && done > 0 {
-            noted.lock().expect("nobody panicked").push(ALLOCATIONS.get());
+            noted.lock().expect("nobody panicked").push(allocations());
         }
         if done == PASSES * (FILE_BYTES / REQUEST_BYTES) {
             return Op::Exit;
@@ -85,11 +60,4 @@ fn cached_sequential_reading_allocates_nothing() {
         // The first pass fills the cache; the second finds the last of its marks.
         assert_eq!(counts.last(), counts.get(1), "with bowwave: {with_bowwave}");
     }
-}
-
-#[test]
-fn allocations_are_counted() {
-    let before = ALLOCATIONS.get();
-    drop(std::hint::black_box(Box::new(1)));
-    assert_eq!(ALLOCATIONS.get() - before, 1);
 }
