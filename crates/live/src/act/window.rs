@@ -110,7 +110,7 @@ impl Windows {
     /// program's affair: setting a window would clear that.
     pub(crate) fn hear(&mut self, event: &Event) {
         self.narrowed.hear(event);
-        if self.is_held(event) {
+        if self.is_held(event) && !self.has_new_advice(event) {
             return;
         }
         let is_cleared_by_us = event.advised_random || event.advised_noreuse;
@@ -180,7 +180,7 @@ impl Windows {
             return false;
         }
         let is_recent = self.narrowed.is_tried(event, event.now.saturating_sub(PATIENCE_NS));
-        if !event.mapped || is_recent || !self.is_time(event.now) {
+        if !event.mapped || is_recent || !self.is_time(event.now) || self.is_held_by(event) {
             return false;
         }
         self.last_at = event.now;
@@ -241,6 +241,7 @@ impl Windows {
     pub(crate) fn tidy(&mut self, now: u64, bound: Option<u32>) {
         let is_fresh = |at: u64| now.saturating_sub(at) < PATIENCE_NS;
         self.bounded.retain(|_, (at, _)| is_fresh(*at));
+        self.held.forget_failed(is_fresh);
         self.heard.retain(|_, event| is_fresh(event.now));
         self.bound = self.bound.and(bound);
         let at_work: HashSet<u32> = self.heard.values().map(|event| event.tgid).collect();
@@ -277,8 +278,12 @@ impl Windows {
     /// Gives an open file its window back and strikes it off, also if its process has closed it; where
     /// that cannot be done now, it is owed.
     fn take_back(&mut self, open_file: u64) {
-        let Some(given) = self.ledger.get(open_file) else { return };
-        match self.setting.give_back(given) {
+        let Some(given) = self.ledger.get(open_file) else { return self.let_go(open_file) };
+        let result = match self.held.duplicate(open_file) {
+            Some(file) => self.setting.set(file, &given.knob, given.kb_before),
+            None => self.setting.give_back(given),
+        };
+        match result {
             Err(error) if !given::is_gone(&error) => self.owed.push_back(open_file),
             _ => {
                 self.ledger.strike(open_file, true);

@@ -76,8 +76,8 @@ pub(crate) struct Behind {
     /// What each process may fill with pages, in bytes, asked for once in a while.
     memory: HashMap<u32, u64>,
     memory_asked_at: u64,
-    /// Processes that write faster than the disk takes it.
-    held_back: HashSet<u32>,
+    /// Who writes faster than the disk takes it, and where.
+    held_back: HashSet<(u32, DeviceNumber)>,
     totals: Totals,
 }
 
@@ -187,8 +187,9 @@ impl Behind {
         Ok(())
     }
 
-    /// Processes that write faster than the disk takes it: nothing shall be read ahead for them.
-    pub(crate) fn held_back(&self) -> &HashSet<u32> {
+    /// Processes that write faster than the disk takes it, each with the file system it writes to: nothing
+    /// shall be read ahead for them.
+    pub(crate) fn held_back(&self) -> &HashSet<(u32, DeviceNumber)> {
         &self.held_back
     }
 

@@ -177,6 +177,9 @@ impl Engine {
 
     /// How long nothing has to be done if nothing happens.
     fn pause(&self) -> Timespec {
+        if self.windows.is_busy() {
+            return Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        }
         if self.behind.as_ref().is_some_and(Behind::is_busy) {
             return Timespec { tv_sec: 0, tv_nsec: BEHIND_NS as i64 };
         }
@@ -270,8 +273,10 @@ impl Engine {
         }
         let (led, backing) = (&self.file_systems[&event.file.dev], &self.backings[index]);
         // What no worker could start at once is not asked for.
-        let is_held =
-            self.behind.as_ref().is_some_and(|behind| behind.held_back().contains(&event.tgid));
+        let is_held = self
+            .behind
+            .as_ref()
+            .is_some_and(|behind| behind.held_back().iter().any(|(tgid, _)| *tgid == event.tgid));
         let has_room = self.workers.has_room() && !is_held;
         let room = if has_room { backing.room_pages(&stats) } else { 0 };
         let memory = self.budget.room(event, self.policy.tally().ahead_pages());
@@ -344,7 +349,9 @@ impl Engine {
             if self.windows.window_of(event) < event.kernel_window {
                 notes.listen_closely();
             }
-            muted_until = notes.in_vain(event.now, patience).unwrap_or(0);
+            let is_held = self.windows.is_held(event);
+            let muted = (!is_held).then(|| notes.in_vain(event.now, patience)).flatten();
+            muted_until = muted.unwrap_or(0);
         }
         if served || is_news || muted_until > 0 || !self.plan.actions().is_empty() {
             self.observer.set_state(event.file, notes.state(muted_until))?;

@@ -12,37 +12,67 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{Advice, fadvise};
 
-use super::Windows;
-use crate::observe::{DeviceNumber, Event};
+use super::{PATIENCE_NS, Windows};
+use crate::observe::{DeviceNumber, Event, FileKey};
+use crate::sys;
 
 /// Who is held back.
 #[derive(Default)]
 pub(super) struct Held {
-    processes: HashSet<u32>,
-    /// Open files with the advice, and their processes.
-    files: HashMap<u64, u32>,
+    /// Processes, each on a file system.
+    readers: HashSet<(u32, DeviceNumber)>,
+    files: HashMap<u64, HeldFile>,
     /// To be advised, and to be given their windows back.
     begun: VecDeque<u64>,
     over: VecDeque<u64>,
+    /// When open files could not be advised.
+    failed: HashMap<u64, u64>,
+}
+
+/// An open file with the advice.
+struct HeldFile {
+    reader: (u32, DeviceNumber),
+    file: FileKey,
+    /// Other processes may have the same open file, and one of those may be the last: so it is reached, and
+    /// is no other one.
+    duplicate: OwnedFd,
+    /// What was seen until then was before the advice.
+    since: u64,
+}
+
+impl Held {
+    pub(super) fn duplicate(&self, open_file: u64) -> Option<&OwnedFd> {
+        self.files.get(&open_file).map(|held| &held.duplicate)
+    }
+
+    pub(super) fn forget_failed(&mut self, is_fresh: impl Fn(u64) -> bool) {
+        self.failed.retain(|_, at| is_fresh(*at));
+    }
+}
+
+fn reader(event: &Event) -> (u32, DeviceNumber) {
+    (event.tgid, event.file.dev)
 }
 
 impl Windows {
-    /// These processes shall read without look-ahead, and no others. [`Windows::go_on`] does it.
-    pub(crate) fn hold_back(&mut self, processes: &HashSet<u32>) {
+    /// These processes shall read without look-ahead on these file systems, and no others.
+    /// [`Windows::go_on`] does it.
+    pub(crate) fn hold_back(&mut self, readers: &HashSet<(u32, DeviceNumber)>) {
         let held = &mut self.held;
-        if held.processes == *processes {
+        if held.readers == *readers {
             return;
         }
-        let is_new = |tgid: &u32| processes.contains(tgid) && !held.processes.contains(tgid);
-        let new = self.heard.values().filter(|event| is_new(&event.tgid));
+        let is_new = |one| readers.contains(&one) && !held.readers.contains(&one);
+        let new = self.heard.values().filter(|event| is_new(reader(event)));
         held.begun.extend(new.map(|event| event.open_file));
-        let over = held.files.iter().filter(|(_, tgid)| !processes.contains(tgid));
+        let over = held.files.iter().filter(|(_, file)| !readers.contains(&file.reader));
         held.over.extend(over.map(|(open_file, _)| *open_file));
-        held.processes.clone_from(processes);
+        held.readers.clone_from(readers);
     }
 
     /// Whether its random advice is ours.
@@ -50,12 +80,34 @@ impl Windows {
         self.held.files.contains_key(&event.open_file)
     }
 
+    /// Whether [`Windows::go_on`] has to be called soon.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.held.begun.is_empty() || !self.held.over.is_empty()
+    }
+
+    /// Whether the process has an open file of this file that is held.
+    pub(super) fn is_held_by(&self, event: &Event) -> bool {
+        let is_it = |held: &HeldFile| held.reader.0 == event.tgid && held.file == event.file;
+        self.held.files.values().any(is_it)
+    }
+
+    /// Whether its program has advised something since, in place of ours, which is then its program's affair.
+    pub(super) fn has_new_advice(&mut self, event: &Event) -> bool {
+        let since = self.held.files.get(&event.open_file).map(|held| held.since);
+        let is_new = !event.advised_random && since.is_some_and(|since| event.now > since);
+        if is_new {
+            self.ledger.strike(event.open_file, true);
+            self.let_go(event.open_file);
+        }
+        is_new
+    }
+
     /// One that a process has begun to read while it is held back.
     pub(super) fn hear_held(&mut self, event: &Event) {
         let held = &mut self.held;
         let is_known = held.files.contains_key(&event.open_file);
-        if !is_known
-            && held.processes.contains(&event.tgid)
+        if held.readers.contains(&reader(event))
+            && !is_known
             && !held.begun.contains(&event.open_file)
         {
             held.begun.push_back(event.open_file);
@@ -69,7 +121,7 @@ impl Windows {
         knob_of: impl Fn(DeviceNumber) -> Option<&'a Path>,
     ) -> bool {
         while let Some(open_file) = self.held.over.pop_front() {
-            let is_over = |tgid: &u32| !self.held.processes.contains(tgid);
+            let is_over = |held: &HeldFile| !self.held.readers.contains(&held.reader);
             if self.held.files.get(&open_file).is_some_and(is_over) {
                 self.take_back(open_file);
                 return true;
@@ -78,21 +130,28 @@ impl Windows {
         while let Some(open_file) = self.held.begun.pop_front() {
             let Some(event) = self.heard.get(&open_file).copied() else { continue };
             let Some(knob) = knob_of(event.file.dev) else { continue };
-            let is_over = !self.held.processes.contains(&event.tgid);
-            if !is_over && !self.is_held(&event) && !self.is_tried(open_file, 0, now) {
-                self.bounded.insert(open_file, (now, 0));
-                if self.end_look_ahead(&event, knob).is_ok() {
-                    self.held.files.insert(open_file, event.tgid);
-                }
-                return true;
+            let has_failed = |at: &u64| now.saturating_sub(*at) < PATIENCE_NS;
+            let is_over = !self.held.readers.contains(&reader(&event));
+            if is_over
+                || self.is_held(&event)
+                || self.held.failed.get(&open_file).is_some_and(has_failed)
+            {
+                continue;
             }
+            if self.end_look_ahead(&event, knob).is_err() {
+                self.held.failed.insert(open_file, now);
+            }
+            return true;
         }
         false
     }
 
     fn end_look_ahead(&mut self, event: &Event, knob: &Path) -> io::Result<()> {
-        let file = self.note_down(event, knob, true)?;
-        Ok(fadvise(file, 0, None, Advice::Random)?)
+        let duplicate = self.note_down(event, knob, true)?;
+        fadvise(&duplicate, 0, None, Advice::Random)?;
+        let (reader, file, since) = (reader(event), event.file, sys::monotonic_ns());
+        self.held.files.insert(event.open_file, HeldFile { reader, file, duplicate, since });
+        Ok(())
     }
 
     /// Its advice is its program's again.

@@ -137,11 +137,12 @@ fn a_process_that_is_held_back_reads_without_look_ahead_until_it_is_not() {
     windows.hear(&sequential);
     let whole = pages_with_the_first(&file);
     for from_ms in [10, 30] {
-        windows.hold_back(&HashSet::from([event.tgid]));
+        windows.hold_back(&HashSet::from([(event.tgid, event.file.dev)]));
         go_on(&mut windows, &knob, from_ms);
         assert!(windows.is_held(&event) && windows.ledger.get(9).is_some());
         assert!(pages_with_the_first(&file).is_none_or(|pages| pages == 1));
-        windows.hear(&Event { advised_random: true, ..event });
+        windows.hear(&Event { advised_random: true, now: u64::MAX, ..event });
+        windows.hear(&Event { now: 1, ..event });
         windows.fit(&event, None);
         assert!(windows.ledger.get(9).is_some(), "the advice is ours");
         windows.hold_back(&HashSet::new());
@@ -156,12 +157,12 @@ fn a_process_that_is_held_back_reads_without_look_ahead_until_it_is_not() {
 fn what_a_process_opens_while_it_is_held_back_is_held_and_what_comes_too_late_is_not() {
     let state = tempfile::tempdir().expect("a folder");
     let Some((mut windows, _file, event, knob)) = read_by_us(state.path()) else { return };
-    windows.hold_back(&HashSet::from([event.tgid]));
+    windows.hold_back(&HashSet::from([(event.tgid, event.file.dev)]));
     windows.hear(&event);
     windows.hold_back(&HashSet::new());
     go_on(&mut windows, &knob, 10);
     assert!(!windows.is_held(&event), "it was over");
-    windows.hold_back(&HashSet::from([event.tgid]));
+    windows.hold_back(&HashSet::from([(event.tgid, event.file.dev)]));
     windows.hear(&event);
     go_on(&mut windows, &knob, 20);
     assert!(windows.is_held(&event));
@@ -172,7 +173,7 @@ fn who_is_held_back_while_its_window_cannot_be_given_back_is_still_known() {
     let state = tempfile::tempdir().expect("a folder");
     let Some((mut windows, _file, event, knob)) = read_by_us(state.path()) else { return };
     windows.hear(&event);
-    windows.hold_back(&HashSet::from([event.tgid]));
+    windows.hold_back(&HashSet::from([(event.tgid, event.file.dev)]));
     go_on(&mut windows, &knob, 10);
     let other = Borrowed::take(knob.clone(), state.path()).expect("it is free");
     windows.hold_back(&HashSet::new());
@@ -182,4 +183,36 @@ fn who_is_held_back_while_its_window_cannot_be_given_back_is_still_known() {
     drop(other);
     windows.tidy(1, None);
     assert!(!windows.is_held(&event) && windows.ledger.get(9).is_none());
+}
+
+#[test]
+fn who_advises_something_else_while_it_is_held_back_keeps_that() {
+    let state = tempfile::tempdir().expect("a folder");
+    let Some((mut windows, _file, event, knob)) = read_by_us(state.path()) else { return };
+    windows.hear(&event);
+    windows.hold_back(&HashSet::from([(event.tgid, event.file.dev)]));
+    go_on(&mut windows, &knob, 10);
+    assert!(windows.is_held(&event));
+    windows.hear(&Event { advised_sequential: true, now: sys::monotonic_ns(), ..event });
+    assert!(!windows.is_held(&event) && windows.ledger.get(9).is_none());
+}
+
+#[test]
+fn an_open_file_that_another_process_has_too_is_given_its_window_back_when_its_reader_has_ended() {
+    let state = tempfile::tempdir().expect("a folder");
+    let Some((mut windows, file, event, knob)) = read_by_us(state.path()) else { return };
+    let mut other = std::process::Command::new("sleep");
+    let mut reader =
+        other.arg("1000").stdin(file.try_clone().expect("one more")).spawn().expect("sleep");
+    let whole = pages_with_the_first(&file);
+    windows.hear(&Event { tgid: reader.id(), ..event });
+    windows.hold_back(&HashSet::from([(reader.id(), event.file.dev)]));
+    go_on(&mut windows, &knob, 10);
+    reader.kill().expect("it sleeps");
+    reader.wait().expect("it ended");
+    let was_held = windows.is_held(&event);
+    windows.hold_back(&HashSet::new());
+    go_on(&mut windows, &knob, 20);
+    assert!(was_held && !windows.is_held(&event));
+    assert_eq!(pages_with_the_first(&file), whole);
 }
