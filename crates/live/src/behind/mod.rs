@@ -78,6 +78,8 @@ pub(crate) struct Behind {
     memory_asked_at: u64,
     /// Who writes faster than the disk takes it, and where.
     held_back: HashSet<(u32, DeviceNumber)>,
+    /// Those of them whose disk has a head, until it has caught up.
+    taking_turns: HashSet<(u32, DeviceNumber)>,
     totals: Totals,
 }
 
@@ -116,6 +118,7 @@ impl Behind {
             memory: HashMap::new(),
             memory_asked_at: 0,
             held_back: HashSet::new(),
+            taking_turns: HashSet::new(),
             totals: Totals::default(),
         })
     }
@@ -170,7 +173,6 @@ impl Behind {
             self.note(done, now);
         }
         self.try_again(now, mount_of);
-        self.hold_back();
         let has_room = self.unsettled.iter().any(|dev| self.hands.has_room(*dev));
         if has_room || now.saturating_sub(self.looked_through_at) >= ROUND_NS {
             self.looked_through_at = now;
@@ -187,10 +189,14 @@ impl Behind {
         Ok(())
     }
 
-    /// Processes that write faster than the disk takes it, each with the file system it writes to: nothing
-    /// shall be read ahead for them.
-    pub(crate) fn held_back(&self) -> &HashSet<(u32, DeviceNumber)> {
-        &self.held_back
+    /// Whether nothing shall be read ahead for a process, as it writes faster than the disk takes it.
+    pub(crate) fn holds_back(&self, tgid: u32) -> bool {
+        self.held_back.iter().any(|(writer, _)| *writer == tgid)
+    }
+
+    /// Who shall not have the kernel look ahead either, and on which file systems.
+    pub(crate) fn taking_turns(&self) -> &HashSet<(u32, DeviceNumber)> {
+        &self.taking_turns
     }
 
     /// Whether [`Behind::tick`] should be called again soon.

@@ -14,13 +14,13 @@ use crate::observe::{DeviceNumber, FileKey, Observer, StreamKey};
 /// How far ahead of a reader that has ended pages are looked for that it has left unread: 64 MiB.
 const MOST_AHEAD_PAGES: u64 = 16_384;
 
-/// Who is held back goes on when one part in so many of what was too much is left, so that a disk writes, and
-/// reads, for some time at once.
+/// On a disk with a head, who is held back goes on when one part in so many of what was too much is left, so that the
+/// disk writes, and reads, for some time at once.
 const RESUME_SHARE: u64 = 4;
 
 impl Behind {
     /// Finds out which processes are too far ahead of the disk, and on which file systems.
-    pub(super) fn hold_back(&mut self) {
+    pub(crate) fn hold_back(&mut self, has_head: &dyn Fn(DeviceNumber) -> bool) {
         let mut backlogs: HashMap<(u32, DeviceNumber), (u64, u64)> = HashMap::new();
         for (key, stream) in self.streams.iter().filter(|(key, _)| key.written) {
             let backlog = backlogs.entry((key.tgid, key.file.dev)).or_default();
@@ -35,10 +35,12 @@ impl Behind {
         let living = Living::default();
         let is_too_far = |(writer, (pages, most)): ((u32, DeviceNumber), (u64, u64))| {
             let pages = pages + self.hands.written_pages(writer.0);
-            let share = if self.held_back.contains(&writer) { RESUME_SHARE } else { 1 };
+            let share = if self.taking_turns.contains(&writer) { RESUME_SHARE } else { 1 };
             (pages > most / share && living.has(writer.0)).then_some(writer)
         };
         self.held_back = backlogs.into_iter().filter_map(is_too_far).collect();
+        let heads = self.held_back.iter().filter(|(_, dev)| has_head(*dev));
+        self.taking_turns = heads.copied().collect();
     }
 
     /// Streams whose process has ended, or that have paused, and are no longer followed closely.

@@ -177,6 +177,7 @@ fn behind(tables: Tables) -> Behind {
         memory: HashMap::new(),
         memory_asked_at: 0,
         held_back: HashSet::new(),
+        taking_turns: HashSet::new(),
         totals: Totals::default(),
     }
 }

@@ -230,7 +230,12 @@ impl Engine {
         if let Some(behind) = &mut self.behind {
             let mount_of = |dev| self.file_systems.get(&dev).map(|led| &led.mount);
             behind.tick(now, &mount_of, &mut *self.observer)?;
-            self.windows.hold_back(behind.held_back());
+            let has_head = |dev| {
+                let led = self.file_systems.get(&dev);
+                led.is_some_and(|led: &Led| self.backings[led.backing].has_head())
+            };
+            behind.hold_back(&has_head);
+            self.windows.hold_back(behind.taking_turns());
         }
         let knob_of = |dev| self.file_systems.get(&dev).map(|led: &Led| led.knob.as_path());
         self.summary.bounded_windows += self.windows.go_on(now, knob_of);
@@ -273,10 +278,7 @@ impl Engine {
         }
         let (led, backing) = (&self.file_systems[&event.file.dev], &self.backings[index]);
         // What no worker could start at once is not asked for.
-        let is_held = self
-            .behind
-            .as_ref()
-            .is_some_and(|behind| behind.held_back().iter().any(|(tgid, _)| *tgid == event.tgid));
+        let is_held = self.behind.as_ref().is_some_and(|behind| behind.holds_back(event.tgid));
         let has_room = self.workers.has_room() && !is_held;
         let room = if has_room { backing.room_pages(&stats) } else { 0 };
         let memory = self.budget.room(event, self.policy.tally().ahead_pages());
