@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 /// Cheap: of most processes a link is read, and nothing else.
 pub fn is_bowwave_of_root(process: &Path) -> bool {
     is_bowwave(&process.join("exe"))
-        && fs::read_to_string(process.join("status")).is_ok_and(|status| is_of_root(&status))
+        && crate::table::read(process.join("status")).is_ok_and(|status| is_of_root(&status))
 }
 
 const OWN: &str = "/proc/self/exe";

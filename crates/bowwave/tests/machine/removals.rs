@@ -82,7 +82,8 @@ impl Drop for Removals {
     fn drop(&mut self) {
         self.pipe = None;
         let _ = fs::remove_dir(&self.instance);
-        let _ = unmount(self.mounted.path(), UnmountFlags::empty());
+        // Nothing below is to be removed with the folder.
+        let _ = unmount(self.mounted.path(), UnmountFlags::DETACH);
     }
 }
 

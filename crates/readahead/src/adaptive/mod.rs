@@ -62,7 +62,7 @@ pub use window::UnitCost;
 /// How much the policy remembers and may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Files followed at once; about 9 KiB each.
+    /// Files followed at once; about 11 KiB each.
     pub files: usize,
     /// Largest window planned for one access, in bytes.
     pub plan_bytes: u64,

@@ -230,3 +230,54 @@ pub(super) fn figures<R: DeserializeOwned>(
     let records: Result<Vec<R>, csv::Error> = reader.deserialize().collect();
     records.map_err(|error| ExperimentError::Figures { name, error })
 }
+
+/// Reads any text as an experiment file and as published figures.
+#[cfg(any(test, fuzzing))]
+pub fn read_any(text: &str) {
+    if let Ok(experiment) = Experiment::<toml::Table>::parse("any", text) {
+        let _ = (experiment.policy("any"), experiment.machine.cpu.costs());
+    }
+    let _ = figures::<BTreeMap<String, String>>("any", text);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const WHOLE: &str = include_str!("../../../../experiments/desktop-2006.toml");
+
+    #[test]
+    fn an_experiment_that_is_cut_off_or_damaged_is_one_error_with_its_line() {
+        let lines = WHOLE.lines().count();
+        let error = |text: &str| {
+            let experiment = Experiment::<toml::Table>::parse("desktop-2006", text);
+            experiment.map(drop).expect_err("it is none").to_string()
+        };
+        let cut = error(&WHOLE[..WHOLE.rfind('=').expect("a setting")]);
+        assert!(cut.starts_with("the experiment desktop-2006 is not valid: "), "{cut}");
+        assert!(cut.contains(&format!("line {lines}")), "{cut}");
+        let unknown = error(&format!("{WHOLE}\nx y\n"));
+        assert!(unknown.contains(&format!("line {}", lines + 2)), "{unknown}");
+    }
+
+    #[test]
+    fn published_figures_that_are_damaged_are_one_error_with_their_line() {
+        let figures = figures::<(String, f64)>("table", "row,seconds\none,1.5\ntwo,many\n");
+        let error = figures.expect_err("no number").to_string();
+        assert!(
+            error.starts_with("the published figures of table") && error.contains("line: 3"),
+            "{error}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_an_experiment_or_an_error(text in any::<String>(), at in 0..WHOLE.len()) {
+            read_any(&text);
+            let damaged: String = WHOLE.chars().take(at).chain(text.chars()).chain(WHOLE.chars().skip(at)).collect();
+            read_any(&damaged);
+        }
+    }
+}

@@ -27,6 +27,8 @@ mod slow_streams;
 mod table;
 
 pub use experiment::ExperimentError;
+#[cfg(fuzzing)]
+pub use experiment::read_any as read_any_experiment;
 pub use table::{Figure, Kind, LogCell, Table, Verdict};
 
 /// What runs one table; it is told of its progress in `[0, 1]`.

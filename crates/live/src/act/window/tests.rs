@@ -111,7 +111,10 @@ fn read_by_us(state: &Path) -> Option<(Windows, std::fs::File, Event, Knob)> {
 
 /// Pages that come with the first one. `None` where files lie on no disk.
 fn pages_with_the_first(file: &std::fs::File) -> Option<u64> {
-    crate::mounts::of_path(&std::env::temp_dir()).ok()?;
+    if crate::mounts::of_path(&std::env::temp_dir()).is_err() {
+        eprintln!("skipped: temporary files are on no disk; set TMPDIR to a folder on one");
+        return None;
+    }
     let pages = 256;
     file.set_len(0).expect("it may be written");
     let content = vec![1; (pages * PAGE_BYTES) as usize];
