@@ -233,7 +233,7 @@ pub(super) fn figures<R: DeserializeOwned>(
 
 /// Reads any text as an experiment file and as published figures.
 #[cfg(any(test, fuzzing))]
-pub fn read_any(text: &str) {
+pub(super) fn read_any(text: &str) {
     if let Ok(experiment) = Experiment::<toml::Table>::parse("any", text) {
         let _ = (experiment.policy("any"), experiment.machine.cpu.costs());
     }
