@@ -32,8 +32,6 @@ pub(super) struct Hands {
     /// With the number of the lane.
     done: Sender<(u64, Released)>,
     released: Receiver<(u64, Released)>,
-    /// Pages written by each process that are being looked at.
-    written: HashMap<u32, u64>,
 }
 
 /// One file system's.
@@ -49,8 +47,7 @@ struct Lane {
 impl Hands {
     pub(super) fn new(tables: Arc<dyn PageTables>) -> Self {
         let (done, released) = mpsc::channel();
-        let (lanes, written) = (HashMap::new(), HashMap::new());
-        Hands { tables, lanes, lanes_begun: 0, done, released, written }
+        Hands { tables, lanes: HashMap::new(), lanes_begun: 0, done, released }
     }
 
     fn lane(&mut self, mount: &Mount) -> &mut Lane {
@@ -65,18 +62,8 @@ impl Hands {
     }
 
     pub(super) fn release(&mut self, release: Release, mount: &Mount) {
-        let (stream, pages) = (release.stream, release.span.pages());
         let lane = self.lane(mount);
-        let is_sent = lane.releases.send(release).is_ok();
-        lane.under_way += usize::from(is_sent);
-        if is_sent && stream.written {
-            *self.written.entry(stream.tgid).or_default() += pages;
-        }
-    }
-
-    /// Pages that a process has written and that are being looked at.
-    pub(super) fn written_pages(&self, tgid: u32) -> u64 {
-        self.written.get(&tgid).copied().unwrap_or(0)
+        lane.under_way += usize::from(lane.releases.send(release).is_ok());
     }
 
     /// Unless so much is being written already that it would only wait: a disk that is slower than its
@@ -96,10 +83,6 @@ impl Hands {
             return None;
         }
         let (number, mut done) = self.released.recv_timeout(timeout).ok()?;
-        if let Some(pages) = self.written.get_mut(&done.of.stream.tgid) {
-            *pages -= if done.of.stream.written { done.of.span.pages() } else { 0 };
-        }
-        self.written.retain(|_, pages| *pages > 0);
         match self.lanes.get_mut(&done.of.stream.file.dev) {
             Some(lane) if lane.number == number => lane.under_way -= 1,
             // It was unmounted since: nothing is left there.

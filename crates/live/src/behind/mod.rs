@@ -76,10 +76,8 @@ pub(crate) struct Behind {
     /// What each process may fill with pages, in bytes, asked for once in a while.
     memory: HashMap<u32, u64>,
     memory_asked_at: u64,
-    /// Who writes faster than the disk takes it, and where.
-    held_back: HashSet<(u32, DeviceNumber)>,
-    /// Those of them whose disk has a head, until it has caught up.
-    taking_turns: HashSet<(u32, DeviceNumber)>,
+    /// Processes that write faster than the disk takes it.
+    held_back: HashSet<u32>,
     totals: Totals,
 }
 
@@ -118,7 +116,6 @@ impl Behind {
             memory: HashMap::new(),
             memory_asked_at: 0,
             held_back: HashSet::new(),
-            taking_turns: HashSet::new(),
             totals: Totals::default(),
         })
     }
@@ -173,6 +170,7 @@ impl Behind {
             self.note(done, now);
         }
         self.try_again(now, mount_of);
+        self.hold_back();
         let has_room = self.unsettled.iter().any(|dev| self.hands.has_room(*dev));
         if has_room || now.saturating_sub(self.looked_through_at) >= ROUND_NS {
             self.looked_through_at = now;
@@ -190,13 +188,9 @@ impl Behind {
     }
 
     /// Whether nothing shall be read ahead for a process, as it writes faster than the disk takes it.
+    /// It is not stalled: the kernel reads for it as ever.
     pub(crate) fn holds_back(&self, tgid: u32) -> bool {
-        self.held_back.iter().any(|(writer, _)| *writer == tgid)
-    }
-
-    /// Who shall not have the kernel look ahead either, and on which file systems.
-    pub(crate) fn taking_turns(&self) -> &HashSet<(u32, DeviceNumber)> {
-        &self.taking_turns
+        self.held_back.contains(&tgid)
     }
 
     /// Whether [`Behind::tick`] should be called again soon.

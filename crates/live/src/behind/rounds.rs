@@ -9,38 +9,26 @@ use readahead::behind::{Span, Unused};
 use super::left_overs::{FIRST_DELAY_NS, Waiting};
 use super::stream::{Stream, passing};
 use super::{Behind, IDLE_NS, MOST_SWEPT_PAGES, MountOf};
-use crate::observe::{DeviceNumber, FileKey, Observer, StreamKey};
+use crate::observe::{FileKey, Observer, StreamKey};
 
 /// How far ahead of a reader that has ended pages are looked for that it has left unread: 64 MiB.
 const MOST_AHEAD_PAGES: u64 = 16_384;
 
-/// On a disk with a head, who is held back goes on when one part in so many of what was too much is left, so that the
-/// disk writes, and reads, for some time at once.
-const RESUME_SHARE: u64 = 4;
-
 impl Behind {
-    /// Finds out which processes are too far ahead of the disk, and on which file systems.
-    pub(crate) fn hold_back(&mut self, has_head: &dyn Fn(DeviceNumber) -> bool) {
-        let mut backlogs: HashMap<(u32, DeviceNumber), (u64, u64)> = HashMap::new();
+    /// Finds out which processes are too far ahead of the disk.
+    pub(super) fn hold_back(&mut self) {
+        let mut backlogs: HashMap<u32, (u64, u64)> = HashMap::new();
         for (key, stream) in self.streams.iter().filter(|(key, _)| key.written) {
-            let backlog = backlogs.entry((key.tgid, key.file.dev)).or_default();
-            *backlog = (backlog.0 + stream.backlog_pages(), stream.most_backlog_pages);
+            let backlog = backlogs.entry(key.tgid).or_default();
+            *backlog = (backlog.0 + stream.passage.pending_pages(), stream.most_backlog_pages);
         }
         for waiting in self.waiting.iter().filter(|waiting| waiting.stream.written) {
-            if let Some(backlog) = backlogs.get_mut(&(waiting.stream.tgid, waiting.stream.file.dev))
-            {
+            if let Some(backlog) = backlogs.get_mut(&waiting.stream.tgid) {
                 backlog.0 += waiting.pages;
             }
         }
-        let living = Living::default();
-        let is_too_far = |(writer, (pages, most)): ((u32, DeviceNumber), (u64, u64))| {
-            let pages = pages + self.hands.written_pages(writer.0);
-            let share = if self.taking_turns.contains(&writer) { RESUME_SHARE } else { 1 };
-            (pages > most / share && living.has(writer.0)).then_some(writer)
-        };
-        self.held_back = backlogs.into_iter().filter_map(is_too_far).collect();
-        let heads = self.held_back.iter().filter(|(_, dev)| has_head(*dev));
-        self.taking_turns = heads.copied().collect();
+        let too_far = backlogs.into_iter().filter(|(_, (pages, most))| pages > most);
+        self.held_back = too_far.map(|(tgid, _)| tgid).collect();
     }
 
     /// Streams whose process has ended, or that have paused, and are no longer followed closely.

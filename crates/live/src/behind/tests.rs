@@ -11,7 +11,6 @@ use readahead::behind::{BLOCK_PAGES, Block, Span, Unused};
 
 use super::hands::Hands;
 use super::release::{Release, Released};
-use super::stream::Stream;
 use super::{Behind, Mode, Rules, Totals};
 use crate::mounts::{self, Mount};
 use crate::observe::{DeviceNumber, Event, FileKey, PageTables, StreamKey};
@@ -178,7 +177,6 @@ fn behind(tables: Tables) -> Behind {
         memory: HashMap::new(),
         memory_asked_at: 0,
         held_back: HashSet::new(),
-        taking_turns: HashSet::new(),
         totals: Totals::default(),
     }
 }
@@ -232,35 +230,4 @@ fn writing_is_given_up_after_many_tries_but_not_at_the_end() {
     behind.finish();
     behind.note(done(of), 1);
     assert!(behind.has_left_overs());
-}
-
-#[test]
-fn a_writer_too_far_ahead_of_a_disk_with_a_head_is_held_back_until_that_has_taken_three_quarters() {
-    let Some(cached) = Cached::new() else { return };
-    let Release { stream, event, .. } = cached.release();
-    let (writer, dev) = (StreamKey { written: true, ..stream }, stream.file.dev);
-    let mount = Mount { dev, ..cached.mount.clone() };
-    for has_head in [true, false] {
-        let mut behind = behind(Tables::default());
-        // Three steps of 8 MiB are not too many, one page more is.
-        behind.streams.insert(writer, Stream::new(&event, Mode::Always, 256 << 20));
-        let mut held = |pages: Option<u64>| {
-            match pages {
-                Some(end) => {
-                    let span = Span { start: 0, end };
-                    let release = Release { stream: writer, span, ..cached.release() };
-                    behind.hands.release(release, &mount);
-                }
-                None => drop(behind.hands.done(Duration::from_secs(60)).expect("looked at")),
-            }
-            behind.hold_back(&|_| has_head);
-            let takes_turns = behind.taking_turns().contains(&(stream.tgid, dev));
-            (behind.holds_back(stream.tgid), takes_turns)
-        };
-        assert_eq!(held(Some(4608)), (false, false));
-        assert_eq!(held(Some(1536)), (false, false));
-        assert_eq!(held(Some(1)), (true, has_head));
-        assert_eq!(held(None), (has_head, has_head), "1537 pages are left");
-        assert_eq!(held(None), (false, false));
-    }
 }

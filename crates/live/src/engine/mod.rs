@@ -177,9 +177,6 @@ impl Engine {
 
     /// How long nothing has to be done if nothing happens.
     fn pause(&self) -> Timespec {
-        if self.windows.is_busy() {
-            return Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-        }
         if self.behind.as_ref().is_some_and(Behind::is_busy) {
             return Timespec { tv_sec: 0, tv_nsec: BEHIND_NS as i64 };
         }
@@ -230,12 +227,6 @@ impl Engine {
         if let Some(behind) = &mut self.behind {
             let mount_of = |dev| self.file_systems.get(&dev).map(|led| &led.mount);
             behind.tick(now, &mount_of, &mut *self.observer)?;
-            let has_head = |dev| {
-                let led = self.file_systems.get(&dev);
-                led.is_some_and(|led: &Led| self.backings[led.backing].has_head())
-            };
-            behind.hold_back(&has_head);
-            self.windows.hold_back(behind.taking_turns());
         }
         let knob_of = |dev| self.file_systems.get(&dev).map(|led: &Led| led.knob.as_path());
         self.summary.bounded_windows += self.windows.go_on(now, knob_of);
@@ -256,9 +247,6 @@ impl Engine {
 
     fn on_event(&mut self, event: &Event) -> Result<(), EngineError> {
         self.summary.events += 1;
-        // Whose look-ahead was ended by us has not been advised by its program.
-        let advised_random = event.advised_random && !self.windows.is_held(event);
-        let event = &Event { advised_random, ..*event };
         let Some(led) = self.file_systems.get(&event.file.dev) else {
             return Ok(());
         };
@@ -351,9 +339,7 @@ impl Engine {
             if self.windows.window_of(event) < event.kernel_window {
                 notes.listen_closely();
             }
-            let is_held = self.windows.is_held(event);
-            let muted = (!is_held).then(|| notes.in_vain(event.now, patience)).flatten();
-            muted_until = muted.unwrap_or(0);
+            muted_until = notes.in_vain(event.now, patience).unwrap_or(0);
         }
         if served || is_news || muted_until > 0 || !self.plan.actions().is_empty() {
             self.observer.set_state(event.file, notes.state(muted_until))?;
