@@ -66,10 +66,15 @@ impl Setting {
         let knob = Knob::at(knob).ok_or(io::ErrorKind::NotFound)?;
         // Nobody else sets it meanwhile, and what it was is journalled.
         let window = Borrowed::take(knob, &self.state).map_err(io::Error::other)?;
-        if window.was_kb() != kb {
+        let advice = match window.was_kb() {
+            // What that advice is to the kernel; nobody else sees another window.
+            device if kb == 2 * device => Advice::Sequential,
+            _ => Advice::Normal,
+        };
+        if advice == Advice::Normal && window.was_kb() != kb {
             window.set(kb).map_err(io::Error::other)?;
         }
-        Ok(fadvise(file, 0, None, Advice::Normal)?)
+        Ok(fadvise(file, 0, None, advice)?)
     }
 
     /// The open file has the window again that it had before.

@@ -15,11 +15,13 @@
 //! What open files were given is taken back when it has served, when bowwave ends, and at the next
 //! start if it was killed ([`Given`]); where that cannot be done at the moment, again and again.
 
+mod held;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use readahead::PAGE_BYTES;
@@ -29,6 +31,7 @@ use super::narrow::{self, Narrowed};
 use super::setting::Setting;
 use crate::knob;
 use crate::observe::{DeviceNumber, Event};
+use held::Held;
 
 /// Bounds are set no more often than this: each takes some 60 microseconds, in which files opened by
 /// others inherit it.
@@ -61,6 +64,7 @@ pub(crate) struct Windows {
     of_process: HashMap<u32, u32>,
     /// Narrowed each for itself, as they are read at random.
     narrowed: Narrowed,
+    held: Held,
     last_at: u64,
 }
 
@@ -79,6 +83,7 @@ impl Windows {
             bound: None,
             of_process: HashMap::new(),
             narrowed: Narrowed::default(),
+            held: Held::default(),
             last_at: 0,
         };
         for path in given::left_behind(state) {
@@ -105,15 +110,22 @@ impl Windows {
     /// program's affair: setting a window would clear that.
     pub(crate) fn hear(&mut self, event: &Event) {
         self.narrowed.hear(event);
+        if self.is_held(event) && !self.has_new_advice(event) {
+            return;
+        }
         let is_cleared_by_us = event.advised_random || event.advised_noreuse;
-        if is_cleared_by_us || (event.advised_sequential && !self.setting.was_set(event.now)) {
+        let is_sequential = event.advised_sequential && !self.setting.was_set(event.now);
+        if is_cleared_by_us || is_sequential {
             self.heard.remove(&event.open_file);
             // A window twice the device's may be one of ours, too, if it is no bound.
             self.ledger.strike(event.open_file, is_cleared_by_us);
             self.narrowed.remove(event);
             self.ledger.strike(narrow::identity(event), true);
-        } else if event.open_file != 0 && self.heard.len() < MOST_HEARD {
-            self.heard.insert(event.open_file, *event);
+        }
+        if !is_cleared_by_us && event.open_file != 0 && self.heard.len() < MOST_HEARD {
+            let event = Event { advised_sequential: is_sequential, ..*event };
+            self.heard.insert(event.open_file, event);
+            self.hear_held(&event);
         }
     }
 
@@ -122,7 +134,7 @@ impl Windows {
     /// may have that again. Bounding is done by [`Windows::go_on`].
     pub(crate) fn fit(&mut self, event: &Event, most: Option<u32>) {
         let before = self.of_process.insert(event.tgid, most.unwrap_or(u32::MAX));
-        match most.filter(|most| event.kernel_window > *most) {
+        match most.filter(|most| is_wider(event, *most)) {
             Some(pages) if before.is_none_or(|before| pages < before) => {
                 self.bound_those(pages, |heard| heard.tgid == event.tgid);
             }
@@ -130,7 +142,7 @@ impl Windows {
                 self.waiting.push_front((event.open_file, pages));
             }
             Some(_) => {}
-            None if self.is_time(event.now) => {
+            None if self.is_time(event.now) && !self.is_held(event) => {
                 let may_have = |pages| most.is_none_or(|most| pages <= most);
                 let may_widen = self.ledger.may_widen(event.open_file, may_have);
                 if may_widen && !self.owed.contains(&event.open_file) {
@@ -168,7 +180,7 @@ impl Windows {
             return false;
         }
         let is_recent = self.narrowed.is_tried(event, event.now.saturating_sub(PATIENCE_NS));
-        if !event.mapped || is_recent || !self.is_time(event.now) {
+        if !event.mapped || is_recent || !self.is_time(event.now) || self.is_held_by(event) {
             return false;
         }
         self.last_at = event.now;
@@ -186,7 +198,7 @@ impl Windows {
     }
 
     fn bound_those(&mut self, pages: u32, which: impl Fn(&Event) -> bool) {
-        let wide = self.heard.values().filter(|event| event.kernel_window > pages && which(event));
+        let wide = self.heard.values().filter(|event| is_wider(event, pages) && which(event));
         self.waiting.extend(wide.map(|event| (event.open_file, pages)));
     }
 
@@ -219,6 +231,9 @@ impl Windows {
             let kb = (u64::from(pages) * PAGE_BYTES / 1024).max(1);
             return u64::from(self.give(&event, knob, kb, true).is_ok());
         }
+        if self.is_time(now) && self.hold_next(now, knob_of) {
+            self.last_at = now;
+        }
         0
     }
 
@@ -226,6 +241,7 @@ impl Windows {
     pub(crate) fn tidy(&mut self, now: u64, bound: Option<u32>) {
         let is_fresh = |at: u64| now.saturating_sub(at) < PATIENCE_NS;
         self.bounded.retain(|_, (at, _)| is_fresh(*at));
+        self.held.forget_failed(is_fresh);
         self.heard.retain(|_, event| is_fresh(event.now));
         self.bound = self.bound.and(bound);
         let at_work: HashSet<u32> = self.heard.values().map(|event| event.tgid).collect();
@@ -240,6 +256,14 @@ impl Windows {
     }
 
     fn give(&mut self, event: &Event, knob: &Path, kb: u64, is_bound: bool) -> io::Result<()> {
+        let file = self.note_down(event, knob, is_bound)?;
+        self.setting.set(&file, knob, kb)?;
+        self.owed.retain(|open_file| *open_file != event.open_file);
+        Ok(())
+    }
+
+    /// The open file that is about to be changed, and what it was is in the ledger.
+    fn note_down(&mut self, event: &Event, knob: &Path, is_bound: bool) -> io::Result<OwnedFd> {
         let (file, number) = self.setting.reach(event)?;
         let given = Given::to(event, number, knob, is_bound)?;
         let mut others = self.owed.iter().filter(|owed| **owed != event.open_file);
@@ -248,18 +272,24 @@ impl Windows {
             return Err(io::Error::other("it is owed its window since an earlier run"));
         }
         self.ledger.note(event.open_file, given)?;
-        self.setting.set(&file, knob, kb)?;
-        self.owed.retain(|open_file| *open_file != event.open_file);
-        Ok(())
+        Ok(file)
     }
 
     /// Gives an open file its window back and strikes it off, also if its process has closed it; where
     /// that cannot be done now, it is owed.
     fn take_back(&mut self, open_file: u64) {
-        let Some(given) = self.ledger.get(open_file) else { return };
-        match self.setting.give_back(given) {
+        let Some(given) = self.ledger.get(open_file) else { return self.let_go(open_file) };
+        let result = match self.held.duplicate(open_file) {
+            Some(file) => self.setting.set(file, &given.knob, given.kb_before),
+            None => self.setting.give_back(given),
+        };
+        match result {
             Err(error) if !given::is_gone(&error) => self.owed.push_back(open_file),
-            _ => self.ledger.strike(open_file, true),
+            _ => {
+                self.ledger.strike(open_file, true);
+                self.bounded.remove(&open_file);
+                self.let_go(open_file);
+            }
         }
     }
 
@@ -268,6 +298,11 @@ impl Windows {
         self.ledger.all().into_iter().for_each(|open_file| self.take_back(open_file));
         self.ledger.write_down();
     }
+}
+
+/// Whether it is to be bounded to so many pages; a program that has announced sequential reading keeps its window.
+fn is_wider(event: &Event, pages: u32) -> bool {
+    event.kernel_window > pages && !event.advised_sequential
 }
 
 impl Drop for Windows {

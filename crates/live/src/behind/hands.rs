@@ -32,6 +32,8 @@ pub(super) struct Hands {
     /// With the number of the lane.
     done: Sender<(u64, Released)>,
     released: Receiver<(u64, Released)>,
+    /// Pages written by each process on each file system that are being looked at.
+    written: HashMap<(u32, DeviceNumber), u64>,
 }
 
 /// One file system's.
@@ -47,7 +49,8 @@ struct Lane {
 impl Hands {
     pub(super) fn new(tables: Arc<dyn PageTables>) -> Self {
         let (done, released) = mpsc::channel();
-        Hands { tables, lanes: HashMap::new(), lanes_begun: 0, done, released }
+        let (lanes, written) = (HashMap::new(), HashMap::new());
+        Hands { tables, lanes, lanes_begun: 0, done, released, written }
     }
 
     fn lane(&mut self, mount: &Mount) -> &mut Lane {
@@ -62,8 +65,18 @@ impl Hands {
     }
 
     pub(super) fn release(&mut self, release: Release, mount: &Mount) {
+        let (stream, pages) = (release.stream, release.span.pages());
         let lane = self.lane(mount);
-        lane.under_way += usize::from(lane.releases.send(release).is_ok());
+        let is_sent = lane.releases.send(release).is_ok();
+        lane.under_way += usize::from(is_sent);
+        if is_sent && stream.written {
+            *self.written.entry((stream.tgid, stream.file.dev)).or_default() += pages;
+        }
+    }
+
+    /// Pages that a process has written on a file system and that are being looked at.
+    pub(super) fn written_pages(&self, writer: (u32, DeviceNumber)) -> u64 {
+        self.written.get(&writer).copied().unwrap_or(0)
     }
 
     /// Unless so much is being written already that it would only wait: a disk that is slower than its
@@ -83,8 +96,16 @@ impl Hands {
             return None;
         }
         let (number, mut done) = self.released.recv_timeout(timeout).ok()?;
-        match self.lanes.get_mut(&done.of.stream.file.dev) {
-            Some(lane) if lane.number == number => lane.under_way -= 1,
+        let Release { stream, span, .. } = &done.of;
+        match self.lanes.get_mut(&stream.file.dev) {
+            Some(lane) if lane.number == number => {
+                lane.under_way -= 1;
+                if stream.written {
+                    let pages = self.written.entry((stream.tgid, stream.file.dev)).or_default();
+                    *pages -= span.pages();
+                    self.written.retain(|_, pages| *pages > 0);
+                }
+            }
             // It was unmounted since: nothing is left there.
             _ => done.left.clear(),
         }
@@ -103,6 +124,7 @@ impl Hands {
     /// It was unmounted.
     pub(super) fn forget_file_system(&mut self, dev: DeviceNumber) {
         self.lanes.remove(&dev);
+        self.written.retain(|writer, _| writer.1 != dev);
     }
 }
 

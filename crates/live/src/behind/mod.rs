@@ -13,6 +13,7 @@
 //! kernel itself sees to.
 
 mod config;
+mod copies;
 mod glob;
 mod hands;
 mod left_overs;
@@ -40,6 +41,7 @@ use crate::mounts::Mount;
 #[cfg(any(test, fuzzing))]
 use crate::observe::FileKey;
 use crate::observe::{DeviceNumber, Event, ObserveError, Observer, StreamKey, Watch};
+use copies::Backlogs;
 use hands::Hands;
 use left_overs::{FIRST_DELAY_NS, Waiting};
 use stream::{Stream, mode_of, passing};
@@ -76,8 +78,7 @@ pub(crate) struct Behind {
     /// What each process may fill with pages, in bytes, asked for once in a while.
     memory: HashMap<u32, u64>,
     memory_asked_at: u64,
-    /// Processes that write faster than the disk takes it.
-    held_back: HashSet<u32>,
+    backlogs: Backlogs,
     totals: Totals,
 }
 
@@ -115,7 +116,7 @@ impl Behind {
             looked_through_at: 0,
             memory: HashMap::new(),
             memory_asked_at: 0,
-            held_back: HashSet::new(),
+            backlogs: Backlogs::default(),
             totals: Totals::default(),
         })
     }
@@ -170,7 +171,6 @@ impl Behind {
             self.note(done, now);
         }
         self.try_again(now, mount_of);
-        self.hold_back();
         let has_room = self.unsettled.iter().any(|dev| self.hands.has_room(*dev));
         if has_room || now.saturating_sub(self.looked_through_at) >= ROUND_NS {
             self.looked_through_at = now;
@@ -185,12 +185,6 @@ impl Behind {
             observer.look_behind(self.is_looking)?;
         }
         Ok(())
-    }
-
-    /// Whether nothing shall be read ahead for a process, as it writes faster than the disk takes it.
-    /// It is not stalled: the kernel reads for it as ever.
-    pub(crate) fn holds_back(&self, tgid: u32) -> bool {
-        self.held_back.contains(&tgid)
     }
 
     /// Whether [`Behind::tick`] should be called again soon.

@@ -15,22 +15,6 @@ use crate::observe::{FileKey, Observer, StreamKey};
 const MOST_AHEAD_PAGES: u64 = 16_384;
 
 impl Behind {
-    /// Finds out which processes are too far ahead of the disk.
-    pub(super) fn hold_back(&mut self) {
-        let mut backlogs: HashMap<u32, (u64, u64)> = HashMap::new();
-        for (key, stream) in self.streams.iter().filter(|(key, _)| key.written) {
-            let backlog = backlogs.entry(key.tgid).or_default();
-            *backlog = (backlog.0 + stream.passage.pending_pages(), stream.most_backlog_pages);
-        }
-        for waiting in self.waiting.iter().filter(|waiting| waiting.stream.written) {
-            if let Some(backlog) = backlogs.get_mut(&waiting.stream.tgid) {
-                backlog.0 += waiting.pages;
-            }
-        }
-        let too_far = backlogs.into_iter().filter(|(_, (pages, most))| pages > most);
-        self.held_back = too_far.map(|(tgid, _)| tgid).collect();
-    }
-
     /// Streams whose process has ended, or that have paused, and are no longer followed closely.
     pub(super) fn look_through(
         &mut self,
@@ -138,10 +122,10 @@ impl Behind {
 
 /// Which processes are there, asked once each.
 #[derive(Default)]
-struct Living(RefCell<HashMap<u32, bool>>);
+pub(super) struct Living(RefCell<HashMap<u32, bool>>);
 
 impl Living {
-    fn has(&self, tgid: u32) -> bool {
+    pub(super) fn has(&self, tgid: u32) -> bool {
         let stat = || files::table::read(format!("/proc/{tgid}/stat"));
         let look = || stat().is_ok_and(|stat| !has_ended(&stat));
         *self.0.borrow_mut().entry(tgid).or_insert_with(look)

@@ -65,6 +65,12 @@ impl Stream {
         self.event.file_bytes <= SMALL_FILE_BYTES
     }
 
+    /// Pages written that the disk was given and may not have taken.
+    pub(super) fn backlog_pages(&self) -> u64 {
+        let step = self.terms.map_or(0, |terms| terms.write_step_pages);
+        self.passage.pending_pages().saturating_sub(step)
+    }
+
     /// Having paused for so long, in nanoseconds, it is dealt with as if it had ended.
     pub(super) fn pause(&self) -> u64 {
         if self.is_small() { SMALL_PAUSE_NS } else { PAUSE_NS }

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use readahead::behind::{BLOCK_PAGES, Block, Span, Unused};
 
+use super::copies::Backlogs;
 use super::hands::Hands;
 use super::release::{Release, Released};
+use super::stream::Stream;
 use super::{Behind, Mode, Rules, Totals};
 use crate::mounts::{self, Mount};
 use crate::observe::{DeviceNumber, Event, FileKey, PageTables, StreamKey};
@@ -176,7 +178,7 @@ fn behind(tables: Tables) -> Behind {
         is_finishing: false,
         memory: HashMap::new(),
         memory_asked_at: 0,
-        held_back: HashSet::new(),
+        backlogs: Backlogs::default(),
         totals: Totals::default(),
     }
 }
@@ -230,4 +232,50 @@ fn writing_is_given_up_after_many_tries_but_not_at_the_end() {
     behind.finish();
     behind.note(done(of), 1);
     assert!(behind.has_left_overs());
+}
+
+/// A process that has passed so many pages of one file reading, and of another writing.
+fn copying(stream: StreamKey, event: &Event, read: u64, written: u64) -> Behind {
+    let mut behind = behind(Tables::default());
+    for (ino, written, pages) in [(1, false, read), (2, true, written)] {
+        let key = StreamKey { file: FileKey { ino, ..stream.file }, written, ..stream };
+        let mut stream = Stream::new(event, Mode::Always, 256 << 20);
+        let terms = stream.terms.expect("always");
+        let passed = Span { start: 0, end: pages };
+        stream.passage.on_pass(passed, u64::MAX, super::stream::passing(written), terms);
+        behind.streams.insert(key, stream);
+    }
+    behind
+}
+
+#[test]
+fn a_copy_too_far_ahead_of_a_disk_with_a_head_is_held_until_it_pauses() {
+    let Some(cached) = Cached::new() else { return };
+    let Release { stream, event, .. } = cached.release();
+    let source = FileKey { ino: 1, ..stream.file };
+    let mount = Mount { dev: stream.file.dev, ..cached.mount.clone() };
+    // Three steps of 8 MiB are not too many, besides the one under way.
+    let most = 3 * 2048;
+    for (read, is_copied) in [(10_000, true), (100_000, false)] {
+        for has_head in [true, false] {
+            let mut behind = copying(stream, &event, read, 10_000);
+            let writer = StreamKey { file: FileKey { ino: 2, ..source }, written: true, ..stream };
+            let held = |behind: &mut Behind| {
+                behind.compare_with_disks(&|_| has_head);
+                let elsewhere = FileKey { ino: 3, ..source };
+                let held = |file| behind.holds_back(stream.tgid, file);
+                (held(source), held(elsewhere), behind.copied().contains(&(stream.tgid, source)))
+            };
+            assert_eq!(held(&mut behind), (false, false, false), "the disk keeps up");
+            let span = Span { start: 0, end: most + 1 };
+            let release = Release { stream: writer, span, counted: span, ..cached.release() };
+            behind.hands.release(release, &mount);
+            let is_held = is_copied && has_head;
+            assert_eq!(held(&mut behind), (true, true, is_held), "{read} pages read");
+            drop(behind.hands.done(Duration::from_secs(60)).expect("looked at"));
+            assert_eq!(held(&mut behind), (is_held, false, is_held), "the disk has caught up");
+            behind.streams.get_mut(&writer).expect("it writes").is_settled = true;
+            assert_eq!(held(&mut behind), (false, false, false), "it pauses");
+        }
+    }
 }

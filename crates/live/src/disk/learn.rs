@@ -12,7 +12,7 @@ use crate::observe::DiskStats;
 const READS: u64 = 8;
 
 /// No platter brings the right sector round on average within this.
-const FASTEST_DISK_S: f64 = 0.001;
+pub(super) const FASTEST_DISK_S: f64 = 0.001;
 
 /// A cost that is a guess, and what it was last compared with.
 #[derive(Clone, Copy, Debug, Default)]

@@ -73,6 +73,11 @@ impl Backing {
         if self.cost.outpaces_user_space() { Interest::NotForward } else { Interest::All }
     }
 
+    /// Whether it has a head that goes to and fro between what it reads and what it writes.
+    pub(crate) fn has_head(&self) -> bool {
+        self.cost.is_serial() && self.cost.latency_s >= learn::FASTEST_DISK_S
+    }
+
     /// Bytes asked for that have not arrived.
     fn in_flight(&self, stats: &DiskStats) -> u64 {
         self.pending_bytes.load(Ordering::Relaxed) + stats.our_bytes_in_flight

@@ -177,6 +177,9 @@ impl Engine {
 
     /// How long nothing has to be done if nothing happens.
     fn pause(&self) -> Timespec {
+        if self.windows.is_busy() {
+            return Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        }
         if self.behind.as_ref().is_some_and(Behind::is_busy) {
             return Timespec { tv_sec: 0, tv_nsec: BEHIND_NS as i64 };
         }
@@ -227,6 +230,12 @@ impl Engine {
         if let Some(behind) = &mut self.behind {
             let mount_of = |dev| self.file_systems.get(&dev).map(|led| &led.mount);
             behind.tick(now, &mount_of, &mut *self.observer)?;
+            let has_head = |dev| {
+                let led = self.file_systems.get(&dev);
+                led.is_some_and(|led: &Led| self.backings[led.backing].has_head())
+            };
+            behind.compare_with_disks(&has_head);
+            self.windows.hold(behind.copied());
         }
         let knob_of = |dev| self.file_systems.get(&dev).map(|led: &Led| led.knob.as_path());
         self.summary.bounded_windows += self.windows.go_on(now, knob_of);
@@ -266,7 +275,8 @@ impl Engine {
         }
         let (led, backing) = (&self.file_systems[&event.file.dev], &self.backings[index]);
         // What no worker could start at once is not asked for.
-        let is_held = self.behind.as_ref().is_some_and(|behind| behind.holds_back(event.tgid));
+        let is_held =
+            self.behind.as_ref().is_some_and(|behind| behind.holds_back(event.tgid, event.file));
         let has_room = self.workers.has_room() && !is_held;
         let room = if has_room { backing.room_pages(&stats) } else { 0 };
         let memory = self.budget.room(event, self.policy.tally().ahead_pages());
@@ -274,7 +284,9 @@ impl Engine {
         let view = LiveView::new(event, &led.mount, backing.cost, room);
         self.plan.clear();
         let kernel_window = self.windows.window_of(event);
-        let access = Access { kernel_window, ..access_of(event) };
+        // Whose look-ahead was ended by us has not been advised by its program.
+        let advised_random = event.advised_random && !self.windows.is_held(event);
+        let access = Access { kernel_window, ..access_of(&Event { advised_random, ..*event }) };
         self.policy.on_access(&access, &view, &mut self.plan);
         let ahead = self.policy.tally().ahead_pages() * PAGE_BYTES;
         self.summary.most_ahead_bytes = self.summary.most_ahead_bytes.max(ahead);
@@ -339,7 +351,9 @@ impl Engine {
             if self.windows.window_of(event) < event.kernel_window {
                 notes.listen_closely();
             }
-            muted_until = notes.in_vain(event.now, patience).unwrap_or(0);
+            let is_held = self.windows.is_held(event);
+            let muted = (!is_held).then(|| notes.in_vain(event.now, patience)).flatten();
+            muted_until = muted.unwrap_or(0);
         }
         if served || is_news || muted_until > 0 || !self.plan.actions().is_empty() {
             self.observer.set_state(event.file, notes.state(muted_until))?;

@@ -15,10 +15,12 @@
 //! it.
 
 mod block;
+mod copying;
 mod passage;
 mod proposal_2007;
 
 pub use block::{BLOCK_PAGES, Block, Unused, Verdict, may_go};
+pub use copying::is_copy;
 pub use passage::{Passage, Terms};
 pub use proposal_2007::DropBehind2007;
 

@@ -1,6 +1,6 @@
 //! Windows that are given, taken back and owed.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 
 use super::*;
@@ -50,7 +50,9 @@ fn a_program_that_has_given_advice_keeps_it() {
         let mut windows = windows(state.path());
         windows.hear(&event(1, 9, 300));
         windows.hear(&advised);
-        assert!(windows.heard.is_empty(), "it is not bounded any more: {advised:?}");
+        windows.bound_all(1);
+        windows.fit(&advised, Some(1));
+        assert!(windows.waiting.is_empty(), "it is not bounded any more: {advised:?}");
         assert!(windows.ledger.get(9).is_none(), "nor taken back: {advised:?}");
     }
     let noreuse = with(|event| event.advised_noreuse = true);
@@ -59,14 +61,9 @@ fn a_program_that_has_given_advice_keeps_it() {
 
 #[test]
 fn what_cannot_be_given_back_now_is_given_back_later() {
-    let Some(knob) = some_knob().filter(Knob::is_writable) else { return };
     let state = tempfile::tempdir().expect("a folder");
-    let file = tempfile::tempfile().expect("a file");
-    let about = file.metadata().expect("metadata");
-    let dev = DeviceNumber { major: libc::major(about.dev()), minor: libc::minor(about.dev()) };
-    let kernel_window = (knob.kb().expect("a window") * 1024 / PAGE_BYTES) as u32;
-    let key = FileKey { dev, ino: about.ino() };
-    let event = Event { file: key, kernel_window, ..event(std::process::id(), 9, 0) };
+    let Some((windows, file, event, knob)) = read_by_us(state.path()) else { return };
+    drop(windows);
     let given = Given::to(&event, file.as_raw_fd(), knob.path(), true).expect("it runs");
     let left = state.path().join("given-windows-0.jsonl");
     Ledger::open(left.clone()).note(9, given).expect("written");
@@ -98,4 +95,127 @@ fn processes_are_forgotten_with_their_files() {
         windows.tidy(event.now, None);
         assert!(windows.of_process.len() <= 2, "{} processes", windows.of_process.len());
     }
+}
+
+/// A file of this process, open file 9, on a device with a window.
+fn read_by_us(state: &Path) -> Option<(Windows, std::fs::File, Event, Knob)> {
+    let knob = some_knob().filter(Knob::is_writable)?;
+    let file = tempfile::tempfile().expect("a file");
+    let about = file.metadata().expect("metadata");
+    let dev = DeviceNumber { major: libc::major(about.dev()), minor: libc::minor(about.dev()) };
+    let kernel_window = (knob.kb().expect("a window") * 1024 / PAGE_BYTES) as u32;
+    let key = FileKey { dev, ino: about.ino() };
+    let event = Event { file: key, kernel_window, ..event(std::process::id(), 9, 0) };
+    Some((Windows::recover(state), file, event, knob))
+}
+
+/// Pages that come with the first one. `None` where files lie on no disk.
+fn pages_with_the_first(file: &std::fs::File) -> Option<u64> {
+    if crate::mounts::of_path(&std::env::temp_dir()).is_err() {
+        eprintln!("skipped: temporary files are on no disk; set TMPDIR to a folder on one");
+        return None;
+    }
+    let pages = 256;
+    file.set_len(0).expect("it may be written");
+    let content = vec![1; (pages * PAGE_BYTES) as usize];
+    std::os::unix::fs::FileExt::write_all_at(file, &content, 0).expect("room");
+    file.sync_all().expect("on the disk");
+    sys::drop_pages(file.as_fd(), 0, pages).expect("dropped");
+    std::os::unix::fs::FileExt::read_exact_at(file, &mut [0], 0).expect("it is there");
+    Some(sys::cached_pages(file.as_fd(), 0, pages).expect("one's own file"))
+}
+
+/// All that is to be done at once, a millisecond each.
+fn go_on(windows: &mut Windows, knob: &Knob, from_ms: u64) {
+    (from_ms..from_ms + 10).for_each(|ms| {
+        windows.go_on(ms * 1_000_000, |_| Some(knob.path()));
+    });
+}
+
+#[test]
+fn who_is_held_reads_without_look_ahead_until_it_is_not() {
+    let state = tempfile::tempdir().expect("a folder");
+    let Some((mut windows, file, event, knob)) = read_by_us(state.path()) else { return };
+    let sequential = Event { advised_sequential: true, ..event };
+    windows.hear(&sequential);
+    let whole = pages_with_the_first(&file);
+    for from_ms in [10, 30] {
+        windows.hold(&HashSet::from([(event.tgid, event.file)]));
+        go_on(&mut windows, &knob, from_ms);
+        assert!(windows.is_held(&event) && windows.ledger.get(9).is_some());
+        assert!(pages_with_the_first(&file).is_none_or(|pages| pages == 1));
+        windows.hear(&Event { advised_random: true, now: u64::MAX, ..event });
+        windows.hear(&Event { now: 1, ..event });
+        windows.fit(&event, None);
+        assert!(windows.ledger.get(9).is_some(), "the advice is ours");
+        windows.hold(&HashSet::new());
+        go_on(&mut windows, &knob, from_ms + 10);
+        assert!(!windows.is_held(&event) && windows.ledger.get(9).is_none());
+        assert_eq!(pages_with_the_first(&file), whole);
+    }
+    assert!(whole.is_none_or(|pages| pages > 1), "the kernel reads ahead");
+}
+
+#[test]
+fn what_is_heard_of_once_it_is_to_be_held_is_held_and_what_comes_too_late_is_not() {
+    let state = tempfile::tempdir().expect("a folder");
+    let Some((mut windows, _file, event, knob)) = read_by_us(state.path()) else { return };
+    windows.hold(&HashSet::from([(event.tgid, event.file)]));
+    windows.hear(&event);
+    windows.hold(&HashSet::new());
+    go_on(&mut windows, &knob, 10);
+    assert!(!windows.is_held(&event), "it was over");
+    windows.hold(&HashSet::from([(event.tgid, event.file)]));
+    windows.hear(&event);
+    go_on(&mut windows, &knob, 20);
+    assert!(windows.is_held(&event));
+}
+
+#[test]
+fn who_is_held_while_its_window_cannot_be_given_back_is_still_known() {
+    let state = tempfile::tempdir().expect("a folder");
+    let Some((mut windows, _file, event, knob)) = read_by_us(state.path()) else { return };
+    windows.hear(&event);
+    windows.hold(&HashSet::from([(event.tgid, event.file)]));
+    go_on(&mut windows, &knob, 10);
+    let other = Borrowed::take(knob.clone(), state.path()).expect("it is free");
+    windows.hold(&HashSet::new());
+    go_on(&mut windows, &knob, 20);
+    windows.hear(&Event { advised_random: true, ..event });
+    assert!(windows.is_held(&event) && windows.ledger.get(9).is_some());
+    drop(other);
+    windows.tidy(1, None);
+    assert!(!windows.is_held(&event) && windows.ledger.get(9).is_none());
+}
+
+#[test]
+fn who_advises_something_else_while_it_is_held_keeps_that() {
+    let state = tempfile::tempdir().expect("a folder");
+    let Some((mut windows, _file, event, knob)) = read_by_us(state.path()) else { return };
+    windows.hear(&event);
+    windows.hold(&HashSet::from([(event.tgid, event.file)]));
+    go_on(&mut windows, &knob, 10);
+    assert!(windows.is_held(&event));
+    windows.hear(&Event { advised_sequential: true, now: sys::monotonic_ns(), ..event });
+    assert!(!windows.is_held(&event) && windows.ledger.get(9).is_none());
+}
+
+#[test]
+fn an_open_file_that_another_process_has_too_is_given_its_window_back_when_its_reader_has_ended() {
+    let state = tempfile::tempdir().expect("a folder");
+    let Some((mut windows, file, event, knob)) = read_by_us(state.path()) else { return };
+    let mut other = std::process::Command::new("sleep");
+    let mut reader =
+        other.arg("1000").stdin(file.try_clone().expect("one more")).spawn().expect("sleep");
+    let whole = pages_with_the_first(&file);
+    windows.hear(&Event { tgid: reader.id(), ..event });
+    windows.hold(&HashSet::from([(reader.id(), event.file)]));
+    go_on(&mut windows, &knob, 10);
+    reader.kill().expect("it sleeps");
+    reader.wait().expect("it ended");
+    let was_held = windows.is_held(&event);
+    windows.hold(&HashSet::new());
+    go_on(&mut windows, &knob, 20);
+    assert!(was_held && !windows.is_held(&event));
+    assert_eq!(pages_with_the_first(&file), whole);
 }
