@@ -223,7 +223,8 @@ impl Windows {
         {
             let Some(event) = self.heard.get(&open_file).copied() else { continue };
             let Some(knob) = knob_of(event.file.dev) else { continue };
-            if self.is_tried(open_file, pages, now) {
+            // Who is held reads nothing ahead, which is less.
+            if self.is_tried(open_file, pages, now) || self.is_held(&event) {
                 continue;
             }
             self.last_at = now;

@@ -3,8 +3,8 @@
 //! A disk with a head serves what somebody waits for before what can be written at any time. A copy that is
 //! read ahead never leaves it without something to read: what it writes fills memory, and in the end pushes
 //! out what others need. Read without look-ahead, it waits for each request, and the disk writes
-//! meanwhile; a copy of 1 GB on one disk takes 6 % less time like that. What is held up has to be the
-//! copy itself, though: who scans and keeps a log beside it would wait for nothing.
+//! meanwhile, which it has to do anyway. What is held up has to be the copy itself, though: who scans and
+//! keeps a log beside it would wait for nothing.
 
 /// Of what it reads and what it writes the smaller part is at least one in so many of the other: less would
 /// be a result, a log or an index.

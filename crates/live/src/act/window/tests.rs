@@ -219,3 +219,30 @@ fn an_open_file_that_another_process_has_too_is_given_its_window_back_when_its_r
     assert!(was_held && !windows.is_held(&event));
     assert_eq!(pages_with_the_first(&file), whole);
 }
+
+#[test]
+fn who_is_held_is_not_bounded_as_well() {
+    let state = tempfile::tempdir().expect("a folder");
+    let Some((mut windows, _file, event, knob)) = read_by_us(state.path()) else { return };
+    windows.hear(&event);
+    windows.hold(&HashSet::from([(event.tgid, event.file)]));
+    go_on(&mut windows, &knob, 10);
+    windows.bound_all(1);
+    windows.fit(&event, Some(1));
+    go_on(&mut windows, &knob, 20);
+    assert!(windows.is_held(&event) && windows.bounded.is_empty());
+}
+
+#[test]
+fn what_a_killed_run_held_is_given_its_window_back_by_the_next() {
+    let state = tempfile::tempdir().expect("a folder");
+    let Some((mut windows, file, event, knob)) = read_by_us(state.path()) else { return };
+    let whole = pages_with_the_first(&file);
+    windows.hear(&event);
+    windows.hold(&HashSet::from([(event.tgid, event.file)]));
+    go_on(&mut windows, &knob, 10);
+    assert!(pages_with_the_first(&file).is_none_or(|pages| pages == 1));
+    std::mem::forget(windows);
+    drop(Windows::recover(state.path()));
+    assert_eq!(pages_with_the_first(&file), whole);
+}
