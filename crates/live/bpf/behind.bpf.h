@@ -304,7 +304,7 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 	struct stream_key stream_key = {};
 	struct stream *stream, fresh = {};
 	u64 from, end, at, around;
-	bool is_new = false, in_step;
+	bool is_new = false, goes_on, in_step;
 	struct file_key key;
 
 	if (!looks_behind || !is_watched(inode) || !interest_in(inode, &key))
@@ -339,11 +339,12 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 		 * program that looks something up again and again does not. Both go the same way unless
 		 * the first one has stopped, at the end or elsewhere: who comes again by itself finds no
 		 * run that goes on. */
-		in_step = first > stream->follower && first <= stream->followed &&
-			  stream->again <= REACH_PAGES &&
+		goes_on = first > stream->follower && first <= stream->followed;
+		in_step = goes_on && stream->again <= REACH_PAGES &&
 			  stream->high < (u64)inode->i_size >> PAGE_SHIFT;
 		stream->again += end - first;
-		use_range(&key, in_step ? stream->followed : first, end, stream_key.tgid, in_step);
+		/* A long read comes in batches, each with all that is still to come. */
+		use_range(&key, goes_on ? stream->followed : first, end, stream_key.tgid, in_step);
 		/* Never back: what it has passed is passed for good. */
 		if (first > stream->follower)
 			stream->follower = first;
