@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus};
@@ -116,9 +116,7 @@ fn lead(args: Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(spawn_failure(&error)));
         }
     };
-    let ended = watch(&child)?;
-    pass_signals_on(caught, ended.try_clone()?);
-    if let Err(error) = engine.serve_until(std::os::fd::AsFd::as_fd(&ended)) {
+    if let Err(error) = lead_until_it_ends(&mut engine, &child, caught) {
         print::note(format_args!("{error}; the command goes on without read-ahead"));
     }
     let status = child.wait()?;
@@ -158,8 +156,14 @@ fn spawn_failure(error: &std::io::Error) -> u8 {
     }
 }
 
-fn watch(child: &Child) -> anyhow::Result<OwnedFd> {
-    Ok(pidfd_open(Pid::from_child(child), PidfdFlags::empty())?)
+fn lead_until_it_ends(
+    engine: &mut Engine,
+    child: &Child,
+    caught: SignalsInfo<WithOrigin>,
+) -> anyhow::Result<()> {
+    let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    pass_signals_on(caught, ended.try_clone()?);
+    Ok(engine.serve_until(ended.as_fd())?)
 }
 
 const FORWARDED: [Signal; 6] =
