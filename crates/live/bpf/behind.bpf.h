@@ -14,8 +14,10 @@
 #ifndef BOWWAVE_BEHIND_H
 #define BOWWAVE_BEHIND_H
 
-/* Looked at ahead of a read: a longer one is seen again at its next batch. */
-#define REACH_PAGES 512
+/* Looked at ahead of a read (8 MiB): a longer one is seen again at its next batch, of 15 folios. */
+#define REACH_PAGES 2048
+/* Who uses so much behind a run that does not go on (2 MiB) is not in step with it. */
+#define AGAIN_PAGES 512
 /* The kernel tells nothing of a batch the last page of which is still being read: a reader may be so
  * far behind what was seen last (1 MiB) and have passed all between. */
 #define GAP_PAGES 256
@@ -340,11 +342,17 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 		 * the first one has stopped, at the end or elsewhere: who comes again by itself finds no
 		 * run that goes on. */
 		goes_on = first > stream->follower && first <= stream->followed;
-		in_step = goes_on && stream->again <= REACH_PAGES &&
-			  stream->high < (u64)inode->i_size >> PAGE_SHIFT;
-		stream->again += end - first;
 		/* A long read comes in batches, each with all that is still to come. */
-		use_range(&key, goes_on ? stream->followed : first, end, stream_key.tgid, in_step);
+		if (!goes_on || last != stream->followed_last) {
+			in_step = goes_on && stream->again <= AGAIN_PAGES &&
+				  stream->high < (u64)inode->i_size >> PAGE_SHIFT;
+			goes_on = in_step;
+			stream->again += end - first;
+			stream->followed_last = last;
+			stream->follows_in_step = in_step;
+		}
+		use_range(&key, goes_on ? stream->followed : first, end, stream_key.tgid,
+			  stream->follows_in_step);
 		/* Never back: what it has passed is passed for good. */
 		if (first > stream->follower)
 			stream->follower = first;

@@ -123,9 +123,11 @@ struct stream {
 	u64 again;		/* pages used behind the run since that went on */
 	u64 follower;		/* where a second reader, behind the run, was last */
 	u64 followed;		/* it has passed all up to here */
+	u64 followed_last;	/* the last page of its last read */
+	u64 follows_in_step;	/* whether that read was the run's as well */
 };
 _Static_assert(sizeof(struct block_key) == 24 && sizeof(struct block) == 24, "as encoded");
-_Static_assert(sizeof(struct stream_key) == 24 && sizeof(struct stream) == 64, "as encoded");
+_Static_assert(sizeof(struct stream_key) == 24 && sizeof(struct stream) == 80, "as encoded");
 
 /* What the block layer tells of one disk; counters only grow, but for the two in-flight ones. */
 struct disk_stats {

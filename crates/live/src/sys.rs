@@ -230,6 +230,14 @@ pub(crate) fn is_one_open_file(pid: u32, one: i32, other: i32) -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, pid, pid, KCMP_FILE, one, other) == 0 }
 }
 
+/// Whether a descriptor of process `pid` is of the same open file as `file`. Where the kernel does not tell,
+/// or the process has ended, it is not.
+pub(crate) fn has_open_file(pid: u32, number: i32, file: BorrowedFd<'_>) -> bool {
+    let (own, file) = (std::process::id(), file.as_raw_fd());
+    // SAFETY: the call takes numbers only.
+    unsafe { libc::syscall(libc::SYS_kcmp, own, pid, KCMP_FILE, file, number) == 0 }
+}
+
 /// CPU time this process has used, in seconds.
 pub(crate) fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);

@@ -1,10 +1,16 @@
 //! A memory cgroup stands in for a small machine.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use crate::bench::{Bench, Cgroup, MB, bench, evict, kept, resident, summary_of, text};
+use crate::bench::{Bench, Cgroup, MB, bench, bench_with, evict, kept, resident, summary_of, text};
+use crate::own::Own;
 
 /// Reads the file within the cgroup, thrice: its pages are active then, and charged there.
 fn work_with(cgroup: &Cgroup, file: &Path) {
@@ -56,6 +62,62 @@ fn a_working_set_survives_reading_and_copying_more_than_memory() {
             assert!(left >= 0.99, "{job:?} {options:?}: {left} of the working set");
         }
     }
+}
+
+/// Copies, and then reads the first page when it is told to, behind which the kernel reads on.
+const COPY_AND_STAY: &str = "import os,sys
+a,b=os.open(sys.argv[1],0),os.open(sys.argv[2],os.O_WRONLY|os.O_CREAT)
+n,at=os.fstat(a).st_size,0
+while at<n: at+=os.sendfile(b,a,at,n-at)
+print('copied',flush=True)
+sys.stdin.readline()
+os.pread(a,4096,0)
+print('read',flush=True)";
+
+/// Whether bowwave owes an open file of it something.
+fn is_listed(state: &Path, file: &Path) -> bool {
+    let ino = fs::metadata(file).expect("it is there").ino();
+    let ledgers = fs::read_dir(state).expect("a folder").flatten();
+    let texts = ledgers.filter_map(|entry| fs::read_to_string(entry.path()).ok());
+    texts.into_iter().any(|text| text.contains(&format!("\"ino\":{ino},")))
+}
+
+#[test]
+fn a_copy_on_one_disk_is_read_without_look_ahead_until_it_has_ended_and_nobody_elses_pages_go() {
+    let Some(bench) = bench_with("hdd", "ext4") else { return };
+    let Some(cgroup) = Cgroup::with_limit(128 * MB) else { return };
+    let (large, copy) = (bench.cold("large", 160 * MB), bench.lab.mount_point().join("copy"));
+    let working_set = bench.cold("working-set", 32 * MB);
+    work_with(&cgroup, &working_set);
+    bench.lab.set_fast(false).expect("slow");
+    let python = ["python3", "-c", COPY_AND_STAY, text(&large), text(&copy)];
+    let mut run = cgroup.hold(&bench.run(&["--drop-behind"], &python));
+    let mut copier = Own::start(run.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut said = BufReader::new(copier.stdout.take().expect("piped")).lines();
+    let (copied, is_copied) = mpsc::channel();
+    let listener = thread::spawn(move || {
+        copied.send(said.next()).expect("this test waits");
+        said.next()
+    });
+    let mut was_held = false;
+    while is_copied.recv_timeout(Duration::from_millis(20)).is_err() {
+        was_held |= is_listed(bench.state.path(), &large);
+    }
+    assert!(was_held, "the disk did not keep up, but its look-ahead went on");
+    bench.lab.set_fast(true).expect("fast");
+    let until = Instant::now() + Duration::from_secs(30);
+    while is_listed(bench.state.path(), &large) && Instant::now() < until {
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!is_listed(bench.state.path(), &large), "it has not been given its window back");
+    evict(&large);
+    copier.stdin.take().expect("piped").write_all(b"\n").expect("it waits");
+    assert!(listener.join().expect("it listens").is_some_and(|line| line.is_ok()), "it has read");
+    assert!(resident(&large) > 4096, "the kernel looks ahead again");
+    assert!(copier.wait().expect("it ended").success());
+    let left = kept(&working_set) as f64 / (32 * MB) as f64;
+    assert!(left >= 0.99, "{left} of the working set");
+    assert!(fs::read(&copy).expect("read") == fs::read(&large).expect("read"));
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub(super) struct Given {
     pub(super) kb_before: u64,
     /// When, on the events' clock.
     pub(super) at: u64,
-    /// A smaller window, for as long as there is thrashing.
+    /// A smaller window, for as long as there is thrashing, or none, for as long as it is copied.
     pub(super) is_bound: bool,
 }
 
@@ -163,11 +163,11 @@ impl Ledger {
         self.given.get(&open_file)
     }
 
-    /// Writes down that an open file is about to be given a window.
-    pub(super) fn note(&mut self, open_file: u64, mut given: Given) -> io::Result<()> {
+    /// Writes down that an open file is about to be given a window; gives what it had before any.
+    pub(super) fn note(&mut self, open_file: u64, mut given: Given) -> io::Result<Given> {
         if let Some(known) = self.given.get(&open_file).filter(|known| known.is_to_same(&given)) {
             if known.is_bound == given.is_bound {
-                return Ok(());
+                return Ok(known.clone());
             }
             given.kb_before = known.kb_before;
         }
@@ -183,8 +183,8 @@ impl Ledger {
             // Nothing of it is to stay that could not be written whole.
             file.write_all(line.as_bytes()).inspect_err(|_| drop(self.rewrite()))?;
         }
-        self.given.insert(open_file, given);
-        Ok(())
+        self.given.insert(open_file, given.clone());
+        Ok(given)
     }
 
     /// Strikes one off, if it was only bounded or `or_more`.

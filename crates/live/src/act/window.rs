@@ -110,9 +110,11 @@ impl Windows {
     /// program's affair: setting a window would clear that.
     pub(crate) fn hear(&mut self, event: &Event) {
         self.narrowed.hear(event);
-        if self.is_held(event) && !self.has_new_advice(event) {
+        if self.is_held(event) && !self.yields_to_advice(event) {
             return;
         }
+        let advised_random = event.advised_random && !self.is_our_advice(event);
+        let event = &Event { advised_random, ..*event };
         let is_cleared_by_us = event.advised_random || event.advised_noreuse;
         let is_sequential = event.advised_sequential && !self.setting.was_set(event.now);
         if is_cleared_by_us || is_sequential {
@@ -218,13 +220,19 @@ impl Windows {
         now: u64,
         knob_of: impl Fn(DeviceNumber) -> Option<&'a Path>,
     ) -> u64 {
+        if self.is_time(now) && self.release_next(now) {
+            self.last_at = now;
+        }
         while self.is_time(now)
             && let Some((open_file, pages)) = self.waiting.pop_front()
         {
             let Some(event) = self.heard.get(&open_file).copied() else { continue };
             let Some(knob) = knob_of(event.file.dev) else { continue };
             // Who is held reads nothing ahead, which is less.
-            if self.is_tried(open_file, pages, now) || self.is_held(&event) {
+            if !is_wider(&event, pages)
+                || self.is_tried(open_file, pages, now)
+                || self.is_held(&event)
+            {
                 continue;
             }
             self.last_at = now;
@@ -242,7 +250,7 @@ impl Windows {
     pub(crate) fn tidy(&mut self, now: u64, bound: Option<u32>) {
         let is_fresh = |at: u64| now.saturating_sub(at) < PATIENCE_NS;
         self.bounded.retain(|_, (at, _)| is_fresh(*at));
-        self.held.forget_failed(is_fresh);
+        self.held.forget(is_fresh);
         self.heard.retain(|_, event| is_fresh(event.now));
         self.bound = self.bound.and(bound);
         let at_work: HashSet<u32> = self.heard.values().map(|event| event.tgid).collect();
@@ -257,14 +265,19 @@ impl Windows {
     }
 
     fn give(&mut self, event: &Event, knob: &Path, kb: u64, is_bound: bool) -> io::Result<()> {
-        let file = self.note_down(event, knob, is_bound)?;
+        let (file, _) = self.note_down(event, knob, is_bound)?;
         self.setting.set(&file, knob, kb)?;
         self.owed.retain(|open_file| *open_file != event.open_file);
         Ok(())
     }
 
-    /// The open file that is about to be changed, and what it was is in the ledger.
-    fn note_down(&mut self, event: &Event, knob: &Path, is_bound: bool) -> io::Result<OwnedFd> {
+    /// The open file that is about to be changed, and what it was, which is in the ledger.
+    fn note_down(
+        &mut self,
+        event: &Event,
+        knob: &Path,
+        is_bound: bool,
+    ) -> io::Result<(OwnedFd, Given)> {
         let (file, number) = self.setting.reach(event)?;
         let given = Given::to(event, number, knob, is_bound)?;
         let mut others = self.owed.iter().filter(|owed| **owed != event.open_file);
@@ -272,17 +285,17 @@ impl Windows {
             // What it has now is not its own.
             return Err(io::Error::other("it is owed its window since an earlier run"));
         }
-        self.ledger.note(event.open_file, given)?;
-        Ok(file)
+        Ok((file, self.ledger.note(event.open_file, given)?))
     }
 
     /// Gives an open file its window back and strikes it off, also if its process has closed it; where
     /// that cannot be done now, it is owed.
     fn take_back(&mut self, open_file: u64) {
-        let Some(given) = self.ledger.get(open_file) else { return self.let_go(open_file) };
-        let result = match self.held.duplicate(open_file) {
-            Some(file) => self.setting.set(file, &given.knob, given.kb_before),
-            None => self.setting.give_back(given),
+        let result = match (self.held.get(open_file), self.ledger.get(open_file)) {
+            // Its reader may have ended, and the ledger forgotten it.
+            (Some((file, given)), _) => self.setting.set(file, &given.knob, given.kb_before),
+            (None, Some(given)) => self.setting.give_back(given),
+            (None, None) => return,
         };
         match result {
             Err(error) if !given::is_gone(&error) => self.owed.push_back(open_file),
@@ -296,7 +309,8 @@ impl Windows {
 
     fn take_back_all(&mut self) {
         self.owed.clear();
-        self.ledger.all().into_iter().for_each(|open_file| self.take_back(open_file));
+        let all: HashSet<u64> = self.ledger.all().into_iter().chain(self.held.all()).collect();
+        all.into_iter().for_each(|open_file| self.take_back(open_file));
         self.ledger.write_down();
     }
 }

@@ -12,18 +12,24 @@ use std::collections::{HashMap, HashSet};
 use readahead::behind::is_copy;
 
 use super::Behind;
-use super::rounds::Living;
 use crate::observe::{DeviceNumber, FileKey};
 
 /// A process, on a file system.
 type Writer = (u32, DeviceNumber);
+
+/// Pages written that the disk may not have taken.
+#[derive(Default)]
+struct Backlog {
+    pages: u64,
+    most_pages: u64,
+}
 
 /// Whose writing the disk does not keep up with.
 #[derive(Default)]
 pub(super) struct Backlogs {
     /// At the moment.
     too_far: HashSet<Writer>,
-    /// Since they began to write, if the disk has a head, and they copy.
+    /// At a moment since, of those that copy and write on, where the disk has a head.
     copying: HashSet<Writer>,
     /// What those read.
     copied: HashSet<(u32, FileKey)>,
@@ -55,9 +61,9 @@ impl Behind {
         };
         let mut copying = std::mem::take(&mut self.backlogs.copying);
         copying.extend(begun);
-        copying.retain(writes_on);
+        copying.retain(|writer| writes_on(writer) && self.is_copying(*writer));
         let read = self.streams.iter().filter(|(key, stream)| {
-            let is_read = !key.written && stream.passage.is_engaged();
+            let is_read = !key.written && !stream.is_settled && stream.passage.is_engaged();
             is_read && copying.contains(&(key.tgid, key.file.dev))
         });
         let copied = read.map(|(key, _)| (key.tgid, key.file)).collect();
@@ -65,31 +71,32 @@ impl Behind {
     }
 
     fn too_far(&self) -> HashSet<Writer> {
-        let mut backlogs: HashMap<Writer, (u64, u64)> = HashMap::new();
+        let mut backlogs: HashMap<Writer, Backlog> = HashMap::new();
         for (key, stream) in self.streams.iter().filter(|(key, _)| key.written) {
             let backlog = backlogs.entry((key.tgid, key.file.dev)).or_default();
-            *backlog = (backlog.0 + stream.backlog_pages(), stream.most_backlog_pages);
+            backlog.pages += stream.passage.pending_pages();
+            backlog.most_pages = stream.most_backlog_pages;
         }
         for waiting in self.waiting.iter().filter(|waiting| waiting.stream.written) {
             let writer = (waiting.stream.tgid, waiting.stream.file.dev);
             if let Some(backlog) = backlogs.get_mut(&writer) {
-                backlog.0 += waiting.pages;
+                backlog.pages += waiting.pages;
             }
         }
-        let living = Living::default();
-        let is_too_far = |(writer, (pages, most)): (Writer, (u64, u64))| {
-            let is = pages + self.hands.written_pages(writer) > most && living.has(writer.0);
-            is.then_some(writer)
+        let is_too_far = |(writer, backlog): (Writer, Backlog)| {
+            let pages = backlog.pages + self.hands.written_pages(writer);
+            (pages > backlog.most_pages).then_some(writer)
         };
         backlogs.into_iter().filter_map(is_too_far).collect()
     }
 
+    /// Of the streams that it is at.
     fn is_copying(&self, (tgid, dev): Writer) -> bool {
         let pages = |written: bool| {
-            let its = self
-                .streams
-                .iter()
-                .filter(|(key, _)| (key.tgid, key.file.dev, key.written) == (tgid, dev, written));
+            let its = self.streams.iter().filter(|(key, stream)| {
+                let is_its = (key.tgid, key.file.dev, key.written) == (tgid, dev, written);
+                is_its && !stream.is_settled
+            });
             its.map(|(_, stream)| stream.passage.run().pages()).sum()
         };
         is_copy(pages(false), pages(true))

@@ -65,7 +65,7 @@ impl Hands {
     }
 
     pub(super) fn release(&mut self, release: Release, mount: &Mount) {
-        let (stream, pages) = (release.stream, release.span.pages());
+        let (stream, pages) = (release.stream, release.pages);
         let lane = self.lane(mount);
         let is_sent = lane.releases.send(release).is_ok();
         lane.under_way += usize::from(is_sent);
@@ -96,13 +96,13 @@ impl Hands {
             return None;
         }
         let (number, mut done) = self.released.recv_timeout(timeout).ok()?;
-        let Release { stream, span, .. } = &done.of;
+        let Release { stream, pages, .. } = &done.of;
         match self.lanes.get_mut(&stream.file.dev) {
             Some(lane) if lane.number == number => {
                 lane.under_way -= 1;
                 if stream.written {
-                    let pages = self.written.entry((stream.tgid, stream.file.dev)).or_default();
-                    *pages -= span.pages();
+                    let of = (stream.tgid, stream.file.dev);
+                    *self.written.entry(of).or_default() -= pages;
                     self.written.retain(|_, pages| *pages > 0);
                 }
             }

@@ -39,13 +39,14 @@ pub(super) struct Waiting {
 const NOTHING: Span = Span { start: 0, end: 0 };
 
 impl Behind {
-    /// Hands over `span`, of which goes what may go when it is looked at; what stays of `counted` is
-    /// counted.
+    /// Hands over `span`, of which goes what may go when it is looked at: so many `pages`, it is thought;
+    /// what stays of `counted` is counted.
     pub(super) fn release(
         &mut self,
         (stream, event): (StreamKey, &Event),
         span: Span,
         counted: Span,
+        pages: u64,
         (unused, delay, tries): (Unused, u64, u32),
         mount: &Mount,
     ) {
@@ -55,10 +56,11 @@ impl Behind {
         if event.mapped && !unmaps && unused == Unused::Stay {
             self.totals.kept_pages += counted.pages();
         } else if self.hands.has_room(stream.file.dev) {
-            let release = Release { stream, event, span, counted, unused, unmaps, delay, tries };
+            let release =
+                Release { stream, event, span, counted, pages, unused, unmaps, delay, tries };
             self.hands.release(release, mount);
         } else {
-            let (pages, due) = (span.pages(), event.now + delay);
+            let due = event.now + delay;
             self.wait(Waiting { stream, event, span, counted, pages, unused, due, delay, tries });
         }
     }
@@ -94,7 +96,7 @@ impl Behind {
             }
             let of = (waiting.stream, &waiting.event);
             let how = (waiting.unused, waiting.delay, waiting.tries);
-            self.release(of, waiting.span, waiting.counted, how, mount);
+            self.release(of, waiting.span, waiting.counted, waiting.pages, how, mount);
         }
     }
 

@@ -155,7 +155,8 @@ impl Behind {
             self.hands.write_out(event, span, mount);
         }
         if let Some(span) = answer.release {
-            self.release((key, event), span, span, (Unused::Stay, FIRST_DELAY_NS, 0), mount);
+            let how = (Unused::Stay, FIRST_DELAY_NS, 0);
+            self.release((key, event), span, span, span.pages(), how, mount);
         }
         Ok(())
     }

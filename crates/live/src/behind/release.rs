@@ -28,6 +28,8 @@ pub(super) struct Release {
     pub(super) span: Span,
     /// Pages that stay are counted within this.
     pub(super) counted: Span,
+    /// So many are thought to be there: a stream's end is looked through once more, and most is gone.
+    pub(super) pages: u64,
     pub(super) unused: Unused,
     /// Mapped pages are taken out of the page tables first.
     pub(super) unmaps: bool,

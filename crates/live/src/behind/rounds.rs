@@ -116,16 +116,17 @@ impl Behind {
         // What was passed before has been counted.
         let rest = answer.release.unwrap_or(Span { start: all.end, end: all.end });
         let rest = Span { end: all.end, ..rest };
-        self.release((key, &event), all, rest, (unused, FIRST_DELAY_NS, 0), mount);
+        let how = (unused, FIRST_DELAY_NS, 0);
+        self.release((key, &event), all, rest, rest.pages(), how, mount);
     }
 }
 
 /// Which processes are there, asked once each.
 #[derive(Default)]
-pub(super) struct Living(RefCell<HashMap<u32, bool>>);
+struct Living(RefCell<HashMap<u32, bool>>);
 
 impl Living {
-    pub(super) fn has(&self, tgid: u32) -> bool {
+    fn has(&self, tgid: u32) -> bool {
         let stat = || files::table::read(format!("/proc/{tgid}/stat"));
         let look = || stat().is_ok_and(|stat| !has_ended(&stat));
         *self.0.borrow_mut().entry(tgid).or_insert_with(look)

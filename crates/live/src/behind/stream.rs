@@ -54,7 +54,9 @@ impl Stream {
                 Mode::Never => None,
                 Mode::Auto => Some(terms),
             },
-            most_backlog_pages: backlog_pages.max(backlog_bytes / PAGE_BYTES),
+            // Besides the step under way, which the disk has not been given.
+            most_backlog_pages: terms.write_step_pages
+                + backlog_pages.max(backlog_bytes / PAGE_BYTES),
             is_settled: false,
             left_pages: 0,
             touched: (0, 0),
@@ -63,12 +65,6 @@ impl Stream {
 
     pub(super) fn is_small(&self) -> bool {
         self.event.file_bytes <= SMALL_FILE_BYTES
-    }
-
-    /// Pages written that the disk was given and may not have taken.
-    pub(super) fn backlog_pages(&self) -> u64 {
-        let step = self.terms.map_or(0, |terms| terms.write_step_pages);
-        self.passage.pending_pages().saturating_sub(step)
     }
 
     /// Having paused for so long, in nanoseconds, it is dealt with as if it had ended.

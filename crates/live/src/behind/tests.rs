@@ -93,6 +93,7 @@ impl Cached {
             event: Event::miss(file, tgid),
             span,
             counted: span,
+            pages: span.pages(),
             unused: Unused::Stay,
             unmaps: false,
             delay: 0,
@@ -196,7 +197,7 @@ fn what_had_to_wait_for_room_is_counted_like_all_that_was_passed() {
         let release = Release { span: nothing, counted: nothing, ..cached.release() };
         behind.hands.release(release, &mount);
     }
-    behind.release((stream, &event), span, span, (Unused::Stay, 0, 0), &mount);
+    behind.release((stream, &event), span, span, span.pages(), (Unused::Stay, 0, 0), &mount);
     behind.try_again(1, &|_| Some(&mount));
     assert_eq!((behind.waiting.len(), behind.totals().left_pages), (1, span.pages()));
     while behind.has_left_overs() {
@@ -220,6 +221,7 @@ fn writing_is_given_up_after_many_tries_but_not_at_the_end() {
         event: Event::miss(file, 1),
         span,
         counted: span,
+        pages: 1,
         unused: Unused::Stay,
         unmaps: false,
         delay: 1,
@@ -267,8 +269,7 @@ fn a_copy_too_far_ahead_of_a_disk_with_a_head_is_held_until_it_pauses() {
                 (held(source), held(elsewhere), behind.copied().contains(&(stream.tgid, source)))
             };
             assert_eq!(held(&mut behind), (false, false, false), "the disk keeps up");
-            let span = Span { start: 0, end: most + 1 };
-            let release = Release { stream: writer, span, counted: span, ..cached.release() };
+            let release = Release { stream: writer, pages: most + 1, ..cached.release() };
             behind.hands.release(release, &mount);
             let is_held = is_copied && has_head;
             assert_eq!(held(&mut behind), (true, true, is_held), "{read} pages read");

@@ -275,9 +275,9 @@ impl Engine {
         }
         let (led, backing) = (&self.file_systems[&event.file.dev], &self.backings[index]);
         // What no worker could start at once is not asked for.
-        let is_held =
-            self.behind.as_ref().is_some_and(|behind| behind.holds_back(event.tgid, event.file));
-        let has_room = self.workers.has_room() && !is_held;
+        let behind = self.behind.as_ref();
+        let is_held_back = behind.is_some_and(|it| it.holds_back(event.tgid, event.file));
+        let has_room = self.workers.has_room() && !is_held_back;
         let room = if has_room { backing.room_pages(&stats) } else { 0 };
         let memory = self.budget.room(event, self.policy.tally().ahead_pages());
         let room = Room { pages: memory.pages.min(room), ..memory };
@@ -285,7 +285,7 @@ impl Engine {
         self.plan.clear();
         let kernel_window = self.windows.window_of(event);
         // Whose look-ahead was ended by us has not been advised by its program.
-        let advised_random = event.advised_random && !self.windows.is_held(event);
+        let advised_random = event.advised_random && !self.windows.is_our_advice(event);
         let access = Access { kernel_window, ..access_of(&Event { advised_random, ..*event }) };
         self.policy.on_access(&access, &view, &mut self.plan);
         let ahead = self.policy.tally().ahead_pages() * PAGE_BYTES;

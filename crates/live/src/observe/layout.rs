@@ -119,7 +119,7 @@ pub(super) fn decode_block(bytes: &[u8], epoch: u32) -> Option<Block> {
 
 /// The pages touched, of `struct stream`.
 pub(super) fn decode_touched(bytes: &[u8]) -> Option<(u64, u64)> {
-    let bytes: &[u8; 64] = bytes.try_into().ok()?;
+    let bytes: &[u8; 80] = bytes.try_into().ok()?;
     let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
     Some((long(24), long(32)))
 }
