@@ -120,6 +120,15 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         &mut entry.as_mut().expect("it was found or filled above").1
     }
 
+    /// Gives one key what is remembered of another; what is fresh where that is nothing.
+    pub(crate) fn copy(&mut self, from: &K, to: K, now: u64, fresh: impl FnOnce() -> V)
+    where
+        V: Copy,
+    {
+        let known = self.get_mut(from, now).copied().unwrap_or_else(fresh);
+        *self.get_or_insert_with(to, now, || known, drop) = known;
+    }
+
     /// Every value remembered.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.entries.iter_mut().flatten().map(|(_, value)| value)
@@ -173,6 +182,17 @@ mod tests {
         assert_eq!(table.len(), WAYS);
         assert!(table.get_mut(&0, 102).is_some(), "used just now");
         assert!(table.get_mut(&1, 103).is_none(), "used longest ago");
+    }
+
+    #[test]
+    fn what_is_copied_replaces_what_was_known() {
+        let mut table = Table::new(64);
+        table.get_or_insert_with(1u64, 10, || 'a', drop);
+        table.copy(&1, 2, 20, || 'z');
+        assert_eq!(table.get_mut(&2, 20), Some(&mut 'a'));
+        table.copy(&3, 2, 30, || 'z');
+        assert_eq!(table.get_mut(&2, 30), Some(&mut 'z'), "of the third nothing is known");
+        assert_eq!(table.len(), 2);
     }
 
     #[test]
