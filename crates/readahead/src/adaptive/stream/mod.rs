@@ -202,7 +202,7 @@ impl Stream {
     /// How far the access lies from where this stream would go on, in pages; `None` if it cannot
     /// be this stream's.
     pub(super) fn distance(&self, scene: &Scene) -> Option<u64> {
-        let slack = if self.is_contiguous() { scene.slack().max(self.grain) } else { 0 };
+        let slack = if self.is_contiguous() { scene.slack.max(self.grain) } else { 0 };
         let end = if self.step > 0 { scene.end } else { scene.end.min(self.origin + self.len) };
         let (from, to) = self.units(scene.first, end)?;
         let reordered = REORDERED_UNITS.max(slack);
