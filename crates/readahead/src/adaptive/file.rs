@@ -201,7 +201,7 @@ impl FileState {
 }
 
 /// A stream has ended: its run tells of those to come.
-fn end(mut stream: Stream, ended: &mut Runs, tally: &mut Tally) {
+fn end(stream: Stream, ended: &mut Runs, tally: &mut Tally) {
     ended.note(stream.log_length(), !stream.is_at_the_end());
     stream.give_up(tally);
 }
