@@ -104,6 +104,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         self.entries[place.set * WAYS + way].as_mut().map(|(_, value)| value)
     }
 
+    #[inline]
     /// The value of `key`, made by `fresh` if not remembered. What had to be forgotten for it is
     /// given to `forget`.
     pub(crate) fn get_or_insert_with(
