@@ -83,7 +83,7 @@ pub trait Policy: Send {
     }
 
     /// Gives an open file what is known of another one of its file, as an NFS server does that keeps
-    /// read-ahead state from request to request. Where a policy does not, the other one begins anew.
+    /// read-ahead state from request to request. A policy that keeps none by open file has none to give.
     fn copy_state(&mut self, _from: OpenFileId, _to: OpenFileId, _now: Nanos) {}
 
     /// Forgets every file and stream idle since before `now - idle`.

@@ -63,6 +63,10 @@ impl Policy for Linux25 {
         chunk.submit(access, cache, cause, plan);
     }
 
+    fn copy_state(&mut self, from: OpenFileId, to: OpenFileId, now: Nanos) {
+        self.ends.copy(&from, to, now, || 0);
+    }
+
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
         self.ends.forget_before(now.saturating_sub(idle), drop);
     }

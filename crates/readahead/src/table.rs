@@ -10,11 +10,11 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 /// Entries per set: enough that a set rarely overflows before the table is nearly full.
 const WAYS: usize = 8;
 
-/// What looking a key up takes, apart from the entries: 96 bytes, where eight entries are many times that.
+/// What looking a key up takes, apart from the entries: 72 bytes, where eight entries are many times that.
 #[derive(Clone, Copy, Debug, Default)]
 struct Set {
-    /// A part of each key's hash.
-    tags: [u32; WAYS],
+    /// A part of each key's hash, so small that all are compared at once.
+    tags: [u8; WAYS],
     /// One more than when each entry was last used; zero for none.
     ages: [u64; WAYS],
 }
@@ -32,7 +32,7 @@ pub(crate) struct Table<K, V> {
 #[derive(Clone, Copy)]
 struct Place {
     set: usize,
-    tag: u32,
+    tag: u8,
 }
 
 /// Mixes a key's few words. A set overflows at the worst, so keys need not be kept from whoever would
@@ -75,17 +75,25 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
     fn place(&self, key: &K) -> Place {
         let hash = self.hasher.hash_one(key);
         // Their number is a power of two, as the size is.
-        Place { set: hash as usize & (self.sets.len() - 1), tag: (hash >> u32::BITS) as u32 }
+        Place {
+            set: hash as usize & (self.sets.len() - 1),
+            tag: (hash >> (u64::BITS - u8::BITS)) as u8,
+        }
     }
 
     /// The entry of a key, and its way.
+    #[inline]
     fn find(&self, key: &K, place: Place) -> Option<usize> {
-        let tags = &self.sets[place.set].tags;
         let entries = &self.entries[place.set * WAYS..][..WAYS];
-        let is_it = |way: &usize| {
-            tags[*way] == place.tag && entries[*way].as_ref().is_some_and(|(k, _)| k == key)
-        };
-        (0..WAYS).find(is_it)
+        let mut alike = alike(self.sets[place.set].tags, place.tag);
+        while alike != 0 {
+            let way = alike.trailing_zeros() as usize / 8;
+            if entries[way].as_ref().is_some_and(|(k, _)| k == key) {
+                return Some(way);
+            }
+            alike &= alike - 1;
+        }
+        None
     }
 
     /// The value of `key`, if remembered.
@@ -96,6 +104,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         self.entries[place.set * WAYS + way].as_mut().map(|(_, value)| value)
     }
 
+    #[inline]
     /// The value of `key`, made by `fresh` if not remembered. What had to be forgotten for it is
     /// given to `forget`.
     pub(crate) fn get_or_insert_with(
@@ -118,6 +127,15 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
             }
         }
         &mut entry.as_mut().expect("it was found or filled above").1
+    }
+
+    /// Gives one key what is remembered of another; what is fresh where that is nothing.
+    pub(crate) fn copy(&mut self, from: &K, to: K, now: u64, fresh: impl FnOnce() -> V)
+    where
+        V: Copy,
+    {
+        let known = self.get_mut(from, now).copied().unwrap_or_else(fresh);
+        *self.get_or_insert_with(to, now, || known, drop) = known;
     }
 
     /// Every value remembered.
@@ -151,6 +169,14 @@ fn age(used: u64) -> u64 {
     used.saturating_add(1)
 }
 
+/// The highest bit of each byte that is this tag, and now and then of another: where one is taken off a
+/// byte that is zero, it is borrowed from the one above.
+fn alike(tags: [u8; WAYS], tag: u8) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let others = u64::from_le_bytes(tags) ^ (ONES * u64::from(tag));
+    others.wrapping_sub(ONES) & !others & (ONES << 7)
+}
+
 /// The way of the least age, the first of them.
 fn oldest(ages: &[u64; WAYS]) -> usize {
     (0..WAYS).min_by_key(|way| ages[*way]).unwrap_or(0)
@@ -173,6 +199,17 @@ mod tests {
         assert_eq!(table.len(), WAYS);
         assert!(table.get_mut(&0, 102).is_some(), "used just now");
         assert!(table.get_mut(&1, 103).is_none(), "used longest ago");
+    }
+
+    #[test]
+    fn what_is_copied_replaces_what_was_known() {
+        let mut table = Table::new(64);
+        table.get_or_insert_with(1u64, 10, || 'a', drop);
+        table.copy(&1, 2, 20, || 'z');
+        assert_eq!(table.get_mut(&2, 20), Some(&mut 'a'));
+        table.copy(&3, 2, 30, || 'z');
+        assert_eq!(table.get_mut(&2, 30), Some(&mut 'z'), "of the third nothing is known");
+        assert_eq!(table.len(), 2);
     }
 
     #[test]

@@ -9,6 +9,8 @@
 //! `sequential`, `backward` and `streams` are of a disk, `strided` of a network volume. A decision of these
 //! is a stream's: nearly each finds a mark, sizes a window and sets the next mark. One of `random` is a miss
 //! that belongs to no stream: it is compared with all misses of late, and counted in the regions around it.
+//!
+//! Given names of policies or patterns, it measures these only (as a profiler wants it).
 
 mod body;
 
@@ -97,14 +99,20 @@ fn best_s(build: &dyn Fn() -> Box<dyn Policy>, told: &Told, view: &View) -> f64 
 }
 
 fn main() {
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    let is_asked = |name: &str| asked.iter().any(|other| other == name);
+    let some_policies = NAMES.iter().any(|name| is_asked(name));
+    let policies = || NAMES.iter().filter(|name| !some_policies || is_asked(name));
+    let some_patterns = PATTERNS.iter().any(|pattern| is_asked(pattern.name));
+    let patterns = || PATTERNS.iter().filter(|pattern| !some_patterns || is_asked(pattern.name));
     println!("ns a decision / ns a read of 4 KiB");
     print!("{:<18}", "policy");
-    PATTERNS.iter().for_each(|pattern| print!("{:>16}", pattern.name));
+    patterns().for_each(|pattern| print!("{:>16}", pattern.name));
     println!();
-    for name in NAMES {
+    for name in policies() {
         let build = || by_name(name, OPEN_FILES).expect("it is one of the names");
         print!("{name:<18}");
-        for Pattern { cost, reads, page, .. } in &PATTERNS {
+        for Pattern { cost, reads, page, .. } in patterns() {
             let view = View { cost: *cost };
             let told = body::told(&mut *build(), (0..*reads).map(page), &view);
             let ns = best_s(&build, &told, &view) * 1e9;

@@ -124,7 +124,7 @@ impl FileState {
 
     /// Forward or backward: the access continues a recent orphan on either side.
     fn beside_an_orphan(&self, scene: &Scene, passed: u64) -> Option<Stream> {
-        let slack = scene.slack();
+        let slack = scene.slack;
         let now = scene.access.now;
         let overlap = if scene.access.via == Via::Mmap { slack } else { 1 };
         // The end of one ahead of which the access lies, or the start of one behind which it does.
@@ -167,7 +167,7 @@ impl FileState {
             let step = step_between(orphan, scene);
             let before = |page: Page| page.wrapping_sub(step as u64);
             let (two, three) = (before(orphan.first), before(before(orphan.first)));
-            if !self.orphans.may_be_at(two) || !self.orphans.may_be_at(three) {
+            if !self.orphans.may_be_at_both(two, three) {
                 return None;
             }
             let is_orphan = |page| self.orphans.hold(page, ORPHANS);
@@ -201,7 +201,7 @@ impl FileState {
 }
 
 /// A stream has ended: its run tells of those to come.
-fn end(mut stream: Stream, ended: &mut Runs, tally: &mut Tally) {
+fn end(stream: Stream, ended: &mut Runs, tally: &mut Tally) {
     ended.note(stream.log_length(), !stream.is_at_the_end());
     stream.give_up(tally);
 }
@@ -216,7 +216,7 @@ fn at_the_start(scene: &Scene, habit: &mut Habit) -> Option<Stream> {
     announced.then(|| Stream::contiguous(scene.first, 1, run, Cause::Initial, now))
 }
 
-fn step_between(orphan: Orphan, scene: &Scene) -> i64 {
+fn step_between(orphan: &Orphan, scene: &Scene) -> i64 {
     scene.first.wrapping_sub(orphan.first) as i64
 }
 

@@ -255,6 +255,8 @@ struct Scene<'a> {
     first: u64,
     /// First page after it.
     end: u64,
+    /// How far two accesses may lie apart and still be neighbours, in pages.
+    slack: u64,
     /// What may be asked for.
     room: Room,
 }
@@ -267,20 +269,21 @@ impl<'a> Scene<'a> {
         device: &'a Device,
         room: Room,
     ) -> Self {
-        Scene { access, cache, rules, device, first: access.page, end: access.end(), room }
+        let (first, end, slack) = (access.page, access.end(), slack(access));
+        Scene { access, cache, rules, device, first, end, slack, room }
     }
+}
 
-    /// How far two accesses may lie apart and still be neighbours, in pages. Faults are spaced by
-    /// the kernel's read-around, half of which lies on either side; the kernel's own marks by its
-    /// window, of which nothing else is heard while it leads.
-    fn slack(&self) -> u64 {
-        let kernel_window = u64::from(self.access.kernel_window);
-        match (self.access.via, self.access.trigger) {
-            (Via::Mmap, _) if kernel_window <= u64::from(NARROW_PAGES) => READ_SLACK_PAGES,
-            (Via::Mmap, _) => kernel_window.max(MMAP_SLACK_PAGES),
-            (Via::Read, Trigger::Mark) => (2 * kernel_window).max(READ_SLACK_PAGES),
-            (Via::Read, _) => READ_SLACK_PAGES,
-        }
+/// How far an access may lie from its neighbour. Faults are spaced by the kernel's read-around, half of
+/// which lies on either side; the kernel's own marks by its window, of which nothing else is heard while
+/// it leads.
+fn slack(access: &Access) -> u64 {
+    let kernel_window = u64::from(access.kernel_window);
+    match (access.via, access.trigger) {
+        (Via::Mmap, _) if kernel_window <= u64::from(NARROW_PAGES) => READ_SLACK_PAGES,
+        (Via::Mmap, _) => kernel_window.max(MMAP_SLACK_PAGES),
+        (Via::Read, Trigger::Mark) => (2 * kernel_window).max(READ_SLACK_PAGES),
+        (Via::Read, _) => READ_SLACK_PAGES,
     }
 }
 

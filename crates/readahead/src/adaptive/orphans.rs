@@ -73,14 +73,20 @@ impl Orphans {
     }
 
     /// The most recent ones first, `most` of them at most.
-    pub(super) fn recent(&self, most: usize) -> impl Iterator<Item = Orphan> + '_ {
+    pub(super) fn recent(&self, most: usize) -> impl Iterator<Item = &Orphan> {
         let known = self.noted.min(ORPHANS.min(most) as u64);
-        (1..=known).map(|age| self.ring[((self.noted - age) % ORPHANS as u64) as usize])
+        (1..known + 1).map(|age| &self.ring[((self.noted - age) % ORPHANS as u64) as usize])
     }
 
     /// Whether one begins or ends near a page, as far as can be told at once: not if this is false.
     pub(super) fn may_be_at(&self, page: Page) -> bool {
         self.edges[sieve(page)] > 0
+    }
+
+    /// The same for both of two pages. Each is as good as random, so that a processor had better not
+    /// guess what becomes of the first.
+    pub(super) fn may_be_at_both(&self, one: Page, other: Page) -> bool {
+        self.edges[sieve(one)].min(self.edges[sieve(other)]) > 0
     }
 
     /// The same for all pages of `[first, end]`.

@@ -50,7 +50,7 @@ impl Runs {
 
 /// What the length of a run adds to the sum. A logarithm takes as long as the rest of a decision's
 /// arithmetic, so a run keeps this until it is longer.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct LogLength(f64);
 
 impl LogLength {

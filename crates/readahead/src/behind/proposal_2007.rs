@@ -6,7 +6,7 @@
 //! the cache.
 
 use crate::Policy;
-use crate::access::{Access, Nanos, Trigger};
+use crate::access::{Access, Nanos, OpenFileId, Trigger};
 use crate::cache::CacheView;
 use crate::plan::{Action, Plan};
 use crate::tally::Tally;
@@ -29,6 +29,10 @@ impl<P: Policy> Policy for DropBehind2007<P> {
             let pages = window.min(access.page);
             plan.push(Action::Demote { start: access.page - pages, pages });
         }
+    }
+
+    fn copy_state(&mut self, from: OpenFileId, to: OpenFileId, now: Nanos) {
+        self.0.copy_state(from, to, now);
     }
 
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {

@@ -240,6 +240,10 @@ impl Policy for OnDemand {
         }
     }
 
+    fn copy_state(&mut self, from: OpenFileId, to: OpenFileId, now: Nanos) {
+        self.open_files.copy(&from, to, now, State::default);
+    }
+
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
         self.open_files.forget_before(now.saturating_sub(idle), drop);
     }

@@ -104,8 +104,7 @@ impl Policy for Stock {
     }
 
     fn copy_state(&mut self, from: OpenFileId, to: OpenFileId, now: Nanos) {
-        let known = self.open_files.get_mut(&from, now).copied().unwrap_or_default();
-        *self.open_files.get_or_insert_with(to, now, Windows::default, drop) = known;
+        self.open_files.copy(&from, to, now, Windows::default);
     }
 
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {

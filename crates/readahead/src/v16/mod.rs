@@ -92,6 +92,10 @@ impl Policy for AdaptiveV16 {
         dispatch(stream, &mut self.thrash, &scene, plan);
     }
 
+    fn copy_state(&mut self, from: OpenFileId, to: OpenFileId, now: Nanos) {
+        self.open_files.copy(&from, to, now, Stream::default);
+    }
+
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
         self.open_files.forget_before(now.saturating_sub(idle), drop);
     }

@@ -99,6 +99,19 @@ impl Machine {
         }
     }
 
+    /// Has an open file begin with the state of another.
+    pub(crate) fn copy_state(&mut self, from: u64, to: u64) {
+        self.copy_place(from, to);
+        self.policy.copy_state(OpenFileId(from), OpenFileId(to), self.now);
+    }
+
+    /// Has an open file begin where another one was read last, of which its policy is not told.
+    pub(crate) fn copy_place(&mut self, from: u64, to: u64) {
+        if let Some(page) = self.previous.get(&from).copied() {
+            self.previous.insert(to, page);
+        }
+    }
+
     /// Lets time pass, in which everything under way arrives.
     pub(crate) fn wait_a_second(&mut self) {
         self.now += 1_000_000_000;

@@ -113,9 +113,11 @@ impl Stream {
     /// against its visit and the transfer of the rest. Two misses that are neighbours by chance look
     /// like the start of a run; where that happens often, runs turn out short, and little is used.
     fn pays(&self, cost: &UnitCost, run: Run, window: u64, scene: &Scene) -> bool {
-        let used = run.expected(window);
-        let saved_s = used / self.units_a_stall(scene).max(1) as f64 * cost.stall_s;
-        saved_s >= scene.device.cost.visit_s() + (window as f64 - used) * cost.unit_s
+        let pays_with = |used: f64| {
+            let saved_s = used / self.units_a_stall(scene).max(1) as f64 * cost.stall_s;
+            saved_s >= scene.device.cost.visit_s() + (window as f64 - used) * cost.unit_s
+        };
+        pays_with(run.expected_at_least(window)) || pays_with(run.expected(window))
     }
 
     /// All is asked for. A mark on the last unit tells whether it was used, for the accounting.

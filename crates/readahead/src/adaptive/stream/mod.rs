@@ -51,9 +51,9 @@ pub(super) struct Stream {
     grain: u64,
     /// First unit not known to be read.
     reader: u64,
-    /// Its logarithm, as it was last asked for, and of which reader.
+    /// Its logarithm: worked out beside the rest of the decision that moves it, as the next one begins
+    /// with it.
     log_length: LogLength,
-    logged: u64,
     /// First unit not asked for.
     frontier: u64,
     /// All that the file has in this direction is asked for.
@@ -115,8 +115,7 @@ impl Stream {
             len,
             grain: 1,
             reader: run,
-            log_length: LogLength::default(),
-            logged: 0,
+            log_length: LogLength::of(run),
             frontier: run,
             at_the_end: false,
             cap: u64::MAX,
@@ -155,11 +154,7 @@ impl Stream {
     }
 
     /// How far its reader has come, as the tail of runs counts it.
-    pub(super) fn log_length(&mut self) -> LogLength {
-        if self.logged != self.reader {
-            self.logged = self.reader;
-            self.log_length = LogLength::of(self.reader);
-        }
+    pub(super) fn log_length(&self) -> LogLength {
         self.log_length
     }
 
@@ -202,7 +197,7 @@ impl Stream {
     /// How far the access lies from where this stream would go on, in pages; `None` if it cannot
     /// be this stream's.
     pub(super) fn distance(&self, scene: &Scene) -> Option<u64> {
-        let slack = if self.is_contiguous() { scene.slack().max(self.grain) } else { 0 };
+        let slack = if self.is_contiguous() { scene.slack.max(self.grain) } else { 0 };
         let end = if self.step > 0 { scene.end } else { scene.end.min(self.origin + self.len) };
         let (from, to) = self.units(scene.first, end)?;
         let reordered = REORDERED_UNITS.max(slack);
@@ -326,6 +321,7 @@ impl Stream {
             return;
         }
         self.reader = to;
+        self.log_length = LogLength::of(to);
         let (then, unit) = self.seen;
         let elapsed = now.saturating_sub(then);
         if elapsed > 0 && to > unit {
