@@ -23,6 +23,18 @@ fn a_run_is_left_to_the_kernel_until_it_deserves_a_larger_window_than_the_kernel
     assert!(asked(20_000) > 15_000);
 }
 
+#[test]
+fn misses_some_pages_apart_save_less_than_neighbours_do() {
+    let asked = |second| {
+        let mut machine = mapped();
+        machine.read(1, 50_000, 1);
+        machine.read(1, second, 1);
+        machine.policy.tally().asked_pages
+    };
+    assert!(asked(49_999) > 0);
+    assert_eq!(asked(49_996), 0, "one page in four is used");
+}
+
 /// A machine with a memory card, and what was asked of the kernel's windows so far.
 fn mapped() -> Machine {
     let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);

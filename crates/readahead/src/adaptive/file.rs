@@ -127,6 +127,13 @@ impl FileState {
         let slack = scene.slack();
         let now = scene.access.now;
         let overlap = if scene.access.via == Via::Mmap { slack } else { 1 };
+        // Faults and marks are spaced by the kernel's windows, which tells nothing of what is skipped.
+        let tells = scene.access.via == Via::Read && scene.access.trigger == Trigger::Absent;
+        let pages = scene.end - scene.first;
+        let grain = |from: Page, to: Page| match to.saturating_sub(from) {
+            gap if tells && gap > 0 => pages + gap,
+            _ => 1,
+        };
         // The end of one ahead of which the access lies, or the start of one behind which it does.
         let nearest = scene.first.saturating_sub(slack);
         if !self.orphans.may_be_within(nearest, scene.end.saturating_add(slack)) {
@@ -139,6 +146,7 @@ impl FileState {
             if ahead {
                 let run = scene.end - orphan.first;
                 let stream = Stream::contiguous(orphan.first, 1, run, Cause::Context, now);
+                let stream = stream.skipping(grain(orphan.end, scene.first));
                 return Some(orphan.followed_by(stream, passed));
             }
             let behind = scene.end <= orphan.first.saturating_add(overlap)
@@ -147,6 +155,7 @@ impl FileState {
             if behind {
                 let run = orphan.end - scene.first;
                 let stream = Stream::contiguous(orphan.end - 1, -1, run, Cause::Backward, now);
+                let stream = stream.skipping(grain(scene.end, orphan.first));
                 return Some(orphan.followed_by(stream, passed));
             }
             None

@@ -100,7 +100,12 @@ impl Stream {
 
     /// A contiguous stream whose reader touches only one page or piece every `grain` pages.
     pub(super) fn sparse(origin: Page, step: i64, grain: u64, run: u64, now: Nanos) -> Self {
-        Stream { grain, ..Self::new(origin, step, 1, run, Cause::Sparse, now) }
+        Self::new(origin, step, 1, run, Cause::Sparse, now).skipping(grain)
+    }
+
+    /// The same, whose reader touches only one page or piece every `grain` pages.
+    pub(super) fn skipping(self, grain: u64) -> Self {
+        Stream { grain, ..self }
     }
 
     /// A stream of `run` pieces of `len` pages, `step` pages apart.
