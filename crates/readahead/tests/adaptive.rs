@@ -9,6 +9,9 @@ use support::policies;
 /// A memory card: 3.3 pages pass in the time of a visit.
 const CARD: DeviceCost = DeviceCost { latency_s: 0.000_402, bandwidth: 34e6, concurrency: 1.0 };
 
+/// A network volume: 610 pages pass in the time of a visit, and 32 visits overlap.
+const VOLUME: DeviceCost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
+
 /// What is asked for while `[0, end)` is read in requests of four pages, in windows of 128 KiB.
 fn asked(end: u64) -> u64 {
     let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
@@ -33,6 +36,15 @@ fn misses_some_pages_apart_save_less_than_neighbours_do() {
     };
     assert!(asked(49_999) > 0);
     assert_eq!(asked(49_996), 0, "one page in four is used");
+}
+
+#[test]
+fn the_marks_of_a_strided_stream_begin_no_other_between_its_pieces() {
+    let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+    machine.cache.cost = VOLUME;
+    (0..64).for_each(|piece| machine.read(1, 50_000 - 64 * piece, 16));
+    let trace = machine.trace();
+    assert!(trace.len() > 8 && trace.iter().all(|line| line.starts_with("stride@")), "{trace:?}");
 }
 
 /// A machine with a memory card, and what was asked of the kernel's windows so far.
@@ -108,7 +120,7 @@ fn a_window_that_could_not_be_narrowed_is_judged_as_the_wide_one_it_is() {
 #[test]
 fn where_visits_are_dear_the_kernel_goes_on_reading_around() {
     let mut machine = mapped();
-    machine.cache.cost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
+    machine.cache.cost = VOLUME;
     for number in 0..200 {
         machine.fault(1, number * 7919 % 100_000, Hint::Normal);
     }

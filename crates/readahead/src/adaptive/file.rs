@@ -7,7 +7,6 @@ use crate::access::{Hint, Nanos, Page, Trigger, Via};
 use crate::plan::Cause;
 use crate::tally::Tally;
 
-use super::Scene;
 use super::around::Around;
 use super::habit::Habit;
 use super::orphans::{ORPHANS, Orphan, Orphans};
@@ -15,6 +14,7 @@ use super::pace::Pace;
 use super::stream::Stream;
 use super::streams::{Slot, Streams};
 use super::tail::Runs;
+use super::{READ_SLACK_PAGES, Scene};
 
 /// Where a miss is placed.
 pub(super) enum Found<'a> {
@@ -60,7 +60,7 @@ impl FileState {
         // What a known stream passes it counts itself.
         let pages = scene.end - scene.first;
         let passed = tally.passed_pages + pages;
-        if let Some(stream) = self.beside_an_orphan(scene, passed) {
+        if let Some(stream) = self.beside_an_orphan(scene, self.slack(scene), passed) {
             tally.passed_pages = passed;
             return self.begun(stream, scene, tally);
         }
@@ -122,9 +122,17 @@ impl FileState {
         runs.tail()
     }
 
-    /// Forward or backward: the access continues a recent orphan on either side.
-    fn beside_an_orphan(&self, scene: &Scene, passed: u64) -> Option<Stream> {
-        let slack = scene.slack();
+    /// How far from an orphan an access that no contiguous stream explains may lie. The mark of a strided
+    /// stream is none of the kernel's, whose windows would be between them.
+    fn slack(&self, scene: &Scene) -> u64 {
+        let is_ours = || self.streams.nearest(scene, |stream| stream.has_marked(scene)).is_some();
+        let is_a_mark = scene.access.trigger == Trigger::Mark;
+        if is_a_mark && is_ours() { READ_SLACK_PAGES } else { scene.slack() }
+    }
+
+    /// Forward or backward: the access continues a recent orphan on either side, `slack` pages from it at
+    /// most.
+    fn beside_an_orphan(&self, scene: &Scene, slack: u64, passed: u64) -> Option<Stream> {
         let now = scene.access.now;
         let overlap = if scene.access.via == Via::Mmap { slack } else { 1 };
         // Faults and marks are spaced by the kernel's windows, which tells nothing of what is skipped.

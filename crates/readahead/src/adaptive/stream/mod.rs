@@ -218,6 +218,12 @@ impl Stream {
         Some(from.abs_diff(self.reader).saturating_mul(self.step.unsigned_abs()))
     }
 
+    /// Whether its mark is what the access has touched.
+    pub(super) fn has_marked(&self, scene: &Scene) -> bool {
+        let marked = |(from, to)| (from..to).contains(&self.mark);
+        self.units(scene.first, scene.end).is_some_and(marked)
+    }
+
     /// The reader went on: notes it, and asks for the next window if it is time; not without the `tail`
     /// of its file's runs.
     pub(super) fn proceed(
