@@ -47,6 +47,34 @@ fn the_marks_of_a_strided_stream_begin_no_other_between_its_pieces() {
     assert!(trace.len() > 8 && trace.iter().all(|line| line.starts_with("stride@")), "{trace:?}");
 }
 
+/// The ends of what is asked for while `[start, start + 4000)` is read, along with another part of the
+/// file or without.
+fn ends(start: u64, with_another: bool) -> Vec<u64> {
+    let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+    machine.cache.cost = VOLUME;
+    for turn in 0..250 {
+        machine.read(1, start + 16 * turn, 16);
+        if with_another {
+            machine.read(1, 70_000 + 16 * turn, 16);
+        }
+    }
+    let range = |line: &str| {
+        let (_, asked) = line.split_once(' ')?;
+        let (first, pages) = asked.split_once('+')?;
+        let (pages, _) = pages.split_once('-')?;
+        Some(first.parse::<u64>().ok()? + pages.parse::<u64>().ok()?)
+    };
+    machine.trace_of(start..start + 4_000).into_iter().filter_map(range).collect()
+}
+
+#[test]
+fn windows_end_at_round_pages_where_a_file_is_read_in_parts() {
+    let are_round = |ends: &[u64]| ends.len() > 2 && ends.iter().all(|end| end % 64 == 0);
+    let (alone, beside) = (ends(30_001, false), ends(30_001, true));
+    assert!(!are_round(&alone), "{alone:?}");
+    assert!(are_round(&beside[1..]), "{beside:?}");
+}
+
 /// A machine with a memory card, and what was asked of the kernel's windows so far.
 fn mapped() -> Machine {
     let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);

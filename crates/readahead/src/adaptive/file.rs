@@ -105,8 +105,14 @@ impl FileState {
     }
 
     /// The runs before it tell how long that of a new stream turns out.
-    fn begun(&mut self, stream: Stream, scene: &Scene, tally: &mut Tally) -> Found<'_> {
+    fn begun(&mut self, mut stream: Stream, scene: &Scene, tally: &mut Tally) -> Found<'_> {
         let tail = stream.is_led(&scene.device.cost).then(|| self.tail(scene));
+        if stream.is_contiguous() {
+            self.streams.each(|other| {
+                other.shares_its_file();
+                stream.shares_its_file();
+            });
+        }
         let ended = &mut self.ended;
         Found::Stream(self.streams.admit(stream, |forgotten| end(forgotten, ended, tally)), tail)
     }

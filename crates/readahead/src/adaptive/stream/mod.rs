@@ -67,6 +67,8 @@ pub(super) struct Stream {
     announced: bool,
     /// It began at the start of the file, and the end has not been seen.
     is_begun: bool,
+    /// Its file is read in parts, of which this is one.
+    is_part: bool,
     cause: Cause,
     asked_at: Nanos,
     pub(super) used_at: Nanos,
@@ -130,6 +132,7 @@ impl Stream {
             tail: f64::INFINITY,
             announced: false,
             is_begun: false,
+            is_part: false,
             cause,
             asked_at: now,
             used_at: now,
@@ -152,6 +155,11 @@ impl Stream {
     /// The same, whose reader passes this of all that is passed.
     pub(super) fn at_pace(self, pace: Pace) -> Self {
         Stream { pace, ..self }
+    }
+
+    /// Its file has another stream: it is read in parts.
+    pub(super) fn shares_its_file(&mut self) {
+        self.is_part = true;
     }
 
     /// Units the reader has come along.
