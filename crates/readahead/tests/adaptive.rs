@@ -75,6 +75,18 @@ fn windows_end_at_round_pages_where_a_file_is_read_in_parts() {
     assert!(are_round(&beside[1..]), "{beside:?}");
 }
 
+#[test]
+fn a_region_is_not_filled_by_crumbs() {
+    let dense_pages = |room_pages| {
+        let mut machine = Machine::boxed(policies::adaptive(), 4_096, 32);
+        machine.cache.room_pages = room_pages;
+        (0..200).for_each(|number| machine.read(1, number * 2_654_435 % 4_096, 1));
+        machine.policy.tally().dense_pages
+    };
+    assert_eq!(dense_pages(2), 0);
+    assert!(dense_pages(100) > 0);
+}
+
 /// A machine with a memory card, and what was asked of the kernel's windows so far.
 fn mapped() -> Machine {
     let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);

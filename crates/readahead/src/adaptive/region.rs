@@ -30,6 +30,7 @@ use crate::table::Table;
 use crate::tally::Tally;
 
 use super::Scene;
+use super::room::CRUMB_PAGES;
 
 /// Smallest region: 256 KiB, below which the kernel's own read-around is as good.
 const SMALLEST_LOG2_PAGES: u32 = 6;
@@ -93,7 +94,12 @@ impl Regions {
         let start = (key.index << key.log2_pages) + region.filled;
         let end = (key.index << key.log2_pages) + pages_in_file(&key, scene.access.file_pages);
         let left = end - start;
-        let pages = slice_pages(region.misses, left, scene).min(left).min(room);
+        let wanted = slice_pages(region.misses, left, scene).min(left);
+        if room < wanted.min(CRUMB_PAGES) {
+            // A crumb costs a visit like a whole slice.
+            return 0;
+        }
+        let pages = wanted.min(room);
         region.filled += pages;
         plan.read(start, pages, Cause::Dense);
         pages
