@@ -29,7 +29,7 @@ const MOST_BEHIND_THE_BEST_WINDOW: usize = 37;
 
 /// Its distance to the oracle over all cells: the median and the geometric mean.
 const MOST_IN_THE_MEDIAN: f64 = 1.1340;
-const MOST_IN_THE_MEAN: f64 = 1.5905;
+const MOST_IN_THE_MEAN: f64 = 1.5885;
 
 /// These take a while, and run on what the others run on.
 const LONG: [&str; 2] = ["field", "rules"];
