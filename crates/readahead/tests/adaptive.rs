@@ -9,6 +9,9 @@ use support::policies;
 /// A memory card: 3.3 pages pass in the time of a visit.
 const CARD: DeviceCost = DeviceCost { latency_s: 0.000_402, bandwidth: 34e6, concurrency: 1.0 };
 
+/// A network volume: 610 pages pass in the time of a visit, and 32 visits overlap.
+const VOLUME: DeviceCost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
+
 /// What is asked for while `[0, end)` is read in requests of four pages, in windows of 128 KiB.
 fn asked(end: u64) -> u64 {
     let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
@@ -21,6 +24,82 @@ fn asked(end: u64) -> u64 {
 fn a_run_is_left_to_the_kernel_until_it_deserves_a_larger_window_than_the_kernels() {
     assert_eq!(asked(64), 0);
     assert!(asked(20_000) > 15_000);
+}
+
+#[test]
+fn misses_some_pages_apart_save_less_than_neighbours_do() {
+    let asked = |second| {
+        let mut machine = mapped();
+        machine.read(1, 50_000, 1);
+        machine.read(1, second, 1);
+        machine.policy.tally().asked_pages
+    };
+    assert!(asked(49_999) > 0);
+    assert_eq!(asked(49_996), 0, "one page in four is used");
+}
+
+#[test]
+fn the_marks_of_a_strided_stream_begin_no_other_between_its_pieces() {
+    let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+    machine.cache.cost = VOLUME;
+    (0..64).for_each(|piece| machine.read(1, 50_000 - 64 * piece, 16));
+    let trace = machine.trace();
+    assert!(trace.len() > 8 && trace.iter().all(|line| line.starts_with("stride@")), "{trace:?}");
+}
+
+/// The ends of what is asked for while `[start, start + 4000)` is read, along with another part of the
+/// file or without.
+fn ends(start: u64, with_another: bool) -> Vec<u64> {
+    let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+    machine.cache.cost = VOLUME;
+    for turn in 0..250 {
+        machine.read(1, start + 16 * turn, 16);
+        if with_another {
+            machine.read(1, 70_000 + 16 * turn, 16);
+        }
+    }
+    let range = |line: &str| {
+        let (_, asked) = line.split_once(' ')?;
+        let (first, pages) = asked.split_once('+')?;
+        let (pages, _) = pages.split_once('-')?;
+        Some(first.parse::<u64>().ok()? + pages.parse::<u64>().ok()?)
+    };
+    machine.trace_of(start..start + 4_000).into_iter().filter_map(range).collect()
+}
+
+#[test]
+fn windows_end_at_round_pages_where_a_file_is_read_in_parts() {
+    let are_round = |ends: &[u64]| ends.len() > 2 && ends.iter().all(|end| end % 64 == 0);
+    let (alone, beside) = (ends(30_001, false), ends(30_001, true));
+    assert!(!are_round(&alone), "{alone:?}");
+    assert!(are_round(&beside[1..]), "{beside:?}");
+}
+
+#[test]
+fn a_region_is_not_filled_by_crumbs() {
+    let dense_pages = |room_pages| {
+        let mut machine = Machine::boxed(policies::adaptive(), 4_096, 32);
+        machine.cache.room_pages = room_pages;
+        (0..200).for_each(|number| machine.read(1, number * 2_654_435 % 4_096, 1));
+        machine.policy.tally().dense_pages
+    };
+    assert_eq!(dense_pages(2), 0);
+    assert!(dense_pages(100) > 0);
+}
+
+#[test]
+fn a_mapped_region_is_filled_sooner_where_visits_overlap() {
+    let faults = |cost| {
+        let mut machine = Machine::boxed(policies::adaptive(), 16_384, 32);
+        machine.cache.cost = cost;
+        let is_filled = |page| {
+            machine.fault(1, page, Hint::Normal);
+            machine.policy.tally().dense_pages > 0
+        };
+        (0..1_000).map(|number| number * 2_654_435 % 16_384).position(is_filled)
+    };
+    let one_at_a_time = DeviceCost { concurrency: 1.0, ..VOLUME };
+    assert!(faults(VOLUME) < faults(one_at_a_time) && faults(one_at_a_time).is_some());
 }
 
 /// A machine with a memory card, and what was asked of the kernel's windows so far.
@@ -96,7 +175,7 @@ fn a_window_that_could_not_be_narrowed_is_judged_as_the_wide_one_it_is() {
 #[test]
 fn where_visits_are_dear_the_kernel_goes_on_reading_around() {
     let mut machine = mapped();
-    machine.cache.cost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
+    machine.cache.cost = VOLUME;
     for number in 0..200 {
         machine.fault(1, number * 7919 % 100_000, Hint::Normal);
     }

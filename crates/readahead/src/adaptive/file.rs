@@ -7,7 +7,6 @@ use crate::access::{Hint, Nanos, Page, Trigger, Via};
 use crate::plan::Cause;
 use crate::tally::Tally;
 
-use super::Scene;
 use super::around::Around;
 use super::habit::Habit;
 use super::orphans::{ORPHANS, Orphan, Orphans};
@@ -15,6 +14,7 @@ use super::pace::Pace;
 use super::stream::Stream;
 use super::streams::{Slot, Streams};
 use super::tail::Runs;
+use super::{READ_SLACK_PAGES, Scene};
 
 /// Where a miss is placed.
 pub(super) enum Found<'a> {
@@ -60,7 +60,7 @@ impl FileState {
         // What a known stream passes it counts itself.
         let pages = scene.end - scene.first;
         let passed = tally.passed_pages + pages;
-        if let Some(stream) = self.beside_an_orphan(scene, passed) {
+        if let Some(stream) = self.beside_an_orphan(scene, self.slack(scene), passed) {
             tally.passed_pages = passed;
             return self.begun(stream, scene, tally);
         }
@@ -105,8 +105,14 @@ impl FileState {
     }
 
     /// The runs before it tell how long that of a new stream turns out.
-    fn begun(&mut self, stream: Stream, scene: &Scene, tally: &mut Tally) -> Found<'_> {
+    fn begun(&mut self, mut stream: Stream, scene: &Scene, tally: &mut Tally) -> Found<'_> {
         let tail = stream.is_led(&scene.device.cost).then(|| self.tail(scene));
+        if stream.is_contiguous() {
+            self.streams.each(|other| {
+                other.shares_its_file();
+                stream.shares_its_file();
+            });
+        }
         let ended = &mut self.ended;
         Found::Stream(self.streams.admit(stream, |forgotten| end(forgotten, ended, tally)), tail)
     }
@@ -122,11 +128,26 @@ impl FileState {
         runs.tail()
     }
 
-    /// Forward or backward: the access continues a recent orphan on either side.
-    fn beside_an_orphan(&self, scene: &Scene, passed: u64) -> Option<Stream> {
-        let slack = scene.slack;
+    /// How far from an orphan an access that no contiguous stream explains may lie. The mark of a strided
+    /// stream is none of the kernel's, whose windows would be between them.
+    fn slack(&self, scene: &Scene) -> u64 {
+        let is_ours = || self.streams.nearest(scene, |stream| stream.has_marked(scene)).is_some();
+        let is_a_mark = scene.access.trigger == Trigger::Mark;
+        if is_a_mark && is_ours() { READ_SLACK_PAGES } else { scene.slack }
+    }
+
+    /// Forward or backward: the access continues a recent orphan on either side, `slack` pages from it at
+    /// most.
+    fn beside_an_orphan(&self, scene: &Scene, slack: u64, passed: u64) -> Option<Stream> {
         let now = scene.access.now;
         let overlap = if scene.access.via == Via::Mmap { slack } else { 1 };
+        // Faults and marks are spaced by the kernel's windows, which tells nothing of what is skipped.
+        let tells = scene.access.via == Via::Read && scene.access.trigger == Trigger::Absent;
+        let pages = scene.end - scene.first;
+        let grain = |from: Page, to: Page| match to.saturating_sub(from) {
+            gap if tells && gap > 0 => pages + gap,
+            _ => 1,
+        };
         // The end of one ahead of which the access lies, or the start of one behind which it does.
         let nearest = scene.first.saturating_sub(slack);
         if !self.orphans.may_be_within(nearest, scene.end.saturating_add(slack)) {
@@ -139,6 +160,7 @@ impl FileState {
             if ahead {
                 let run = scene.end - orphan.first;
                 let stream = Stream::contiguous(orphan.first, 1, run, Cause::Context, now);
+                let stream = stream.skipping(grain(orphan.end, scene.first));
                 return Some(orphan.followed_by(stream, passed));
             }
             let behind = scene.end <= orphan.first.saturating_add(overlap)
@@ -147,6 +169,7 @@ impl FileState {
             if behind {
                 let run = orphan.end - scene.first;
                 let stream = Stream::contiguous(orphan.end - 1, -1, run, Cause::Backward, now);
+                let stream = stream.skipping(grain(scene.end, orphan.first));
                 return Some(orphan.followed_by(stream, passed));
             }
             None

@@ -5,11 +5,24 @@
 //!   of that, by one       ==   ==      ==           ==    =          its share
 //! ```
 
+use super::window::real;
+
 /// Pages that all readers have passed, and one of them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Passed {
-    all: u64,
-    own: u64,
+    all: f64,
+    own: f64,
+}
+
+impl Passed {
+    /// The same in a round of so many pages at most.
+    fn within(self, round: f64) -> Passed {
+        if self.all <= round {
+            self
+        } else {
+            Passed { all: round, own: self.own * (round / self.all) }
+        }
+    }
 }
 
 /// What one reader passes of all that is passed.
@@ -29,23 +42,29 @@ impl Pace {
 
     /// Of one that has passed `own` while all passed `all`, up to `total`.
     pub(super) fn known(own: u64, all: u64, total: u64) -> Self {
-        Pace { now: Passed { all: all.max(own), own }, seen: total, ..Pace::default() }
+        Pace {
+            now: Passed { all: real(all.max(own)), own: real(own) },
+            seen: total,
+            ..Pace::default()
+        }
     }
 
-    /// It has passed `own` more, and all `total` in all; a round is so many pages.
+    /// It has passed `own` more, and all `total` in all; a round is so many pages. One that paused while
+    /// others passed many rounds has lost one, lest it be slow for as long as it was away.
     pub(super) fn pass(&mut self, own: u64, total: u64, round: u64) {
-        self.now.own += own;
-        self.now.all += total.saturating_sub(self.seen);
+        self.now.own += real(own);
+        self.now.all += real(total.saturating_sub(self.seen));
         self.seen = total;
+        let round = real(round.max(1));
         if self.now.all >= round {
-            self.before = std::mem::take(&mut self.now);
+            self.before = std::mem::take(&mut self.now).within(round);
         }
     }
 
     /// Its share of what was passed in this round and the one before: all of it while nothing is known.
     pub(super) fn share(&self) -> f64 {
         let all = self.before.all + self.now.all;
-        if all == 0 { 1.0 } else { (self.before.own + self.now.own) as f64 / all as f64 }
+        if all == 0.0 { 1.0 } else { (self.before.own + self.now.own) / all }
     }
 }
 
@@ -74,5 +93,15 @@ mod tests {
         assert!(pace.share() > 0.3, "{}", pace.share());
         pace.pass(0, 500, 200);
         assert_eq!(pace.share(), 0.0);
+    }
+
+    #[test]
+    fn a_long_pause_counts_as_one_round() {
+        let mut pace = Pace::unknown(0);
+        (1..=50).for_each(|turn| pace.pass(10, 20 * turn, 200));
+        pace.pass(10, 1_000_000, 200);
+        assert!(pace.share() < 0.01, "{}", pace.share());
+        (1..=5).for_each(|turn| pace.pass(10, 1_000_000 + 20 * turn, 200));
+        assert!(pace.share() > 0.1, "half of half a round: {}", pace.share());
     }
 }

@@ -22,7 +22,8 @@
 //! have cost as much as the rest.
 //!
 //! A miss of a mapping has brought the kernel's read-around already, and index lookups are mostly
-//! sparse: there the misses must have cost twice the rest.
+//! sparse: there the misses must have cost twice the rest on a device that serves one visit at a time, and
+//! as much as the rest where what is read in vain delays nobody.
 
 use crate::access::{FileId, Nanos, Page, Via};
 use crate::plan::{Cause, Plan};
@@ -30,6 +31,7 @@ use crate::table::Table;
 use crate::tally::Tally;
 
 use super::Scene;
+use super::room::CRUMB_PAGES;
 
 /// Smallest region: 256 KiB, below which the kernel's own read-around is as good.
 const SMALLEST_LOG2_PAGES: u32 = 6;
@@ -93,7 +95,12 @@ impl Regions {
         let start = (key.index << key.log2_pages) + region.filled;
         let end = (key.index << key.log2_pages) + pages_in_file(&key, scene.access.file_pages);
         let left = end - start;
-        let pages = slice_pages(region.misses, left, scene).min(left).min(room);
+        let wanted = slice_pages(region.misses, left, scene).min(left);
+        if room < wanted.min(CRUMB_PAGES) {
+            // A crumb costs a visit like a whole slice.
+            return 0;
+        }
+        let pages = wanted.min(room);
         region.filled += pages;
         plan.read(start, pages, Cause::Dense);
         pages
@@ -114,7 +121,8 @@ fn pays(misses: u32, left: u64, scene: &Scene) -> bool {
             let request = (scene.end - scene.first).max(1);
             (scene.rules.share_to_fill)(misses, left as f64 / request as f64)
         }
-        Via::Mmap => 2.0,
+        Via::Mmap if scene.device.pages.is_serial => 2.0,
+        Via::Mmap => 1.0,
     };
     spent_of_rest(misses, left, scene) >= share
 }

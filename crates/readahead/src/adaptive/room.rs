@@ -15,7 +15,8 @@
 //! As many pages come as are passed by all readers. Of one that passes a share of `s` what is ahead
 //! survives up to `s` times what memory holds, so that is its share of what may be ahead: twice that,
 //! as it may have been held back, and as a window that is asked for when the last is used up is half
-//! used on average. While less than half of the budget is out nobody is in another's way.
+//! used on average; and a crumb at least, lest who has a tiny share wait for each request and have a smaller
+//! one yet. While less than half of the budget is out nobody is in another's way.
 //!
 //! Those who read on ask for as much as they use. One who comes when all is taken would wait until
 //! somebody stops: so who has less than its share counts what others have ahead at four fifths, and
@@ -94,7 +95,9 @@ impl Room {
         let is_behind = (held as f64) < share;
         let counted = if is_behind { others - others / NEWCOMERS_SHARE } else { others };
         let left = self.most().saturating_sub(own + counted);
-        let fair = ((share * OF_ITS_SHARE) as u64).saturating_sub(held);
+        // Who has nothing ahead and is left nothing waits for each request, and passes less and less.
+        let crumb = CRUMB_PAGES.saturating_sub(own);
+        let fair = ((share * OF_ITS_SHARE) as u64).saturating_sub(held).max(crumb);
         // While little is out there is more than its share for everybody.
         let unclaimed = (self.budget / 2).saturating_sub(tally.ahead_pages());
         let windows = if self.is_serial {
@@ -164,6 +167,15 @@ mod tests {
         let room = room(u64::MAX);
         assert_eq!(room.for_stream(one_of(10, 200), &ahead(2000)), 0, "it has its share");
         assert_eq!(room.for_stream(one_of(10, 0), &ahead(2000)), 384);
+    }
+
+    #[test]
+    fn who_waits_for_each_request_finds_a_crumb_as_long_as_there_is_room() {
+        let slow = |own| Claim { own, request: 1, share: 1e-3 };
+        let room = room(u64::MAX);
+        assert_eq!(room.for_stream(slow(0), &ahead(600)), CRUMB_PAGES);
+        assert_eq!(room.for_stream(slow(CRUMB_PAGES), &ahead(600)), 0, "it has one");
+        assert_eq!(room.for_stream(slow(0), &ahead(2500)), 0, "all is out");
     }
 
     #[test]

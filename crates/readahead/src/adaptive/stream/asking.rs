@@ -146,7 +146,11 @@ impl Stream {
         let requests = if self.is_contiguous() { u64::MAX } else { spare.saturating_sub(1) as u64 };
         let most = self.units_of(room).min(requests);
         let snap = wanted + wanted / SNAP_SHARE + SNAP_PAGES;
-        let asked = if left <= snap && self.cap == u64::MAX { left } else { wanted.min(left) };
+        let asked = if left <= snap && self.cap == u64::MAX {
+            left
+        } else {
+            self.rounded(wanted.min(left)).min(left).min(self.cap)
+        };
         if asked <= most {
             return asked;
         }
@@ -154,6 +158,21 @@ impl Stream {
             return 0;
         }
         if left <= 2 * most { left.div_ceil(2) } else { most }
+    }
+
+    /// A window of about so many units that ends at a round page: the parts in which programs read a file
+    /// mostly end at a multiple of some power of two, and what is asked for beyond is read in vain. Of two
+    /// such powers the nearer one, counted in visits.
+    fn rounded(&self, units: u64) -> u64 {
+        let reads_all = self.step == 1 && self.grain == 1;
+        if !reads_all || !self.is_part {
+            return units;
+        }
+        let above = units.next_power_of_two();
+        let round = if units / 2 > above / 3 { above } else { above / 2 }.max(1);
+        let to_next = round - (self.origin + self.frontier) % round;
+        // A short rest goes with what comes after it.
+        if to_next < round / 4 { to_next + round } else { to_next }
     }
 
     fn read(&self, from: u64, units: u64, scene: &Scene, cause: Cause, plan: &mut Plan) {

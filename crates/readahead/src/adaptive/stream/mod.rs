@@ -67,6 +67,8 @@ pub(super) struct Stream {
     announced: bool,
     /// It began at the start of the file, and the end has not been seen.
     is_begun: bool,
+    /// Its file is read in parts, of which this is one.
+    is_part: bool,
     cause: Cause,
     asked_at: Nanos,
     pub(super) used_at: Nanos,
@@ -100,7 +102,12 @@ impl Stream {
 
     /// A contiguous stream whose reader touches only one page or piece every `grain` pages.
     pub(super) fn sparse(origin: Page, step: i64, grain: u64, run: u64, now: Nanos) -> Self {
-        Stream { grain, ..Self::new(origin, step, 1, run, Cause::Sparse, now) }
+        Self::new(origin, step, 1, run, Cause::Sparse, now).skipping(grain)
+    }
+
+    /// The same, whose reader touches only one page or piece every `grain` pages.
+    pub(super) fn skipping(self, grain: u64) -> Self {
+        Stream { grain, ..self }
     }
 
     /// A stream of `run` pieces of `len` pages, `step` pages apart.
@@ -124,6 +131,7 @@ impl Stream {
             tail: f64::INFINITY,
             announced: false,
             is_begun: false,
+            is_part: false,
             cause,
             asked_at: now,
             used_at: now,
@@ -146,6 +154,11 @@ impl Stream {
     /// The same, whose reader passes this of all that is passed.
     pub(super) fn at_pace(self, pace: Pace) -> Self {
         Stream { pace, ..self }
+    }
+
+    /// Its file has another stream: it is read in parts.
+    pub(super) fn shares_its_file(&mut self) {
+        self.is_part = true;
     }
 
     /// Units the reader has come along.
@@ -206,6 +219,12 @@ impl Stream {
             return None;
         }
         Some(from.abs_diff(self.reader).saturating_mul(self.step.unsigned_abs()))
+    }
+
+    /// Whether its mark is what the access has touched.
+    pub(super) fn has_marked(&self, scene: &Scene) -> bool {
+        let marked = |(from, to)| (from..to).contains(&self.mark);
+        self.units(scene.first, scene.end).is_some_and(marked)
     }
 
     /// The reader went on: notes it, and asks for the next window if it is time; not without the `tail`
