@@ -189,3 +189,26 @@ fn a_lab_keeps_nobodys_folder_from_being_unmounted() {
     assert_eq!(place, Path::new("/"));
     assert!(lab.run("down").status.success());
 }
+
+#[test]
+fn a_lab_the_device_of_which_somebody_has_open_stays_whole() {
+    let Some(lab) = Lab::new("open") else { return };
+    assert!(lab.run("up").status.success());
+    let mounted = || {
+        mounts()
+            .lines()
+            .find(|line| line.contains(&lab.0) && line.contains("/mnt "))
+            .map(str::to_owned)
+    };
+    let device = mounted().expect("a file system");
+    let device = device.split(' ').next().expect("its device");
+    let reader = fs::File::open(device).expect("root may");
+    let down = lab.run("down");
+    let own = format!("({})", std::process::id());
+    assert!(!down.status.success() && said(&down).contains(&own), "{}", said(&down));
+    assert!(mounted().is_some() && lab.run("status").status.success());
+    drop(reader);
+    let down = lab.run("down");
+    assert!(down.status.success(), "{}", said(&down));
+    lab.assert_gone("once it was closed");
+}

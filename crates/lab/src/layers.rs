@@ -61,8 +61,15 @@ pub(crate) fn run<S: AsRef<OsStr>>(tool: &str, arguments: &[S]) -> Result<String
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
-    let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(LabError::Tool { command: command(), reason })
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(LabError::Tool { command: command(), reason: complaint(&said) })
+}
+
+/// What went wrong, in one line, without how the tool is used, which some explain then.
+fn complaint(said: &str) -> String {
+    let is_usage = |line: &&str| line.to_lowercase().starts_with("usage");
+    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.take_while(|line| !is_usage(line)).collect::<Vec<_>>().join("; ")
 }
 
 /// Attaches a loop device with direct I/O to `image` and sets its queue as a disk's would be.
@@ -143,6 +150,22 @@ pub(crate) fn mount(node: &Path, folder: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
+/// Waits for a moment until nobody has one of `nodes` open, but for whoever calls this and may have
+/// inherited it.
+pub(crate) fn await_users(nodes: &[PathBuf]) -> Result<(), LabError> {
+    let places: Vec<&Path> = nodes.iter().map(PathBuf::as_path).collect();
+    let mut users = Vec::new();
+    for _ in 0..UNMOUNT_TRIES {
+        users = users_of(&places);
+        users.retain(|user| !user.ends_with(&format!("({})", std::process::id())));
+        if users.is_empty() {
+            return Ok(());
+        }
+        thread::sleep(PAUSE);
+    }
+    Err(LabError::busy(places[0], &users))
+}
+
 /// Unmounts `folder`; whoever has that or one of `nodes` open is named if it cannot be done.
 pub(crate) fn unmount(folder: &Path, nodes: &[PathBuf]) -> Result<(), LabError> {
     for _ in 0..UNMOUNT_TRIES {
@@ -186,6 +209,14 @@ mod tests {
     fn a_file_system_that_is_none_is_answered_with_those_there_are() {
         let error = check_file_system("foo").unwrap_err().to_string();
         assert!(error.contains("\"foo\"") && error.contains("ext4, xfs, btrfs"), "{error}");
+    }
+
+    #[test]
+    fn of_a_page_of_usage_the_complaint_remains() {
+        let said = "Filesystem must be larger than 300MB.\nUsage: mkfs.xfs\n\t[-b size=num]\n";
+        assert_eq!(complaint(said), "Filesystem must be larger than 300MB.");
+        let said = "btrfs-progs v6.2\n\nERROR: '/dev/loop1' is too small\n";
+        assert_eq!(complaint(said), "btrfs-progs v6.2; ERROR: '/dev/loop1' is too small");
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub(crate) fn clear(claim: &Claim) -> Result<(), LabError> {
     let own = claim.folder();
     let (fuse, mount_point) = (own.join(FUSE), own.join(MOUNT_POINT));
     let nodes = attached_below(&fuse);
+    layers::await_users(&nodes)?;
     // Writing back what is dirty should not take what the slow device would take.
     let _ = set_fast(&fuse, true);
     let mut outcome = Ok(());

@@ -61,16 +61,13 @@ impl std::fmt::Display for Summary {
         write!(
             f,
             "read ahead {:.1} MB in {} windows: {:.1} MB used, {:.1} MB wasted, {:.1} MB for dense \
-             random reading; {} stalls saved; dropped {:.1} MB behind streams, {:.1} MB stay; \
-             {} events, {} lost; {:.3} s CPU",
+             random reading; {} stalls saved; {} events, {} lost; {:.3} s CPU",
             mb(self.read_ahead_bytes),
             self.reads,
             mb(self.used_bytes),
             mb(self.wasted_bytes),
             mb(self.dense_bytes),
             self.stalls_saved,
-            mb(self.dropped_bytes),
-            mb(self.kept_bytes + self.left_bytes),
             self.events,
             self.lost_events,
             self.cpu_s,

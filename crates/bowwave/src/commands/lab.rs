@@ -63,7 +63,7 @@ struct UpArgs {
     /// A device of `bowwave lab --list`, or a TOML file that describes one.
     #[arg(long, default_value = "hdd")]
     device: String,
-    /// Size in bytes, or with K, M or G behind it in KiB, MiB or GiB; 16M at least for a file system.
+    /// Size in bytes, or with K, M or G behind it in KiB, MiB or GiB; 16M at least for ext4; xfs and btrfs need more.
     #[arg(long, default_value = "4G", value_parser = size::parse)]
     size: u64,
     /// File system: ext4, xfs or btrfs; none for the bare device.
@@ -120,7 +120,7 @@ fn list_devices(as_json: bool) -> anyhow::Result<()> {
 
 fn make(up: UpArgs, as_json: bool) -> anyhow::Result<ExitCode> {
     let least = if up.fs == "none" { LEAST_BARE_BYTES } else { LEAST_BYTES };
-    ensure!(up.size >= least, "--size: a lab of this kind needs at least {least} bytes");
+    ensure!(up.size >= least, "--size: a lab of this kind needs at least {}", size::written(least));
     let has_files = up.fs != "none";
     let options = Options {
         name: up.name.unwrap_or_else(|| lab::name_for(&up.device)),

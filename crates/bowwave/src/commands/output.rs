@@ -2,10 +2,24 @@
 
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::print;
+
+/// Whether a page may be written there, before the work that it would show; `trace` is what that reads.
+pub(crate) fn check_page(page: &Path, trace: Option<&Path>) -> anyhow::Result<()> {
+    let folder = page.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    ensure!(folder.is_dir(), "there is no folder {}; make it first", folder.display());
+    ensure!(!page.is_dir(), "{} is a folder; name a file in it for the page", page.display());
+    let is_trace = trace.is_some_and(|trace| {
+        let real = |path: &Path| path.canonicalize().ok();
+        real(page).is_some_and(|page| real(trace) == Some(page))
+    });
+    ensure!(!is_trace, "{} is the trace itself; name another file for the page", page.display());
+    Ok(())
+}
 
 /// Writes a page and says where, apart from what a program may read.
 pub(crate) fn write_page(path: &Path, page: &str) -> anyhow::Result<()> {
@@ -21,4 +35,24 @@ pub(crate) fn progress_bar(name: &str) -> ProgressBar {
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
     bar.set_message(name.to_owned());
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_goes_into_a_folder_that_is_there_and_not_over_its_trace() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (page, trace) = (folder.path().join("page.html"), folder.path().join("trace.csv"));
+        std::fs::write(&trace, "").expect("written");
+        assert!(check_page(&page, Some(&trace)).is_ok());
+        std::fs::write(&page, "").expect("written");
+        assert!(check_page(&page, Some(&trace)).is_ok(), "an old page goes");
+        assert!(check_page(Path::new("page.html"), None).is_ok(), "the folder one is in");
+        let refused = |page: &Path| check_page(page, Some(&trace)).unwrap_err().to_string();
+        assert!(refused(&folder.path().join("./trace.csv")).contains("the trace itself"));
+        assert!(refused(&folder.path().join("none/page.html")).contains("make it first"));
+        assert!(refused(folder.path()).contains("is a folder"));
+    }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use sim::replay::{Pace, Process, Replay, Setup, check, replay};
 use sim::trace::{EXAMPLE, MAX_TRACE_BYTES, Trace, TraceError};
 
-use super::output::{progress_bar, write_page};
+use super::output::{check_page, progress_bar, write_page};
 use super::size;
 use crate::print;
 
@@ -68,6 +68,9 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         print::all(|out| write!(out, "{EXAMPLE}"))?;
         return Ok(ExitCode::SUCCESS);
     };
+    if let Some(file) = &args.html {
+        check_page(file, Some(path))?;
+    }
     let policies = split_policies(&args.policies);
     let setups: Vec<Setup> = args.readahead.iter().map(|kib| setup(&args, *kib)).collect();
     for policy in &policies {

@@ -9,7 +9,7 @@ use page::short;
 use serde_json::json;
 use sim::published::{Figure, Kind, LogCell, TABLES, Table};
 
-use super::output::{progress_bar, write_page};
+use super::output::{check_page, progress_bar, write_page};
 use crate::print;
 
 #[derive(clap::Args)]
@@ -35,6 +35,9 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     }
     if let Some(unknown) = args.tables.iter().find(|name| !TABLES.iter().any(|(n, _)| n == *name)) {
         bail!("there is no table {unknown:?}; `bowwave reproduce --list` names those there are");
+    }
+    if let Some(path) = &args.html {
+        check_page(path, None)?;
     }
     let chosen = TABLES
         .iter()

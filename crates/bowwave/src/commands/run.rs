@@ -134,10 +134,13 @@ fn lead(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         // The command's status is what counts, not whether this can be written.
         let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&summary)?);
-    } else if args.verbose {
-        print::note(summary);
-    } else if drops_behind {
-        print::note(summary.behind());
+    } else {
+        if args.verbose {
+            print::note(summary);
+        }
+        if drops_behind {
+            print::note(summary.behind());
+        }
     }
     Ok(exit_code(status))
 }

@@ -13,6 +13,13 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "it is too large".into())
 }
 
+/// A size as it would be given.
+pub(crate) fn written(bytes: u64) -> String {
+    let units = [("G", 30), ("M", 20), ("K", 10)];
+    let unit = units.into_iter().find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift));
+    unit.map_or(bytes.to_string(), |(name, shift)| format!("{}{name}", bytes >> shift))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -25,5 +32,13 @@ mod tests {
         for bad in ["", "G", "4T", "-1G", "99999999999999G"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn sizes_are_written_as_they_are_read() {
+        for bytes in [0, 1, 4096, 5000, 16 << 20, 3 << 30, (1 << 30) + 1024] {
+            assert_eq!(parse(&written(bytes)), Ok(bytes));
+        }
+        assert_eq!(written(16 << 20), "16M");
     }
 }

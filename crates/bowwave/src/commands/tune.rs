@@ -12,7 +12,7 @@ use tune::persist;
 use tune::target::Target;
 use tune::tuning::Tuning;
 
-use super::output::write_page;
+use super::output::{check_page, write_page};
 use crate::print;
 use remember::Places;
 
@@ -108,6 +108,9 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
         "{} tells nothing but its size, by which it cannot be recognised again; leave --persist out",
         path.display()
     );
+    if let Some(page) = &args.html {
+        check_page(page, None)?;
+    }
     if args.persist && !args.dry_run {
         persist::prepare(&places.profiles, &places.rules)?;
     }

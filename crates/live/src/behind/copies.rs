@@ -38,14 +38,12 @@ pub(super) struct Backlogs {
 impl Behind {
     /// Whether nothing shall be read ahead for a process, as it writes faster than the disk takes it.
     /// It is not stalled: the kernel reads for it as ever, unless it copies.
-    pub(crate) fn holds_back(&self, tgid: u32, file: FileKey) -> bool {
-        let backlogs = &self.backlogs;
-        backlogs.too_far.iter().any(|(writer, _)| *writer == tgid)
-            || backlogs.copied.contains(&(tgid, file))
+    pub(crate) fn holds_back(&self, tgid: u32) -> bool {
+        self.backlogs.too_far.iter().any(|(writer, _)| *writer == tgid)
     }
 
-    /// What is being copied faster than a disk with a head writes it, and by whom: the kernel shall not
-    /// look ahead there, either.
+    /// What is being copied faster than a disk with a head writes it, and by whom: there shall be no look-ahead
+    /// at all.
     pub(crate) fn copied(&self) -> &HashSet<(u32, FileKey)> {
         &self.backlogs.copied
     }

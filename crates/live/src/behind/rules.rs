@@ -7,6 +7,9 @@ use serde::Deserialize;
 
 use super::glob::matches;
 
+/// What the kernel keeps of a process's name.
+const COMMAND_BYTES: usize = 15;
+
 /// Whether pages are dropped behind a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -55,6 +58,9 @@ pub enum RuleError {
     /// Nothing has such a path.
     #[error("drop-behind rule {0}: {1:?} is no absolute path; begin it with /")]
     Relative(usize, String),
+    /// No process has such a name.
+    #[error("drop-behind rule {0}: the kernel keeps 15 bytes of a command's name; write {1:?}")]
+    LongCommand(usize, String),
 }
 
 impl Rules {
@@ -75,6 +81,11 @@ impl Rules {
             let absolute = [&rule.path, &rule.cgroup];
             if let Some(odd) = absolute.into_iter().flatten().find(|path| !path.starts_with('/')) {
                 return Err(RuleError::Relative(number, odd.clone()));
+            }
+            if let Some(long) = rule.command.as_ref().filter(|name| name.len() > COMMAND_BYTES) {
+                let kept =
+                    long.char_indices().take_while(|(at, c)| at + c.len_utf8() <= COMMAND_BYTES);
+                return Err(RuleError::LongCommand(number, kept.map(|(_, c)| c).collect()));
             }
         }
         Ok(())
@@ -184,5 +195,17 @@ mod tests {
         let relative = rule(Some("srv/*"), None, None, Mode::Never);
         let relative = Rules { mode: Mode::Auto, rules: vec![relative] };
         assert!(relative.check().unwrap_err().to_string().contains("begin it with /"));
+        let command = |name: &str| Rules {
+            mode: Mode::Auto,
+            rules: vec![Rule {
+                command: Some(name.into()),
+                path: None,
+                cgroup: None,
+                mode: Mode::Never,
+            }],
+        };
+        assert_eq!(command("systemd-journal").check(), Ok(()));
+        let long = command("systemd-journald").check();
+        assert_eq!(long, Err(RuleError::LongCommand(1, "systemd-journal".into())));
     }
 }

@@ -276,7 +276,8 @@ impl Engine {
         let (led, backing) = (&self.file_systems[&event.file.dev], &self.backings[index]);
         // What no worker could start at once is not asked for.
         let behind = self.behind.as_ref();
-        let is_held_back = behind.is_some_and(|it| it.holds_back(event.tgid, event.file));
+        let is_held_back = behind.is_some_and(|behind| behind.holds_back(event.tgid))
+            || self.windows.is_held_by(event);
         let has_room = self.workers.has_room() && !is_held_back;
         let room = if has_room { backing.room_pages(&stats) } else { 0 };
         let memory = self.budget.room(event, self.policy.tally().ahead_pages());

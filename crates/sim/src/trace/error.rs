@@ -50,7 +50,9 @@ pub enum Problem {
     #[error("the line `{HEADER}` (or `{SIZES_HEADER}`) has to come before this one")]
     NoHeader,
     /// Too few or too many fields.
-    #[error("{found} fields where {wanted} belong; put double quotes around names with commas")]
+    #[error(
+        "{found} fields where {wanted} belong; put double quotes around names with commas, and if it is the last line see whether the file is whole"
+    )]
     Fields {
         /// Fields there are.
         found: usize,

@@ -129,7 +129,7 @@ impl Windows {
     }
 
     /// Whether the process has an open file of this file that is held.
-    pub(super) fn is_held_by(&self, event: &Event) -> bool {
+    pub(crate) fn is_held_by(&self, event: &Event) -> bool {
         self.held.files.values().any(|held| held.reader == reader(event))
     }
 
