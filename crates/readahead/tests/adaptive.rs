@@ -87,21 +87,6 @@ fn a_region_is_not_filled_by_crumbs() {
     assert!(dense_pages(100) > 0);
 }
 
-#[test]
-fn a_mapped_region_is_filled_sooner_where_visits_overlap() {
-    let faults = |cost| {
-        let mut machine = Machine::boxed(policies::adaptive(), 16_384, 32);
-        machine.cache.cost = cost;
-        let is_filled = |page| {
-            machine.fault(1, page, Hint::Normal);
-            machine.policy.tally().dense_pages > 0
-        };
-        (0..1_000).map(|number| number * 2_654_435 % 16_384).position(is_filled)
-    };
-    let one_at_a_time = DeviceCost { concurrency: 1.0, ..VOLUME };
-    assert!(faults(VOLUME) < faults(one_at_a_time) && faults(one_at_a_time).is_some());
-}
-
 /// A machine with a memory card, and what was asked of the kernel's windows so far.
 fn mapped() -> Machine {
     let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);

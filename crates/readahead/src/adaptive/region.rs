@@ -22,8 +22,7 @@
 //! have cost as much as the rest.
 //!
 //! A miss of a mapping has brought the kernel's read-around already, and index lookups are mostly
-//! sparse: there the misses must have cost twice the rest on a device that serves one visit at a time, and
-//! as much as the rest where what is read in vain delays nobody.
+//! sparse: there the misses must have cost twice the rest.
 
 use crate::access::{FileId, Nanos, Page, Via};
 use crate::plan::{Cause, Plan};
@@ -121,8 +120,7 @@ fn pays(misses: u32, left: u64, scene: &Scene) -> bool {
             let request = (scene.end - scene.first).max(1);
             (scene.rules.share_to_fill)(misses, left as f64 / request as f64)
         }
-        Via::Mmap if scene.device.pages.is_serial => 2.0,
-        Via::Mmap => 1.0,
+        Via::Mmap => 2.0,
     };
     spent_of_rest(misses, left, scene) >= share
 }
