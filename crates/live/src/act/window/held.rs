@@ -20,8 +20,7 @@ use crate::act::given::Given;
 use crate::observe::{DeviceNumber, Event, FileKey};
 use crate::sys;
 
-/// Who reads less at a time waits for the disk too often: 64 KiB is what a disk reads in the time of a seek by
-/// a tenth, and what `cp` and `sendfile` ask for.
+/// Who reads less at a time (64 KiB) waits for the disk too often; `cp` and `sendfile` ask for as much.
 const LEAST_REQUEST_PAGES: u32 = 16;
 
 /// So many copies are read like that at once; what comes beyond that is read as ever.
