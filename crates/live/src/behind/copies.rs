@@ -15,7 +15,7 @@ use super::Behind;
 use crate::observe::{DeviceNumber, FileKey};
 
 /// A process, on a file system.
-type Writer = (u32, DeviceNumber);
+pub(super) type Writer = (u32, DeviceNumber);
 
 /// Pages written that the disk may not have taken.
 #[derive(Default)]
@@ -53,13 +53,9 @@ impl Behind {
         let too_far = self.too_far();
         let begun = too_far.iter().filter(|writer| has_head(writer.1) && self.is_copying(**writer));
         let begun: Vec<Writer> = begun.copied().collect();
-        let writes_on = |writer: &Writer| {
-            let mut streams = self.streams.iter().filter(|(key, _)| key.written);
-            streams.any(|(key, stream)| (key.tgid, key.file.dev) == *writer && !stream.is_settled)
-        };
         let mut copying = std::mem::take(&mut self.backlogs.copying);
         copying.extend(begun);
-        copying.retain(|writer| writes_on(writer) && self.is_copying(*writer));
+        copying.retain(|writer| self.is_copying(*writer));
         let read = self.streams.iter().filter(|(key, stream)| {
             let is_read = !key.written && !stream.is_settled && stream.passage.is_engaged();
             is_read && copying.contains(&(key.tgid, key.file.dev))
@@ -88,7 +84,7 @@ impl Behind {
         backlogs.into_iter().filter_map(is_too_far).collect()
     }
 
-    /// Of the streams that it is at.
+    /// By the streams that it is at; none of those has paused.
     fn is_copying(&self, (tgid, dev): Writer) -> bool {
         let pages = |written: bool| {
             let its = self.streams.iter().filter(|(key, stream)| {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use readahead::behind::Span;
 
+use super::copies::Writer;
 use super::release::{Release, Released};
 use crate::act::open_file;
 use crate::mounts::Mount;
@@ -33,7 +34,7 @@ pub(super) struct Hands {
     done: Sender<(u64, Released)>,
     released: Receiver<(u64, Released)>,
     /// Pages written by each process on each file system that are being looked at.
-    written: HashMap<(u32, DeviceNumber), u64>,
+    written: HashMap<Writer, u64>,
 }
 
 /// One file system's.
@@ -75,7 +76,7 @@ impl Hands {
     }
 
     /// Pages that a process has written on a file system and that are being looked at.
-    pub(super) fn written_pages(&self, writer: (u32, DeviceNumber)) -> u64 {
+    pub(super) fn written_pages(&self, writer: Writer) -> u64 {
         self.written.get(&writer).copied().unwrap_or(0)
     }
 

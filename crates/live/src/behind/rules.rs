@@ -195,14 +195,9 @@ mod tests {
         let relative = rule(Some("srv/*"), None, None, Mode::Never);
         let relative = Rules { mode: Mode::Auto, rules: vec![relative] };
         assert!(relative.check().unwrap_err().to_string().contains("begin it with /"));
-        let command = |name: &str| Rules {
+        let command = |name| Rules {
             mode: Mode::Auto,
-            rules: vec![Rule {
-                command: Some(name.into()),
-                path: None,
-                cgroup: None,
-                mode: Mode::Never,
-            }],
+            rules: vec![rule(None, None, Some(name), Mode::Never)],
         };
         assert_eq!(command("systemd-journal").check(), Ok(()));
         let long = command("systemd-journald").check();
