@@ -7,7 +7,7 @@ use crate::published::experiment::{ExperimentError, MachineSpec};
 use crate::{Listed, Machine, Op, Oracle};
 
 /// Largest batches of the oracle, as shares of what it may ask for ahead.
-const BATCHES: [u64; 3] = [512, 16, 2];
+const BATCHES: [u64; 6] = [512, 64, 16, 4, 2, 1];
 
 /// Nanoseconds until the last reader ends under a policy.
 pub(super) fn time_under(
@@ -23,7 +23,9 @@ pub(super) fn oracle_time(spec: &MachineSpec, pattern: &Pattern) -> Result<u64, 
     let pages = (spec.memory_mb * 1e6) as u64 / PAGE_BYTES;
     let shared = pages / pattern.readers.len() as u64;
     let mut least = u64::MAX;
-    for ahead in [pages / 4 * 3, shared / 2, shared / 8] {
+    let of_all = [pages / 4 * 3, pages / 16 * 9, pages / 4];
+    let of_a_share = [shared / 2, shared / 8, shared / 32];
+    for ahead in of_all.into_iter().chain(of_a_share) {
         for share in BATCHES {
             for bridges in [false, true] {
                 let batch = (ahead / share).max(1);

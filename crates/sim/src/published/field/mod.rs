@@ -3,6 +3,7 @@
 
 mod cell;
 mod patterns;
+mod side_by_side;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use super::experiment::{Experiment, ExperimentError, MachineSpec};
 use super::table::{Figure, Kind, Table, Verdict, median};
 use cell::{oracle_time, time_under};
 use patterns::Pattern;
+use side_by_side::side_by_side;
 
 const NAME: &str = "field";
 
@@ -97,18 +99,19 @@ fn table(
 ) -> Result<Table, ExperimentError> {
     let workload = &experiment.workload;
     let patterns = patterns::all(workload.file_mb << 20);
-    let mut cells = Vec::new();
-    let all = patterns.len() * workload.devices.len() * workload.memory_mb.len();
+    let mut places = Vec::new();
     for pattern in &patterns {
         for (device, queue) in &workload.devices {
             for (size, memory_mb) in &workload.memory_mb {
                 let spec = queue.machine(&experiment.machine, device, *memory_mb);
-                let name = format!("{} {device} {size}", pattern.name);
-                cells.push(Cell { name, times: times(workload, &spec, pattern)? });
-                progress(cells.len() as f64 / all as f64);
+                places.push((format!("{} {device} {size}", pattern.name), spec, pattern));
             }
         }
     }
+    let cell = |(name, spec, pattern): &(String, MachineSpec, &Pattern)| {
+        times(workload, spec, pattern).map(|times| Cell { name: name.clone(), times })
+    };
+    let cells = side_by_side(&places, cell, progress)?;
     Ok(Table { figures: figures(&cells), verdicts: judge(&cells), ..experiment.table(NAME) })
 }
 

@@ -42,7 +42,8 @@ pub(super) fn all(size: u64) -> Vec<Pattern> {
         ),
         read("random-64k", stage(5, 64 * K)),
         read("random-4k", stage(40, 4 * K)),
-        one("sparse-random-4k", 16 * size, false, random(400, 4 * K, 16 * size)),
+        one("sparse-random-4k", 2048 * M, false, random(400, 4 * K, 2048 * M)),
+        one("borderline-random-4k", 16 * size, false, random(400, 4 * K, 16 * size)),
         one("clustered-4k", 8 * size, false, clusters(40, 24, M, 4 * K, 8 * size)),
         Pattern {
             name: "cats-10",
@@ -52,7 +53,7 @@ pub(super) fn all(size: u64) -> Vec<Pattern> {
         },
         mapped("mmap-seq", size, forward(0, size, 4 * K)),
         mapped("mmap-backward", size, backward(size, half, 4 * K)),
-        mapped("mmap-random", 8 * size, random(300, 4 * K, 8 * size)),
+        mapped("mmap-random", 700 * M, random(300, 4 * K, 700 * M)),
     ]
 }
 
