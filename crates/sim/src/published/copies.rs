@@ -213,16 +213,19 @@ impl Row {
     }
 
     /// Whether an unknown was chosen for this figure: all of stock's alone but most of its waits, the
-    /// processor's seconds of grep and diff, and the PC's dd beside another.
+    /// processor's seconds of grep and diff, and the PC's dd beside another; of adaptive-100, whose windows
+    /// come one at a time, how long one alone takes.
     fn is_calibrated(&self, what: &str) -> bool {
         let is_dd = self.record.workload.starts_with("dd");
-        self.is_stock()
-            && match Load::of(&self.record) {
-                Load::Single => what != "waits" || self.record.block == "4k",
-                Load::Parallel => !is_dd && ["system", "user"].contains(&what),
-                Load::PcSingle => true,
-                Load::PcPair => is_dd && what == "elapsed",
-            }
+        let is_window_alone = self.record.policy == "adaptive-100" && self.record.load == "single";
+        (is_window_alone && what == "elapsed")
+            || self.is_stock()
+                && match Load::of(&self.record) {
+                    Load::Single => what != "waits" || self.record.block == "4k",
+                    Load::Parallel => !is_dd && ["system", "user"].contains(&what),
+                    Load::PcSingle => true,
+                    Load::PcPair => is_dd && what == "elapsed",
+                }
     }
 
     fn real(&self) -> f64 {

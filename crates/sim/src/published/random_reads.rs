@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::experiment::{Experiment, ExperimentError, figures};
-use super::table::{Figure, Kind, Table, Verdict};
+use super::table::{Figure, Kind, Table, Verdict, goes_the_same_way};
 use crate::scripts::random::Random;
 use crate::{Axis, Machine, Op, Plot, Series};
 
@@ -204,12 +204,12 @@ fn judge_changes(
     let published: Vec<f64> = policy.iter().copied().collect::<Option<_>>()?;
     let stock: Vec<f64> = stock.iter().copied().collect::<Option<_>>()?;
     let change = |a: &[f64], b: &[f64]| -> Vec<f64> {
-        a.iter().zip(b).map(|(stock, policy)| policy / stock - 1.0).collect()
+        a.iter().zip(b).map(|(stock, policy)| (policy / stock - 1.0) * 100.0).collect()
     };
     let was = change(&stock, &published);
     let is = change(stock_simulated, policy_simulated);
-    let large = was.iter().zip(&is).filter(|(was, _)| was.abs() > 0.05);
-    let wrong = large.clone().filter(|(was, is)| was.signum() != is.signum()).count();
+    let large = was.iter().zip(&is).filter(|(was, _)| was.abs() > 5.0);
+    let wrong = large.clone().filter(|(was, is)| !goes_the_same_way(**was, **is)).count();
     let total = |stages: &[f64]| stages.iter().sum::<f64>();
     let was_total = (total(&published) / total(&stock) - 1.0) * 100.0;
     let is_total = (total(policy_simulated) / total(stock_simulated) - 1.0) * 100.0;

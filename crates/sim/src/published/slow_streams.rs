@@ -151,9 +151,13 @@ impl Sweep {
     }
 
     fn kind(&self) -> Kind {
-        // The zone's share was chosen for the 70 streams of stock.
-        let is_chosen = self.column == "stock" && self.memory == Memory::Zones;
-        if is_chosen || self.column == CHOSEN_HERE { Kind::Calibrated } else { Kind::Prediction }
+        match self.column {
+            // The zone's share was chosen for its 70 streams.
+            "stock" if self.memory == Memory::Zones => Kind::Calibrated,
+            // That memory is full at the start was assumed with its figures in view.
+            "adaptive" | CHOSEN_HERE => Kind::Calibrated,
+            _ => Kind::Prediction,
+        }
     }
 
     /// The most streams of the sweep up to which none thrash; 0 if the fewest do.
@@ -213,6 +217,14 @@ fn judge(sweeps: &[Sweep], percent: f64) -> Vec<Verdict> {
                     "{column}: below {percent} % read again at 800 streams{where_to} ({at_800:.2} %)"
                 );
                 verdicts.push(Verdict::new(claim, *at_800 < percent));
+                let fewer = sweep.rereads.iter().filter(|(streams, _)| *streams < 800);
+                let worst = fewer.max_by(|a, b| a.1.total_cmp(&b.1)).copied();
+                let (streams, worst) = worst.unwrap_or((0, 0.0));
+                let claim = format!(
+                    "{column}: below {percent} % read again at fewer streams, too{where_to} \
+                     (most {worst:.2} %, at {streams})"
+                );
+                verdicts.push(Verdict::new(claim, worst < percent));
             }
             _ => {}
         }

@@ -152,6 +152,15 @@ impl Verdict {
     }
 }
 
+/// A simulated change of less, in percent, is none: runs of the simulator do not vary, but its parameters
+/// might.
+const LEAST_CHANGE_PERCENT: f64 = 1.0;
+
+/// Whether a simulated change goes the way of a published one, both in percent.
+pub(super) fn goes_the_same_way(published: f64, simulated: f64) -> bool {
+    published * simulated > 0.0 && simulated.abs() >= LEAST_CHANGE_PERCENT
+}
+
 /// The middle one of some values.
 pub(super) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
@@ -190,6 +199,15 @@ mod tests {
         assert_eq!(table(&[("line 1 start", 4.0), ("line 1 asked", 5.0)]).as_log(), None);
         assert_eq!(table(&[("a", 1.0), ("b", 1.0), ("c", 1.0)]).as_log(), None);
         assert_eq!(table(&[]).as_log(), None);
+    }
+
+    #[test]
+    fn no_change_goes_neither_way() {
+        assert!(goes_the_same_way(15.0, 1.0) && goes_the_same_way(-15.0, -1.0));
+        for (published, simulated) in [(15.0, 0.0), (-15.0, 0.0), (15.0, 0.9), (15.0, -20.0)] {
+            assert!(!goes_the_same_way(published, simulated), "{published} {simulated}");
+        }
+        assert!(!goes_the_same_way(15.0, f64::NAN));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{Record, Row};
 use crate::published::Verdict;
+use crate::published::table::goes_the_same_way;
 
 /// How far stock's figures may be off, and how far a change against stock.
 const STOCK_WITHIN: f64 = 0.15;
@@ -72,7 +73,7 @@ fn judge_change(name: &str, stock: Option<&Row>, policy: Option<&Row>) -> Option
     let (stock, policy) = (stock?, policy?);
     let was = (policy.record.real_seconds / stock.record.real_seconds - 1.0) * 100.0;
     let is = (policy.real() / stock.real() - 1.0) * 100.0;
-    let holds = was.signum() == is.signum() && (was - is).abs() <= CHANGE_WITHIN_POINTS;
+    let holds = goes_the_same_way(was, is) && (was - is).abs() <= CHANGE_WITHIN_POINTS;
     let claim = format!(
         "{name}: elapsed {is:+.1} % against stock for {was:+.1} %, sign right and within \
          {CHANGE_WITHIN_POINTS} points"

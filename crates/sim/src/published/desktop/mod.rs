@@ -35,6 +35,8 @@ struct Workload {
     looped: Loop,
     /// `GROUP WORKLOAD`, or beginnings of it, whose stock figure was not calibrated.
     stock_predicted: Vec<String>,
+    /// The same, whose adaptive figure had a part in a choice.
+    adaptive_calibrated: Vec<String>,
     stock_within_percent: f64,
 }
 
@@ -88,7 +90,7 @@ impl Row {
 struct Outcome {
     row: Row,
     simulated: [f64; 2],
-    is_calibrated: bool,
+    kinds: [Kind; 2],
 }
 
 pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentError> {
@@ -104,9 +106,13 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
             setup::seconds(&experiment, &row, "adaptive", row.adaptive_ra_kb)?,
         ];
         let name = row.name();
-        let predicted = &experiment.workload.stock_predicted;
-        let is_calibrated = !predicted.iter().any(|part| name.contains(part));
-        outcomes.push(Outcome { row, simulated, is_calibrated });
+        let is_in = |list: &[String]| list.iter().any(|part| name.contains(part));
+        let kind = |is_calibrated| if is_calibrated { Kind::Calibrated } else { Kind::Prediction };
+        let kinds = [
+            kind(!is_in(&experiment.workload.stock_predicted)),
+            kind(is_in(&experiment.workload.adaptive_calibrated)),
+        ];
+        outcomes.push(Outcome { row, simulated, kinds });
         progress(outcomes.len() as f64 / count);
     }
     Ok(Table {
@@ -126,9 +132,9 @@ fn figures_of(outcome: &Outcome) -> [Figure; 2] {
         kind,
     };
     let [stock, adaptive] = outcome.simulated;
-    let kind = if outcome.is_calibrated { Kind::Calibrated } else { Kind::Prediction };
+    let [of_stock, of_adaptive] = outcome.kinds;
     [
-        figure("stock", outcome.row.stock_seconds, stock, kind),
-        figure("adaptive", outcome.row.adaptive_seconds, adaptive, Kind::Prediction),
+        figure("stock", outcome.row.stock_seconds, stock, of_stock),
+        figure("adaptive", outcome.row.adaptive_seconds, adaptive, of_adaptive),
     ]
 }

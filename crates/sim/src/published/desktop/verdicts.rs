@@ -1,13 +1,10 @@
 //! What the table was to show, and whether it does.
 
-use super::super::table::Verdict;
+use super::super::table::{Verdict, goes_the_same_way};
 use super::Outcome;
 
 /// A change of less is within what such runs vary.
 const LARGE_PERCENT: f64 = 5.0;
-
-/// A simulated change of less is none: runs of the simulator do not vary, but its parameters might.
-const SMALL_PERCENT: f64 = 1.0;
 
 /// Of every row: its stock figure, and the sign of a large change.
 pub(super) fn judge(outcomes: &[Outcome], within_percent: f64) -> Vec<Verdict> {
@@ -32,6 +29,5 @@ fn judge_change(outcome: &Outcome) -> Option<Verdict> {
     let name = outcome.row.name();
     let claim =
         format!("{name}: adaptive changes it by {is:+.1} % for {was:+.1} %, the sign right");
-    (was.abs() > LARGE_PERCENT)
-        .then(|| Verdict::new(claim, was * is > 0.0 && is.abs() > SMALL_PERCENT))
+    (was.abs() > LARGE_PERCENT).then(|| Verdict::new(claim, goes_the_same_way(was, is)))
 }
