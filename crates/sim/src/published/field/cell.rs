@@ -4,7 +4,10 @@ use readahead::{PAGE_BYTES, Policy};
 
 use super::patterns::Pattern;
 use crate::published::experiment::{ExperimentError, MachineSpec};
-use crate::{Listed, Machine, Op, Oracle};
+use crate::{Listed, Machine, Op, Oracle, Worst};
+
+/// The policy below the worst.
+const KERNEL: &str = "linux-6";
 
 /// Largest batches of the oracle, as shares of what it may ask for ahead.
 const BATCHES: [u64; 6] = [512, 64, 16, 4, 2, 1];
@@ -36,6 +39,15 @@ pub(super) fn oracle_time(spec: &MachineSpec, pattern: &Pattern) -> Result<u64, 
         }
     }
     Ok(least)
+}
+
+/// The time of the kernel's policy with the one on top of it that does all the harm it may.
+pub(super) fn worst_time(spec: &MachineSpec, pattern: &Pattern) -> Result<u64, ExperimentError> {
+    let ahead = (spec.memory_mb * 1e6) as u64 / PAGE_BYTES / 4;
+    let kernel = readahead::by_name(KERNEL, pattern.readers.len())
+        .ok_or_else(|| ExperimentError::Policy(KERNEL.to_owned()))?;
+    let worst: Box<dyn Policy> = Box::new(Worst::new(&pattern.traces(), ahead));
+    Ok(run(Machine::new(spec.parts_with(kernel, Some(worst))?), pattern))
 }
 
 fn run(mut machine: Machine, pattern: &Pattern) -> u64 {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::experiment::{Experiment, ExperimentError, MachineSpec};
 use super::table::{Figure, Kind, Table, Verdict, median};
-use cell::{oracle_time, time_under};
+use cell::{oracle_time, time_under, worst_time};
 use patterns::Pattern;
 use side_by_side::side_by_side;
 
@@ -22,6 +22,9 @@ const OURS: &str = "adaptive";
 
 /// The column of today's kernel at its best static window.
 const BEST_STATIC: &str = "linux-6 best";
+
+/// The column of what does all the harm it may.
+const WORST: &str = "worst";
 
 /// So much slower than another is as good.
 const TOLERANCE: f64 = 0.03;
@@ -131,6 +134,7 @@ fn times(
         best = best.min(time_under(&spec, pattern, "linux-6")? as f64 / oracle);
     }
     times.push((BEST_STATIC.to_owned(), best));
+    times.push((WORST.to_owned(), worst_time(spec, pattern)? as f64 / oracle));
     Ok(times)
 }
 
@@ -214,7 +218,7 @@ mod tests {
         workload.memory_mb = BTreeMap::from([("ample".into(), 8.0)]);
         workload.devices.retain(|device, _| device == "net" || device == "hdd-fifo");
         let table = table(&experiment, &mut |_| {}).expect("it runs");
-        let columns = experiment.workload.columns.len() + 1;
+        let columns = experiment.workload.columns.len() + 2;
         let rows = patterns::all(1 << 20).len() * 2 + 1;
         assert_eq!(table.figures.len(), rows * columns);
         assert!(table.figures.iter().all(|figure| figure.simulated > 0.5), "{table:?}");
