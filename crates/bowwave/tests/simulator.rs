@@ -106,6 +106,27 @@ fn what_is_wrong_is_one_sentence_and_a_failure() {
 }
 
 #[test]
+fn a_page_that_cannot_be_written_is_told_at_once_or_costs_only_itself() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = example(folder.path());
+    let commands: [&[&str]; 3] = [
+        &["replay", &trace],
+        &["replay", &trace, "--json"],
+        &["reproduce", "blkid-2011", "--json"],
+    ];
+    for command in commands {
+        let with_page = |page| bowwave(&[command, &["--html", page]].concat());
+        let late = with_page("/dev/full");
+        assert!(!late.status.success());
+        assert_eq!(text(&late.stdout), text_of(command));
+        assert!(text(&late.stderr).contains("cannot write the page /dev/full: No space"));
+        let early = with_page("/proc/self/page.html");
+        assert!(!early.status.success() && early.stdout.is_empty());
+        assert!(text(&early.stderr).contains("cannot write the page /proc/self/page.html: "));
+    }
+}
+
+#[test]
 fn a_debug_log_is_printed_line_by_line() {
     let shown = text(&bowwave(&["reproduce", "ramp-2005"]).stdout);
     assert!(shown.contains("line 3            5+16=16        5+16=16"), "{shown}");

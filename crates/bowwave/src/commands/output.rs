@@ -18,7 +18,7 @@ pub(crate) fn check_page(page: &Path, trace: Option<&Path>) -> anyhow::Result<()
         real(page).is_some_and(|page| real(trace) == Some(page))
     });
     ensure!(!is_trace, "{} is the trace itself; name another file for the page", page.display());
-    Ok(())
+    files::whole::check(page).with_context(|| format!("cannot write the page {}", page.display()))
 }
 
 /// Writes a page and says where, apart from what a program may read.

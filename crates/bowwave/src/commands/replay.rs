@@ -78,17 +78,17 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     }
     let trace = read_trace(path)?;
     let replays = replay_all(&trace, &policies, &setups)?;
+    // What can be printed is not lost where the page cannot be written, nor the other way round.
+    let printed = if args.json {
+        print::json(&replays.iter().map(|replay| object(replay, &args)).collect())
+    } else {
+        print::all(|out| print(out, &trace, &replays, &args)).map_err(Into::into)
+    };
     if let Some(file) = &args.html {
         let about = about(path, &trace, &args);
         write_page(file, &page::replays(&about, &trace, &replays))?;
     }
-    if args.json {
-        let rows: Vec<_> = replays.iter().map(|replay| object(replay, &args)).collect();
-        let text = serde_json::to_string_pretty(&rows)?;
-        print::all(|out| writeln!(out, "{text}"))?;
-    } else {
-        print::all(|out| print(out, &trace, &replays, &args))?;
-    }
+    printed?;
     Ok(ExitCode::SUCCESS)
 }
 
