@@ -38,6 +38,13 @@ fn the_example_is_replayed_as_text_json_and_page() {
     let rows: serde_json::Value = serde_json::from_slice(&rows.stdout).expect("JSON");
     assert_eq!(rows[0]["policy"], "adaptive-v16:ratio=50,hit-rate=2");
     assert_eq!(rows[0]["pages_needed"], 4864);
+    assert!(rows[0]["log"].is_null(), "nobody asked for it");
+    let rows = bowwave(&["replay", &trace, "--json", "--log", "--policy", "linux-6"]);
+    let rows: serde_json::Value = serde_json::from_slice(&rows.stdout).expect("JSON");
+    let first = serde_json::json!(
+        { "file": "/srv/log", "start": 4080, "asked": 16, "read": 16, "cause": "random" }
+    );
+    assert_eq!(rows[0]["log"][0], first);
 }
 
 #[test]
@@ -95,6 +102,19 @@ fn what_is_wrong_is_one_sentence_and_a_failure() {
     wrong("--policy", "linux-6, adaptive");
     wrong("--device", "hdd, hdd-fifo, net");
     wrong("--elevator", "noop, linus");
+    let refused = |words: &[&str], expected: &str| {
+        let output = bowwave(words);
+        let error = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && output.stdout.is_empty(), "{words:?}");
+        assert!(error.contains(expected), "{error}");
+    };
+    refused(&["replay", &trace, "--readahead", "128k"], "write KiB without a unit");
+    for kib in ["3", "130", "1048580"] {
+        refused(&["replay", &trace, "--readahead", kib], "write a multiple of 4");
+    }
+    refused(&["replay", &trace, "--example"], "cannot be used");
+    refused(&["reproduce", "--list", "nosuch"], "cannot be used");
+    refused(&["reproduce", "--list", "--html", "page.html"], "cannot be used");
     for (trace, expected) in [("/nonexistent", "cannot read the trace"), ("/", "cannot read")] {
         let output = bowwave(&["replay", trace]);
         assert!(!output.status.success());

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use page::short;
+use readahead::PAGE_BYTES;
 use serde_json::json;
 use sim::replay::{Pace, Process, Replay, Setup, check, replay};
 use sim::trace::{EXAMPLE, MAX_TRACE_BYTES, Trace, TraceError};
@@ -33,7 +34,7 @@ pub(crate) struct Args {
     elevator: String,
     /// The kernel's largest read-ahead in KiB, as read_ahead_kb; several are compared
     #[arg(long, value_name = "KIB,...", value_delimiter = ',', default_value = "128",
-        value_parser = clap::value_parser!(u64).range(0..=1 << 20))]
+        value_parser = kib)]
     readahead: Vec<u64>,
     /// Whether to keep the trace's time between operations
     #[arg(long, value_enum, default_value = "trace")]
@@ -44,14 +45,14 @@ pub(crate) struct Args {
     /// Show every decision: readahead(file, start+asked) = read, in pages
     #[arg(long)]
     log: bool,
-    /// A list with one object a replay
+    /// A list with one object a replay; with --log, its decisions are in it
     #[arg(long)]
     json: bool,
     /// Write a page with tables and plots to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print a small trace to begin with
-    #[arg(long)]
+    #[arg(long, exclusive = true)]
     example: bool,
 }
 
@@ -64,7 +65,7 @@ enum PaceName {
 }
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
-    let Some(path) = args.trace.as_ref().filter(|_| !args.example) else {
+    let Some(path) = &args.trace else {
         print::all(|out| write!(out, "{EXAMPLE}"))?;
         return Ok(ExitCode::SUCCESS);
     };
@@ -80,7 +81,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let replays = replay_all(&trace, &policies, &setups)?;
     // What can be printed is not lost where the page cannot be written, nor the other way round.
     let printed = if args.json {
-        print::json(&replays.iter().map(|replay| object(replay, &args)).collect())
+        print::json(&replays.iter().map(|replay| object(replay, &trace, &args)).collect())
     } else {
         print::all(|out| print(out, &trace, &replays, &args)).map_err(Into::into)
     };
@@ -111,6 +112,13 @@ fn memory(text: &str) -> Result<u64, String> {
     let bytes = size::parse(text)?;
     let is_possible = (1 << 20..=64 << 30).contains(&bytes);
     is_possible.then_some(bytes).ok_or_else(|| "the memory has to be between 1M and 64G".into())
+}
+
+/// A window as the kernel keeps it: in whole pages of 4 KiB, up to a GiB.
+fn kib(text: &str) -> Result<u64, String> {
+    let kib = text.parse().map_err(|_| "write KiB without a unit, for example 128")?;
+    let is_window = kib <= 1 << 20 && kib % (PAGE_BYTES >> 10) == 0;
+    is_window.then_some(kib).ok_or_else(|| "write a multiple of 4, a page, up to 1048576".into())
 }
 
 fn setup(args: &Args, readahead_kb: u64) -> Setup {
@@ -245,7 +253,7 @@ fn print_log(out: &mut dyn Write, trace: &Trace, replay: &Replay) -> io::Result<
     Ok(())
 }
 
-fn object(replay: &Replay, args: &Args) -> serde_json::Value {
+fn object(replay: &Replay, trace: &Trace, args: &Args) -> serde_json::Value {
     let row = |name: &str, row: sim::Row| {
         json!({
             "cause": name, "requests": row.requests, "pages": row.pages, "read": row.read,
@@ -270,7 +278,8 @@ fn object(replay: &Replay, args: &Args) -> serde_json::Value {
     });
     if args.log {
         let log = replay.log.iter().map(|d| {
-            json!({ "file": d.file, "start": d.start, "asked": d.asked, "read": d.read, "cause": d.cause.name() })
+            let file = &trace.files()[d.file as usize].name;
+            json!({ "file": file, "start": d.start, "asked": d.asked, "read": d.read, "cause": d.cause.name() })
         });
         object["log"] = log.collect();
     }

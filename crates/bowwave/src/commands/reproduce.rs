@@ -18,7 +18,7 @@ pub(crate) struct Args {
     #[arg(value_name = "TABLE")]
     tables: Vec<String>,
     /// Name the tables there are
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["tables", "html"])]
     list: bool,
     /// A list of rows: table, row, policy, unit, published, simulated, kind; of tables with --list
     #[arg(long)]
