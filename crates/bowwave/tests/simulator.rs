@@ -100,6 +100,15 @@ fn what_is_wrong_is_one_sentence_and_a_failure() {
         assert!(error.contains(expected), "{error}");
     };
     wrong("--policy", "linux-6, adaptive");
+    let wrong_policy = |policy: &str, expected: &str| {
+        let error = text(&bowwave(&["replay", &trace, "--policy", policy]).stderr);
+        assert!(error.lines().count() == 1 && error.contains(expected), "{error}");
+    };
+    wrong_policy("adaptive-v16:foo=1", "adaptive-v16 takes hit-rate=N");
+    wrong_policy("adaptive-2005:abc", "adaptive-2005 takes ratio=PERCENT");
+    wrong_policy("linux-6:window=3", "linux-6 takes none");
+    wrong_policy("adaptive@linux-7", "there is no policy \"linux-7\"");
+    wrong_policy("linux-6@linux-6", "adaptive@KERNEL");
     wrong("--device", "hdd, hdd-fifo, net");
     wrong("--elevator", "noop, linus");
     let refused = |words: &[&str], expected: &str| {
