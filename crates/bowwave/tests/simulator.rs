@@ -62,19 +62,22 @@ fn the_example_shows_what_bowwave_is_for() {
 }
 
 #[test]
-fn what_takes_no_time_has_no_throughput() {
+fn what_lies_beyond_the_end_of_its_file_is_told() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = folder.path().join("beyond.csv");
-    let text =
-        "file_bytes,file\n4096,/a\n\ntime_us,process,file,op,offset,bytes\n0,p,/a,read,8192,4096\n";
-    std::fs::write(&trace, text).expect("a writable folder");
+    let sizes = "file_bytes,file\n4096,/a\n\n";
+    let beyond = "time_us,process,file,op,offset,bytes\n0,p,/a,read,8192,4096\n";
+    std::fs::write(&trace, format!("{sizes}{beyond}")).expect("a writable folder");
     let trace = trace.to_string_lossy();
-    let shown = text_of(&["replay", &trace]);
-    let row = shown.lines().nth(1).expect("a row");
-    assert_eq!(row.split_whitespace().nth(5), Some("-"), "{shown}");
-    let rows: serde_json::Value =
-        serde_json::from_str(&text_of(&["replay", &trace, "--json"])).expect("JSON");
-    assert!(rows[0]["mb_per_s"].is_null(), "{rows}");
+    let output = bowwave(&["replay", &trace]);
+    let error = text(&output.stderr);
+    assert!(!output.status.success() && error.contains("beyond.csv: line 5: this lies"), "{error}");
+    std::fs::write(&*trace, format!("{sizes}{beyond}1,p,/a,read,0,4096\n")).expect("as before");
+    let output = bowwave(&["replay", &trace]);
+    let told = text(&output.stderr);
+    let first =
+        "1 of 2 operations lies beyond the end of its file, the first at byte 8192 of \"/a\"";
+    assert!(output.status.success() && told.contains(first), "{told}");
 }
 
 #[test]

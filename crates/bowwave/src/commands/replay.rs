@@ -9,7 +9,7 @@ use page::short;
 use readahead::PAGE_BYTES;
 use serde_json::json;
 use sim::replay::{Pace, Process, Replay, Setup, check, replay};
-use sim::trace::{EXAMPLE, MAX_TRACE_BYTES, Trace, TraceError};
+use sim::trace::{EXAMPLE, MAX_TRACE_BYTES, Record, Trace, TraceError, TraceOp};
 
 use super::output::{check_page, progress_bar, write_page};
 use super::size;
@@ -78,6 +78,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         check(policy, &setups[0])?;
     }
     let trace = read_trace(path)?;
+    warn_of_what_is_beyond(&trace);
     let replays = replay_all(&trace, &policies, &setups)?;
     // What can be printed is not lost where the page cannot be written, nor the other way round.
     let printed = if args.json {
@@ -152,6 +153,27 @@ fn read_trace(path: &PathBuf) -> anyhow::Result<Trace> {
         file.take(most).read_to_end(&mut text).with_context(cannot)?;
     }
     Trace::parse(&text).with_context(|| format!("{name}"))
+}
+
+/// What reads beyond the end is as quick as nothing; programs end by it, but sizes may be wrong.
+fn warn_of_what_is_beyond(trace: &Trace) {
+    let is_beyond = |record: &&Record| {
+        let bytes = trace.files()[record.file as usize].bytes;
+        record.op != TraceOp::Close && record.bytes > 0 && record.offset > bytes
+    };
+    let mut beyond = trace.records().iter().filter(is_beyond);
+    let Some(first) = beyond.next() else { return };
+    let (number, all) = (beyond.count() + 1, trace.records().len());
+    let lies = if number == 1 {
+        "lies beyond the end of its file"
+    } else {
+        "lie beyond the ends of their files"
+    };
+    let file = &trace.files()[first.file as usize];
+    print::note(format_args!(
+        "{number} of {all} operations {lies}, the first at byte {} of {:?}, which has {}; see to the sizes in the trace",
+        first.offset, file.name, file.bytes
+    ));
 }
 
 fn replay_all(trace: &Trace, policies: &[String], setups: &[Setup]) -> anyhow::Result<Vec<Replay>> {
