@@ -159,6 +159,36 @@ fn a_page_that_cannot_be_written_is_told_at_once_or_costs_only_itself() {
 }
 
 #[test]
+fn a_page_does_not_take_the_place_of_the_trace_that_comes_by_standard_input() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = example(folder.path());
+    let mut replay = Command::new(env!("CARGO_BIN_EXE_bowwave"));
+    let input = std::fs::File::open(&trace).expect("it was written");
+    let output = replay.args(["replay", "-", "--html", &trace]).stdin(input).output().expect("ran");
+    assert!(!output.status.success() && text(&output.stderr).contains("is the trace itself"));
+    assert_eq!(std::fs::read_to_string(&trace).expect("there"), sim::trace::EXAMPLE);
+}
+
+#[test]
+fn json_says_on_what_machine_and_the_log_moves_no_cursor() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = folder.path().join("trace.csv");
+    let name = "/a\u{7}\u{1b}[31mb\u{e4}";
+    let text = format!("{}\n0,p,{name},read,0,4096\n", sim::trace::HEADER);
+    std::fs::write(&trace, text).expect("a writable folder");
+    let trace = trace.to_string_lossy();
+    let log = text_of(&["replay", &trace, "--log"]);
+    assert!(log.contains("readahead(/a\\u{7}\\u{1b}[31mb\u{e4}, 0+"), "{log}");
+    let options = ["--device", "net", "--elevator", "noop", "--memory", "64M", "--pace", "none"];
+    let rows = text_of(&[&["replay", &trace, "--json"][..], &options].concat());
+    let rows: serde_json::Value = serde_json::from_str(&rows).expect("JSON");
+    for row in rows.as_array().expect("a list") {
+        assert_eq!((&row["device"], &row["elevator"]), (&"net".into(), &"noop".into()));
+        assert_eq!((&row["memory_bytes"], &row["pace"]), (&(64 << 20).into(), &"none".into()));
+    }
+}
+
+#[test]
 fn a_debug_log_is_printed_line_by_line() {
     let shown = text(&bowwave(&["reproduce", "ramp-2005"]).stdout);
     assert!(shown.contains("line 3            5+16=16        5+16=16"), "{shown}");

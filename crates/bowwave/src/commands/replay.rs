@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use clap::ValueEnum;
 use page::short;
 use readahead::PAGE_BYTES;
 use serde_json::json;
@@ -82,7 +83,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let replays = replay_all(&trace, &policies, &setups)?;
     // What can be printed is not lost where the page cannot be written, nor the other way round.
     let printed = if args.json {
-        print::json(&replays.iter().map(|replay| object(replay, &trace, &args)).collect())
+        print::json(&replays.iter().map(|replay| object_with_log(replay, &trace, &args)).collect())
     } else {
         print::all(|out| print(out, &trace, &replays, &args)).map_err(Into::into)
     };
@@ -191,6 +192,18 @@ fn replay_all(trace: &Trace, policies: &[String], setups: &[Setup]) -> anyhow::R
     Ok(replays)
 }
 
+fn object_with_log(replay: &Replay, trace: &Trace, args: &Args) -> serde_json::Value {
+    let mut object = object(replay, args);
+    if args.log {
+        let log = replay.log.iter().map(|d| {
+            let file = &trace.files()[d.file as usize].name;
+            json!({ "file": file, "start": d.start, "asked": d.asked, "read": d.read, "cause": d.cause.name() })
+        });
+        object["log"] = log.collect();
+    }
+    object
+}
+
 fn about(path: &std::path::Path, trace: &Trace, args: &Args) -> String {
     format!(
         "{}: {} operations of {} processes on {} files, {} pages of 4 KiB needed; device {}, {} MiB of memory, elevator {}",
@@ -268,14 +281,14 @@ fn print_matrix(out: &mut dyn Write, replay: &Replay) -> io::Result<()> {
 fn print_log(out: &mut dyn Write, trace: &Trace, replay: &Replay) -> io::Result<()> {
     writeln!(out, "\n{}, {} KiB", replay.policy, replay.readahead_kb)?;
     for decision in &replay.log {
-        let file = &trace.files()[decision.file as usize].name;
+        let file = print::visible(&trace.files()[decision.file as usize].name);
         let (start, asked, read) = (decision.start, decision.asked, decision.read);
         writeln!(out, "readahead({file}, {start}+{asked}) = {read}")?;
     }
     Ok(())
 }
 
-fn object(replay: &Replay, trace: &Trace, args: &Args) -> serde_json::Value {
+fn object(replay: &Replay, args: &Args) -> serde_json::Value {
     let row = |name: &str, row: sim::Row| {
         json!({
             "cause": name, "requests": row.requests, "pages": row.pages, "read": row.read,
@@ -284,8 +297,12 @@ fn object(replay: &Replay, trace: &Trace, args: &Args) -> serde_json::Value {
     };
     let causes = replay.matrix.rows().map(|(cause, counts)| row(cause.name(), *counts));
     let process = |process: &Process| json!({ "process": process.name, "ended_s": process.ended_s, "stalled_s": process.stalled_s });
-    let mut object = json!({
+    json!({
         "policy": replay.policy,
+        "device": args.device,
+        "elevator": args.elevator,
+        "memory_bytes": args.memory,
+        "pace": args.pace.to_possible_value().map(|pace| pace.get_name().to_owned()),
         "readahead_kb": replay.readahead_kb,
         "seconds": replay.seconds,
         "stalled_s": replay.stalled_s(),
@@ -297,15 +314,7 @@ fn object(replay: &Replay, trace: &Trace, args: &Args) -> serde_json::Value {
         "decisions": replay.matrix.total().requests,
         "causes": causes.collect::<Vec<_>>(),
         "processes": replay.processes.iter().map(process).collect::<Vec<_>>(),
-    });
-    if args.log {
-        let log = replay.log.iter().map(|d| {
-            let file = &trace.files()[d.file as usize].name;
-            json!({ "file": file, "start": d.start, "asked": d.asked, "read": d.read, "cause": d.cause.name() })
-        });
-        object["log"] = log.collect();
-    }
-    object
+    })
 }
 
 #[cfg(test)]
