@@ -36,6 +36,12 @@ pub(crate) fn all(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Resul
     print(&mut output).and_then(|()| output.flush()).map_err(PrintError)
 }
 
+/// Text of others without control characters, which a terminal would obey: `\n` and `\u{1b}` instead.
+pub(crate) fn visible(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
+    text.chars().map(shown).collect()
+}
+
 /// Prints a value as JSON over several lines.
 pub(crate) fn json(value: &Value) -> anyhow::Result<()> {
     Ok(line(serde_json::to_string_pretty(value)?)?)

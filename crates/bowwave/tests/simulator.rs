@@ -38,6 +38,13 @@ fn the_example_is_replayed_as_text_json_and_page() {
     let rows: serde_json::Value = serde_json::from_slice(&rows.stdout).expect("JSON");
     assert_eq!(rows[0]["policy"], "adaptive-v16:ratio=50,hit-rate=2");
     assert_eq!(rows[0]["pages_needed"], 4864);
+    assert!(rows[0]["log"].is_null(), "nobody asked for it");
+    let rows = bowwave(&["replay", &trace, "--json", "--log", "--policy", "linux-6"]);
+    let rows: serde_json::Value = serde_json::from_slice(&rows.stdout).expect("JSON");
+    let first = serde_json::json!(
+        { "file": "/srv/log", "start": 4080, "asked": 16, "read": 16, "cause": "random" }
+    );
+    assert_eq!(rows[0]["log"][0], first);
 }
 
 #[test]
@@ -55,19 +62,22 @@ fn the_example_shows_what_bowwave_is_for() {
 }
 
 #[test]
-fn what_takes_no_time_has_no_throughput() {
+fn what_lies_beyond_the_end_of_its_file_is_told() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = folder.path().join("beyond.csv");
-    let text =
-        "file_bytes,file\n4096,/a\n\ntime_us,process,file,op,offset,bytes\n0,p,/a,read,8192,4096\n";
-    std::fs::write(&trace, text).expect("a writable folder");
+    let sizes = "file_bytes,file\n4096,/a\n\n";
+    let beyond = "time_us,process,file,op,offset,bytes\n0,p,/a,read,8192,4096\n";
+    std::fs::write(&trace, format!("{sizes}{beyond}")).expect("a writable folder");
     let trace = trace.to_string_lossy();
-    let shown = text_of(&["replay", &trace]);
-    let row = shown.lines().nth(1).expect("a row");
-    assert_eq!(row.split_whitespace().nth(5), Some("-"), "{shown}");
-    let rows: serde_json::Value =
-        serde_json::from_str(&text_of(&["replay", &trace, "--json"])).expect("JSON");
-    assert!(rows[0]["mb_per_s"].is_null(), "{rows}");
+    let output = bowwave(&["replay", &trace]);
+    let error = text(&output.stderr);
+    assert!(!output.status.success() && error.contains("beyond.csv: line 5: this lies"), "{error}");
+    std::fs::write(&*trace, format!("{sizes}{beyond}1,p,/a,read,0,4096\n")).expect("as before");
+    let output = bowwave(&["replay", &trace]);
+    let told = text(&output.stderr);
+    let first =
+        "1 of 2 operations lies beyond the end of its file, the first at byte 8192 of \"/a\"";
+    assert!(output.status.success() && told.contains(first), "{told}");
 }
 
 #[test]
@@ -93,8 +103,30 @@ fn what_is_wrong_is_one_sentence_and_a_failure() {
         assert!(error.contains(expected), "{error}");
     };
     wrong("--policy", "linux-6, adaptive");
+    let wrong_policy = |policy: &str, expected: &str| {
+        let error = text(&bowwave(&["replay", &trace, "--policy", policy]).stderr);
+        assert!(error.lines().count() == 1 && error.contains(expected), "{error}");
+    };
+    wrong_policy("adaptive-v16:foo=1", "adaptive-v16 takes hit-rate=N");
+    wrong_policy("adaptive-2005:abc", "adaptive-2005 takes ratio=PERCENT");
+    wrong_policy("linux-6:window=3", "linux-6 takes none");
+    wrong_policy("adaptive@linux-7", "there is no policy \"linux-7\"");
+    wrong_policy("linux-6@linux-6", "adaptive@KERNEL");
     wrong("--device", "hdd, hdd-fifo, net");
     wrong("--elevator", "noop, linus");
+    let refused = |words: &[&str], expected: &str| {
+        let output = bowwave(words);
+        let error = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && output.stdout.is_empty(), "{words:?}");
+        assert!(error.contains(expected), "{error}");
+    };
+    refused(&["replay", &trace, "--readahead", "128k"], "write KiB without a unit");
+    for kib in ["3", "130", "1048580"] {
+        refused(&["replay", &trace, "--readahead", kib], "write a multiple of 4");
+    }
+    refused(&["replay", &trace, "--example"], "cannot be used");
+    refused(&["reproduce", "--list", "nosuch"], "cannot be used");
+    refused(&["reproduce", "--list", "--html", "page.html"], "cannot be used");
     for (trace, expected) in [("/nonexistent", "cannot read the trace"), ("/", "cannot read")] {
         let output = bowwave(&["replay", trace]);
         assert!(!output.status.success());
@@ -103,6 +135,57 @@ fn what_is_wrong_is_one_sentence_and_a_failure() {
     std::fs::write(&trace, "0,p,a,read,0,1\n").expect("it is ours");
     let error = text(&bowwave(&["replay", &trace]).stderr);
     assert!(error.contains("example.csv: line 1: the line `time_us"), "{error}");
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_told_at_once_or_costs_only_itself() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = example(folder.path());
+    let commands: [&[&str]; 3] = [
+        &["replay", &trace],
+        &["replay", &trace, "--json"],
+        &["reproduce", "blkid-2011", "--json"],
+    ];
+    for command in commands {
+        let with_page = |page| bowwave(&[command, &["--html", page]].concat());
+        let late = with_page("/dev/full");
+        assert!(!late.status.success());
+        assert_eq!(text(&late.stdout), text_of(command));
+        assert!(text(&late.stderr).contains("cannot write the page /dev/full: No space"));
+        let early = with_page("/proc/self/page.html");
+        assert!(!early.status.success() && early.stdout.is_empty());
+        assert!(text(&early.stderr).contains("cannot write the page /proc/self/page.html: "));
+    }
+}
+
+#[test]
+fn a_page_does_not_take_the_place_of_the_trace_that_comes_by_standard_input() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = example(folder.path());
+    let mut replay = Command::new(env!("CARGO_BIN_EXE_bowwave"));
+    let input = std::fs::File::open(&trace).expect("it was written");
+    let output = replay.args(["replay", "-", "--html", &trace]).stdin(input).output().expect("ran");
+    assert!(!output.status.success() && text(&output.stderr).contains("is the trace itself"));
+    assert_eq!(std::fs::read_to_string(&trace).expect("there"), sim::trace::EXAMPLE);
+}
+
+#[test]
+fn json_says_on_what_machine_and_the_log_moves_no_cursor() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = folder.path().join("trace.csv");
+    let name = "/a\u{7}\u{1b}[31mb\u{e4}";
+    let text = format!("{}\n0,p,{name},read,0,4096\n", sim::trace::HEADER);
+    std::fs::write(&trace, text).expect("a writable folder");
+    let trace = trace.to_string_lossy();
+    let log = text_of(&["replay", &trace, "--log"]);
+    assert!(log.contains("readahead(/a\\u{7}\\u{1b}[31mb\u{e4}, 0+"), "{log}");
+    let options = ["--device", "net", "--elevator", "noop", "--memory", "64M", "--pace", "none"];
+    let rows = text_of(&[&["replay", &trace, "--json"][..], &options].concat());
+    let rows: serde_json::Value = serde_json::from_str(&rows).expect("JSON");
+    for row in rows.as_array().expect("a list") {
+        assert_eq!((&row["device"], &row["elevator"]), (&"net".into(), &"noop".into()));
+        assert_eq!((&row["memory_bytes"], &row["pace"]), (&(64 << 20).into(), &"none".into()));
+    }
 }
 
 #[test]

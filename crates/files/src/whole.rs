@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Sees whether files can be written in a folder, which is made; nothing is left in it.
 ///
@@ -18,6 +18,21 @@ pub fn probe(folder: &Path) -> io::Result<()> {
     let probe = folder.join(format!("probe-{}", std::process::id()));
     let written = create_anew(&probe, PLAIN).and_then(|mut file| file.write_all(b"x"));
     let removed = fs::remove_file(&probe);
+    written.and(removed)
+}
+
+/// Sees whether [`write`] could write `path` as things are: a draft of it can be. Nothing is left of that, and
+/// what is no regular file is not touched.
+///
+/// # Errors
+/// Why not.
+pub fn check(path: &Path) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+        return Ok(());
+    }
+    let (_, draft) = draft_of(path)?;
+    let written = create_anew(&draft, PLAIN).and_then(|mut file| file.write_all(b"x"));
+    let removed = fs::remove_file(&draft);
     written.and(removed)
 }
 
@@ -67,14 +82,10 @@ fn replace(
         // Another user's in a folder like /tmp the kernel does not follow, and then nor is it here.
         File::options().write(true).open(path)?;
     }
-    // What a link leads to is written, not the link; one that leads nowhere is replaced, so that nobody
-    // chooses by it where a file is made.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.into());
-    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    fs::create_dir_all(folder)?;
-    let mut name = OsString::from(path.file_name().ok_or(io::ErrorKind::InvalidInput)?);
-    name.push(format!("{DRAFT}{}", std::process::id()));
-    let draft = folder.join(name);
+    let (path, draft) = draft_of(path)?;
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
     let mode = before.as_ref().map_or(PLAIN, |before| before.mode() & PLAIN);
     let written = create_anew(&draft, mode).and_then(|mut file| {
         if let Some(before) = before {
@@ -84,12 +95,24 @@ fn replace(
         }
         file.write_all(text)?;
         settle(&file)?;
-        fs::rename(&draft, path)
+        fs::rename(&draft, &path)
     });
     if written.is_err() {
         let _ = fs::remove_file(&draft);
     }
     written
+}
+
+/// Which file is written for `path`, and its draft.
+///
+/// What a link leads to is written, not the link; one that leads nowhere is replaced, so that nobody
+/// chooses by it where a file is made.
+fn draft_of(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    let mut name = OsString::from(path.file_name().ok_or(io::ErrorKind::InvalidInput)?);
+    name.push(format!("{DRAFT}{}", std::process::id()));
+    let draft = path.with_file_name(name);
+    Ok((path, draft))
 }
 
 /// Permissions of a file that has none of its own yet, less the umask.
@@ -210,6 +233,21 @@ mod tests {
         assert!(write(&taken, "x").is_err());
         assert!(write(&Path::new("/proc/self").join("file"), "x").is_err());
         assert_eq!(names_in(folder.path()), ["taken"]);
+    }
+
+    #[test]
+    fn a_check_leaves_a_file_as_it_is_and_says_why_one_cannot_be_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        check(&path).expect("it can be made");
+        assert_eq!(names_in(folder.path()), [""; 0]);
+        fs::write(&path, "as it was").expect("written");
+        check(&path).expect("it can be replaced");
+        assert_eq!(fs::read_to_string(&path).expect("there"), "as it was");
+        assert_eq!(names_in(folder.path()), ["file"]);
+        check(Path::new("/dev/full")).expect("it may have room when the time comes");
+        assert!(check(Path::new("/proc/self/file")).is_err());
+        assert!(check(&path.join("below a file")).is_err());
     }
 
     #[test]

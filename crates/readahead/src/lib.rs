@@ -47,7 +47,7 @@ pub use cache::{Ageing, CacheView, PageState};
 pub use cost::DeviceCost;
 pub use linux2_5::Linux25;
 pub use linux6::Linux6;
-pub use names::{NAMES, by_name};
+pub use names::{NAMES, by_name, parameters_of};
 pub use none::NoReadAhead;
 pub use ondemand::{OnDemand, OnDemandRelease};
 pub use plan::{Action, Asked, Cause, Mark, Plan};

@@ -64,6 +64,17 @@ pub fn by_name(name: &str, open_files: usize) -> Option<Box<dyn Policy>> {
     })
 }
 
+/// The parameters that the policy of that name takes, as an error tells them; `None` if there is no such policy.
+pub fn parameters_of(name: &str) -> Option<&'static str> {
+    match name {
+        "adaptive-2005" => Some("ratio=PERCENT of 10 or more, or that number alone"),
+        "adaptive-v16" => Some(
+            "hit-rate=N (or that number alone), ratio=PERCENT, max=PAGES, initial=PAGES, nfsd=1, loop=1, laptop=1",
+        ),
+        _ => NAMES.contains(&name).then_some("none"),
+    }
+}
+
 /// `key=value` pairs; `None` for one that is no number. A lone value is given the `first` key.
 fn pairs<'a>(parameters: &'a str, first: &'a str) -> impl Iterator<Item = Option<(&'a str, u32)>> {
     let parts = parameters.split(',').filter(|part| !part.is_empty());
@@ -125,6 +136,22 @@ mod tests {
             v16_parameters("hit-rate=2,ratio=100,nfsd=1"),
             Some(V16Parameters { readahead_ratio: 100, nfsd: true, ..v16(2) })
         );
+    }
+
+    #[test]
+    fn every_parameter_that_is_told_is_taken() {
+        for name in NAMES {
+            let told = parameters_of(name).expect("it is a policy's name");
+            let keys = told.split([' ', ',']).filter_map(|word| word.split_once('='));
+            let taken = |key: &str| by_name(&format!("{name}:{key}=10"), 16).is_some();
+            let keys: Vec<&str> = keys.map(|(key, _)| key).collect();
+            assert!(keys.iter().all(|key| taken(key)), "{name} takes {told}");
+            assert_eq!(keys.is_empty(), by_name(&format!("{name}:10"), 16).is_none(), "{name}");
+        }
+        assert!(
+            by_name("adaptive-2005:9", 16).is_none() && by_name("adaptive-2005:10", 16).is_some()
+        );
+        assert_eq!(parameters_of("linux-7"), None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What long commands write besides their text: pages, progress.
 
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
@@ -9,16 +11,21 @@ use crate::print;
 
 /// Whether a page may be written there, before the work that it would show; `trace` is what that reads.
 pub(crate) fn check_page(page: &Path, trace: Option<&Path>) -> anyhow::Result<()> {
+    let names_a_file = page != Path::new("-");
+    ensure!(names_a_file, "the page goes to a file; name one (/dev/stdout for standard output)");
     let folder = page.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     ensure!(folder.is_dir(), "there is no folder {}; make it first", folder.display());
     ensure!(!page.is_dir(), "{} is a folder; name a file in it for the page", page.display());
     let is_trace = trace.is_some_and(|trace| {
-        let real = |path: &Path| path.canonicalize().ok();
-        real(page).is_some_and(|page| real(trace) == Some(page))
+        let is_stdin = trace == Path::new("-");
+        let trace = if is_stdin { Path::new("/dev/stdin") } else { trace };
+        let file = |path: &Path| path.metadata().ok().filter(Metadata::is_file);
+        let number = |path: &Path| file(path).map(|about| (about.dev(), about.ino()));
+        number(page).is_some_and(|page| number(trace) == Some(page))
     });
     ensure!(!is_trace, "{} is the trace itself; name another file for the page", page.display());
-    Ok(())
+    files::whole::check(page).with_context(|| format!("cannot write the page {}", page.display()))
 }
 
 /// Writes a page and says where, apart from what a program may read.
@@ -54,5 +61,6 @@ mod tests {
         assert!(refused(&folder.path().join("./trace.csv")).contains("the trace itself"));
         assert!(refused(&folder.path().join("none/page.html")).contains("make it first"));
         assert!(refused(folder.path()).contains("is a folder"));
+        assert!(refused(Path::new("-")).contains("name one"));
     }
 }

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use clap::ValueEnum;
 use page::short;
+use readahead::PAGE_BYTES;
 use serde_json::json;
 use sim::replay::{Pace, Process, Replay, Setup, check, replay};
-use sim::trace::{EXAMPLE, MAX_TRACE_BYTES, Trace, TraceError};
+use sim::trace::{EXAMPLE, MAX_TRACE_BYTES, Record, Trace, TraceError, TraceOp};
 
 use super::output::{check_page, progress_bar, write_page};
 use super::size;
@@ -33,7 +35,7 @@ pub(crate) struct Args {
     elevator: String,
     /// The kernel's largest read-ahead in KiB, as read_ahead_kb; several are compared
     #[arg(long, value_name = "KIB,...", value_delimiter = ',', default_value = "128",
-        value_parser = clap::value_parser!(u64).range(0..=1 << 20))]
+        value_parser = kib)]
     readahead: Vec<u64>,
     /// Whether to keep the trace's time between operations
     #[arg(long, value_enum, default_value = "trace")]
@@ -44,14 +46,14 @@ pub(crate) struct Args {
     /// Show every decision: readahead(file, start+asked) = read, in pages
     #[arg(long)]
     log: bool,
-    /// A list with one object a replay
+    /// A list with one object a replay; with --log, its decisions are in it
     #[arg(long)]
     json: bool,
     /// Write a page with tables and plots to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print a small trace to begin with
-    #[arg(long)]
+    #[arg(long, exclusive = true)]
     example: bool,
 }
 
@@ -64,7 +66,7 @@ enum PaceName {
 }
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
-    let Some(path) = args.trace.as_ref().filter(|_| !args.example) else {
+    let Some(path) = &args.trace else {
         print::all(|out| write!(out, "{EXAMPLE}"))?;
         return Ok(ExitCode::SUCCESS);
     };
@@ -77,18 +79,19 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         check(policy, &setups[0])?;
     }
     let trace = read_trace(path)?;
+    warn_of_what_is_beyond(&trace);
     let replays = replay_all(&trace, &policies, &setups)?;
+    // What can be printed is not lost where the page cannot be written, nor the other way round.
+    let printed = if args.json {
+        print::json(&replays.iter().map(|replay| object_with_log(replay, &trace, &args)).collect())
+    } else {
+        print::all(|out| print(out, &trace, &replays, &args)).map_err(Into::into)
+    };
     if let Some(file) = &args.html {
         let about = about(path, &trace, &args);
         write_page(file, &page::replays(&about, &trace, &replays))?;
     }
-    if args.json {
-        let rows: Vec<_> = replays.iter().map(|replay| object(replay, &args)).collect();
-        let text = serde_json::to_string_pretty(&rows)?;
-        print::all(|out| writeln!(out, "{text}"))?;
-    } else {
-        print::all(|out| print(out, &trace, &replays, &args))?;
-    }
+    printed?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -111,6 +114,13 @@ fn memory(text: &str) -> Result<u64, String> {
     let bytes = size::parse(text)?;
     let is_possible = (1 << 20..=64 << 30).contains(&bytes);
     is_possible.then_some(bytes).ok_or_else(|| "the memory has to be between 1M and 64G".into())
+}
+
+/// A window as the kernel keeps it: in whole pages of 4 KiB, up to a GiB.
+fn kib(text: &str) -> Result<u64, String> {
+    let kib = text.parse().map_err(|_| "write KiB without a unit, for example 128")?;
+    let is_window = kib <= 1 << 20 && kib % (PAGE_BYTES >> 10) == 0;
+    is_window.then_some(kib).ok_or_else(|| "write a multiple of 4, a page, up to 1048576".into())
 }
 
 fn setup(args: &Args, readahead_kb: u64) -> Setup {
@@ -146,6 +156,27 @@ fn read_trace(path: &PathBuf) -> anyhow::Result<Trace> {
     Trace::parse(&text).with_context(|| format!("{name}"))
 }
 
+/// What reads beyond the end is as quick as nothing; programs end by it, but sizes may be wrong.
+fn warn_of_what_is_beyond(trace: &Trace) {
+    let is_beyond = |record: &&Record| {
+        let bytes = trace.files()[record.file as usize].bytes;
+        record.op != TraceOp::Close && record.bytes > 0 && record.offset > bytes
+    };
+    let mut beyond = trace.records().iter().filter(is_beyond);
+    let Some(first) = beyond.next() else { return };
+    let (number, all) = (beyond.count() + 1, trace.records().len());
+    let lies = if number == 1 {
+        "lies beyond the end of its file"
+    } else {
+        "lie beyond the ends of their files"
+    };
+    let file = &trace.files()[first.file as usize];
+    print::note(format_args!(
+        "{number} of {all} operations {lies}, the first at byte {} of {:?}, which has {}; see to the sizes in the trace",
+        first.offset, file.name, file.bytes
+    ));
+}
+
 fn replay_all(trace: &Trace, policies: &[String], setups: &[Setup]) -> anyhow::Result<Vec<Replay>> {
     let bar = progress_bar("replay");
     let all = policies.len() * setups.len();
@@ -159,6 +190,18 @@ fn replay_all(trace: &Trace, policies: &[String], setups: &[Setup]) -> anyhow::R
     }
     bar.finish_and_clear();
     Ok(replays)
+}
+
+fn object_with_log(replay: &Replay, trace: &Trace, args: &Args) -> serde_json::Value {
+    let mut object = object(replay, args);
+    if args.log {
+        let log = replay.log.iter().map(|d| {
+            let file = &trace.files()[d.file as usize].name;
+            json!({ "file": file, "start": d.start, "asked": d.asked, "read": d.read, "cause": d.cause.name() })
+        });
+        object["log"] = log.collect();
+    }
+    object
 }
 
 fn about(path: &std::path::Path, trace: &Trace, args: &Args) -> String {
@@ -238,7 +281,7 @@ fn print_matrix(out: &mut dyn Write, replay: &Replay) -> io::Result<()> {
 fn print_log(out: &mut dyn Write, trace: &Trace, replay: &Replay) -> io::Result<()> {
     writeln!(out, "\n{}, {} KiB", replay.policy, replay.readahead_kb)?;
     for decision in &replay.log {
-        let file = &trace.files()[decision.file as usize].name;
+        let file = print::visible(&trace.files()[decision.file as usize].name);
         let (start, asked, read) = (decision.start, decision.asked, decision.read);
         writeln!(out, "readahead({file}, {start}+{asked}) = {read}")?;
     }
@@ -254,8 +297,12 @@ fn object(replay: &Replay, args: &Args) -> serde_json::Value {
     };
     let causes = replay.matrix.rows().map(|(cause, counts)| row(cause.name(), *counts));
     let process = |process: &Process| json!({ "process": process.name, "ended_s": process.ended_s, "stalled_s": process.stalled_s });
-    let mut object = json!({
+    json!({
         "policy": replay.policy,
+        "device": args.device,
+        "elevator": args.elevator,
+        "memory_bytes": args.memory,
+        "pace": args.pace.to_possible_value().map(|pace| pace.get_name().to_owned()),
         "readahead_kb": replay.readahead_kb,
         "seconds": replay.seconds,
         "stalled_s": replay.stalled_s(),
@@ -267,14 +314,7 @@ fn object(replay: &Replay, args: &Args) -> serde_json::Value {
         "decisions": replay.matrix.total().requests,
         "causes": causes.collect::<Vec<_>>(),
         "processes": replay.processes.iter().map(process).collect::<Vec<_>>(),
-    });
-    if args.log {
-        let log = replay.log.iter().map(|d| {
-            json!({ "file": d.file, "start": d.start, "asked": d.asked, "read": d.read, "cause": d.cause.name() })
-        });
-        object["log"] = log.collect();
-    }
-    object
+    })
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub(crate) struct Args {
     #[arg(value_name = "TABLE")]
     tables: Vec<String>,
     /// Name the tables there are
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["tables", "html"])]
     list: bool,
     /// A list of rows: table, row, policy, unit, published, simulated, kind; of tables with --list
     #[arg(long)]
@@ -55,15 +55,16 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         }
         all.push(table);
     }
+    // What can be printed is not lost where the page cannot be written, nor the other way round.
+    let printed = if args.json {
+        print::json(&rows.into())
+    } else {
+        print::all(|out| summarise(out, &all)).map_err(Into::into)
+    };
     if let Some(path) = args.html {
         write_page(&path, &page::published(&all))?;
     }
-    if args.json {
-        let text = serde_json::to_string_pretty(&rows)?;
-        print::all(|out| writeln!(out, "{text}"))?;
-    } else {
-        print::all(|out| summarise(out, &all))?;
-    }
+    printed?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -36,10 +36,18 @@ pub enum ExperimentError {
     Device(#[from] device::SpecError),
     /// It names a policy there is not.
     #[error(
-        "there is no policy {0:?}; those there are: {names}, and adaptive-2005:RATIO, adaptive-v16:KEY=VALUE,...",
+        "there is no policy {0:?}; those there are: {names}, and adaptive-2005:RATIO, adaptive-v16:KEY=VALUE,..., adaptive@KERNEL",
         names = readahead::NAMES.join(", ")
     )]
     Policy(String),
+    /// It gives a policy parameters that it does not take.
+    #[error("{given:?} has a parameter, or a value of one, that there is not; {takes}")]
+    Parameters {
+        /// The policy with them.
+        given: String,
+        /// What it takes.
+        takes: String,
+    },
     /// It names an elevator there is not.
     #[error("there is no elevator {0:?}; those there are: {names}", names = iosched::NAMES.join(", "))]
     Elevator(String),
@@ -196,10 +204,7 @@ impl MachineSpec {
     }
 
     fn policies(&self, policy: &str) -> Result<Policies, ExperimentError> {
-        let known = |name: &str| {
-            readahead::by_name(name, OPEN_FILES)
-                .ok_or_else(|| ExperimentError::Policy(name.to_owned()))
-        };
+        let known = |name: &str| readahead::by_name(name, OPEN_FILES).ok_or_else(|| unknown(name));
         let kernel = match policy.split_once('@') {
             // Bowwave's is no kernel's policy.
             Some(("adaptive", kernel)) if kernel != "adaptive" => kernel,
@@ -215,6 +220,18 @@ impl MachineSpec {
             ..Limits::default()
         };
         Ok((known(kernel)?, Some(Box::new(Adaptive::new(limits)))))
+    }
+}
+
+/// Why there is no such policy.
+fn unknown(given: &str) -> ExperimentError {
+    let name = given.split_once(':').map_or(given, |(name, _)| name);
+    match readahead::parameters_of(name) {
+        Some(parameters) => ExperimentError::Parameters {
+            given: given.to_owned(),
+            takes: format!("{name} takes {parameters}"),
+        },
+        None => ExperimentError::Policy(given.to_owned()),
     }
 }
 

@@ -91,8 +91,7 @@ impl Replay {
         self.pages_read as f64 / self.pages_needed.max(1) as f64
     }
 
-    /// Needed bytes a second, in MB; `None` of a trace that takes no time, as one that only asks for what lies
-    /// beyond the ends of its files.
+    /// Needed bytes a second, in MB; `None` of a trace that takes no time.
     pub fn mb_per_s(&self) -> Option<f64> {
         let bytes = (self.pages_needed * PAGE_BYTES) as f64;
         (self.seconds > 0.0).then(|| bytes / 1e6 / self.seconds)

@@ -152,9 +152,9 @@ mod tests {
 
     #[test]
     fn what_takes_no_time_takes_as_long_as_the_first() {
-        let nothing = "time_us,process,file,op,offset,bytes\n0,p,a,close\n";
-        let replay = run(nothing, "linux-6", &Setup::default());
-        assert_eq!((replay.seconds, replay.seconds_to(&replay)), (0.0, 1.0));
+        let nothing = replay(&Trace::default(), "linux-6", &Setup::default()).expect("all exists");
+        assert_eq!((nothing.seconds, nothing.seconds_to(&nothing)), (0.0, 1.0));
+        assert_eq!(nothing.mb_per_s(), None);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What can be wrong with a trace, where, and what to do.
 
 use super::{
-    HEADER, MAX_FILE_BYTES, MAX_NAMES, MAX_OP_BYTES, MAX_TRACE_BYTES, SIZES_HEADER, TraceOp,
+    HEADER, MAX_FILE_BYTES, MAX_NAMES, MAX_OP_BYTES, MAX_TIME, MAX_TRACE_BYTES, SIZES_HEADER,
+    TraceOp,
 };
 
 /// Why a text is no trace.
@@ -78,6 +79,14 @@ pub enum Problem {
         /// What it holds.
         found: String,
     },
+    /// A time is too late for the simulator.
+    #[error("{field} is {found:?}, which is too large: {most} microseconds are possible; count from the start of the trace", most = MAX_TIME / 1000)]
+    Late {
+        /// Which field.
+        field: &'static str,
+        /// What it holds.
+        found: String,
+    },
     /// No such operation.
     #[error("there is no operation {0:?}; those there are: {names}", names = op_names())]
     Op(String),
@@ -92,6 +101,19 @@ pub enum Problem {
         "this reaches beyond byte {MAX_FILE_BYTES}, where no file can be simulated; leave it out"
     )]
     TooFar,
+    /// This and all other operations have no bytes.
+    #[error("neither here nor below is a byte read or written; a trace needs such operations")]
+    NoBytes,
+    /// This and all other operations lie beyond the ends of their files.
+    #[error(
+        "this lies beyond the end of {file:?}, which has {bytes} bytes as its file_bytes says, and nothing else in the trace can be read either; correct the sizes or leave them out"
+    )]
+    BeyondTheEnd {
+        /// The file's name.
+        file: String,
+        /// Its size.
+        bytes: u64,
+    },
     /// A size was given twice.
     #[error("the size of {0:?} was given before; leave one of them out")]
     SizeTwice(String),

@@ -1,6 +1,7 @@
 //! The fields of a line: separated by commas, in double quotes where they hold one.
 
 use std::borrow::Cow;
+use std::num::{IntErrorKind, ParseIntError};
 
 use readahead::Nanos;
 
@@ -49,25 +50,26 @@ fn unquote(quoted: &str) -> Result<(Cow<'_, str>, &str), Problem> {
     }
 }
 
-/// A whole number.
+/// A whole number of bytes.
 pub(super) fn number(field: &'static str, text: &str) -> Result<u64, Problem> {
-    text.parse().map_err(|_| Problem::Number { field, found: shown(text) })
+    text.parse().map_err(|error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => Problem::TooFar,
+        _ => Problem::Number { field, found: shown(text) },
+    })
 }
 
 /// Microseconds, with or without decimals; what is below a nanosecond is cut off.
 pub(super) fn time(field: &'static str, text: &str) -> Result<Nanos, Problem> {
-    let parsed = || {
-        let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
-        let is_decimal = |part: &str| part.bytes().all(|b| b.is_ascii_digit()) && !part.is_empty();
-        if !is_decimal(whole) || !is_decimal(decimals) {
-            return None;
-        }
-        let below = decimals.bytes().chain(*b"00").take(3);
-        let below = below.fold(0, |ns, digit| ns * 10 + Nanos::from(digit - b'0'));
-        whole.parse::<Nanos>().ok()?.checked_mul(1000)?.checked_add(below)
-    };
-    let time = parsed().filter(|time| *time <= MAX_TIME);
-    time.ok_or_else(|| Problem::Time { field, found: shown(text) })
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let is_decimal = |part: &str| part.bytes().all(|b| b.is_ascii_digit()) && !part.is_empty();
+    if !is_decimal(whole) || !is_decimal(decimals) {
+        return Err(Problem::Time { field, found: shown(text) });
+    }
+    let below = decimals.bytes().chain(*b"00").take(3);
+    let below = below.fold(0, |ns, digit| ns * 10 + Nanos::from(digit - b'0'));
+    let sum = || whole.parse::<Nanos>().ok()?.checked_mul(1000)?.checked_add(below);
+    let time = sum().filter(|time| *time <= MAX_TIME);
+    time.ok_or_else(|| Problem::Late { field, found: shown(text) })
 }
 
 pub(super) fn op(text: &str) -> Result<TraceOp, Problem> {

@@ -131,6 +131,12 @@ impl Trace {
         &self.records
     }
 
+    /// Whether an operation reads or writes a byte that its file has.
+    pub fn has_bytes(&self, record: &Record) -> bool {
+        let is_within = record.offset < self.files[record.file as usize].bytes;
+        record.op != TraceOp::Close && record.bytes > 0 && is_within
+    }
+
     /// Pages that are read, each counted once.
     pub fn pages_needed(&self) -> u64 {
         let mut ranges: Vec<(u32, u64, u64)> = self

@@ -24,6 +24,11 @@ struct Reader {
     trace: Trace,
     files: HashMap<String, u32>,
     processes: HashMap<String, u32>,
+    /// The line that is being read.
+    line: usize,
+    /// Lines of the first operation, and of the first one that has bytes, with its file.
+    first: Option<usize>,
+    first_with_bytes: Option<(usize, u32)>,
     /// Of each file: the size given, the largest end seen, and the largest end written.
     sizes: Vec<(Option<u64>, u64, u64)>,
 }
@@ -47,6 +52,7 @@ impl Trace {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
+            reader.line = index + 1;
             reader.line(line, &mut section, &mut fields).map_err(at)?;
         }
         reader.finish()
@@ -123,7 +129,9 @@ impl Reader {
             offset,
             bytes,
         };
+        self.first.get_or_insert(self.line);
         if bytes > 0 && op != TraceOp::Close {
+            self.first_with_bytes.get_or_insert((self.line, record.file));
             let (_, seen, written) = &mut self.sizes[record.file as usize];
             *seen = end.max(*seen);
             if op == TraceOp::Write {
@@ -153,9 +161,7 @@ impl Reader {
     }
 
     fn finish(mut self) -> Result<Trace, TraceError> {
-        if self.trace.records.is_empty() {
-            return Err(TraceError::Empty);
-        }
+        let first = self.first.ok_or(TraceError::Empty)?;
         for (file, (given, seen, written)) in self.trace.files.iter_mut().zip(self.sizes) {
             file.bytes = given.map_or(seen, |given| given.max(written));
         }
@@ -164,6 +170,16 @@ impl Reader {
             let largest = self.trace.files.into_iter().max_by_key(|file| file.bytes);
             let largest = largest.map(|file| file.name).unwrap_or_default();
             return Err(TraceError::FilesTooLarge { bytes, largest });
+        }
+        let Some((line, file)) = self.first_with_bytes else {
+            return Err(TraceError::Line { line: first, problem: Problem::NoBytes });
+        };
+        if !self.trace.records.iter().any(|record| self.trace.has_bytes(record)) {
+            let TracedFile { name, bytes } = self.trace.files.swap_remove(file as usize);
+            return Err(TraceError::Line {
+                line,
+                problem: Problem::BeyondTheEnd { file: name, bytes },
+            });
         }
         self.trace.records.sort_by_key(|record| record.at);
         number_by_appearance(&mut self.trace);

@@ -62,6 +62,8 @@ fn errors_name_the_line_and_what_to_do() {
         "line 2: bytes is \"4k\"; write a whole number without a unit"
     );
     assert!(error("0,p,a,read,0\n").starts_with("line 2: 5 fields where 6"));
+    assert!(error("9000000000000000,p,a,read,0,1\n").contains("4611686018427387 microseconds are"));
+    assert!(error("0,p,a,read,99999999999999999999,1\n").contains("beyond byte"));
     assert!(error("-1,p,a,read,0,1\n").contains("time_us is \"-1\""));
     assert!(error("0,p,,read,0,1\n").contains("file is empty"));
     assert!(error("0,p,\"a,read,0,1\n").contains("double quote"));
@@ -69,8 +71,28 @@ fn errors_name_the_line_and_what_to_do() {
     assert!(parse("0,p,a,read,0,1").unwrap_err().to_string().contains("has to come before"));
     assert!(parse("").unwrap_err().to_string().contains("--example"));
     assert!(Trace::parse(b"\xff\xfe").unwrap_err().to_string().starts_with("line 1: this is not"));
-    let large = format!("{SIZES_HEADER}\n{MAX_FILE_BYTES},a\n1,b\n{HEADER}\n0,p,a,close\n");
+    let large = format!("{SIZES_HEADER}\n{MAX_FILE_BYTES},a\n1,b\n{HEADER}\n0,p,a,read,0,1\n");
     assert!(parse(&large).unwrap_err().to_string().contains("leave out files, \"a\" first"));
+}
+
+#[test]
+fn what_can_read_nothing_is_no_trace() {
+    assert!(error("0,p,a,close\n1,p,a,read,9,0\n").starts_with("line 2: neither here nor below"));
+    for (size, at) in [(0, 0), (4096, 4096)] {
+        let sized = |more: &str| {
+            parse(&format!(
+                "{SIZES_HEADER}\n{size},a\n{HEADER}\n0,p,a,close\n1,p,a,read,{at},8\n{more}"
+            ))
+        };
+        let error = sized("").expect_err("nothing is read").to_string();
+        assert!(
+            error.starts_with("line 5: this lies beyond the end of \"a\", which has"),
+            "{error}"
+        );
+        let trace = sized("2,p,b,read,0,8\n").expect("that can be read");
+        let has_bytes: Vec<bool> = trace.records().iter().map(|r| trace.has_bytes(r)).collect();
+        assert_eq!(has_bytes, [false, false, true]);
+    }
 }
 
 /// A line that is nearly or wholly right.
@@ -98,7 +120,10 @@ fn valid() -> impl Strategy<Value = String> {
         .prop_map(|(t, p, f, op, at, n, took)| {
             format!("{}.{:03},{p},{f},{op},{at},{n}{took}\n", t / 1000, t % 1000)
         });
-    prop::collection::vec(record, 1..40).prop_map(|lines| format!("{HEADER}\n{}", lines.concat()))
+    prop::collection::vec(record, 1..40).prop_map(|lines| {
+        // Something has to be read.
+        format!("{HEADER}\n0,p,a,read,0,1\n{}", lines.concat())
+    })
 }
 
 proptest! {

@@ -23,7 +23,8 @@ struct Published {
 pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentError> {
     let text = include_str!("backward.toml");
     let experiment: Experiment<Workload> = Experiment::parse("backward", text)?;
-    let published: Vec<Published> = figures("backward", include_str!("backward.csv"))?;
+    let text = include_str!("backward.csv");
+    let published: Vec<Published> = figures("backward", text)?;
     let mut rows = Vec::new();
     for policy in &experiment.workload.policies {
         rows.push(Figure {
