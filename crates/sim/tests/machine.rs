@@ -278,3 +278,28 @@ fn more_readers_than_memory_has_pages_all_come_to_an_end() {
         }
     }
 }
+
+#[test]
+#[should_panic(expected = "stuck: 2 of 2 processes wait, and nothing is under way")]
+fn a_machine_that_is_stuck_says_so() {
+    let device = device::load("hdd").expect("the catalogue has it").build(1 << 30);
+    let mut machine = Machine::new(Parts {
+        memory_pages: 1024,
+        kernel: Box::new(Linux6::new(64)),
+        user: None,
+        kernel_window: 32,
+        elevator: iosched::by_name("noop", 2560).expect("it is known"),
+        device,
+        cost: DeviceCost::DISK,
+        device_depth: 0,
+        request_pages: 320,
+        reclaim: Reclaim::UseOnceFirst,
+        cpu: CpuCosts::default(),
+    });
+    let file = machine.add_file(4096);
+    for _ in 0..2 {
+        let open = machine.open(file);
+        machine.spawn(0, Listed(scan(open, 0, 4096, 4096)));
+    }
+    machine.run();
+}

@@ -18,6 +18,7 @@ mod example;
 pub(crate) mod experiment;
 mod field;
 mod flash;
+mod machine;
 mod parallel_streams;
 mod ramp;
 mod random_reads;
