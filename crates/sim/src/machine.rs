@@ -305,7 +305,7 @@ impl Machine {
             if transfer.is_write {
                 self.written(now);
             }
-            self.feed(now);
+            self.feed(now, transfer.pages);
         }
         self.done = done;
     }
@@ -316,19 +316,6 @@ impl Machine {
             return self.cache.clear_dirty(id);
         }
         self.cache.arrived(id);
-    }
-
-    fn wake_waiters(&mut self, now: Nanos, first: u32) {
-        let mut waiter = first;
-        while waiter != NOBODY {
-            let process = &mut self.processes[waiter as usize];
-            let next = process.next_waiter;
-            process.next_waiter = NOBODY;
-            process.outcome.stalled += now - process.waits_since;
-            process.outcome.stalls += 1;
-            self.wake_at(now + self.cpu.wake, waiter);
-            waiter = next;
-        }
     }
 
     /// Counts and logs a chunk that was asked for.

@@ -298,6 +298,11 @@ impl PageCache {
         flags.set(Flags::UP_TO_DATE);
     }
 
+    /// Reclaim may succeed where it fell short, though nothing has arrived or been written since.
+    pub(crate) fn look_again(&mut self) {
+        self.zones.iter_mut().for_each(|zone| zone.is_exhausted = false);
+    }
+
     pub(crate) fn set_dirty(&mut self, id: FrameId) {
         let flags = &mut self.frames[id].flags;
         if !flags.has(Flags::DIRTY) {
