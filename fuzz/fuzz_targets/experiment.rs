@@ -1,4 +1,5 @@
-//! Any text is an experiment or an error, and published figures or an error.
+//! Any text is the experiment file of each table or an error, makes machines that can read or an error, and
+//! is each table's published figures or an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

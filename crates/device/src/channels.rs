@@ -17,6 +17,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::{self, within, within_or_absent};
 use crate::model::{Completion, Counters, Model, Nanos, Request, nanos};
 use crate::random;
 use crate::spec::Cost;
@@ -51,26 +52,14 @@ pub struct ChannelsSpec {
 
 impl ChannelsSpec {
     pub(crate) fn check(&self) -> Result<(), String> {
-        let finite = |value: f64| value.is_finite() && value >= 0.0;
-        if !finite(self.latency_us) {
-            return Err("latency_us must be 0 or more".into());
-        }
-        if !finite(self.bandwidth_mb_s) || self.bandwidth_mb_s == 0.0 {
-            return Err("bandwidth_mb_s must be above 0".into());
-        }
-        if self.concurrency == 0 {
-            return Err("concurrency must be at least 1".into());
-        }
-        if self.request_cap_kib == Some(0) {
-            return Err("request_cap_kib must be at least 1, or absent".into());
-        }
-        if !finite(self.saturating_us) || !finite(self.saturating_kib) {
-            return Err("saturating_us and saturating_kib must be 0 or more".into());
-        }
-        if !(0.0..=1.0).contains(&self.jitter) {
-            return Err("jitter must be 0 to 1".into());
-        }
-        Ok(())
+        let most_kib = *bounds::KIB.end();
+        within("latency_us", self.latency_us, bounds::US)?;
+        within("bandwidth_mb_s", self.bandwidth_mb_s, bounds::MB_S)?;
+        within("concurrency", self.concurrency, bounds::DEPTH)?;
+        within_or_absent("request_cap_kib", self.request_cap_kib, 1..=most_kib)?;
+        within("saturating_us", self.saturating_us, bounds::US)?;
+        within("saturating_kib", self.saturating_kib, 0.0..=most_kib as f64)?;
+        within("jitter", self.jitter, 0.0..=1.0)
     }
 
     pub(crate) fn cost(&self) -> Cost {
@@ -150,7 +139,7 @@ impl Channels {
                 self.counters.seeks += 1;
             }
             self.next_offset = request.offset + request.bytes;
-            let ready_at = now + self.spec.wait(request.bytes, self.admitted);
+            let ready_at = now.saturating_add(self.spec.wait(request.bytes, self.admitted));
             self.admitted += 1;
             self.ready.push(Reverse((ready_at, request.id, request.bytes)));
         }
@@ -165,7 +154,8 @@ impl Channels {
                 let Some(Reverse((_, id, bytes))) = self.ready.pop() else {
                     return false;
                 };
-                let done_at = self.pipe_free_at.max(enter) + self.spec.transfer(bytes);
+                let begins_at = self.pipe_free_at.max(enter);
+                let done_at = begins_at.saturating_add(self.spec.transfer(bytes));
                 self.pipe_free_at = done_at;
                 self.leaving.push_back((done_at, id, bytes));
                 true

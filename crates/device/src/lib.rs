@@ -10,6 +10,7 @@
 //! nearest-first), [`Raid5`] (several of these behind one controller) and [`Channels`] (requests
 //! that wait side by side and share one pipe: flash, network volumes). Devices are TOML files under `devices/`, each number with its source.
 
+mod bounds;
 mod catalog;
 mod channels;
 mod disk;

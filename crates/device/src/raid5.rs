@@ -15,6 +15,7 @@ use std::collections::{HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::{self, within, within_or_absent};
 use crate::disk::{Disk, DiskSpec};
 use crate::model::{Completion, Counters, Model, Nanos, Request, nanos};
 use crate::spec::Cost;
@@ -47,18 +48,10 @@ struct Part {
 impl Raid5Spec {
     pub(crate) fn check(&self) -> Result<(), String> {
         const MOST_DISKS: u64 = 256;
-        if !(3..=MOST_DISKS).contains(&self.disks) {
-            return Err(format!("disks must be 3 to {MOST_DISKS}"));
-        }
-        if !(1..=u64::from(u32::MAX)).contains(&self.chunk_kib) {
-            return Err(format!("chunk_kib must be 1 to {}", u32::MAX));
-        }
-        if !(self.controller_us.is_finite() && self.controller_us >= 0.0) {
-            return Err("controller_us must be 0 or more".into());
-        }
-        if self.controller_mb_s.is_some_and(|mb_s| !(mb_s.is_finite() && mb_s > 0.0)) {
-            return Err("controller_mb_s must be above 0, or absent".into());
-        }
+        within("disks", self.disks, 3..=MOST_DISKS)?;
+        within("chunk_kib", self.chunk_kib, 1..=*bounds::KIB.end())?;
+        within("controller_us", self.controller_us, bounds::US)?;
+        within_or_absent("controller_mb_s", self.controller_mb_s, bounds::MB_S)?;
         self.disk.check().map_err(|reason| format!("disk: {reason}"))
     }
 
@@ -176,7 +169,7 @@ impl Raid5 {
             let Some((number, bytes)) = self.parts.remove(&part.id) else { continue };
             let transfer =
                 self.spec.controller_mb_s.map_or(0, |mb_s| nanos(bytes as f64 * 1e-6 / mb_s));
-            self.pipe_free_at = self.pipe_free_at.max(part.at) + transfer;
+            self.pipe_free_at = self.pipe_free_at.max(part.at).saturating_add(transfer);
             self.leaving.push_back((self.pipe_free_at, number));
         }
     }
@@ -196,7 +189,8 @@ impl Raid5 {
 
 impl Model for Raid5 {
     fn submit(&mut self, now: Nanos, request: Request) {
-        self.arriving.push_back((now + nanos(self.spec.controller_us * 1e-6), request));
+        let at = now.saturating_add(nanos(self.spec.controller_us * 1e-6));
+        self.arriving.push_back((at, request));
     }
 
     fn next_event(&self) -> Option<Nanos> {

@@ -89,6 +89,11 @@ impl Block {
         self.reads >= self.congested_at
     }
 
+    /// Reads queued or under way.
+    pub(crate) fn reads(&self) -> usize {
+        self.reads
+    }
+
     /// Nanoseconds during which commands were at the device, up to the last time it fell idle.
     pub(crate) fn busy(&self) -> Nanos {
         self.busy

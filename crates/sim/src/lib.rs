@@ -36,6 +36,7 @@ mod server;
 pub mod trace;
 mod user;
 mod view;
+mod wait;
 mod worst;
 mod write;
 

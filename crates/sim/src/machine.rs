@@ -174,11 +174,18 @@ impl Machine {
     }
 
     /// Runs until every process has ended.
+    ///
+    /// # Panics
+    /// If the machine is stuck, as one whose device takes no command: there are no figures of it then.
     pub fn run(&mut self) {
-        while self.processes.iter().any(|process| !matches!(process.doing, Doing::Ended)) {
+        let is_waiting = |process: &Process| !matches!(process.doing, Doing::Ended);
+        while self.processes.iter().any(is_waiting) {
             let Some(now) = self.next_event() else {
-                debug_assert!(false, "a process waits for nothing");
-                return;
+                let waiting = self.processes.iter().filter(|process| is_waiting(process)).count();
+                panic!(
+                    "the simulated machine is stuck: {waiting} of {} processes wait, and nothing is under way that could wake them; see its memory, device_depth and scripts",
+                    self.processes.len()
+                );
             };
             self.turn(now);
         }
@@ -298,7 +305,7 @@ impl Machine {
             if transfer.is_write {
                 self.written(now);
             }
-            self.feed(now);
+            self.feed(now, transfer.pages);
         }
         self.done = done;
     }
@@ -309,19 +316,6 @@ impl Machine {
             return self.cache.clear_dirty(id);
         }
         self.cache.arrived(id);
-    }
-
-    fn wake_waiters(&mut self, now: Nanos, first: u32) {
-        let mut waiter = first;
-        while waiter != NOBODY {
-            let process = &mut self.processes[waiter as usize];
-            let next = process.next_waiter;
-            process.next_waiter = NOBODY;
-            process.outcome.stalled += now - process.waits_since;
-            process.outcome.stalls += 1;
-            self.wake_at(now + self.cpu.wake, waiter);
-            waiter = next;
-        }
     }
 
     /// Counts and logs a chunk that was asked for.

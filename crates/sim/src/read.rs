@@ -61,6 +61,9 @@ impl Machine {
                 return Pause::Blocked;
             }
             now += self.use_page(number, &reading);
+            if self.feed_if_idle(now) {
+                horizon = self.horizon();
+            }
             if !reading.is_fault && self.behind.is_some() {
                 self.pass(now, reading.open, reading.page, Passing::Read);
             }

@@ -23,13 +23,13 @@ pub(crate) struct Writeback {
     queue: VecDeque<(u32, Page, u64)>,
     /// Pages of these.
     queued: u64,
-    writes: usize,
+    pub(crate) writes: usize,
     background: u64,
     limit: u64,
     /// Processes that wait until less is dirty.
-    throttled: Vec<u32>,
-    /// Processes that wait for a frame: until anything arrives or is written.
-    starved: Vec<u32>,
+    pub(crate) throttled: Vec<u32>,
+    /// Processes that wait for a frame, the one that waits longest in front.
+    pub(crate) starved: VecDeque<u32>,
 }
 
 impl Writeback {
@@ -41,7 +41,7 @@ impl Writeback {
             background: memory_pages / 10,
             limit: memory_pages * 4 / 10,
             throttled: Vec::new(),
-            starved: Vec::new(),
+            starved: VecDeque::new(),
         }
     }
 
@@ -88,6 +88,9 @@ impl Machine {
             self.processes[number as usize].outcome.cpu += self.cpu.page_write;
             now += self.cpu.page_write;
             page += 1;
+            if self.feed_if_idle(now) {
+                horizon = self.horizon();
+            }
             if self.behind.is_some() {
                 self.pass(now, open, page - 1, Passing::Write);
             }
@@ -164,28 +167,6 @@ impl Machine {
         }
     }
 
-    fn wait_for_writeback(&mut self, now: Nanos, number: u32) {
-        self.processes[number as usize].waits_since = now;
-        self.writeback.throttled.push(number);
-        self.flush(now);
-        self.block.dispatch(now);
-    }
-
-    /// No frame is free: all are on their way or dirty. Some of them will be free when a transfer
-    /// has completed.
-    pub(crate) fn wait_for_memory(&mut self, now: Nanos, number: u32) {
-        self.processes[number as usize].waits_since = now;
-        self.writeback.starved.push(number);
-        self.flush(now);
-        self.block.dispatch(now);
-    }
-
-    /// Transfers have completed: whoever waits for memory looks again.
-    pub(crate) fn feed(&mut self, now: Nanos) {
-        let starved = std::mem::take(&mut self.writeback.starved);
-        self.wake_all(now, &starved);
-    }
-
     /// A transfer of dirty pages has completed.
     pub(crate) fn written(&mut self, now: Nanos) {
         self.writeback.writes -= 1;
@@ -195,17 +176,7 @@ impl Machine {
             self.block.dispatch(now);
         }
         if self.cache.dirty() < self.writeback.limit {
-            let throttled = std::mem::take(&mut self.writeback.throttled);
-            self.wake_all(now, &throttled);
-        }
-    }
-
-    fn wake_all(&mut self, now: Nanos, numbers: &[u32]) {
-        for &number in numbers {
-            let process = &mut self.processes[number as usize];
-            process.outcome.stalled += now - process.waits_since;
-            process.outcome.stalls += 1;
-            self.wake_at(now + self.cpu.wake, number);
+            self.let_write(now);
         }
     }
 }

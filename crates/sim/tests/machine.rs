@@ -278,3 +278,68 @@ fn more_readers_than_memory_has_pages_all_come_to_an_end() {
         }
     }
 }
+
+#[test]
+#[should_panic(expected = "stuck: 2 of 2 processes wait, and nothing is under way")]
+fn a_machine_that_is_stuck_says_so() {
+    let device = device::load("hdd").expect("the catalogue has it").build(1 << 30);
+    let mut machine = Machine::new(Parts {
+        memory_pages: 1024,
+        kernel: Box::new(Linux6::new(64)),
+        user: None,
+        kernel_window: 32,
+        elevator: iosched::by_name("noop", 2560).expect("it is known"),
+        device,
+        cost: DeviceCost::DISK,
+        device_depth: 0,
+        request_pages: 320,
+        reclaim: Reclaim::UseOnceFirst,
+        cpu: CpuCosts::default(),
+    });
+    let file = machine.add_file(4096);
+    for _ in 0..2 {
+        let open = machine.open(file);
+        machine.spawn(0, Listed(scan(open, 0, 4096, 4096)));
+    }
+    machine.run();
+}
+
+#[test]
+fn those_who_wait_for_memory_look_again_no_oftener_than_there_is_some() {
+    const READERS: u64 = 2000;
+    const READS: u64 = 3;
+    let mut machine = machine(MIB, false);
+    let mut processes = Vec::new();
+    for _ in 0..READERS {
+        let file = machine.add_file(READS * 64 * 4096);
+        let open = machine.open(file);
+        let reads = (0..READS).map(move |i| Op::Read { open, at: i * 64 * 4096, bytes: 4096 });
+        processes.push(machine.spawn(0, Listed(reads)));
+    }
+    machine.run();
+    let outcomes = || processes.iter().map(|process| machine.outcome(*process));
+    assert!(outcomes().all(|outcome| outcome.pages == READS));
+    let stalls: u64 = outcomes().map(|outcome| outcome.stalls).sum();
+    let read = machine.matrix().pages_read();
+    assert!(stalls <= 2 * (read + READERS * READS), "{stalls} for {read} pages read");
+}
+
+#[test]
+fn many_readers_of_one_file_in_little_memory_all_come_to_an_end() {
+    for sparse in [false, true] {
+        let mut machine = machine(MIB, false);
+        let add = if sparse { Machine::add_sparse_file } else { Machine::add_file };
+        let file = add(&mut machine, 4 * MIB);
+        let processes: Vec<usize> = (0..700)
+            .map(|number| {
+                let open = machine.open(file);
+                let pages = (0..8).map(move |i| (number * 37 + i * 129) % 1024);
+                let reads = pages.map(move |page| Op::Read { open, at: page * 4096, bytes: 4096 });
+                let write = Op::Write { open, at: number % 1024 * 4096, bytes: 8192 };
+                machine.spawn(number % 5 * 700, Listed(reads.chain([write])))
+            })
+            .collect();
+        machine.run();
+        assert!(processes.iter().all(|process| machine.outcome(*process).pages == 8));
+    }
+}

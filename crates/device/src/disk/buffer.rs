@@ -46,7 +46,7 @@ impl Lap {
         let turn = surface.turn;
         let first = (surface.angle(from) + turn - self.angle % turn) % turn;
         let last = first + surface.passing(from, to) as Nanos;
-        self.at + last.min(turn)
+        self.at.saturating_add(last.min(turn))
     }
 
     /// What is in the buffer at `now`: up to the track's end, and from its beginning on.
@@ -61,7 +61,7 @@ impl Lap {
 
     /// When the head first comes to the track's end.
     fn end_passes(&self, surface: &Surface) -> Nanos {
-        self.at + (surface.turn - self.angle)
+        self.at.saturating_add(surface.turn - self.angle)
     }
 
     /// When `from..to` is in the buffer, if it is on the track or runs past its end in time: the
@@ -82,7 +82,7 @@ impl Lap {
         let end_passes = self.end_passes(surface);
         let begins_after_arrival = from == self.end || surface.angle(from) >= self.angle;
         (now <= end_passes && begins_after_arrival)
-            .then(|| end_passes + surface.passing(self.end, to) as Nanos)
+            .then(|| end_passes.saturating_add(surface.passing(self.end, to) as Nanos))
     }
 }
 
@@ -93,7 +93,7 @@ impl Segment {
             start: lap.start,
             consumed: end.min(lap.end),
             media_from: lap.end,
-            media_at: lap.end_passes(surface) + surface.turn,
+            media_at: lap.end_passes(surface).saturating_add(surface.turn),
             lap: Some(lap),
         }
     }
@@ -141,7 +141,7 @@ impl ReadAhead {
     /// Runs of bytes that are in the buffer at `now`.
     pub(super) fn held(&self, segment: &Segment, surface: &Surface, now: Nanos) -> [Range<u64>; 2] {
         match segment.lap {
-            Some(lap) if now < lap.at + surface.turn => lap.held(surface, now),
+            Some(lap) if now < lap.at.saturating_add(surface.turn) => lap.held(surface, now),
             _ => [segment.start..self.end(segment, surface, now), 0..0],
         }
     }

@@ -78,26 +78,26 @@ impl Disk {
 
     /// How a request started at `now` would be served.
     fn service(&self, now: Nanos, request: &Request) -> Service {
-        let begin = now + nanos(self.spec.command_us * 1e-6);
+        let begin = now.saturating_add(nanos(self.spec.command_us * 1e-6));
         if let Some(segment) = &self.segment
             && let Some(service) = self.served_from_buffer(segment, now, begin, request)
         {
             return service;
         }
         if self.kept.holds(request.offset, request.offset + request.bytes) {
-            let done_at = begin + self.bus(request.bytes);
+            let done_at = begin.saturating_add(self.bus(request.bytes));
             return Service { is_kept: true, ..Service::buffered(done_at) };
         }
         let (offset, end) = self.missing(now, request);
-        let arrived = begin + self.seek(offset);
+        let arrived = begin.saturating_add(self.seek(offset));
         let wait = self.turn_to(arrived, offset);
         let lap = self.lap(arrived, wait, offset, end);
         if let Some(read_at) = lap.and_then(|lap| lap.serves(&self.surface, arrived, offset, end)) {
-            let done_at = read_at.max(begin + self.bus(request.bytes));
+            let done_at = read_at.max(begin.saturating_add(self.bus(request.bytes)));
             return Service { lap, ..Service::positioned(done_at) };
         }
         let read_from = self.spec.reads_whole_tracks.then(|| self.passed(wait, offset));
-        let done_at = arrived + wait + self.transfer(offset, end);
+        let done_at = arrived.saturating_add(wait).saturating_add(self.transfer(offset, end));
         Service { read_from, ..Service::positioned(done_at) }
     }
 
@@ -120,7 +120,7 @@ impl Disk {
         request: &Request,
     ) -> Option<Service> {
         let end = self.kept.end_of(request.offset, request.offset + request.bytes);
-        let sent = begin + self.bus(request.bytes);
+        let sent = begin.saturating_add(self.bus(request.bytes));
         if let Some(read_at) =
             segment.lap.and_then(|lap| lap.serves(&self.surface, now, request.offset, end))
         {
@@ -138,11 +138,11 @@ impl Disk {
         }
         if is_running {
             let streamed = self.surface.passing(segment.media_from, end) as Nanos;
-            return Some(Service::buffered((segment.media_at + streamed).max(sent)));
+            return Some(Service::buffered(segment.media_at.saturating_add(streamed).max(sent)));
         }
         // The drive had stopped reading ahead: the platter must come round again.
-        let at = begin + self.turn_to(begin, buffered);
-        let done_at = at + self.surface.passing(buffered, end) as Nanos;
+        let at = begin.saturating_add(self.turn_to(begin, buffered));
+        let done_at = at.saturating_add(self.surface.passing(buffered, end) as Nanos);
         Some(Service::positioned(done_at.max(sent)))
     }
 
@@ -291,7 +291,7 @@ impl Disk {
             // It had stopped; to go on the platter must come round, after the lap if there is one.
             let lap_over = segment.lap.map_or(0, |_| segment.media_at);
             segment.media_from = media;
-            segment.media_at = (done_at + self.turn_to(done_at, media)).max(lap_over);
+            segment.media_at = done_at.saturating_add(self.turn_to(done_at, media)).max(lap_over);
         }
         segment.consumed = segment.consumed.max(end);
         segment.trim(size);

@@ -1,9 +1,11 @@
 //! What describes a disk.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
 use super::surface::Surface;
-use crate::model::nanos;
+use crate::bounds::{self, within, within_or_absent};
 use crate::spec::Cost;
 
 /// Parameters of [`Disk`](super::Disk).
@@ -66,35 +68,23 @@ fn is_one(segments: &usize) -> bool {
 
 impl DiskSpec {
     pub(crate) fn check(&self) -> Result<(), String> {
-        let positive = [
-            ("rpm", self.rpm),
-            ("media_mb_s", self.media_mb_s),
-            ("inner_mb_s", self.inner_mb_s.unwrap_or(self.media_mb_s)),
-            ("bus_mb_s", self.bus_mb_s.unwrap_or(self.media_mb_s)),
-            ("capacity_gb", self.capacity_gb),
-            ("ageing", self.ageing),
-        ];
-        let not_negative = [
-            ("command_us", self.command_us),
-            ("settle_us", self.settle_us),
-            ("full_stroke_us", self.full_stroke_us),
-        ];
-        for (name, value) in positive {
-            if !(value.is_finite() && value > 0.0) {
-                return Err(format!("{name} must be above 0"));
-            }
-        }
-        for (name, value) in not_negative {
-            if !(value.is_finite() && value >= 0.0) {
-                return Err(format!("{name} must be 0 or more"));
-            }
-        }
-        if self.segments == 0 {
-            return Err("segments must be at least 1".into());
-        }
-        if self.queue_depth == 0 {
-            return Err("queue_depth must be at least 1".into());
-        }
+        /// Drives divide their buffer into some tens.
+        const MOST_SEGMENTS: usize = 1024;
+        /// From age that never counts to age that alone counts.
+        const AGEING: RangeInclusive<f64> = 1e-6..=1e6;
+        within("rpm", self.rpm, bounds::RPM)?;
+        within("media_mb_s", self.media_mb_s, bounds::MB_S)?;
+        within_or_absent("inner_mb_s", self.inner_mb_s, bounds::MB_S)?;
+        within_or_absent("bus_mb_s", self.bus_mb_s, bounds::MB_S)?;
+        within("command_us", self.command_us, bounds::US)?;
+        within("settle_us", self.settle_us, bounds::US)?;
+        within("full_stroke_us", self.full_stroke_us, bounds::US)?;
+        within("capacity_gb", self.capacity_gb, bounds::GB)?;
+        within("segment_kib", self.segment_kib, bounds::KIB)?;
+        within("segments", self.segments, 1..=MOST_SEGMENTS)?;
+        within_or_absent("look_ahead_kib", self.look_ahead_kib, bounds::KIB)?;
+        within("queue_depth", self.queue_depth, bounds::DEPTH)?;
+        within("ageing", self.ageing, AGEING)?;
         self.check_tracks()
     }
 
@@ -104,7 +94,7 @@ impl DiskSpec {
         if inner > self.media_mb_s {
             return Err("inner_mb_s must not be above media_mb_s".into());
         }
-        if inner * 1e6 * self.turn_s() < SECTOR || nanos(self.turn_s()) == 0 {
+        if inner * 1e6 * self.turn_s() < SECTOR {
             return Err("rpm is too high: less than a sector passes in one turn".into());
         }
         let track_kib = self.media_mb_s * 1e6 * self.turn_s() / 1024.0;
@@ -151,10 +141,15 @@ mod tests {
             let reason = spec.check().expect_err(word);
             assert!(reason.contains(word), "{reason}");
         };
-        refused(DiskSpec { inner_mb_s: Some(0.0), ..spec() }, "inner_mb_s must be above 0");
+        refused(
+            DiskSpec { inner_mb_s: Some(0.0), ..spec() },
+            "inner_mb_s must be 0.001 to 1000000, or absent",
+        );
         refused(DiskSpec { inner_mb_s: Some(90.0), ..spec() }, "not be above media_mb_s");
         refused(DiskSpec { bus_mb_s: Some(f64::NAN), ..spec() }, "bus_mb_s");
         refused(DiskSpec { segment_kib: 512, ..spec() }, "hold a track of 636 KiB");
-        refused(DiskSpec { rpm: 1e9, ..spec() }, "rpm is too high");
+        refused(DiskSpec { rpm: 1e9, ..spec() }, "rpm must be 1 to 1000000");
+        let slow = DiskSpec { rpm: 1e6, media_mb_s: 1.0, inner_mb_s: None, ..spec() };
+        refused(slow, "rpm is too high");
     }
 }

@@ -17,6 +17,7 @@
 mod asked;
 mod frame;
 mod reclaim;
+mod table;
 mod zone;
 
 pub(crate) use frame::{Flags, Frame, FrameId};
@@ -24,19 +25,13 @@ pub use reclaim::Reclaim;
 
 use frame::Frames;
 use readahead::{Ageing, Cause, Mark, Page, PageState};
+use table::PageTable;
 use zone::Zone;
-
-/// In a file's page table: the page was evicted before it was used.
-const EVICTED_UNUSED: u32 = u32::MAX - 1;
-
-/// In a file's page table: the page is not cached.
-const ABSENT: u32 = u32::MAX;
 
 /// One file: where its pages are, in memory and on the device.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// The frame of each page, or why there is none.
-    table: Vec<u32>,
+    table: PageTable,
     /// First byte on the device.
     pub(crate) offset: u64,
     /// It has no blocks on the device.
@@ -47,7 +42,7 @@ pub(crate) struct File {
 
 impl File {
     pub(crate) fn pages(&self) -> u64 {
-        self.table.len() as u64
+        self.table.pages()
     }
 }
 
@@ -112,7 +107,7 @@ impl PageCache {
 
     /// Adds a file of `pages` pages that begins at byte `offset` of the device.
     pub(crate) fn add_file(&mut self, pages: u64, offset: u64) -> u32 {
-        let table = vec![ABSENT; pages as usize];
+        let table = PageTable::new(pages);
         self.files.push(File { table, offset, is_sparse: false, marks: Vec::new() });
         (self.files.len() - 1) as u32
     }
@@ -143,21 +138,18 @@ impl PageCache {
     /// The frame of a page, if cached or on its way.
     #[inline]
     pub(crate) fn lookup(&self, file: u32, page: Page) -> Option<FrameId> {
-        let entry = *self.files[file as usize].table.get(page as usize)?;
-        (entry < EVICTED_UNUSED).then_some(entry)
+        self.files[file as usize].table.frame(page)
     }
 
     /// Whether a page was evicted before anything used it, and has not been read since.
     pub(crate) fn was_evicted_unused(&self, file: u32, page: Page) -> bool {
-        self.files[file as usize].table.get(page as usize) == Some(&EVICTED_UNUSED)
+        self.files[file as usize].table.was_evicted_unused(page)
     }
 
     /// How many pages of a range are cached or on their way.
     pub(crate) fn cached_in(&self, file: u32, start: Page, pages: u64) -> u64 {
         let table = &self.files[file as usize].table;
-        let from = (start as usize).min(table.len());
-        let to = (start.saturating_add(pages) as usize).min(table.len());
-        table[from..to].iter().filter(|entry| **entry < EVICTED_UNUSED).count() as u64
+        table.frames_in(start..start.saturating_add(pages)).count() as u64
     }
 
     pub(crate) fn state(&self, file: u32, page: Page) -> PageState {
@@ -212,11 +204,9 @@ impl PageCache {
     pub(crate) fn insert(&mut self, file: u32, page: Page, cause: Cause) -> Option<FrameId> {
         let chosen = self.choose_zone();
         let id = [chosen, 1 - chosen].into_iter().find_map(|zone| self.take_frame(zone))?;
-        let entry = &mut self.files[file as usize].table[page as usize];
-        if *entry == EVICTED_UNUSED {
-            self.counters.read_again += 1;
-        }
-        *entry = id;
+        let table = &mut self.files[file as usize].table;
+        self.counters.read_again += u64::from(table.was_evicted_unused(page));
+        table.enter(page, id);
         let frame = &mut self.frames[id];
         frame.file = file;
         frame.page = page as u32;
@@ -298,6 +288,11 @@ impl PageCache {
         flags.set(Flags::UP_TO_DATE);
     }
 
+    /// Reclaim may succeed where it fell short, though nothing has arrived or been written since.
+    pub(crate) fn look_again(&mut self) {
+        self.zones.iter_mut().for_each(|zone| zone.is_exhausted = false);
+    }
+
     pub(crate) fn set_dirty(&mut self, id: FrameId) {
         let flags = &mut self.frames[id].flags;
         if !flags.has(Flags::DIRTY) {
@@ -333,9 +328,8 @@ impl PageCache {
     /// Cached pages of a file that have arrived.
     pub(crate) fn resident(&self, file: u32) -> u64 {
         let table = &self.files[file as usize].table;
-        let arrived =
-            |id: &&u32| **id < EVICTED_UNUSED && self.frames[**id].flags.has(Flags::UP_TO_DATE);
-        table.iter().filter(arrived).count() as u64
+        let arrived = |id: &FrameId| self.frames[*id].flags.has(Flags::UP_TO_DATE);
+        table.frames_in(0..table.pages()).filter(arrived).count() as u64
     }
 
     /// Drops a frame that is on no list: its page is gone.
@@ -344,8 +338,7 @@ impl PageCache {
         let unused = flags.has(Flags::AHEAD);
         self.counters.evicted += 1;
         self.counters.evicted_unused += u64::from(unused);
-        self.files[file as usize].table[page as usize] =
-            if unused { EVICTED_UNUSED } else { ABSENT };
+        self.files[file as usize].table.evict(u64::from(page), unused);
         self.frames[id].flags = Flags::default();
         let (zone, frames) = self.zone_mut(id);
         zone.free.push_tail(frames, id);

@@ -8,6 +8,10 @@ use crate::{Listed, Op};
 
 const NAME: &str = "blkid-2011";
 
+#[cfg(any(test, fuzzing))]
+pub(super) const PARSERS: super::parsers::Parsers =
+    super::parsers::Parsers::of::<Workload, Fetched>();
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Workload {

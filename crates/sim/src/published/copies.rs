@@ -13,6 +13,10 @@ use crate::{Machine, Outcome};
 
 const NAME: &str = "copies-2005";
 
+#[cfg(any(test, fuzzing))]
+pub(super) const PARSERS: super::parsers::Parsers =
+    super::parsers::Parsers::of::<Workload, Record>();
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Workload {

@@ -8,6 +8,10 @@ use crate::{FileIndex, Listed, Machine, Op};
 
 const NAME: &str = "drop-behind-2007";
 
+#[cfg(any(test, fuzzing))]
+pub(super) const PARSERS: super::parsers::Parsers =
+    super::parsers::Parsers::of::<Workload, Record>();
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Workload {

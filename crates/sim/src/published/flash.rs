@@ -9,6 +9,10 @@ use crate::{Listed, Op};
 
 const NAME: &str = "flash-2011";
 
+#[cfg(any(test, fuzzing))]
+pub(super) const PARSERS: super::parsers::Parsers =
+    super::parsers::Parsers::of::<Workload, Point>();
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Workload {

@@ -18,7 +18,10 @@ mod example;
 pub(crate) mod experiment;
 mod field;
 mod flash;
+mod machine;
 mod parallel_streams;
+#[cfg(any(test, fuzzing))]
+mod parsers;
 mod ramp;
 mod random_reads;
 mod rules;
@@ -32,10 +35,10 @@ pub use table::{Figure, Kind, LogCell, Table, Verdict};
 /// What runs one table; it is told of its progress in `[0, 1]`.
 pub type Run = fn(&mut dyn FnMut(f64)) -> Result<Table, ExperimentError>;
 
-/// Reads any text as an experiment, which most is not.
+/// Reads any text as the files of every table, which most is not.
 #[cfg(fuzzing)]
 pub fn read_any_experiment(text: &str) {
-    experiment::read_any(text);
+    parsers::read_any(text);
 }
 
 /// Every table by the name users type.

@@ -11,6 +11,10 @@ use crate::{Listed, Op, Plot, Series};
 
 const NAME: &str = "parallel-streams-2003";
 
+#[cfg(any(test, fuzzing))]
+pub(super) const PARSERS: super::parsers::Parsers =
+    super::parsers::Parsers::of::<Workload, (u64, String, [f64; 10])>();
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Workload {

@@ -9,6 +9,9 @@ use crate::{Decision, Listed, Op, Series};
 
 const NAME: &str = "ramp-2005";
 
+#[cfg(any(test, fuzzing))]
+pub(super) const PARSERS: super::parsers::Parsers = super::parsers::Parsers::of::<Workload, Line>();
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Workload {

@@ -9,6 +9,10 @@ use crate::{Axis, Machine, Op, Plot, Series};
 
 const NAME: &str = "random-reads-2006";
 
+#[cfg(any(test, fuzzing))]
+pub(super) const PARSERS: super::parsers::Parsers =
+    super::parsers::Parsers::of::<Workload, Record>();
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Workload {

@@ -10,6 +10,10 @@ use crate::{Listed, Machine, Op};
 
 const NAME: &str = "servers-2006";
 
+#[cfg(any(test, fuzzing))]
+pub(super) const PARSERS: super::parsers::Parsers =
+    super::parsers::Parsers::of::<Workload, Record>();
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Workload {

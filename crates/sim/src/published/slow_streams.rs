@@ -10,6 +10,10 @@ use crate::scripts::{Paced, Sequential};
 
 const NAME: &str = "slow-streams-2005";
 
+#[cfg(any(test, fuzzing))]
+pub(super) const PARSERS: super::parsers::Parsers =
+    super::parsers::Parsers::of::<Workload, Record>();
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Workload {

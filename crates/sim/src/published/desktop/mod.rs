@@ -1,7 +1,10 @@
 //! A desktop's daily work, 2006: `grep`, `diff` and `dd`, local, over NFS and from a mounted image.
 
+mod row;
 mod setup;
 mod verdicts;
+
+use std::num::NonZeroUsize;
 
 use serde::Deserialize;
 
@@ -11,6 +14,12 @@ use crate::scripts::programs::Program;
 use crate::scripts::sizes::Sizes;
 
 const NAME: &str = "desktop-2006";
+
+#[cfg(any(test, fuzzing))]
+pub(super) const PARSERS: super::parsers::Parsers = super::parsers::Parsers {
+    figures: |text| figures(NAME, text)?.iter().try_for_each(Row::check),
+    ..super::parsers::Parsers::of::<Workload, Row>()
+};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -64,7 +73,7 @@ struct Loop {
     /// What the loop device's thread reads of its file at once.
     read_kb: u64,
     /// Files of a directory of the image.
-    directory_files: usize,
+    directory_files: NonZeroUsize,
     /// Largest request of the loop device.
     request_kb: u64,
 }
@@ -98,6 +107,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
     let experiment: Experiment<Workload> = Experiment::parse(NAME, text)?;
     let rows: Vec<Row> =
         figures(NAME, include_str!("../../../../../experiments/desktop-2006.csv"))?;
+    rows.iter().try_for_each(Row::check)?;
     let mut outcomes = Vec::new();
     let count = rows.len() as f64;
     for row in rows {

@@ -3,6 +3,7 @@
 use readahead::{Nanos, PAGE_BYTES};
 
 use super::super::experiment::{Experiment, ExperimentError, MachineSpec};
+use super::row::{Files, Mount, Task};
 use super::{Row, Workload};
 use crate::scripts::programs::{Input, Program};
 use crate::{Export, FileIndex, Listed, Machine, Op, Parts, Server, Service};
@@ -12,14 +13,6 @@ use crate::{Export, FileIndex, Listed, Machine, Op, Parts, Server, Service};
 struct Place {
     at: u64,
     bytes: u64,
-}
-
-/// What a row's program does with its files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Task {
-    Scan,
-    Compare,
-    Backward,
 }
 
 /// A program and the files it reads; a comparison has two copies of them.
@@ -38,36 +31,35 @@ struct Job {
 }
 
 impl Job {
-    fn of(workload: &Workload, name: &str) -> Self {
+    fn of(workload: &Workload, row: &Row) -> Result<Self, ExperimentError> {
         let mb = |mb: f64| vec![(mb * 1e6) as u64];
-        let backward = |read_kb| Program { read_kb, ..workload.dd };
-        let in_image = name.ends_with(" -r");
-        let image = || {
-            let sizes = workload.image.sizes();
-            let directories = sizes.chunks(workload.looped.directory_files);
-            directories.flat_map(|files| [&[PAGE_BYTES], files].concat()).collect()
+        let directory_files = workload.looped.directory_files.get();
+        let (task, files) = row.task()?;
+        let sizes = match files {
+            Files::Lib => workload.lib.sizes(),
+            Files::Image => {
+                let sizes = workload.image.sizes();
+                let directories = sizes.chunks(directory_files);
+                directories.flat_map(|files| [&[PAGE_BYTES], files].concat()).collect()
+            }
+            Files::Debian => mb(workload.debian_mb),
+            Files::Dsl => mb(workload.dsl_mb),
+            Files::Sparse => mb(workload.sparse_mb),
+            Files::Backward => mb(workload.backward_mb),
         };
-        let (task, program, sizes) = match name {
-            "grep /lib" => (Task::Scan, workload.grep, workload.lib.sizes()),
-            "grep -r" => (Task::Scan, workload.grep, image()),
-            "dd debian.iso" => (Task::Scan, workload.dd, mb(workload.debian_mb)),
-            "dd dsl.iso" => (Task::Scan, workload.dd, mb(workload.dsl_mb)),
-            "dd sparse" => (Task::Scan, workload.dd, mb(workload.sparse_mb)),
-            "diff /lib /lib.1" => (Task::Compare, workload.diff, workload.lib.sizes()),
-            "diff -r" => (Task::Compare, workload.diff, image()),
-            "diff debian.iso" => (Task::Compare, workload.diff, mb(workload.debian_mb)),
-            "diff dsl.iso dsl.iso.1" => (Task::Compare, workload.diff, mb(workload.dsl_mb)),
-            "64k reads" => (Task::Backward, backward(64), mb(workload.backward_mb)),
-            "4k reads" => (Task::Backward, backward(4), mb(workload.backward_mb)),
-            _ => unreachable!("the published figures name no other workload: {name}"),
+        let program = match (task, files) {
+            (Task::Scan, Files::Lib | Files::Image) => workload.grep,
+            (Task::Scan, _) => workload.dd,
+            (Task::Compare, _) => workload.diff,
+            (Task::Backward { read_kb }, _) => Program { read_kb, ..workload.dd },
         };
-        let is_dsl = name.contains("dsl.iso");
+        let is_dsl = files == Files::Dsl;
         let at = if is_dsl { (workload.dsl_at_gb * 1e9) as u64 } else { 0 };
         let at = at / PAGE_BYTES * PAGE_BYTES;
         let apart = workload.apart_mib << 20;
         let is_half_cached = is_dsl && task == Task::Compare;
-        let directory_every = in_image.then_some(workload.looped.directory_files + 1);
-        Job { task, program, sizes, directory_every, at, apart, is_half_cached }
+        let directory_every = (files == Files::Image).then_some(directory_files + 1);
+        Ok(Job { task, program, sizes, directory_every, at, apart, is_half_cached })
     }
 
     fn copies(&self) -> u64 {
@@ -101,7 +93,7 @@ impl Job {
         drop(inputs);
         let script: Box<dyn Iterator<Item = Op> + Send> = match self.task {
             Task::Scan => Box::new(self.program.scan(first)),
-            Task::Backward => Box::new(first.into_iter().flat_map({
+            Task::Backward { .. } => Box::new(first.into_iter().flat_map({
                 let program = self.program;
                 move |input| program.backward(input)
             })),
@@ -145,17 +137,16 @@ pub(super) fn seconds(
     let workload = &experiment.workload;
     let mut spec = experiment.machine.clone();
     spec.readahead_kb = window_kb;
-    let mut job = Job::of(workload, &row.workload);
+    let mut job = Job::of(workload, row)?;
     let bench = Bench { experiment, spec, column };
-    if let Some(rsize_kb) = row.group.strip_prefix("nfs rsize ") {
-        let rsize = rsize_kb.trim_end_matches('k').parse::<u64>().unwrap_or_default() << 10;
-        job.program.file_us += workload.nfs.file_us;
-        return bench.over_nfs(&job, rsize);
+    match row.mount()? {
+        Mount::Nfs { rsize } => {
+            job.program.file_us += workload.nfs.file_us;
+            bench.over_nfs(&job, rsize)
+        }
+        Mount::Image => bench.in_image(&job),
+        Mount::Disk => bench.local(&job, row.workload == "dd sparse"),
     }
-    if row.group == "loop-mounted image" {
-        return bench.in_image(&job);
-    }
-    bench.local(&job, row.workload == "dd sparse")
 }
 
 /// What the runs of one row and column have in common.

@@ -17,6 +17,9 @@ use side_by_side::side_by_side;
 
 const NAME: &str = "field";
 
+#[cfg(any(test, fuzzing))]
+pub(super) const PARSERS: super::parsers::Parsers = super::parsers::Parsers::of::<Workload, ()>();
+
 /// The column of bowwave's policy.
 const OURS: &str = "adaptive";
 

@@ -18,6 +18,9 @@ use workloads::Workload;
 
 const NAME: &str = "rules";
 
+#[cfg(any(test, fuzzing))]
+pub(super) const PARSERS: super::parsers::Parsers = super::parsers::Parsers::of::<Parameters, ()>();
+
 /// The kernel's policy beneath.
 const KERNEL: &str = "linux-6";
 

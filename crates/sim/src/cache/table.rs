@@ -1,0 +1,118 @@
+//! The page table of a file: for each page its frame, or why it has none.
+//!
+//! An entry of a page that was never cached is 0, so that the host gives no memory for stretches of a
+//! file that nobody reads: zeroed memory is there from the first write to it on. That keeps one look a
+//! page, where a table in parts takes two.
+
+use std::ops::Range;
+
+use readahead::Page;
+
+use super::FrameId;
+
+/// The page is not cached.
+const ABSENT: u32 = 0;
+
+/// The page was evicted before it was used.
+const EVICTED_UNUSED: u32 = 1;
+
+/// The first frame; the others follow.
+const FIRST_FRAME: u32 = 2;
+
+/// Entries of a file's pages.
+#[derive(Debug)]
+pub(super) struct PageTable {
+    entries: Vec<u32>,
+}
+
+impl PageTable {
+    /// Of a file of which nothing is cached.
+    pub(super) fn new(pages: u64) -> Self {
+        // Of all the ways to make a vector this one asks for zeroed memory and does not touch it.
+        PageTable { entries: vec![ABSENT; pages as usize] }
+    }
+
+    pub(super) fn pages(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    /// The frame of a page, if it has one and the file has the page.
+    #[inline]
+    pub(super) fn frame(&self, page: Page) -> Option<FrameId> {
+        self.entries.get(page as usize)?.checked_sub(FIRST_FRAME)
+    }
+
+    /// Whether a page was evicted before it was used, and has not been read since.
+    pub(super) fn was_evicted_unused(&self, page: Page) -> bool {
+        self.entries.get(page as usize) == Some(&EVICTED_UNUSED)
+    }
+
+    /// Gives a page of the file a frame.
+    pub(super) fn enter(&mut self, page: Page, frame: FrameId) {
+        self.entries[page as usize] = frame + FIRST_FRAME;
+    }
+
+    /// Takes a page's frame away.
+    pub(super) fn evict(&mut self, page: Page, was_unused: bool) {
+        self.entries[page as usize] = if was_unused { EVICTED_UNUSED } else { ABSENT };
+    }
+
+    /// The frames of a range's pages, in their order.
+    pub(super) fn frames_in(&self, range: Range<Page>) -> impl Iterator<Item = FrameId> {
+        let end = (range.end as usize).min(self.entries.len());
+        let start = (range.start as usize).min(end);
+        self.entries[start..end].iter().filter_map(|entry| entry.checked_sub(FIRST_FRAME))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Memory that this process really has, in bytes.
+    #[cfg(target_os = "linux")]
+    fn resident() -> u64 {
+        let text = std::fs::read_to_string("/proc/self/statm").expect("it is there");
+        let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+        pages.expect("a number") * 4096
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_takes_memory_only_where_it_was_ever_cached() {
+        const TEBIBYTE: u64 = 1 << 28;
+        let before = resident();
+        let mut table = PageTable::new(TEBIBYTE);
+        for (page, frame) in [(0, 7), (TEBIBYTE / 2, 8), (TEBIBYTE - 1, 9)] {
+            table.enter(page, frame);
+            assert_eq!(table.frame(page), Some(frame));
+        }
+        let grown = resident().saturating_sub(before);
+        // Other tests run beside this one; dense, it would be 1 GiB.
+        assert!(grown < 256 << 20, "{grown}");
+    }
+
+    #[test]
+    fn a_range_has_the_frames_of_its_pages() {
+        let mut table = PageTable::new(10);
+        for (frame, page) in (0..).zip([0, 3, 4, 9]) {
+            table.enter(page, frame);
+        }
+        table.evict(4, false);
+        let frames = |range: Range<Page>| table.frames_in(range).collect::<Vec<_>>();
+        assert_eq!(frames(0..Page::MAX), [0, 1, 3]);
+        assert_eq!(frames(1..4), [1]);
+        assert_eq!(frames(10..Page::MAX), []);
+    }
+
+    #[test]
+    fn an_evicted_page_has_no_frame_and_beyond_the_end_there_is_nothing() {
+        let mut table = PageTable::new(10);
+        table.enter(9, 0);
+        table.evict(9, true);
+        assert_eq!((table.frame(9), table.frame(8), table.frame(Page::MAX)), (None, None, None));
+        assert!(table.was_evicted_unused(9) && !table.was_evicted_unused(8));
+        table.enter(9, 5);
+        assert!(!table.was_evicted_unused(9) && !table.was_evicted_unused(10));
+    }
+}
