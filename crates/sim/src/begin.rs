@@ -23,6 +23,7 @@ impl Machine {
                     asked_end: page + 1,
                     call_at: Some(page),
                     is_asked: false,
+                    was_absent: false,
                     waits_for: None,
                     is_fault: true,
                 });
@@ -82,6 +83,7 @@ impl Machine {
             asked_end: end(asked),
             call_at: Some(page),
             is_asked: false,
+            was_absent: false,
             waits_for: None,
             is_fault: false,
         });

@@ -218,18 +218,14 @@ fn print(out: &mut dyn Write, trace: &Trace, replays: &[Replay], args: &Args) ->
 
 fn print_matrix(out: &mut dyn Write, replay: &Replay) -> io::Result<()> {
     writeln!(out, "\n{}, {} KiB", replay.policy, replay.readahead_kb)?;
-    writeln!(
-        out,
-        "{:12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10}",
-        "cause", "requests", "pages", "read", "hits", "by mark", "to the end"
-    )?;
+    let total = replay.matrix.total();
+    let width = |name: &str| name.len().max(8);
+    let heads = total.columns().map(|(name, _)| format!(" {name:>0$}", width(name)));
+    writeln!(out, "{:10}{}", "cause", heads.concat())?;
     let rows = replay.matrix.rows().map(|(cause, row)| (cause.name(), *row));
-    for (cause, row) in rows.chain([("total", replay.matrix.total())]) {
-        writeln!(
-            out,
-            "{cause:12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10}",
-            row.requests, row.pages, row.read, row.hits, row.by_mark, row.to_the_end
-        )?;
+    for (cause, row) in rows.chain([("total", total)]) {
+        let counts = row.columns().map(|(name, count)| format!(" {count:>0$}", width(name)));
+        writeln!(out, "{cause:10}{}", counts.concat())?;
     }
     writeln!(out, "read for their reader alone: {} pages", replay.matrix.alone)?;
     Ok(())
@@ -247,10 +243,10 @@ fn print_log(out: &mut dyn Write, trace: &Trace, replay: &Replay) -> io::Result<
 
 fn object(replay: &Replay, args: &Args) -> serde_json::Value {
     let row = |name: &str, row: sim::Row| {
-        json!({
-            "cause": name, "requests": row.requests, "pages": row.pages, "read": row.read,
-            "hits": row.hits, "by_mark": row.by_mark, "to_the_end": row.to_the_end,
-        })
+        let mut object = serde_json::Map::from_iter([("cause".to_owned(), name.into())]);
+        let key = |name: &str| name.replace([' ', '-'], "_");
+        object.extend(row.columns().map(|(name, count)| (key(name), count.into())));
+        serde_json::Value::Object(object)
     };
     let causes = replay.matrix.rows().map(|(cause, counts)| row(cause.name(), *counts));
     let process = |process: &Process| json!({ "process": process.name, "ended_s": process.ended_s, "stalled_s": process.stalled_s });

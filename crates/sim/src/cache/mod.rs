@@ -15,22 +15,19 @@
 //! it examines on the inactive list is the ageing clock that some policies read.
 
 mod asked;
+mod evicted;
 mod frame;
 mod reclaim;
 mod zone;
 
+pub(crate) use evicted::Evicted;
 pub(crate) use frame::{Flags, Frame, FrameId};
 pub use reclaim::Reclaim;
 
+use evicted::{ABSENT, is_frame};
 use frame::Frames;
 use readahead::{Ageing, Cause, Mark, Page, PageState};
 use zone::Zone;
-
-/// In a file's page table: the page was evicted before it was used.
-const EVICTED_UNUSED: u32 = u32::MAX - 1;
-
-/// In a file's page table: the page is not cached.
-const ABSENT: u32 = u32::MAX;
 
 /// One file: where its pages are, in memory and on the device.
 #[derive(Debug)]
@@ -42,13 +39,21 @@ pub(crate) struct File {
     /// It has no blocks on the device.
     pub(crate) is_sparse: bool,
     /// Marks of the user-space policy; they belong to the file, not to cached pages.
-    marks: Vec<Mark>,
+    marks: Vec<UserMark>,
 }
 
 impl File {
     pub(crate) fn pages(&self) -> u64 {
         self.table.len() as u64
     }
+}
+
+/// A mark of the user-space policy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UserMark {
+    mark: Mark,
+    /// Why the pages ahead of which it lies were asked for; `None` if nothing was asked for with it.
+    pub(crate) cause: Option<Cause>,
 }
 
 /// What the cache has done.
@@ -144,12 +149,17 @@ impl PageCache {
     #[inline]
     pub(crate) fn lookup(&self, file: u32, page: Page) -> Option<FrameId> {
         let entry = *self.files[file as usize].table.get(page as usize)?;
-        (entry < EVICTED_UNUSED).then_some(entry)
+        is_frame(entry).then_some(entry)
     }
 
     /// Whether a page was evicted before anything used it, and has not been read since.
     pub(crate) fn was_evicted_unused(&self, file: u32, page: Page) -> bool {
-        self.files[file as usize].table.get(page as usize) == Some(&EVICTED_UNUSED)
+        matches!(self.evicted(file, page), Some(Evicted::Unused { .. }))
+    }
+
+    /// How an absent page went, if it was cached before.
+    fn evicted(&self, file: u32, page: Page) -> Option<Evicted> {
+        Evicted::from_entry(*self.files[file as usize].table.get(page as usize)?)
     }
 
     /// How many pages of a range are cached or on their way.
@@ -157,7 +167,7 @@ impl PageCache {
         let table = &self.files[file as usize].table;
         let from = (start as usize).min(table.len());
         let to = (start.saturating_add(pages) as usize).min(table.len());
-        table[from..to].iter().filter(|entry| **entry < EVICTED_UNUSED).count() as u64
+        table[from..to].iter().filter(|entry| is_frame(**entry)).count() as u64
     }
 
     pub(crate) fn state(&self, file: u32, page: Page) -> PageState {
@@ -207,16 +217,29 @@ impl PageCache {
         usize::from(second)
     }
 
+    /// Takes a frame for an absent page that is to be read, and counts it if it was cached before: tells
+    /// how it went then. `None` if every frame is locked or dirty.
+    pub(crate) fn insert_read(
+        &mut self,
+        file: u32,
+        page: Page,
+        cause: Cause,
+    ) -> Option<(FrameId, Option<Evicted>)> {
+        let evicted = self.evicted(file, page);
+        let id = self.insert(file, page, cause)?;
+        match evicted {
+            Some(Evicted::Unused { .. }) => self.counters.read_again += 1,
+            None => {}
+        }
+        Some((id, evicted))
+    }
+
     /// Takes a frame for a page that is absent, on its way or about to be written; `None` if every
     /// frame is locked or dirty.
     pub(crate) fn insert(&mut self, file: u32, page: Page, cause: Cause) -> Option<FrameId> {
         let chosen = self.choose_zone();
         let id = [chosen, 1 - chosen].into_iter().find_map(|zone| self.take_frame(zone))?;
-        let entry = &mut self.files[file as usize].table[page as usize];
-        if *entry == EVICTED_UNUSED {
-            self.counters.read_again += 1;
-        }
-        *entry = id;
+        self.files[file as usize].table[page as usize] = id;
         let frame = &mut self.frames[id];
         frame.file = file;
         frame.page = page as u32;
@@ -314,38 +337,38 @@ impl PageCache {
         }
     }
 
-    /// Sets a mark of the user-space policy.
-    pub(crate) fn set_mark(&mut self, file: u32, mark: Mark) {
-        self.files[file as usize].marks.push(mark);
+    /// Sets a mark of the user-space policy, ahead of what it asked for with it.
+    pub(crate) fn set_mark(&mut self, file: u32, mark: Mark, cause: Option<Cause>) {
+        self.files[file as usize].marks.push(UserMark { mark, cause });
     }
 
     /// Takes the mark that lies on a page, if there is one.
     #[inline]
-    pub(crate) fn take_mark(&mut self, file: u32, page: Page) -> bool {
+    pub(crate) fn take_mark(&mut self, file: u32, page: Page) -> Option<UserMark> {
         let marks = &mut self.files[file as usize].marks;
         if marks.is_empty() {
-            return false;
+            return None;
         }
-        let hit = marks.iter().position(|mark| (mark.first..=mark.last).contains(&page));
-        hit.map(|index| marks.swap_remove(index)).is_some()
+        let lies_on = |UserMark { mark, .. }: &UserMark| (mark.first..=mark.last).contains(&page);
+        let hit = marks.iter().position(lies_on);
+        hit.map(|index| marks.swap_remove(index))
     }
 
     /// Cached pages of a file that have arrived.
     pub(crate) fn resident(&self, file: u32) -> u64 {
         let table = &self.files[file as usize].table;
-        let arrived =
-            |id: &&u32| **id < EVICTED_UNUSED && self.frames[**id].flags.has(Flags::UP_TO_DATE);
+        let arrived = |id: &&u32| is_frame(**id) && self.frames[**id].flags.has(Flags::UP_TO_DATE);
         table.iter().filter(arrived).count() as u64
     }
 
     /// Drops a frame that is on no list: its page is gone.
     fn evict(&mut self, id: FrameId) {
-        let Frame { file, page, flags, .. } = self.frames[id];
+        let Frame { file, page, flags, cause, .. } = self.frames[id];
         let unused = flags.has(Flags::AHEAD);
         self.counters.evicted += 1;
         self.counters.evicted_unused += u64::from(unused);
         self.files[file as usize].table[page as usize] =
-            if unused { EVICTED_UNUSED } else { ABSENT };
+            if unused { Evicted::Unused { cause }.entry() } else { ABSENT };
         self.frames[id].flags = Flags::default();
         let (zone, frames) = self.zone_mut(id);
         zone.free.push_tail(frames, id);

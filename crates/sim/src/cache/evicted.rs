@@ -1,0 +1,60 @@
+//! What a file's page table keeps of a page that is not cached.
+//!
+//! ```text
+//!   0 ..        the frame of a cached page
+//!   u32::MAX    not cached, and not evicted so far
+//!   below it    evicted unused: one entry a cause, as the class that read the page answers for it
+//! ```
+
+use readahead::Cause;
+
+/// The page is not cached.
+pub(super) const ABSENT: u32 = u32::MAX;
+
+/// The page was evicted before it was used, having been read for the first cause.
+const FIRST_UNUSED: u32 = ABSENT - Cause::ALL.len() as u32;
+
+/// How a page went that was cached before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Evicted {
+    /// Read ahead and never used; the index of its cause.
+    Unused { cause: u8 },
+}
+
+impl Evicted {
+    /// The table's entry.
+    pub(super) fn entry(self) -> u32 {
+        match self {
+            Evicted::Unused { cause } => FIRST_UNUSED + u32::from(cause),
+        }
+    }
+
+    /// What an entry says, if it is that of a page that was evicted.
+    pub(super) fn from_entry(entry: u32) -> Option<Self> {
+        (FIRST_UNUSED..ABSENT)
+            .contains(&entry)
+            .then(|| Evicted::Unused { cause: (entry - FIRST_UNUSED) as u8 })
+    }
+}
+
+/// Whether an entry is a frame's number.
+#[inline]
+pub(super) fn is_frame(entry: u32) -> bool {
+    entry < FIRST_UNUSED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_tells_frames_from_evicted_pages_and_their_cause() {
+        for cause in Cause::ALL {
+            let evicted = Evicted::Unused { cause: cause as u8 };
+            assert_eq!(Evicted::from_entry(evicted.entry()), Some(evicted));
+            assert!(!is_frame(evicted.entry()));
+        }
+        assert_eq!((Evicted::from_entry(ABSENT), Evicted::from_entry(0)), (None, None));
+        assert!(is_frame(0) && !is_frame(ABSENT));
+    }
+}
