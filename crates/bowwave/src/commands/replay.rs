@@ -14,12 +14,20 @@ use super::output::{check_page, progress_bar, write_page};
 use super::size;
 use crate::print;
 
+/// What the policies assume that know the trace.
+const KNOWING: &str = "\
+The policy oracle bounds what can be gained: the quickest of 72 that know which pages of each file are read
+and in which order, decide in the kernel and at once, ask for these and for gaps that are cheaper read than
+skipped, and do not choose what is evicted. The policy worst bounds what can be lost by one on top of
+linux-6: it asks for pages that nobody will read.";
+
 #[derive(clap::Args)]
+#[command(after_help = KNOWING)]
 pub(crate) struct Args {
     /// What was read: a file in the format of docs/trace.md, or - for standard input
     #[arg(required_unless_present = "example")]
     trace: Option<PathBuf>,
-    /// Policies, the first being what the others are compared with
+    /// Policies, the first being what the others are compared with; oracle and worst know the trace
     #[arg(long = "policy", value_name = "POLICY,...", default_value = "linux-6,adaptive")]
     policies: Vec<String>,
     /// A device of `bowwave lab --list`, or a TOML file that describes one

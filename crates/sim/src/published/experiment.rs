@@ -10,7 +10,7 @@ use super::table::Table;
 use crate::{CpuCosts, Machine, Parts, REACTION_NS, Reclaim};
 
 /// Open files whose state a policy remembers.
-const OPEN_FILES: usize = 8192;
+pub(crate) const OPEN_FILES: usize = 8192;
 
 /// What is wrong with an experiment.
 #[derive(Debug, thiserror::Error)]
@@ -36,10 +36,18 @@ pub enum ExperimentError {
     Device(#[from] device::SpecError),
     /// It names a policy there is not.
     #[error(
-        "there is no policy {0:?}; those there are: {names}, and adaptive-2005:RATIO, adaptive-v16:KEY=VALUE,...",
+        "there is no policy {0:?}; those there are: {names}, adaptive-2005:RATIO, adaptive-v16:KEY=VALUE,..., and for traces oracle and worst",
         names = readahead::NAMES.join(", ")
     )]
     Policy(String),
+    /// A policy is to know a trace that is too long for that.
+    #[error(
+        "the trace reads more than {most} pages, which oracle and worst cannot know; cut it into parts"
+    )]
+    TooLongToKnow {
+        /// Pages that can be known.
+        most: u64,
+    },
     /// It names an elevator there is not.
     #[error("there is no elevator {0:?}; those there are: {names}", names = iosched::NAMES.join(", "))]
     Elevator(String),
@@ -163,8 +171,13 @@ impl MachineSpec {
         self.parts_with(kernel, user)
     }
 
+    /// Frames of its memory.
+    pub(crate) fn memory_pages(&self) -> u64 {
+        (self.memory_mb * 1e6 / PAGE_BYTES as f64) as u64
+    }
+
     /// The same under a kernel's policy, and perhaps one on top of it, that have no name.
-    pub(super) fn parts_with(
+    pub(crate) fn parts_with(
         &self,
         kernel: Box<dyn Policy>,
         user: Option<Box<dyn Policy>>,
@@ -174,7 +187,7 @@ impl MachineSpec {
         let elevator = iosched::by_name(&self.elevator, (self.request_kb * 2) as u32)
             .ok_or_else(|| ExperimentError::Elevator(self.elevator.clone()))?;
         Ok(Parts {
-            memory_pages: (self.memory_mb * 1e6 / PAGE_BYTES as f64) as u64,
+            memory_pages: self.memory_pages(),
             kernel,
             user: user.map(|user| (user, REACTION_NS)),
             kernel_window: (self.readahead_kb * 1024 / PAGE_BYTES) as u32,
