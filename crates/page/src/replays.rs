@@ -21,7 +21,7 @@ pub fn replays(about: &str, trace: &Trace, replays: &[Replay]) -> String {
 fn summary(replays: &[Replay]) -> String {
     let mut html = "<table>\n<tr><th>policy</th><th>read-ahead, KiB</th><th>seconds</th>\
          <th>to the first</th><th>stalled, s</th><th>needed MB/s</th><th>pages read</th>\
-         <th>read per needed</th><th>read again</th><th>decisions</th></tr>\n"
+         <th>read per needed</th><th>read again</th><th>refaults</th><th>decisions</th></tr>\n"
         .to_owned();
     for replay in replays {
         let ratio = replay.seconds_to(&replays[0]);
@@ -35,6 +35,7 @@ fn summary(replays: &[Replay]) -> String {
             cell("", replay.pages_read),
             cell("", format_args!("{:.2}", replay.read_per_needed())),
             cell("", replay.read_again),
+            cell("", replay.refaulted),
             cell("", replay.matrix.total().requests),
         ];
         let _ = writeln!(html, "<tr>{}</tr>", cells.concat());

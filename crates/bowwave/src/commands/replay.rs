@@ -267,6 +267,7 @@ fn object(replay: &Replay, args: &Args) -> serde_json::Value {
         "pages_needed": replay.pages_needed,
         "pages_read": replay.pages_read,
         "pages_read_again": replay.read_again,
+        "pages_refaulted": replay.refaulted,
         "pages_read_alone": replay.matrix.alone,
         "decisions": replay.matrix.total().requests,
         "causes": causes.collect::<Vec<_>>(),

@@ -3,7 +3,8 @@
 //! ```text
 //!   0 ..        the frame of a cached page
 //!   u32::MAX    not cached, and not evicted so far
-//!   below it    evicted unused: one entry a cause, as the class that read the page answers for it
+//!   below it    evicted after it was used
+//!   below that  evicted unused: one entry a cause, as the class that read the page answers for it
 //! ```
 
 use readahead::Cause;
@@ -11,14 +12,19 @@ use readahead::Cause;
 /// The page is not cached.
 pub(super) const ABSENT: u32 = u32::MAX;
 
+/// The page was evicted after it was used.
+const USED: u32 = ABSENT - 1;
+
 /// The page was evicted before it was used, having been read for the first cause.
-const FIRST_UNUSED: u32 = ABSENT - Cause::ALL.len() as u32;
+const FIRST_UNUSED: u32 = USED - Cause::ALL.len() as u32;
 
 /// How a page went that was cached before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evicted {
     /// Read ahead and never used; the index of its cause.
     Unused { cause: u8 },
+    /// Read and used, or written.
+    Used,
 }
 
 impl Evicted {
@@ -26,14 +32,17 @@ impl Evicted {
     pub(super) fn entry(self) -> u32 {
         match self {
             Evicted::Unused { cause } => FIRST_UNUSED + u32::from(cause),
+            Evicted::Used => USED,
         }
     }
 
     /// What an entry says, if it is that of a page that was evicted.
     pub(super) fn from_entry(entry: u32) -> Option<Self> {
-        (FIRST_UNUSED..ABSENT)
-            .contains(&entry)
-            .then(|| Evicted::Unused { cause: (entry - FIRST_UNUSED) as u8 })
+        match entry {
+            FIRST_UNUSED..USED => Some(Evicted::Unused { cause: (entry - FIRST_UNUSED) as u8 }),
+            USED => Some(Evicted::Used),
+            _ => None,
+        }
     }
 }
 
@@ -54,6 +63,8 @@ mod tests {
             assert_eq!(Evicted::from_entry(evicted.entry()), Some(evicted));
             assert!(!is_frame(evicted.entry()));
         }
+        assert_eq!(Evicted::from_entry(Evicted::Used.entry()), Some(Evicted::Used));
+        assert!(!is_frame(Evicted::Used.entry()));
         assert_eq!((Evicted::from_entry(ABSENT), Evicted::from_entry(0)), (None, None));
         assert!(is_frame(0) && !is_frame(ABSENT));
     }

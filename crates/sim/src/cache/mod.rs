@@ -65,6 +65,8 @@ pub struct CacheCounters {
     pub evicted_unused: u64,
     /// Pages read again that had been evicted unused: thrashing.
     pub read_again: u64,
+    /// Pages read again that had been evicted after they were used, or written: refaults.
+    pub refaulted: u64,
 }
 
 /// The page cache.
@@ -229,6 +231,7 @@ impl PageCache {
         let id = self.insert(file, page, cause)?;
         match evicted {
             Some(Evicted::Unused { .. }) => self.counters.read_again += 1,
+            Some(Evicted::Used) => self.counters.refaulted += 1,
             None => {}
         }
         Some((id, evicted))
@@ -367,8 +370,8 @@ impl PageCache {
         let unused = flags.has(Flags::AHEAD);
         self.counters.evicted += 1;
         self.counters.evicted_unused += u64::from(unused);
-        self.files[file as usize].table[page as usize] =
-            if unused { Evicted::Unused { cause }.entry() } else { ABSENT };
+        let evicted = if unused { Evicted::Unused { cause } } else { Evicted::Used };
+        self.files[file as usize].table[page as usize] = evicted.entry();
         self.frames[id].flags = Flags::default();
         let (zone, frames) = self.zone_mut(id);
         zone.free.push_tail(frames, id);

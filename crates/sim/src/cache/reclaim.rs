@@ -190,5 +190,6 @@ mod tests {
         read(&mut cache, 1000, 1);
         let counters = cache.counters();
         assert_eq!((counters.evicted_unused, counters.read_again), (1, 1));
+        assert_eq!(counters.refaulted, 1, "page 1000 had been used");
     }
 }

@@ -68,6 +68,8 @@ pub struct Replay {
     pub pages_read: u64,
     /// Of these, pages that had been read ahead before and evicted unused.
     pub read_again: u64,
+    /// Of these, pages that had been evicted after they were used: refaults.
+    pub refaulted: u64,
     /// What each class of read-ahead came to.
     pub matrix: Matrix,
     /// The chunks asked for, if a log was to be kept.
@@ -152,6 +154,7 @@ fn play(
         pages_needed: trace.pages_needed(),
         pages_read: machine.matrix().pages_read(),
         read_again: machine.cache_counters().read_again,
+        refaulted: machine.cache_counters().refaulted,
         matrix: machine.matrix().clone(),
         log: machine.log().to_vec(),
         processes,

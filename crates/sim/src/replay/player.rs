@@ -158,6 +158,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_again_after_its_use_is_a_refault_and_no_thrashing() {
+        // Twice through 8 MiB, in memory of 4: all that was read is gone when its turn comes again.
+        let read = |i: u64| format!("{i},p,a,read,{},65536\n", (i % 128) << 16);
+        let reads: String = (0..256).map(read).collect();
+        let trace = format!("time_us,process,file,op,offset,bytes\n{reads}");
+        let setup = |mib: u64| Setup { memory_bytes: Some(mib << 20), ..Setup::default() };
+        let small = run(&trace, "none", &setup(4));
+        assert_eq!((small.refaulted, small.read_again), (2048, 0));
+        assert_eq!(run(&trace, "none", &setup(16)).refaulted, 0);
+    }
+
+    #[test]
     fn a_mapping_is_touched_page_by_page() {
         let mapped = "time_us,process,file,op,offset,bytes\n0,p,a,mmap,4096,12288\n";
         let replay = run(mapped, "none", &Setup::default());
