@@ -25,6 +25,9 @@ pub enum Op {
     Write { open: OpenFile, at: u64, bytes: u64 },
     /// `munmap(2)` of the whole file.
     Unmap { open: OpenFile },
+    /// `posix_fadvise(2)` on an open file, which keeps the advice until the next. As on Linux: sequential is
+    /// a window twice the device's, normal gives that back, and random leaves it as it is, unused.
+    Advise { open: OpenFile, advice: Hint },
     /// Has the kernel look up a name and an inode that are cached.
     LookUp { ns: Nanos },
     /// Computes.
