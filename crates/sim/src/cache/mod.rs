@@ -17,16 +17,18 @@
 mod asked;
 mod evicted;
 mod frame;
+mod marks;
 mod reclaim;
 mod zone;
 
 pub(crate) use evicted::Evicted;
 pub(crate) use frame::{Flags, Frame, FrameId};
+pub(crate) use marks::UserMark;
 pub use reclaim::Reclaim;
 
 use evicted::{ABSENT, is_frame};
 use frame::Frames;
-use readahead::{Ageing, Cause, Mark, Page, PageState};
+use readahead::{Ageing, Cause, Page, PageState};
 use zone::Zone;
 
 /// One file: where its pages are, in memory and on the device.
@@ -46,14 +48,6 @@ impl File {
     pub(crate) fn pages(&self) -> u64 {
         self.table.len() as u64
     }
-}
-
-/// A mark of the user-space policy.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct UserMark {
-    mark: Mark,
-    /// Why the pages ahead of which it lies were asked for; `None` if nothing was asked for with it.
-    pub(crate) cause: Option<Cause>,
 }
 
 /// What the cache has done.
@@ -154,16 +148,6 @@ impl PageCache {
         is_frame(entry).then_some(entry)
     }
 
-    /// Whether a page was evicted before anything used it, and has not been read since.
-    pub(crate) fn was_evicted_unused(&self, file: u32, page: Page) -> bool {
-        matches!(self.evicted(file, page), Some(Evicted::Unused { .. }))
-    }
-
-    /// How an absent page went, if it was cached before.
-    fn evicted(&self, file: u32, page: Page) -> Option<Evicted> {
-        Evicted::from_entry(*self.files[file as usize].table.get(page as usize)?)
-    }
-
     /// How many pages of a range are cached or on their way.
     pub(crate) fn cached_in(&self, file: u32, start: Page, pages: u64) -> u64 {
         let table = &self.files[file as usize].table;
@@ -217,24 +201,6 @@ impl PageCache {
         let second = self.second_due >= 1.0;
         self.second_due -= f64::from(u8::from(second));
         usize::from(second)
-    }
-
-    /// Takes a frame for an absent page that is to be read, and counts it if it was cached before: tells
-    /// how it went then. `None` if every frame is locked or dirty.
-    pub(crate) fn insert_read(
-        &mut self,
-        file: u32,
-        page: Page,
-        cause: Cause,
-    ) -> Option<(FrameId, Option<Evicted>)> {
-        let evicted = self.evicted(file, page);
-        let id = self.insert(file, page, cause)?;
-        match evicted {
-            Some(Evicted::Unused { .. }) => self.counters.read_again += 1,
-            Some(Evicted::Used) => self.counters.refaulted += 1,
-            None => {}
-        }
-        Some((id, evicted))
     }
 
     /// Takes a frame for a page that is absent, on its way or about to be written; `None` if every
@@ -338,23 +304,6 @@ impl PageCache {
             self.dirty -= 1;
             self.let_go(id);
         }
-    }
-
-    /// Sets a mark of the user-space policy, ahead of what it asked for with it.
-    pub(crate) fn set_mark(&mut self, file: u32, mark: Mark, cause: Option<Cause>) {
-        self.files[file as usize].marks.push(UserMark { mark, cause });
-    }
-
-    /// Takes the mark that lies on a page, if there is one.
-    #[inline]
-    pub(crate) fn take_mark(&mut self, file: u32, page: Page) -> Option<UserMark> {
-        let marks = &mut self.files[file as usize].marks;
-        if marks.is_empty() {
-            return None;
-        }
-        let lies_on = |UserMark { mark, .. }: &UserMark| (mark.first..=mark.last).contains(&page);
-        let hit = marks.iter().position(lies_on);
-        hit.map(|index| marks.swap_remove(index))
     }
 
     /// Cached pages of a file that have arrived.
