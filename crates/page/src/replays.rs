@@ -21,7 +21,7 @@ pub fn replays(about: &str, trace: &Trace, replays: &[Replay]) -> String {
 fn summary(replays: &[Replay]) -> String {
     let mut html = "<table>\n<tr><th>policy</th><th>read-ahead, KiB</th><th>seconds</th>\
          <th>to the first</th><th>stalled, s</th><th>needed MB/s</th><th>pages read</th>\
-         <th>read per needed</th><th>read again</th><th>decisions</th></tr>\n"
+         <th>read per needed</th><th>read again</th><th>refaults</th><th>decisions</th></tr>\n"
         .to_owned();
     for replay in replays {
         let ratio = replay.seconds_to(&replays[0]);
@@ -35,6 +35,7 @@ fn summary(replays: &[Replay]) -> String {
             cell("", replay.pages_read),
             cell("", format_args!("{:.2}", replay.read_per_needed())),
             cell("", replay.read_again),
+            cell("", replay.refaulted),
             cell("", replay.matrix.total().requests),
         ];
         let _ = writeln!(html, "<tr>{}</tr>", cells.concat());
@@ -44,21 +45,18 @@ fn summary(replays: &[Replay]) -> String {
 }
 
 fn accounting(replay: &Replay) -> String {
+    let total = replay.matrix.total();
+    let heads = total.columns().map(|(name, _)| format!("<th>{name}</th>"));
     let mut html = format!(
         "<details><summary>{}, {} KiB: what each cause of read-ahead came to</summary>\n<table>\n\
-         <tr><th>cause</th><th>requests</th><th>pages</th><th>read</th><th>hits</th>\
-         <th>by mark</th><th>to the end</th></tr>\n",
+         <tr><th>cause</th>{}</tr>\n",
         Text(&replay.policy),
-        replay.readahead_kb
+        replay.readahead_kb,
+        heads.concat()
     );
-    for (cause, row) in replay
-        .matrix
-        .rows()
-        .map(|(cause, row)| (cause.name(), *row))
-        .chain([("total", replay.matrix.total())])
-    {
-        let counts = [row.requests, row.pages, row.read, row.hits, row.by_mark, row.to_the_end];
-        let counts: String = counts.map(|count| cell("", count)).concat();
+    let rows = replay.matrix.rows().map(|(cause, row)| (cause.name(), *row));
+    for (cause, row) in rows.chain([("total", total)]) {
+        let counts = row.columns().map(|(_, count)| cell("", count)).concat();
         let _ = writeln!(html, "<tr>{}{counts}</tr>", cell("", cause));
     }
     html.push_str("</table></details>\n");
@@ -81,6 +79,9 @@ mod tests {
         assert!(html.contains("&lt;example&gt;"));
         assert!(html.contains("Windows in /srv/log") && html.contains("When processes end"));
         assert_eq!(html.matches("<details>").count(), 2);
+        for event in ["look-ahead hits", "late", "thrashed", "shrinks", "to the end"] {
+            assert_eq!(html.matches(&format!("<th>{event}</th>")).count(), 2, "{event}");
+        }
         assert_eq!(html.matches("<svg").count(), html.matches("</svg>").count());
     }
 }

@@ -43,7 +43,7 @@ pub enum Via {
 }
 
 /// What the program has said about its reading (`posix_fadvise`), where the body sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Hint {
     /// Nothing said.
     #[default]

@@ -88,6 +88,8 @@ pub struct Asked {
     pub start: Page,
     /// Pages asked for.
     pub pages: u64,
+    /// Why.
+    pub cause: Cause,
 }
 
 impl Asked {
@@ -182,7 +184,7 @@ impl Plan {
 
     /// The same, cut to a file of `file_pages`; what was asked for is [noted](Self::asked) uncut.
     pub fn read_within(&mut self, start: Page, pages: u64, file_pages: u64, cause: Cause) {
-        let asked = Asked { start, pages };
+        let asked = Asked { start, pages, cause };
         if pages > 0 && self.asked.len() < Self::CAPACITY {
             self.asked.push(asked);
         }

@@ -1,8 +1,20 @@
 //! What each class of read-ahead asked for, and what became of it; and a log of decisions.
 //!
-//! The matrix is that of the kernel's proposal of 2006, for the causes of all policies.
+//! The matrix is after the one of the kernel's proposal of 2006: a row a class, which is here the cause that a
+//! policy gives, and a column an event. Every page remembers the class that read it, and each event is charged
+//! to that class, whichever class asks next:
+//!
+//! | 2006               | here              |                                                          |
+//! |--------------------|-------------------|----------------------------------------------------------|
+//! | `readahead`        | `requests`, `pages`, `read` | what was asked for, and what of it was absent  |
+//! | `readahead_hit`    | `hits`            | a page was used                                          |
+//! | `io_block`         | `late`            | its reader came while it was on its way                  |
+//! | `lookahead_hit`    | `look_ahead_hits` | a reader touched the class's mark                        |
+//! | `readahead_thrash` | `thrashed`        | a page went unused, and was read again                   |
+//! | `readahead_shrink` | `shrinks`         | after that, a smaller window (charged to the new one's)  |
+//! | `readahead_eof`    | `to_the_end`      | a chunk reached the end of its file                      |
 
-use readahead::{Cause, Page};
+use readahead::{Asked, Cause, Page};
 
 /// One row: totals of a cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,10 +27,48 @@ pub struct Row {
     pub read: u64,
     /// Pages read and then used.
     pub hits: u64,
-    /// Chunks asked for by a mark.
-    pub by_mark: u64,
+    /// Readers that found a page read ahead on its way, and waited for it.
+    pub late: u64,
+    /// Look-ahead marks that a reader touched.
+    pub look_ahead_hits: u64,
+    /// Pages read, evicted before they were used, and read again.
+    pub thrashed: u64,
+    /// Windows smaller than the one before through the same open file, pages of which had been
+    /// thrashed; not those that the end of the file cuts.
+    pub shrinks: u64,
     /// Chunks that reach the end of their file.
     pub to_the_end: u64,
+}
+
+impl Row {
+    fn plus(self, other: &Row) -> Row {
+        Row {
+            requests: self.requests + other.requests,
+            pages: self.pages + other.pages,
+            read: self.read + other.read,
+            hits: self.hits + other.hits,
+            late: self.late + other.late,
+            look_ahead_hits: self.look_ahead_hits + other.look_ahead_hits,
+            thrashed: self.thrashed + other.thrashed,
+            shrinks: self.shrinks + other.shrinks,
+            to_the_end: self.to_the_end + other.to_the_end,
+        }
+    }
+
+    /// Every count with the name of its column, in the order they are shown.
+    pub fn columns(&self) -> [(&'static str, u64); 9] {
+        [
+            ("requests", self.requests),
+            ("pages", self.pages),
+            ("read", self.read),
+            ("hits", self.hits),
+            ("late", self.late),
+            ("look-ahead hits", self.look_ahead_hits),
+            ("thrashed", self.thrashed),
+            ("shrinks", self.shrinks),
+            ("to the end", self.to_the_end),
+        ]
+    }
 }
 
 /// The matrix: a row a cause.
@@ -29,8 +79,6 @@ pub struct Matrix {
     pub misses: u64,
     /// Pages read for their reader alone, as no policy asked for them.
     pub alone: u64,
-    /// Pages whose reader found them on their way, and waited.
-    pub late: u64,
 }
 
 impl Matrix {
@@ -43,8 +91,9 @@ impl Matrix {
         &mut self.rows[cause as usize]
     }
 
-    pub(crate) fn hit(&mut self, cause: u8) {
-        self.rows[usize::from(cause)].hits += 1;
+    /// The row of the cause that a frame or a page table remembers.
+    pub(crate) fn row_of(&mut self, cause: u8) -> &mut Row {
+        &mut self.rows[usize::from(cause)]
     }
 
     /// The rows that hold anything.
@@ -60,14 +109,34 @@ impl Matrix {
 
     /// All rows together.
     pub fn total(&self) -> Row {
-        self.rows.iter().fold(Row::default(), |sum, row| Row {
-            requests: sum.requests + row.requests,
-            pages: sum.pages + row.pages,
-            read: sum.read + row.read,
-            hits: sum.hits + row.hits,
-            by_mark: sum.by_mark + row.by_mark,
-            to_the_end: sum.to_the_end + row.to_the_end,
-        })
+        self.rows.iter().fold(Row::default(), Row::plus)
+    }
+}
+
+/// The window that a policy last asked for through an open file, and whether it held.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LastWindow {
+    pages: u64,
+    has_thrashed: bool,
+}
+
+impl LastWindow {
+    /// The reader missed a page that had been evicted before it came.
+    pub(crate) fn thrash(&mut self) {
+        self.has_thrashed = true;
+    }
+
+    /// Takes in what a plan asks for; the cause of a window that thrashing has made smaller. Requests read
+    /// as they are and regions read whole are no windows.
+    pub(crate) fn next(&mut self, asked: &[Asked], file_pages: u64) -> Option<Cause> {
+        let is_window = |chunk: &&Asked| !matches!(chunk.cause, Cause::Random | Cause::Dense);
+        let chunks = || asked.iter().filter(is_window);
+        let cause = chunks().next()?.cause;
+        let pages = chunks().map(|chunk| chunk.pages).sum();
+        let is_cut = chunks().any(|chunk| chunk.start.saturating_add(chunk.pages) >= file_pages);
+        let is_smaller = pages < self.pages && !is_cut;
+        let before = std::mem::replace(self, LastWindow { pages, has_thrashed: false });
+        (before.has_thrashed && is_smaller).then_some(cause)
     }
 }
 
@@ -90,5 +159,42 @@ impl std::fmt::Display for Decision {
     /// As the patches of the time printed it.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "readahead({}, {}+{}) = {}", self.file, self.start, self.asked, self.read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE_PAGES: u64 = 1000;
+
+    fn chunk(start: Page, pages: u64, cause: Cause) -> Asked {
+        Asked { start, pages, cause }
+    }
+
+    #[test]
+    fn a_window_shrinks_only_after_thrashing_and_once() {
+        let mut last = LastWindow::default();
+        let next = |last: &mut LastWindow, pages| {
+            last.next(&[chunk(8, pages, Cause::Sequential)], FILE_PAGES)
+        };
+        assert_eq!((next(&mut last, 32), next(&mut last, 16)), (None, None), "no page was lost");
+        last.thrash();
+        assert_eq!((next(&mut last, 8), next(&mut last, 4)), (Some(Cause::Sequential), None));
+        last.thrash();
+        assert_eq!(next(&mut last, 8), None, "it has grown");
+    }
+
+    #[test]
+    fn what_is_read_as_it_is_or_cut_by_the_files_end_has_not_shrunk() {
+        let mut last = LastWindow::default();
+        last.next(&[chunk(0, 16, Cause::Initial), chunk(16, 16, Cause::Sequential)], FILE_PAGES);
+        last.thrash();
+        assert_eq!(last.next(&[chunk(700, 1, Cause::Random)], FILE_PAGES), None);
+        assert_eq!(last.next(&[], FILE_PAGES), None);
+        let mut at_the_end = last;
+        assert_eq!(at_the_end.next(&[chunk(990, 10, Cause::Sequential)], FILE_PAGES), None);
+        let smaller = chunk(500, 31, Cause::Thrashed);
+        assert_eq!(last.next(&[smaller], FILE_PAGES), Some(Cause::Thrashed), "of 32 pages in all");
     }
 }

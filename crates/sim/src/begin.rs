@@ -1,6 +1,6 @@
 //! What a process's next operation begins with.
 
-use readahead::{Nanos, PAGE_BYTES};
+use readahead::{Hint, Nanos, PAGE_BYTES};
 
 use crate::machine::{Machine, Pause};
 use crate::process::{Doing, Op, OpenFile, Reading};
@@ -23,6 +23,7 @@ impl Machine {
                     asked_end: page + 1,
                     call_at: Some(page),
                     is_asked: false,
+                    was_absent: false,
                     waits_for: None,
                     is_fault: true,
                 });
@@ -38,6 +39,18 @@ impl Machine {
             Op::Unmap { open } => {
                 self.cache.unmap_file(self.opens[open.0 as usize].file);
                 Pause::Finished(now)
+            }
+            Op::Advise { open, advice } => {
+                let open = &mut self.opens[open.0 as usize];
+                open.hint = advice;
+                match advice {
+                    Hint::Normal => open.kernel_window = None,
+                    Hint::Sequential => {
+                        open.kernel_window = Some(self.kernel_window.saturating_mul(2));
+                    }
+                    Hint::Random => {}
+                }
+                self.charge(number, now, self.cpu.call)
             }
             Op::LookUp { ns } => self.charge(number, now, ns),
             Op::Compute { ns } => {
@@ -82,6 +95,7 @@ impl Machine {
             asked_end: end(asked),
             call_at: Some(page),
             is_asked: false,
+            was_absent: false,
             waits_for: None,
             is_fault: false,
         });

@@ -19,6 +19,7 @@
 //! byte. CPU time is a parameter ([`CpuCosts`]); every process has a processor of its own.
 
 mod account;
+mod ask;
 mod begin;
 mod behind;
 mod block;

@@ -14,7 +14,7 @@ use iosched::Elevator;
 use readahead::behind::DropBehind;
 use readahead::{Cause, DeviceCost, Hint, Nanos, PAGE_BYTES, Plan, Policy};
 
-use crate::account::{Decision, Matrix};
+use crate::account::{Decision, LastWindow, Matrix};
 use crate::block::{Block, NOBODY};
 use crate::cache::{CacheCounters, PageCache, Reclaim};
 use crate::costs::CpuCosts;
@@ -155,6 +155,8 @@ impl Machine {
             previous: None,
             hint: Hint::Normal,
             kernel_window: None,
+            kernel_asked: LastWindow::default(),
+            user_asked: LastWindow::default(),
         });
         OpenFile((self.opens.len() - 1) as u32)
     }
@@ -244,7 +246,7 @@ impl Machine {
             let (file, start, asked, cause) = (due.file, due.start, due.pages, due.cause);
             let behalf = Behalf { process: USER, open: due.open };
             let read = self.read_range(now, file, start, asked, cause, behalf);
-            self.note(Decision { file, start, asked, read, cause }, due.by_mark);
+            self.note(Decision { file, start, asked, read, cause });
             return self.block.dispatch(now);
         }
         if let Some(Reverse((at, _, process))) = self.wakes.pop() {
@@ -316,20 +318,6 @@ impl Machine {
             return self.cache.clear_dirty(id);
         }
         self.cache.arrived(id);
-    }
-
-    /// Counts and logs a chunk that was asked for.
-    pub(crate) fn note(&mut self, decision: Decision, by_mark: bool) {
-        let pages = self.cache.file(decision.file).pages();
-        let row = self.matrix.row_mut(decision.cause);
-        row.requests += 1;
-        row.pages += decision.asked;
-        row.read += decision.read;
-        row.by_mark += u64::from(by_mark);
-        row.to_the_end += u64::from(decision.start + decision.asked >= pages);
-        if let Some(log) = &mut self.log {
-            log.push(decision);
-        }
     }
 }
 

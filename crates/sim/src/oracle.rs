@@ -15,7 +15,7 @@
 //!   served better.
 //!
 //! Which batch is best depends on device and trace: small ones bring the next page soon, large ones
-//! spare visits. A bound is therefore the least time over several; it is one that a kernel could
+//! spare visits. A bound is therefore the least time over several ([`variants`]); it is one that a kernel could
 //! reach, not a proof that nothing is faster.
 
 use std::collections::VecDeque;
@@ -24,6 +24,37 @@ use readahead::{Access, CacheView, Cause, DeviceCost, Nanos, Page, Plan, Policy,
 
 /// Slots of a plan kept for its mark.
 const MARKS: usize = 1;
+
+/// Largest batches, as shares of what may be asked for ahead.
+const BATCHES: [u64; 6] = [512, 64, 16, 4, 2, 1];
+
+/// How far an oracle asks ahead, and in what batches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Variant {
+    ahead_pages: u64,
+    batch_pages: u64,
+    bridges: bool,
+}
+
+impl Variant {
+    /// The oracle that knows these accesses.
+    pub(crate) fn oracle(self, traces: Vec<Vec<Page>>) -> Oracle {
+        Oracle::new(traces, self.ahead_pages, self.batch_pages, self.bridges)
+    }
+}
+
+/// The oracles of whose times the least is the bound, for `readers` files in memory of so many pages:
+/// three quarters of it ahead of each reader, nine sixteenths or a quarter, or a half, an eighth or a
+/// 32nd shared among them; six sizes of batch; with and without reading gaps.
+pub(crate) fn variants(readers: u64, memory_pages: u64) -> [Variant; 72] {
+    let (pages, shared) = (memory_pages, memory_pages / readers.max(1));
+    let ahead = [pages / 4 * 3, pages / 16 * 9, pages / 4, shared / 2, shared / 8, shared / 32];
+    std::array::from_fn(|number| {
+        let ahead_pages = ahead[number / 12];
+        let batch_pages = (ahead_pages / BATCHES[number / 2 % 6]).max(1);
+        Variant { ahead_pages, batch_pages, bridges: number % 2 == 1 }
+    })
+}
 
 /// One file's trace, and how far it is read and asked for.
 #[derive(Debug, Default)]
@@ -224,6 +255,17 @@ mod tests {
     fn it_reads_a_gap_that_costs_less_than_a_visit() {
         let mut oracle = Oracle::new(vec![vec![10, 14, 20]], 16, 8, true);
         assert_eq!(asked(&mut oracle, 10).0, [(10, 5), (20, 1)]);
+    }
+
+    #[test]
+    fn variants_ask_for_parts_of_memory_in_batches_of_all_sizes() {
+        let all = variants(2, 1600);
+        let ahead = all.map(|variant| variant.ahead_pages);
+        let each: Vec<u64> = ahead.iter().step_by(12).copied().collect();
+        assert_eq!(each, [1200, 900, 400, 400, 100, 25]);
+        let batches: Vec<u64> = all[..12].iter().map(|variant| variant.batch_pages).collect();
+        assert_eq!(batches, [2, 2, 18, 18, 75, 75, 300, 300, 600, 600, 1200, 1200]);
+        assert_eq!(all.iter().filter(|variant| variant.bridges).count(), 36);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use readahead::{Hint, Nanos, Page};
 
+use crate::account::LastWindow;
+
 /// An open file of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OpenFile(pub(crate) u32);
@@ -23,6 +25,9 @@ pub enum Op {
     Write { open: OpenFile, at: u64, bytes: u64 },
     /// `munmap(2)` of the whole file.
     Unmap { open: OpenFile },
+    /// `posix_fadvise(2)` on an open file, which keeps the advice until the next. As on Linux: sequential is
+    /// a window twice the device's, normal gives that back, and random leaves it as it is, unused.
+    Advise { open: OpenFile, advice: Hint },
     /// Has the kernel look up a name and an inode that are cached.
     LookUp { ns: Nanos },
     /// Computes.
@@ -71,6 +76,8 @@ pub(crate) struct Reading {
     pub(crate) call_at: Option<Page>,
     /// The policies were asked about this page, and it is there or on its way.
     pub(crate) is_asked: bool,
+    /// This page was absent when its reader came to it.
+    pub(crate) was_absent: bool,
     /// The policy has the reader wait for this page, too.
     pub(crate) waits_for: Option<Page>,
     pub(crate) is_fault: bool,
@@ -130,4 +137,7 @@ pub(crate) struct Open {
     pub(crate) hint: Hint,
     /// Largest window of the kernel's policy, where it is not the machine's.
     pub(crate) kernel_window: Option<u32>,
+    /// What the kernel's policy last asked for through it, and the one on top.
+    pub(crate) kernel_asked: LastWindow,
+    pub(crate) user_asked: LastWindow,
 }

@@ -12,17 +12,12 @@
 //! user-space policy hears of the same misses and marks, and of its own marks, a little later.
 
 use readahead::behind::Passing;
-use readahead::{
-    Access, Action, Cause, FileId, Nanos, OpenFileId, PAGE_BYTES, Page, Trigger, Via, VolumeId,
-};
+use readahead::{Cause, Nanos, PAGE_BYTES, Page, Trigger};
 
-use crate::account::Decision;
 use crate::block::{NOBODY, Transfer};
-use crate::cache::{Flags, FrameId};
+use crate::cache::{Evicted, Flags, FrameId, UserMark};
 use crate::machine::{ALONE, Machine, Pause};
 use crate::process::{Doing, Reading};
-use crate::user::Due;
-use crate::view::View;
 
 impl Machine {
     /// Goes on with a read until it ends, has to wait, or something else happens first.
@@ -54,6 +49,7 @@ impl Machine {
             }
             if let Some(on_its_way) = self.what_to_wait_for(&reading) {
                 self.pin(&reading);
+                self.note_late(&reading, on_its_way);
                 if !self.wait_for(now, number, on_its_way) {
                     self.wait_for_memory(now, number);
                 }
@@ -69,6 +65,7 @@ impl Machine {
             }
             reading.page += 1;
             reading.is_asked = false;
+            reading.was_absent = false;
             reading.waits_for = None;
         }
         self.processes[number as usize].doing = Doing::Next;
@@ -89,7 +86,13 @@ impl Machine {
         }
         if self.cache.lookup(file, reading.page).is_none() {
             self.matrix.misses += 1;
+            reading.was_absent = true;
             let was_evicted_unused = self.cache.was_evicted_unused(file, reading.page);
+            if was_evicted_unused {
+                let open = &mut self.opens[reading.open as usize];
+                open.kernel_asked.thrash();
+                open.user_asked.thrash();
+            }
             self.ask_kernel(now, number, reading, Trigger::Absent);
             if self.cache.lookup(file, reading.page).is_none() {
                 let behalf = Behalf { process: number, open: reading.open };
@@ -102,12 +105,19 @@ impl Machine {
         if let Some(id) = self.cache.lookup(file, reading.page)
             && self.cache.frame_mut(id).flags.take(Flags::MARKED)
         {
+            // A mark lies on a page of the chunk that it was set for.
+            self.matrix.row_of(self.cache.frame(id).cause).look_ahead_hits += 1;
             self.ask_kernel(now, number, reading, Trigger::Mark);
             self.ask_user(now, reading, Trigger::Mark, false);
             decisions += 1;
             has_acted = true;
         }
-        if self.user.is_some() && self.cache.take_mark(file, reading.page) {
+        if self.user.is_some()
+            && let Some(UserMark { cause, .. }) = self.cache.take_mark(file, reading.page)
+        {
+            if let Some(cause) = cause {
+                self.matrix.row_mut(cause).look_ahead_hits += 1;
+            }
             self.ask_user(now, reading, Trigger::Mark, false);
             has_acted = true;
         }
@@ -127,116 +137,6 @@ impl Machine {
             self.block.dispatch(now);
         }
         has_asked
-    }
-
-    fn access(&self, now: Nanos, reading: &Reading, trigger: Trigger) -> Access {
-        let open = &self.opens[reading.open as usize];
-        Access {
-            file: FileId(u64::from(open.file)),
-            volume: VolumeId(0),
-            open_file: OpenFileId(u64::from(reading.open)),
-            page: reading.page,
-            request: (reading.asked_end - reading.page) as u32,
-            previous: open.previous,
-            trigger,
-            via: if reading.is_fault { Via::Mmap } else { Via::Read },
-            hint: open.hint,
-            file_pages: self.cache.file(open.file).pages(),
-            kernel_window: open.kernel_window.unwrap_or(self.kernel_window),
-            now,
-        }
-    }
-
-    fn ask_kernel(&mut self, now: Nanos, number: u32, reading: &mut Reading, trigger: Trigger) {
-        let access = self.access(now, reading, trigger);
-        let file = self.opens[reading.open as usize].file;
-        let is_congested = self.block.is_congested();
-        let (cache, cost) = (&self.cache, self.cost);
-        let view = View { cache, file, cost, is_congested, was_evicted_unused: false };
-        self.plan.clear();
-        self.kernel.on_access(&access, &view, &mut self.plan);
-        if trigger == Trigger::Call {
-            reading.call_at = self.plan.next_call();
-        }
-        reading.waits_for = self.plan.waits_for().or(reading.waits_for);
-        let mut asked = 0;
-        for index in 0..self.plan.actions().len() {
-            match self.plan.actions()[index] {
-                Action::Read { start, pages, cause } => {
-                    self.note_beyond(file, start, &mut asked, trigger);
-                    let behalf = Behalf { process: number, open: reading.open };
-                    let read = self.read_range(now, file, start, pages, cause, behalf);
-                    let decision = Decision {
-                        file,
-                        start,
-                        asked: self.plan.asked()[asked].pages,
-                        read,
-                        cause,
-                    };
-                    self.note(decision, trigger == Trigger::Mark);
-                    asked += 1;
-                }
-                Action::Mark(mark) => {
-                    if let Some(id) = self.cache.lookup(file, mark.first) {
-                        self.cache.frame_mut(id).flags.set(Flags::MARKED);
-                    }
-                }
-                Action::Rescue { start, pages } => self.cache.rescue(file, start, pages),
-                Action::Demote { start, pages } => self.cache.demote(file, start, pages),
-                Action::KernelWindow { pages } => {
-                    self.opens[reading.open as usize].kernel_window = Some(pages);
-                }
-            }
-        }
-        self.note_beyond(file, Page::MAX, &mut asked, trigger);
-    }
-
-    /// Notes the chunks from number `asked` on that lie wholly beyond the end of the file, up to the one
-    /// that is read from `next` on.
-    fn note_beyond(&mut self, file: u32, next: Page, asked: &mut usize, trigger: Trigger) {
-        while let Some(chunk) = self.plan.asked().get(*asked).copied() {
-            if chunk.start == next || chunk.within(self.cache.file(file).pages()) > 0 {
-                return;
-            }
-            let cause = Cause::Sequential;
-            let decision =
-                Decision { file, start: chunk.start, asked: chunk.pages, read: 0, cause };
-            self.note(decision, trigger == Trigger::Mark);
-            *asked += 1;
-        }
-    }
-
-    fn ask_user(
-        &mut self,
-        now: Nanos,
-        reading: &Reading,
-        trigger: Trigger,
-        was_evicted_unused: bool,
-    ) {
-        let access = self.access(now, reading, trigger);
-        let file = self.opens[reading.open as usize].file;
-        let Some(user) = &mut self.user else { return };
-        user.tidy(now);
-        let cache = &self.cache;
-        let cost = self.cost;
-        let view = View { cache, file, cost, is_congested: false, was_evicted_unused };
-        user.plan.clear();
-        user.policy.on_access(&access, &view, &mut user.plan);
-        for index in 0..user.plan.actions().len() {
-            match user.plan.actions()[index] {
-                Action::Read { start, pages, cause } => {
-                    let by_mark = trigger == Trigger::Mark;
-                    let open = reading.open;
-                    user.decide(Due { at: now, file, open, start, pages, cause, by_mark });
-                }
-                Action::Mark(mark) => self.cache.set_mark(file, mark),
-                Action::Rescue { start, pages } => self.cache.rescue(file, start, pages),
-                Action::Demote { start, pages } => self.cache.demote(file, start, pages),
-                Action::KernelWindow { pages } => {
-                    self.opens[reading.open as usize].kernel_window = Some(pages);
-                }
-            }
-        }
     }
 
     /// Reads those pages of a range that are absent, in transfers of what the device takes; returns
@@ -290,7 +190,10 @@ impl Machine {
         let most = end.min(page + self.request_pages);
         let mut next = page;
         while next < most && self.cache.lookup(file, next).is_none() {
-            let Some(id) = self.cache.insert(file, next, cause) else { break };
+            let Some((id, evicted)) = self.cache.insert_read(file, next, cause) else { break };
+            if let Some(Evicted::Unused { cause }) = evicted {
+                self.matrix.row_of(cause).thrashed += 1;
+            }
             let frame = self.cache.frame_mut(id);
             frame.owner = owner;
             frame.flags.set(Flags::LOCKED);
@@ -325,6 +228,16 @@ impl Machine {
         is_locked(self, farther).then_some(Awaited::Frame(farther))
     }
 
+    /// Counts a page read ahead that its reader found on its way; one that was absent is not late.
+    fn note_late(&mut self, reading: &Reading, awaited: Awaited) {
+        let Awaited::Frame(id) = awaited else { return };
+        let frame = self.cache.frame(id);
+        let is_at_hand = u64::from(frame.page) == reading.page;
+        if is_at_hand && !reading.was_absent && frame.flags.has(Flags::AHEAD) {
+            self.matrix.row_of(frame.cause).late += 1;
+        }
+    }
+
     /// The page at hand, where it has a frame, is not to go before its reader has used it.
     fn pin(&mut self, reading: &Reading) {
         let file = self.opens[reading.open as usize].file;
@@ -356,7 +269,7 @@ impl Machine {
         frame.flags.clear(Flags::PINNED);
         if frame.flags.take(Flags::AHEAD) {
             let cause = frame.cause;
-            self.matrix.hit(cause);
+            self.matrix.row_of(cause).hits += 1;
         }
         if is_new {
             self.cache.mark_accessed(id);

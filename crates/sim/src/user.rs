@@ -23,7 +23,6 @@ pub(crate) struct Due {
     pub(crate) start: Page,
     pub(crate) pages: u64,
     pub(crate) cause: Cause,
-    pub(crate) by_mark: bool,
 }
 
 /// The policy and what it has under way.

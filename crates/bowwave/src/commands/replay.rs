@@ -10,18 +10,26 @@ use page::short;
 use readahead::PAGE_BYTES;
 use serde_json::json;
 use sim::replay::{Pace, Process, Replay, Setup, check, replay};
-use sim::trace::{EXAMPLE, MAX_TRACE_BYTES, Record, Trace, TraceError, TraceOp};
+use sim::trace::{EXAMPLE, MAX_TRACE_BYTES, Record, Trace, TraceError};
 
 use super::output::{check_page, progress_bar, write_page};
 use super::size;
 use crate::print;
 
+/// What the policies assume that know the trace.
+const KNOWING: &str = "\
+The policy oracle bounds what can be gained: the quickest of 72 that know which pages of each file are read
+and in which order, decide in the kernel and at once, ask for these and for gaps that are cheaper read than
+skipped, and do not choose what is evicted. The policy worst bounds what can be lost by one on top of
+linux-6: it asks for pages that nobody will read.";
+
 #[derive(clap::Args)]
+#[command(after_help = KNOWING)]
 pub(crate) struct Args {
     /// What was read: a file in the format of docs/trace.md, or - for standard input
     #[arg(required_unless_present = "example")]
     trace: Option<PathBuf>,
-    /// Policies, the first being what the others are compared with
+    /// Policies, the first being what the others are compared with; oracle and worst know the trace
     #[arg(long = "policy", value_name = "POLICY,...", default_value = "linux-6,adaptive")]
     policies: Vec<String>,
     /// A device of `bowwave lab --list`, or a TOML file that describes one
@@ -160,7 +168,7 @@ fn read_trace(path: &PathBuf) -> anyhow::Result<Trace> {
 fn warn_of_what_is_beyond(trace: &Trace) {
     let is_beyond = |record: &&Record| {
         let bytes = trace.files()[record.file as usize].bytes;
-        record.op != TraceOp::Close && record.bytes > 0 && record.offset > bytes
+        record.op.has_place() && record.bytes > 0 && record.offset > bytes
     };
     let mut beyond = trace.records().iter().filter(is_beyond);
     let Some(first) = beyond.next() else { return };
@@ -261,18 +269,14 @@ fn print(out: &mut dyn Write, trace: &Trace, replays: &[Replay], args: &Args) ->
 
 fn print_matrix(out: &mut dyn Write, replay: &Replay) -> io::Result<()> {
     writeln!(out, "\n{}, {} KiB", replay.policy, replay.readahead_kb)?;
-    writeln!(
-        out,
-        "{:12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10}",
-        "cause", "requests", "pages", "read", "hits", "by mark", "to the end"
-    )?;
+    let total = replay.matrix.total();
+    let width = |name: &str| name.len().max(8);
+    let heads = total.columns().map(|(name, _)| format!(" {name:>0$}", width(name)));
+    writeln!(out, "{:10}{}", "cause", heads.concat())?;
     let rows = replay.matrix.rows().map(|(cause, row)| (cause.name(), *row));
-    for (cause, row) in rows.chain([("total", replay.matrix.total())]) {
-        writeln!(
-            out,
-            "{cause:12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10}",
-            row.requests, row.pages, row.read, row.hits, row.by_mark, row.to_the_end
-        )?;
+    for (cause, row) in rows.chain([("total", total)]) {
+        let counts = row.columns().map(|(name, count)| format!(" {count:>0$}", width(name)));
+        writeln!(out, "{cause:10}{}", counts.concat())?;
     }
     writeln!(out, "read for their reader alone: {} pages", replay.matrix.alone)?;
     Ok(())
@@ -290,10 +294,10 @@ fn print_log(out: &mut dyn Write, trace: &Trace, replay: &Replay) -> io::Result<
 
 fn object(replay: &Replay, args: &Args) -> serde_json::Value {
     let row = |name: &str, row: sim::Row| {
-        json!({
-            "cause": name, "requests": row.requests, "pages": row.pages, "read": row.read,
-            "hits": row.hits, "by_mark": row.by_mark, "to_the_end": row.to_the_end,
-        })
+        let mut object = serde_json::Map::from_iter([("cause".to_owned(), name.into())]);
+        let key = |name: &str| name.replace([' ', '-'], "_");
+        object.extend(row.columns().map(|(name, count)| (key(name), count.into())));
+        serde_json::Value::Object(object)
     };
     let causes = replay.matrix.rows().map(|(cause, counts)| row(cause.name(), *counts));
     let process = |process: &Process| json!({ "process": process.name, "ended_s": process.ended_s, "stalled_s": process.stalled_s });
@@ -310,6 +314,7 @@ fn object(replay: &Replay, args: &Args) -> serde_json::Value {
         "pages_needed": replay.pages_needed,
         "pages_read": replay.pages_read,
         "pages_read_again": replay.read_again,
+        "pages_refaulted": replay.refaulted,
         "pages_read_alone": replay.matrix.alone,
         "decisions": replay.matrix.total().requests,
         "causes": causes.collect::<Vec<_>>(),

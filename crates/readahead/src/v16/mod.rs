@@ -165,6 +165,13 @@ fn dispatch(stream: &mut Stream, thrash: &mut ThrashEstimate, scene: &Scene, pla
         }
         return;
     }
+    if scene.access.hint == Hint::Random {
+        // Advised so, an open file has no window.
+        if absent {
+            read_as_is(scene, scene.request.min(scene.bounds.most), plan);
+        }
+        return;
+    }
     if absent && scene.parameters.nfsd {
         return nfsd::delayed(stream, scene, plan);
     }

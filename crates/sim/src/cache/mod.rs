@@ -15,16 +15,20 @@
 //! it examines on the inactive list is the ageing clock that some policies read.
 
 mod asked;
+mod evicted;
 mod frame;
+mod marks;
 mod reclaim;
 mod table;
 mod zone;
 
 pub(crate) use frame::{Flags, Frame, FrameId};
+pub(crate) use marks::UserMark;
 pub use reclaim::Reclaim;
+pub(crate) use table::Evicted;
 
 use frame::Frames;
-use readahead::{Ageing, Cause, Mark, Page, PageState};
+use readahead::{Ageing, Cause, Page, PageState};
 use table::PageTable;
 use zone::Zone;
 
@@ -37,7 +41,7 @@ pub(crate) struct File {
     /// It has no blocks on the device.
     pub(crate) is_sparse: bool,
     /// Marks of the user-space policy; they belong to the file, not to cached pages.
-    marks: Vec<Mark>,
+    marks: Vec<UserMark>,
 }
 
 impl File {
@@ -55,6 +59,8 @@ pub struct CacheCounters {
     pub evicted_unused: u64,
     /// Pages read again that had been evicted unused: thrashing.
     pub read_again: u64,
+    /// Pages read again that had been evicted after they were used, or written: refaults.
+    pub refaulted: u64,
 }
 
 /// The page cache.
@@ -141,11 +147,6 @@ impl PageCache {
         self.files[file as usize].table.frame(page)
     }
 
-    /// Whether a page was evicted before anything used it, and has not been read since.
-    pub(crate) fn was_evicted_unused(&self, file: u32, page: Page) -> bool {
-        self.files[file as usize].table.was_evicted_unused(page)
-    }
-
     /// How many pages of a range are cached or on their way.
     pub(crate) fn cached_in(&self, file: u32, start: Page, pages: u64) -> u64 {
         let table = &self.files[file as usize].table;
@@ -204,9 +205,7 @@ impl PageCache {
     pub(crate) fn insert(&mut self, file: u32, page: Page, cause: Cause) -> Option<FrameId> {
         let chosen = self.choose_zone();
         let id = [chosen, 1 - chosen].into_iter().find_map(|zone| self.take_frame(zone))?;
-        let table = &mut self.files[file as usize].table;
-        self.counters.read_again += u64::from(table.was_evicted_unused(page));
-        table.enter(page, id);
+        self.files[file as usize].table.enter(page, id);
         let frame = &mut self.frames[id];
         frame.file = file;
         frame.page = page as u32;
@@ -309,22 +308,6 @@ impl PageCache {
         }
     }
 
-    /// Sets a mark of the user-space policy.
-    pub(crate) fn set_mark(&mut self, file: u32, mark: Mark) {
-        self.files[file as usize].marks.push(mark);
-    }
-
-    /// Takes the mark that lies on a page, if there is one.
-    #[inline]
-    pub(crate) fn take_mark(&mut self, file: u32, page: Page) -> bool {
-        let marks = &mut self.files[file as usize].marks;
-        if marks.is_empty() {
-            return false;
-        }
-        let hit = marks.iter().position(|mark| (mark.first..=mark.last).contains(&page));
-        hit.map(|index| marks.swap_remove(index)).is_some()
-    }
-
     /// Cached pages of a file that have arrived.
     pub(crate) fn resident(&self, file: u32) -> u64 {
         let table = &self.files[file as usize].table;
@@ -334,11 +317,12 @@ impl PageCache {
 
     /// Drops a frame that is on no list: its page is gone.
     fn evict(&mut self, id: FrameId) {
-        let Frame { file, page, flags, .. } = self.frames[id];
+        let Frame { file, page, flags, cause, .. } = self.frames[id];
         let unused = flags.has(Flags::AHEAD);
         self.counters.evicted += 1;
         self.counters.evicted_unused += u64::from(unused);
-        self.files[file as usize].table.evict(u64::from(page), unused);
+        let evicted = if unused { Evicted::Unused { cause } } else { Evicted::Used };
+        self.files[file as usize].table.evict(u64::from(page), evicted);
         self.frames[id].flags = Flags::default();
         let (zone, frames) = self.zone_mut(id);
         zone.free.push_tail(frames, id);

@@ -125,7 +125,10 @@ mod tests {
     }
 
     fn read(cache: &mut PageCache, page: u64, uses: u32) {
-        let id = cache.lookup(0, page).or_else(|| cache.insert(0, page, Cause::Random));
+        let id = cache.lookup(0, page).or_else(|| {
+            let (id, _) = cache.insert_read(0, page, Cause::Random)?;
+            Some(id)
+        });
         let id = id.expect("a frame");
         cache.frame_mut(id).flags.set(Flags::UP_TO_DATE);
         (0..uses).for_each(|_| cache.mark_accessed(id));
@@ -187,5 +190,6 @@ mod tests {
         read(&mut cache, 1000, 1);
         let counters = cache.counters();
         assert_eq!((counters.evicted_unused, counters.read_again), (1, 1));
+        assert_eq!(counters.refaulted, 1, "page 1000 had been used");
     }
 }

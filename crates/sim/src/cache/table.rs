@@ -6,18 +6,30 @@
 
 use std::ops::Range;
 
-use readahead::Page;
+use readahead::{Cause, Page};
 
 use super::FrameId;
 
-/// The page is not cached.
+/// The page is not cached, and was not evicted so far.
 const ABSENT: u32 = 0;
 
-/// The page was evicted before it was used.
-const EVICTED_UNUSED: u32 = 1;
+/// The page was evicted after it was used.
+const USED: u32 = 1;
+
+/// The page was evicted unused: an entry for each cause, as the class that read the page answers for it.
+const FIRST_UNUSED: u32 = 2;
 
 /// The first frame; the others follow.
-const FIRST_FRAME: u32 = 2;
+const FIRST_FRAME: u32 = FIRST_UNUSED + Cause::ALL.len() as u32;
+
+/// How a page went that was cached before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Evicted {
+    /// Read ahead and never used; the index of its cause.
+    Unused { cause: u8 },
+    /// Read and used, or written.
+    Used,
+}
 
 /// Entries of a file's pages.
 #[derive(Debug)]
@@ -42,9 +54,15 @@ impl PageTable {
         self.entries.get(page as usize)?.checked_sub(FIRST_FRAME)
     }
 
-    /// Whether a page was evicted before it was used, and has not been read since.
-    pub(super) fn was_evicted_unused(&self, page: Page) -> bool {
-        self.entries.get(page as usize) == Some(&EVICTED_UNUSED)
+    /// How an absent page went, if it was cached before.
+    pub(super) fn evicted(&self, page: Page) -> Option<Evicted> {
+        match *self.entries.get(page as usize)? {
+            USED => Some(Evicted::Used),
+            entry @ FIRST_UNUSED..FIRST_FRAME => {
+                Some(Evicted::Unused { cause: (entry - FIRST_UNUSED) as u8 })
+            }
+            _ => None,
+        }
     }
 
     /// Gives a page of the file a frame.
@@ -53,8 +71,11 @@ impl PageTable {
     }
 
     /// Takes a page's frame away.
-    pub(super) fn evict(&mut self, page: Page, was_unused: bool) {
-        self.entries[page as usize] = if was_unused { EVICTED_UNUSED } else { ABSENT };
+    pub(super) fn evict(&mut self, page: Page, how: Evicted) {
+        self.entries[page as usize] = match how {
+            Evicted::Used => USED,
+            Evicted::Unused { cause } => FIRST_UNUSED + u32::from(cause),
+        };
     }
 
     /// The frames of a range's pages, in their order.
@@ -98,7 +119,7 @@ mod tests {
         for (frame, page) in (0..).zip([0, 3, 4, 9]) {
             table.enter(page, frame);
         }
-        table.evict(4, false);
+        table.evict(4, Evicted::Used);
         let frames = |range: Range<Page>| table.frames_in(range).collect::<Vec<_>>();
         assert_eq!(frames(0..Page::MAX), [0, 1, 3]);
         assert_eq!(frames(1..4), [1]);
@@ -108,11 +129,14 @@ mod tests {
     #[test]
     fn an_evicted_page_has_no_frame_and_beyond_the_end_there_is_nothing() {
         let mut table = PageTable::new(10);
-        table.enter(9, 0);
-        table.evict(9, true);
-        assert_eq!((table.frame(9), table.frame(8), table.frame(Page::MAX)), (None, None, None));
-        assert!(table.was_evicted_unused(9) && !table.was_evicted_unused(8));
-        table.enter(9, 5);
-        assert!(!table.was_evicted_unused(9) && !table.was_evicted_unused(10));
+        let unused = Cause::ALL.map(|cause| Evicted::Unused { cause: cause as u8 });
+        for how in unused.into_iter().chain([Evicted::Used]) {
+            table.enter(9, 0);
+            assert_eq!((table.frame(9), table.evicted(9)), (Some(0), None));
+            table.evict(9, how);
+            assert_eq!((table.frame(9), table.evicted(9)), (None, Some(how)));
+        }
+        assert_eq!((table.frame(8), table.frame(Page::MAX)), (None, None));
+        assert_eq!((table.evicted(8), table.evicted(10)), (None, None));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-pub(crate) use super::machine::MachineSpec;
+pub(crate) use super::machine::{MachineSpec, OPEN_FILES};
 use super::table::Table;
 use crate::Machine;
 
@@ -57,7 +57,7 @@ pub enum ExperimentError {
     Device(#[from] device::SpecError),
     /// It names a policy there is not.
     #[error(
-        "there is no policy {0:?}; those there are: {names}, and adaptive-2005:RATIO, adaptive-v16:KEY=VALUE,..., adaptive@KERNEL",
+        "there is no policy {0:?}; those there are: {names}, adaptive-2005:RATIO, adaptive-v16:KEY=VALUE,..., adaptive@KERNEL, and for traces oracle and worst",
         names = readahead::NAMES.join(", ")
     )]
     Policy(String),
@@ -68,6 +68,14 @@ pub enum ExperimentError {
         given: String,
         /// What it takes.
         takes: String,
+    },
+    /// A policy is to know a trace that is too long for that.
+    #[error(
+        "the trace reads more than {most} pages, which oracle and worst cannot know; cut it into parts"
+    )]
+    TooLongToKnow {
+        /// Pages that can be known.
+        most: u64,
     },
     /// It names an elevator there is not.
     #[error("there is no elevator {0:?}; those there are: {names}", names = iosched::NAMES.join(", "))]

@@ -7,7 +7,7 @@ use super::experiment::ExperimentError;
 use crate::{CpuCosts, Machine, Parts, REACTION_NS, Reclaim};
 
 /// Open files whose state a policy remembers.
-const OPEN_FILES: usize = 8192;
+pub(crate) const OPEN_FILES: usize = 8192;
 
 /// The machine, in the units people use.
 #[derive(Clone, Debug, Deserialize)]
@@ -125,8 +125,13 @@ impl MachineSpec {
         self.parts_with(kernel, user)
     }
 
+    /// Frames of its memory.
+    pub(crate) fn memory_pages(&self) -> u64 {
+        (self.memory_mb * 1e6 / PAGE_BYTES as f64) as u64
+    }
+
     /// The same under a kernel's policy, and perhaps one on top of it, that have no name.
-    pub(super) fn parts_with(
+    pub(crate) fn parts_with(
         &self,
         kernel: Box<dyn Policy>,
         user: Option<Box<dyn Policy>>,
@@ -137,7 +142,7 @@ impl MachineSpec {
         let elevator = iosched::by_name(&self.elevator, (self.request_kb * 2) as u32)
             .ok_or_else(|| ExperimentError::Elevator(self.elevator.clone()))?;
         Ok(Parts {
-            memory_pages: (self.memory_mb * 1e6 / PAGE_BYTES as f64) as u64,
+            memory_pages: self.memory_pages(),
             kernel,
             user: user.map(|user| (user, REACTION_NS)),
             kernel_window: (self.readahead_kb * 1024 / PAGE_BYTES) as u32,

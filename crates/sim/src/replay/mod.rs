@@ -1,5 +1,6 @@
 //! A trace replayed: what would this policy do to it on that device?
 
+mod knowing;
 mod player;
 mod plots;
 
@@ -67,6 +68,8 @@ pub struct Replay {
     pub pages_read: u64,
     /// Of these, pages that had been read ahead before and evicted unused.
     pub read_again: u64,
+    /// Of these, pages that had been evicted after they were used: refaults.
+    pub refaulted: u64,
     /// What each class of read-ahead came to.
     pub matrix: Matrix,
     /// The chunks asked for, if a log was to be kept.
@@ -104,17 +107,34 @@ impl Replay {
 /// Says which there are not, and which there are.
 pub fn check(policy: &str, setup: &Setup) -> Result<(), ExperimentError> {
     let spec = MachineSpec { memory_mb: 1.0, ..machine_of(setup, 0)? };
+    // What knows the trace is made of it; the rest of the machine is the same.
+    let policy = if knowing::knows_the_trace(policy) { "none" } else { policy };
     spec.build(policy).map(drop)
 }
 
-/// Replays a trace.
+/// Replays a trace. Besides the kernel's policies and bowwave's there are two that know the trace: `oracle`,
+/// the best of several [`Oracle`](crate::Oracle)s, and `worst`, a [`Worst`](crate::Worst) on top of `linux-6`.
 ///
 /// # Errors
-/// As [`check`].
+/// As [`check`]; a trace that is too long to be known.
 pub fn replay(trace: &Trace, policy: &str, setup: &Setup) -> Result<Replay, ExperimentError> {
     let bytes = trace.files().iter().map(|file| file.bytes + PAGE_BYTES).sum();
     let spec = machine_of(setup, bytes)?;
-    let mut machine = spec.build(policy)?;
+    match policy {
+        "oracle" => knowing::oracle(trace, setup, &spec),
+        "worst" => knowing::worst(trace, setup, &spec),
+        _ => Ok(play(trace, policy, setup, &spec, spec.build(policy)?)),
+    }
+}
+
+/// Replays a trace on a machine.
+fn play(
+    trace: &Trace,
+    policy: &str,
+    setup: &Setup,
+    spec: &MachineSpec,
+    mut machine: Machine,
+) -> Replay {
     if setup.keeps_log {
         machine.keep_log();
     }
@@ -126,17 +146,18 @@ pub fn replay(trace: &Trace, policy: &str, setup: &Setup) -> Result<Replay, Expe
         Process { name: name.clone(), ended_s, stalled_s: seconds(outcome.stalled) }
     };
     let processes: Vec<Process> = trace.processes().iter().zip(&numbers).map(process).collect();
-    Ok(Replay {
+    Replay {
         policy: policy.to_owned(),
         readahead_kb: spec.readahead_kb,
         seconds: processes.iter().map(|process| process.ended_s).fold(0.0, f64::max),
         pages_needed: trace.pages_needed(),
         pages_read: machine.matrix().pages_read(),
         read_again: machine.cache_counters().read_again,
+        refaulted: machine.cache_counters().refaulted,
         matrix: machine.matrix().clone(),
         log: machine.log().to_vec(),
         processes,
-    })
+    }
 }
 
 fn seconds(ns: Nanos) -> f64 {

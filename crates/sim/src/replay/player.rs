@@ -76,7 +76,7 @@ pub(super) fn spawn(trace: &Trace, pace: Pace, machine: &mut Machine) -> Vec<usi
                 part.opens.remove(&record.file);
                 None
             }
-            _ if record.bytes == 0 => None,
+            TraceOp::Read | TraceOp::Mmap | TraceOp::Write if record.bytes == 0 => None,
             _ => {
                 let file = files[record.file as usize];
                 let open = part.opens.entry(record.file).or_insert_with(|| machine.open(file));
@@ -101,10 +101,12 @@ pub(super) fn spawn(trace: &Trace, pace: Pace, machine: &mut Machine) -> Vec<usi
 /// An operation on a file of so many bytes; none where it lies wholly beyond the end.
 fn op_of(record: &Record, open: OpenFile, file_bytes: u64) -> Option<Op> {
     let Record { offset: at, bytes, .. } = *record;
-    if at >= file_bytes {
+    let is_beyond = at >= file_bytes && !matches!(record.op, TraceOp::Advise(_));
+    if is_beyond {
         return None;
     }
     Some(match record.op {
+        TraceOp::Advise(advice) => Op::Advise { open, advice },
         TraceOp::Mmap => Op::Fault { open, page: at / PAGE_BYTES },
         TraceOp::Write => Op::Write { open, at, bytes },
         TraceOp::Read | TraceOp::Close => Op::Read { open, at, bytes },
@@ -155,6 +157,51 @@ mod tests {
         let nothing = replay(&Trace::default(), "linux-6", &Setup::default()).expect("all exists");
         assert_eq!((nothing.seconds, nothing.seconds_to(&nothing)), (0.0, 1.0));
         assert_eq!(nothing.mb_per_s(), None);
+    }
+
+    #[test]
+    fn what_is_read_again_after_its_use_is_a_refault_and_no_thrashing() {
+        // Twice through 8 MiB, in memory of 4: all that was read is gone when its turn comes again.
+        let read = |i: u64| format!("{i},p,a,read,{},65536\n", (i % 128) << 16);
+        let reads: String = (0..256).map(read).collect();
+        let trace = format!("time_us,process,file,op,offset,bytes\n{reads}");
+        let setup = |mib: u64| Setup { memory_bytes: Some(mib << 20), ..Setup::default() };
+        let small = run(&trace, "none", &setup(4));
+        assert_eq!((small.refaulted, small.read_again), (2048, 0));
+        assert_eq!(run(&trace, "none", &setup(16)).refaulted, 0);
+    }
+
+    /// Pages that `policy` asks for at most and reads in all, of 1024 read forward in requests of four after
+    /// this advice.
+    fn largest_and_all(policy: &str, advice: &str) -> (u64, u64) {
+        let read = |i: u64| format!("{},p,a,read,{},16384\n", i + 1, i << 14);
+        let reads: String = (0..256).map(read).collect();
+        let trace = format!(
+            "file_bytes,file\n8388608,a\ntime_us,process,file,op,offset,bytes\n{advice}{reads}"
+        );
+        let replay = run(&trace, policy, &Setup { keeps_log: true, ..Setup::default() });
+        let largest = replay.log.iter().map(|decision| decision.asked).max();
+        (largest.unwrap_or(0), replay.pages_read)
+    }
+
+    #[test]
+    fn advice_holds_for_the_open_file_until_it_is_changed_or_closed() {
+        let random = "0,p,a,advise random\n";
+        let sequential = "0,p,a,advise sequential\n";
+        let (window, read) = largest_and_all("linux-6", "");
+        assert_eq!((window, read > 1024), (32, true), "it reads on beyond the last request");
+        assert_eq!(largest_and_all("linux-6", random), (4, 1024), "what is asked for");
+        assert_eq!(largest_and_all("linux-6", sequential).0, 64);
+        for back in ["0.5,p,a,advise normal\n", "0.5,p,a,close\n"] {
+            for advice in [random, sequential] {
+                assert_eq!(largest_and_all("linux-6", &format!("{advice}{back}")).0, 32);
+            }
+        }
+        assert_eq!(largest_and_all("linux-6", "0,q,a,advise random\n").0, 32, "another's");
+        assert_eq!(largest_and_all("stock-2.6.17", random), (0, 1024));
+        assert_eq!(largest_and_all("stock-2.6.17", sequential).0, 64);
+        assert_eq!(largest_and_all("adaptive-v16", random), (4, 1024));
+        assert_eq!(largest_and_all("adaptive", random), (4, 1024));
     }
 
     #[test]

@@ -17,7 +17,7 @@ mod parse;
 mod tests;
 mod write;
 
-use readahead::{Nanos, PAGE_BYTES};
+use readahead::{Hint, Nanos, PAGE_BYTES};
 
 pub use error::{Problem, TraceError};
 
@@ -56,10 +56,25 @@ pub enum TraceOp {
     Write,
     /// The file is closed; the next operation of the process on it opens it again.
     Close,
+    /// `posix_fadvise(2)` on the open file.
+    Advise(Hint),
 }
 
 impl TraceOp {
-    const ALL: [TraceOp; 4] = [TraceOp::Read, TraceOp::Mmap, TraceOp::Write, TraceOp::Close];
+    const ALL: [TraceOp; 7] = [
+        TraceOp::Read,
+        TraceOp::Mmap,
+        TraceOp::Write,
+        TraceOp::Close,
+        TraceOp::Advise(Hint::Normal),
+        TraceOp::Advise(Hint::Sequential),
+        TraceOp::Advise(Hint::Random),
+    ];
+
+    /// Whether it is about a part of the file, so that an offset and bytes belong to it.
+    pub fn has_place(self) -> bool {
+        !matches!(self, TraceOp::Close | TraceOp::Advise(_))
+    }
 
     /// The operation as a trace names it.
     pub fn name(self) -> &'static str {
@@ -68,6 +83,9 @@ impl TraceOp {
             TraceOp::Mmap => "mmap",
             TraceOp::Write => "write",
             TraceOp::Close => "close",
+            TraceOp::Advise(Hint::Normal) => "advise normal",
+            TraceOp::Advise(Hint::Sequential) => "advise sequential",
+            TraceOp::Advise(Hint::Random) => "advise random",
         }
     }
 }
@@ -134,7 +152,7 @@ impl Trace {
     /// Whether an operation reads or writes a byte that its file has.
     pub fn has_bytes(&self, record: &Record) -> bool {
         let is_within = record.offset < self.files[record.file as usize].bytes;
-        record.op != TraceOp::Close && record.bytes > 0 && is_within
+        record.op.has_place() && record.bytes > 0 && is_within
     }
 
     /// Pages that are read, each counted once.

@@ -105,12 +105,12 @@ impl Reader {
         let op = op(op_name)?;
         let none = Cow::Borrowed("");
         let [offset, bytes, took] = match rest {
-            [] if op == TraceOp::Close => [&none; 3],
+            [] if !op.has_place() => [&none; 3],
             [offset, bytes] => [offset, bytes, &none],
             [offset, bytes, took] => [offset, bytes, took],
             _ => return Err(Problem::Fields { found, wanted }),
         };
-        let is_left_out = |field: &str| field.is_empty() && op == TraceOp::Close;
+        let is_left_out = |field: &str| field.is_empty() && !op.has_place();
         let place = |name, field: &str| {
             if is_left_out(field) { Ok(0) } else { number(name, field) }
         };
@@ -130,7 +130,7 @@ impl Reader {
             bytes,
         };
         self.first.get_or_insert(self.line);
-        if bytes > 0 && op != TraceOp::Close {
+        if bytes > 0 && op.has_place() {
             self.first_with_bytes.get_or_insert((self.line, record.file));
             let (_, seen, written) = &mut self.sizes[record.file as usize];
             *seen = end.max(*seen);

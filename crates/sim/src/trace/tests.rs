@@ -37,6 +37,18 @@ fn a_file_ends_where_it_is_said_to_or_where_the_last_operation_does() {
 }
 
 #[test]
+fn advice_needs_no_place_and_tells_nothing_of_a_files_size() {
+    let trace =
+        with("0,p,a,advise random\n1,p,a,advise sequential,0,4096,3\n2,p,a, advise normal ,,\n");
+    let trace = trace.expect("valid");
+    let ops: Vec<&str> = trace.records().iter().map(|record| record.op.name()).collect();
+    assert_eq!(ops, ["advise random", "advise sequential", "advise normal"]);
+    assert_eq!((trace.files()[0].bytes, trace.pages_needed()), (0, 0));
+    assert!(error("0,p,a,advise\n").contains("there is no operation \"advise\""));
+    assert!(error("0,p,a,advise random,x,0\n").contains("offset is \"x\""));
+}
+
+#[test]
 fn names_hold_commas_and_quotes_if_quoted() {
     let trace = with("1.5 , p, \"a, \"\"b\"\"\" ,read,0,1\r\n").expect("valid");
     assert_eq!(trace.files()[0].name, "a, \"b\"");
@@ -55,7 +67,7 @@ fn pages_needed_are_counted_once() {
 fn errors_name_the_line_and_what_to_do() {
     assert_eq!(
         error("0,p,a,read,0,1\n0,p,a,fly,0,1\n"),
-        "line 3: there is no operation \"fly\"; those there are: read, mmap, write, close"
+        "line 3: there is no operation \"fly\"; those there are: read, mmap, write, close, advise normal, advise sequential, advise random"
     );
     assert_eq!(
         error("0,p,a,read,0,4k\n"),
@@ -99,7 +111,8 @@ fn what_can_read_nothing_is_no_trace() {
 fn line() -> impl Strategy<Value = String> {
     let name = prop_oneof!["[a-c]", "\"[a-c\",]{0,6}\"", "[ -~]{0,5}"];
     let number = prop_oneof!["[0-9]{1,7}", "[0-9]{1,4}[.][0-9]{1,4}", "[0-9]{12,22}"];
-    let op = prop_oneof![Just("read"), Just("mmap"), Just("write"), Just("close"), Just("x")];
+    let op = ["read", "mmap", "write", "close", "advise random", "advise", "x"];
+    let op = prop::sample::select(op.to_vec());
     let record = (number.clone(), name.clone(), name.clone(), op, 0..90_000u64, 0..90_000u64)
         .prop_map(|(t, p, f, op, at, n)| format!("{t},{p},{f},{op},{at},{n}"));
     prop_oneof![
@@ -114,7 +127,7 @@ fn line() -> impl Strategy<Value = String> {
 /// Lines of which each is right.
 fn valid() -> impl Strategy<Value = String> {
     let name = prop_oneof!["[a-c]{1,2}", "\"a[b, ]{0,3}(\"\"){0,2}c\"", "#{1,2}", "ä|ß"];
-    let op = prop_oneof![Just("read"), Just("mmap"), Just("write"), Just("close")];
+    let op = prop::sample::select(TraceOp::ALL.map(TraceOp::name).to_vec());
     let took = prop_oneof!["", ",[0-9]{1,5}", ",[0-9]{1,3}[.][0-9]{3}"];
     let record = (0..9_999_999u64, name.clone(), name, op, any::<u32>(), 0..90_000u32, took)
         .prop_map(|(t, p, f, op, at, n, took)| {

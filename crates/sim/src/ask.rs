@@ -1,0 +1,150 @@
+//! Asking a policy: what it is told of an access, how its answer is carried out and accounted for.
+
+use readahead::{Access, Action, Asked, FileId, Nanos, OpenFileId, Page, Trigger, Via, VolumeId};
+
+use crate::account::Decision;
+use crate::cache::Flags;
+use crate::machine::Machine;
+use crate::process::Reading;
+use crate::read::Behalf;
+use crate::user::Due;
+use crate::view::View;
+
+impl Machine {
+    fn access(&self, now: Nanos, reading: &Reading, trigger: Trigger) -> Access {
+        let open = &self.opens[reading.open as usize];
+        Access {
+            file: FileId(u64::from(open.file)),
+            volume: VolumeId(0),
+            open_file: OpenFileId(u64::from(reading.open)),
+            page: reading.page,
+            request: (reading.asked_end - reading.page) as u32,
+            previous: open.previous,
+            trigger,
+            via: if reading.is_fault { Via::Mmap } else { Via::Read },
+            hint: open.hint,
+            file_pages: self.cache.file(open.file).pages(),
+            kernel_window: open.kernel_window.unwrap_or(self.kernel_window),
+            now,
+        }
+    }
+
+    pub(crate) fn ask_kernel(
+        &mut self,
+        now: Nanos,
+        number: u32,
+        reading: &mut Reading,
+        trigger: Trigger,
+    ) {
+        let access = self.access(now, reading, trigger);
+        let file = self.opens[reading.open as usize].file;
+        let is_congested = self.block.is_congested();
+        let (cache, cost) = (&self.cache, self.cost);
+        let view = View { cache, file, cost, is_congested, was_evicted_unused: false };
+        self.plan.clear();
+        self.kernel.on_access(&access, &view, &mut self.plan);
+        if trigger == Trigger::Call {
+            reading.call_at = self.plan.next_call();
+        }
+        reading.waits_for = self.plan.waits_for().or(reading.waits_for);
+        let window = &mut self.opens[reading.open as usize].kernel_asked;
+        if let Some(cause) = window.next(self.plan.asked(), access.file_pages) {
+            self.matrix.row_mut(cause).shrinks += 1;
+        }
+        let mut asked = 0;
+        for index in 0..self.plan.actions().len() {
+            match self.plan.actions()[index] {
+                Action::Read { start, pages, cause } => {
+                    self.note_beyond(file, start, &mut asked);
+                    let behalf = Behalf { process: number, open: reading.open };
+                    let read = self.read_range(now, file, start, pages, cause, behalf);
+                    let decision = Decision {
+                        file,
+                        start,
+                        asked: self.plan.asked()[asked].pages,
+                        read,
+                        cause,
+                    };
+                    self.note(decision);
+                    asked += 1;
+                }
+                Action::Mark(mark) => {
+                    if let Some(id) = self.cache.lookup(file, mark.first) {
+                        self.cache.frame_mut(id).flags.set(Flags::MARKED);
+                    }
+                }
+                Action::Rescue { start, pages } => self.cache.rescue(file, start, pages),
+                Action::Demote { start, pages } => self.cache.demote(file, start, pages),
+                Action::KernelWindow { pages } => {
+                    self.opens[reading.open as usize].kernel_window = Some(pages);
+                }
+            }
+        }
+        self.note_beyond(file, Page::MAX, &mut asked);
+    }
+
+    /// Notes the chunks from number `asked` on that lie wholly beyond the end of the file, up to the one
+    /// that is read from `next` on.
+    fn note_beyond(&mut self, file: u32, next: Page, asked: &mut usize) {
+        while let Some(chunk) = self.plan.asked().get(*asked).copied() {
+            if chunk.start == next || chunk.within(self.cache.file(file).pages()) > 0 {
+                return;
+            }
+            let Asked { start, pages, cause } = chunk;
+            let decision = Decision { file, start, asked: pages, read: 0, cause };
+            self.note(decision);
+            *asked += 1;
+        }
+    }
+
+    pub(crate) fn ask_user(
+        &mut self,
+        now: Nanos,
+        reading: &Reading,
+        trigger: Trigger,
+        was_evicted_unused: bool,
+    ) {
+        let access = self.access(now, reading, trigger);
+        let file = self.opens[reading.open as usize].file;
+        let Some(user) = &mut self.user else { return };
+        user.tidy(now);
+        let cache = &self.cache;
+        let cost = self.cost;
+        let view = View { cache, file, cost, is_congested: false, was_evicted_unused };
+        user.plan.clear();
+        user.policy.on_access(&access, &view, &mut user.plan);
+        let window = &mut self.opens[reading.open as usize].user_asked;
+        if let Some(cause) = window.next(user.plan.asked(), access.file_pages) {
+            self.matrix.row_mut(cause).shrinks += 1;
+        }
+        let mut last_read = None;
+        for index in 0..user.plan.actions().len() {
+            match user.plan.actions()[index] {
+                Action::Read { start, pages, cause } => {
+                    last_read = Some(cause);
+                    let open = reading.open;
+                    user.decide(Due { at: now, file, open, start, pages, cause });
+                }
+                Action::Mark(mark) => self.cache.set_mark(file, mark, last_read),
+                Action::Rescue { start, pages } => self.cache.rescue(file, start, pages),
+                Action::Demote { start, pages } => self.cache.demote(file, start, pages),
+                Action::KernelWindow { pages } => {
+                    self.opens[reading.open as usize].kernel_window = Some(pages);
+                }
+            }
+        }
+    }
+
+    /// Counts and logs a chunk that was asked for.
+    pub(crate) fn note(&mut self, decision: Decision) {
+        let pages = self.cache.file(decision.file).pages();
+        let row = self.matrix.row_mut(decision.cause);
+        row.requests += 1;
+        row.pages += decision.asked;
+        row.read += decision.read;
+        row.to_the_end += u64::from(decision.start + decision.asked >= pages);
+        if let Some(log) = &mut self.log {
+            log.push(decision);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Pages that were cached before, and are read again.
+
+use readahead::{Cause, Page};
+
+use super::table::Evicted;
+use super::{FrameId, PageCache};
+
+impl PageCache {
+    /// Whether a page was evicted before anything used it, and has not been read since.
+    pub(crate) fn was_evicted_unused(&self, file: u32, page: Page) -> bool {
+        matches!(self.evicted(file, page), Some(Evicted::Unused { .. }))
+    }
+
+    /// How an absent page went, if it was cached before.
+    fn evicted(&self, file: u32, page: Page) -> Option<Evicted> {
+        self.files[file as usize].table.evicted(page)
+    }
+
+    /// Takes a frame for an absent page that is to be read, and counts it if it was cached before: tells
+    /// how it went then. `None` if every frame is locked or dirty.
+    pub(crate) fn insert_read(
+        &mut self,
+        file: u32,
+        page: Page,
+        cause: Cause,
+    ) -> Option<(FrameId, Option<Evicted>)> {
+        let evicted = self.evicted(file, page);
+        let id = self.insert(file, page, cause)?;
+        match evicted {
+            Some(Evicted::Unused { .. }) => self.counters.read_again += 1,
+            Some(Evicted::Used) => self.counters.refaulted += 1,
+            None => {}
+        }
+        Some((id, evicted))
+    }
+}

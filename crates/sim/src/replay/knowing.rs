@@ -1,0 +1,140 @@
+//! Replays under policies that know the trace: the best of the [oracles](crate::Oracle), and the
+//! [worst](crate::Worst) on top of today's kernel.
+
+use readahead::{Linux6, PAGE_BYTES, Page, Policy};
+
+use super::{Replay, Setup, play};
+use crate::oracle::{Variant, variants};
+use crate::published::ExperimentError;
+use crate::published::experiment::{MachineSpec, OPEN_FILES};
+use crate::trace::{Trace, TraceOp};
+use crate::{Machine, Worst};
+
+/// Page accesses that are held in memory, twice, at eight bytes each: a gibibyte.
+const MAX_ACCESSES: u64 = 1 << 26;
+
+/// The policies of this module.
+pub(super) fn knows_the_trace(policy: &str) -> bool {
+    matches!(policy, "oracle" | "worst")
+}
+
+/// The replay that takes the least time of those under every oracle.
+pub(super) fn oracle(
+    trace: &Trace,
+    setup: &Setup,
+    spec: &MachineSpec,
+) -> Result<Replay, ExperimentError> {
+    let accesses = accesses(trace, MAX_ACCESSES)?;
+    let readers = accesses.iter().filter(|pages| !pages.is_empty()).count() as u64;
+    let run = |variant: Variant| -> Result<Replay, ExperimentError> {
+        let oracle = Box::new(variant.oracle(accesses.clone()));
+        let machine = Machine::new(spec.parts_with(oracle, None)?);
+        Ok(play(trace, "oracle", setup, spec, machine))
+    };
+    let [first, others @ ..] = variants(readers, spec.memory_pages());
+    others.into_iter().try_fold(run(first)?, |best, variant| {
+        let next = run(variant)?;
+        Ok(if next.seconds < best.seconds { next } else { best })
+    })
+}
+
+/// The replay under the worst policy, with as many pages at once as `adaptive` may ask for.
+pub(super) fn worst(
+    trace: &Trace,
+    setup: &Setup,
+    spec: &MachineSpec,
+) -> Result<Replay, ExperimentError> {
+    let accesses = accesses(trace, MAX_ACCESSES)?;
+    let worst = Worst::new(&accesses, spec.memory_pages() / spec.ahead_share.max(1));
+    let kernel: Box<dyn Policy> = Box::new(Linux6::new(OPEN_FILES));
+    let machine = Machine::new(spec.parts_with(kernel, Some(Box::new(worst)))?);
+    Ok(play(trace, "worst", setup, spec, machine))
+}
+
+/// Which pages of each file are read, in the order of the trace.
+fn accesses(trace: &Trace, most: u64) -> Result<Vec<Vec<Page>>, ExperimentError> {
+    let mut pages = vec![Vec::new(); trace.files().len()];
+    let mut found = 0;
+    for record in trace.records() {
+        let is_read = matches!(record.op, TraceOp::Read | TraceOp::Mmap) && record.bytes > 0;
+        let end = record.end().min(trace.files()[record.file as usize].bytes).div_ceil(PAGE_BYTES);
+        let range = record.offset / PAGE_BYTES..end;
+        if !is_read || range.is_empty() {
+            continue;
+        }
+        found += range.end - range.start;
+        if found > most {
+            return Err(ExperimentError::TooLongToKnow { most });
+        }
+        pages[record.file as usize].extend(range);
+    }
+    Ok(pages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Pace, check, replay};
+    use super::*;
+
+    const HEAD: &str = "time_us,process,file,op,offset,bytes\n";
+
+    /// A part of one file read backward, another at random places, and a write that is no read.
+    fn trace() -> Trace {
+        let back = |i: u64| format!("{i},back,a,read,{},16384\n", (199 - i) << 14);
+        let about = |i: u64| format!("{i},about,b,mmap,{},4096\n", (i * 7919 % 2000) << 12);
+        let records: String = (0..200).map(|i| back(i) + &about(i)).collect();
+        let write = "999,about,c,write,0,4096\n";
+        Trace::parse(format!("file_bytes,file\n67108864,a\n{HEAD}{records}{write}").as_bytes())
+            .expect("valid")
+    }
+
+    fn replays(policies: [&str; 3]) -> [Replay; 3] {
+        let setup = Setup {
+            device: Some("net".into()),
+            memory_bytes: Some(64 << 20),
+            pace: Pace::None,
+            keeps_log: true,
+            ..Setup::default()
+        };
+        policies.map(|policy| replay(&trace(), policy, &setup).expect("it is known"))
+    }
+
+    #[test]
+    fn nothing_beats_the_oracle_and_its_figures_are_those_of_one_run() {
+        let [oracle, linux, adaptive] = replays(["oracle", "linux-6", "adaptive"]);
+        assert!(oracle.seconds * 2.0 < linux.seconds, "{} {}", oracle.seconds, linux.seconds);
+        assert!(oracle.seconds < adaptive.seconds, "{} {}", oracle.seconds, adaptive.seconds);
+        assert_eq!(oracle.policy, "oracle");
+        assert_eq!(oracle.log.len() as u64, oracle.matrix.total().requests);
+        assert_eq!(oracle.matrix.total().hits, oracle.pages_needed - oracle.matrix.alone);
+    }
+
+    #[test]
+    fn the_worst_reads_in_vain_on_top_of_the_kernel() {
+        let [worst, linux, adaptive] = replays(["worst", "linux-6", "adaptive"]);
+        assert!(worst.pages_read > linux.pages_read.max(adaptive.pages_read));
+        assert!(worst.seconds > linux.seconds && worst.pages_needed == linux.pages_needed);
+    }
+
+    #[test]
+    fn both_are_checked_and_listed_as_the_others_are() {
+        let floppy = Setup { device: Some("floppy".into()), ..Setup::default() };
+        for policy in ["oracle", "worst"] {
+            check(policy, &Setup::default()).expect("there is one");
+            assert!(check(policy, &floppy).unwrap_err().to_string().contains("hdd"));
+        }
+        let error = check("linux-7", &Setup::default()).unwrap_err().to_string();
+        assert!(error.contains("oracle and worst"), "{error}");
+    }
+
+    #[test]
+    fn what_is_known_is_each_files_reads_in_their_order_within_the_file() {
+        let text = format!(
+            "file_bytes,file\n8192,a\n{HEAD}1,p,b,mmap,4096,1\n0,p,a,read,4096,9000\n2,q,b,read,0,4096\n"
+        );
+        let trace = Trace::parse(text.as_bytes()).expect("valid");
+        assert_eq!(accesses(&trace, 3).expect("three"), [vec![1], vec![1, 0]]);
+        let error = accesses(&trace, 2).unwrap_err().to_string();
+        assert!(error.contains("more than 2 pages") && error.contains("cut it"), "{error}");
+    }
+}
