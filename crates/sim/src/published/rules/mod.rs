@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_of_each_cell_is_the_unit() {
+    fn each_contest_has_cells_that_tell_its_rules_apart() {
         let mut experiment = experiment().expect("it is valid");
         let parameters = &mut experiment.workload;
         parameters.total_mb = 2;
@@ -203,8 +203,6 @@ mod tests {
         parameters.devices.retain(|device, _| device == "hdd");
         for contest in candidates::all() {
             let cells = cells(&experiment, &contest, &mut |_| ()).expect("it runs");
-            let least = |cell: &Cell| cell.times.iter().copied().fold(f64::INFINITY, f64::min);
-            assert!(cells.iter().all(|cell| least(cell) == 1.0), "{}", contest.rule);
             let tells = cells.iter().any(|cell| is_open(&cell));
             assert!(tells, "{}: no rule makes a difference", contest.rule);
         }
