@@ -38,12 +38,13 @@ fn a_file_ends_where_it_is_said_to_or_where_the_last_operation_does() {
 
 #[test]
 fn advice_needs_no_place_and_tells_nothing_of_a_files_size() {
-    let trace =
-        with("0,p,a,advise random\n1,p,a,advise sequential,0,4096,3\n2,p,a, advise normal ,,\n");
+    let trace = with(
+        "0,p,a,advise random\n1,p,a,advise sequential,0,9999,3\n2,p,a, advise normal ,,\n3,p,a,read,0,1\n",
+    );
     let trace = trace.expect("valid");
     let ops: Vec<&str> = trace.records().iter().map(|record| record.op.name()).collect();
-    assert_eq!(ops, ["advise random", "advise sequential", "advise normal"]);
-    assert_eq!((trace.files()[0].bytes, trace.pages_needed()), (0, 0));
+    assert_eq!(ops, ["advise random", "advise sequential", "advise normal", "read"]);
+    assert_eq!((trace.files()[0].bytes, trace.pages_needed()), (1, 1));
     assert!(error("0,p,a,advise\n").contains("there is no operation \"advise\""));
     assert!(error("0,p,a,advise random,x,0\n").contains("offset is \"x\""));
 }
