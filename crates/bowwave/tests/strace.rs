@@ -41,12 +41,21 @@ fn halves_are_joined_and_positions_go_on() {
          100000250,31,\"/tmp/copy\",write,4096,5000,0\n\
          100000300,31,{name},read,100,1000,40\n\
          100000350,31,{name},read,9196,300,40\n\
-         100000600,31,{name},close\n"
+         100000600,31,{name},close\n\
+         100000620,31,\"/tmp/gone\",advise random\n\
+         100000630,31,\"/tmp/gone\",read,100,50,10\n"
     );
     assert_eq!(text(&output.stdout), expected);
     let told = text(&output.stderr);
-    assert!(told.starts_with("strace-to-trace: 4 calls left out: "), "{told}");
-    for kind in ["1 mmap", "1 of another format", "1 without a beginning", "1 without an end"] {
+    assert!(told.starts_with("strace-to-trace: 5 calls left out: "), "{told}");
+    let kinds = [
+        "1 mmap",
+        "1 fadvise64",
+        "1 of another format",
+        "1 without a beginning",
+        "1 without an end",
+    ];
+    for kind in kinds {
         assert!(told.contains(kind), "{told}");
     }
 }

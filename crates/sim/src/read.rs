@@ -105,7 +105,7 @@ impl Machine {
         if let Some(id) = self.cache.lookup(file, reading.page)
             && self.cache.frame_mut(id).flags.take(Flags::MARKED)
         {
-            // A mark lies on a page of the chunk that it was set for.
+            // A mark lies on a page of the chunk that it was set for, or on one that was cached before it.
             self.matrix.row_of(self.cache.frame(id).cause).look_ahead_hits += 1;
             self.ask_kernel(now, number, reading, Trigger::Mark);
             self.ask_user(now, reading, Trigger::Mark, false);

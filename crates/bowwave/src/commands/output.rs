@@ -12,17 +12,23 @@ use crate::print;
 /// Whether a page may be written there, before the work that it would show; `trace` is what that reads.
 pub(crate) fn check_page(page: &Path, trace: Option<&Path>) -> anyhow::Result<()> {
     let names_a_file = page != Path::new("-");
-    ensure!(names_a_file, "the page goes to a file; name one (/dev/stdout for standard output)");
+    ensure!(names_a_file, "the page goes to a file; name one");
     let folder = page.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     ensure!(folder.is_dir(), "there is no folder {}; make it first", folder.display());
     ensure!(!page.is_dir(), "{} is a folder; name a file in it for the page", page.display());
+    let file = |path: &Path| path.metadata().ok().filter(Metadata::is_file);
+    let number = |path: &Path| file(path).map(|about| (about.dev(), about.ino()));
+    let is_page = |path: &Path| number(page).is_some_and(|page| number(path) == Some(page));
+    let is_output = is_page(Path::new("/dev/stdout"));
+    ensure!(
+        !is_output,
+        "{} is the standard output; name another file for the page",
+        page.display()
+    );
     let is_trace = trace.is_some_and(|trace| {
         let is_stdin = trace == Path::new("-");
-        let trace = if is_stdin { Path::new("/dev/stdin") } else { trace };
-        let file = |path: &Path| path.metadata().ok().filter(Metadata::is_file);
-        let number = |path: &Path| file(path).map(|about| (about.dev(), about.ino()));
-        number(page).is_some_and(|page| number(trace) == Some(page))
+        is_page(if is_stdin { Path::new("/dev/stdin") } else { trace })
     });
     ensure!(!is_trace, "{} is the trace itself; name another file for the page", page.display());
     files::whole::check(page).with_context(|| format!("cannot write the page {}", page.display()))

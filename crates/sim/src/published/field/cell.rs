@@ -1,14 +1,11 @@
 //! One cell: a pattern on a device with some memory, under one policy after the other.
 
-use readahead::{PAGE_BYTES, Policy};
+use readahead::{Linux6, PAGE_BYTES};
 
 use super::patterns::Pattern;
 use crate::oracle::variants;
-use crate::published::experiment::{ExperimentError, MachineSpec};
+use crate::published::experiment::{ExperimentError, MachineSpec, OPEN_FILES};
 use crate::{Listed, Machine, Op, Worst};
-
-/// The policy below the worst.
-const KERNEL: &str = "linux-6";
 
 /// Nanoseconds until the last reader ends under a policy.
 pub(super) fn time_under(
@@ -31,11 +28,9 @@ pub(super) fn oracle_time(spec: &MachineSpec, pattern: &Pattern) -> Result<u64, 
 
 /// The time of the kernel's policy with the one on top of it that does all the harm it may.
 pub(super) fn worst_time(spec: &MachineSpec, pattern: &Pattern) -> Result<u64, ExperimentError> {
-    let ahead = spec.memory_pages() / 4;
-    let kernel = readahead::by_name(KERNEL, pattern.readers.len())
-        .ok_or_else(|| ExperimentError::Policy(KERNEL.to_owned()))?;
-    let worst: Box<dyn Policy> = Box::new(Worst::new(&pattern.traces(), ahead));
-    Ok(run(Machine::new(spec.parts_with(kernel, Some(worst))?), pattern))
+    let worst = Worst::new(&pattern.traces(), spec.memory_pages() / spec.ahead_share);
+    let kernel = Box::new(Linux6::new(OPEN_FILES));
+    Ok(run(Machine::new(spec.parts_with(kernel, Some(Box::new(worst)))?), pattern))
 }
 
 fn run(mut machine: Machine, pattern: &Pattern) -> u64 {
