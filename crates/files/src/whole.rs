@@ -15,10 +15,13 @@ pub fn probe(folder: &Path) -> io::Result<()> {
         return Err(io::Error::other("it is a file"));
     }
     fs::create_dir_all(folder)?;
-    let probe = folder.join(format!("probe-{}", std::process::id()));
-    let written = create_anew(&probe, PLAIN).and_then(|mut file| file.write_all(b"x"));
-    let removed = fs::remove_file(&probe);
-    written.and(removed)
+    try_out(&folder.join(format!("probe-{}", std::process::id())))
+}
+
+/// Makes a file of one byte, and removes it.
+fn try_out(path: &Path) -> io::Result<()> {
+    let written = create_anew(path, PLAIN)?.write_all(b"x");
+    written.and(fs::remove_file(path))
 }
 
 /// Sees whether [`write`] could write `path` as things are: a draft of it can be. Nothing is left of that, and
@@ -31,9 +34,7 @@ pub fn check(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     let (_, draft) = draft_of(path)?;
-    let written = create_anew(&draft, PLAIN).and_then(|mut file| file.write_all(b"x"));
-    let removed = fs::remove_file(&draft);
-    written.and(removed)
+    try_out(&draft)
 }
 
 /// Writes `text` to `path`, making its folder: a draft beside it, which then takes its name and, if there
@@ -78,10 +79,6 @@ fn replace(
     if before.as_ref().is_some_and(|about| !about.is_file()) {
         return fs::write(path, text);
     }
-    if before.is_some() && path.is_symlink() {
-        // Another user's in a folder like /tmp the kernel does not follow, and then nor is it here.
-        File::options().write(true).open(path)?;
-    }
     let (path, draft) = draft_of(path)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
@@ -108,6 +105,10 @@ fn replace(
 /// What a link leads to is written, not the link; one that leads nowhere is replaced, so that nobody
 /// chooses by it where a file is made.
 fn draft_of(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
+    if path.is_symlink() && path.exists() {
+        // Another user's in a folder like /tmp the kernel does not follow, and then nor is it here.
+        File::options().write(true).open(path)?;
+    }
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.into());
     let mut name = OsString::from(path.file_name().ok_or(io::ErrorKind::InvalidInput)?);
     name.push(format!("{DRAFT}{}", std::process::id()));

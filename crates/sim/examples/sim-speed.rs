@@ -1,27 +1,20 @@
 //! How fast the simulator is: simulated page accesses a second, cached and not.
 
+#[path = "../tests/support/mod.rs"]
+mod support;
+
 use std::time::Instant;
 
-use readahead::{Adaptive, DeviceCost, Linux6, PAGE_BYTES, Policy};
-use sim::{CpuCosts, Listed, Machine, Op, Parts, REACTION_NS, Reclaim};
+use readahead::{Adaptive, Linux6, PAGE_BYTES, Policy};
+use sim::{Listed, Machine, Op, Parts, REACTION_NS};
 
 const FILE_BYTES: u64 = 400 << 20;
 
 fn machine(memory_bytes: u64) -> Machine {
-    let spec = device::load("hdd").expect("the catalogue has it");
     let policy: Box<dyn Policy> = Box::new(Adaptive::default());
     Machine::new(Parts {
-        memory_pages: memory_bytes / PAGE_BYTES,
-        kernel: Box::new(Linux6::new(64)),
         user: Some((policy, REACTION_NS)),
-        kernel_window: 32,
-        elevator: iosched::by_name("noop", 2560).expect("it is known"),
-        device: spec.build(40 << 30),
-        cost: DeviceCost::DISK,
-        device_depth: 32,
-        request_pages: 320,
-        reclaim: Reclaim::UseOnceFirst,
-        cpu: CpuCosts { call: 300, page: 400, decision: 200, wake: 5_000, ..CpuCosts::default() },
+        ..support::parts("hdd", memory_bytes / PAGE_BYTES, Box::new(Linux6::new(64)))
     })
 }
 

@@ -29,12 +29,13 @@ pub struct Row {
     pub hits: u64,
     /// Readers that found a page read ahead on its way, and waited for it.
     pub late: u64,
-    /// Look-ahead marks that a reader touched.
+    /// Look-ahead marks that a reader touched. The kernel's is of the class that read the page below it; one
+    /// of the policy on top that was set without reading is of none.
     pub look_ahead_hits: u64,
     /// Pages read, evicted before they were used, and read again.
     pub thrashed: u64,
-    /// Windows smaller than the one before through the same open file, pages of which had been
-    /// thrashed; not those that the end of the file cuts.
+    /// Windows smaller than the one before through the same open file, which has missed pages evicted
+    /// unused since, whoever read them; not those that the end of the file cuts.
     pub shrinks: u64,
     /// Chunks that reach the end of their file.
     pub to_the_end: u64,
@@ -113,7 +114,7 @@ impl Matrix {
     }
 }
 
-/// The window that a policy last asked for through an open file, and whether it held.
+/// The window that a policy last asked for through an open file, and what that has missed since.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LastWindow {
     pages: u64,

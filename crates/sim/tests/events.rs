@@ -1,28 +1,18 @@
 //! The events matrix: what each class of read-ahead is charged with.
 
+mod support;
+
 use readahead::{
-    Access, AdaptiveV16, CacheView, Cause, DeviceCost, Linux6, Nanos, PAGE_BYTES, Plan, Policy,
-    Stock, StockRelease,
+    Access, AdaptiveV16, CacheView, Cause, Linux6, Nanos, PAGE_BYTES, Plan, Policy, Stock,
+    StockRelease,
 };
-use sim::{CpuCosts, Listed, Machine, Op, OpenFile, Parts, Reclaim, Row};
+use sim::{CpuCosts, Listed, Machine, Op, OpenFile, Parts, Row};
 
 const FILE_PAGES: u64 = 2048;
 
 fn machine(memory_pages: u64, kernel: Box<dyn Policy>) -> Machine {
-    let spec = device::load("net").expect("the catalogue has it");
-    Machine::new(Parts {
-        memory_pages,
-        kernel,
-        user: None,
-        kernel_window: 32,
-        elevator: iosched::by_name("noop", 2560).expect("it is known"),
-        device: spec.build(40 << 30),
-        cost: DeviceCost::DISK,
-        device_depth: 32,
-        request_pages: 320,
-        reclaim: Reclaim::UseOnceFirst,
-        cpu: CpuCosts { call: 300, page: 400, ..CpuCosts::default() },
-    })
+    let cpu = CpuCosts { call: 300, page: 400, ..CpuCosts::default() };
+    Machine::new(Parts { cpu, ..support::parts("net", memory_pages, kernel) })
 }
 
 fn read(open: OpenFile, page: u64) -> Op {

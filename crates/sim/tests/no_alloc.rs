@@ -4,12 +4,13 @@
 
 #[path = "../../readahead/tests/support/counting.rs"]
 mod counting;
+mod support;
 
 use std::sync::{Arc, Mutex};
 
 use counting::allocations;
-use readahead::{Adaptive, DeviceCost, Linux6, PAGE_BYTES, Policy};
-use sim::{CpuCosts, Machine, Op, Parts, REACTION_NS, Reclaim};
+use readahead::{Adaptive, Linux6, PAGE_BYTES, Policy};
+use sim::{Machine, Op, Parts, REACTION_NS};
 
 const FILE_BYTES: u64 = 16 << 20;
 const REQUEST_BYTES: u64 = 65_536;
@@ -17,20 +18,10 @@ const PASSES: u64 = 20;
 
 /// Reads a file again and again; returns the allocations up to the end of each pass.
 fn allocations_by_pass(with_bowwave: bool) -> Vec<u64> {
-    let spec = device::load("hdd").expect("the catalogue has it");
     let policy: Box<dyn Policy> = Box::new(Adaptive::default());
     let mut machine = Machine::new(Parts {
-        memory_pages: 4 * FILE_BYTES / PAGE_BYTES,
-        kernel: Box::new(Linux6::new(64)),
         user: with_bowwave.then_some((policy, REACTION_NS)),
-        kernel_window: 32,
-        elevator: iosched::by_name("noop", 2560).expect("it is known"),
-        device: spec.build(40 << 30),
-        cost: DeviceCost::DISK,
-        device_depth: 32,
-        request_pages: 320,
-        reclaim: Reclaim::UseOnceFirst,
-        cpu: CpuCosts { call: 300, page: 400, decision: 200, wake: 5_000, ..CpuCosts::default() },
+        ..support::parts("hdd", 4 * FILE_BYTES / PAGE_BYTES, Box::new(Linux6::new(64)))
     });
     let file = machine.add_file(FILE_BYTES);
     let open = machine.open(file);

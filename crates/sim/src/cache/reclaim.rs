@@ -125,10 +125,9 @@ mod tests {
     }
 
     fn read(cache: &mut PageCache, page: u64, uses: u32) {
-        let id = cache.lookup(0, page).or_else(|| {
-            let (id, _) = cache.insert_read(0, page, Cause::Random)?;
-            Some(id)
-        });
+        let id = cache
+            .lookup(0, page)
+            .or_else(|| cache.insert_read(0, page, Cause::Random).map(|(id, _)| id));
         let id = id.expect("a frame");
         cache.frame_mut(id).flags.set(Flags::UP_TO_DATE);
         (0..uses).for_each(|_| cache.mark_accessed(id));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-pub(crate) use super::machine::{MachineSpec, OPEN_FILES};
+pub(crate) use super::machine::MachineSpec;
 use super::table::Table;
 use crate::Machine;
 

@@ -1,13 +1,13 @@
 //! The machine of an experiment file: what it may be, and what it is made of.
 
-use readahead::{Adaptive, DeviceCost, PAGE_BYTES, Policy, adaptive::Limits};
+use readahead::{Adaptive, DeviceCost, Linux6, PAGE_BYTES, Page, Policy, adaptive::Limits};
 use serde::Deserialize;
 
 use super::experiment::ExperimentError;
-use crate::{CpuCosts, Machine, Parts, REACTION_NS, Reclaim};
+use crate::{CpuCosts, Machine, Parts, REACTION_NS, Reclaim, Worst};
 
 /// Open files whose state a policy remembers.
-pub(crate) const OPEN_FILES: usize = 8192;
+const OPEN_FILES: usize = 8192;
 
 /// The machine, in the units people use.
 #[derive(Clone, Debug, Deserialize)]
@@ -120,6 +120,7 @@ impl MachineSpec {
 
     /// What that machine is made of, for tables that exchange some of it.
     pub(super) fn parts(&self, policy: &str) -> Result<Parts, ExperimentError> {
+        // Before memory is divided by a share.
         self.check()?;
         let (kernel, user) = self.policies(policy)?;
         self.parts_with(kernel, user)
@@ -161,6 +162,17 @@ impl MachineSpec {
             },
             cpu: self.cpu.costs(),
         })
+    }
+
+    /// The same under today's kernel's and, on top of it, the one that does all the harm it may to these
+    /// accesses to each file, with as many pages at once as `adaptive` may ask for.
+    pub(crate) fn parts_with_worst(
+        &self,
+        accesses: &[Vec<Page>],
+    ) -> Result<Parts, ExperimentError> {
+        self.check()?;
+        let worst = Worst::new(accesses, self.memory_pages() / self.ahead_share);
+        self.parts_with(Box::new(Linux6::new(OPEN_FILES)), Some(Box::new(worst)))
     }
 
     fn policies(&self, policy: &str) -> Result<Policies, ExperimentError> {

@@ -1,14 +1,14 @@
 //! Replays under policies that know the trace: the best of the [oracles](crate::Oracle), and the
 //! [worst](crate::Worst) on top of today's kernel.
 
-use readahead::{Linux6, PAGE_BYTES, Page, Policy};
+use readahead::{PAGE_BYTES, Page};
 
 use super::{Replay, Setup, play};
+use crate::Machine;
 use crate::oracle::{Variant, variants};
 use crate::published::ExperimentError;
-use crate::published::experiment::{MachineSpec, OPEN_FILES};
+use crate::published::experiment::MachineSpec;
 use crate::trace::{Trace, TraceOp};
-use crate::{Machine, Worst};
 
 /// Page accesses that are held in memory, twice, at eight bytes each: a gibibyte.
 const MAX_ACCESSES: u64 = 1 << 26;
@@ -38,16 +38,14 @@ pub(super) fn oracle(
     })
 }
 
-/// The replay under the worst policy, with as many pages at once as `adaptive` may ask for.
+/// The replay under the worst policy.
 pub(super) fn worst(
     trace: &Trace,
     setup: &Setup,
     spec: &MachineSpec,
 ) -> Result<Replay, ExperimentError> {
     let accesses = accesses(trace, MAX_ACCESSES)?;
-    let worst = Worst::new(&accesses, spec.memory_pages() / spec.ahead_share.max(1));
-    let kernel: Box<dyn Policy> = Box::new(Linux6::new(OPEN_FILES));
-    let machine = Machine::new(spec.parts_with(kernel, Some(Box::new(worst)))?);
+    let machine = Machine::new(spec.parts_with_worst(&accesses)?);
     Ok(play(trace, "worst", setup, spec, machine))
 }
 

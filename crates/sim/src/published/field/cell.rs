@@ -1,11 +1,11 @@
 //! One cell: a pattern on a device with some memory, under one policy after the other.
 
-use readahead::{Linux6, PAGE_BYTES};
+use readahead::PAGE_BYTES;
 
 use super::patterns::Pattern;
 use crate::oracle::variants;
-use crate::published::experiment::{ExperimentError, MachineSpec, OPEN_FILES};
-use crate::{Listed, Machine, Op, Worst};
+use crate::published::experiment::{ExperimentError, MachineSpec};
+use crate::{Listed, Machine, Op};
 
 /// Nanoseconds until the last reader ends under a policy.
 pub(super) fn time_under(
@@ -28,9 +28,7 @@ pub(super) fn oracle_time(spec: &MachineSpec, pattern: &Pattern) -> Result<u64, 
 
 /// The time of the kernel's policy with the one on top of it that does all the harm it may.
 pub(super) fn worst_time(spec: &MachineSpec, pattern: &Pattern) -> Result<u64, ExperimentError> {
-    let worst = Worst::new(&pattern.traces(), spec.memory_pages() / spec.ahead_share);
-    let kernel = Box::new(Linux6::new(OPEN_FILES));
-    Ok(run(Machine::new(spec.parts_with(kernel, Some(Box::new(worst)))?), pattern))
+    Ok(run(Machine::new(spec.parts_with_worst(&pattern.traces())?), pattern))
 }
 
 fn run(mut machine: Machine, pattern: &Pattern) -> u64 {
