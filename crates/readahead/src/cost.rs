@@ -1,5 +1,7 @@
 //! What a device charges: the three numbers every decision of [`crate::Adaptive`] rests on.
 
+use serde::{Deserialize, Serialize};
+
 use crate::access::PAGE_BYTES;
 
 /// From an access to pages asked for, a policy outside the kernel takes some 100 us; a device that
@@ -8,7 +10,7 @@ const REACTION_S: f64 = 0.000_3;
 
 /// A device's cost model: one more visit costs `latency`, one more page `page()`, and
 /// `concurrency` visits overlap.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceCost {
     /// Seconds of one more visit, positioning included.
     pub latency_s: f64,

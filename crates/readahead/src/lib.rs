@@ -65,6 +65,12 @@ pub trait Policy: Send {
     /// An empty plan means "nothing beyond what the program itself asked for".
     fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan);
 
+    /// A page of the access's file of which the policy wants to know, before it is told of the access, whether it
+    /// is cached. A body that has to ask somebody for that asks for this page only, and takes others for cached.
+    fn wants_to_know(&self, _access: &Access) -> Option<Page> {
+        None
+    }
+
     /// Whether it is to be told of every read, not only of absent and marked pages. A live body
     /// cannot afford that, and drives such policies on misses and marks alone.
     fn wants_calls(&self) -> bool {

@@ -1,9 +1,11 @@
 //! What a policy answers.
 
+use serde::{Deserialize, Serialize};
+
 use crate::access::Page;
 
 /// Why something was read ahead: the accounting's key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Cause {
     /// The start of a file or of a sequence.
     Initial,
@@ -56,7 +58,7 @@ impl Cause {
 }
 
 /// A look-ahead mark: the first access to any page of `[first, last]` is reported, once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// First marked page.
     pub first: Page,

@@ -24,6 +24,8 @@ pub use copying::is_copy;
 pub use passage::{Passage, Terms};
 pub use proposal_2007::DropBehind2007;
 
+use serde::{Deserialize, Serialize};
+
 use crate::access::{Nanos, OpenFileId, Page};
 use crate::table::Table;
 
@@ -40,7 +42,7 @@ pub enum Passing {
 }
 
 /// A range of pages, `[start, end)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     /// First page.
     pub start: Page,

@@ -1,0 +1,245 @@
+//! One access, from what the kernel half reported to what is asked for.
+//!
+//! ```text
+//!   Access --> question? --> room of device and memory --> policy --> plan --> Read, Mark, windows
+//! ```
+
+use readahead::behind::Span;
+use readahead::{
+    Action, CacheView, DeviceCost, FileId, Hint, OpenFileId, PAGE_BYTES, Page, Trigger, Via,
+    VolumeId,
+};
+
+use crate::Nanos;
+use crate::backings::Backing;
+use crate::command::Command;
+use crate::controller::{Charge, Controller};
+use crate::ids::{FileKey, Ticket};
+use crate::input::{Access, Kind};
+use crate::memory::Room;
+use crate::metrics::Reason;
+use crate::question::{Knowledge, Question};
+
+/// What came of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decided {
+    /// Pages were asked for.
+    Read,
+    /// The kernel reads them, in a window that it is lent.
+    Lent,
+    /// Nothing was asked for.
+    Nothing(Reason),
+}
+
+/// What the policy may know of the device and of memory.
+struct Facts {
+    cost: DeviceCost,
+    room: Room,
+    knowledge: Knowledge,
+}
+
+impl CacheView for Facts {
+    /// What was not asked about counts as cached: nothing is then taken for evicted.
+    fn cached_in(&self, start: Page, pages: u64) -> u64 {
+        let is_absent = |page: &Page| (start..start + pages).contains(page);
+        pages - u64::from(self.knowledge.absent.as_ref().is_some_and(is_absent))
+    }
+
+    fn was_evicted_unused(&self) -> bool {
+        self.knowledge.evicted_unused
+    }
+
+    fn cost(&self) -> DeviceCost {
+        self.cost
+    }
+
+    fn room_pages(&self) -> u64 {
+        self.room.pages
+    }
+
+    fn ahead_pages(&self) -> u64 {
+        self.room.all_pages
+    }
+}
+
+impl Controller {
+    /// An access was reported.
+    pub(crate) fn on_access(&mut self, now: Nanos, access: &Access, out: &mut Vec<Command>) {
+        self.metrics.events += 1;
+        if self.volumes.backing(access.of.file.dev).is_none() {
+            return;
+        }
+        if let Some(question) = self.question_about(now, access) {
+            let ticket = self.ticket();
+            if self.questions.keep(now, ticket, access, question) {
+                let Question { evicted, cached } = question;
+                out.push(Command::Look { ticket, of: access.of, evicted, cached });
+                return;
+            }
+        }
+        self.decide(now, access, Knowledge::default(), out);
+    }
+
+    /// What has to be known of the page cache before the access can be decided. The absent page itself is being
+    /// read again by now; what followed it in the kernel's window tells whether it went for want of memory.
+    fn question_about(&self, now: Nanos, access: &Access) -> Option<Question> {
+        let behind_it = u64::from(access.window_left).saturating_sub(1);
+        let is_absent = access.kind == Kind::Miss || access.kind == Kind::Fault;
+        let evicted = if is_absent { behind_it } else { 0 };
+        let cached = self.policy.wants_to_know(&self.as_policy_sees(now, access));
+        let evicted = Span { start: access.page + 1, end: access.page + 1 + evicted };
+        (evicted.pages() > 0 || cached.is_some()).then_some(Question { evicted, cached })
+    }
+
+    /// Decides what to do about an access, and asks for it.
+    pub(crate) fn decide(
+        &mut self,
+        now: Nanos,
+        access: &Access,
+        knowledge: Knowledge,
+        out: &mut Vec<Command>,
+    ) {
+        let Some(id) = self.volumes.backing(access.of.file.dev) else { return };
+        let files = &self.files;
+        let Some(backing) = self.backings.get_mut(id) else { return };
+        if backing.steer(now, || files.managed(now), out) {
+            self.watch_volumes_on(id, out);
+        }
+        let (room, lack) = self.room_for(now, access);
+        let Some(backing) = self.backings.get(id) else { return };
+        let (facts, interest) =
+            (Facts { cost: backing.cost(), room, knowledge }, backing.interest());
+        let seen = self.as_policy_sees(now, access);
+        self.plan.clear();
+        self.policy.on_access(&seen, &facts, &mut self.plan);
+        self.note_ahead();
+        self.set_windows(now, access, room.kernel_pages);
+        let decided = self.ask(now, access, lack, seen.hint, out);
+        self.account(now, access, interest, decided, out);
+        self.windows.reconcile(now, out);
+    }
+
+    /// What device and memory leave to a reader, and which of them leaves nothing.
+    fn room_for(&mut self, now: Nanos, access: &Access) -> (Room, Reason) {
+        let ahead = self.policy.tally().ahead_pages();
+        let memory = self.memory.room(now, access.cgroup, access.of.file, ahead);
+        let is_held_back = self.behind.as_ref().is_some_and(|b| b.holds_back(access.of.tgid))
+            || self.windows.is_copied_by(access);
+        let backing = self.volumes.backing(access.of.file.dev);
+        let device = backing.and_then(|id| self.backings.get(id)).map_or(0, Backing::room_pages);
+        let device = if is_held_back { 0 } else { device };
+        let lack = match () {
+            () if is_held_back => Reason::WritesTooFast,
+            () if device == 0 => Reason::DeviceBusy,
+            () if memory.pages == 0 => Reason::MemoryFull,
+            () => Reason::NothingToGain,
+        };
+        (Room { pages: memory.pages.min(device), ..memory }, lack)
+    }
+
+    /// The windows that the kernel shall have after this access.
+    fn set_windows(&mut self, now: Nanos, access: &Access, kernel_pages: Option<u32>) {
+        let bound = self.policy.window_bound();
+        let window = self.windows.window_of(access);
+        self.windows.bound_all(bound);
+        let wanted = self.plan.actions().iter().find_map(|action| match action {
+            Action::KernelWindow { pages } => Some(*pages),
+            _ => None,
+        });
+        if let Some(pages) = wanted.filter(|pages| Some(*pages) != bound || *pages > window) {
+            self.windows.narrow(now, access, pages);
+        }
+        self.windows.hear(now, access, kernel_pages);
+    }
+
+    /// Asks for what the plan reads: from the kernel, in the reader's place, or from the body.
+    fn ask(
+        &mut self,
+        now: Nanos,
+        access: &Access,
+        lack: Reason,
+        hint: Hint,
+        out: &mut Vec<Command>,
+    ) -> Decided {
+        let pages = self.plan.pages();
+        if pages == 0 {
+            return Decided::Nothing(if hint == Hint::Random { Reason::Advised } else { lack });
+        }
+        if self.is_lent(now, access) {
+            return Decided::Lent;
+        }
+        let ticket = self.ticket();
+        for action in self.plan.actions() {
+            if let Action::Read { start, pages, cause } = *action {
+                let span = Span { start, end: start + pages };
+                out.push(Command::Read { ticket, of: access.of, span, why: cause });
+            }
+        }
+        let backing = self.volumes.backing(access.of.file.dev);
+        if let Some(backing) = backing.and_then(|id| self.backings.get_mut(id)) {
+            backing.hand_over(ticket, pages * PAGE_BYTES);
+        }
+        Decided::Read
+    }
+
+    /// Whether the plan is one range ahead of a plain reader that is to be charged itself, and the kernel can be made
+    /// to read it.
+    fn is_lent(&mut self, now: Nanos, access: &Access) -> bool {
+        if self.options.charge != Charge::Reader || self.policy.window_bound().is_some() {
+            return false;
+        }
+        let mut reads = self.plan.actions().iter().filter_map(|action| match action {
+            Action::Read { start, pages, .. } => Some((*start, *pages)),
+            _ => None,
+        });
+        let (Some((start, pages)), None) = (reads.next(), reads.next()) else { return false };
+        let is_ahead = start > access.page && !access.mapped && access.kind != Kind::Fault;
+        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+        is_ahead && pages > access.kernel_window && self.windows.lend(now, access, pages)
+    }
+
+    fn note_ahead(&mut self) {
+        let ahead = self.policy.tally().ahead_pages() * PAGE_BYTES;
+        self.metrics.most_ahead_bytes = self.metrics.most_ahead_bytes.max(ahead);
+    }
+
+    /// The access in the policy's terms. Whose look-ahead was ended by us has not been advised by its program.
+    fn as_policy_sees(&self, now: Nanos, access: &Access) -> readahead::Access {
+        let advised_random = access.advice.random && !self.windows.is_our_advice(now, access);
+        readahead::Access {
+            file: file_id(access.of.file),
+            volume: VolumeId(access.of.file.dev.to_kernel()),
+            open_file: OpenFileId(access.open_file.map_or(0, |open_file| open_file.0)),
+            page: access.page,
+            request: access.request_pages,
+            previous: access.previous,
+            trigger: match access.kind {
+                Kind::Miss | Kind::Fault => Trigger::Absent,
+                Kind::KernelMark | Kind::Mark => Trigger::Mark,
+            },
+            via: if access.mapped { Via::Mmap } else { Via::Read },
+            hint: match (advised_random, access.advice.sequential) {
+                (true, _) => Hint::Random,
+                (false, true) => Hint::Sequential,
+                (false, false) => Hint::Normal,
+            },
+            file_pages: access.file_bytes.div_ceil(PAGE_BYTES),
+            kernel_window: self.windows.window_of(access),
+            now,
+        }
+    }
+
+    pub(crate) fn ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        Ticket(self.tickets)
+    }
+}
+
+/// A policy's name for a file. Inode numbers of two file systems are told apart by a bijective mix of the first
+/// (the finaliser of splitmix64), so that two files share a name by chance only.
+fn file_id(file: FileKey) -> FileId {
+    let mut mixed = file.ino.wrapping_add(u64::from(file.dev.to_kernel()) << 32 | 1);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    FileId((mixed ^ (mixed >> 31)) ^ u64::from(file.dev.to_kernel()))
+}

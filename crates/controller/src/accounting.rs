@@ -1,0 +1,65 @@
+//! What became of an access: noted in the file table and the metrics, and told to the source of events.
+
+use readahead::{Action, Mark, PAGE_BYTES};
+
+use crate::access::Decided;
+use crate::command::{Command, Interest};
+use crate::controller::Controller;
+use crate::files::Tolerance;
+use crate::input::{Access, Kind};
+use crate::metrics::Reason;
+use crate::{MARK_PAGES, Nanos};
+
+impl Controller {
+    /// Sets the marks of the plan, counts what was decided, and mutes a file whose events lead to nothing.
+    pub(crate) fn account(
+        &mut self,
+        now: Nanos,
+        access: &Access,
+        interest: Interest,
+        decided: Decided,
+        out: &mut Vec<Command>,
+    ) {
+        let file = access.of.file;
+        let notes = self.files.notes(file, now);
+        let is_news = self.plan.is_recognised() && notes.recognised();
+        if let Some((first, last)) = access.mark {
+            notes.mark_taken(first, last);
+        }
+        for action in self.plan.actions() {
+            if let Action::Mark(mark) = action {
+                // The reader comes to the start of a long piece first.
+                let mark = Mark { last: mark.last.min(mark.first + MARK_PAGES - 1), ..*mark };
+                out.push(Command::Mark(file, mark));
+                notes.mark_set(mark);
+            }
+        }
+        let mut muted_until = 0;
+        match decided {
+            Decided::Nothing(reason) => {
+                self.metrics.not_read.count(reason);
+                if access.kind != Kind::Mark {
+                    if self.windows.window_of(access) < access.kernel_window {
+                        notes.listen_closely();
+                    }
+                    let until = (!self.windows.is_held(access))
+                        .then(|| notes.unproductive(now, Tolerance::with(interest)));
+                    muted_until = until.flatten().unwrap_or(0);
+                    self.metrics.muted += u64::from(muted_until > 0);
+                }
+            }
+            Decided::Read | Decided::Lent => {
+                notes.served();
+                self.metrics.reads += 1;
+                self.metrics.read_ahead_bytes += self.plan.pages() * PAGE_BYTES;
+                if decided == Decided::Lent {
+                    self.metrics.not_read.count(Reason::Lent);
+                }
+            }
+        }
+        let is_served = !matches!(decided, Decided::Nothing(_));
+        if is_served || is_news || muted_until > 0 || !self.plan.actions().is_empty() {
+            out.push(Command::Listen(file, notes.listening(muted_until)));
+        }
+    }
+}

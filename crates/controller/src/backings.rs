@@ -1,0 +1,222 @@
+//! What lies under file systems: what each device charges, and how much it may be asked for at once.
+//!
+//! ```text
+//!   room for one window = min(depth - (handed over, not submitted yet) - (in flight), depth / 8)
+//! ```
+
+use std::collections::BTreeMap;
+
+use readahead::{DeviceCost, PAGE_BYTES};
+
+use crate::Nanos;
+use crate::command::{Command, Interest};
+use crate::depth::Depth;
+use crate::ids::{BackingId, Ticket};
+use crate::input::{DeviceFacts, DiskStats, Origin};
+use crate::learn::{FASTEST_DISK_S, Learner};
+
+/// More batches that wait for one device mean that it is drowned already.
+const MOST_BATCHES: usize = 16;
+
+/// One device.
+#[derive(Debug)]
+pub(crate) struct Backing {
+    id: BackingId,
+    cost: DeviceCost,
+    origin: Origin,
+    depth: Depth,
+    /// Corrects a cost that was guessed.
+    learner: Option<Learner>,
+    is_counted: bool,
+    counts: bool,
+    stats: DiskStats,
+    outstanding: Outstanding,
+}
+
+/// Batches of reads that were handed over and not answered yet.
+#[derive(Debug, Default)]
+pub(crate) struct Outstanding {
+    batches: BTreeMap<Ticket, u64>,
+    bytes: u64,
+}
+
+impl Outstanding {
+    fn add(&mut self, ticket: Ticket, bytes: u64) {
+        self.batches.insert(ticket, bytes);
+        self.bytes += bytes;
+    }
+
+    /// Takes a batch off; tells whether it was there, so that an answer that comes twice counts once.
+    fn remove(&mut self, ticket: Ticket) -> bool {
+        let bytes = self.batches.remove(&ticket);
+        self.bytes -= bytes.unwrap_or(0);
+        bytes.is_some()
+    }
+}
+
+impl Backing {
+    fn new(id: BackingId, facts: DeviceFacts, out: &mut Vec<Command>) -> Self {
+        let is_guess = matches!(facts.origin, Origin::Guessed | Origin::Learned);
+        let mut backing = Backing {
+            id,
+            cost: facts.cost,
+            origin: facts.origin,
+            depth: Depth::new(&facts.cost),
+            learner: is_guess.then(Learner::default),
+            is_counted: facts.is_counted,
+            counts: false,
+            stats: DiskStats::default(),
+            outstanding: Outstanding::default(),
+        };
+        if facts.origin == Origin::Guessed {
+            out.push(Command::Probe(id));
+        }
+        backing.count(out);
+        backing
+    }
+
+    /// What it charges.
+    pub(crate) fn cost(&self) -> DeviceCost {
+        self.cost
+    }
+
+    /// Where its cost is from.
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// Bytes that may be in flight.
+    pub(crate) fn depth_bytes(&self) -> u64 {
+        self.depth.limit_bytes()
+    }
+
+    /// What is worth hearing of its files.
+    pub(crate) fn interest(&self) -> Interest {
+        if self.cost.outpaces_user_space() { Interest::NotForward } else { Interest::All }
+    }
+
+    /// Whether it has a head that moves between what it reads and what it writes.
+    pub(crate) fn has_head(&self) -> bool {
+        self.cost.is_serial() && self.cost.latency_s >= FASTEST_DISK_S
+    }
+
+    /// Bytes asked for that have not arrived.
+    pub(crate) fn in_flight_bytes(&self) -> u64 {
+        self.outstanding.bytes + self.stats.our_bytes_in_flight
+    }
+
+    /// Pages that one window may ask for now.
+    pub(crate) fn room_pages(&self) -> u64 {
+        if self.outstanding.batches.len() >= MOST_BATCHES {
+            return 0;
+        }
+        let room = self.depth.limit_bytes().saturating_sub(self.in_flight_bytes());
+        room.min(self.depth.share_bytes()) / PAGE_BYTES
+    }
+
+    /// A batch was handed over.
+    pub(crate) fn hand_over(&mut self, ticket: Ticket, bytes: u64) {
+        self.outstanding.add(ticket, bytes);
+    }
+
+    /// The depth follows what other readers have met with, and a guessed cost what reads have taken; tells
+    /// whether what is worth hearing has changed.
+    pub(crate) fn steer(
+        &mut self,
+        now: Nanos,
+        streams: impl FnOnce() -> u64,
+        out: &mut Vec<Command>,
+    ) -> bool {
+        if self.depth.is_due(now) {
+            self.depth.steer(now, &self.stats, streams(), &self.cost);
+        }
+        let before = self.interest();
+        let learned = self.learner.as_mut().and_then(|l| l.correct(&self.cost, &self.stats));
+        if let Some(cost) = learned {
+            self.cost = cost;
+            self.origin = Origin::Learned;
+            out.push(Command::Remember(self.id, cost));
+            self.count(out);
+        }
+        self.interest() != before
+    }
+
+    /// The block layer's counters cost every request something: where a device answers before user space can
+    /// help they are left alone.
+    fn count(&mut self, out: &mut Vec<Command>) {
+        let counts = self.is_counted && self.interest() == Interest::All;
+        if counts != self.counts {
+            self.counts = counts;
+            self.stats = if counts { self.stats } else { DiskStats::default() };
+            out.push(Command::Count(self.id, counts));
+        }
+    }
+
+    fn measured(&mut self, cost: DeviceCost, out: &mut Vec<Command>) {
+        self.cost = cost;
+        self.origin = Origin::Measured;
+        self.depth = Depth::new(&cost);
+        self.learner = None;
+        self.count(out);
+    }
+}
+
+/// All devices under managed file systems.
+#[derive(Debug, Default)]
+pub(crate) struct Backings {
+    all: BTreeMap<BackingId, Backing>,
+}
+
+impl Backings {
+    /// A file system lies on this one.
+    pub(crate) fn meet(&mut self, id: BackingId, facts: DeviceFacts, out: &mut Vec<Command>) {
+        self.all.entry(id).or_insert_with(|| Backing::new(id, facts, out));
+    }
+
+    /// Forgets those that no file system lies on any more.
+    pub(crate) fn keep(&mut self, is_used: impl Fn(BackingId) -> bool, out: &mut Vec<Command>) {
+        self.all.retain(|id, backing| {
+            let keep = is_used(*id);
+            if !keep && backing.counts {
+                out.push(Command::Count(*id, false));
+            }
+            keep
+        });
+    }
+
+    pub(crate) fn get(&self, id: BackingId) -> Option<&Backing> {
+        self.all.get(&id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: BackingId) -> Option<&mut Backing> {
+        self.all.get_mut(&id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (BackingId, &Backing)> {
+        self.all.iter().map(|(id, backing)| (*id, backing))
+    }
+
+    /// The counters of one, which only grow; what comes late is told by that.
+    pub(crate) fn note_stats(&mut self, id: BackingId, stats: DiskStats) {
+        let Some(backing) = self.all.get_mut(&id).filter(|backing| backing.counts) else { return };
+        if stats.our_reads >= backing.stats.our_reads {
+            backing.stats = stats;
+        }
+    }
+
+    /// A batch was answered; gives whether it was under way.
+    pub(crate) fn answered(&mut self, ticket: Ticket) -> bool {
+        self.all.values_mut().any(|backing| backing.outstanding.remove(ticket))
+    }
+
+    /// A device was measured; tells whether it is known.
+    pub(crate) fn measured(
+        &mut self,
+        id: BackingId,
+        cost: DeviceCost,
+        out: &mut Vec<Command>,
+    ) -> bool {
+        let found = self.all.get_mut(&id);
+        found.map(|backing| backing.measured(cost, out)).is_some()
+    }
+}

@@ -1,0 +1,287 @@
+//! Drop-behind: what streams have passed leaves the cache before others' pages do.
+//!
+//! ```text
+//!   Passed --> which mode? --> StreamProgress --> WriteOut
+//!                                   |
+//!                                   +-----------> Release --> Released: dropped, kept, left
+//!                                                                                    |
+//!                        later again <--- not written yet, mapped, held <------------+
+//! ```
+//!
+//! The body lets a page go only if its bits in the kernel's tables say, right before, that the stream's process
+//! brought it in and that it was used once, and if it is clean, unmapped and held by nobody.
+
+mod copying;
+mod glob;
+mod left_overs;
+mod release;
+mod rounds;
+mod rules;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use readahead::PAGE_BYTES;
+use readahead::behind::{Span, Unused};
+
+pub use rules::{Mode, Rule, RuleError, Rules, match_any};
+
+use crate::Nanos;
+use crate::command::Command;
+use crate::ids::{DeviceNumber, FileKey, StreamKey, Tgid, Ticket};
+use crate::input::{Attributes, Passed};
+use copying::Backlogs;
+use left_overs::Waiting;
+use release::{Release, Releases};
+use stream::Stream;
+
+/// Files of fewer pages are left alone unless every stream drops behind: an eighth of less than 32 MiB of memory
+/// is nobody's working set.
+pub const LEAST_FILE_PAGES: u64 = 1024;
+
+/// A stream that paused for so long is forgotten.
+const IDLE_NS: Nanos = 30_000_000_000;
+
+/// Streams are looked through this often.
+const ROUND_NS: Nanos = 100_000_000;
+
+/// How soon [`Behind::tick`] should be called again while something has still to go.
+pub(crate) const BUSY_NS: Nanos = 50_000_000;
+
+/// What drop-behind did, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    /// Let go.
+    pub(crate) dropped_pages: u64,
+    /// Passed by a stream, and they stay: cached before it came, used by others, or again.
+    pub(crate) kept_pages: u64,
+    /// They would go if they were not dirty, mapped or held, or so many.
+    pub(crate) left_pages: u64,
+}
+
+/// Follows the streams and lets go of what they have passed.
+#[derive(Debug)]
+pub(crate) struct Behind {
+    rules: Rules,
+    streams: BTreeMap<StreamKey, Stream>,
+    waiting: Vec<Waiting>,
+    releases: Releases,
+    watched: BTreeSet<Tgid>,
+    is_looking: bool,
+    heard_at: Nanos,
+    looked_through_at: Nanos,
+    /// Where streams have ended that could not be dealt with at once.
+    unsettled: BTreeSet<DeviceNumber>,
+    /// What is being written is waited for, however long it takes.
+    is_finishing: bool,
+    backlogs: Backlogs,
+    totals: Totals,
+}
+
+/// What streams may need of the rest of the controller: a ticket for each command, and where commands go.
+pub(crate) struct Orders<'a> {
+    pub(crate) now: Nanos,
+    pub(crate) tickets: &'a mut u64,
+    pub(crate) out: &'a mut Vec<Command>,
+}
+
+impl Orders<'_> {
+    fn ticket(&mut self) -> Ticket {
+        *self.tickets += 1;
+        Ticket(*self.tickets)
+    }
+}
+
+impl Behind {
+    /// Where every stream drops behind, accesses are seen from now on; else once a large file is read or
+    /// written.
+    pub(crate) fn new(rules: Rules, out: &mut Vec<Command>) -> Self {
+        let is_looking = rules.may_be(Mode::Always);
+        out.push(Command::LookBehind(is_looking));
+        Behind {
+            rules,
+            streams: BTreeMap::new(),
+            waiting: Vec::new(),
+            releases: Releases::default(),
+            watched: BTreeSet::new(),
+            is_looking,
+            heard_at: 0,
+            looked_through_at: 0,
+            unsettled: BTreeSet::new(),
+            is_finishing: false,
+            backlogs: Backlogs::default(),
+            totals: Totals::default(),
+        }
+    }
+
+    /// A stream went on by a step; its process may fill `memory` bytes with pages.
+    pub(crate) fn on_passed(&mut self, passed: &Passed, memory: u64, orders: &mut Orders<'_>) {
+        self.heard_at = orders.now;
+        if !self.is_looking {
+            self.is_looking = true;
+            orders.out.push(Command::LookBehind(true));
+            return;
+        }
+        let Passed { of, written, .. } = *passed;
+        let key = StreamKey { file: of.file, tgid: of.tgid, written };
+        if self.watched.insert(of.tgid) {
+            orders.out.push(Command::WatchProcess(of.tgid, true));
+        }
+        let only_mode = if passed.foreground { Some(Mode::Never) } else { self.rules.only_mode() };
+        let stream = self.streams.entry(key).or_insert_with(|| {
+            if only_mode.is_none() {
+                orders.out.push(Command::Describe(key, of));
+            }
+            Stream::new(orders.now, passed, only_mode, memory)
+        });
+        stream.hear(orders.now, passed);
+        self.pass(key, passed.span, orders);
+    }
+
+    /// What rules look at is known of a stream; what it has passed meanwhile is dealt with.
+    pub(crate) fn on_described(
+        &mut self,
+        key: StreamKey,
+        attributes: &Attributes,
+        orders: &mut Orders<'_>,
+    ) {
+        let mode = self.rules.mode_of(attributes);
+        let Some(stream) = self.streams.get_mut(&key) else { return };
+        if let Some(passed) = stream.decide(mode) {
+            self.pass(key, passed, orders);
+        }
+    }
+
+    /// What a stream has touched so far.
+    pub(crate) fn on_touched(&mut self, key: StreamKey, span: Option<Span>, now: Nanos) {
+        if let Some(stream) = self.streams.get_mut(&key) {
+            stream.note_touched(span, now);
+            self.looked_through_at = 0;
+        }
+    }
+
+    /// A process has ended; its streams are dealt with at the next [`Behind::tick`].
+    pub(crate) fn on_exited(&mut self, tgid: Tgid) {
+        if self.watched.remove(&tgid) {
+            let its = self.streams.iter_mut().filter(|(key, _)| key.tgid == tgid);
+            its.for_each(|(_, stream)| stream.has_ended = true);
+            self.looked_through_at = 0;
+        }
+    }
+
+    fn pass(&mut self, key: StreamKey, passed: Span, orders: &mut Orders<'_>) {
+        let Some(stream) = self.streams.get_mut(&key) else { return };
+        let Some(answer) = stream.pass(key, passed) else { return };
+        let of = stream.of;
+        if let Some(span) = answer.write_out {
+            self.releases.write_out(of, span, orders);
+        }
+        if let Some(span) = answer.release {
+            let release = Release::of(key, stream, span, span, span.pages(), Unused::Stay);
+            self.release(release, orders);
+        }
+    }
+
+    /// What was left is tried again, and streams that ended or paused are dealt with.
+    pub(crate) fn tick(
+        &mut self,
+        has_head: &dyn Fn(DeviceNumber) -> bool,
+        orders: &mut Orders<'_>,
+    ) {
+        let now = orders.now;
+        self.try_again(orders);
+        let has_room = self.unsettled.iter().any(|dev| self.releases.have_room(*dev));
+        if has_room || now.saturating_sub(self.looked_through_at) >= ROUND_NS {
+            self.looked_through_at = now;
+            self.look_through(orders);
+        }
+        self.compare_with_disks(has_head);
+        let is_old = now.saturating_sub(self.heard_at) > IDLE_NS;
+        let is_quiet = is_old && self.streams.is_empty() && !self.has_left_overs();
+        if self.is_looking && is_quiet && self.heard_at > 0 {
+            // Files watched so far cost their readers a look-up, so all begins anew.
+            self.heard_at = 0;
+            self.is_looking = self.rules.may_be(Mode::Always);
+            orders.out.push(Command::LookBehind(self.is_looking));
+        }
+    }
+
+    /// Whether [`Behind::tick`] should be called again soon.
+    pub(crate) fn is_busy(&self) -> bool {
+        let has_open_end = self.streams.values().any(|stream| !stream.is_settled);
+        has_open_end || !self.waiting.is_empty() || !self.releases.are_done()
+    }
+
+    /// Processes have ended, and so will this: streams are looked through at the next [`Behind::tick`], and
+    /// writing is not given up any more.
+    pub(crate) fn finish(&mut self) {
+        self.is_finishing = true;
+        self.looked_through_at = 0;
+    }
+
+    /// Whether something of a process that has ended has still to go.
+    pub(crate) fn has_left_overs(&self) -> bool {
+        let has_ended_one = self.streams.values().any(|stream| stream.has_ended);
+        !self.unsettled.is_empty()
+            || has_ended_one
+            || !self.waiting.is_empty()
+            || !self.releases.are_done()
+    }
+
+    /// What was done so far.
+    pub(crate) fn totals(&self) -> Totals {
+        let waiting = self.waiting.iter().map(|waiting| waiting.release.pages);
+        let given_up = self.streams.values().map(|stream| stream.left_pages);
+        let left_pages = self.totals.left_pages + waiting.chain(given_up).sum::<u64>();
+        Totals { left_pages, ..self.totals }
+    }
+
+    /// Streams followed.
+    pub(crate) fn streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// A file system was unmounted, and perhaps another has its number: nothing is known of it.
+    pub(crate) fn forget_volume(&mut self, dev: DeviceNumber, orders: &mut Orders<'_>) {
+        self.streams.retain(|key, _| key.file.dev != dev);
+        self.waiting.retain(|waiting| waiting.release.stream.file.dev != dev);
+        self.releases.forget_volume(dev);
+        self.unsettled.remove(&dev);
+        self.forget_processes(orders);
+        if self.is_looking {
+            orders.out.push(Command::LookBehind(false));
+            orders.out.push(Command::LookBehind(true));
+        }
+    }
+
+    /// Processes without streams need not be watched.
+    fn forget_processes(&mut self, orders: &mut Orders<'_>) {
+        let reading: BTreeSet<Tgid> = self.streams.keys().map(|key| key.tgid).collect();
+        self.watched.retain(|tgid| {
+            let keep = reading.contains(tgid);
+            if !keep {
+                orders.out.push(Command::WatchProcess(*tgid, false));
+            }
+            keep
+        });
+    }
+
+    /// Whether nothing shall be read ahead for a process, as it writes faster than the disk takes it. It is not
+    /// stalled: the kernel reads for it as ever, unless it copies.
+    pub(crate) fn holds_back(&self, tgid: Tgid) -> bool {
+        self.backlogs.holds_back(tgid)
+    }
+
+    /// What is being copied faster than a disk with a head writes it, and by whom: there shall be no look-ahead
+    /// at all.
+    pub(crate) fn copied(&self) -> &BTreeSet<(Tgid, FileKey)> {
+        self.backlogs.copied()
+    }
+}
+
+/// Whole pages of so many bytes.
+fn pages_of(bytes: u64) -> u64 {
+    bytes.div_ceil(PAGE_BYTES)
+}

@@ -1,0 +1,109 @@
+//! The ends of streams: who has ended or paused, and that nobody follows.
+
+use std::collections::BTreeMap;
+
+use readahead::behind::{Span, Unused};
+
+use super::release::Release;
+use super::stream::{Stream, passing};
+use super::{Behind, IDLE_NS, Orders, pages_of};
+use crate::command::Command;
+use crate::ids::{FileKey, StreamKey};
+
+/// How far ahead of a reader that has ended pages are looked for that it has left unread: 64 MiB.
+const MOST_AHEAD_PAGES: u64 = 16_384;
+
+/// Looked through once more at a stream's end, from there back: 4 GiB.
+const MOST_SWEPT_PAGES: u64 = 1 << 20;
+
+impl Behind {
+    /// Deals with streams whose process has ended, or that have paused, and that nobody follows closely.
+    pub(super) fn look_through(&mut self, orders: &mut Orders<'_>) {
+        self.unsettled.clear();
+        for key in self.quiet(orders) {
+            let Some(stream) = self.streams.get_mut(&key) else { continue };
+            let (has_ended, is_old) = (stream.has_ended, is_old(stream, orders));
+            if !self.releases.have_room(key.file.dev) {
+                self.unsettled.insert(key.file.dev);
+                continue;
+            }
+            let Some(touched) = stream.rests_at.take() else {
+                if !std::mem::replace(&mut stream.is_asked, true) {
+                    orders.out.push(Command::Touched(key));
+                }
+                continue;
+            };
+            // What was read ahead may be for another reader of the file.
+            let is_alone = !self.streams.keys().any(|o| o.file == key.file && *o != key);
+            let unused = if has_ended && is_alone { Unused::Go } else { Unused::Stay };
+            self.settle(key, unused, touched, orders);
+            if has_ended || is_old {
+                let gone = self.streams.remove(&key);
+                self.totals.left_pages += gone.map_or(0, |stream| stream.left_pages);
+                orders.out.push(Command::ForgetStream(key));
+            }
+        }
+        self.forget_processes(orders);
+    }
+
+    /// Streams that have ended or paused, that nobody follows, and about which something is to be done.
+    fn quiet(&self, orders: &Orders<'_>) -> Vec<StreamKey> {
+        let idle = |stream: &Stream| orders.now.saturating_sub(stream.heard_at);
+        let is_active = |stream: &Stream| idle(stream) < stream.pause_ns() && !stream.has_ended;
+        let mut active: BTreeMap<FileKey, Vec<&Stream>> = BTreeMap::new();
+        for (key, stream) in self.streams.iter().filter(|(_, stream)| is_active(stream)) {
+            active.entry(key.file).or_default().push(stream);
+        }
+        let is_followed = |key: &StreamKey, stream: &Stream| {
+            let followers = active.get(&key.file);
+            followers.is_some_and(|all| all.iter().any(|follower| follower.follows(stream)))
+        };
+        let streams = self.streams.iter();
+        let quiet = streams.filter(|(key, it)| !is_active(it) && !is_followed(key, it));
+        let is_due =
+            |stream: &Stream| !stream.is_settled || stream.has_ended || is_old(stream, orders);
+        quiet.filter(|(_, stream)| is_due(stream)).map(|(key, _)| *key).collect()
+    }
+
+    /// The rest goes: nobody follows.
+    fn settle(
+        &mut self,
+        key: StreamKey,
+        unused: Unused,
+        touched: Option<Span>,
+        orders: &mut Orders<'_>,
+    ) {
+        let Some(stream) = self.streams.get_mut(&key) else { return };
+        let is_news = !std::mem::replace(&mut stream.is_settled, true) || unused == Unused::Go;
+        let Some(terms) = stream.terms().filter(|_| is_news) else { return };
+        let Some(touched) = touched else { return };
+        let file_pages = pages_of(stream.file_bytes);
+        let answer = stream.progress.finish(touched.end, file_pages, passing(key), terms);
+        let run = stream.progress.run();
+        if !stream.progress.is_engaged() {
+            return;
+        }
+        // All of it is tried again.
+        stream.left_pages = 0;
+        let of = stream.of;
+        if let Some(span) = answer.write_out {
+            self.releases.write_out(of, span, orders);
+        }
+        // Only what was passed in one run was streamed through; where everything goes, all it touched.
+        let passed = if stream.drops_everything() { touched } else { run };
+        let start = passed.start.max(passed.end.saturating_sub(MOST_SWEPT_PAGES));
+        // Beyond lies what was read ahead for nobody.
+        let ahead = if unused == Unused::Go { MOST_AHEAD_PAGES } else { 0 };
+        let all = Span { start, end: (passed.end + ahead).min(file_pages).max(passed.end) };
+        // What was passed before has been counted.
+        let rest = answer.release.unwrap_or(Span { start: all.end, end: all.end });
+        let rest = Span { end: all.end, ..rest };
+        let release = Release::of(key, stream, all, rest, rest.pages(), unused);
+        self.waiting.retain(|waiting| !waiting.is_within(key, all));
+        self.release(release, orders);
+    }
+}
+
+fn is_old(stream: &Stream, orders: &Orders<'_>) -> bool {
+    orders.now.saturating_sub(stream.heard_at) > IDLE_NS || stream.is_small()
+}

@@ -1,0 +1,267 @@
+//! The controller: what each input does.
+
+use readahead::{PAGE_BYTES, Plan, Policy};
+
+use crate::Nanos;
+use crate::backings::Backings;
+use crate::behind::{Behind, Mode, Orders, Rules};
+use crate::command::Command;
+use crate::files::FileTable;
+use crate::ids::{BackingId, DeviceNumber};
+use crate::input::{Completed, Input, Mounted};
+use crate::memory::Memory;
+use crate::metrics::Metrics;
+use crate::question::Questions;
+use crate::volumes::Volumes;
+use crate::windows::Windows;
+
+/// What is managed, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Who pays for what is read ahead.
+    pub charge: Charge,
+    /// Whose streams drop behind; `None` where the body cannot do that.
+    pub behind: Option<Rules>,
+}
+
+/// Which memory cgroup pays for pages that are read ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Charge {
+    /// Bowwave's own: its limit bounds what is read ahead, and a reader in a small cgroup is not made to evict
+    /// its own pages.
+    #[default]
+    Bowwave,
+    /// The reader's, wherever the kernel can be made to read by itself: forward streams get a window of their
+    /// own. Backward, strided and dense reading is still charged to bowwave.
+    Reader,
+}
+
+/// Streams and files idle for longer are forgotten.
+const IDLE_NS: Nanos = 10_000_000_000;
+
+/// Forgetting is done this often.
+const HOUSEKEEPING_NS: Nanos = 1_000_000_000;
+
+/// How soon a change of windows that waits is to be looked at again.
+const WINDOWS_NS: Nanos = 1_000_000;
+
+/// Decides. See the [crate](crate) for how it is driven.
+pub struct Controller {
+    pub(crate) options: Options,
+    pub(crate) policy: Box<dyn Policy>,
+    pub(crate) plan: Plan,
+    pub(crate) volumes: Volumes,
+    pub(crate) backings: Backings,
+    pub(crate) memory: Memory,
+    pub(crate) files: FileTable,
+    pub(crate) questions: Questions,
+    pub(crate) windows: Windows,
+    pub(crate) behind: Option<Behind>,
+    pub(crate) metrics: Metrics,
+    pub(crate) tickets: u64,
+    tidied_at: Nanos,
+}
+
+impl Controller {
+    /// A controller that has heard of nothing yet; what it asks for first goes to `out`.
+    pub fn new(options: Options, policy: Box<dyn Policy>, out: &mut Vec<Command>) -> Self {
+        let drops = |rules: &Rules| rules.may_be(Mode::Always) || rules.may_be(Mode::Auto);
+        let behind = options.behind.clone().filter(drops).map(|rules| Behind::new(rules, out));
+        Controller {
+            options,
+            policy,
+            plan: Plan::new(),
+            volumes: Volumes::default(),
+            backings: Backings::default(),
+            memory: Memory::new(),
+            files: FileTable::default(),
+            questions: Questions::default(),
+            windows: Windows::default(),
+            behind,
+            metrics: Metrics::default(),
+            tickets: 0,
+            tidied_at: 0,
+        }
+    }
+
+    /// Something happened at `now`: appends to `out` what is to be done about it.
+    pub fn on(&mut self, now: Nanos, input: &Input, out: &mut Vec<Command>) {
+        match input {
+            Input::Access(access) => self.on_access(now, access, out),
+            Input::Passed(passed) => {
+                self.metrics.events += 1;
+                if self.volumes.backing(passed.of.file.dev).is_some()
+                    && let Some(behind) = &mut self.behind
+                {
+                    let memory = self.memory.available_to(passed.cgroup);
+                    let mut orders = Orders { now, tickets: &mut self.tickets, out };
+                    behind.on_passed(passed, memory, &mut orders);
+                }
+            }
+            Input::DiskStats(backing, stats) => self.backings.note_stats(*backing, *stats),
+            Input::MemoryStats(stats) => self.memory.note(now, stats),
+            Input::Completed(completed) => self.on_completed(now, completed, out),
+            Input::Mounted(mounted) => self.on_mounted(mounted, out),
+            Input::Unmounted(dev) => self.on_unmounted(now, *dev, out),
+            Input::Exited(tgid) => {
+                if let Some(behind) = &mut self.behind {
+                    behind.on_exited(*tgid);
+                }
+            }
+            Input::Tick => self.on_tick(now, out),
+        }
+    }
+
+    fn on_completed(&mut self, now: Nanos, completed: &Completed, out: &mut Vec<Command>) {
+        match completed {
+            Completed::Read { ticket, failed } => {
+                let was_under_way = self.backings.answered(*ticket);
+                self.metrics.failed_reads += u64::from(was_under_way && failed.is_some());
+            }
+            Completed::Looked { ticket, evicted_pages, is_cached } => {
+                let answered = self.questions.answer(*ticket, *evicted_pages, *is_cached);
+                if let Some((access, knowledge)) = answered {
+                    self.decide(now, &access, knowledge, out);
+                }
+            }
+            Completed::Probed { backing, cost } => {
+                if let Some(cost) = cost
+                    && self.backings.measured(*backing, *cost, out)
+                {
+                    self.watch_volumes_on(*backing, out);
+                }
+            }
+            Completed::WindowSet { target, outcome, during } => {
+                self.windows.answered(now, *target, *outcome, *during);
+                self.windows.reconcile(now, out);
+            }
+            Completed::LeftBehind { entry, file } => {
+                self.windows.recovered(now, *entry, *file);
+                self.windows.reconcile(now, out);
+            }
+            Completed::Released { .. }
+            | Completed::WroteOut { .. }
+            | Completed::Described { .. }
+            | Completed::Touched { .. } => self.on_behind(now, completed, out),
+        }
+    }
+
+    fn on_behind(&mut self, now: Nanos, completed: &Completed, out: &mut Vec<Command>) {
+        let Some(behind) = &mut self.behind else { return };
+        match completed {
+            Completed::Released { ticket, dropped_pages, kept_pages, left } => {
+                behind.on_released(now, *ticket, (*dropped_pages, *kept_pages), left);
+            }
+            Completed::WroteOut { ticket } => behind.on_wrote_out(*ticket),
+            Completed::Described { stream, attributes } => {
+                let mut orders = Orders { now, tickets: &mut self.tickets, out };
+                behind.on_described(*stream, attributes, &mut orders);
+            }
+            Completed::Touched { stream, span } => behind.on_touched(*stream, *span, now),
+            _ => {}
+        }
+    }
+
+    fn on_mounted(&mut self, mounted: &Mounted, out: &mut Vec<Command>) {
+        self.backings.meet(mounted.backing, mounted.device, out);
+        self.volumes.add(mounted.dev, mounted.backing);
+        let interest = self.backings.get(mounted.backing).map(|backing| backing.interest());
+        out.push(Command::Watch(mounted.dev, interest));
+    }
+
+    fn on_unmounted(&mut self, now: Nanos, dev: DeviceNumber, out: &mut Vec<Command>) {
+        if !self.volumes.remove(dev) {
+            return;
+        }
+        out.push(Command::Watch(dev, None));
+        let volumes = &self.volumes;
+        self.backings.keep(|backing| volumes.is_used(backing), out);
+        if let Some(behind) = &mut self.behind {
+            behind.forget_volume(dev, &mut Orders { now, tickets: &mut self.tickets, out });
+        }
+    }
+
+    /// What is worth hearing of the file systems on a device has changed.
+    pub(crate) fn watch_volumes_on(&mut self, backing: BackingId, out: &mut Vec<Command>) {
+        let interest = self.backings.get(backing).map(|backing| backing.interest());
+        for dev in self.volumes.on(backing) {
+            out.push(Command::Watch(dev, interest));
+        }
+    }
+
+    fn on_tick(&mut self, now: Nanos, out: &mut Vec<Command>) {
+        if let Some(behind) = &mut self.behind {
+            let (volumes, backings) = (&self.volumes, &self.backings);
+            let has_head = |dev| {
+                let backing = volumes.backing(dev).and_then(|id| backings.get(id));
+                backing.is_some_and(|backing| backing.has_head())
+            };
+            behind.tick(&has_head, &mut Orders { now, tickets: &mut self.tickets, out });
+            self.windows.hold(behind.copied());
+        }
+        self.windows.reconcile(now, out);
+        if now.saturating_sub(self.tidied_at) >= HOUSEKEEPING_NS {
+            self.tidied_at = now;
+            self.tidy(now, out);
+        }
+    }
+
+    fn tidy(&mut self, now: Nanos, out: &mut Vec<Command>) {
+        self.policy.forget_idle(now, IDLE_NS);
+        self.windows.bound_all(self.policy.window_bound());
+        self.windows.tidy(now);
+        self.memory.forget_idle(now);
+        self.files.forget_before(now.saturating_sub(IDLE_NS), |file| {
+            out.push(Command::Listen(file, Default::default()));
+        });
+        let mut marked = self.files.marked().peekable();
+        if marked.peek().is_none() {
+            out.push(Command::KeepMarks { file: None, is_last: true });
+        }
+        while let Some(file) = marked.next() {
+            let is_last = marked.peek().is_none();
+            out.push(Command::KeepMarks { file: Some(file), is_last });
+        }
+    }
+
+    /// When [`Input::Tick`] is due next, if nothing else happens.
+    pub fn next_tick(&self, now: Nanos) -> Nanos {
+        let wait = match () {
+            () if self.windows.is_busy() => WINDOWS_NS,
+            () if self.behind.as_ref().is_some_and(Behind::is_busy) => crate::behind::BUSY_NS,
+            () => HOUSEKEEPING_NS,
+        };
+        now.saturating_add(wait)
+    }
+
+    /// Processes have ended, and so will this: what ended streams have left is let go of, and writing is not given
+    /// up any more.
+    pub fn finish(&mut self) {
+        if let Some(behind) = &mut self.behind {
+            behind.finish();
+        }
+    }
+
+    /// Whether something of a process that has ended has still to leave the cache.
+    pub fn has_left_overs(&self) -> bool {
+        self.behind.as_ref().is_some_and(Behind::has_left_overs)
+    }
+
+    /// What was done so far, without what the body counts.
+    pub fn metrics(&self) -> Metrics {
+        let tally = self.policy.tally();
+        let behind = self.behind.as_ref().map(Behind::totals).unwrap_or_default();
+        Metrics {
+            used_bytes: tally.used_pages * PAGE_BYTES,
+            wasted_bytes: tally.wasted_pages * PAGE_BYTES,
+            dense_bytes: tally.dense_pages * PAGE_BYTES,
+            stalls_saved: tally.stalls_saved,
+            bounded_windows: self.windows.bounded(),
+            refused_windows: self.windows.refused(),
+            dropped_bytes: behind.dropped_pages * PAGE_BYTES,
+            kept_bytes: behind.kept_pages * PAGE_BYTES,
+            left_bytes: behind.left_pages * PAGE_BYTES,
+            ..self.metrics
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! How many bytes to have in flight on a device, steered by how long foreground readers wait.
+//!
+//! ```text
+//!   depth  all ----.                               .--- no foreground reads: back to all
+//!                      \    too late: x 3/4      /
+//!                       '--.____.--.__.--.__.---'      in time: x 9/8
+//! ```
+//!
+//! Depth buys throughput (fewer device accesses for the same bytes) and costs latency to whoever else reads.
+//! The measure of "too late" is the stock kernel itself: beside `n` streams, each with two windows of 128 KiB
+//! queued, a foreground read waits behind about one window of each.
+
+use readahead::DeviceCost;
+
+use crate::Nanos;
+use crate::input::DiskStats;
+
+/// The kernel's own default window, of which a foreground read would find one queued per stream.
+const KERNEL_WINDOW_BYTES: f64 = 131_072.0;
+
+/// Less is not worth a device access.
+const LEAST_BYTES: u64 = 1 << 20;
+
+/// What fills a queue of 128 requests of 1 MiB; beyond that other readers would block.
+const MOST_BYTES: u64 = 128 << 20;
+
+/// Whoever comes first finds no longer a queue than this.
+const MOST_QUEUED_S: f64 = 0.8;
+
+/// One window takes at most this part of the depth, so that others find room as well.
+const SHARES: u64 = 8;
+
+/// Long enough to see a few foreground reads of a slow disk.
+const STEP_NS: Nanos = 50_000_000;
+
+/// Foreground reads this long ago no longer hold the depth down.
+const CALM_NS: Nanos = 1_000_000_000;
+
+/// The depth of one device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Depth {
+    limit: f64,
+    most: f64,
+    stepped_at: Nanos,
+    foreground_at: Nanos,
+    seen: DiskStats,
+}
+
+impl Depth {
+    pub(crate) fn new(cost: &DeviceCost) -> Self {
+        let most =
+            (MOST_QUEUED_S * cost.bandwidth).clamp(8.0 * LEAST_BYTES as f64, MOST_BYTES as f64);
+        Depth { most, limit: most, stepped_at: 0, foreground_at: 0, seen: DiskStats::default() }
+    }
+
+    /// Most bytes in flight.
+    pub(crate) fn limit_bytes(&self) -> u64 {
+        self.limit as u64
+    }
+
+    /// Most bytes for one window.
+    pub(crate) fn share_bytes(&self) -> u64 {
+        (self.limit_bytes() / SHARES).max(LEAST_BYTES)
+    }
+
+    /// Whether [`steer`](Self::steer) would do anything.
+    pub(crate) fn is_due(&self, now: Nanos) -> bool {
+        now.saturating_sub(self.stepped_at) >= STEP_NS
+    }
+
+    /// Follows what foreground readers have met with since the last step, beside `streams` managed readers.
+    pub(crate) fn steer(&mut self, now: Nanos, stats: &DiskStats, streams: u64, cost: &DeviceCost) {
+        if !self.is_due(now) {
+            return;
+        }
+        self.stepped_at = now;
+        let reads = stats.foreground_reads.saturating_sub(self.seen.foreground_reads);
+        let waited_ns = stats.foreground_ns.saturating_sub(self.seen.foreground_ns);
+        self.seen = *stats;
+        let factor = if reads > 0 {
+            self.foreground_at = now;
+            let waited_s = waited_ns as f64 * 1e-9 / reads as f64;
+            if waited_s > stock_wait_s(streams, cost) { 0.75 } else { 1.125 }
+        } else if now.saturating_sub(self.foreground_at) > CALM_NS {
+            2.0
+        } else {
+            1.0
+        };
+        self.limit = (self.limit * factor).clamp(LEAST_BYTES as f64, self.most);
+    }
+}
+
+/// How long a foreground read waits on the stock kernel beside `streams` sequential readers.
+fn stock_wait_s(streams: u64, cost: &DeviceCost) -> f64 {
+    let window_s = cost.latency_s + KERNEL_WINDOW_BYTES / cost.bandwidth;
+    let ahead_of_it = (streams as f64 / cost.concurrency.max(1.0)).max(1.0);
+    (ahead_of_it + 1.0) * window_s
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn foreground(reads: u64, ms_each: u64) -> DiskStats {
+        DiskStats {
+            foreground_reads: reads,
+            foreground_ns: reads * ms_each * 1_000_000,
+            ..DiskStats::default()
+        }
+    }
+
+    #[test]
+    fn depth_falls_while_foreground_reads_wait_longer_than_on_the_stock_kernel() {
+        let mut depth = Depth::new(&DeviceCost::DISK);
+        for step in 1..=40 {
+            depth.steer(step * STEP_NS, &foreground(step * 2, 300), 4, &DeviceCost::DISK);
+        }
+        assert_eq!(depth.limit_bytes(), LEAST_BYTES);
+    }
+
+    #[test]
+    fn depth_returns_when_nobody_else_reads() {
+        let mut depth = Depth::new(&DeviceCost::DISK);
+        depth.steer(STEP_NS, &foreground(1, 900), 4, &DeviceCost::DISK);
+        let most = Depth::new(&DeviceCost::DISK).limit_bytes();
+        assert!(depth.limit_bytes() < most);
+        for step in 2..40 {
+            depth.steer(step * STEP_NS, &foreground(1, 900), 4, &DeviceCost::DISK);
+        }
+        assert_eq!(depth.limit_bytes(), most);
+    }
+
+    #[test]
+    fn beside_four_streams_a_stock_read_waits_five_windows() {
+        let cost = DeviceCost { latency_s: 0.007, bandwidth: 100e6, concurrency: 1.0 };
+        let wait = stock_wait_s(4, &cost);
+        assert!((0.040..0.045).contains(&wait), "{wait}");
+    }
+}

@@ -1,0 +1,62 @@
+//! Learns what a device charges from the reads that go by, where it could not be measured.
+//!
+//! The kernel takes many virtual disks for rotating ones, and containers may not open the device. What
+//! programs' own reads take is then the upper bound of a device access; those are left out that continue the
+//! read before them. A "disk" that answers within a millisecond on average does not turn.
+
+use readahead::DeviceCost;
+
+use crate::input::DiskStats;
+
+/// Reads over which latencies are averaged.
+const READS: u64 = 8;
+
+/// No platter brings the right sector round on average within this time.
+pub(crate) const FASTEST_DISK_S: f64 = 0.001;
+
+/// What a guessed cost was last compared with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Learner {
+    seen: DiskStats,
+}
+
+impl Learner {
+    /// The cost corrected by the reads since the last time, if there were enough.
+    pub(crate) fn correct(&mut self, cost: &DeviceCost, stats: &DiskStats) -> Option<DeviceCost> {
+        let reads = stats.seek_reads.saturating_sub(self.seen.seek_reads);
+        if reads < READS {
+            return None;
+        }
+        let took_ns = stats.seek_ns.saturating_sub(self.seen.seek_ns);
+        let mean_s = took_ns as f64 * 1e-9 / reads as f64;
+        self.seen = *stats;
+        if mean_s >= cost.latency_s {
+            return None;
+        }
+        let is_flash = mean_s < FASTEST_DISK_S && cost.is_serial();
+        let base = if is_flash { DeviceCost::FLASH } else { *cost };
+        Some(DeviceCost { latency_s: mean_s.max(1e-6), ..base })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reads(reads: u64, us_each: u64) -> DiskStats {
+        DiskStats { seek_reads: reads, seek_ns: reads * us_each * 1000, ..DiskStats::default() }
+    }
+
+    #[test]
+    fn a_disk_that_answers_at_once_is_flash() {
+        let cost = Learner::default().correct(&DeviceCost::DISK, &reads(8, 120));
+        let expected = DeviceCost { latency_s: 0.000_12, ..DeviceCost::FLASH };
+        assert_eq!(cost, Some(expected));
+    }
+
+    #[test]
+    fn slow_reads_may_have_waited_and_correct_nothing() {
+        assert_eq!(Learner::default().correct(&DeviceCost::DISK, &reads(100, 50_000)), None);
+        assert_eq!(Learner::default().correct(&DeviceCost::DISK, &reads(7, 10)), None, "too few");
+    }
+}

@@ -1,0 +1,57 @@
+//! Decides what bowwave reads ahead, drops and sets. No I/O, no clock, no threads.
+//!
+//! A *body* (the running kernel, a simulator, a recording) tells the [`Controller`] what happens and carries
+//! out what it asks for:
+//!
+//! ```text
+//!   body                                            controller
+//!   ----                                            ----------
+//!   Access: a page was absent, a mark touched  -->  volumes, backings   how much may the device be asked?
+//!   DiskStats, MemoryStats                     -->  memory              how much may be ahead of readers?
+//!   Completed: what a command did              -->  readahead::Adaptive what will this stream want?
+//!   Passed: a stream went on by a step         -->  behind              what may leave the cache?
+//!   Mounted, Unmounted, Exited, Tick           -->  windows             what window shall the kernel have?
+//!                                                     |
+//!   Read, Mark, Listen, SetWindow, Release ... <------+  commands, in order
+//! ```
+//!
+//! Every input comes with its time. The controller never waits: what it has to know is a command, too, whose
+//! answer is an input. The same inputs give the same commands, to the byte, which is how a recording of a live
+//! run is checked (`bowwave replay --verify`).
+
+mod access;
+mod accounting;
+mod backings;
+pub mod behind;
+mod command;
+mod controller;
+mod depth;
+mod files;
+pub mod ids;
+mod input;
+mod learn;
+mod memory;
+pub mod metrics;
+mod question;
+mod readers;
+mod status;
+mod volumes;
+mod windows;
+
+pub use command::{Command, Interest, Listening, WindowSetting};
+pub use controller::{Charge, Controller, Options};
+pub use input::{
+    Access, Advice, Attributes, Completed, DeviceFacts, DiskStats, Failure, Input, Kind,
+    MemoryStats, Mounted, Origin, Passed, WindowOutcome,
+};
+pub use memory::budget_bytes;
+pub use status::Status;
+
+/// Nanoseconds of the body's clock.
+pub use readahead::Nanos;
+
+/// Pages per chunk, the granularity at which the source of events looks marks up: 128 KiB.
+pub const CHUNK_PAGES: u64 = 32;
+
+/// Most pages that a mark may span: four chunks, wherever it begins.
+pub const MARK_PAGES: u64 = 3 * CHUNK_PAGES;

@@ -1,0 +1,163 @@
+//! How much memory may hold pages that were read ahead and not used yet, and how readers share it.
+//!
+//! ```text
+//!   available memory, room in own cgroup --> budget --.
+//!   memory pressure at the reader        --> share  --+--> all that may be ahead --> less what is:
+//!   room in the reader's cgroup          --> window -------------------------------> most of a window
+//! ```
+//!
+//! The policy decides how streams share what there is; it never gets more.
+
+use readahead::PAGE_BYTES;
+
+use crate::Nanos;
+use crate::ids::{CgroupId, FileKey};
+use crate::input::MemoryStats;
+use crate::readers::{Allowance, Readers};
+
+/// One part in so many of what the machine has to spare: read-ahead must never be what fills it.
+const AVAILABLE_SHARE: u64 = 8;
+
+/// One part in so many of what our own memory cgroup may hold, where the command we run lives as well.
+const LIMIT_SHARE: u64 = 4;
+
+/// More is never useful: two seconds of a fast disk.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// Less leaves no room for a single window.
+const LEAST_BYTES: u64 = 4 << 20;
+
+/// The budget in bytes, from the memory available and from what our own cgroup may hold, where that is known.
+pub fn budget_bytes(available: Option<u64>, own_cgroup: Option<u64>) -> u64 {
+    let of_machine = available.map_or(MOST_BYTES, |bytes| bytes / AVAILABLE_SHARE);
+    let of_cgroup = own_cgroup.map_or(MOST_BYTES, |bytes| bytes / LIMIT_SHARE);
+    of_machine.min(of_cgroup).clamp(LEAST_BYTES, MOST_BYTES)
+}
+
+/// The budget as it is at the moment, and what readers' cgroups leave to them.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    budget_bytes: u64,
+    available_bytes: Option<u64>,
+    readers: Readers,
+}
+
+/// What memory leaves to one reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Most pages of one window: never more than is left.
+    pub(crate) pages: u64,
+    /// Most pages that may be ahead of all readers, used by none yet.
+    pub(crate) all_pages: u64,
+    /// Most pages of the kernel's own windows, where the reader's cgroup has a limit.
+    pub(crate) kernel_pages: Option<u32>,
+}
+
+impl Memory {
+    /// Nothing is known yet.
+    pub(crate) fn new() -> Self {
+        Memory { budget_bytes: LEAST_BYTES, available_bytes: None, readers: Readers::default() }
+    }
+
+    pub(crate) fn note(&mut self, now: Nanos, stats: &MemoryStats) {
+        match *stats {
+            MemoryStats::Machine { available_bytes, own_cgroup_bytes } => {
+                self.available_bytes = available_bytes;
+                self.budget_bytes = budget_bytes(available_bytes, own_cgroup_bytes);
+            }
+            MemoryStats::Cgroup { cgroup, file_bytes, stalled_percent } => {
+                self.readers.note(now, cgroup, file_bytes, stalled_percent);
+            }
+        }
+    }
+
+    pub(crate) fn budget_bytes(&self) -> u64 {
+        self.budget_bytes
+    }
+
+    /// What a reader may have that comes to `file`, where `ahead_pages` of all streams are read ahead and not
+    /// used yet.
+    pub(crate) fn room(
+        &mut self,
+        now: Nanos,
+        cgroup: CgroupId,
+        file: FileKey,
+        ahead_pages: u64,
+    ) -> Room {
+        let allowance = self.readers.allowance(now, cgroup, file);
+        Room::within(self.budget_bytes, ahead_pages * PAGE_BYTES, &allowance)
+    }
+
+    /// What a process of that cgroup may fill with pages, in bytes.
+    pub(crate) fn available_to(&self, cgroup: CgroupId) -> u64 {
+        let available = self.available_bytes.unwrap_or(u64::MAX);
+        self.readers.file_bytes(cgroup).map_or(available, |room| room.min(available))
+    }
+
+    pub(crate) fn forget_idle(&mut self, now: Nanos) {
+        self.readers.forget_idle(now);
+    }
+}
+
+impl Room {
+    fn within(budget: u64, ahead: u64, allowance: &Allowance) -> Self {
+        let all = (budget as f64 * allowance.share_left) as u64;
+        let window = all.saturating_sub(ahead).min(allowance.window_bytes);
+        Room {
+            pages: window / PAGE_BYTES,
+            all_pages: all / PAGE_BYTES,
+            kernel_pages: allowance.kernel_pages,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_is_a_share_of_what_is_scarcest() {
+        assert_eq!(budget_bytes(Some(4 << 30), None), 512 << 20);
+        assert_eq!(budget_bytes(Some(4 << 30), Some(32 << 20)), 8 << 20);
+        assert_eq!(budget_bytes(Some(1 << 20), None), LEAST_BYTES);
+        assert_eq!(budget_bytes(None, Some(u64::MAX / 2)), MOST_BYTES);
+    }
+
+    #[test]
+    fn a_window_takes_no_more_than_is_left_of_what_all_may_have() {
+        let all = 64 << 20;
+        assert_eq!(Room::within(all, 0, &Allowance::default()).pages, all / PAGE_BYTES);
+        assert_eq!(Room::within(all, all - PAGE_BYTES, &Allowance::default()).pages, 1);
+        assert_eq!(Room::within(all, 2 * all, &Allowance::default()).pages, 0);
+        let small = Allowance { window_bytes: 1 << 20, ..Allowance::default() };
+        let room = Room::within(all, 0, &small);
+        assert_eq!((room.pages, room.all_pages), (256, all / PAGE_BYTES));
+    }
+
+    #[test]
+    fn under_pressure_less_is_left_and_none_once_more_is_out() {
+        let braked = Allowance { share_left: 0.25, ..Allowance::default() };
+        assert_eq!(Room::within(64 << 20, 0, &braked).all_pages * PAGE_BYTES, 16 << 20);
+        assert_eq!(Room::within(64 << 20, 16 << 20, &braked).pages, 0);
+        assert_eq!(Room::within(64 << 20, 40 << 20, &braked).pages, 0);
+    }
+
+    #[test]
+    fn what_a_process_may_fill_is_the_lesser_of_its_cgroup_and_the_machine() {
+        let mut memory = Memory::new();
+        assert_eq!(memory.available_to(CgroupId(1)), u64::MAX, "nothing is known");
+        let machine =
+            MemoryStats::Machine { available_bytes: Some(1 << 30), own_cgroup_bytes: None };
+        memory.note(0, &machine);
+        let cgroup = |file_bytes| MemoryStats::Cgroup {
+            cgroup: CgroupId(1),
+            file_bytes,
+            stalled_percent: 0.0,
+        };
+        memory.note(0, &cgroup(Some(64 << 20)));
+        assert_eq!(memory.available_to(CgroupId(1)), 64 << 20);
+        assert_eq!(memory.available_to(CgroupId(2)), 1 << 30);
+        memory.note(0, &cgroup(None));
+        assert_eq!(memory.available_to(CgroupId(1)), 1 << 30);
+    }
+}

@@ -1,0 +1,357 @@
+//! The kernel's own read-ahead window of single open files: what it shall be, and what it is.
+//!
+//! ```text
+//!   accesses, memory, policy ---> desired(target) --.
+//!                                                    +--> differ? --> SetWindow, one at a time, one a millisecond
+//!   answers to SetWindow     ---> actual(target) ---'
+//! ```
+//!
+//! [`desired`](Windows::desired) states the precedence once. [`reconcile`](Windows::reconcile) is the only place that
+//! asks for a change. The body journals each change before it is made, and gives everything back when it ends; what
+//! an earlier run has left is a target as well, whose own window is what is desired.
+
+mod copies;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::Nanos;
+use crate::command::{Command, WindowSetting};
+use crate::ids::{FileKey, Target, Tgid};
+use crate::input::{Access, WindowOutcome};
+use target::Entry;
+
+/// Windows are set no more often than this: each takes some 60 us, in which files that others open inherit it.
+const PAUSE_NS: Nanos = 1_000_000;
+
+/// Targets that are remembered; a further one is dealt with when it is heard of again.
+const MOST_TARGETS: usize = 4096;
+
+/// A target that could not be set is left alone for so long; one not heard of for so long is not being read.
+const PATIENCE_NS: Nanos = 10_000_000_000;
+
+/// What could not be given back is tried again after so long.
+const RETRY_NS: Nanos = 1_000_000_000;
+
+/// The device's own window was another one at times; so many of these are remembered. An access of before one of
+/// them is heard of after a few at most.
+const MOST_MOMENTS: usize = 64;
+
+/// What a program that reads less at a time (64 KiB) would wait for too often without look-ahead.
+const LEAST_COPY_PAGES: u32 = 16;
+
+/// So many copies are read without look-ahead at once; further ones are read as ever.
+const MOST_COPIES: usize = 64;
+
+/// An open file not heard of for so long may have been closed, and another one opened at its address.
+const FRESH_NS: Nanos = 1_000_000_000;
+
+/// All windows that differ, or may have to, from what the kernel gives by itself.
+#[derive(Debug, Default)]
+pub(crate) struct Windows {
+    entries: BTreeMap<Target, Entry>,
+    /// Targets whose desired window may differ from the actual one, in the order in which that arose.
+    queue: VecDeque<Target>,
+    queued: BTreeSet<Target>,
+    /// Most pages for all, while there is thrashing.
+    bound: Option<u32>,
+    /// Most pages for the open files of a process, as its cgroup has it.
+    bound_of: BTreeMap<Tgid, u32>,
+    /// Who copies what, on a disk that does not keep up.
+    copies: BTreeSet<(Tgid, FileKey)>,
+    /// When a device's window was another one, from and to.
+    moments: VecDeque<(Nanos, Nanos)>,
+    under_way: Option<Target>,
+    last_at: Nanos,
+    set: u64,
+    refused: u64,
+}
+
+impl Windows {
+    /// The open file, or mapped file, that an access came through; `None` if nothing tells.
+    fn target_of(access: &Access) -> Option<Target> {
+        match access.open_file {
+            Some(open_file) => Some(Target::OpenFile(open_file)),
+            None if access.mapped => Some(Target::Mapping(access.of.tgid, access.of.file)),
+            None => None,
+        }
+    }
+
+    /// The kernel's window of what the access came through, in pages: faults do not tell, but what was set here
+    /// is known.
+    pub(crate) fn window_of(&self, access: &Access) -> u32 {
+        let mapping = Target::Mapping(access.of.tgid, access.of.file);
+        let set = self.entries.get(&mapping).filter(|_| access.mapped);
+        match set.map(|entry| entry.actual) {
+            Some(WindowSetting::Bounded(pages)) => pages,
+            _ => access.kernel_window,
+        }
+    }
+
+    /// Whether random advice seen by this access is ours.
+    pub(crate) fn is_our_advice(&self, now: Nanos, access: &Access) -> bool {
+        let entry = Self::target_of(access).and_then(|target| self.entries.get(&target));
+        entry.is_some_and(|entry| entry.has_our_advice(now))
+    }
+
+    /// Whether what the access came through is read without look-ahead at our instance.
+    pub(crate) fn is_held(&self, access: &Access) -> bool {
+        let entry = Self::target_of(access).and_then(|target| self.entries.get(&target));
+        entry.is_some_and(|entry| entry.is_held() && entry.access.of.file == access.of.file)
+    }
+
+    /// Whether the process reads the file without look-ahead, through whichever open file.
+    pub(crate) fn is_copied_by(&self, access: &Access) -> bool {
+        let reader = (access.of.tgid, access.of.file);
+        self.copies.contains(&reader)
+            && self.entries.values().any(|entry| entry.is_held() && entry.reader() == reader)
+    }
+
+    /// Notes an access; `limit` is the most that its process may have, if there is a limit.
+    pub(crate) fn hear(&mut self, now: Nanos, access: &Access, limit: Option<u32>) {
+        self.bound_process(access.of.tgid, limit);
+        let Some(target) = Self::target_of(access) else { return };
+        if let (Target::OpenFile(_), Some(entry)) =
+            (target, self.entries.get_mut(&Target::Mapping(access.of.tgid, access.of.file)))
+        {
+            entry.heard_at = now;
+        }
+        let was_set = self.was_set(now);
+        if let Some(entry) = self.entries.get_mut(&target) {
+            entry.hear(now, access, was_set);
+        } else if self.has_room_for(target) {
+            self.entries.insert(target, Entry::new(now, access, was_set));
+        }
+        self.consider(target);
+    }
+
+    /// A mapped file is remembered once the policy wants a window for it.
+    fn has_room_for(&self, target: Target) -> bool {
+        !matches!(target, Target::Mapping(..)) && self.entries.len() < MOST_TARGETS
+    }
+
+    /// The policy wants a window of `pages` for what was mapped. Tells whether that is narrower than it was.
+    pub(crate) fn narrow(&mut self, now: Nanos, access: &Access, pages: u32) -> bool {
+        let target = Target::Mapping(access.of.tgid, access.of.file);
+        let is_narrow = access.mapped && pages < access.kernel_window;
+        if !is_narrow && !self.entries.contains_key(&target) {
+            return false;
+        }
+        if self.entries.len() >= MOST_TARGETS && !self.entries.contains_key(&target) {
+            return false;
+        }
+        let entry = self.entries.entry(target).or_insert_with(|| Entry::new(now, access, false));
+        let before = entry.narrow;
+        entry.narrow = is_narrow.then_some(pages);
+        let is_news = entry.narrow != before;
+        self.consider(target);
+        is_narrow && is_news
+    }
+
+    /// The kernel shall read so many pages at a time for the reader, in the reader's memory cgroup; tells
+    /// whether it will.
+    pub(crate) fn lend(&mut self, now: Nanos, access: &Access, pages: u32) -> bool {
+        let Some(target @ Target::OpenFile(_)) = Self::target_of(access) else { return false };
+        let Some(entry) = self.entries.get_mut(&target) else { return false };
+        if entry.is_advised(now) || entry.has_failed(now) {
+            return false;
+        }
+        entry.lent = Some(entry.lent.unwrap_or(0).max(pages));
+        self.consider(target);
+        true
+    }
+
+    /// There is thrashing: no open file is to have a window of more than `bound` pages; `None`: that is over.
+    pub(crate) fn bound_all(&mut self, bound: Option<u32>) {
+        let is_narrower = bound.is_some_and(|new| self.bound.is_none_or(|old| new < old));
+        self.bound = bound;
+        if is_narrower {
+            let all: Vec<Target> = self.entries.keys().copied().collect();
+            all.into_iter().for_each(|target| self.consider(target));
+        }
+    }
+
+    fn bound_process(&mut self, tgid: Tgid, limit: Option<u32>) {
+        let pages = limit.unwrap_or(u32::MAX);
+        let before = self.bound_of.insert(tgid, pages);
+        if limit.is_some() && before.is_none_or(|before| pages < before) {
+            let its = |entry: &Entry| entry.access.of.tgid == tgid;
+            let its: Vec<Target> =
+                self.entries.iter().filter(|(_, e)| its(e)).map(|(target, _)| *target).collect();
+            its.into_iter().for_each(|target| self.consider(target));
+        }
+    }
+
+    /// These processes shall read these files without look-ahead, and no others.
+    pub(crate) fn hold(&mut self, copies: &BTreeSet<(Tgid, FileKey)>) {
+        if self.copies == *copies {
+            return;
+        }
+        let concerns = |entry: &Entry| {
+            copies.contains(&entry.reader()) != self.copies.contains(&entry.reader())
+        };
+        let concerned: Vec<Target> =
+            self.entries.iter().filter(|(_, e)| concerns(e)).map(|(target, _)| *target).collect();
+        self.copies.clone_from(copies);
+        concerned.into_iter().for_each(|target| self.consider(target));
+    }
+
+    /// An earlier run has left this entry in its journal.
+    pub(crate) fn recovered(&mut self, now: Nanos, entry: u32, file: FileKey) {
+        let target = Target::Recovered(entry);
+        self.entries.insert(target, Entry::left_behind(now, file));
+        self.consider(target);
+    }
+
+    /// A change was made, or could not be.
+    pub(crate) fn answered(
+        &mut self,
+        now: Nanos,
+        target: Target,
+        outcome: WindowOutcome,
+        during: (Nanos, Nanos),
+    ) {
+        if self.moments.len() == MOST_MOMENTS {
+            self.moments.pop_front();
+        }
+        self.moments.push_back(during);
+        if self.under_way == Some(target) {
+            self.under_way = None;
+        }
+        let Some(entry) = self.entries.get_mut(&target) else { return };
+        let is_new_bound = entry.answered(now, outcome);
+        self.set += u64::from(is_new_bound);
+        self.refused += u64::from(outcome == WindowOutcome::Failed);
+        if matches!(target, Target::Recovered(_)) && outcome == WindowOutcome::Own {
+            self.entries.remove(&target);
+            return;
+        }
+        self.consider(target);
+    }
+
+    /// Whether a device's window was not its own at that moment, or may not have been: one that looks like twice
+    /// as large, the sign of sequential advice, then tells nothing.
+    fn was_set(&self, at: Nanos) -> bool {
+        self.under_way.is_some()
+            || self.moments.iter().any(|(from, to)| (*from..=*to).contains(&at))
+    }
+
+    /// What a target's window shall be. In this order:
+    ///
+    /// 1. what a program has advised is its own affair, and so is what it advises after us;
+    /// 2. what is copied on a disk that does not keep up is read without look-ahead;
+    /// 3. what is mapped and read at random has the window that the policy wants for it;
+    /// 4. while memory is short no window is larger than the bound, and one that is bounded stays so until it may
+    ///    have all that it had;
+    /// 5. a forward reader that is to be charged itself is lent a window;
+    /// 6. else each has its own.
+    fn desired(&self, now: Nanos, target: Target) -> WindowSetting {
+        let Some(entry) = self.entries.get(&target) else { return WindowSetting::Own };
+        if entry.is_left_behind {
+            return WindowSetting::Own;
+        }
+        if entry.is_advised(now) {
+            return if entry.is_set() { WindowSetting::Abandoned } else { WindowSetting::Own };
+        }
+        if self.shall_be_held(now, target, entry) {
+            return WindowSetting::NoLookAhead;
+        }
+        if let Some(pages) = entry.narrow {
+            return WindowSetting::Bounded(pages);
+        }
+        if let Some(pages) = self.bound_for(entry) {
+            return WindowSetting::Bounded(pages);
+        }
+        match entry.lent {
+            Some(pages) if self.bound.is_none() => WindowSetting::Lent(pages),
+            _ => WindowSetting::Own,
+        }
+    }
+
+    /// The bound of an open file, where it has more by itself.
+    fn bound_for(&self, entry: &Entry) -> Option<u32> {
+        let of_process = self.bound_of.get(&entry.access.of.tgid).copied();
+        let most = [self.bound, of_process].into_iter().flatten().min()?;
+        let is_wider = entry.own_pages > most && !entry.access.advice.sequential;
+        let is_open_file = entry.access.open_file.is_some();
+        // It is never widened by a little: each change takes the device's window for a moment.
+        let narrowed = match entry.actual {
+            WindowSetting::Bounded(pages) => pages.min(most),
+            _ => most,
+        };
+        (is_wider && is_open_file).then_some(narrowed)
+    }
+
+    /// Has [`reconcile`](Self::reconcile) look at a target.
+    fn consider(&mut self, target: Target) {
+        if self.queued.insert(target) {
+            self.queue.push_back(target);
+        }
+    }
+
+    /// Whether [`reconcile`](Self::reconcile) has something to look at.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Asks for the next change, if it is time.
+    pub(crate) fn reconcile(&mut self, now: Nanos, out: &mut Vec<Command>) {
+        if self.under_way.is_some() || now.saturating_sub(self.last_at) < PAUSE_NS {
+            return;
+        }
+        while let Some(target) = self.queue.pop_front() {
+            self.queued.remove(&target);
+            let desired = self.desired(now, target);
+            let Some(entry) = self.entries.get(&target) else { continue };
+            if entry.actual == desired || !entry.may_be_tried(now, desired) {
+                continue;
+            }
+            self.last_at = now;
+            self.under_way = Some(target);
+            out.push(entry.command(target, desired));
+            let entry = self.entries.get_mut(&target).expect("it was there");
+            entry.asked_for(now, desired);
+            return;
+        }
+    }
+
+    /// Forgets what is over, once a second or so.
+    pub(crate) fn tidy(&mut self, now: Nanos) {
+        // An answer that has not come does not hold up everything for good.
+        if now.saturating_sub(self.last_at) > PATIENCE_NS {
+            self.under_way = None;
+        }
+        let is_fresh = |at: Nanos| now.saturating_sub(at) < PATIENCE_NS;
+        let mut again = Vec::new();
+        for (target, entry) in &mut self.entries {
+            if matches!(target, Target::Mapping(..)) && !is_fresh(entry.heard_at) {
+                entry.narrow = None;
+                again.push(*target);
+            }
+            if entry.is_owed(now) {
+                again.push(*target);
+            }
+        }
+        again.into_iter().for_each(|target| self.consider(target));
+        self.entries.retain(|_, entry| entry.is_set() || is_fresh(entry.heard_at));
+        let reading: BTreeSet<Tgid> = self.entries.values().map(|e| e.access.of.tgid).collect();
+        self.bound_of.retain(|tgid, _| reading.contains(tgid));
+    }
+
+    /// Windows narrowed so far.
+    pub(crate) fn bounded(&self) -> u64 {
+        self.set
+    }
+
+    /// Changes that could not be made so far.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Targets whose window is not their own.
+    pub(crate) fn changed(&self) -> usize {
+        self.entries.values().filter(|entry| entry.is_set()).count()
+    }
+}

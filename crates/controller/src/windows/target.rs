@@ -1,0 +1,205 @@
+//! One target: what it last did, what its window is, and what was tried.
+
+use super::{PATIENCE_NS, RETRY_NS};
+use crate::Nanos;
+use crate::command::{Command, WindowSetting};
+use crate::ids::{FileKey, FileRef, Target, Tgid};
+use crate::input::{Access, Advice, Kind, WindowOutcome};
+
+/// What is known of a target.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// The last access through it.
+    pub(super) access: Access,
+    pub(super) heard_at: Nanos,
+    /// The window it had before anything was set, in pages.
+    pub(super) own_pages: u32,
+    pub(super) actual: WindowSetting,
+    /// The window that the policy wants for a mapped file.
+    pub(super) narrow: Option<u32>,
+    /// The window that the kernel shall read with in the reader's place.
+    pub(super) lent: Option<u32>,
+    /// It is an entry of an earlier run's journal.
+    pub(super) is_left_behind: bool,
+    /// What was asked for, and is not answered yet.
+    asked: Option<WindowSetting>,
+    /// When it was last found that nothing could be done.
+    failed_at: Option<Nanos>,
+    /// When advice of ours was last set, and when it was last taken back: what was seen before either may still
+    /// be on its way.
+    advised_at: Nanos,
+    given_back_at: Option<Nanos>,
+}
+
+impl Entry {
+    pub(super) fn new(now: Nanos, access: &Access, was_set: bool) -> Self {
+        let mut entry = Entry {
+            access: *access,
+            heard_at: now,
+            own_pages: access.kernel_window,
+            actual: WindowSetting::Own,
+            narrow: None,
+            lent: None,
+            is_left_behind: false,
+            asked: None,
+            failed_at: None,
+            advised_at: 0,
+            given_back_at: None,
+        };
+        entry.access.advice.sequential &= !was_set;
+        entry
+    }
+
+    /// Nothing is known of it but that its window is not its own.
+    pub(super) fn left_behind(now: Nanos, file: FileKey) -> Self {
+        let access = Access {
+            kind: Kind::Miss,
+            of: FileRef { file, generation: 0, tgid: 0 },
+            open_file: None,
+            cgroup: crate::ids::CgroupId::default(),
+            page: 0,
+            request_pages: 1,
+            previous: None,
+            file_bytes: 0,
+            kernel_window: 0,
+            mapped: false,
+            advice: Advice::default(),
+            window_left: 0,
+            mark: None,
+        };
+        let actual = WindowSetting::Bounded(0);
+        Entry { actual, is_left_behind: true, ..Entry::new(now, &access, false) }
+    }
+
+    /// An access came through it. A window that looks like sequential advice is none where the device's own was
+    /// another one at that moment (`was_set`), or where this one's is set by us.
+    pub(super) fn hear(&mut self, now: Nanos, access: &Access, was_set: bool) {
+        let is_new = self.access.of.file != access.of.file;
+        if is_new {
+            // The kernel has given the address to another open file.
+            *self = Entry::new(now, access, was_set);
+            return;
+        }
+        let was_sequential = self.access.advice.sequential;
+        self.access = *access;
+        self.heard_at = now;
+        if was_set || self.is_lent() {
+            self.access.advice.sequential = was_sequential;
+        }
+        if !self.is_set() && self.asked.is_none() {
+            self.own_pages = access.kernel_window;
+        }
+    }
+
+    /// Who reads what.
+    pub(super) fn reader(&self) -> (Tgid, FileKey) {
+        (self.access.of.tgid, self.access.of.file)
+    }
+
+    /// Whether its window is not its own.
+    pub(super) fn is_set(&self) -> bool {
+        !matches!(self.actual, WindowSetting::Own | WindowSetting::Abandoned)
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.actual == WindowSetting::NoLookAhead
+    }
+
+    fn is_lent(&self) -> bool {
+        matches!(self.actual, WindowSetting::Lent(_))
+    }
+
+    /// Whether random advice that an access at that moment has seen is ours.
+    pub(super) fn has_our_advice(&self, at: Nanos) -> bool {
+        let is_ours = self.is_held() || self.asked == Some(WindowSetting::NoLookAhead);
+        is_ours || self.given_back_at.is_some_and(|given_back| at <= given_back)
+    }
+
+    /// Whether its program has given advice that setting a window would clear, or has cleared ours.
+    pub(super) fn is_advised(&self, now: Nanos) -> bool {
+        let advice = self.access.advice;
+        if self.is_held() {
+            let is_news = self.heard_at > self.advised_at;
+            return is_news && !advice.random;
+        }
+        let random = advice.random && !self.has_our_advice(now.min(self.heard_at));
+        let bounded_then_sequential =
+            matches!(self.actual, WindowSetting::Bounded(_)) && advice.sequential;
+        random || advice.noreuse || bounded_then_sequential
+    }
+
+    /// Whether a change was found to be impossible a short time ago.
+    pub(super) fn has_failed(&self, now: Nanos) -> bool {
+        self.failed_at.is_some_and(|at| now.saturating_sub(at) < PATIENCE_NS)
+    }
+
+    /// Whether a change to `setting` may be asked for now.
+    pub(super) fn may_be_tried(&self, now: Nanos, setting: WindowSetting) -> bool {
+        if self.asked.is_some() {
+            return false;
+        }
+        match setting {
+            WindowSetting::Own => self.is_set() && !self.was_refused(now),
+            WindowSetting::Abandoned => true,
+            _ => !self.has_failed(now),
+        }
+    }
+
+    fn was_refused(&self, now: Nanos) -> bool {
+        self.failed_at.is_some_and(|at| now.saturating_sub(at) < RETRY_NS)
+    }
+
+    /// Whether it could not be given its own window back, and that should be tried again.
+    pub(super) fn is_owed(&self, now: Nanos) -> bool {
+        self.is_set() && self.failed_at.is_some() && !self.was_refused(now)
+    }
+
+    pub(super) fn command(&self, target: Target, setting: WindowSetting) -> Command {
+        Command::SetWindow {
+            target,
+            of: (!self.is_left_behind).then_some(self.access.of),
+            kernel_window: self.own_pages,
+            setting,
+        }
+    }
+
+    pub(super) fn asked_for(&mut self, now: Nanos, setting: WindowSetting) {
+        if setting == WindowSetting::Abandoned {
+            // There is no answer to wait for that would change anything.
+            self.actual = WindowSetting::Abandoned;
+        }
+        if setting == WindowSetting::NoLookAhead {
+            self.advised_at = now;
+        }
+        self.asked = Some(setting);
+    }
+
+    /// Tells whether the window is narrower than it was.
+    pub(super) fn answered(&mut self, now: Nanos, outcome: WindowOutcome) -> bool {
+        let asked = self.asked.take();
+        match outcome {
+            WindowOutcome::Set { own_pages } => {
+                let Some(setting) = asked else { return false };
+                self.own_pages = own_pages;
+                self.actual = setting;
+                self.failed_at = None;
+                if setting == WindowSetting::NoLookAhead {
+                    self.advised_at = now;
+                }
+                matches!(setting, WindowSetting::Bounded(_))
+            }
+            WindowOutcome::Own => {
+                if self.is_held() {
+                    self.given_back_at = Some(now);
+                }
+                self.actual = WindowSetting::Own;
+                self.failed_at = None;
+                false
+            }
+            WindowOutcome::Failed => {
+                self.failed_at = Some(now);
+                false
+            }
+        }
+    }
+}
