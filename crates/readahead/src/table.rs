@@ -96,6 +96,13 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         None
     }
 
+    /// The value of `key`, if remembered; that it was looked at is no use of it.
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        let place = self.place(key);
+        let way = self.find(key, place)?;
+        self.entries[place.set * WAYS + way].as_ref().map(|(_, value)| value)
+    }
+
     /// The value of `key`, if remembered.
     pub(crate) fn get_mut(&mut self, key: &K, now: u64) -> Option<&mut V> {
         let place = self.place(key);

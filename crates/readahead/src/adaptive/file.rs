@@ -77,6 +77,13 @@ impl FileState {
         }
     }
 
+    /// The page that tells whether what was asked for the access's stream is gone.
+    pub(super) fn doubtful_page(&self, scene: &Scene) -> Option<Page> {
+        let plain = self.streams.nearest(scene, Stream::is_contiguous);
+        let slot = plain.or_else(|| self.streams.nearest(scene, |it| !it.is_contiguous()))?;
+        self.streams.get(slot)?.doubtful_page(scene)
+    }
+
     /// What the kernel's window shall be after a miss that belongs to no stream (`is_orphan`) or to one,
     /// where that is not what it is.
     pub(super) fn judge_read_around(&mut self, is_orphan: bool, scene: &Scene) -> Option<u32> {

@@ -41,7 +41,7 @@ mod tail;
 mod window;
 
 use crate::Policy;
-use crate::access::{Access, FileId, Hint, Nanos, PAGE_BYTES, Trigger, Via, VolumeId};
+use crate::access::{Access, FileId, Hint, Nanos, PAGE_BYTES, Page, Trigger, Via, VolumeId};
 use crate::cache::CacheView;
 use crate::cost::DeviceCost;
 use crate::plan::{Action, Plan};
@@ -225,6 +225,14 @@ impl Policy for Adaptive {
         }
     }
 
+    fn wants_to_know(&self, access: &Access) -> Option<Page> {
+        let is_judged = access.trigger == Trigger::Absent && access.hint != Hint::Random;
+        let file = self.files.get(&access.file).filter(|_| is_judged)?;
+        // Where the stream lies does not depend on what there is room for.
+        let scene = Scene::new(access, &Unseen, &self.rules, &self.device, Room::default());
+        file.doubtful_page(&scene)
+    }
+
     fn window_bound(&self) -> Option<u32> {
         self.pressure.kernel_window(u32::MAX)
     }
@@ -242,6 +250,15 @@ impl Policy for Adaptive {
         }
         self.habits.forget_before(moment, drop);
         self.regions.forget_before(moment);
+    }
+}
+
+/// A page cache of which nothing is known.
+struct Unseen;
+
+impl CacheView for Unseen {
+    fn cached_in(&self, _start: Page, pages: u64) -> u64 {
+        pages
     }
 }
 

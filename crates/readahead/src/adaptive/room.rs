@@ -54,7 +54,7 @@ pub(super) struct Claim {
 }
 
 /// What one plan may ask for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Room {
     /// Pages that may be ahead of all readers.
     pub(super) budget: u64,

@@ -352,15 +352,24 @@ impl Stream {
     /// Whether what was asked for, and should have arrived, is gone. The absent unit itself is
     /// being read again by now, and so is the kernel's own window behind it; what comes then tells.
     fn was_evicted(&self, absent: u64, scene: &Scene) -> bool {
+        self.telling_page(absent, scene).is_some_and(|page| !scene.cache.is_cached(page))
+    }
+
+    /// The page that tells, if it is cached, that what was asked for is not gone; `None` where nothing had to have
+    /// arrived.
+    fn telling_page(&self, absent: u64, scene: &Scene) -> Option<Page> {
         let kernel_reads =
             if self.step == 1 { 2 * u64::from(scene.access.kernel_window) } else { 1 };
         let probe = absent.saturating_add(kernel_reads);
         let settled = scene.access.now.saturating_sub(self.asked_at) > SETTLE_NS;
-        let is_gone = || {
-            let page = self.page(probe, scene.access.file_pages);
-            page.is_some_and(|page| !scene.cache.is_cached(page))
-        };
-        settled && probe < self.frontier && is_gone()
+        let page = || self.page(probe, scene.access.file_pages);
+        (settled && probe < self.frontier).then(page).flatten()
+    }
+
+    /// The page that tells whether what was asked for is gone, before the stream is told of a miss.
+    pub(super) fn doubtful_page(&self, scene: &Scene) -> Option<Page> {
+        let (from, to) = self.units(scene.first, scene.end)?;
+        self.telling_page(if self.step > 0 { from } else { to - 1 }, scene)
     }
 
     /// Thrashing measures what survives: less than was ahead of the reader when it came.
