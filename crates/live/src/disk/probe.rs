@@ -12,10 +12,9 @@ use std::io;
 use std::sync::Barrier;
 use std::thread;
 
+use linux::direct::{ALIGNMENT, DirectReader};
+use linux::mounts::Disk;
 use readahead::DeviceCost;
-
-use crate::direct::{ALIGNMENT, DirectReader};
-use crate::mounts::Disk;
 
 const SMALL_BYTES: usize = 4096;
 const LARGE_BYTES: usize = 1 << 20;

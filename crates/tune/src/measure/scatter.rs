@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use live::direct::{ALIGNMENT, DirectReader};
+use linux::direct::{ALIGNMENT, DirectReader};
 
 use super::stop::Stop;
 use crate::target::Source;
