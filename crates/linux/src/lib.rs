@@ -7,7 +7,7 @@
 //! | processes | [`process`], [`program`], [`daemons`], [`privilege`] |
 //! | memory | [`meminfo`], [`cgroup`], [`psi`] |
 //! | our own files | [`state`], [`whole`] (written so that a crash leaves the old or the new one), [`small`], [`table`] |
-//! | figures | [`provenance`] (kernel and date) |
+//! | figures | [`median()`], [`provenance`] (kernel and date) |
 
 #[cfg(any(test, fuzzing))]
 pub mod any_bytes;
@@ -18,6 +18,7 @@ pub mod direct;
 pub mod handles;
 pub mod identity;
 pub mod knob;
+mod median;
 pub mod meminfo;
 pub mod mounts;
 pub mod privilege;
@@ -30,3 +31,5 @@ pub mod state;
 pub mod sys;
 pub mod table;
 pub mod whole;
+
+pub use median::median;

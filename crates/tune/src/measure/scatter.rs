@@ -111,7 +111,7 @@ impl Scatter {
                 break;
             }
         }
-        Ok(crate::curve::median(times))
+        Ok(linux::median(times).unwrap_or(0.0))
     }
 
     /// Reads of `bytes` that `at_once` threads get done in a second, together.
