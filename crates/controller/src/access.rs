@@ -5,16 +5,13 @@
 //! ```
 
 use readahead::behind::Span;
-use readahead::{
-    Action, CacheView, DeviceCost, FileId, Hint, OpenFileId, PAGE_BYTES, Page, Trigger, Via,
-    VolumeId,
-};
+use readahead::{Action, CacheView, DeviceCost, Hint, OpenFileId, PAGE_BYTES, Page, Trigger, Via};
 
 use crate::Nanos;
 use crate::backings::Backing;
 use crate::command::Command;
 use crate::controller::{Charge, Controller};
-use crate::ids::{FileKey, Ticket};
+use crate::ids::Ticket;
 use crate::input::{Access, Kind};
 use crate::memory::Room;
 use crate::metrics::Reason;
@@ -207,8 +204,8 @@ impl Controller {
     fn as_policy_sees(&self, now: Nanos, access: &Access) -> readahead::Access {
         let advised_random = access.advice.random && !self.windows.is_our_advice(now, access);
         readahead::Access {
-            file: file_id(access.of.file),
-            volume: VolumeId(access.of.file.dev.to_kernel()),
+            file: access.of.file.id(),
+            volume: access.of.file.dev.volume(),
             open_file: OpenFileId(access.open_file.map_or(0, |open_file| open_file.0)),
             page: access.page,
             request: access.request_pages,
@@ -233,13 +230,4 @@ impl Controller {
         self.tickets += 1;
         Ticket(self.tickets)
     }
-}
-
-/// A policy's name for a file. Inode numbers of two file systems are told apart by a bijective mix of the first
-/// (the finaliser of splitmix64), so that two files share a name by chance only.
-fn file_id(file: FileKey) -> FileId {
-    let mut mixed = file.ino.wrapping_add(u64::from(file.dev.to_kernel()) << 32 | 1);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    FileId((mixed ^ (mixed >> 31)) ^ u64::from(file.dev.to_kernel()))
 }

@@ -25,4 +25,4 @@ pub use channels::{Channels, ChannelsSpec};
 pub use disk::{Disk, DiskSpec};
 pub use model::{Completion, Counters, Model, Nanos, Request};
 pub use raid5::{Raid5, Raid5Spec};
-pub use spec::{Cost, Spec, SpecError};
+pub use spec::{Spec, SpecError};

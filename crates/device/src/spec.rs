@@ -1,5 +1,6 @@
 //! A device's description, as its TOML file gives it.
 
+use readahead::DeviceCost;
 use serde::{Deserialize, Serialize};
 
 use crate::channels::{Channels, ChannelsSpec};
@@ -26,17 +27,6 @@ pub struct Spec {
     /// What `bowwave tune` noted of the very device that it measured; no model heeds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuned: Option<toml::Table>,
-}
-
-/// What a device charges, in the terms of the policies.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cost {
-    /// Seconds of one more visit, positioning included.
-    pub latency_s: f64,
-    /// Bytes per second while streaming.
-    pub bandwidth: f64,
-    /// Visits that proceed at once.
-    pub concurrency: f64,
 }
 
 /// What is wrong with a device's description.
@@ -114,8 +104,8 @@ impl Spec {
         self.channels.is_none()
     }
 
-    /// What the device charges.
-    pub fn cost(&self) -> Cost {
+    /// What the device charges, in the terms of the policies.
+    pub fn cost(&self) -> DeviceCost {
         match (&self.disk, &self.channels, &self.raid5) {
             (Some(disk), ..) => disk.cost(),
             (_, Some(channels), _) => channels.cost(),

@@ -112,7 +112,7 @@ fn names_of_types(path: &Path) -> io::Result<Vec<u8>> {
 
 fn has_cachestat() -> bool {
     let Ok(own) = std::fs::File::open("/proc/self/exe") else { return false };
-    let answer = crate::sys::cached_pages(std::os::fd::AsFd::as_fd(&own), 0, 1);
+    let answer = linux::sys::cached_pages(std::os::fd::AsFd::as_fd(&own), 0, 1);
     // Refused is not missing.
     !matches!(answer, Err(error) if error.raw_os_error() == Some(libc::ENOSYS)
         || error.kind() == io::ErrorKind::Unsupported)

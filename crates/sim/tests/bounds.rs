@@ -1,7 +1,7 @@
 //! What no policy on top of a kernel's can break, and what none can beat.
 
 use proptest::prelude::*;
-use readahead::{DeviceCost, Linux6, PAGE_BYTES, Page, Policy};
+use readahead::{Linux6, PAGE_BYTES, Page, Policy};
 use sim::{CpuCosts, Listed, Machine, Op, Oracle, Parts, REACTION_NS, Reclaim, Worst};
 
 /// Pages of memory, and of each file.
@@ -14,7 +14,6 @@ const DEPTH: usize = 8;
 
 fn machine(device: &str, kernel: Box<dyn Policy>, user: Option<Box<dyn Policy>>) -> Machine {
     let spec = device::load(device).expect("the catalogue has it");
-    let cost = spec.cost();
     Machine::new(Parts {
         memory_pages: MEMORY_PAGES,
         kernel,
@@ -22,11 +21,7 @@ fn machine(device: &str, kernel: Box<dyn Policy>, user: Option<Box<dyn Policy>>)
         kernel_window: 32,
         elevator: iosched::by_name("noop", 2560).expect("it is known"),
         device: spec.build(1 << 30),
-        cost: DeviceCost {
-            latency_s: cost.latency_s,
-            bandwidth: cost.bandwidth,
-            concurrency: cost.concurrency,
-        },
+        cost: spec.cost(),
         device_depth: DEPTH,
         request_pages: 320,
         reclaim: Reclaim::UseOnceFirst,

@@ -7,7 +7,9 @@
 
 use std::collections::HashMap;
 
-use crate::observe::{Event, FileKey};
+use readahead::FileKey;
+
+use crate::observe::Event;
 
 /// A file as a process has mapped it; the upper bits tell it from an open file's identity, which is a
 /// kernel address.

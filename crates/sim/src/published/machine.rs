@@ -1,6 +1,6 @@
 //! The machine of an experiment file: what it may be, and what it is made of.
 
-use readahead::{Adaptive, DeviceCost, Linux6, PAGE_BYTES, Page, Policy, adaptive::Limits};
+use readahead::{Adaptive, Linux6, PAGE_BYTES, Page, Policy, adaptive::Limits};
 use serde::Deserialize;
 
 use super::experiment::ExperimentError;
@@ -139,7 +139,6 @@ impl MachineSpec {
     ) -> Result<Parts, ExperimentError> {
         self.check()?;
         let spec = device::load(&self.device)?;
-        let cost = spec.cost();
         let elevator = iosched::by_name(&self.elevator, (self.request_kb * 2) as u32)
             .ok_or_else(|| ExperimentError::Elevator(self.elevator.clone()))?;
         Ok(Parts {
@@ -149,11 +148,7 @@ impl MachineSpec {
             kernel_window: (self.readahead_kb * 1024 / PAGE_BYTES) as u32,
             elevator,
             device: spec.build((self.device_gb * 1e9) as u64),
-            cost: DeviceCost {
-                latency_s: cost.latency_s,
-                bandwidth: cost.bandwidth,
-                concurrency: cost.concurrency,
-            },
+            cost: spec.cost(),
             device_depth: self.device_depth,
             request_pages: self.request_kb * 1024 / PAGE_BYTES,
             reclaim: match self.reclaim {
