@@ -14,11 +14,20 @@ use serde::{Deserialize, Serialize};
 /// Where a cost comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     /// A measurement when the disk was met.
     Measured,
     /// A guess, corrected by the reads that went by.
     Learned,
+}
+
+impl From<Origin> for controller::Origin {
+    fn from(origin: Origin) -> Self {
+        match origin {
+            Origin::Measured => controller::Origin::Measured,
+            Origin::Learned => controller::Origin::Learned,
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -60,7 +69,7 @@ pub(super) fn in_note(text: &[u8]) -> Option<(String, DeviceCost, Origin)> {
 }
 
 /// Keeps a measurement, if the state folder can be written.
-pub(super) fn note(disk: &Disk, cost: &DeviceCost, origin: Origin, state: &Path) {
+pub(crate) fn note(disk: &Disk, cost: &DeviceCost, origin: Origin, state: &Path) {
     let note = Note {
         identity: identity(disk),
         origin,

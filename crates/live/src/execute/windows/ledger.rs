@@ -9,11 +9,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use controller::ids::Target;
 use linux::process::started;
-use readahead::{DeviceNumber, FileKey, PAGE_BYTES};
+use readahead::{DeviceNumber, FileKey, FileRef, PAGE_BYTES};
 use serde::{Deserialize, Serialize};
-
-use crate::observe::Event;
 
 /// Those that were closed are looked for this often.
 const LOOK_NS: u64 = 60_000_000_000;
@@ -60,20 +59,21 @@ pub(super) struct Given {
     /// program that announced sequential reading has twice the device's.
     pub(super) knob: PathBuf,
     pub(super) kb_before: u64,
-    /// When, on the events' clock.
-    pub(super) at: u64,
-    /// A smaller window, for as long as there is thrashing, or none, for as long as it is copied.
-    pub(super) is_bound: bool,
 }
 
 impl Given {
-    /// To the open file that `event` came through, which is descriptor `number` of its process.
-    pub(super) fn to(event: &Event, number: i32, knob: &Path, is_bound: bool) -> io::Result<Self> {
-        let FileKey { dev: DeviceNumber { major, minor }, ino } = event.file;
-        let (tgid, at) = (event.tgid, event.now);
-        let (started, knob) = (started(tgid)?, knob.to_owned());
-        let kb_before = u64::from(event.kernel_window) * PAGE_BYTES / 1024;
-        Ok(Given { tgid, number, started, major, minor, ino, knob, kb_before, at, is_bound })
+    /// To the open file that is descriptor `number` of the process that reads `of`, whose own window is
+    /// `own_pages`.
+    pub(super) fn to(
+        of: FileRef,
+        number: i32,
+        knob: &Path,
+        own_pages: u32,
+    ) -> io::Result<Self> {
+        let FileKey { dev: DeviceNumber { major, minor }, ino } = of.file;
+        let (tgid, started, knob) = (of.tgid, started(of.tgid)?, knob.to_owned());
+        let kb_before = u64::from(own_pages) * PAGE_BYTES / 1024;
+        Ok(Given { tgid, number, started, major, minor, ino, knob, kb_before })
     }
 
     /// The window it had; of more than can be told, the most.
@@ -110,17 +110,18 @@ pub(super) fn entries(ledger: &[u8]) -> impl Iterator<Item = Given> {
 pub(super) struct Ledger {
     path: PathBuf,
     file: Option<File>,
-    given: HashMap<u64, Given>,
+    given: HashMap<Target, Given>,
     /// It has entries on disk that were struck off, which does no harm.
     is_stale: bool,
     looked_at: u64,
+    recovered: u32,
 }
 
 impl Ledger {
     /// With what an earlier run has left there.
     pub(super) fn open(path: PathBuf) -> Self {
         let given = HashMap::new();
-        let mut ledger = Ledger { path, file: None, given, is_stale: false, looked_at: 0 };
+        let mut ledger = Ledger { path, file: None, given, is_stale: false, looked_at: 0, recovered: 0 };
         ledger.read(&ledger.path.clone());
         ledger
     }
@@ -138,27 +139,25 @@ impl Ledger {
         // One that was being written when it was killed says nothing that this one does not.
         linux::whole::forget_drafts(path);
         for given in entries(&fs::read(path).unwrap_or_default()) {
-            // Nothing is known of the old identities but that they differ.
-            self.given.insert(u64::MAX - self.given.len() as u64, given);
+            // Nothing is known of the old open files but that they differ.
+            self.recovered += 1;
+            self.given.insert(Target::Recovered(self.recovered), given);
         }
     }
 
     /// The identities of all.
-    pub(super) fn all(&self) -> Vec<u64> {
+    pub(super) fn all(&self) -> Vec<Target> {
         self.given.keys().copied().collect()
     }
 
-    pub(super) fn get(&self, open_file: u64) -> Option<&Given> {
-        self.given.get(&open_file)
+    pub(super) fn get(&self, target: Target) -> Option<&Given> {
+        self.given.get(&target)
     }
 
     /// Writes down that an open file is about to be given a window; gives what it had before any.
-    pub(super) fn note(&mut self, open_file: u64, mut given: Given) -> io::Result<Given> {
-        if let Some(known) = self.given.get(&open_file).filter(|known| known.is_to_same(&given)) {
-            if known.is_bound == given.is_bound {
-                return Ok(known.clone());
-            }
-            given.kb_before = known.kb_before;
+    pub(super) fn note(&mut self, target: Target, given: Given) -> io::Result<Given> {
+        if let Some(known) = self.given.get(&target).filter(|known| known.is_to_same(&given)) {
+            return Ok(known.clone());
         }
         let mut line = serde_json::to_string(&given)?;
         line.push('\n');
@@ -172,38 +171,33 @@ impl Ledger {
             // Nothing of it is to stay that could not be written whole.
             file.write_all(line.as_bytes()).inspect_err(|_| drop(self.rewrite()))?;
         }
-        self.given.insert(open_file, given.clone());
+        self.given.insert(target, given.clone());
         Ok(given)
     }
 
-    /// Strikes one off, if it was only bounded or `or_more`.
-    pub(super) fn strike(&mut self, open_file: u64, or_more: bool) {
-        if self.given.get(&open_file).is_some_and(|given| given.is_bound || or_more) {
-            self.given.remove(&open_file);
-            self.is_stale = true;
-        }
+    /// Strikes one off.
+    pub(super) fn strike(&mut self, target: Target) {
+        self.is_stale |= self.given.remove(&target).is_some();
     }
 
-    /// Whether one is of the same open file as far as can be told.
-    pub(super) fn is_for(&self, open_file: u64, given: &Given) -> bool {
-        self.given.get(&open_file).is_some_and(|known| known.is_to_same(given))
+    /// Whether an earlier run has given the same open file a window, as far as can be told, and it still has it.
+    pub(super) fn is_owed_to(&self, given: &Given) -> bool {
+        let left = self.given.iter().filter(|(target, _)| matches!(target, Target::Recovered(_)));
+        left.into_iter().any(|(_, known)| known.is_to_same(given))
     }
 
-    /// Whether one was bounded, and may have so many pages again as it had.
-    pub(super) fn may_widen(&self, open_file: u64, may_have: impl Fn(u32) -> bool) -> bool {
-        let given = self.given.get(&open_file).filter(|given| given.is_bound);
-        given.is_some_and(|given| may_have(given.pages_before()))
-    }
-
-    /// Once in a while, strikes those off whose process has ended; writes down what was struck off.
-    pub(super) fn tidy(&mut self, now: u64) {
+    /// Once in a while, strikes those off whose process has ended, and writes down what was struck off; gives
+    /// their names.
+    pub(super) fn tidy(&mut self, now: u64) -> Vec<Target> {
+        let mut gone = Vec::new();
         if now.saturating_sub(self.looked_at) >= LOOK_NS {
             self.looked_at = now;
-            let before = self.given.len();
-            self.given.retain(|_, given| given.is_there());
-            self.is_stale |= self.given.len() < before;
+            let ended = self.given.iter().filter(|(_, given)| !given.is_there());
+            gone.extend(ended.map(|(target, _)| *target));
+            gone.iter().for_each(|target| self.strike(*target));
         }
         self.write_down();
+        gone
     }
 
     /// Writes down what was struck off. What cannot be written is only missed after a kill.
@@ -237,12 +231,16 @@ impl Given {
 mod tests {
     use super::*;
 
-    fn given(ino: u64, is_bound: bool) -> Given {
+    fn given(ino: u64) -> Given {
         let tgid = std::process::id();
         let started = started(tgid).expect("this process runs");
         let knob = "/sys/class/bdi/7:1/read_ahead_kb".into();
         let (number, major, minor) = (3, 7, 1);
-        Given { tgid, number, started, major, minor, ino, knob, kb_before: 128, at: 9, is_bound }
+        Given { tgid, number, started, major, minor, ino, knob, kb_before: 128 }
+    }
+
+    fn target(number: u64) -> Target {
+        Target::OpenFile(controller::ids::OpenFile(number))
     }
 
     /// What the ledger at `path` says.
@@ -252,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_damaged_line_hides_none_of_the_others() {
-        let line = |ino| serde_json::to_vec(&given(ino, true)).expect("JSON");
+        let line = |ino| serde_json::to_vec(&given(ino)).expect("JSON");
         let ledger = [&line(1), &b"\n\xff{\n"[..], &line(2), b"\n", &line(3)[..20]].concat();
         let whole: Vec<u64> = entries(&ledger).map(|given| given.ino).collect();
         assert_eq!(whole, [1, 2]);
@@ -260,26 +258,13 @@ mod tests {
 
     #[test]
     fn more_pages_than_can_be_told_are_the_most() {
-        let given = Given { kb_before: u64::MAX, ..given(1, true) };
+        let given = Given { kb_before: u64::MAX, ..given(1) };
         assert_eq!(given.pages_before(), u32::MAX);
     }
 
     #[test]
-    fn a_bounded_one_is_taken_back_when_it_may_have_as_much_as_it_had() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut ledger = Ledger::open(folder.path().join("given"));
-        ledger.note(10, given(1, true)).expect("written");
-        ledger.note(11, given(2, false)).expect("written");
-        assert!(!ledger.may_widen(10, |pages| pages <= 16));
-        assert!(!ledger.may_widen(11, |_| true), "it was lent");
-        assert!(ledger.may_widen(10, |pages| pages <= 32));
-        ledger.strike(10, false);
-        assert!(!ledger.may_widen(10, |_| true));
-    }
-
-    #[test]
     fn a_process_that_was_replaced_is_not_the_one_that_was_given_a_window() {
-        let own = given(1, true);
+        let own = given(1);
         assert!(own.is_there());
         assert!(!Given { started: own.started + 1, ..own }.is_there());
     }
@@ -289,15 +274,15 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("given.jsonl");
         let mut ledger = Ledger::open(path.clone());
-        ledger.note(10, given(1, true)).expect("written");
-        ledger.note(11, given(2, true)).expect("written");
+        ledger.note(target(10), given(1)).expect("written");
+        ledger.note(target(11), given(2)).expect("written");
         let before = fs::read_to_string(&path).expect("it is there");
         let old = File::open(&path).expect("it is there");
-        ledger.strike(10, false);
+        ledger.strike(target(10));
         ledger.tidy(0);
         assert_eq!(io::read_to_string(old).expect("read"), before, "it was replaced, not changed");
-        assert_eq!(listed(&path), [given(2, true)]);
-        ledger.strike(11, false);
+        assert_eq!(listed(&path), [given(2)]);
+        ledger.strike(target(11));
         ledger.tidy(0);
         assert_eq!(fs::read_dir(folder.path()).expect("listed").count(), 0, "nothing is left over");
     }
@@ -307,22 +292,17 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("given");
         let mut ledger = Ledger::open(path.clone());
-        for (open_file, ino, is_bound) in [(10, 1, true), (11, 2, false), (12, 3, true)] {
-            ledger.note(open_file, given(ino, is_bound)).expect("written");
+        for (number, ino) in [(10, 1), (11, 2), (12, 3)] {
+            ledger.note(target(number), given(ino)).expect("written");
         }
-        ledger.note(10, Given { at: 99, kb_before: 16, ..given(1, true) }).expect("nothing new");
-        ledger.strike(11, false);
-        ledger.strike(12, false);
+        ledger.note(target(10), Given { kb_before: 16, ..given(1) }).expect("nothing new");
+        ledger.strike(target(11));
+        ledger.strike(target(12));
         ledger.tidy(0);
         drop(ledger);
         let mut next = Ledger::open(path.clone());
-        let is_bound = |next: &Ledger, id: &u64| next.get(*id).is_some_and(|given| given.is_bound);
-        let bound = next.all().into_iter().find(|id| is_bound(&next, id)).expect("one of two");
-        assert_eq!(next.get(bound), Some(&given(1, true)));
-        next.strike(bound, false);
-        next.write_down();
-        assert_eq!(listed(&path), [given(2, false)]);
-        next.strike(next.all()[0], true);
+        assert_eq!(next.all().into_iter().map(|one| next.get(one).cloned()).collect::<Vec<_>>(), [Some(given(1))]);
+        next.strike(next.all()[0]);
         next.write_down();
         assert!(!path.exists());
     }
@@ -331,16 +311,16 @@ mod tests {
     fn what_was_left_behind_is_taken_over_and_stays_where_it_cannot_be_written_down() {
         let folder = tempfile::tempdir().expect("a folder");
         let (left, path) = (folder.path().join("left"), folder.path().join("given"));
-        Ledger::open(left.clone()).note(10, given(1, true)).expect("written");
+        Ledger::open(left.clone()).note(target(10), given(1)).expect("written");
         let mut nowhere = Ledger::open(Path::new("/proc/self").join("given"));
         nowhere.adopt(&left);
-        assert_eq!((nowhere.all().len(), listed(&left)), (1, vec![given(1, true)]));
+        assert_eq!((nowhere.all().len(), listed(&left)), (1, vec![given(1)]));
         let mut ledger = Ledger::open(path.clone());
-        ledger.note(11, given(2, true)).expect("written");
+        ledger.note(target(11), given(2)).expect("written");
         ledger.adopt(&left);
         assert_eq!((listed(&path).len(), left.exists()), (2, false));
         for open_file in ledger.all() {
-            ledger.strike(open_file, true);
+            ledger.strike(target, true);
         }
         ledger.write_down();
         assert!(!path.exists(), "none of both is kept by another name");

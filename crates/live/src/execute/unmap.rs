@@ -10,7 +10,7 @@ use linux::process::{self, Mapping, Process};
 use readahead::behind::Span;
 use readahead::{FileKey, PAGE_BYTES};
 
-use crate::observe::StreamKey;
+use controller::ids::StreamKey;
 
 /// Takes the pages of these spans out of the stream's page tables; where that cannot be, they stay.
 pub(super) fn unmap(stream: StreamKey, spans: &[Span]) {

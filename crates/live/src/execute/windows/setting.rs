@@ -1,7 +1,6 @@
 //! Setting the window of one open file: its descriptor is looked for, duplicated, and has the device's
 //! window of that moment copied.
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -11,22 +10,18 @@ use linux::handles::leads_to;
 use linux::knob::{Borrowed, Knob};
 use linux::process::Process;
 use linux::sys;
-use readahead::FileKey;
+use readahead::{FileKey, FileRef};
 use rustix::fs::{Advice, fadvise};
 
-use super::given::Given;
-use crate::observe::Event;
-
-/// Settings that are remembered: an event of before one of them is handled after a few at most.
-const MOST_SETTINGS: usize = 64;
+use super::ledger::Given;
 
 /// Sets windows, and knows when.
 pub(super) struct Setting {
     /// Where the journal of the one setting is kept.
     state: PathBuf,
     descriptors: Descriptors,
-    /// When a device's window was another one for a moment, from and to.
-    settings: VecDeque<(u64, u64)>,
+    /// When a device's window was last another one for a moment, from and to.
+    moment: (u64, u64),
 }
 
 impl Setting {
@@ -34,19 +29,19 @@ impl Setting {
         Setting {
             state: state.to_owned(),
             descriptors: Descriptors::default(),
-            settings: VecDeque::new(),
+            moment: (0, 0),
         }
     }
 
-    /// A duplicate of the descriptor that `event` came through, and its number.
+    /// A duplicate of the descriptor through which a process reads a file, and its number.
     ///
     /// # Errors
     /// If the reader has none any more, or several.
-    pub(super) fn reach(&mut self, event: &Event) -> io::Result<(OwnedFd, i32)> {
+    pub(super) fn reach(&mut self, of: FileRef) -> io::Result<(OwnedFd, i32)> {
         // Before anything is looked up by its number, which may be another's when it has ended.
-        let process = Process::open(event.tgid)?;
-        let number = self.descriptors.sole(event.tgid, event.file, sys::monotonic_ns())?;
-        Ok((duplicate(&process, number, event.file)?, number))
+        let process = Process::open(of.tgid)?;
+        let number = self.descriptors.sole(of.tgid, of.file, sys::monotonic_ns())?;
+        Ok((duplicate(&process, number, of.file)?, number))
     }
 
     /// Sets the window of `file` to `kb` KiB.
@@ -56,10 +51,7 @@ impl Setting {
     pub(super) fn set(&mut self, file: &OwnedFd, knob: &Path, kb: u64) -> io::Result<()> {
         let from = sys::monotonic_ns();
         let result = self.copy_window(file, knob, kb);
-        if self.settings.len() == MOST_SETTINGS {
-            self.settings.pop_front();
-        }
-        self.settings.push_back((from, sys::monotonic_ns()));
+        self.moment = (from, sys::monotonic_ns());
         result
     }
 
@@ -95,10 +87,10 @@ impl Setting {
         self.set(&file, &given.knob, given.kb_before)
     }
 
-    /// Whether a device's window was not its own at that moment: one that looks like twice as large, the
-    /// sign of sequential advice, then tells nothing.
-    pub(super) fn was_set(&self, at: u64) -> bool {
-        self.settings.iter().any(|(from, to)| (*from..=*to).contains(&at))
+    /// When a device's window was last another one: a window that looks like twice as large, the sign of
+    /// sequential advice, then tells nothing.
+    pub(super) fn moment(&self) -> (u64, u64) {
+        self.moment
     }
 }
 
@@ -112,14 +104,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_within_a_setting_is_told_from_others() {
+    fn the_moment_of_a_setting_is_known_also_of_one_that_failed() {
         let state = tempfile::tempdir().expect("a folder");
         let mut setting = Setting::new(state.path());
         let file = tempfile::tempfile().expect("a file").into();
         let before = sys::monotonic_ns();
         assert!(setting.set(&file, Path::new("/none"), 4).is_err(), "no such knob");
-        let (from, to) = setting.settings[0];
-        assert!(from >= before && setting.was_set(from) && setting.was_set(to));
-        assert!(!setting.was_set(from - 1) && !setting.was_set(to + 1));
+        let (from, to) = setting.moment();
+        assert!(before <= from && from <= to && to <= sys::monotonic_ns());
     }
 }

@@ -28,7 +28,7 @@ const SMALLEST_BYTES: u64 = 16 << 20;
 ///
 /// # Errors
 /// If the device cannot be opened or read, or is too small to probe.
-pub(super) fn measure(disk: &Disk, guess: &DeviceCost) -> io::Result<DeviceCost> {
+pub(crate) fn measure(disk: &Disk, guess: &DeviceCost) -> io::Result<DeviceCost> {
     let device = DirectReader::open(&disk.node())?;
     let bytes = disk.bytes().ok_or(io::ErrorKind::NotFound)?;
     if bytes < SMALLEST_BYTES {

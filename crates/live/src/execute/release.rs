@@ -11,49 +11,34 @@ use std::cell::LazyCell;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use controller::Completed;
+use controller::ids::{FileRef, StreamKey, Ticket};
 use linux::mounts::Mount;
-use linux::sys;
+use linux::{handles, sys};
 use readahead::behind::{BLOCK_PAGES, Span, Unused, Verdict, may_go};
 
-use super::mapped;
-use crate::act::open_file;
-use crate::observe::{Event, PageTables, StreamKey};
+use super::unmap::unmap;
+use crate::observe::PageTables;
 
 /// Pages of a file to be let go.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Release {
+    pub(super) ticket: Ticket,
     pub(super) stream: StreamKey,
-    /// It leads to the file.
-    pub(super) event: Event,
+    pub(super) of: FileRef,
     pub(super) span: Span,
     /// Pages that stay are counted within this.
     pub(super) counted: Span,
-    /// So many are thought to be there: a stream's end is looked through once more, and most is gone.
-    pub(super) pages: u64,
     pub(super) unused: Unused,
     /// Mapped pages are taken out of the page tables first.
     pub(super) unmaps: bool,
-    /// What cannot go is tried again after so many nanoseconds, and has been so often.
-    pub(super) delay: u64,
-    pub(super) tries: u32,
-}
-
-/// What became of a [`Release`].
-#[derive(Debug)]
-pub(super) struct Released {
-    pub(super) of: Release,
-    pub(super) dropped_pages: u64,
-    /// Still cached, and not to go: cached before, used by others, or again.
-    pub(super) kept_pages: u64,
-    /// Not written yet, mapped, or held by somebody at the moment; and the pages cached of each.
-    pub(super) left: Vec<(Span, u64)>,
 }
 
 impl Release {
-    pub(super) fn run(self, mount: &Mount, tables: &dyn PageTables) -> Released {
-        let event = self.event;
+    /// Lets go of what may go now.
+    pub(super) fn run(self, mount: &Mount, tables: &dyn PageTables) -> Completed {
         // Opened for this only, so that a file system is not held while releases wait.
-        let file = LazyCell::new(|| open_file(&event, mount).ok());
+        let file = LazyCell::new(|| handles::open_file(self.of, mount).ok());
         let (mut dropped_pages, mut kept_pages, mut left) = (0, 0, Vec::new());
         for piece in self.span.pieces() {
             let go = self.judge(piece, tables).go;
@@ -72,7 +57,13 @@ impl Release {
         {
             kept_pages = self.kept(file, &left, tables);
         }
-        Released { of: self, dropped_pages, kept_pages, left }
+        Completed::Released { ticket: self.ticket, dropped_pages, kept_pages, left }
+    }
+
+    /// That nobody is there to do it.
+    pub(super) fn refused(self) -> Completed {
+        let left = vec![(self.span, self.span.pages())];
+        Completed::Released { ticket: self.ticket, dropped_pages: 0, kept_pages: 0, left }
     }
 
     /// What of `span` may go as things stand.
@@ -101,7 +92,7 @@ impl Release {
     ) -> u64 {
         let Ok((mut dropped, mut still)) = self.drop_clean(file, span, tables) else { return 0 };
         if still > 0 && self.unmaps {
-            mapped::unmap(self.stream, &self.judge(span, tables).go);
+            unmap(self.stream, &self.judge(span, tables).go);
             if let Ok((more, rest)) = self.drop_clean(file, span, tables) {
                 dropped += more;
                 still = rest;

@@ -1,0 +1,61 @@
+//! What is known of a device when it is met, and how it is measured.
+//!
+//! A profile of `bowwave tune` comes first, then what was found out since boot, then a guess that a
+//! [measurement](probe) in the background replaces.
+
+mod probe;
+mod profile;
+mod remember;
+
+use std::path::Path;
+
+use controller::{DeviceFacts, Origin};
+use linux::identity::Identity;
+use linux::mounts::{Disk, Mount};
+use linux::state;
+use readahead::DeviceCost;
+
+pub(crate) use probe::measure;
+pub(crate) use remember::note;
+
+/// What a network file system charges until measured: a millisecond's round trip on gigabit.
+const NETWORK: DeviceCost = DeviceCost { latency_s: 0.001, bandwidth: 110e6, concurrency: 16.0 };
+
+/// What is known of the device under `mount`.
+pub(crate) fn facts_of(mount: &Mount, disk: Option<&Disk>, state: &Path) -> DeviceFacts {
+    let (cost, origin) = match disk {
+        Some(disk) => of_disk(disk, state),
+        None => of_network(mount),
+    };
+    DeviceFacts { cost, origin, is_counted: disk.is_some() }
+}
+
+/// A network file system: as it was tuned, else a guess.
+fn of_network(mount: &Mount) -> (DeviceCost, Origin) {
+    match profile::cost(&Identity::of(mount, None), Path::new(state::PROFILES)) {
+        Some(cost) => (cost, Origin::Measured),
+        None => (NETWORK, Origin::Assumed),
+    }
+}
+
+fn of_disk(disk: &Disk, state: &Path) -> (DeviceCost, Origin) {
+    if let Some(cost) = profile::cost(&Identity::of_disk(disk), Path::new(state::PROFILES)) {
+        return (cost, Origin::Measured);
+    }
+    if let Some((cost, origin)) = remember::recall(disk, state) {
+        return (cost, origin.into());
+    }
+    (guess(disk), Origin::Guessed)
+}
+
+/// What a disk charges as far as the kernel knows.
+pub(crate) fn guess(disk: &Disk) -> DeviceCost {
+    if disk.is_rotational() { DeviceCost::DISK } else { DeviceCost::FLASH }
+}
+
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_any_note(bytes: &[u8]) {
+    if let Some((_, cost, _)) = remember::in_note(bytes) {
+        assert!(cost.latency_s > 0.0 && cost.bandwidth.is_finite() && cost.concurrency >= 1.0);
+    }
+}

@@ -1,0 +1,252 @@
+//! Carries out what the controller asks for, on threads [per device](lane). Each answer comes back as an input.
+
+mod ask;
+mod lane;
+mod readers;
+mod release;
+mod unmap;
+mod windows;
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use controller::ids::{BackingId, DeviceNumber, FileKey};
+use controller::{Command, Completed, Failure, Input, Nanos};
+use linux::sys;
+use readahead::behind::{Span, Unused};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::mounted::{Device, Volume};
+use crate::observe::PageTables;
+use ask::Ask;
+use lane::{Change, Common, Lane};
+use readers::Batch;
+use release::Release;
+pub(crate) use windows::Journal;
+#[cfg(any(test, fuzzing))]
+pub(crate) use windows::read_any_ledger;
+
+/// Where answers go; anything may be sent from any thread.
+#[derive(Clone)]
+pub(crate) struct Answers {
+    waiting: Arc<Mutex<Vec<(Nanos, Input)>>>,
+    /// Readable while any wait.
+    wake: Arc<OwnedFd>,
+}
+
+impl Answers {
+    pub(crate) fn new() -> rustix::io::Result<Self> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Answers { waiting: Arc::default(), wake: Arc::new(wake) })
+    }
+
+    /// Sends an answer.
+    pub(crate) fn send(&self, completed: Completed) {
+        self.send_input(Input::Completed(completed));
+    }
+
+    /// Sends any input.
+    pub(crate) fn send_input(&self, input: Input) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        // Its time is taken under the lock, so that times only grow.
+        waiting.push((sys::monotonic_ns(), input));
+        drop(waiting);
+        // A counter that is full is readable.
+        let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());
+    }
+
+    pub(crate) fn send_all(&self, answers: impl IntoIterator<Item = Completed>) {
+        answers.into_iter().for_each(|answer| self.send(answer));
+    }
+
+    /// Readable while any wait.
+    pub(crate) fn readiness(&self) -> &OwnedFd {
+        &self.wake
+    }
+
+    /// Takes what has come, in order.
+    pub(crate) fn take(&self) -> Vec<(Nanos, Input)> {
+        let _ = rustix::io::read(&*self.wake, &mut [0; 8]);
+        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Lanes, and what lies on them.
+pub(crate) struct Executor {
+    common: Common,
+    lanes: HashMap<BackingId, Lane>,
+    volumes: HashMap<DeviceNumber, Arc<Volume>>,
+    /// What of a row of reads with one ticket has come so far.
+    batch: Option<Batch>,
+    is_closed: bool,
+}
+
+impl Executor {
+    pub(crate) fn new(
+        answers: Answers,
+        journal: Journal,
+        state: PathBuf,
+        tables: Option<Arc<dyn PageTables>>,
+    ) -> Self {
+        let common = Common { answers, journal, state, tables };
+        Executor {
+            common,
+            lanes: HashMap::new(),
+            volumes: HashMap::new(),
+            batch: None,
+            is_closed: false,
+        }
+    }
+
+    /// A file system was mounted.
+    pub(crate) fn add(&mut self, volume: Arc<Volume>, device: &Arc<Device>) {
+        let common = &self.common;
+        let start = || Lane::start(device.backing, Arc::clone(device), common);
+        self.lanes.entry(device.backing).or_insert_with(start);
+        self.volumes.insert(volume.mount.dev, volume);
+    }
+
+    /// A file system is gone.
+    pub(crate) fn remove(&mut self, dev: DeviceNumber) {
+        let Some(volume) = self.volumes.remove(&dev) else { return };
+        if !self.volumes.values().any(|other| other.backing == volume.backing) {
+            // Its threads end with what they are at.
+            self.lanes.remove(&volume.backing);
+        }
+    }
+
+    /// The file systems, by mount point.
+    pub(crate) fn volumes(&self) -> impl Iterator<Item = &Volume> {
+        self.volumes.values().map(|volume| &**volume)
+    }
+
+    /// Carries out these commands, those left out that the source of events sees to.
+    pub(crate) fn execute(&mut self, commands: &[Command]) {
+        for command in commands {
+            self.one(command);
+        }
+        self.submit();
+    }
+
+    fn one(&mut self, command: &Command) {
+        match *command {
+            Command::Read { ticket, of, span, .. } => {
+                if self.batch.as_ref().is_some_and(|batch| batch.ticket != ticket) {
+                    self.submit();
+                }
+                match (&mut self.batch, self.volumes.get(&of.file.dev)) {
+                    (Some(batch), _) => batch.spans.push(span),
+                    (None, Some(volume)) if !self.is_closed => {
+                        let (spans, volume) = (vec![span], Arc::clone(volume));
+                        self.batch = Some(Batch { ticket, of, spans, volume });
+                    }
+                    _ => {
+                        let failed = Some(Failure::Refused);
+                        self.common.answers.send(Completed::Read { ticket, failed });
+                    }
+                }
+            }
+            Command::Look { ticket, of, evicted, cached } => {
+                self.ask(of.file, Ask::Look { ticket, of, evicted, cached });
+            }
+            Command::Describe(stream, of) => self.ask(of.file, Ask::Describe { stream, of }),
+            Command::Probe(backing) => self.ask_of(backing, Ask::Probe),
+            Command::Remember(backing, cost) => {
+                if let Some(lane) = self.lanes.get(&backing) {
+                    lane.learn(&cost);
+                }
+                self.ask_of(backing, Ask::Remember(cost));
+            }
+            Command::SetWindow { target, of, kernel_window: own_pages, setting, file } => {
+                match self.lane_of(file) {
+                    Some((lane, volume)) => {
+                        let knob = volume.knob.clone();
+                        lane.set_window(Change { target, of, own_pages, setting, knob });
+                    }
+                    None => self.common.answers.send(lane::window_refused(target)),
+                }
+            }
+            Command::WriteOut { ticket, of, span } => match self.lane_of(of.file) {
+                Some((lane, volume)) => lane.write_out(ticket, of, span, volume),
+                None => self.common.answers.send(Completed::WroteOut { ticket }),
+            },
+            Command::Release { ticket, stream, of, span, counted, drops_unused, unmaps } => {
+                let unused = if drops_unused { Unused::Go } else { Unused::Stay };
+                let release = Release { ticket, stream, of, span, counted, unused, unmaps };
+                match self.lane_of(of.file) {
+                    Some((lane, volume)) => lane.release(release, volume),
+                    None => self.common.answers.send(release.refused()),
+                }
+            }
+            Command::Mark(..)
+            | Command::Listen(..)
+            | Command::KeepMarks { .. }
+            | Command::Watch(..)
+            | Command::Count(..)
+            | Command::LookBehind(_)
+            | Command::Touched(_)
+            | Command::ForgetStream(_)
+            | Command::WatchProcess(..) => {}
+        }
+    }
+
+    fn submit(&mut self) {
+        let Some(batch) = self.batch.take() else { return };
+        if let Some(lane) = self.lanes.get_mut(&batch.volume.backing) {
+            lane.read(batch);
+        }
+    }
+
+    fn lane_of(&self, file: FileKey) -> Option<(&Lane, Arc<Volume>)> {
+        let volume = self.volumes.get(&file.dev)?;
+        Some((self.lanes.get(&volume.backing)?, Arc::clone(volume)))
+    }
+
+    fn ask(&self, file: FileKey, ask: Ask) {
+        match self.lane_of(file) {
+            Some((lane, volume)) => lane.ask(ask, volume),
+            None => self.common.answers.send_all(ask.refused()),
+        }
+    }
+
+    fn ask_of(&self, backing: BackingId, ask: Ask) {
+        let volume = self.volumes.values().find(|volume| volume.backing == backing);
+        if let (Some(lane), Some(volume)) = (self.lanes.get(&backing), volume) {
+            lane.ask(ask, Arc::clone(volume));
+        }
+    }
+
+    /// Reads nothing ahead any more, and waits for what is under way, for so long at most.
+    pub(crate) fn close(&mut self, most: Duration) {
+        self.is_closed = true;
+        let until = Instant::now() + most;
+        for lane in self.lanes.values() {
+            lane.wait_for_reads(until.saturating_duration_since(Instant::now()));
+        }
+    }
+
+    /// Gives back every window that was set, within so long at most; gives how many could not be.
+    pub(crate) fn give_back(&mut self, most: Duration) -> usize {
+        let (done, inbox): (Sender<()>, _) = mpsc::channel();
+        self.lanes.values().for_each(|lane| lane.end_windows(&done));
+        drop(done);
+        let until = Instant::now() + most;
+        for _ in 0..self.lanes.len() {
+            let left = until.saturating_duration_since(Instant::now());
+            if inbox.recv_timeout(left).is_err() {
+                break;
+            }
+        }
+        self.common.journal.len()
+    }
+
+    /// What is under way on the span of a file.
+    #[cfg(test)]
+    fn spans(&self) -> Vec<Span> {
+        self.batch.iter().flat_map(|batch| batch.spans.clone()).collect()
+    }
+}

@@ -1,0 +1,234 @@
+//! Giving one open file a window of its own, on a stock kernel.
+//!
+//! ```text
+//!   bdi read_ahead_kb  128 ----> 4096 ------------------> 128
+//!                              |                       ^
+//!                              +-- fadvise(NORMAL) ----+   on a duplicate of the reader's own
+//!                                  copies the window       descriptor: the same open file
+//! ```
+//!
+//! The kernel then reads ahead by itself in that window, in the reader's memory cgroup. For the microseconds in
+//! between, files that others open inherit it. The device's number is [borrowed](linux::knob) for that long: nobody
+//! else of ours sets it, and the next start restores it after a kill. What open files were given is in the
+//! [ledger](Ledger) before it is set, and is struck off after it was given back.
+
+mod ledger;
+mod setting;
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use controller::ids::{FileRef, Target};
+use controller::{Completed, WindowOutcome, WindowSetting};
+use linux::sys;
+use readahead::PAGE_BYTES;
+use rustix::fs::{Advice, fadvise};
+
+use ledger::{Given, Ledger};
+use setting::Setting;
+
+/// The ledger of this process, shared by the threads of all devices.
+#[derive(Clone)]
+pub(crate) struct Journal(Arc<Mutex<Ledger>>);
+
+impl Journal {
+    /// Puts back the device windows that earlier runs have left, and takes over what those had given to open
+    /// files; runs that are still at work keep theirs.
+    pub(crate) fn recover(state: &Path) -> Self {
+        // The number first: what is given back copies it.
+        linux::knob::recover(state);
+        let mut ledger = Ledger::open(ledger::own_ledger(state));
+        for path in ledger::left_behind(state) {
+            ledger.adopt(&path);
+        }
+        Journal(Arc::new(Mutex::new(ledger)))
+    }
+
+    /// What earlier runs have given to open files, as inputs.
+    pub(crate) fn left_behind(&self) -> Vec<Completed> {
+        let ledger = self.lock();
+        let left = ledger.all().into_iter().filter_map(|target| {
+            let Target::Recovered(entry) = target else { return None };
+            Some(Completed::LeftBehind { entry, file: ledger.get(target)?.file() })
+        });
+        left.collect()
+    }
+
+    /// Gives back what earlier runs have left, as far as that can be done now.
+    pub(crate) fn give_back(&self, state: &Path) {
+        let mut windows = Windows::new(self.clone(), state);
+        windows.set.extend(self.lock().all());
+        windows.give_back_all();
+    }
+
+    /// Open files whose window is not their own.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().all().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An open file that is read without look-ahead.
+struct Held {
+    given: Given,
+    /// Other processes may have the same open file, and one of those may be the last: so it is reached, and is no
+    /// other one.
+    duplicate: OwnedFd,
+}
+
+/// Sets the windows of open files on one device.
+pub(super) struct Windows {
+    journal: Journal,
+    setting: Setting,
+    /// What this has set and not given back.
+    set: HashSet<Target>,
+    held: HashMap<Target, Held>,
+}
+
+impl Windows {
+    pub(super) fn new(journal: Journal, state: &Path) -> Self {
+        let (set, held) = (HashSet::new(), HashMap::new());
+        Windows { journal, setting: Setting::new(state), set, held }
+    }
+
+    /// Carries out one change. The open file's own window is `own_pages`, as far as the controller knows.
+    pub(super) fn set(
+        &mut self,
+        target: Target,
+        of: Option<FileRef>,
+        own_pages: u32,
+        setting: WindowSetting,
+        knob: &Path,
+    ) -> Completed {
+        let outcome = match (setting, of) {
+            (WindowSetting::Own, _) => self.give_back(target),
+            (WindowSetting::Abandoned, _) => self.abandon(target),
+            (WindowSetting::NoLookAhead, Some(of)) => self.hold(target, of, own_pages, knob),
+            (WindowSetting::Bounded(pages) | WindowSetting::Lent(pages), Some(of)) => {
+                self.resize(target, of, own_pages, pages, knob)
+            }
+            (_, None) => Err(io::ErrorKind::NotFound.into()),
+        };
+        let outcome = outcome.unwrap_or(WindowOutcome::Failed);
+        Completed::WindowSet { target, outcome, during: self.setting.moment() }
+    }
+
+    fn resize(
+        &mut self,
+        target: Target,
+        of: FileRef,
+        own_pages: u32,
+        pages: u32,
+        knob: &Path,
+    ) -> io::Result<WindowOutcome> {
+        let (file, given) = self.note_down(target, of, own_pages, knob)?;
+        let kb = (u64::from(pages) * PAGE_BYTES / 1024).max(1);
+        self.setting.set(&file, knob, kb)?;
+        Ok(WindowOutcome::Set { own_pages: given.pages_before() })
+    }
+
+    fn hold(
+        &mut self,
+        target: Target,
+        of: FileRef,
+        own_pages: u32,
+        knob: &Path,
+    ) -> io::Result<WindowOutcome> {
+        let (duplicate, given) = self.note_down(target, of, own_pages, knob)?;
+        fadvise(&duplicate, 0, None, Advice::Random)?;
+        let own_pages = given.pages_before();
+        self.held.insert(target, Held { given, duplicate });
+        Ok(WindowOutcome::Set { own_pages })
+    }
+
+    /// The open file that is about to be changed, and what it was, which is in the ledger.
+    fn note_down(
+        &mut self,
+        target: Target,
+        of: FileRef,
+        own_pages: u32,
+        knob: &Path,
+    ) -> io::Result<(OwnedFd, Given)> {
+        let (file, number) = self.setting.reach(of)?;
+        let given = Given::to(of, number, knob, own_pages)?;
+        let mut ledger = self.journal.lock();
+        if ledger.is_owed_to(&given) {
+            // What it has now is not its own.
+            return Err(io::Error::other("it is owed its window since an earlier run"));
+        }
+        let given = ledger.note(target, given)?;
+        self.set.insert(target);
+        Ok((file, given))
+    }
+
+    /// Gives an open file its own window back; one that is closed needs none.
+    fn give_back(&mut self, target: Target) -> io::Result<WindowOutcome> {
+        let given = self.journal.lock().get(target).cloned();
+        let result = match (self.held.get(&target), given) {
+            // Its reader may have ended, and the ledger forgotten it.
+            (Some(held), _) => {
+                self.setting.set(&held.duplicate, &held.given.knob, held.given.kb_before)
+            }
+            (None, Some(given)) => self.setting.give_back(&given),
+            (None, None) => Ok(()),
+        };
+        match result {
+            Err(error) if !ledger::is_gone(&error) => Err(error),
+            _ => self.abandon(target),
+        }
+    }
+
+    /// Nothing is to be given back.
+    fn abandon(&mut self, target: Target) -> io::Result<WindowOutcome> {
+        self.journal.lock().strike(target);
+        self.held.remove(&target);
+        self.set.remove(&target);
+        Ok(WindowOutcome::Own)
+    }
+
+    /// Whether [`look_after`](Self::look_after) should be called soon.
+    pub(super) fn holds_any(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Lets go of open files that their readers have closed, so that nobody waits for a lock or an unmount, and of
+    /// those whose process has ended.
+    pub(super) fn look_after(&mut self) -> Vec<Completed> {
+        let is_closed = |held: &Held| {
+            let Given { tgid, number, .. } = held.given;
+            !sys::has_open_file(tgid, number, held.duplicate.as_fd())
+        };
+        let closed = self.held.iter().filter(|(_, held)| is_closed(held));
+        let mut over: Vec<Target> = closed.map(|(target, _)| *target).collect();
+        over.extend(self.journal.lock().tidy(sys::monotonic_ns()));
+        let mut answers = Vec::new();
+        for target in over {
+            if let Ok(outcome) = self.give_back(target) {
+                let during = self.setting.moment();
+                answers.push(Completed::WindowSet { target, outcome, during });
+            }
+        }
+        answers
+    }
+
+    /// Gives back everything that it has set. What cannot be given back stays in the ledger, for the next start.
+    pub(super) fn give_back_all(&mut self) {
+        for target in std::mem::take(&mut self.set) {
+            let _ = self.give_back(target);
+        }
+        self.journal.lock().write_down();
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_any_ledger(bytes: &[u8]) {
+    for given in ledger::entries(bytes) {
+        let _ = (given.file(), given.pages_before());
+    }
+}
