@@ -58,7 +58,8 @@ impl Controller {
             }
         }
         let is_served = !matches!(decided, Decided::Nothing(_));
-        if is_served || is_news || muted_until > 0 || !self.plan.actions().is_empty() {
+        let has_new_marks = access.mark.is_some() || !self.plan.actions().is_empty();
+        if is_served || is_news || muted_until > 0 || has_new_marks {
             out.push(Command::Listen(file, notes.listening(muted_until)));
         }
     }

@@ -26,13 +26,6 @@ pub enum Command {
     Mark(FileKey, Mark),
     /// How the source of events treats a file from now on.
     Listen(FileKey, Listening),
-    /// Only these files still carry marks; the last command of a row has `is_last`.
-    KeepMarks {
-        /// A file; `None` if there is none at all.
-        file: Option<FileKey>,
-        /// The row is complete.
-        is_last: bool,
-    },
     /// What is reported of a file system; `None`: nothing any more.
     Watch(DeviceNumber, Option<Interest>),
     /// Whether the block layer's counters of a backing are needed.
@@ -56,7 +49,9 @@ pub enum Command {
     SetWindow {
         /// For what.
         target: Target,
-        /// The file and a process that has it open; of no use for what was recovered.
+        /// The file.
+        file: FileKey,
+        /// How to reach it; `None` of what was recovered, which the journal knows.
         of: Option<FileRef>,
         /// The window that the open file has now, in pages.
         kernel_window: u32,

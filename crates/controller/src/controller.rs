@@ -214,14 +214,6 @@ impl Controller {
         self.files.forget_before(now.saturating_sub(IDLE_NS), |file| {
             out.push(Command::Listen(file, Default::default()));
         });
-        let mut marked = self.files.marked().peekable();
-        if marked.peek().is_none() {
-            out.push(Command::KeepMarks { file: None, is_last: true });
-        }
-        while let Some(file) = marked.next() {
-            let is_last = marked.peek().is_none();
-            out.push(Command::KeepMarks { file: Some(file), is_last });
-        }
     }
 
     /// When [`Input::Tick`] is due next, if nothing else happens.

@@ -124,12 +124,6 @@ impl FileTable {
         notes
     }
 
-    /// Files that carry marks.
-    pub(crate) fn marked(&self) -> impl Iterator<Item = FileKey> + '_ {
-        let marked = self.files.iter().filter(|(_, notes)| !notes.marked_chunks.is_empty());
-        marked.map(|(file, _)| *file)
-    }
-
     /// Files whose readers are managed at the moment.
     pub(crate) fn managed(&self, now: Nanos) -> u64 {
         let since = now.saturating_sub(AT_THE_MOMENT_NS);

@@ -3,7 +3,7 @@
 //! | who | adds |
 //! |---|---|
 //! | the controller | everything but the three below |
-//! | the body | `lost_events`, `cpu_s`, `recorded_inputs_lost` |
+//! | the body | `lost_events`, `table_errors`, `cpu_s` |
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,8 @@ pub struct Metrics {
     pub events: u64,
     /// Events lost because they came faster than they were fetched.
     pub lost_events: u64,
+    /// Times that a table of the kernel half could not be written: something was not heard of.
+    pub table_errors: u64,
     /// Windows asked for.
     pub reads: u64,
     /// Bytes asked for; what was cached already is included, as it costs nothing.

@@ -137,7 +137,7 @@ static __always_inline void report_passed(struct inode *inode, struct file_key *
 	bpf_ringbuf_submit(event, 0);
 }
 
-static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bool is_led, u32 epoch)
+static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bool is_managed, u32 epoch)
 {
 	struct block *block = bpf_map_lookup_elem(&blocks, key);
 	u32 other, now;
@@ -145,7 +145,7 @@ static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bo
 	if (!block || block->epoch != epoch) {
 		struct block fresh = { .brought = bits, .owner = owner, .epoch = epoch };
 
-		if (!is_led ||
+		if (!is_managed ||
 		    !bpf_map_update_elem(&blocks, key, &fresh, block ? BPF_ANY : BPF_NOEXIST))
 			return;
 		/* Another processor has begun it meanwhile. */
@@ -154,7 +154,7 @@ static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bo
 			return;
 	}
 	other = block->owner;
-	if (!is_led) {
+	if (!is_managed) {
 		__sync_fetch_and_and(&block->brought, ~bits);
 	} else if (owner && other && other != owner) {
 		/* What another process brought is not told from ours any more: it stays. Of two that take
@@ -205,7 +205,7 @@ struct range {
 	u32 tgid;
 	u32 epoch;
 	bool in_step;
-	bool is_led;
+	bool is_managed;
 };
 
 static __always_inline struct range range_of(struct file_key *key, u64 first, u64 end, u32 tgid)
@@ -242,7 +242,7 @@ static long bring_next(u64 number, void *data)
 	struct range *range = data;
 
 	bring(&range->block, bits_in(range->block.block, range->first, range->end), range->tgid,
-	      range->is_led, range->epoch);
+	      range->is_managed, range->epoch);
 	range->block.block++;
 	return 0;
 }
@@ -260,7 +260,7 @@ int BPF_PROG(on_add, struct folio *folio)
 {
 	struct inode *inode = folio->mapping->host;
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	bool is_led = is_our_business();
+	bool is_managed = is_our_business();
 	struct range range;
 	u64 first, end;
 	/* Before the file is watched: if all begins anew in between, its blocks belong to the past. */
@@ -273,15 +273,15 @@ int BPF_PROG(on_add, struct folio *folio)
 	was_watched = is_watched(inode);
 	first = folio->index;
 	end = first + pages_of(folio);
-	if (is_led && !was_watched &&
+	if (is_managed && !was_watched &&
 	    (u64)inode->i_size >> PAGE_SHIFT < least_file_pages && end < least_file_pages)
 		return 0;
 	/* What we read ahead is brought for whoever uses it first. */
 	if (reads_ahead_only(tgid)) {
-		is_led = true;
+		is_managed = true;
 		tgid = 0;
 	}
-	if ((!is_led || !tgid) && !was_watched)
+	if ((!is_managed || !tgid) && !was_watched)
 		return 0;
 	if (!interest_in(inode, &key))
 		return 0;
@@ -293,7 +293,7 @@ int BPF_PROG(on_add, struct folio *folio)
 	if (!epoch)
 		return 0;
 	range = range_of(&key, first, end, tgid);
-	range.is_led = is_led;
+	range.is_managed = is_managed;
 	range.epoch = epoch;
 	bpf_loop(blocks_of(&range), bring_next, &range, 0);
 	return 0;
@@ -318,7 +318,7 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 	if (reads_ahead_only(stream_key.tgid))
 		return;
 	if (!is_our_business())
-		flags |= FLAG_FOREIGN;
+		flags |= FLAG_FOREGROUND;
 	stream = bpf_map_lookup_elem(&streams, &stream_key);
 	if (!stream) {
 		fresh.first = fresh.until = fresh.reported = fresh.low = fresh.high = first;

@@ -33,7 +33,7 @@ enum event_flags {
 	FLAG_MMAP = 4,
 	FLAG_NOREUSE = 8,	/* the program advised that it uses everything once */
 	FLAG_WRITTEN = 64,	/* the stream writes */
-	FLAG_FOREIGN = 128,	/* its process is none whose reads we lead */
+	FLAG_FOREGROUND = 128,	/* its process is none whose reads we lead */
 };
 
 struct event {
@@ -66,7 +66,7 @@ struct file_key {
 struct file_state {
 	u64 marked_chunks;	/* bit (chunk & 63) is set if a chunk may carry a mark */
 	u64 muted_until_ns;	/* no misses or faults are reported before this moment */
-	u32 streaming;		/* reads of this file are led by us: not foreground */
+	u32 managed;		/* its reader is managed: its reads are not foreground */
 	u32 reserved;
 };
 
@@ -131,16 +131,16 @@ _Static_assert(sizeof(struct stream_key) == 24 && sizeof(struct stream) == 80, "
 
 /* What the block layer tells of one disk; counters only grow, but for the two in-flight ones. */
 struct disk_stats {
-	u64 foreground_reads;	/* reads that neither we nor a file led by us issued */
+	u64 foreground_reads;	/* reads that neither we nor the reader of a managed file issued */
 	u64 foreground_ns;	/* their latencies, summed */
-	u64 led_reads;		/* reads issued by the readers of files led by us */
-	u64 led_ns;
+	u64 managed_reads;		/* reads issued by the readers of managed files */
+	u64 managed_ns;
 	u64 our_reads;
 	u64 our_bytes;
 	u64 our_ns;
 	s64 our_bytes_in_flight;
-	u64 visit_reads;	/* of programs' reads, those that did not continue the one before */
-	u64 visit_ns;
+	u64 seek_reads;	/* of programs' reads, those that did not continue the one before */
+	u64 seek_ns;
 	u64 reserved[6];	/* a disk a cache line pair */
 };
 _Static_assert(sizeof(struct disk_stats) == 128, "as encoded");

@@ -85,7 +85,7 @@ struct started {
 	u32 bytes;
 	u32 slot;
 	bool is_ours;
-	bool is_visit;
+	bool is_seek;
 };
 
 struct {
@@ -382,13 +382,13 @@ static __always_inline void file_of(struct request *request, struct file_key *ke
 	key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
 }
 
-/* Whether the reader of the file is led by us, now that its read is done: a new reader's first
+/* Whether the reader of the file is managed, now that its read is done: a new reader's first
  * read starts before user space has heard of it. */
-static __always_inline bool is_led(struct file_key *key)
+static __always_inline bool is_managed(struct file_key *key)
 {
 	struct file_state *state = bpf_map_lookup_elem(&files, key);
 
-	return state && state->streaming;
+	return state && state->managed;
 }
 
 /* A request that was merged into another ends without being done: its bytes are in flight no more
@@ -434,7 +434,7 @@ int BPF_PROG(on_io_start, struct request *request)
 	started.bytes = BPF_CORE_READ(request, __data_len);
 	started.slot = slot;
 	sector = BPF_CORE_READ(request, __sector);
-	started.is_visit = sector != next_sector[slot];
+	started.is_seek = sector != next_sector[slot];
 	next_sector[slot] = sector + (started.bytes >> SECTOR_SHIFT);
 	started.is_ours = (bpf_get_current_pid_tgid() >> 32) == our_tgid;
 	if (!started.is_ours)
@@ -466,16 +466,16 @@ int BPF_PROG(on_io_done, struct request *request)
 	if (started->is_ours) {
 		__sync_fetch_and_add(&stats->our_ns, latency);
 		__sync_fetch_and_add(&stats->our_bytes_in_flight, -(s64)started->bytes);
-	} else if (is_led(&started->file)) {
-		__sync_fetch_and_add(&stats->led_reads, 1);
-		__sync_fetch_and_add(&stats->led_ns, latency);
+	} else if (is_managed(&started->file)) {
+		__sync_fetch_and_add(&stats->managed_reads, 1);
+		__sync_fetch_and_add(&stats->managed_ns, latency);
 	} else {
 		__sync_fetch_and_add(&stats->foreground_reads, 1);
 		__sync_fetch_and_add(&stats->foreground_ns, latency);
 	}
-	if (!started->is_ours && started->is_visit) {
-		__sync_fetch_and_add(&stats->visit_reads, 1);
-		__sync_fetch_and_add(&stats->visit_ns, latency);
+	if (!started->is_ours && started->is_seek) {
+		__sync_fetch_and_add(&stats->seek_reads, 1);
+		__sync_fetch_and_add(&stats->seek_ns, latency);
 	}
 	bpf_map_delete_elem(&requests, &key);
 	return 0;

@@ -8,7 +8,8 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Instant;
 
-use live::observe::{self, Interest, Scope, Watch};
+use controller::{Interest, Listening};
+use live::observe::{self, Scope, Watch};
 use readahead::{DeviceNumber, FileKey, Mark};
 
 const PAGES: u64 = 256;
@@ -45,12 +46,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     observer.watch_file_system(key(&file)?.dev, Interest::All)?;
     show("bowwave runs, no marks are out", best_ns(&file)?);
     let far = Mark { first: 1 << 20, last: 1 << 20 };
-    let state = observe::FileState { marked_chunks: 1, ..Default::default() };
+    let state = Listening { marked_chunks: 1, ..Default::default() };
     observer.set_mark(key(&other)?, far)?;
-    observer.set_state(key(&other)?, state)?;
+    observer.listen(key(&other)?, state)?;
     show("marks are out, in another file", best_ns(&file)?);
     observer.set_mark(key(&file)?, far)?;
-    observer.set_state(key(&file)?, state)?;
+    observer.listen(key(&file)?, state)?;
     show("marks are out, in this file", best_ns(&file)?);
     drop(observer);
     let mut observer = observe::open(&Scope::Machine, Some(Watch { least_file_pages: 0 }))?;

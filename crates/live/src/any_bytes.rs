@@ -1,18 +1,20 @@
 //! Every parser of what others have written, given any bytes: none panics. A property test does so for a
 //! moment, and `fuzz/` for as long as one likes.
 
-use crate::{act, behind, disk, observe};
+use controller::behind::match_any;
+
+use crate::{config, devices, execute, observe};
 
 /// Ledgers and notes in the state folder.
 pub fn notes(bytes: &[u8]) {
-    act::read_any_ledger(bytes);
-    disk::read_any_note(bytes);
+    execute::read_any_ledger(bytes);
+    devices::read_any_note(bytes);
 }
 
 /// The daemon's configuration, and paths held against its patterns.
 pub fn configuration(text: &str) {
-    behind::match_any(text);
-    if let Ok(rules) = behind::Rules::parse(text) {
+    match_any(text);
+    if let Ok(rules) = config::parse(text) {
         assert_eq!(rules.check(), Ok(()), "it was refused");
     }
 }

@@ -1,8 +1,7 @@
 //! Rules as the daemon's configuration has them: a TOML table `[drop-behind]`.
 
+use controller::behind::{RuleError, Rules};
 use serde::Deserialize;
-
-use super::rules::{RuleError, Rules};
 
 /// Why a text is no configuration.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -27,16 +26,14 @@ struct Config {
     drop_behind: Rules,
 }
 
-impl Rules {
-    /// The rules of a configuration.
-    ///
-    /// # Errors
-    /// See [`ConfigError`].
-    pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let config: Config = toml::from_str(text).map_err(|error| malformed(text, &error))?;
-        config.drop_behind.check()?;
-        Ok(config.drop_behind)
-    }
+/// The rules of a configuration.
+///
+/// # Errors
+/// See [`ConfigError`].
+pub fn parse(text: &str) -> Result<Rules, ConfigError> {
+    let config: Config = toml::from_str(text).map_err(|error| malformed(text, &error))?;
+    config.drop_behind.check()?;
+    Ok(config.drop_behind)
 }
 
 /// The library draws the line in question; a log wants one line.
@@ -49,11 +46,11 @@ fn malformed(text: &str, error: &toml::de::Error) -> ConfigError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::behind::Mode;
+    use controller::behind::Mode;
 
     #[test]
     fn a_configuration_is_a_mode_and_rules() {
-        let rules = Rules::parse(
+        let rules = parse(
             r#"
             [drop-behind]
             mode = "never"
@@ -66,7 +63,7 @@ mod tests {
         assert_eq!(rules.mode, Mode::Never);
         assert_eq!(rules.rules[0].cgroup.as_deref(), Some("/backup.slice"));
         assert_eq!(rules.rules[0].mode, Mode::Always);
-        assert_eq!(Rules::parse("").expect("nothing is said"), Rules::default());
+        assert_eq!(parse("").expect("nothing is said"), Rules::default());
     }
 
     #[test]
@@ -79,7 +76,7 @@ mod tests {
             ("[[drop-behind.rule]]\nmode = \"auto\"\n", ["rule 1", "command"]),
             ("[drop-behind\n", ["line 1", ""]),
         ] {
-            let said = Rules::parse(text).unwrap_err().to_string();
+            let said = parse(text).unwrap_err().to_string();
             assert!(words.iter().all(|word| said.contains(word)), "{said}");
             assert!(!said.contains('\n'), "{said}");
         }

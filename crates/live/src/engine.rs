@@ -1,66 +1,51 @@
-//! The loop: an event comes, the policy decides, workers read ahead, marks go back.
+//! The loop: what has happened becomes inputs, and what the controller answers is carried out.
 //!
 //! ```text
-//!   event --> which file system, which disk? --> room (depth, budget) --> policy --> plan
-//!                                                                                     |
-//!   kernel <-- marks, muting --- book <-----------------------------------------------+
-//!   workers <-- ranges of pages <-----------------------------------------------------+
+//!   eBPF ring --> Access, Passed --.
+//!   lanes ------> Completed --------+--> controller --> commands --> observe: Mark, Listen, Watch ...
+//!   mounts -----> Mounted ---------'                         '----> execute: Read, SetWindow, Release ...
 //! ```
 //!
-//! One thread decides and never blocks on a device; `readahead(2)`, which can, is called by
-//! [`Workers`]. If the process is killed, the descriptors of the eBPF programs close, they are
-//! unloaded, and the kernel's own read-ahead goes on at the next miss.
-
-mod file_systems;
-mod translate;
+//! If the process is killed, the descriptors of the eBPF programs close, they are unloaded, and the kernel's own
+//! read-ahead goes on at the next miss.
 
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use controller::behind::{LEAST_FILE_PAGES, Mode, Rules};
+use controller::ids::BackingId;
+use controller::metrics::Metrics;
+use controller::{Charge, Command, Completed, Controller, Input, Nanos, Status};
 use linux::mounts::Mount;
 use linux::sys;
-use readahead::{Access, Action, DeviceNumber, Mark, PAGE_BYTES, Plan, Policy};
+use readahead::{DeviceNumber, Policy};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::act::{Job, Windows, Workers};
-use crate::behind::{self, Behind, Rules};
-use crate::book::{Book, Patience};
-use crate::disk::Backing;
-use crate::memory::{Budget, Room};
-use crate::observe::{self, DiskStats, Event, Kind, MARK_PAGES, ObserveError, Observer, Scope};
-use crate::summary::Summary;
-use crate::view::LiveView;
-use file_systems::Led;
-use translate::{access_of, forward_window, kernel_window_of, ranges_of};
+use crate::execute::{Answers, Executor, Journal};
+use crate::exits::Exits;
+use crate::facts::Facts;
+use crate::kernel::Features;
+use crate::mounted::{Change, Device, Mounts};
+use crate::observe::{self, DISK_SLOTS, ObserveError, Observer, Scope, Watch};
 
-/// What to lead, and how.
+/// What to manage, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Whose reads.
     pub scope: Scope,
     /// The file systems that these paths lie on; all with a page cache if empty.
     pub paths: Vec<PathBuf>,
-    /// Where measurements are remembered until reboot, and the journal is kept.
+    /// Where measurements are remembered until reboot, and journals are kept.
     pub state: PathBuf,
     /// Who pays for what is read ahead.
     pub charge: Charge,
     /// Whose streams drop behind.
     pub behind: Rules,
-}
-
-/// Which memory cgroup pays for pages that are read ahead.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Charge {
-    /// Bowwave's own: its limit bounds what is read ahead, and a reader in a small cgroup is not
-    /// made to evict its own pages.
-    #[default]
-    Bowwave,
-    /// The reader's, wherever the kernel can be made to read by itself: forward streams get a
-    /// window of their own. Backward, strided and dense reading is still charged to bowwave.
-    Reader,
 }
 
 /// Why the engine cannot start or go on.
@@ -69,7 +54,7 @@ pub enum EngineError {
     /// Nothing can be observed.
     #[error(transparent)]
     Observe(#[from] ObserveError),
-    /// A path cannot be led.
+    /// A path cannot be managed.
     #[error("{path}: {error}; name a file or folder on a disk or network file system")]
     Path {
         /// The path as given.
@@ -80,84 +65,163 @@ pub enum EngineError {
     /// The table of mounts cannot be read.
     #[error("cannot read the table of mounted file systems: {0}; is /proc mounted?")]
     Mounts(io::Error),
+    /// The kernel has no descriptors left.
+    #[error("cannot wait for events: {0}; raise the limit of open files (ulimit -n)")]
+    Wait(#[from] rustix::io::Errno),
 }
 
-/// Streams and files idle for longer are forgotten.
-const IDLE_NS: u64 = 10_000_000_000;
+/// At shutdown, the loop looks every millisecond for half a second: what a disk has not taken by then takes it long.
+const SOON: Duration = Duration::from_millis(500);
 
-/// Forgetting, and looking for new mounts, is done this often.
-const HOUSEKEEPING_NS: u64 = 1_000_000_000;
+/// After that it looks so often.
+const LATER: Duration = Duration::from_millis(50);
 
-/// Where something has still to go behind streams, it is looked at this often.
-const BEHIND_NS: u64 = 50_000_000;
+/// Read-ahead under way is waited for so long at the end; a server may not answer.
+const MOST_CLOSING: Duration = Duration::from_millis(300);
 
-/// What is still to go at the end is looked at each millisecond for so long, and then as ever: what a disk has
-/// not taken by then will take it long.
-const SOON_NS: u64 = 500_000_000;
+/// Windows are given back within so long at the end, or at the next start.
+const MOST_GIVING_BACK: Duration = Duration::from_millis(500);
 
-/// Read-ahead under way is waited for so long; a server may not answer.
-const MOST_CLOSING: Duration = Duration::from_secs(1);
+/// Eases the source of events, and looks for processes without a descriptor, this often.
+const TIDY_NS: Nanos = 1_000_000_000;
 
-/// Observer, policy and workers, put together.
+/// Controller, source of events and executor, put together.
 pub struct Engine {
     observer: Box<dyn Observer>,
-    policy: Box<dyn Policy>,
+    controller: Controller,
+    executor: Executor,
+    answers: Answers,
+    changes: Receiver<Change>,
+    exits: Exits,
+    facts: Facts,
+    slots: Slots,
+    batch: Vec<(Nanos, Input)>,
+    out: Vec<Command>,
+    tick_at: Nanos,
+    tidied_at: Nanos,
+    /// Tables of the kernel half that could not be written.
+    errors: u64,
+    has_given_back: bool,
+}
+
+/// The counters of disks in the kernel half.
+#[derive(Default)]
+struct Slots {
+    /// Each disk's number, and its counters' place.
+    counted: HashMap<BackingId, (DeviceNumber, usize)>,
+    disks: HashMap<BackingId, DeviceNumber>,
+}
+
+/// An engine that has not been loaded yet.
+pub struct Prepared {
     options: Options,
-    workers: Workers,
-    windows: Windows,
-    budget: Budget,
-    file_systems: HashMap<DeviceNumber, Led>,
-    backings: Vec<Backing>,
-    book: Book,
-    plan: Plan,
-    batch: Vec<Event>,
-    summary: Summary,
-    tidied_at: u64,
-    behind: Option<Behind>,
+    journal: Journal,
+}
+
+impl Prepared {
+    /// Puts back what earlier runs that were killed have left. What lies on a server that does not answer is put
+    /// back later.
+    pub fn new(options: Options) -> Self {
+        let journal = Journal::recover(&options.state);
+        if journal.len() > 0 {
+            let (state, left) = (options.state.clone(), journal.clone());
+            let (done, inbox) = mpsc::channel();
+            let give_back = move || {
+                left.give_back(&state);
+                let _ = done.send(());
+            };
+            if thread::Builder::new().name("bowwave-recover".into()).spawn(give_back).is_ok() {
+                let _ = inbox.recv_timeout(MOST_GIVING_BACK);
+            }
+        }
+        Prepared { options, journal }
+    }
+
+    /// Loads and attaches the eBPF programs, and finds out about the disks. This takes a tenth of a second
+    /// or more, and changes no setting: a process may exit while one of its threads is at it.
+    ///
+    /// # Errors
+    /// See [`EngineError`].
+    pub fn load(self, policy: Box<dyn Policy>) -> Result<Engine, EngineError> {
+        let Prepared { options, journal } = self;
+        let watch = watch(&options.behind);
+        let observer = observe::open(&options.scope, watch)?;
+        let answers = Answers::new()?;
+        let tables = watch.map(|_| observer.page_tables()).transpose()?;
+        let left_behind = journal.left_behind();
+        let executor = Executor::new(answers.clone(), journal, options.state.clone(), tables);
+        let mut mounts = Mounts::new(options.paths, &options.state);
+        let first = mounts.first().map_err(|(path, error)| match path {
+            Some(path) => EngineError::Path { path, error },
+            None => EngineError::Mounts(error),
+        })?;
+        let (sender, changes) = mpsc::channel();
+        let wake = answers.clone();
+        mounts.watch(sender, move || wake.wake());
+        let mut out = Vec::new();
+        let behind = watch.map(|_| options.behind);
+        let of = controller::Options { charge: options.charge, behind };
+        let controller = Controller::new(of, policy, &mut out);
+        let mut engine = Engine {
+            observer,
+            controller,
+            executor,
+            answers,
+            changes,
+            exits: Exits::new()?,
+            facts: Facts::default(),
+            slots: Slots::default(),
+            batch: Vec::new(),
+            out,
+            tick_at: 0,
+            tidied_at: 0,
+            errors: 0,
+            has_given_back: false,
+        };
+        let now = sys::monotonic_ns();
+        engine.carry_out();
+        engine.look_at_memory(now);
+        first.into_iter().for_each(|change| engine.on_change(now, change));
+        for left in left_behind {
+            engine.feed(now, Input::Completed(left));
+        }
+        Ok(engine)
+    }
+}
+
+/// What has to be watched for these rules; `None` if nothing, or if this kernel cannot (`bowwave doctor` tells).
+fn watch(rules: &Rules) -> Option<Watch> {
+    if !Features::detect().can_drop_behind() {
+        return None;
+    }
+    match () {
+        () if rules.may_be(Mode::Always) => Some(Watch { least_file_pages: 0 }),
+        () if rules.may_be(Mode::Auto) => Some(Watch { least_file_pages: LEAST_FILE_PAGES }),
+        () => None,
+    }
 }
 
 impl Engine {
-    /// Attaches to the kernel and finds out about the disks; reads are led from now on.
+    /// Attaches to the kernel and finds out about the disks; reads are managed from now on.
     ///
     /// # Errors
     /// See [`EngineError`].
     pub fn start(options: Options, policy: Box<dyn Policy>) -> Result<Self, EngineError> {
-        let windows = Windows::recover(&options.state);
-        let watch = behind::watch(&options.behind);
-        let mut observer = observe::open(&options.scope, watch)?;
-        let behind = watch.map(|_| Behind::start(options.behind.clone(), &mut *observer));
-        let behind = behind.transpose()?;
-        let mut engine = Engine {
-            observer,
-            policy,
-            options,
-            workers: Workers::new(),
-            windows,
-            budget: Budget::new(),
-            file_systems: HashMap::new(),
-            backings: Vec::new(),
-            book: Book::default(),
-            plan: Plan::new(),
-            batch: Vec::new(),
-            summary: Summary::default(),
-            tidied_at: 0,
-            behind,
-        };
-        engine.lead_file_systems(engine.wanted_mounts()?)?;
-        Ok(engine)
+        Prepared::new(options).load(policy)
     }
 
-    /// Leads reads until `stop` becomes readable (a signal pipe, a process's descriptor).
+    /// Manages reads until `stop` becomes readable (a signal pipe, a process's descriptor).
     ///
     /// # Errors
-    /// If the observer failed.
+    /// If the source of events failed.
     pub fn serve_until(&mut self, stop: BorrowedFd<'_>) -> Result<(), EngineError> {
         loop {
-            let stopped = {
-                let events = self.observer.readiness();
+            let is_stopped = {
                 let mut ready = [
                     PollFd::from_borrowed_fd(stop, PollFlags::IN),
-                    PollFd::from_borrowed_fd(events, PollFlags::IN),
+                    PollFd::from_borrowed_fd(self.observer.readiness(), PollFlags::IN),
+                    PollFd::new(self.answers.readiness(), PollFlags::IN),
+                    PollFd::from_borrowed_fd(self.exits.readiness(), PollFlags::IN),
                 ];
                 match poll(&mut ready, Some(&self.pause())) {
                     Err(rustix::io::Errno::INTR) => continue,
@@ -165,217 +229,227 @@ impl Engine {
                     Ok(_) => !ready[0].revents().is_empty(),
                 }
             };
-            if stopped {
+            if is_stopped {
                 return Ok(());
             }
             self.turn(Duration::ZERO)?;
         }
     }
 
-    /// How long nothing has to be done if nothing happens.
+    /// Time until the next tick.
     fn pause(&self) -> Timespec {
-        if self.windows.is_busy() {
-            return Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-        }
-        if self.behind.as_ref().is_some_and(Behind::is_busy) {
-            return Timespec { tv_sec: 0, tv_nsec: BEHIND_NS as i64 };
-        }
-        Timespec { tv_sec: 1, tv_nsec: 0 }
+        let wait = self.tick_at.saturating_sub(sys::monotonic_ns());
+        Timespec { tv_sec: (wait / 1_000_000_000) as i64, tv_nsec: (wait % 1_000_000_000) as i64 }
     }
 
     /// Lets go of what ended streams have left, for at most so long and until `stop` says so: what is not
-    /// written by then stays cached.
+    /// written by then stays cached. Then gives back every window that was set.
     ///
     /// # Errors
-    /// If the observer failed.
+    /// If the source of events failed.
     pub fn finish(&mut self, most: Duration, stop: impl Fn() -> bool) -> Result<(), EngineError> {
-        let begun = sys::monotonic_ns();
-        let so_far = || sys::monotonic_ns() - begun;
+        let begun = Instant::now();
         // What they are still reading would come after all the rest had gone.
-        self.workers.close(most.min(MOST_CLOSING));
-        if let Some(behind) = &mut self.behind {
-            behind.finish();
-        }
+        self.executor.close(most.min(MOST_CLOSING));
+        self.controller.finish();
+        self.tick_at = 0;
         self.turn(Duration::ZERO)?;
-        while self.behind.as_ref().is_some_and(Behind::has_left_overs)
-            && u128::from(so_far()) < most.as_nanos()
-            && !stop()
-        {
-            let pause_ns = if so_far() < SOON_NS { 1_000_000 } else { BEHIND_NS };
-            self.turn(Duration::from_nanos(pause_ns))?;
+        while self.controller.has_left_overs() && begun.elapsed() < most && !stop() {
+            let pause = if begun.elapsed() < SOON { Duration::from_millis(1) } else { LATER };
+            self.tick_at = 0;
+            self.turn(pause)?;
         }
+        self.give_back();
         Ok(())
     }
 
-    /// The file systems led, by mount point.
+    fn give_back(&mut self) {
+        if std::mem::replace(&mut self.has_given_back, true) {
+            return;
+        }
+        let left = self.executor.give_back(MOST_GIVING_BACK);
+        if left > 0 {
+            eprintln!(
+                "bowwave: {left} open files keep the window they were given, as it could not be \
+                 taken back; the next start of bowwave does that"
+            );
+        }
+    }
+
+    /// The file systems managed, by mount point.
     pub fn mounts(&self) -> Vec<&Mount> {
-        let mut mounts: Vec<_> = self.file_systems.values().map(|led| &led.mount).collect();
+        let mut mounts: Vec<_> = self.executor.volumes().map(|volume| &volume.mount).collect();
         mounts.sort_by(|one, other| one.mount_point.cmp(&other.mount_point));
         mounts
+    }
+
+    /// Totals so far.
+    pub fn metrics(&self) -> Metrics {
+        self.with_own(self.controller.metrics())
+    }
+
+    /// What it is doing at the moment.
+    pub fn status(&self) -> Status {
+        let status = self.controller.status(sys::monotonic_ns());
+        Status { metrics: self.with_own(status.metrics), ..status }
+    }
+
+    fn with_own(&self, metrics: Metrics) -> Metrics {
+        let lost_events = self.observer.lost_events();
+        Metrics { lost_events, cpu_s: sys::cpu_seconds(), table_errors: self.errors, ..metrics }
     }
 
     /// Handles what has happened, waiting up to `timeout` for the first event.
     fn turn(&mut self, timeout: Duration) -> Result<(), EngineError> {
         let mut batch = std::mem::take(&mut self.batch);
-        self.observer.wait(timeout, &mut |event| batch.push(event))?;
-        for event in &batch {
-            self.on_event(event)?;
+        self.observer.wait(timeout, &mut |at, input| batch.push((at, input)))?;
+        // Counters are read after an answer has come, so that what was submitted is counted once at least.
+        let answers = self.answers.take();
+        self.look_at_disks();
+        for (at, answer) in answers {
+            self.feed(at, answer);
         }
-        batch.clear();
+        for change in self.changes.try_iter().collect::<Vec<_>>() {
+            self.on_change(sys::monotonic_ns(), change);
+        }
+        for (at, input) in batch.drain(..) {
+            let input = self.with_cgroup(at, input);
+            self.feed(at, input);
+        }
         self.batch = batch;
         let now = sys::monotonic_ns();
-        if let Some(behind) = &mut self.behind {
-            let mount_of = |dev| self.file_systems.get(&dev).map(|led| &led.mount);
-            behind.tick(now, &mount_of, &mut *self.observer)?;
-            let has_head = |dev| {
-                let led = self.file_systems.get(&dev);
-                led.is_some_and(|led: &Led| self.backings[led.backing].has_head())
-            };
-            behind.compare_with_disks(&has_head);
-            self.windows.hold(behind.copied());
+        let is_time = now.saturating_sub(self.tidied_at) >= TIDY_NS;
+        for tgid in self.exits.take(is_time) {
+            self.feed(now, Input::Exited(tgid));
         }
-        let knob_of = |dev| self.file_systems.get(&dev).map(|led: &Led| led.knob.as_path());
-        self.summary.bounded_windows += self.windows.go_on(now, knob_of);
-        self.tidy(now)
-    }
-
-    /// Totals so far.
-    pub fn summary(&self) -> Summary {
-        let mut summary = self.summary;
-        summary.add_tally(&self.policy.tally());
-        if let Some(behind) = &self.behind {
-            summary.add_behind(&behind.totals());
+        if is_time {
+            self.tidied_at = now;
+            self.observer.tidy();
+            self.observer.note_daemons();
+            self.look_at_memory(now);
         }
-        summary.lost_events = self.observer.lost_events();
-        summary.cpu_s = sys::cpu_seconds();
-        summary
-    }
-
-    fn on_event(&mut self, event: &Event) -> Result<(), EngineError> {
-        self.summary.events += 1;
-        let Some(led) = self.file_systems.get(&event.file.dev) else {
-            return Ok(());
-        };
-        if let Kind::Passed { written, foreign } = event.kind {
-            let passing = (written, foreign);
-            let behind = self.behind.as_mut();
-            return Ok(behind.map_or(Ok(()), |behind| {
-                behind.on_passed(event, passing, &led.mount, &mut *self.observer)
-            })?);
-        }
-        let index = led.backing;
-        let backing = &mut self.backings[index];
-        let stats = backing.slot.map_or_else(DiskStats::default, |s| self.observer.disk_stats(s));
-        let streams = || self.book.led_files(event.now);
-        if backing.steer(event.now, &stats, streams) {
-            self.ease(index)?;
-        }
-        let (led, backing) = (&self.file_systems[&event.file.dev], &self.backings[index]);
-        // What no worker could start at once is not asked for.
-        let behind = self.behind.as_ref();
-        let is_held_back = behind.is_some_and(|behind| behind.holds_back(event.tgid))
-            || self.windows.is_held_by(event);
-        let has_room = self.workers.has_room() && !is_held_back;
-        let room = if has_room { backing.room_pages(&stats) } else { 0 };
-        let memory = self.budget.room(event, self.policy.tally().ahead_pages());
-        let room = Room { pages: memory.pages.min(room), ..memory };
-        let view = LiveView::new(event, &led.mount, backing.cost, room);
-        self.plan.clear();
-        let kernel_window = self.windows.window_of(event);
-        // Whose look-ahead was ended by us has not been advised by its program.
-        let advised_random = event.advised_random && !self.windows.is_our_advice(event);
-        let access = Access { kernel_window, ..access_of(&Event { advised_random, ..*event }) };
-        self.policy.on_access(&access, &view, &mut self.plan);
-        let ahead = self.policy.tally().ahead_pages() * PAGE_BYTES;
-        self.summary.most_ahead_bytes = self.summary.most_ahead_bytes.max(ahead);
-        let ranges = ranges_of(&self.plan);
-        self.windows.hear(event);
-        let bound = self.policy.window_bound();
-        if let Some(pages) = bound {
-            self.windows.bound_all(pages);
-        }
-        let own = kernel_window_of(&self.plan)
-            .filter(|pages| Some(*pages) != bound || *pages > kernel_window);
-        if let Some(pages) = own {
-            let is_narrowed = self.windows.fit_one(event, &led.knob, pages);
-            self.summary.bounded_windows += u64::from(is_narrowed);
-        }
-        self.windows.fit(event, [bound, memory.kernel_pages].into_iter().flatten().min());
-        let may_lend = self.options.charge == Charge::Reader && bound.is_none();
-        let is_lent = may_lend
-            && forward_window(event, &ranges)
-                .is_some_and(|kb| self.windows.lend(event, &led.knob, kb).is_ok());
-        let served = !ranges.is_empty()
-            && (is_lent || {
-                let job = view.into_file().map(|file| Job {
-                    file,
-                    ranges,
-                    piece_pages: backing.piece_pages,
-                    pending_bytes: backing.pending_bytes.clone(),
-                    turn: backing.turn.clone(),
-                });
-                job.is_some_and(|job| self.workers.submit(job))
-            });
-        let patience = Patience::with(backing.interest());
-        self.take_down(event, served, patience)
-    }
-
-    /// Notes in the book, and tells the observer, what has become of the event.
-    fn take_down(
-        &mut self,
-        event: &Event,
-        served: bool,
-        patience: Patience,
-    ) -> Result<(), EngineError> {
-        let notes = self.book.notes(event.file, event.now);
-        let mut muted_until = 0;
-        let is_news = self.plan.is_recognised() && notes.recognised();
-        if event.kind == Kind::Mark {
-            notes.mark_taken(event.mark.0, event.mark.1);
-        }
-        for action in self.plan.actions() {
-            if let Action::Mark(mark) = action {
-                // The reader comes to the start of a long piece first.
-                let mark = Mark { last: mark.last.min(mark.first + MARK_PAGES - 1), ..*mark };
-                self.observer.set_mark(event.file, mark)?;
-                notes.mark_set(mark);
-            }
-        }
-        if served {
-            notes.served();
-            self.summary.reads += 1;
-            self.summary.read_ahead_bytes += self.plan.pages() * PAGE_BYTES;
-        } else if event.kind != Kind::Mark {
-            if self.windows.window_of(event) < event.kernel_window {
-                notes.listen_closely();
-            }
-            let is_held = self.windows.is_held(event);
-            let muted = (!is_held).then(|| notes.in_vain(event.now, patience)).flatten();
-            muted_until = muted.unwrap_or(0);
-        }
-        if served || is_news || muted_until > 0 || !self.plan.actions().is_empty() {
-            self.observer.set_state(event.file, notes.state(muted_until))?;
+        if now >= self.tick_at {
+            self.feed(now, Input::Tick);
+            self.tick_at = self.controller.next_tick(now);
         }
         Ok(())
     }
 
-    fn tidy(&mut self, now: u64) -> Result<(), EngineError> {
-        if now.saturating_sub(self.tidied_at) < HOUSEKEEPING_NS {
+    /// Gives an input to the controller, and carries out what it asks for.
+    fn feed(&mut self, now: Nanos, input: Input) {
+        self.controller.on(now, &input, &mut self.out);
+        // A change may have come due meanwhile.
+        self.tick_at = self.tick_at.min(self.controller.next_tick(now));
+        self.carry_out();
+    }
+
+    fn carry_out(&mut self) {
+        let mut out = std::mem::take(&mut self.out);
+        self.executor.execute(&out);
+        for command in out.drain(..) {
+            if self.observe(&command).is_err() {
+                // A table that is full for a moment: something is not heard of.
+                self.errors += 1;
+            }
+        }
+        self.out = out;
+    }
+
+    /// Carries out what the source of events sees to.
+    fn observe(&mut self, command: &Command) -> Result<(), ObserveError> {
+        match *command {
+            Command::Mark(file, mark) => self.observer.set_mark(file, mark),
+            Command::Listen(file, listening) => self.observer.listen(file, listening),
+            Command::Watch(dev, Some(interest)) => self.observer.watch_file_system(dev, interest),
+            Command::Watch(dev, None) => self.observer.forget_file_system(dev),
+            Command::Count(backing, is_counted) => self.count(backing, is_counted),
+            Command::LookBehind(on) => self.observer.look_behind(on),
+            Command::Touched(stream) => {
+                let span = self.observer.touched(stream);
+                self.answers.send(Completed::Touched { stream, span });
+                Ok(())
+            }
+            Command::ForgetStream(stream) => {
+                self.observer.forget_stream(stream);
+                Ok(())
+            }
+            Command::WatchProcess(tgid, is_watched) => {
+                self.exits.watch(tgid, is_watched);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Has the block layer's counters of a disk kept, or no more; beyond the last slot reads are managed without.
+    fn count(&mut self, backing: BackingId, is_counted: bool) -> Result<(), ObserveError> {
+        if !is_counted {
+            let counted = self.slots.counted.remove(&backing);
+            return counted.map_or(Ok(()), |(dev, _)| self.observer.forget_disk(dev));
+        }
+        let is_free = |slot: &usize| self.slots.counted.values().all(|(_, taken)| taken != slot);
+        let free = (0..DISK_SLOTS).find(is_free);
+        let (Some(dev), Some(slot)) = (self.slots.disks.get(&backing).copied(), free) else {
             return Ok(());
+        };
+        self.slots.counted.insert(backing, (dev, slot));
+        self.observer.watch_disk(dev, slot)
+    }
+
+    fn on_change(&mut self, now: Nanos, change: Change) {
+        match change {
+            Change::Mounted(volume, device) => {
+                let Device { backing, ref disk, .. } = *device;
+                if let Some(disk) = disk {
+                    self.slots.disks.insert(backing, disk.dev);
+                }
+                let mounted = Change::mounted(&volume, &device);
+                self.executor.add(volume, &device);
+                self.feed(now, Input::Mounted(mounted));
+            }
+            Change::Gone(dev) => {
+                // What was asked for before it went is answered by its lane.
+                self.feed(now, Input::Unmounted(dev));
+                self.executor.remove(dev);
+            }
         }
-        self.tidied_at = now;
-        self.policy.forget_idle(now, IDLE_NS);
-        self.windows.tidy(now, self.policy.window_bound());
-        if self.behind.is_some() {
-            self.observer.note_daemons();
+    }
+
+    fn look_at_disks(&mut self) {
+        let now = sys::monotonic_ns();
+        let counted: Vec<_> =
+            self.slots.counted.iter().map(|(id, (_, slot))| (*id, *slot)).collect();
+        for (backing, slot) in counted {
+            let stats = self.observer.disk_stats(slot);
+            self.feed(now, Input::DiskStats(backing, stats));
         }
-        self.budget.refresh(now);
-        let mut forgotten = Vec::new();
-        self.book.forget_before(now.saturating_sub(IDLE_NS), |file| forgotten.push(file));
-        for file in forgotten {
-            self.observer.set_state(file, observe::FileState::default())?;
+    }
+
+    fn look_at_memory(&mut self, now: Nanos) {
+        if let Some(input) = self.facts.machine(now) {
+            self.feed(now, input);
         }
-        self.observer.keep_marks_of(&mut self.book.marked_files());
-        self.mounts_now().map_or(Ok(()), |mounts| self.lead_file_systems(mounts))
+    }
+
+    /// The event with its reader's cgroup, of which the controller is told first.
+    fn with_cgroup(&mut self, at: Nanos, input: Input) -> Input {
+        let mut input = input;
+        let (tgid, cgroup) = match &mut input {
+            Input::Access(access) => (access.of.tgid, &mut access.cgroup),
+            Input::Passed(passed) => (passed.of.tgid, &mut passed.cgroup),
+            _ => return input,
+        };
+        let (id, told) = self.facts.cgroup_of(at, tgid);
+        *cgroup = id;
+        if let Some(told) = told {
+            self.feed(at, told);
+        }
+        input
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.give_back();
     }
 }

@@ -1,22 +1,27 @@
-//! Bowwave on the running kernel: observe reads, decide, act on the page cache.
+//! Bowwave on the running kernel: what is seen becomes inputs, what the controller asks for is carried out.
 //!
 //! ```text
 //!   programs --read--> page cache --miss, mark, fault--> observe (eBPF)
-//!                          ^                                 |
-//!                          |                              engine  <--- view (cachestat)
-//!      act (readahead(2), per-open-file window) <--plan---- policy     disk (cost, depth)
+//!                          ^                                |  Access, Passed
+//!                          |                                v
+//!      execute <-------- Read, SetWindow, Release ...   engine: controller  <--- facts    memory
+//!        a lane for each device                             |               <--- mounted  file systems
+//!        |                                                  |               <--- exits    processes
+//!        +------------ Completed -------------------------->+
 //! ```
+//!
+//! One thread, the [engine](engine::Engine)'s, turns inputs into commands. It opens no file of a managed file system
+//! and waits for no device: whatever may wait is done by a thread of the [device](execute) concerned.
 
-mod act;
 #[cfg(any(test, fuzzing))]
 pub mod any_bytes;
-pub mod behind;
-mod book;
-mod disk;
+pub mod config;
+mod devices;
 pub mod doctor;
 pub mod engine;
+mod execute;
+mod exits;
+mod facts;
 pub mod kernel;
-pub mod memory;
+mod mounted;
 pub mod observe;
-pub mod summary;
-mod view;

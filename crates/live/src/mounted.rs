@@ -78,9 +78,8 @@ impl Mounts {
         let wanted = if self.paths.is_empty() {
             mounts::list().map_err(|error| (None, error))?
         } else {
-            let of = |path: &PathBuf| {
-                mounts::of_path(path).map_err(|error| (Some(path.clone()), error))
-            };
+            let of =
+                |path: &PathBuf| mounts::of_path(path).map_err(|error| (Some(path.clone()), error));
             self.paths.iter().map(of).collect::<Result<_, _>>()?
         };
         Ok(self.compare(wanted))

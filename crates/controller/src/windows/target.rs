@@ -157,6 +157,7 @@ impl Entry {
     pub(super) fn command(&self, target: Target, setting: WindowSetting) -> Command {
         Command::SetWindow {
             target,
+            file: self.access.of.file,
             of: (!self.is_left_behind).then_some(self.access.of),
             kernel_window: self.own_pages,
             setting,

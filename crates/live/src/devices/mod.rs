@@ -16,7 +16,7 @@ use linux::state;
 use readahead::DeviceCost;
 
 pub(crate) use probe::measure;
-pub(crate) use remember::note;
+pub(crate) use remember::{Found, note};
 
 /// What a network file system charges until measured: a millisecond's round trip on gigabit.
 const NETWORK: DeviceCost = DeviceCost { latency_s: 0.001, bandwidth: 110e6, concurrency: 16.0 };

@@ -14,18 +14,18 @@ use serde::{Deserialize, Serialize};
 /// Where a cost comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Origin {
+pub(crate) enum Found {
     /// A measurement when the disk was met.
     Measured,
     /// A guess, corrected by the reads that went by.
     Learned,
 }
 
-impl From<Origin> for controller::Origin {
-    fn from(origin: Origin) -> Self {
-        match origin {
-            Origin::Measured => controller::Origin::Measured,
-            Origin::Learned => controller::Origin::Learned,
+impl From<Found> for controller::Origin {
+    fn from(found: Found) -> Self {
+        match found {
+            Found::Measured => controller::Origin::Measured,
+            Found::Learned => controller::Origin::Learned,
         }
     }
 }
@@ -33,7 +33,7 @@ impl From<Origin> for controller::Origin {
 #[derive(Serialize, Deserialize)]
 struct Note {
     identity: String,
-    origin: Origin,
+    origin: Found,
     latency_us: f64,
     bandwidth_mb_s: f64,
     concurrency: f64,
@@ -49,13 +49,13 @@ fn file_of(disk: &Disk, state: &Path) -> PathBuf {
 }
 
 /// What was found out about this very disk since boot.
-pub(super) fn recall(disk: &Disk, state: &Path) -> Option<(DeviceCost, Origin)> {
+pub(super) fn recall(disk: &Disk, state: &Path) -> Option<(DeviceCost, Found)> {
     let (of, cost, origin) = in_note(&fs::read(file_of(disk, state)).ok()?)?;
     (of == identity(disk)).then_some((cost, origin))
 }
 
 /// Of which disk a note is, and what it says; `None` if that cannot be.
-pub(super) fn in_note(text: &[u8]) -> Option<(String, DeviceCost, Origin)> {
+pub(super) fn in_note(text: &[u8]) -> Option<(String, DeviceCost, Found)> {
     let note: Note = serde_json::from_slice(text).ok()?;
     let cost = DeviceCost {
         latency_s: note.latency_us * 1e-6,
@@ -69,7 +69,7 @@ pub(super) fn in_note(text: &[u8]) -> Option<(String, DeviceCost, Origin)> {
 }
 
 /// Keeps a measurement, if the state folder can be written.
-pub(crate) fn note(disk: &Disk, cost: &DeviceCost, origin: Origin, state: &Path) {
+pub(crate) fn note(disk: &Disk, cost: &DeviceCost, origin: Found, state: &Path) {
     let note = Note {
         identity: identity(disk),
         origin,

@@ -96,9 +96,8 @@ fn look(
 
 fn describe(of: FileRef, volume: &Volume) -> Attributes {
     let file = handles::open_file(of, &volume.mount).ok();
-    let link = file.and_then(|file| {
-        fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
-    });
+    let link =
+        file.and_then(|file| fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok());
     let table = fs::read_to_string(format!("/proc/{}/cgroup", of.tgid)).unwrap_or_default();
     let name = fs::read_to_string(format!("/proc/{}/comm", of.tgid)).unwrap_or_default();
     Attributes {

@@ -167,11 +167,7 @@ fn answer_asks(
     }
 }
 
-fn let_go(
-    inbox: &Receiver<(Release, Arc<Volume>)>,
-    tables: &dyn PageTables,
-    answers: &Answers,
-) {
+fn let_go(inbox: &Receiver<(Release, Arc<Volume>)>, tables: &dyn PageTables, answers: &Answers) {
     for (release, volume) in inbox {
         answers.send(release.run(&volume.mount, tables));
     }

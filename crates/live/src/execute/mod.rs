@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use controller::ids::{BackingId, DeviceNumber, FileKey};
 use controller::{Command, Completed, Failure, Input, Nanos};
 use linux::sys;
-use readahead::behind::{Span, Unused};
+use readahead::behind::Unused;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::mounted::{Device, Volume};
@@ -55,6 +55,11 @@ impl Answers {
         // Its time is taken under the lock, so that times only grow.
         waiting.push((sys::monotonic_ns(), input));
         drop(waiting);
+        self.wake();
+    }
+
+    /// Has the engine look.
+    pub(crate) fn wake(&self) {
         // A counter that is full is readable.
         let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());
     }
@@ -184,7 +189,6 @@ impl Executor {
             }
             Command::Mark(..)
             | Command::Listen(..)
-            | Command::KeepMarks { .. }
             | Command::Watch(..)
             | Command::Count(..)
             | Command::LookBehind(_)
@@ -242,11 +246,5 @@ impl Executor {
             }
         }
         self.common.journal.len()
-    }
-
-    /// What is under way on the span of a file.
-    #[cfg(test)]
-    fn spans(&self) -> Vec<Span> {
-        self.batch.iter().flat_map(|batch| batch.spans.clone()).collect()
     }
 }

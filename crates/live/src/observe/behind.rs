@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use readahead::FileKey;
-use readahead::behind::Block;
+use controller::ids::{FileKey, StreamKey};
+use readahead::behind::{Block, Span};
 
 use super::ObserveError;
 
@@ -12,17 +12,6 @@ use super::ObserveError;
 pub struct Watch {
     /// Files of fewer pages are left alone.
     pub least_file_pages: u64,
-}
-
-/// One process's way through a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct StreamKey {
-    /// The file.
-    pub file: FileKey,
-    /// The process.
-    pub tgid: u32,
-    /// It writes.
-    pub written: bool,
 }
 
 /// What the kernel half knows of pages, for the threads that let them go: they ask right before they do.
@@ -47,8 +36,8 @@ pub trait BehindSource {
     /// [`ObserveError::Refused`] if the programs cannot be attached.
     fn look_behind(&mut self, on: bool) -> Result<(), ObserveError>;
 
-    /// The pages `[low, high)` in which all lies that a stream touched.
-    fn touched(&self, stream: StreamKey) -> Option<(u64, u64)>;
+    /// The pages in which all lies that a stream touched.
+    fn touched(&self, stream: StreamKey) -> Option<Span>;
 
     /// Forgets a stream.
     fn forget_stream(&mut self, stream: StreamKey);

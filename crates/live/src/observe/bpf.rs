@@ -1,6 +1,7 @@
 //! The eBPF source: loads the kernel half, filters in the kernel, fetches through a ring buffer.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
+use controller::{DiskStats, Input, Interest, Listening, Nanos};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, PrintLevel, RingBuffer, RingBufferBuilder};
 use linux::meminfo;
@@ -15,7 +17,7 @@ use readahead::{DeviceNumber, FileKey, Mark};
 
 use super::behind::BehindSource;
 use super::layout::{self, CHUNK_PAGES};
-use super::{DiskStats, Event, FileState, Interest, ObserveError, Observer, Scope, Watch};
+use super::{ObserveError, Observer, Scope, Watch};
 use crate::kernel::Features;
 
 mod skeleton {
@@ -27,8 +29,10 @@ use skeleton::{ObserveSkel, ObserveSkelBuilder};
 /// The programs, attached; they go when this is dropped, also by a kill.
 pub(super) struct BpfObserver {
     ring: RingBuffer<'static>,
-    fetched: Rc<RefCell<Vec<Event>>>,
-    batch: Vec<Event>,
+    fetched: Rc<RefCell<Vec<(Nanos, Input)>>>,
+    batch: Vec<(Nanos, Input)>,
+    /// Files that carry marks.
+    marked: HashSet<FileKey>,
     pub(super) skeleton: ObserveSkel<'static>,
     /// What looks for marks, while any are out.
     mark_links: Vec<Link>,
@@ -83,6 +87,7 @@ impl BpfObserver {
             ring,
             fetched,
             batch: Vec::with_capacity(1024),
+            marked: HashSet::new(),
             skeleton,
             mark_links: Vec::new(),
             looks_behind: false,
@@ -159,7 +164,7 @@ const FEW_ENTRIES: u32 = 256;
 
 fn build_ring(
     skeleton: &ObserveSkel<'static>,
-    fetched: Rc<RefCell<Vec<Event>>>,
+    fetched: Rc<RefCell<Vec<(Nanos, Input)>>>,
 ) -> Result<RingBuffer<'static>, ObserveError> {
     let mut builder = RingBufferBuilder::new();
     builder
@@ -175,14 +180,14 @@ impl Observer for BpfObserver {
     fn wait(
         &mut self,
         timeout: Duration,
-        on_event: &mut dyn FnMut(Event),
+        on_event: &mut dyn FnMut(Nanos, Input),
     ) -> Result<(), ObserveError> {
         match self.ring.poll(timeout) {
             Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {}
             other => other.map_err(lost)?,
         }
         std::mem::swap(&mut self.batch, &mut *self.fetched.borrow_mut());
-        self.batch.drain(..).for_each(on_event);
+        self.batch.drain(..).for_each(|(at, input)| on_event(at, input));
         Ok(())
     }
 
@@ -221,6 +226,7 @@ impl Observer for BpfObserver {
 
     fn set_mark(&mut self, file: FileKey, mark: Mark) -> Result<(), ObserveError> {
         self.look_for_marks()?;
+        self.marked.insert(file);
         if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
             let (word, bit) = layout::marked_inode(file.ino);
             shared.marked_inodes[word] |= bit;
@@ -235,25 +241,23 @@ impl Observer for BpfObserver {
         Ok(())
     }
 
-    fn set_state(&mut self, file: FileKey, state: FileState) -> Result<(), ObserveError> {
-        let mut value = [0; 24];
-        value[..8].copy_from_slice(&state.marked_chunks.to_ne_bytes());
-        value[8..16].copy_from_slice(&state.muted_until.to_ne_bytes());
-        value[16..20].copy_from_slice(&u32::from(state.led).to_ne_bytes());
-        let key = layout::encode_file_key(file);
+    fn listen(&mut self, file: FileKey, listening: Listening) -> Result<(), ObserveError> {
+        if listening.marked_chunks == 0 {
+            self.marked.remove(&file);
+        }
+        let (key, value) = (layout::encode_file_key(file), layout::encode_listening(listening));
         self.skeleton.maps.files.update(&key, &value, MapFlags::ANY).map_err(lost)
     }
 
-    fn keep_marks_of(&mut self, files: &mut dyn Iterator<Item = FileKey>) {
-        let mut files = files.peekable();
-        if files.peek().is_none() && !self.looks_behind {
+    fn tidy(&mut self) {
+        if self.marked.is_empty() && !self.looks_behind {
             self.mark_links.clear();
         }
         let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() else {
             return;
         };
         let mut marked = [0; layout::MARKED_INODES_WORDS];
-        for file in files {
+        for file in &self.marked {
             let (word, bit) = layout::marked_inode(file.ino);
             marked[word] |= bit;
         }
@@ -268,10 +272,10 @@ impl Observer for BpfObserver {
         DiskStats {
             foreground_reads: stats.foreground_reads,
             foreground_ns: stats.foreground_ns,
-            led_reads: stats.led_reads,
-            led_ns: stats.led_ns,
-            visit_reads: stats.visit_reads,
-            visit_ns: stats.visit_ns,
+            managed_reads: stats.managed_reads,
+            managed_ns: stats.managed_ns,
+            seek_reads: stats.seek_reads,
+            seek_ns: stats.seek_ns,
             our_reads: stats.our_reads,
             our_bytes: stats.our_bytes,
             our_bytes_in_flight: stats.our_bytes_in_flight.max(0) as u64,

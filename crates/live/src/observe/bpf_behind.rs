@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use controller::ids::{FileKey, StreamKey};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use linux::daemons;
-use readahead::FileKey;
-use readahead::behind::Block;
+use readahead::behind::{Block, Span};
 
-use super::behind::{BehindSource, PageTables, StreamKey};
+use super::behind::{BehindSource, PageTables};
 use super::bpf::BpfObserver;
 use super::{ObserveError, layout};
 
@@ -28,7 +28,7 @@ impl BehindSource for BpfObserver {
         Ok(())
     }
 
-    fn touched(&self, stream: StreamKey) -> Option<(u64, u64)> {
+    fn touched(&self, stream: StreamKey) -> Option<Span> {
         let key = layout::encode_stream_key(stream);
         let value = self.skeleton.maps.streams.lookup(&key, MapFlags::ANY).ok()??;
         layout::decode_touched(&value)
@@ -102,8 +102,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use controller::{Input, Interest, Kind};
+
     use crate::kernel::Features;
-    use crate::observe::{Event, Interest, Kind, Observer, Scope, Watch};
+    use crate::observe::{Observer, Scope, Watch};
     use linux::sys;
     use readahead::DeviceNumber;
 
@@ -212,11 +214,16 @@ mod tests {
             );
             let reader = Command::new("python3").args(["-c", &script]).arg(&path).status();
             assert!(reader.expect("python3 is installed").success());
-            let mut events: Vec<Event> = Vec::new();
-            observer.wait(Duration::from_secs(1), &mut |event| events.push(event)).expect("events");
-            let is_miss = |e: &&Event| e.kind == Kind::Miss && e.file == key(&path);
-            let miss = events.iter().rfind(is_miss).expect("it was cold");
-            (miss.advised_random, miss.advised_sequential, miss.advised_noreuse)
+            let mut misses = Vec::new();
+            let mut note = |_, input| match input {
+                Input::Access(it) if it.kind == Kind::Miss && it.of.file == key(&path) => {
+                    misses.push(it.advice);
+                }
+                _ => {}
+            };
+            observer.wait(Duration::from_secs(1), &mut note).expect("events");
+            let advice = misses.last().expect("it was cold");
+            (advice.random, advice.sequential, advice.noreuse)
         };
         assert_eq!(told("NORMAL"), (false, false, false));
         assert_eq!(told("RANDOM"), (true, false, false));

@@ -1,13 +1,11 @@
 //! The contract with the kernel half, as bytes: mirrors `bpf/interface.h`.
 
-use readahead::behind::Block;
-use readahead::{DeviceNumber, FileKey};
-
-use super::event::{Event, Kind};
-use super::{Interest, StreamKey};
+use controller::ids::{CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, StreamKey};
+use controller::{Access, Advice, Input, Interest, Kind, Listening, Nanos, Passed};
+use readahead::behind::{Block, Span};
 
 pub(super) const DISK_SLOTS: usize = 64;
-pub(super) const CHUNK_PAGES: u64 = 32;
+pub(super) use controller::CHUNK_PAGES;
 
 /// Size of `struct event`.
 pub(super) const EVENT_BYTES: usize = 88;
@@ -18,7 +16,8 @@ const FLAG_SEQUENTIAL: u8 = 2;
 const FLAG_MMAP: u8 = 4;
 const FLAG_NOREUSE: u8 = 8;
 const FLAG_WRITTEN: u8 = 64;
-const FLAG_FOREIGN: u8 = 128;
+const FLAG_FOREGROUND: u8 = 128;
+const KIND_PASSED: u8 = 16;
 
 const MARKED_INODES_LOG2: u32 = 12;
 /// Words of 64 bits in `marked_inodes`.
@@ -38,45 +37,52 @@ pub(super) fn marked_inode(ino: u64) -> (usize, u64) {
     ((bit / 64) as usize, 1 << (bit % 64))
 }
 
-/// Decodes `struct event`; `None` if the bytes are not one.
-pub(super) fn decode_event(bytes: &[u8]) -> Option<Event> {
+/// Decodes `struct event`: when it happened, and what; `None` if the bytes are not one. The reader's cgroup is left
+/// open.
+pub(super) fn decode_event(bytes: &[u8]) -> Option<(Nanos, Input)> {
     let bytes: &[u8; EVENT_BYTES] = bytes.get(..EVENT_BYTES)?.try_into().ok()?;
     let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
     let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
     let (kind, flags) = (bytes[68], bytes[69]);
-    let previous = long(24);
-    Some(Event {
-        now: long(0),
-        file: FileKey { ino: long(8), dev: DeviceNumber::from_kernel(word(48)) },
-        page: long(16),
-        previous: (previous != NO_PAGE).then_some(previous),
-        file_bytes: long(32),
-        open_file: long(40),
-        generation: word(52),
-        tgid: word(56),
-        request_pages: word(60),
-        kernel_window: word(64),
-        kind: decode_kind(kind, flags)?,
-        mapped: flags & FLAG_MMAP != 0,
-        advised_random: flags & FLAG_RANDOM != 0,
-        advised_sequential: flags & FLAG_SEQUENTIAL != 0,
-        advised_noreuse: flags & FLAG_NOREUSE != 0,
-        window_left: u32::from(u16::from_ne_bytes([bytes[70], bytes[71]])),
-        mark: (long(72), long(80)),
-    })
-}
-
-fn decode_kind(kind: u8, flags: u8) -> Option<Kind> {
-    Some(match kind {
+    let file = FileKey { ino: long(8), dev: DeviceNumber::from_kernel(word(48)) };
+    let of = FileRef { file, generation: word(52), tgid: word(56) };
+    let (cgroup, file_bytes) = (CgroupId::default(), long(32));
+    let (first, last) = (long(72), long(80));
+    let mapped = flags & FLAG_MMAP != 0;
+    if kind == KIND_PASSED {
+        let span = Span { start: first, end: last };
+        let (written, foreground) = (flags & FLAG_WRITTEN != 0, flags & FLAG_FOREGROUND != 0);
+        let passed = Passed { of, cgroup, file_bytes, written, mapped, foreground, span };
+        return Some((long(0), Input::Passed(passed)));
+    }
+    let kind = match kind {
         0 => Kind::Miss,
         1 => Kind::KernelMark,
         2 => Kind::Mark,
         3 => Kind::Fault,
-        16 => {
-            Kind::Passed { written: flags & FLAG_WRITTEN != 0, foreign: flags & FLAG_FOREIGN != 0 }
-        }
         _ => return None,
-    })
+    };
+    let (previous, open_file) = (long(24), long(40));
+    let access = Access {
+        kind,
+        of,
+        open_file: (open_file != 0).then_some(OpenFile(open_file)),
+        cgroup,
+        page: long(16),
+        request_pages: word(60),
+        previous: (previous != NO_PAGE).then_some(previous),
+        file_bytes,
+        kernel_window: word(64),
+        mapped,
+        advice: Advice {
+            random: flags & FLAG_RANDOM != 0,
+            sequential: flags & FLAG_SEQUENTIAL != 0,
+            noreuse: flags & FLAG_NOREUSE != 0,
+        },
+        window_left: u32::from(u16::from_ne_bytes([bytes[70], bytes[71]])),
+        mark: (kind == Kind::Mark).then_some((first, last)),
+    };
+    Some((long(0), Input::Access(access)))
 }
 
 /// Encodes `enum interest`.
@@ -119,10 +125,19 @@ pub(super) fn decode_block(bytes: &[u8], epoch: u32) -> Option<Block> {
 }
 
 /// The pages touched, of `struct stream`.
-pub(super) fn decode_touched(bytes: &[u8]) -> Option<(u64, u64)> {
+pub(super) fn decode_touched(bytes: &[u8]) -> Option<Span> {
     let bytes: &[u8; 80] = bytes.try_into().ok()?;
     let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-    Some((long(24), long(32)))
+    Some(Span { start: long(24), end: long(32) })
+}
+
+/// Encodes `struct file_state`.
+pub(super) fn encode_listening(listening: Listening) -> [u8; 24] {
+    let mut bytes = [0; 24];
+    bytes[..8].copy_from_slice(&listening.marked_chunks.to_ne_bytes());
+    bytes[8..16].copy_from_slice(&listening.muted_until.to_ne_bytes());
+    bytes[16..20].copy_from_slice(&u32::from(listening.managed).to_ne_bytes());
+    bytes
 }
 
 /// Encodes `struct stream_key`.
@@ -153,15 +168,28 @@ mod tests {
         bytes[68] = 3;
         bytes[69] = FLAG_MMAP | FLAG_NOREUSE;
         bytes[70..72].copy_from_slice(&300u16.to_ne_bytes());
-        let event = decode_event(&bytes).expect("a whole event");
-        assert_eq!(event.now, 7);
-        assert_eq!(event.file.ino, 131);
-        assert_eq!(event.file.dev, DeviceNumber { major: 7, minor: 3 });
-        assert_eq!((event.page, event.request_pages, event.previous), (23, 16, None));
-        assert_eq!(event.file_bytes, 8191);
-        assert_eq!(event.kind, Kind::Fault);
-        assert!(event.mapped && !event.advised_random && event.advised_noreuse);
-        assert_eq!(event.window_left, 300);
+        let (at, input) = decode_event(&bytes).expect("a whole event");
+        let Input::Access(access) = input else { panic!("{input:?} is no access") };
+        assert_eq!(at, 7);
+        assert_eq!(access.of.file.ino, 131);
+        assert_eq!(access.of.file.dev, DeviceNumber { major: 7, minor: 3 });
+        assert_eq!((access.page, access.request_pages, access.previous), (23, 16, None));
+        assert_eq!((access.file_bytes, access.open_file, access.mark), (8191, None, None));
+        assert_eq!(access.kind, Kind::Fault);
+        assert!(access.mapped && !access.advice.random && access.advice.noreuse);
+        assert_eq!(access.window_left, 300);
+    }
+
+    #[test]
+    fn a_step_of_a_stream_is_told_with_the_pages_passed() {
+        let mut bytes = [0u8; EVENT_BYTES];
+        bytes[68] = KIND_PASSED;
+        bytes[69] = FLAG_WRITTEN;
+        bytes[72..80].copy_from_slice(&1024u64.to_ne_bytes());
+        bytes[80..88].copy_from_slice(&2048u64.to_ne_bytes());
+        let Some((0, Input::Passed(passed))) = decode_event(&bytes) else { panic!("a step") };
+        assert_eq!(passed.span, Span { start: 1024, end: 2048 });
+        assert!(passed.written && !passed.foreground);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Seeing the reads that matter.
 //!
 //! One interface, whatever the source: an [`Observer`] reports misses, faults and touched marks as
-//! [`Event`]s, takes marks, and counts what the block layer does. The source today is eBPF on BTF
+//! [inputs](controller::Input), takes marks, and counts what the block layer does. The source today is eBPF on BTF
 //! tracepoints ([`bpf`]); what a kernel offers is decided in [`crate::kernel`].
 
 mod behind;
@@ -9,7 +9,6 @@ mod behind;
 mod bpf;
 #[cfg(feature = "bpf")]
 mod bpf_behind;
-mod event;
 // Only the eBPF source decodes events; the sizes are common.
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 mod layout;
@@ -17,10 +16,10 @@ mod layout;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use controller::{DiskStats, Input, Interest, Listening, Nanos};
 use readahead::{DeviceNumber, FileKey, Mark};
 
-pub use behind::{BehindSource, PageTables, StreamKey, Watch};
-pub use event::{Event, Kind};
+pub use behind::{BehindSource, PageTables, Watch};
 
 /// Whose reads are looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,48 +49,17 @@ pub enum ObserveError {
     Lost(String),
 }
 
-/// What the block layer tells of one disk. Counters only grow; take differences.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DiskStats {
-    /// Reads that neither bowwave nor the reader of a file led by it issued.
-    pub foreground_reads: u64,
-    /// Their latencies, summed, in nanoseconds.
-    pub foreground_ns: u64,
-    /// Reads issued by the readers of files led by bowwave.
-    pub led_reads: u64,
-    /// Their latencies, summed, in nanoseconds.
-    pub led_ns: u64,
-    /// Of the reads of both kinds, those that did not continue the one before them on the disk.
-    pub visit_reads: u64,
-    /// Their latencies, summed, in nanoseconds.
-    pub visit_ns: u64,
-    /// Reads issued by bowwave.
-    pub our_reads: u64,
-    /// Bytes of these.
-    pub our_bytes: u64,
-    /// Bytes of these in flight now.
-    pub our_bytes_in_flight: u64,
-}
-
-/// What is reported of a file system's files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interest {
-    /// Every miss, fault and mark.
-    All,
-    /// Not what the kernel takes for plain forward reading, and reads ahead by itself.
-    NotForward,
-}
-
 /// A source of events about reads.
 pub trait Observer: BehindSource {
-    /// Calls `on_event` for what has happened, waiting up to `timeout` for the first.
+    /// Calls `on_event` for what has happened, with its time (CLOCK_MONOTONIC), waiting up to `timeout` for the first. The
+    /// cgroup of a reader is left open.
     ///
     /// # Errors
     /// [`ObserveError::Lost`] if the source failed.
     fn wait(
         &mut self,
         timeout: Duration,
-        on_event: &mut dyn FnMut(Event),
+        on_event: &mut dyn FnMut(Nanos, Input),
     ) -> Result<(), ObserveError>;
 
     /// A descriptor that is readable when there are events.
@@ -131,15 +99,14 @@ pub trait Observer: BehindSource {
     /// [`ObserveError::Lost`] if the source refused.
     fn set_mark(&mut self, file: FileKey, mark: Mark) -> Result<(), ObserveError>;
 
-    /// Tells how a file is treated: which chunks carry marks, until when misses are not reported,
-    /// and whether its reader is led by bowwave.
+    /// Tells how a file is treated.
     ///
     /// # Errors
     /// [`ObserveError::Lost`] if the source refused.
-    fn set_state(&mut self, file: FileKey, state: FileState) -> Result<(), ObserveError>;
+    fn listen(&mut self, file: FileKey, listening: Listening) -> Result<(), ObserveError>;
 
-    /// Only these files still carry marks; reads of others need not be looked at.
-    fn keep_marks_of(&mut self, files: &mut dyn Iterator<Item = FileKey>);
+    /// Leaves reads of files alone that carry no marks any more; to be called every second or so.
+    fn tidy(&mut self);
 
     /// Counters of the disk in `slot`.
     fn disk_stats(&self, slot: usize) -> DiskStats;
@@ -148,25 +115,8 @@ pub trait Observer: BehindSource {
     fn lost_events(&self) -> u64;
 }
 
-/// How the source treats one file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FileState {
-    /// Bit `chunk % 64` is set if a chunk may carry a mark.
-    pub marked_chunks: u64,
-    /// Misses before this moment (CLOCK_MONOTONIC, nanoseconds) are not reported.
-    pub muted_until: u64,
-    /// The file's reader is led: its own reads do not count as foreground.
-    pub led: bool,
-}
-
 /// Disks that can be told apart; reads of further ones are led without looking at their queue.
 pub const DISK_SLOTS: usize = layout::DISK_SLOTS;
-
-/// Pages per chunk, the granularity at which marks are looked up: 128 KiB.
-pub const CHUNK_PAGES: u64 = layout::CHUNK_PAGES;
-
-/// Most pages that a mark may span: four chunks, wherever it begins.
-pub const MARK_PAGES: u64 = 3 * CHUNK_PAGES;
 
 /// Opens the best source this kernel and build offer; without `behind`, nothing is loaded for
 /// drop-behind.

@@ -64,12 +64,7 @@ pub(super) struct Given {
 impl Given {
     /// To the open file that is descriptor `number` of the process that reads `of`, whose own window is
     /// `own_pages`.
-    pub(super) fn to(
-        of: FileRef,
-        number: i32,
-        knob: &Path,
-        own_pages: u32,
-    ) -> io::Result<Self> {
+    pub(super) fn to(of: FileRef, number: i32, knob: &Path, own_pages: u32) -> io::Result<Self> {
         let FileKey { dev: DeviceNumber { major, minor }, ino } = of.file;
         let (tgid, started, knob) = (of.tgid, started(of.tgid)?, knob.to_owned());
         let kb_before = u64::from(own_pages) * PAGE_BYTES / 1024;
@@ -121,7 +116,8 @@ impl Ledger {
     /// With what an earlier run has left there.
     pub(super) fn open(path: PathBuf) -> Self {
         let given = HashMap::new();
-        let mut ledger = Ledger { path, file: None, given, is_stale: false, looked_at: 0, recovered: 0 };
+        let mut ledger =
+            Ledger { path, file: None, given, is_stale: false, looked_at: 0, recovered: 0 };
         ledger.read(&ledger.path.clone());
         ledger
     }
@@ -301,7 +297,10 @@ mod tests {
         ledger.tidy(0);
         drop(ledger);
         let mut next = Ledger::open(path.clone());
-        assert_eq!(next.all().into_iter().map(|one| next.get(one).cloned()).collect::<Vec<_>>(), [Some(given(1))]);
+        assert_eq!(
+            next.all().into_iter().map(|one| next.get(one).cloned()).collect::<Vec<_>>(),
+            [Some(given(1))]
+        );
         next.strike(next.all()[0]);
         next.write_down();
         assert!(!path.exists());
@@ -319,9 +318,7 @@ mod tests {
         ledger.note(target(11), given(2)).expect("written");
         ledger.adopt(&left);
         assert_eq!((listed(&path).len(), left.exists()), (2, false));
-        for open_file in ledger.all() {
-            ledger.strike(target, true);
-        }
+        ledger.all().into_iter().for_each(|one| ledger.strike(one));
         ledger.write_down();
         assert!(!path.exists(), "none of both is kept by another name");
     }

@@ -26,11 +26,7 @@ pub(super) struct Setting {
 
 impl Setting {
     pub(super) fn new(state: &Path) -> Self {
-        Setting {
-            state: state.to_owned(),
-            descriptors: Descriptors::default(),
-            moment: (0, 0),
-        }
+        Setting { state: state.to_owned(), descriptors: Descriptors::default(), moment: (0, 0) }
     }
 
     /// A duplicate of the descriptor through which a process reads a file, and its number.
