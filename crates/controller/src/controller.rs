@@ -226,6 +226,11 @@ impl Controller {
         now.saturating_add(wait)
     }
 
+    /// Whether anything may have to be dropped that programs have read or written so far.
+    pub fn may_drop(&self) -> bool {
+        self.behind.as_ref().is_some_and(Behind::may_drop)
+    }
+
     /// Processes have ended, and so will this: what ended streams have left is let go of, and writing is not given
     /// up any more.
     pub fn finish(&mut self) {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Context;
-use live::behind::{Mode, Rules};
+use controller::behind::{Mode, Rules};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ModeName {
@@ -34,7 +34,7 @@ pub(crate) fn rules(config: Option<&Path>, mode: Option<ModeName>) -> anyhow::Re
         Some(path) => {
             let text = read(path)
                 .with_context(|| format!("cannot read the configuration {}", path.display()))?;
-            Rules::parse(&text)
+            live::config::parse(&text)
                 .with_context(|| format!("{} is no configuration", path.display()))?
         }
     };

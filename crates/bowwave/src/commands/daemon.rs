@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use controller::Charge;
 use linux::state::{DaemonLock, StateError};
-use live::engine::{Charge, Engine, Options};
+use live::engine::{Engine, Options};
 use live::observe::Scope;
 use serde_json::json;
 
@@ -86,11 +87,11 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     announce(&engine, args.json)?;
     engine.serve_until(signals.readiness())?;
     engine.finish(Duration::ZERO, || true)?;
-    let summary = engine.summary();
+    let metrics = engine.leave();
     if args.json {
-        print::line(serde_json::to_string(&summary)?)?;
+        print::line(serde_json::to_string(&metrics)?)?;
     } else {
-        print::line(summary)?;
+        print::line(metrics)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,7 @@
 //! The policies by the names that users type.
 
+use linux::cgroup::Place;
+use linux::meminfo;
 use readahead::adaptive::Limits;
 use readahead::{Adaptive, AdaptiveV16, Linux6, Policy};
 
@@ -30,7 +32,8 @@ impl PolicyName {
 
 /// What is read ahead fits the memory there is, and a densely read region half of that.
 fn limits() -> Limits {
-    let ahead_bytes = live::memory::read_ahead_budget();
+    let ahead_bytes =
+        controller::budget_bytes(meminfo::available_bytes(), Place::of("self").file_room());
     let limits = Limits::default();
     Limits {
         plan_bytes: limits.plan_bytes.min(ahead_bytes),

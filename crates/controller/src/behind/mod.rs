@@ -214,6 +214,11 @@ impl Behind {
         has_open_end || !self.waiting.is_empty() || !self.releases.are_done()
     }
 
+    /// Whether anything may have to be dropped that programs have read or written so far.
+    pub(crate) fn may_drop(&self) -> bool {
+        self.streams.values().any(|stream| !stream.is_left_alone()) || self.has_left_overs()
+    }
+
     /// Processes have ended, and so will this: streams are looked through at the next [`Behind::tick`], and
     /// writing is not given up any more.
     pub(crate) fn finish(&mut self) {

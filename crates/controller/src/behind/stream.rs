@@ -123,6 +123,11 @@ impl Stream {
         }
     }
 
+    /// Whether nothing goes behind it.
+    pub(super) fn is_left_alone(&self) -> bool {
+        self.treatment == Treatment::LeftAlone
+    }
+
     /// Whether everything goes, also what is mapped.
     pub(super) fn drops_everything(&self) -> bool {
         self.terms().is_some_and(|terms| terms.engage_pages == 0)
