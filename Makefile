@@ -19,7 +19,7 @@ help:
 	@echo "make demo     install what is missing, build, show the effect (two minutes; root)"
 	@echo "make test     install what is missing, run all tests (live ones need root)"
 	@echo "make lint     formatting, clippy, dependencies, file sizes"
-	@echo "make bench    what a decision and a cached read cost, how fast the simulator is"
+	@echo "make bench    what a decision, a cached read and bowwave run cost, how fast the simulator is"
 	@echo "make bench-tune  how exact bowwave tune is on lab devices (RUNS=5: twenty minutes; root)"
 	@echo "make install  the binary, the systemd unit, the udev rule and the docs, below PREFIX=$(PREFIX)"
 	@echo "make uninstall  removes these"
@@ -49,6 +49,7 @@ bench: build
 	cargo run --release --locked -p bowwave-readahead --example decision-cost
 	cargo run --release --locked -p bowwave-sim --example sim-speed
 	cargo run --release --locked -p bowwave-live --example cached-read-cost $(FEATURES)
+	cargo run --release --locked -p bowwave --example run-cost $(FEATURES) -- $(TARGET)/release/bowwave
 
 bench-tune: build
 	cargo run --release --locked -p bowwave-tune --example lab-devices -- $(TARGET)/release/bowwave $(or $(RUNS),1)

@@ -5,10 +5,11 @@
 
 mod led;
 mod own;
+mod run;
 mod stage;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::process::{Child, Command, Stdio};
 
 use lab::{LabGuard, Status};
@@ -93,32 +94,6 @@ fn a_led_backward_reader_needs_a_fraction_of_the_requests_and_reads_the_same_byt
 }
 
 #[test]
-fn run_leads_its_own_process_tree_and_nothing_else() {
-    let Some(bench) = bench("net") else { return };
-    let mut run = Command::new(BOWWAVE);
-    run.arg("run").arg("--state").arg(bench.state.path()).args(["--", BOWWAVE, "demo", "--worker"]);
-    run.arg("backward-64k").arg("--folder").arg(bench.lab.mount_point());
-    run.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let (_, inside) = bench.read(run);
-    assert!(inside.reads < BACKWARD_READS / 2, "{} requests inside", inside.reads);
-    bench.lab.evict().expect("evicted");
-
-    // While `run` waits for its command, a reader outside its tree goes its own way.
-    let mut idle = Command::new(BOWWAVE);
-    idle.args(["run", "--", "cat"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut idle = Own::start(&mut idle);
-    let mut echo = BufReader::new(idle.stdout.take().expect("piped"));
-    idle.stdin.as_mut().expect("piped").write_all(b"up\n").expect("cat listens");
-    let mut line = String::new();
-    echo.read_line(&mut line).expect("cat answers, so run leads");
-    let (_, outside) = bench.read(bench.reader("backward-64k"));
-    drop(idle.stdin.take());
-    idle.wait().expect("cat ends");
-    assert!(outside.reads >= BACKWARD_READS, "{} requests outside", outside.reads);
-    assert!(outside.bytes_read < 21 << 20, "{} bytes outside", outside.bytes_read);
-}
-
-#[test]
 fn the_daemon_killed_in_mid_load_harms_nobody_and_leaves_every_window_as_it_was() {
     let Some(bench) = bench("hdd") else { return };
     let expected = finish(start(bench.reader("streams-16-64k")));
@@ -157,62 +132,6 @@ fn a_window_left_changed_by_a_killed_daemon_is_put_back_at_the_next_start() {
     drop(bench.daemon(&[]));
     assert_eq!(bench.window_kb(), 128);
     assert_eq!(fs::read_dir(&journals).expect("it is there").count(), 0);
-}
-
-#[test]
-fn run_passes_status_and_signals_through() {
-    let Some(bench) = bench("net") else { return };
-    let run = |script: &str| {
-        let mut command = Command::new(BOWWAVE);
-        command.args(["run", "--state"]).arg(bench.state.path()).args(["--", "sh", "-c", script]);
-        command
-    };
-    assert_eq!(run("exit 7").status().expect("it ran").code(), Some(7));
-    assert_eq!(run("kill -KILL $$").status().expect("it ran").code(), Some(128 + 9));
-    // A shell cannot trap what was ignored when it began, as SIGINT is in the background.
-    let trap = "exec env --default-signal sh -c \"trap 'exit 23' TERM INT; echo ready; \
-                while :; do sleep 0.01; done\"";
-    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
-        let mut child = Own::start(run(trap).stdout(Stdio::piped()));
-        let mut line = String::new();
-        let output = child.stdout.take().expect("piped");
-        BufReader::new(output).read_line(&mut line).expect("ready");
-        let pid = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(pid, signal).expect("signalled");
-        assert_eq!(child.wait().expect("it ends").code(), Some(23), "{signal:?}");
-    }
-    for (program, expected) in [("/no/such/program", 127), ("/etc/passwd", 126)] {
-        let failed = Command::new(BOWWAVE).args(["run", "--", program]).output().expect("it ran");
-        assert_eq!(failed.status.code(), Some(expected), "{program}");
-        assert!(String::from_utf8_lossy(&failed.stderr).contains(program));
-    }
-}
-
-#[test]
-fn what_is_ignored_when_run_begins_is_ignored_by_the_command() {
-    let Some(bench) = bench("net") else { return };
-    let ignored = |option: &str| {
-        let mut env = Command::new("env");
-        env.args(["--default-signal", option, BOWWAVE, "run", "--state"]).arg(bench.state.path());
-        env.args(["--", "grep", "SigIgn", "/proc/self/status"]);
-        let said = String::from_utf8(env.output().expect("it ran").stdout).expect("it is text");
-        let mask = said.trim().strip_prefix("SigIgn:").expect("a line").trim();
-        let mask = u64::from_str_radix(mask, 16).expect("a mask");
-        // Those that libc keeps for itself `env` cannot set.
-        [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT].map(|signal| mask & (1 << (signal - 1)) != 0)
-    };
-    assert_eq!(ignored("--ignore-signal=HUP"), [true, false, false]);
-    assert_eq!(ignored("--ignore-signal=INT,QUIT"), [false, true, true]);
-    assert_eq!(ignored("--default-signal=HUP"), [false; 3]);
-}
-
-#[test]
-fn run_goes_on_without_a_state_folder_and_says_what_that_means() {
-    let Some(_bench) = bench("net") else { return };
-    let run = Command::new(BOWWAVE).args(["run", "--state", "/etc/passwd", "--", "true"]).output();
-    let run = run.expect("it ran");
-    assert!(run.status.success());
-    assert!(String::from_utf8_lossy(&run.stderr).contains("measured again"));
 }
 
 #[test]

@@ -1,21 +1,27 @@
 //! `bowwave run`.
 
+mod beside;
+
 use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Write};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::bail;
 use clap::ValueEnum;
 use live::behind::Rules;
-use live::engine::{Charge, Engine, Options};
+use live::engine::{Charge, Options, Prepared};
 use live::observe::Scope;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use live::summary::Summary;
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, pidfd_open, pidfd_send_signal, wait,
+};
+use serde_json::{Value, json};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
@@ -25,15 +31,17 @@ use crate::commands::policy::PolicyName;
 use crate::commands::privilege;
 use crate::print;
 use crate::signals;
+use beside::{Beside, Ending, Job, Outcome};
 
 /// Run a command with adaptive read-ahead for it and its descendants, and for nothing else.
 ///
-/// Its exit status is passed on (128 + N if signal N ended it; 127 if it is not found, 126 if it
-/// cannot be executed, 125 if bowwave itself fails), and so are signals: SIGTERM, SIGHUP, SIGINT,
-/// SIGQUIT, SIGUSR1 and SIGUSR2. Needs root.
+/// The command starts at once, and eBPF is loaded beside it; where that fails, bowwave says so and the
+/// command runs all the same. Its exit status is passed on (128 + N if signal N ended it; 127 if it is not
+/// found, 126 if it cannot be executed, 125 if it was not started), and so are signals: SIGTERM, SIGHUP,
+/// SIGINT, SIGQUIT, SIGUSR1 and SIGUSR2. Needs root to lead reads.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Say at the end what was read ahead, used and wasted.
+    /// Say when reads begin to be led, and at the end what was read ahead, used and wasted.
     #[arg(short, long)]
     verbose: bool,
     /// The same as one JSON object; on standard error, as standard output is the command's.
@@ -49,6 +57,10 @@ pub(crate) struct Args {
     /// signal ends it before). Else it waits 0.3 s at most.
     #[arg(long, requires = "drop_behind")]
     wait: bool,
+    /// Start the command only once its reads are led; if they cannot be, do not start it and end with
+    /// 125.
+    #[arg(long)]
+    strict: bool,
     /// The policy that decides.
     #[arg(long, value_enum, default_value_t)]
     policy: PolicyName,
@@ -60,6 +72,12 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
+impl Args {
+    fn drops_behind(&self) -> bool {
+        self.drop_behind.is_some_and(|mode| mode != ModeName::Never)
+    }
+}
+
 /// Exit status where bowwave itself is at fault, as `env`, `nohup` and `timeout` have it.
 pub(crate) const OWN_FAILURE: u8 = 125;
 /// The command's end is held up for so long, for what it wrote to leave the cache.
@@ -68,47 +86,27 @@ const LAST_MOMENT: Duration = Duration::from_millis(300);
 /// With --wait; a stick takes long.
 const MOST_WAITING: Duration = Duration::from_secs(3600);
 
+const TOO_SHORT: &str = "the command ended before eBPF was loaded, so its reads were not led";
+
 const CANNOT_BE_EXECUTED: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
 pub(crate) fn main(args: Args) -> ExitCode {
-    lead(args).unwrap_or_else(|error| {
+    run(args).unwrap_or_else(|error| {
         print::note(format_args!("{error:#}"));
         ExitCode::from(OWN_FAILURE)
     })
 }
 
-fn lead(args: Args) -> anyhow::Result<ExitCode> {
-    privilege::demand("run")?;
-    if let Err(error) = linux::state::prepare(&args.state) {
-        print::note(format_args!("{error}; what is measured of disks will be measured again"));
-    }
-    let drops_behind = args.drop_behind.is_some_and(|mode| mode != ModeName::Never);
-    let daemon = linux::daemons::running().find(|daemon| daemon.leads_all);
-    if let Some(daemon) = daemon.filter(|_| !drops_behind) {
-        print::note(format_args!(
-            "a daemon (process {}) leads every program already; beside it bowwave run only takes \
-             more CPU time",
-            daemon.pid
-        ));
-    }
-    let scope = Scope::Process(std::process::id());
-    let mode = args.drop_behind.unwrap_or_default();
-    let options = Options {
-        scope,
-        paths: Vec::new(),
-        state: args.state,
-        charge: Charge::Bowwave,
-        behind: Rules::only(mode.into()),
-    };
-    let mut engine = Engine::start(options, args.policy.build()).context("cannot start")?;
+fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let beside = begin(&args)?;
     // What is ignored stays so: the command inherits that, and not that a signal is caught.
     let meant = FORWARDED.iter().map(|signal| signal.as_raw());
     let meant: Vec<i32> = meant.filter(|signal| !signals::is_ignored(*signal)).collect();
     // Before the command is there: a signal that comes as it starts would end bowwave alone.
     let caught = SignalsInfo::new(&meant)?;
     let program = &args.command[0];
-    let mut child = match Command::new(program).args(&args.command[1..]).spawn() {
+    let child = match Command::new(program).args(&args.command[1..]).spawn() {
         Ok(child) => child,
         Err(error) => {
             let hint = args.drop_behind.and_then(|_| mode_hint(program)).unwrap_or_default();
@@ -116,33 +114,119 @@ fn lead(args: Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(spawn_failure(&error)));
         }
     };
-    if let Err(error) = lead_until_it_ends(&mut engine, &child, caught) {
-        print::note(format_args!("{error}; the command goes on without read-ahead"));
+    let command = Pid::from_child(&child);
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    match pidfd_open(command, PidfdFlags::empty()) {
+        Ok(ended) => {
+            pass_signals_on(caught, ended.try_clone()?);
+            let most = if args.wait { MOST_WAITING } else { LAST_MOMENT };
+            beside.lead_until(Ending { ended, most, is_interrupted: is_interrupted.clone() });
+        }
+        Err(error) => {
+            print::note(format_args!("{error}; the command goes on without read-ahead"));
+        }
     }
-    let status = child.wait()?;
+    let status = wait_for(command)?;
     // Signals are for bowwave from now on. Those that came before do not count, however late they are
     // handled: one of them may have ended the command.
-    let is_interrupted = Arc::new(AtomicBool::new(false));
     for signal in meant {
         signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
     }
-    let most = if args.wait { MOST_WAITING } else { LAST_MOMENT };
-    if let Err(error) = engine.finish(most, || is_interrupted.load(Ordering::Relaxed)) {
-        print::note(format_args!("{error}; what is not dropped by now stays cached"));
-    }
-    let summary = engine.summary();
-    if args.json {
-        // The command's status is what counts, not whether this can be written.
-        let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&summary)?);
-    } else {
-        if args.verbose {
-            print::note(summary);
-        }
-        if drops_behind {
-            print::note(summary.behind());
-        }
-    }
+    report(&args, &beside.end());
     Ok(exit_code(status))
+}
+
+/// Begins to load what leads the command's reads. Where that fails, says so once.
+///
+/// # Errors
+/// With `--strict`, why reads cannot be led.
+fn begin(args: &Args) -> anyhow::Result<Beside> {
+    let started = privilege::demand("run").and_then(|()| {
+        if let Err(error) = linux::state::prepare(&args.state) {
+            print::note(format_args!("{error}; what is measured of disks will be measured again"));
+        }
+        Ok(Beside::start(job(args))?)
+    });
+    let beside = match started {
+        Err(error) if args.strict => return Err(error),
+        Err(error) => {
+            let reason = format!("{error:#}");
+            beside::note_refusal(&reason);
+            return Ok(Beside::refused(reason));
+        }
+        Ok(beside) => beside,
+    };
+    // What the command reads before that is not known to be its own, and would stay in the cache.
+    let drops_all = args.drop_behind == Some(ModeName::Always);
+    if args.strict || drops_all {
+        match beside.wait_until_loaded() {
+            Err(reason) if args.strict => bail!("{reason}; the command was not started"),
+            _ => {}
+        }
+    }
+    Ok(beside)
+}
+
+fn job(args: &Args) -> Job {
+    let mode = args.drop_behind.unwrap_or_default();
+    let options = Options {
+        scope: Scope::Process(std::process::id()),
+        paths: Vec::new(),
+        state: args.state.clone(),
+        charge: Charge::Bowwave,
+        behind: Rules::only(mode.into()),
+    };
+    Job {
+        prepared: Prepared::new(options),
+        policy: args.policy,
+        drops_behind: args.drops_behind(),
+        is_verbose: args.verbose,
+        is_strict: args.strict,
+    }
+}
+
+/// Waits until the command has ended. Orphans among its descendants may have become children of ours;
+/// those that end are let go.
+fn wait_for(command: Pid) -> std::io::Result<WaitStatus> {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == command => return Ok(status),
+            Err(error) if error != Errno::INTR => return Err(error.into()),
+            _ => {}
+        }
+    }
+}
+
+/// Says what was done, as far as that was asked for.
+fn report(args: &Args, outcome: &Outcome) {
+    if args.json {
+        let mut object = json!(match outcome {
+            Outcome::Led(summary) => *summary,
+            _ => Summary::default(),
+        });
+        object["loaded"] = matches!(outcome, Outcome::Led(_)).into();
+        object["reason"] = match outcome {
+            Outcome::Led(_) => Value::Null,
+            Outcome::Refused(reason) => reason.as_str().into(),
+            Outcome::TooShort => TOO_SHORT.into(),
+        };
+        // The command's status is what counts, not whether this can be written.
+        let _ = writeln!(std::io::stderr(), "{object}");
+        return;
+    }
+    match outcome {
+        Outcome::Led(summary) => {
+            if args.verbose {
+                print::note(summary);
+            }
+            if args.drops_behind() {
+                print::note(summary.behind());
+            }
+        }
+        Outcome::TooShort if args.verbose || args.drops_behind() => print::note(TOO_SHORT),
+        // The reason has been told.
+        Outcome::Refused(_) | Outcome::TooShort => {}
+    }
 }
 
 /// What was meant by a command that is no program, but the name of a mode.
@@ -157,16 +241,6 @@ fn spawn_failure(error: &std::io::Error) -> u8 {
         ErrorKind::NotFound => NOT_FOUND,
         _ => CANNOT_BE_EXECUTED,
     }
-}
-
-fn lead_until_it_ends(
-    engine: &mut Engine,
-    child: &Child,
-    caught: SignalsInfo<WithOrigin>,
-) -> anyhow::Result<()> {
-    let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-    pass_signals_on(caught, ended.try_clone()?);
-    Ok(engine.serve_until(ended.as_fd())?)
 }
 
 const FORWARDED: [Signal; 6] =
@@ -185,8 +259,9 @@ fn pass_signals_on(mut caught: SignalsInfo<WithOrigin>, command: OwnedFd) {
     });
 }
 
-fn exit_code(status: ExitStatus) -> ExitCode {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+fn exit_code(status: WaitStatus) -> ExitCode {
+    let signal = || status.terminating_signal().map(|signal| 128 + signal);
+    let code = status.exit_status().or_else(signal).unwrap_or(1);
     ExitCode::from(code as u8)
 }
 

@@ -192,6 +192,11 @@ impl Behind {
         has_open_end || !self.waiting.is_empty() || !self.hands.is_idle()
     }
 
+    /// Whether anything may have to be dropped that programs have read or written so far.
+    pub(crate) fn may_drop(&self) -> bool {
+        self.streams.values().any(|stream| stream.terms.is_some()) || self.has_left_overs()
+    }
+
     /// Processes have ended, and so will this: streams are looked through at the next [`Behind::tick`],
     /// and writing is not given up any more.
     pub(crate) fn finish(&mut self) {

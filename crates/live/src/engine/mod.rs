@@ -116,13 +116,25 @@ pub struct Engine {
     behind: Option<Behind>,
 }
 
-impl Engine {
-    /// Attaches to the kernel and finds out about the disks; reads are led from now on.
+/// An engine that has not been loaded yet.
+pub struct Prepared {
+    options: Options,
+    windows: Windows,
+}
+
+impl Prepared {
+    /// Puts back what earlier runs that were killed had left.
+    pub fn new(options: Options) -> Self {
+        Prepared { windows: Windows::recover(&options.state), options }
+    }
+
+    /// Loads and attaches the eBPF programs, and finds out about the disks. This takes a tenth of a second
+    /// or more, and changes no setting: a process may exit while one of its threads is at it.
     ///
     /// # Errors
     /// See [`EngineError`].
-    pub fn start(options: Options, policy: Box<dyn Policy>) -> Result<Self, EngineError> {
-        let windows = Windows::recover(&options.state);
+    pub fn load(self, policy: Box<dyn Policy>) -> Result<Engine, EngineError> {
+        let Prepared { options, windows } = self;
         let watch = behind::watch(&options.behind);
         let mut observer = observe::open(&options.scope, watch)?;
         let behind = watch.map(|_| Behind::start(options.behind.clone(), &mut *observer));
@@ -145,6 +157,16 @@ impl Engine {
         };
         engine.lead_file_systems(engine.wanted_mounts()?)?;
         Ok(engine)
+    }
+}
+
+impl Engine {
+    /// Attaches to the kernel and finds out about the disks; reads are led from now on.
+    ///
+    /// # Errors
+    /// See [`EngineError`].
+    pub fn start(options: Options, policy: Box<dyn Policy>) -> Result<Self, EngineError> {
+        Prepared::new(options).load(policy)
     }
 
     /// Leads reads until `stop` becomes readable (a signal pipe, a process's descriptor).
@@ -191,11 +213,13 @@ impl Engine {
     pub fn finish(&mut self, most: Duration, stop: impl Fn() -> bool) -> Result<(), EngineError> {
         let begun = sys::monotonic_ns();
         let so_far = || sys::monotonic_ns() - begun;
+        self.turn(Duration::ZERO)?;
+        let Some(behind) = self.behind.as_mut().filter(|behind| behind.may_drop()) else {
+            return Ok(());
+        };
+        behind.finish();
         // What they are still reading would come after all the rest had gone.
         self.workers.close(most.min(MOST_CLOSING));
-        if let Some(behind) = &mut self.behind {
-            behind.finish();
-        }
         self.turn(Duration::ZERO)?;
         while self.behind.as_ref().is_some_and(Behind::has_left_overs)
             && u128::from(so_far()) < most.as_nanos()
@@ -237,6 +261,16 @@ impl Engine {
         let knob_of = |dev| self.file_systems.get(&dev).map(|led: &Led| led.knob.as_path());
         self.summary.bounded_windows += self.windows.go_on(now, knob_of);
         self.tidy(now)
+    }
+
+    /// Gives open files their windows back, and the totals. The eBPF programs stay until the process
+    /// exits: detaching them one by one takes a tenth of a second.
+    pub fn leave(self) -> Summary {
+        let summary = self.summary();
+        let Engine { observer, windows, .. } = self;
+        drop(windows);
+        std::mem::forget(observer);
+        summary
     }
 
     /// Totals so far.

@@ -9,11 +9,14 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, PrintLevel, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapMut, OpenObject, PrintLevel, RingBuffer, RingBufferBuilder,
+};
 use linux::meminfo;
 use readahead::{DeviceNumber, FileKey, Mark};
 
 use super::behind::BehindSource;
+use super::descendants::{self, Followed};
 use super::layout::{self, CHUNK_PAGES};
 use super::{DiskStats, Event, FileState, Interest, ObserveError, Observer, Scope, Watch};
 use crate::kernel::Features;
@@ -71,12 +74,12 @@ impl BpfObserver {
         open.progs.on_map_pages.set_autoattach(false);
         let mut skeleton = open.load().map_err(refused)?;
         if let Scope::Process(pid) = scope {
-            let tasks = &skeleton.maps.tasks;
-            tasks
-                .update(&pid.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY)
-                .map_err(refused)?;
+            skeleton.maps.tasks.add(*pid)?;
         }
         skeleton.attach().map_err(refused)?;
+        if let Scope::Process(pid) = scope {
+            descendants::follow_all(*pid, &skeleton.maps.tasks)?;
+        }
         let fetched = Rc::new(RefCell::new(Vec::with_capacity(1024)));
         let ring = build_ring(&skeleton, Rc::clone(&fetched))?;
         let mut observer = BpfObserver {
@@ -107,6 +110,18 @@ impl BpfObserver {
                 .map_err(refused)?;
         }
         Ok(())
+    }
+}
+
+/// The table `tasks`.
+impl Followed for MapMut<'_> {
+    fn add(&self, pid: u32) -> Result<(), ObserveError> {
+        self.update(&pid.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY).map_err(refused)
+    }
+
+    fn remove(&self, pid: u32) {
+        // The kernel half may have taken it out.
+        let _ = self.delete(&pid.to_ne_bytes());
     }
 }
 
@@ -280,5 +295,47 @@ impl Observer for BpfObserver {
 
     fn lost_events(&self) -> u64 {
         self.skeleton.maps.bss_data.as_deref().map_or(0, |bss| bss.lost_events)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn processes_that_were_there_before_are_followed_and_so_are_their_later_children() {
+        // Whatever happens, its input ends with this test, and its children with that.
+        let script = "sleep 1000 & one=$!; echo $one; read line; sleep 1000 & two=$!; echo $two; \
+                      read line; kill $one $two; wait";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut shell = shell.spawn().expect("it runs");
+        let mut input = shell.stdin.take().expect("piped");
+        let output = BufReader::new(shell.stdout.take().expect("piped"));
+        let mut pids = output.lines().map(|line| line.expect("a line").parse::<u32>());
+        let mut pid = || pids.next().expect("it tells one").expect("a process id");
+        let before = pid();
+        let observer = BpfObserver::open(&Scope::Process(shell.id()), None);
+        let Ok(observer) = observer else {
+            drop(input);
+            shell.wait().expect("it ends");
+            assert!(std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(), "it cannot be loaded");
+            return eprintln!("skipped: eBPF does not work here");
+        };
+        let is_followed = |pid: u32| {
+            let tasks = &observer.skeleton.maps.tasks;
+            tasks.lookup(&pid.to_ne_bytes(), MapFlags::ANY).expect("a table").is_some()
+        };
+        assert!(is_followed(shell.id()) && is_followed(before));
+        input.write_all(b"\n").expect("it listens");
+        let after = pid();
+        assert!(is_followed(after));
+        assert!(!is_followed(std::process::id()));
+        drop(input);
+        shell.wait().expect("it ends");
+        assert!([shell.id(), before, after].into_iter().all(|pid| !is_followed(pid)));
     }
 }

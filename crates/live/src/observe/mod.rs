@@ -9,6 +9,8 @@ mod behind;
 mod bpf;
 #[cfg(feature = "bpf")]
 mod bpf_behind;
+#[cfg(any(feature = "bpf", test, fuzzing))]
+mod descendants;
 mod event;
 // Only the eBPF source decodes events; the sizes are common.
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
@@ -187,4 +189,5 @@ pub fn open(scope: &Scope, behind: Option<Watch>) -> Result<Box<dyn Observer>, O
 #[cfg(any(test, fuzzing))]
 pub(crate) fn read_any(bytes: &[u8]) {
     layout::decode_event(bytes);
+    descendants::read_any(&String::from_utf8_lossy(bytes));
 }
