@@ -146,10 +146,12 @@ pub(crate) fn comes_true(mut is_true: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Whether so many bytes are this file, give or take the cold files of the program that read it: its own
-/// binary, its libraries.
+/// At most so much of other files goes along: cold ones that a program reads, its own binary, its libraries.
+pub(crate) const OTHER_FILES_BYTES: u64 = 8 * MB;
+
+/// Whether so many bytes are this file, and perhaps what goes along.
 pub(crate) fn is_about(bytes: u64, file_bytes: u64) -> bool {
-    (file_bytes * 99 / 100..file_bytes + 8 * MB).contains(&bytes)
+    (file_bytes * 99 / 100..file_bytes + OTHER_FILES_BYTES).contains(&bytes)
 }
 
 /// Whether nothing of a file of so many bytes is left, but for a page or two.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::bench::{Bench, Cgroup, MB, bench_with, bytes, end, evict, resident, text};
+use crate::bench::{Bench, Cgroup, MB, bench_with, bytes, end, evict, is_gone, resident, text};
 use crate::small_memory::disturbed;
 
 /// Of btrfs what a reader or a writer leaves when it ends stays, so memory must bear that, too.
@@ -106,12 +106,15 @@ fn a_copy_to_a_slow_stick_does_not_wait_for_it_and_its_file_is_held_by_two_at_mo
     let copied = Command::new("cp").arg(&source).arg(&copy).status();
     assert!(copied.expect("it runs").success());
     let at_its_end = written() - before;
-    assert!(at_its_end < BYTES / 2, "{at_its_end} bytes were on the stick when the copy ended");
+    // The stick writes 15 MB/s: also a slow machine copies sooner. Had the copy waited, all but a few MB would be
+    // there.
+    let most = BYTES * 3 / 4;
+    assert!(at_its_end < most, "{at_its_end} bytes were on the stick when the copy ended");
     let (mut most, until) = (0, Instant::now() + Duration::from_secs(60));
-    while resident(&copy) > 0 && Instant::now() < until {
+    while !is_gone(&copy) && Instant::now() < until {
         most = most.max(held(&bench, daemon.id()));
     }
-    assert_eq!(resident(&copy), 0, "all is written, and gone");
+    assert!(is_gone(&copy), "{} bytes stay, when all is written", resident(&copy));
     assert!(most <= 2, "{most} descriptors");
     let all = written() - before;
     assert!((BYTES..BYTES + 4 * MB).contains(&all), "{all} bytes, once each");

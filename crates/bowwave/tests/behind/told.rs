@@ -1,7 +1,8 @@
 //! What `run` tells of drop-behind, beside what is cached.
 
 use super::bench::{
-    MB, bench, bytes, end, evict, is_about, is_gone, open_random, read, resident, summary_of, text,
+    MB, OTHER_FILES_BYTES, bench, bytes, end, evict, is_about, is_gone, open_random, read,
+    resident, summary_of, text,
 };
 use super::removals::Watched;
 
@@ -18,8 +19,10 @@ fn what_was_dropped_and_what_stays_is_all_that_was_passed() {
     let reclaimed = watched.reclaimed();
     assert_eq!(bytes(&done, "left_bytes"), 0, "{done}");
     let (told_kept, told_dropped) = (bytes(&done, "kept_bytes"), bytes(&done, "dropped_bytes"));
-    assert!((66 * MB * 99 / 100..=66 * MB + reclaimed).contains(&dropped), "{dropped}: {done}");
-    assert!(is_about(told_dropped, dropped), "{dropped} were dropped: {done}");
+    let most = 66 * MB;
+    assert!(dropped <= most && dropped + reclaimed >= most * 99 / 100, "{dropped}: {done}");
+    let told = dropped * 99 / 100..dropped + reclaimed + OTHER_FILES_BYTES;
+    assert!(told.contains(&told_dropped), "{dropped} were dropped: {done}");
     assert!(told_kept.abs_diff(stays) <= MB + reclaimed, "{stays} stay: {done}");
     assert!(is_about(told_kept + told_dropped, 96 * MB), "{done}");
 }

@@ -129,10 +129,12 @@ impl Removal {
 pub(crate) struct Watched {
     path: PathBuf,
     removals: Removals,
-    /// Those that the machine has reclaimed since the beginning.
+    /// Those that the machine has reclaimed since the beginning. Who read them later found them cold, and they
+    /// may have been dropped.
     reclaimed: Vec<bool>,
-    /// All that went since the beginning, and who removed them.
+    /// All others that went since the beginning, and who removed them.
     by_others: Vec<String>,
+    /// Bytes of these that bowwave removed.
     dropped_by_bowwave: u64,
 }
 
@@ -166,13 +168,13 @@ impl Watched {
         self.kept_within(0, self.reclaimed.len() as u64)
     }
 
-    /// Bytes that the machine has reclaimed.
+    /// Bytes of the pages that the machine has reclaimed.
     pub(crate) fn reclaimed(&mut self) -> u64 {
         self.look();
         self.reclaimed.iter().filter(|is| **is).count() as u64 * PAGE_BYTES
     }
 
-    /// Bytes that bowwave has dropped.
+    /// Bytes that bowwave has dropped, of pages that the machine has never reclaimed.
     pub(crate) fn dropped_by_bowwave(&mut self) -> u64 {
         self.look();
         self.dropped_by_bowwave
@@ -190,16 +192,20 @@ impl Watched {
         let cached = demo::resident(&file).expect("the kernel tells");
         for removal in self.removals.since_last_look() {
             let pages = removal.pages.start as usize..removal.pages.end as usize;
-            let is_by_machine = removal.is_by_machine();
+            if removal.is_by_machine() {
+                self.reclaimed
+                    .iter_mut()
+                    .take(pages.end)
+                    .skip(pages.start)
+                    .for_each(|is| *is = true);
+                continue;
+            }
             if removal.is_by_bowwave() {
-                self.dropped_by_bowwave += pages.len() as u64 * PAGE_BYTES;
+                let is_ours = |page: &usize| !self.reclaimed.get(*page).is_some_and(|is| *is);
+                self.dropped_by_bowwave +=
+                    pages.clone().filter(is_ours).count() as u64 * PAGE_BYTES;
             }
-            if !is_by_machine {
-                self.by_others.push(format!("{pages:?} by {}", removal.who()));
-            }
-            self.reclaimed.iter_mut().take(pages.end).skip(pages.start).for_each(|page| {
-                *page = is_by_machine;
-            });
+            self.by_others.push(format!("{pages:?} by {}", removal.who()));
         }
         cached
     }
