@@ -17,7 +17,7 @@ TO_READ = README.md ARCHITECTURE.md LICENSE-APACHE LICENSE-MIT
 
 help:
 	@echo "make demo     install what is missing, build, show the effect (two minutes; root)"
-	@echo "make test     install what is missing, run all tests (live ones need root)"
+	@echo "make test     install what is missing, run all tests (live ones need root), count them"
 	@echo "make lint     formatting, clippy, dependencies, file sizes"
 	@echo "make bench    what a decision, a cached read and bowwave run cost, how fast the simulator is"
 	@echo "make bench-tune  how exact bowwave tune is on lab devices (RUNS=5: twenty minutes; root)"
@@ -35,8 +35,7 @@ demo: build
 
 test:
 	@scripts/setup tests
-	cargo test --workspace --locked $(FEATURES)
-	cargo test --locked -p bowwave-live --no-default-features
+	@scripts/test $(FEATURES)
 
 lint: setup
 	cargo fmt --all --check

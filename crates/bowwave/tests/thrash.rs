@@ -10,6 +10,7 @@
 mod led;
 mod machine;
 mod own;
+mod removals;
 mod stage;
 
 use std::fs::{self, File};
@@ -19,7 +20,8 @@ use std::process::{Command, Stdio};
 
 use demo::worker::Streams;
 use demo::worker::hand::{Job, expected};
-use machine::{Bench, Cgroup, Hand, PAGE_BYTES, Random, Removals};
+use machine::{Bench, Cgroup, Hand, Random};
+use removals::{PAGE_BYTES, Removals};
 use rustix::fs::{Advice, fadvise};
 
 /// Few enough for `make test`.
@@ -86,7 +88,7 @@ fn run(bench: &Bench, seed: u64) -> Option<u64> {
     let is_alone = seed.is_multiple_of(2);
     bench.lab.set_read_ahead_kb(if is_alone { 0 } else { 128 }).expect("set");
     // Before bowwave is there: what it reads ahead is in its own cgroup, and may go with that.
-    let mut removals = Removals::on(fs::metadata(bench.path("")).expect("mounted").dev())?;
+    let mut removals = Removals::on_device_of(&bench.path(""))?;
     files.iter_mut().for_each(|file| warm_some(bench, file, &mut random));
     let own_limit = (48 + random.below(80)) << 20;
     let own = Cgroup::new("own", Some(own_limit))?;

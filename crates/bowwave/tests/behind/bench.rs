@@ -5,6 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use lab::LabGuard;
 use rustix::fs::{Advice, fadvise};
@@ -12,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::led;
 use crate::own::Own;
+use crate::removals::PAGE_BYTES;
 use crate::stage::{self, Alone, BOWWAVE, skipped};
 
 pub(crate) const MB: u64 = 1 << 20;
@@ -112,43 +114,63 @@ pub(crate) fn summary_of(mut run: Command) -> serde_json::Value {
     serde_json::from_str(line.unwrap_or_else(|| panic!("no summary: {said}"))).expect("JSON")
 }
 
+/// A figure of a summary.
+pub(crate) fn bytes(summary: &serde_json::Value, field: &str) -> u64 {
+    summary[field].as_u64().unwrap_or_else(|| panic!("no {field}: {summary}"))
+}
+
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("plain names")
 }
 
-/// Writes what is dirty and drops the file's pages.
+/// Writes what is dirty and drops the file's pages. What is being read just now goes when that is done.
 pub(crate) fn evict(path: &Path) {
     let file = File::open(path).expect("it is there");
     file.sync_all().expect("written");
-    fadvise(&file, 0, None, Advice::DontNeed).expect("advised");
-    assert_eq!(resident(path), 0, "cold");
+    let is_cold = || {
+        fadvise(&file, 0, None, Advice::DontNeed).expect("advised");
+        resident(path) == 0
+    };
+    assert!(comes_true(is_cold), "{} bytes stay cached", resident(path));
+}
+
+/// Whether this comes true within a time that is long for any machine.
+pub(crate) fn comes_true(mut is_true: impl FnMut() -> bool) -> bool {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !is_true() {
+        if Instant::now() > until {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
+
+/// At most so much of other files goes along: cold ones that a program reads, its own binary, its libraries.
+pub(crate) const OTHER_FILES_BYTES: u64 = 8 * MB;
+
+/// Whether so many bytes are this file, and perhaps what goes along.
+pub(crate) fn is_about(bytes: u64, file_bytes: u64) -> bool {
+    (file_bytes * 99 / 100..file_bytes + OTHER_FILES_BYTES).contains(&bytes)
+}
+
+/// Whether nothing of a file of so many bytes is left, but for a page or two.
+pub(crate) fn is_gone(path: &Path) -> bool {
+    resident(path) <= fs::metadata(path).expect("it is there").len() / 100
 }
 
 /// Bytes of the file that are cached; this is no use of them.
 pub(crate) fn resident(path: &Path) -> u64 {
-    let fincore = Command::new("fincore").args(["-b", "-n", "-r", "-o", "RES"]).arg(path).output();
-    let counted = fincore.expect("util-linux is installed").stdout;
-    String::from_utf8_lossy(&counted).trim().parse().expect("a number")
-}
-
-/// Bytes of the file that are cached, or would be if the kernel did not reclaim cold pages now and then
-/// (DAMON): pages that somebody dropped are not among them.
-pub(crate) fn kept(path: &Path) -> u64 {
     let file = File::open(path).expect("it is there");
-    let pages = file.metadata().expect("it is there").len().div_ceil(4096);
-    let reclaimed = linux::sys::evicted_pages(&file, 0, pages).expect("root is told");
-    resident(path) + reclaimed * 4096
+    if file.metadata().expect("it is there").len() == 0 {
+        return 0;
+    }
+    let pages = demo::resident(&file).expect("the kernel tells");
+    pages.iter().filter(|is_cached| **is_cached).count() as u64 * PAGE_BYTES
 }
 
-/// The same of `[start, start + pages)`, in pages.
-pub(crate) fn kept_within(path: &Path, start: u64, pages: u64) -> u64 {
-    let file = File::open(path).expect("it is there");
-    let cached = linux::sys::cached_pages(&file, start, pages).expect("root is told");
-    cached + linux::sys::evicted_pages(&file, start, pages).expect("root is told")
-}
-
-/// What that may come to, in bytes.
-pub(crate) const RECLAIMED_BYTES: u64 = MB / 4;
+/// Bytes that the file system may read of its own.
+pub(crate) const METADATA_BYTES: u64 = MB / 4;
 
 /// A reader that has the kernel read nothing ahead for it.
 pub(crate) fn open_random(path: &Path) -> File {

@@ -7,52 +7,76 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::bench::{Bench, Cgroup, MB, bench_with, end, evict, resident, text};
+use crate::bench::{Bench, Cgroup, MB, bench_with, bytes, end, evict, is_gone, resident, text};
 use crate::small_memory::disturbed;
 
 /// Of btrfs what a reader or a writer leaves when it ends stays, so memory must bear that, too.
-#[test]
-fn a_working_set_survives_on_every_file_system() {
-    for fs_type in ["ext4", "xfs", "btrfs"] {
-        let Some(bench) = bench_with("net", fs_type) else { continue };
-        let Some(cgroup) = Cgroup::with_limit(160 * MB) else { return };
-        let large = bench.cold("large", 256 * MB);
-        let copy = bench.lab.mount_point().join("copy");
-        let jobs: [&[&str]; 2] =
-            [&["cat", text(&large)], &["cp", "--reflink=never", text(&large), text(&copy)]];
-        for job in jobs {
-            evict(&large);
-            let left = disturbed(&bench, &["--drop-behind"], job, &cgroup);
-            assert!(left >= 0.99, "{fs_type}, {job:?}: {left} of the working set");
-        }
+fn a_working_set_survives_on(fs_type: &str) {
+    let Some(bench) = bench_with("net", fs_type) else { return };
+    let Some(cgroup) = Cgroup::with_limit(160 * MB) else { return };
+    let large = bench.cold("large", 256 * MB);
+    let copy = bench.lab.mount_point().join("copy");
+    let jobs: [&[&str]; 2] =
+        [&["cat", text(&large)], &["cp", "--reflink=never", text(&large), text(&copy)]];
+    for job in jobs {
+        evict(&large);
+        let Some(left) = disturbed(&bench, &["--drop-behind"], job, &cgroup) else { return };
+        assert!(left >= 0.99, "{job:?}: {left} of the working set");
     }
 }
 
 #[test]
-fn a_file_system_can_be_unmounted_while_it_is_dropped_behind() {
-    for fs_type in ["ext4", "xfs", "btrfs"] {
-        let Some(bench) = bench_with("net", fs_type) else { continue };
-        let daemon = bench.daemon(&["--drop-behind", "always"]);
-        let path = bench.lab.mount_point().join("file");
-        for round in 0..4 {
-            bench.lab.set_fast(false).expect("slow");
-            fs::File::create(&path)
-                .and_then(|mut file| file.write_all(&vec![1; 48 << 20]))
-                .expect("written");
-            // What was just written, and then what is not cached.
-            for _ in 0..2 {
-                let mut cat = Command::new("cat");
-                let read = cat.arg(&path).stdout(std::process::Stdio::null()).status();
-                assert!(read.expect("it runs").success());
-                // Unmounts and mounts; whoever holds a file for longer than half a second is in the way.
-                let evicted = bench.lab.evict();
-                evicted.unwrap_or_else(|error| panic!("{fs_type}, round {round}: {error}"));
-            }
-            bench.lab.set_fast(true).expect("fast");
+fn a_working_set_survives_on_ext4() {
+    a_working_set_survives_on("ext4");
+}
+
+#[test]
+fn a_working_set_survives_on_xfs() {
+    a_working_set_survives_on("xfs");
+}
+
+#[test]
+fn a_working_set_survives_on_btrfs() {
+    a_working_set_survives_on("btrfs");
+}
+
+fn can_be_unmounted_while_it_is_dropped_behind(fs_type: &str) {
+    let Some(bench) = bench_with("net", fs_type) else { return };
+    let daemon = bench.daemon(&["--drop-behind", "always"]);
+    let path = bench.lab.mount_point().join("file");
+    for round in 0..4 {
+        bench.lab.set_fast(false).expect("slow");
+        fs::File::create(&path)
+            .and_then(|mut file| file.write_all(&vec![1; 48 << 20]))
+            .expect("written");
+        // What was just written, and then what is not cached.
+        for _ in 0..2 {
+            let mut cat = Command::new("cat");
+            let read = cat.arg(&path).stdout(std::process::Stdio::null()).status();
+            assert!(read.expect("it runs").success());
+            // Unmounts and mounts; whoever holds a file for longer than half a second is in the way.
+            let evicted = bench.lab.evict();
+            evicted.unwrap_or_else(|error| panic!("round {round}: {error}"));
         }
-        let done = end(daemon);
-        assert!(done["dropped_bytes"].as_u64().expect("a number") > 0, "{fs_type}: {done}");
+        bench.lab.set_fast(true).expect("fast");
     }
+    let done = end(daemon);
+    assert!(bytes(&done, "dropped_bytes") > 0, "{done}");
+}
+
+#[test]
+fn an_ext4_can_be_unmounted_while_it_is_dropped_behind() {
+    can_be_unmounted_while_it_is_dropped_behind("ext4");
+}
+
+#[test]
+fn an_xfs_can_be_unmounted_while_it_is_dropped_behind() {
+    can_be_unmounted_while_it_is_dropped_behind("xfs");
+}
+
+#[test]
+fn a_btrfs_can_be_unmounted_while_it_is_dropped_behind() {
+    can_be_unmounted_while_it_is_dropped_behind("btrfs");
 }
 
 /// Descriptors by which a process has files below the lab's mount open. They are not listed all at one moment,
@@ -82,12 +106,15 @@ fn a_copy_to_a_slow_stick_does_not_wait_for_it_and_its_file_is_held_by_two_at_mo
     let copied = Command::new("cp").arg(&source).arg(&copy).status();
     assert!(copied.expect("it runs").success());
     let at_its_end = written() - before;
-    assert!(at_its_end < BYTES / 2, "{at_its_end} bytes were on the stick when the copy ended");
+    // The stick writes 15 MB/s: also a slow machine copies sooner. Had the copy waited, all but a few MB would be
+    // there.
+    let most = BYTES * 3 / 4;
+    assert!(at_its_end < most, "{at_its_end} bytes were on the stick when the copy ended");
     let (mut most, until) = (0, Instant::now() + Duration::from_secs(60));
-    while resident(&copy) > 0 && Instant::now() < until {
+    while !is_gone(&copy) && Instant::now() < until {
         most = most.max(held(&bench, daemon.id()));
     }
-    assert_eq!(resident(&copy), 0, "all is written, and gone");
+    assert!(is_gone(&copy), "{} bytes stay, when all is written", resident(&copy));
     assert!(most <= 2, "{most} descriptors");
     let all = written() - before;
     assert!((BYTES..BYTES + 4 * MB).contains(&all), "{all} bytes, once each");

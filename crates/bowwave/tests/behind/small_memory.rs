@@ -7,10 +7,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::bench::{Bench, Cgroup, MB, bench, bench_with, evict, kept, resident, summary_of, text};
+use crate::bench::{
+    Bench, Cgroup, MB, bench, bench_with, comes_true, evict, resident, summary_of, text,
+};
 use crate::own::Own;
+use crate::removals::Watched;
 
 /// Reads the file within the cgroup, thrice: its pages are active then, and charged there.
 fn work_with(cgroup: &Cgroup, file: &Path) {
@@ -21,14 +24,23 @@ fn work_with(cgroup: &Cgroup, file: &Path) {
     }
 }
 
-pub(crate) fn disturbed(bench: &Bench, options: &[&str], command: &[&str], cgroup: &Cgroup) -> f64 {
-    let working_set = bench.cold("working-set", 32 * MB);
+const WORKING_SET_BYTES: u64 = 32 * MB;
+
+/// The part of a working set that `bowwave run` of this command leaves in the cgroup; `None` where the kernel
+/// does not trace.
+pub(crate) fn disturbed(
+    bench: &Bench,
+    options: &[&str],
+    command: &[&str],
+    cgroup: &Cgroup,
+) -> Option<f64> {
+    let working_set = bench.cold("working-set", WORKING_SET_BYTES);
+    let mut watched = Watched::new(&working_set)?;
     work_with(cgroup, &working_set);
-    assert_eq!(kept(&working_set), 32 * MB, "it fits");
-    let run = cgroup.hold(&bench.run(options, command));
-    let done = summary_of(run);
+    assert_eq!(watched.kept(), WORKING_SET_BYTES, "it fits: {}", watched.story());
+    let done = summary_of(cgroup.hold(&bench.run(options, command)));
     eprintln!("{options:?} {command:?}: {done}");
-    resident(&working_set) as f64 / (32 * MB) as f64
+    Some(watched.kept() as f64 / WORKING_SET_BYTES as f64)
 }
 
 /// A program that reads a large file here and there may come again, whatever the file's size.
@@ -37,12 +49,14 @@ fn what_is_read_at_random_stays_unless_everything_shall_go() {
     let Some(bench) = bench() else { return };
     let Some(cgroup) = Cgroup::with_limit(128 * MB) else { return };
     let file = bench.cold("large", 64 * MB);
+    let Some(mut watched) = Watched::new(&file) else { return };
     // 200 blocks of 64 KiB.
     let script = "open F, $ARGV[0]; for (0..199) { sysseek F, 65536 * ($_ * 7919 % 1024), 0; \
                   sysread F, $b, 65536 }";
     let command = ["perl", "-e", script, text(&file)];
     let done = summary_of(cgroup.hold(&bench.run(&["--drop-behind=auto"], &command)));
-    assert!(kept(&file) >= 200 * 65536, "{} bytes, {done}", kept(&file));
+    let kept = watched.kept();
+    assert!(kept >= 200 * 65536, "{kept} bytes, {done}: {}", watched.story());
 }
 
 #[test]
@@ -58,7 +72,7 @@ fn a_working_set_survives_reading_and_copying_more_than_memory() {
         for options in [&["--drop-behind"][..], &[]] {
             evict(&large);
             let _ = fs::remove_file(&copy);
-            let left = disturbed(&bench, options, job, &cgroup);
+            let Some(left) = disturbed(&bench, options, job, &cgroup) else { return };
             assert!(left >= 0.99, "{job:?} {options:?}: {left} of the working set");
         }
     }
@@ -87,7 +101,8 @@ fn a_copy_on_one_disk_is_read_without_look_ahead_until_it_has_ended_and_nobody_e
     let Some(bench) = bench_with("hdd", "ext4") else { return };
     let Some(cgroup) = Cgroup::with_limit(128 * MB) else { return };
     let (large, copy) = (bench.cold("large", 160 * MB), bench.lab.mount_point().join("copy"));
-    let working_set = bench.cold("working-set", 32 * MB);
+    let working_set = bench.cold("working-set", WORKING_SET_BYTES);
+    let Some(mut watched) = Watched::new(&working_set) else { return };
     work_with(&cgroup, &working_set);
     bench.lab.set_fast(false).expect("slow");
     let python = ["python3", "-c", COPY_AND_STAY, text(&large), text(&copy)];
@@ -105,18 +120,15 @@ fn a_copy_on_one_disk_is_read_without_look_ahead_until_it_has_ended_and_nobody_e
     }
     assert!(was_held, "the disk did not keep up, but its look-ahead went on");
     bench.lab.set_fast(true).expect("fast");
-    let until = Instant::now() + Duration::from_secs(30);
-    while is_listed(bench.state.path(), &large) && Instant::now() < until {
-        thread::sleep(Duration::from_millis(20));
-    }
-    assert!(!is_listed(bench.state.path(), &large), "it has not been given its window back");
+    let is_free = comes_true(|| !is_listed(bench.state.path(), &large));
+    assert!(is_free, "it has not been given its window back");
     evict(&large);
     copier.stdin.take().expect("piped").write_all(b"\n").expect("it waits");
     assert!(listener.join().expect("it listens").is_some_and(|line| line.is_ok()), "it has read");
     assert!(resident(&large) > 4096, "the kernel looks ahead again");
     assert!(copier.wait().expect("it ended").success());
-    let left = kept(&working_set) as f64 / (32 * MB) as f64;
-    assert!(left >= 0.99, "{left} of the working set");
+    let left = watched.kept() as f64 / WORKING_SET_BYTES as f64;
+    assert!(left >= 0.99, "{left} of the working set: {}", watched.story());
     assert!(fs::read(&copy).expect("read") == fs::read(&large).expect("read"));
 }
 
@@ -125,9 +137,10 @@ fn what_is_read_ahead_is_charged_to_the_cgroup_of_run_and_to_that_of_the_daemon(
     let Some(bench) = bench() else { return };
     let Some(cgroup) = Cgroup::with_limit(256 * MB) else { return };
     let file = bench.cold("file", 48 * MB);
+    let Some(mut watched) = Watched::new(&file) else { return };
     let read = ["tac", text(&file)];
     summary_of(cgroup.hold(&bench.run(&["--drop-behind=never"], &read)));
-    let charged = cgroup.charged();
+    let charged = cgroup.charged() + watched.reclaimed();
     assert!(charged >= 47 * MB, "{charged} bytes");
 
     evict(&file);
@@ -137,7 +150,8 @@ fn what_is_read_ahead_is_charged_to_the_cgroup_of_run_and_to_that_of_the_daemon(
     let status = cgroup.hold(reader.arg(&file)).status().expect("it runs");
     drop(daemon);
     assert!(status.success());
-    assert!(resident(&file) >= 47 * MB);
+    let kept = watched.kept();
+    assert!(kept >= 47 * MB, "{kept} bytes: {}", watched.story());
     let of_reader = cgroup.charged().saturating_sub(before);
     assert!(of_reader <= 24 * MB, "{of_reader} of 48 MB are charged to the reader");
 }

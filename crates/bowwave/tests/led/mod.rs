@@ -13,11 +13,15 @@ use crate::stage::{BOWWAVE, skipped};
 /// `None` where labs or eBPF do not work.
 pub(crate) fn possible() -> Option<()> {
     let able = Command::new(BOWWAVE).arg("doctor").output().expect("bowwave runs");
-    if able.status.success() && fs::exists("/dev/fuse").unwrap_or(false) {
+    if !fs::exists("/dev/fuse").unwrap_or(false) {
+        return skipped("a lab needs /dev/fuse");
+    }
+    if able.status.success() {
         return Some(());
     }
     let said = String::from_utf8_lossy(&able.stdout);
-    skipped(&format!("bowwave cannot run here; `bowwave doctor` says:\n{said}"))
+    let missing: Vec<&str> = said.lines().filter(|line| line.starts_with("MISSING")).collect();
+    skipped(&format!("`bowwave doctor` says: {}", missing.join("; ")))
 }
 
 /// A daemon for that lab's files, which has not begun yet.

@@ -1,7 +1,5 @@
 //! A lab disk, processes in memory cgroups, and bowwave beside them.
 
-mod removals;
-
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -14,10 +12,6 @@ use lab::LabGuard;
 use crate::led;
 use crate::own::Own;
 use crate::stage::{self, Alone, BOWWAVE, skipped};
-pub(crate) use removals::Removals;
-
-pub(crate) const PAGE_BYTES: u64 = 4096;
-
 pub(crate) struct Bench {
     pub(crate) lab: LabGuard,
     pub(crate) state: tempfile::TempDir,
