@@ -6,8 +6,10 @@
 mod own;
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -211,4 +213,32 @@ fn a_lab_the_device_of_which_somebody_has_open_stays_whole() {
     let down = lab.run("down");
     assert!(down.status.success(), "{}", said(&down));
     lab.assert_gone("once it was closed");
+}
+
+#[test]
+fn a_lab_whose_replies_are_late_says_so_and_is_never_faster_than_its_device() {
+    const READS: u64 = 40;
+    const LATENCY: Duration = Duration::from_millis(5);
+    let Some(lab) = Lab::new("late") else { return };
+    let mut up = Command::new(BOWWAVE);
+    up.args(["lab", "up", "--name", &lab.0, "--device", "net", "--size", "64M", "--fs", "none"]);
+    let up = up.args(["--inject-late", "400", "--json"]).output().expect("it runs");
+    assert!(up.status.success(), "{}", said(&up));
+    let made: serde_json::Value = serde_json::from_slice(&up.stdout).expect("JSON");
+    let disk = fs::File::open(made["block_device"].as_str().expect("a node")).expect("root may");
+    let began = Instant::now();
+    for read in 0..READS {
+        // Apart, so that none is read ahead of.
+        disk.read_exact_at(&mut [0; 512], read << 20).expect("it reads");
+    }
+    let elapsed = began.elapsed();
+    drop(disk);
+    let status = lab.command("status").arg("--json").output().expect("it runs");
+    let status: serde_json::Value = serde_json::from_slice(&status.stdout).expect("JSON");
+    let late_us = status[0]["late_mean_us"].as_f64().expect("a number");
+    let error_us = status[0]["error_us"].as_f64().expect("a number");
+    assert!(elapsed >= LATENCY * READS as u32, "{elapsed:?}");
+    assert!(late_us > 100.0, "{late_us}");
+    assert!(error_us > 0.0 && error_us < late_us * READS as f64 * 4.0, "{error_us}");
+    assert!(lab.run("down").status.success());
 }

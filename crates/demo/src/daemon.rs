@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::child::{OwnChild, own_command};
 use crate::error::DemoError;
 use crate::process_clock::cpu_time;
+use crate::waits;
 
 /// After it is ready the kernel still frees what loading its programs took. An installed daemon was
 /// started long ago.
@@ -47,6 +48,11 @@ impl Daemon {
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let now = cpu_time(self.child.pid()).unwrap_or_default();
         now.saturating_sub(self.cpu_before).as_secs_f64()
+    }
+
+    /// Seconds that it has waited for a processor.
+    pub(crate) fn waited_s(&self) -> f64 {
+        waits::process(self.child.pid().as_raw_nonzero().get() as u32)
     }
 
     /// Ends it; gives what it says it did.

@@ -49,21 +49,31 @@ pub struct Figures {
     pub stock_128k_s: f64,
     /// Seconds with a window of 4 MiB.
     pub stock_4m_s: f64,
-    /// Seconds under bowwave.
-    pub bowwave_s: f64,
+    /// Seconds under bowwave; unknown where it cannot run.
+    pub bowwave_s: Option<f64>,
     /// The least the device takes for the bytes needed, in seconds; unknown of a real one.
     pub limit_s: Option<f64>,
     /// Bytes that the device delivered under bowwave, where it counts them.
     pub bytes_read: Option<u64>,
     /// Bytes of the pages that the pattern touches.
     pub bytes_needed: u64,
-    /// CPU seconds that bowwave used during the run.
-    pub daemon_cpu_s: f64,
-    /// How late the device's replies were on average in the worst run, in microseconds; none of a
-    /// real one.
-    pub lateness_us: Option<f64>,
+    /// CPU seconds that bowwave used during the run; unknown where it cannot run.
+    pub daemon_cpu_s: Option<f64>,
+    /// By how many percent each time may be wrong, as the machine was busy.
+    pub error_percent: ErrorPercent,
     /// What bowwave says of its last run.
     pub daemon: Value,
+}
+
+/// By how many percent the times of a row may be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ErrorPercent {
+    /// That with the kernel's window of 128 KiB.
+    pub stock_128k: f64,
+    /// That with a window of 4 MiB.
+    pub stock_4m: f64,
+    /// That under bowwave.
+    pub bowwave: Option<f64>,
 }
 
 impl Row {
@@ -74,7 +84,7 @@ impl Row {
     pub(crate) fn line(&self) -> String {
         match &self.verdict {
             Verdict::Measured(figures) => format!("{:<21}{}", self.pattern, figures.columns()),
-            Verdict::Rejected { .. } => format!("{:<21}rejected, see below", self.pattern),
+            Verdict::Rejected { .. } => format!("{:<21}not cold, see below", self.pattern),
             Verdict::Skipped { .. } => format!("{:<21}skipped, see below", self.pattern),
         }
     }
@@ -95,7 +105,7 @@ impl Row {
 }
 
 impl Verdict<Figures> {
-    /// From the samples of [`Row::SETTINGS`], in their order.
+    /// From the samples of [`Row::SETTINGS`], in their order; none of bowwave where it cannot run.
     pub(crate) fn of(samples: &[Vec<Sample>], needed: u64, limit_s: Option<f64>) -> Self {
         let counted: Result<Vec<_>, _> = samples.iter().map(|runs| counting(runs)).collect();
         let counted = match counted {
@@ -103,21 +113,24 @@ impl Verdict<Figures> {
             Err(rejected) => return Verdict::Rejected { rejected },
         };
         let seconds = |at: usize| median(counted[at].iter().map(|run| run.outcome.seconds));
+        let error = |at: usize| error_percent(&counted[at]);
         let led = &counted[2];
+        let is_led = !led.is_empty();
         let read: Option<Vec<u64>> = led.iter().map(|run| run.bytes_read).collect();
+        let read = read.filter(|_| is_led);
         Verdict::Measured(Figures {
             stock_128k_s: seconds(0),
             stock_4m_s: seconds(1),
-            bowwave_s: seconds(2),
+            bowwave_s: is_led.then(|| seconds(2)),
+            error_percent: ErrorPercent {
+                stock_128k: error(0),
+                stock_4m: error(1),
+                bowwave: is_led.then(|| error(2)),
+            },
             limit_s,
             bytes_read: read.map(|read| median(read.iter().map(|bytes| *bytes as f64)) as u64),
             bytes_needed: needed,
-            daemon_cpu_s: median(led.iter().map(|run| run.daemon_cpu_s)),
-            lateness_us: counted
-                .iter()
-                .flatten()
-                .filter_map(|run| run.lateness_us)
-                .reduce(f64::max),
+            daemon_cpu_s: is_led.then(|| median(led.iter().map(|run| run.daemon_cpu_s))),
             daemon: led.last().map(|run| run.daemon.clone()).unwrap_or_default(),
         })
     }
@@ -125,34 +138,49 @@ impl Verdict<Figures> {
 
 impl Figures {
     /// How many times faster than the kernel with its default window.
-    pub fn to_stock(&self) -> f64 {
-        self.stock_128k_s / self.bowwave_s
+    pub fn to_stock(&self) -> Option<f64> {
+        Some(self.stock_128k_s / self.bowwave_s?)
     }
 
     /// How many times faster than the better of the two static windows.
-    pub fn to_better_static(&self) -> f64 {
-        self.stock_128k_s.min(self.stock_4m_s) / self.bowwave_s
+    pub fn to_better_static(&self) -> Option<f64> {
+        Some(self.stock_128k_s.min(self.stock_4m_s) / self.bowwave_s?)
     }
 
     fn falls_short(&self) -> bool {
-        self.to_better_static() < FALLS_SHORT
+        self.to_better_static().is_some_and(|ratio| ratio < FALLS_SHORT)
     }
 
     fn columns(&self) -> String {
         let dash = |figure: Option<String>| figure.unwrap_or_else(|| "-".into());
+        let ratio = |ratio: Option<f64>| dash(ratio.map(|ratio| format!("{ratio:.2}x")));
+        let seconds = |seconds: Option<f64>| dash(seconds.map(|seconds| format!("{seconds:.3}")));
         format!(
-            "{:>8.3}{:>9.3}{:>9.3}{:>9.2}x{:>9.2}x{}{:>8}{:>8}{:>8.3}",
+            "{:>7.3} {:<5}{:>7.3} {:<5}{:>7} {:<5}{:>8}{:>8}{}{:>8}{:>7}{:>8}",
             self.stock_128k_s,
+            bound(self.error_percent.stock_128k),
             self.stock_4m_s,
-            self.bowwave_s,
-            self.to_stock(),
-            self.to_better_static(),
+            bound(self.error_percent.stock_4m),
+            seconds(self.bowwave_s),
+            self.error_percent.bowwave.map_or(String::new(), bound),
+            ratio(self.to_stock()),
+            ratio(self.to_better_static()),
             if self.falls_short() { "!" } else { " " },
-            dash(self.limit_s.map(|limit| format!("{limit:.3}"))),
+            seconds(self.limit_s),
             dash(self.bytes_read.map(|b| format!("{:.2}", b as f64 / self.bytes_needed as f64))),
-            self.daemon_cpu_s,
+            seconds(self.daemon_cpu_s),
         )
     }
+}
+
+/// Of the worst run: their median lies between them.
+pub(crate) fn error_percent(runs: &[&Sample]) -> f64 {
+    runs.iter().map(|run| run.error * 100.0).fold(0.0, f64::max)
+}
+
+/// An error as it is shown, in whole percent, rounded up.
+pub(crate) fn bound(percent: f64) -> String {
+    format!("\u{b1}{:.0}%", percent.ceil())
 }
 
 /// The runs that count, or why the last one does not if none does.
@@ -180,13 +208,13 @@ pub(crate) mod tests {
             bytes_read: Some(21 << 20),
             daemon_cpu_s: 0.004,
             daemon: Value::Null,
-            lateness_us: Some(31.0),
+            error: 0.021,
             rejection: None,
         }
     }
 
-    pub(crate) fn late(seconds: f64) -> Sample {
-        Sample { rejection: Some("late".into()), lateness_us: Some(200.0), ..sample(seconds) }
+    pub(crate) fn warm(seconds: f64) -> Sample {
+        Sample { rejection: Some("not cold".into()), error: 0.5, ..sample(seconds) }
     }
 
     pub(crate) fn row(samples: [Vec<Sample>; 3]) -> Row {
@@ -204,7 +232,7 @@ pub(crate) mod tests {
         for figure in ["2.455", "2.200", "0.250", "9.82x", "8.80x ", "0.210", "1.05", "0.004"] {
             assert!(line.contains(figure), "{figure} in {line}");
         }
-        assert!(line.len() <= 100);
+        assert!(line.chars().count() <= 100, "{line}");
     }
 
     #[test]
@@ -215,27 +243,47 @@ pub(crate) mod tests {
 
     #[test]
     fn figures_are_medians_of_the_rounds_that_count() {
-        let led = vec![sample(0.2), late(9.0), sample(0.4)];
+        let led = vec![sample(0.2), warm(9.0), sample(0.4)];
         let row = row([vec![sample(2.0)], vec![sample(2.0)], led]);
         let Verdict::Measured(figures) = row.verdict else { panic!("two rounds count") };
-        assert!((figures.bowwave_s - 0.3).abs() < 1e-9);
-        assert_eq!(figures.lateness_us, Some(31.0));
+        assert!(figures.bowwave_s.is_some_and(|seconds| (seconds - 0.3).abs() < 1e-9));
     }
 
     #[test]
     fn a_setting_without_a_run_that_counts_leaves_no_figures() {
-        let row = row([vec![sample(2.455)], vec![late(2.4), late(2.5)], vec![sample(0.25)]]);
-        assert_eq!(row.verdict, Verdict::Rejected { rejected: "late".into() });
+        let row = row([vec![sample(2.455)], vec![warm(2.4), warm(2.5)], vec![sample(0.25)]]);
+        assert_eq!(row.verdict, Verdict::Rejected { rejected: "not cold".into() });
         assert!(!row.line().contains("2.455"));
-        assert_eq!(row.footnote().as_deref(), Some("backward-64k: late"));
+        assert_eq!(row.footnote().as_deref(), Some("backward-64k: not cold"));
     }
 
     #[test]
     fn what_the_device_does_not_count_is_a_dash() {
-        let unknown = || vec![Sample { bytes_read: None, lateness_us: None, ..sample(1.0) }];
+        let unknown = || vec![Sample { bytes_read: None, ..sample(1.0) }];
         let verdict = Verdict::of(&[unknown(), unknown(), unknown()], 1 << 20, None);
         let row = Row { device: "local".into(), pattern: "seq-4k".into(), verdict };
         assert_eq!(row.line().split_whitespace().filter(|word| *word == "-").count(), 2);
+    }
+
+    #[test]
+    fn each_time_is_shown_with_its_error_which_is_that_of_the_worst_run() {
+        let busy = Sample { error: 0.182, ..sample(0.3) };
+        let row = row([vec![sample(2.0)], vec![sample(2.0)], vec![busy, sample(0.2)]]);
+        assert!(
+            row.line().contains("2.000 \u{b1}3%") && row.line().contains("0.250 \u{b1}19%"),
+            "{}",
+            row.line()
+        );
+        let errors = &serde_json::json!(row)["error_percent"];
+        assert!(errors["bowwave"].as_f64().is_some_and(|error| (error - 18.2).abs() < 1e-9));
+        assert!(errors["stock_4m"].as_f64().is_some_and(|error| (error - 2.1).abs() < 1e-9));
+    }
+
+    #[test]
+    fn where_bowwave_cannot_run_the_stock_kernel_is_shown_without_it() {
+        let row = row([vec![sample(2.0)], vec![sample(1.5)], Vec::new()]);
+        assert!(row.line().contains("1.500 \u{b1}3%        -"), "{}", row.line());
+        assert!(!row.falls_short());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! All of it: devices, rounds, patterns, settings.
 
 use std::io::{self, IsTerminal, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -30,15 +30,25 @@ pub struct Options {
     pub full: bool,
     /// Runs of each; the medians are shown.
     pub rounds: u32,
+    /// No pattern is begun later than this after the start, no run repeated in the second half of it; what is
+    /// left out is named.
+    pub begin_within: Option<Duration>,
+    /// Why bowwave cannot lead reads on this machine, if so: then the stock kernel is shown alone.
+    pub why_not_able: Option<String>,
+    /// For tests: modelled devices reply late, by so many microseconds on average.
+    pub inject_late_us: f64,
 }
 
-/// Shows everything; calls `on_device` with what came of each device when it is done.
+/// How long patterns of the short selection are begun. The last takes less than a minute on a busy machine.
+pub const SHORT: Duration = Duration::from_secs(150);
+
+/// Shows everything; calls `on_report` with each piece when it is done.
 ///
 /// # Errors
 /// See [`DemoError`]. Whatever was made is removed on every path.
 pub fn show(
     options: &Options,
-    mut on_device: impl FnMut(Report) -> io::Result<()>,
+    mut on_report: impl FnMut(Report) -> io::Result<()>,
 ) -> Result<(), DemoError> {
     let devices = each_once(&options.devices);
     let places: Vec<Place> =
@@ -58,14 +68,26 @@ pub fn show(
     if let Some(daemon) = linux::daemons::running().find(|it| it.leads_all || is_any_local) {
         return Err(DemoError::DaemonRuns(daemon.pid));
     }
-    let stop = Stop::on_signals().map_err(DemoError::file("pipe"))?;
+    let mut stage = Stage {
+        options,
+        stop: Stop::on_signals().map_err(DemoError::file("pipe"))?,
+        begin_until: options.begin_within.map(|within| Instant::now() + within),
+        repeat_until: options.begin_within.map(|within| Instant::now() + within / 2),
+        can_lead: true,
+        on_report: &mut on_report,
+    };
     // Nobody may be listening.
     leftovers::clear(|sentence| drop(writeln!(io::stderr(), "bowwave: {sentence}")));
+    if let Some(reason) = &options.why_not_able {
+        stage.can_lead = false;
+        stage.tell(Report::Note(format!(
+            "Bowwave cannot run here: {reason}. What follows is the stock kernel alone."
+        )))?;
+    }
     for (device, place) in devices.into_iter().zip(places) {
-        let shown = show_one(options, device, &place, &stop);
+        let shown = stage.show_one(device, &place);
         // A signal also ends the tools that make a lab, whose complaint is then not the reason.
-        let report = shown.map_err(|e| if stop.is_asked_for() { DemoError::Stopped } else { e })?;
-        on_device(report).map_err(DemoError::Output)?;
+        shown.map_err(|e| if stage.stop.is_asked_for() { DemoError::Stopped } else { e })?;
     }
     Ok(())
 }
@@ -74,28 +96,49 @@ fn is_show(name: &str) -> bool {
     small::SHOWS.iter().any(|(show, _)| *show == name)
 }
 
-/// Patterns first, then what is shown on a small machine; each on a device of its own, so that files
-/// lie where they would without the others.
-fn show_one(
-    options: &Options,
-    device: &str,
-    place: &Place,
-    stop: &Stop,
-) -> Result<Report, DemoError> {
-    let session = Session::new(device, &choose(options, place), options.rounds);
-    let is_named = |name: &str| options.only.iter().any(|only| only == name);
-    let is_wanted = |name: &str| is_named(name) || (options.full && options.only.is_empty());
-    let on_small_machine = small::Wanted {
-        drop_behind: is_wanted("drop-behind"),
-        thrash: is_wanted("thrash"),
-        full: options.full,
-        rounds: options.rounds,
-    };
-    let mut report = session.run(place, stop)?;
-    if !on_small_machine.is_nothing() {
-        report.sections = on_small_machine.show(device, place, stop)?;
+/// What all devices have in common.
+struct Stage<'a> {
+    options: &'a Options,
+    stop: Stop,
+    begin_until: Option<Instant>,
+    repeat_until: Option<Instant>,
+    /// Whether bowwave can lead here.
+    can_lead: bool,
+    on_report: &'a mut dyn FnMut(Report) -> io::Result<()>,
+}
+
+impl Stage<'_> {
+    fn tell(&mut self, report: Report) -> Result<(), DemoError> {
+        (self.on_report)(report).map_err(DemoError::Output)
     }
-    Ok(report)
+
+    fn is_time_over(&self) -> bool {
+        self.begin_until.is_some_and(|until| Instant::now() > until)
+    }
+
+    /// Patterns first, then what is shown on a small machine; each on a device of its own, so that files
+    /// lie where they would without the others.
+    fn show_one(&mut self, device: &str, place: &Place) -> Result<(), DemoError> {
+        let options = self.options;
+        let is_named = |name: &str| options.only.iter().any(|only| only == name);
+        let is_wanted = |name: &str| is_named(name) || (options.full && options.only.is_empty());
+        let on_small_machine = small::Wanted {
+            drop_behind: is_wanted("drop-behind"),
+            thrash: is_wanted("thrash"),
+            full: options.full,
+            rounds: options.rounds,
+        };
+        let session = Session::new(device, &choose(options, place), options.rounds);
+        let heading = session.heading();
+        self.tell(heading)?;
+        session.run(place, self)?;
+        if !on_small_machine.is_nothing() {
+            for section in on_small_machine.show(device, place, &self.stop)? {
+                self.tell(Report::Section { device: device.into(), section })?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A device that is named twice is shown once.
@@ -138,38 +181,59 @@ impl Session {
         Session { device: device.into(), series, rounds }
     }
 
-    fn run(mut self, place: &Place, stop: &Stop) -> Result<Report, DemoError> {
+    fn heading(&self) -> Report {
+        let is_timed = |series: &Series| series.pattern.bytes_needed().is_some();
+        Report::Device {
+            device: self.device.clone(),
+            rounds: self.rounds,
+            has_rows: self.series.iter().any(is_timed),
+        }
+    }
+
+    /// Pattern by pattern, each shown when all its rounds are done.
+    fn run(mut self, place: &Place, stage: &mut Stage<'_>) -> Result<(), DemoError> {
         if self.series.is_empty() {
-            return Ok(self.empty_report());
+            return Ok(());
         }
         let bar = self.progress();
         bar.set_message("making the device");
-        let target = place.open()?;
+        let target = place.open(stage.options.inject_late_us)?;
         let state = leftovers::temporary_folder().map_err(DemoError::file("temporary folder"))?;
-        bar.set_message("writing files");
-        target.set_fast(true)?;
-        for series in self.series.iter().filter(|series| series.missing.is_none()) {
-            files::prepare(&target.folder(), series.pattern.files, stop)?;
-        }
-        target.set_fast(false)?;
-        let bench = Bench { target: &target, state: state.path(), stop };
-        for round in 1..=self.rounds {
-            for series in &mut self.series {
-                series.run(&bench, &bar)?;
-                if series.missing.is_none() && !io::stderr().is_terminal() {
-                    let (device, rounds, name) = (&self.device, self.rounds, series.pattern.name);
-                    // Nobody may be listening.
-                    let _ = writeln!(
-                        io::stderr(),
-                        "{device}, round {round} of {rounds}: {name} done, {} of {} runs",
-                        bar.position(),
-                        bar.length().unwrap_or(0)
-                    );
-                }
+        let mut left_out = Vec::new();
+        for series in &mut self.series {
+            if stage.is_time_over() {
+                left_out.push(series.pattern.name);
+                continue;
             }
+            if series.missing.is_none() {
+                bar.set_message(format!("{}, writing files", series.pattern.name));
+                target.set_fast(true)?;
+                files::prepare(&target.folder(), series.pattern.files, &stage.stop)?;
+                target.set_fast(false)?;
+                let bench = Bench {
+                    target: &target,
+                    state: state.path(),
+                    stop: &stage.stop,
+                    repeat_until: stage.repeat_until,
+                };
+                for _ in 0..self.rounds {
+                    series.run(&bench, stage.can_lead, &bar)?;
+                }
+                series.check_sums()?;
+            }
+            let report = series.report(&self.device, &target);
+            bar.suspend(|| stage.tell(report))?;
         }
         bar.finish_and_clear();
-        self.report(&target)
+        if left_out.is_empty() {
+            return Ok(());
+        }
+        stage.tell(Report::Note(format!(
+            "Left out, as the time is up: {}. To see: sudo bowwave demo --device {} --only {}",
+            left_out.join(", "),
+            self.device,
+            left_out.join(",")
+        )))
     }
 
     fn progress(&self) -> ProgressBar {
@@ -185,35 +249,6 @@ impl Session {
         bar.enable_steady_tick(Duration::from_millis(500));
         bar
     }
-
-    fn empty_report(&self) -> Report {
-        Report {
-            device: self.device.clone(),
-            rounds: self.rounds,
-            rows: Vec::new(),
-            trade_off: None,
-            sections: Vec::new(),
-        }
-    }
-
-    fn report(&self, target: &Target) -> Result<Report, DemoError> {
-        let mut report = self.empty_report();
-        for series in &self.series {
-            series.check_sums()?;
-            match series.pattern.bytes_needed() {
-                Some(needed) => report.rows.push(Row {
-                    device: self.device.clone(),
-                    pattern: series.pattern.name.into(),
-                    verdict: series.verdict(needed, target.limit_seconds(needed)),
-                }),
-                None => {
-                    let trade_off = TradeOff::of(&series.samples);
-                    report.trade_off = Some((series.pattern.name.into(), trade_off));
-                }
-            }
-        }
-        Ok(report)
-    }
 }
 
 impl Series {
@@ -228,14 +263,19 @@ impl Series {
 
     /// One round: the settings follow one another, each time beginning with the next, as a run is
     /// not quite independent of the one before it.
-    fn run(&mut self, bench: &Bench<'_>, bar: &ProgressBar) -> Result<(), DemoError> {
-        if self.missing.is_some() {
-            return Ok(());
-        }
+    fn run(
+        &mut self,
+        bench: &Bench<'_>,
+        can_lead: bool,
+        bar: &ProgressBar,
+    ) -> Result<(), DemoError> {
         let rounds_done = self.samples[0].len();
         for turn in 0..self.settings.len() {
             let index = (rounds_done + turn) % self.settings.len();
             let setting = self.settings[index];
+            if setting == Setting::Bowwave && !can_lead {
+                continue;
+            }
             bar.set_message(format!("{}, {setting}", self.pattern.name));
             self.samples[index].push(bench.sample(self.pattern, setting)?);
             bar.inc(1);
@@ -251,6 +291,22 @@ impl Series {
             return Ok(());
         }
         Err(DemoError::DifferentBytes(self.pattern.name.into()))
+    }
+
+    fn report(&self, device: &str, target: &Target) -> Report {
+        let pattern = self.pattern.name.to_owned();
+        match self.pattern.bytes_needed() {
+            Some(needed) => Report::Row(Row {
+                device: device.into(),
+                pattern,
+                verdict: self.verdict(needed, target.limit_seconds(needed)),
+            }),
+            None => Report::TradeOff {
+                device: device.into(),
+                pattern,
+                trade_off: TradeOff::of(&self.samples),
+            },
+        }
     }
 
     fn verdict(&self, needed: u64, limit_s: Option<f64>) -> Verdict<crate::row::Figures> {
@@ -280,7 +336,15 @@ mod tests {
     use crate::row::tests::sample;
 
     fn options() -> Options {
-        Options { devices: vec!["hdd".into()], only: Vec::new(), full: false, rounds: 1 }
+        Options {
+            devices: vec!["hdd".into()],
+            only: Vec::new(),
+            full: false,
+            rounds: 1,
+            begin_within: None,
+            why_not_able: None,
+            inject_late_us: 0.0,
+        }
     }
 
     fn chosen(options: &Options) -> Vec<&'static str> {

@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use serde::Serialize;
 
 use crate::bench::{DEFAULT_KB, Sample, Setting};
-use crate::row::{Verdict, counting, median};
+use crate::row::{Verdict, bound, counting, error_percent, median};
 
 /// All settings on one device.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,8 @@ pub struct Balance {
     pub p99_ms: f64,
     /// CPU seconds that bowwave used.
     pub daemon_cpu_s: f64,
+    /// By how many percent the others may be wrong, as the machine was busy.
+    pub error_percent: f64,
 }
 
 impl TradeOff {
@@ -48,7 +50,7 @@ impl TradeOff {
 
     /// From the samples of [`TradeOff::SETTINGS`], in their order.
     pub(crate) fn of(samples: &[Vec<Sample>]) -> Self {
-        let points = Self::SETTINGS.iter().zip(samples);
+        let points = Self::SETTINGS.iter().zip(samples).filter(|(_, runs)| !runs.is_empty());
         let point = |(setting, runs): (&Setting, &Vec<Sample>)| Point {
             setting: setting.to_string(),
             verdict: Verdict::balance(runs),
@@ -63,6 +65,7 @@ impl Verdict<Balance> {
             Ok(counted) => counted,
             Err(rejected) => return Verdict::Rejected { rejected },
         };
+        let error_percent = error_percent(&counted);
         let balances: Vec<Balance> = counted.into_iter().filter_map(balance).collect();
         let over = |figure: fn(&Balance) -> f64| median(balances.iter().map(figure));
         Verdict::Measured(Balance {
@@ -70,6 +73,7 @@ impl Verdict<Balance> {
             median_ms: over(|b| b.median_ms),
             p99_ms: over(|b| b.p99_ms),
             daemon_cpu_s: over(|b| b.daemon_cpu_s),
+            error_percent,
         })
     }
 }
@@ -81,6 +85,7 @@ fn balance(run: &Sample) -> Option<Balance> {
         median_ms: beside.median_ms,
         p99_ms: beside.p99_ms,
         daemon_cpu_s: run.daemon_cpu_s,
+        error_percent: run.error * 100.0,
     })
 }
 
@@ -88,34 +93,34 @@ impl Display for TradeOff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:<14}{:>10}{:>10}{:>11}{:>10}{:>9}{:>8}",
-            "setting", "MB/s", "to 128K", "median ms", "to 128K", "p99 ms", "cpu s"
+            "{:<14}{:>10}{:>10}{:>11}{:>10}{:>9}{:>7}{:>8}",
+            "setting", "MB/s", "to 128K", "median ms", "to 128K", "p99 ms", "error", "cpu s"
         )?;
-        let first = self.points.first().map(|point| &point.verdict);
+        let stock = self.points.first().and_then(|point| match &point.verdict {
+            Verdict::Measured(balance) => Some(*balance),
+            _ => None,
+        });
         for Point { setting, verdict } in &self.points {
-            match (verdict, first) {
-                (Verdict::Measured(balance), Some(Verdict::Measured(stock))) => writeln!(
-                    f,
-                    "{setting:<14}{:>10.1}{:>9.2}x{:>11.1}{:>9.2}x{:>9.0}{:>8.3}",
-                    balance.streams_mb_s,
-                    balance.streams_mb_s / stock.streams_mb_s,
-                    balance.median_ms,
-                    balance.median_ms / stock.median_ms,
-                    balance.p99_ms,
-                    balance.daemon_cpu_s,
-                )?,
-                (Verdict::Measured(balance), _) => writeln!(
-                    f,
-                    "{setting:<14}{:>10.1}{:>10}{:>11.1}{:>10}{:>9.0}{:>8.3}",
-                    balance.streams_mb_s,
-                    "-",
-                    balance.median_ms,
-                    "-",
-                    balance.p99_ms,
-                    balance.daemon_cpu_s,
-                )?,
-                (Verdict::Rejected { rejected: why } | Verdict::Skipped { skipped: why }, _) => {
-                    writeln!(f, "{setting:<14}rejected: {why}")?;
+            match verdict {
+                Verdict::Measured(balance) => {
+                    let to_stock = |figure: fn(&Balance) -> f64| match &stock {
+                        Some(stock) => format!("{:.2}x", figure(balance) / figure(stock)),
+                        None => "-".into(),
+                    };
+                    writeln!(
+                        f,
+                        "{setting:<14}{:>10.1}{:>10}{:>11.1}{:>10}{:>9.0}{:>7}{:>8.3}",
+                        balance.streams_mb_s,
+                        to_stock(|balance| balance.streams_mb_s),
+                        balance.median_ms,
+                        to_stock(|balance| balance.median_ms),
+                        balance.p99_ms,
+                        bound(balance.error_percent),
+                        balance.daemon_cpu_s,
+                    )?;
+                }
+                Verdict::Rejected { rejected: why } | Verdict::Skipped { skipped: why } => {
+                    writeln!(f, "{setting:<14}{why}")?;
                 }
             }
         }
@@ -126,7 +131,7 @@ impl Display for TradeOff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::tests::{late, sample};
+    use crate::row::tests::{sample, warm};
     use crate::worker::Beside;
 
     fn beside(mb: u64, median_ms: f64) -> Sample {
@@ -149,11 +154,11 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_without_a_run_that_counts_is_shown_as_rejected() {
+    fn a_setting_without_a_cold_run_says_so() {
         let mut samples: Vec<Vec<Sample>> = (0..5).map(|_| vec![beside(184, 50.0)]).collect();
-        samples[0] = vec![late(4.0)];
+        samples[0] = vec![warm(4.0)];
         let text = TradeOff::of(&samples).to_string();
-        assert!(text.contains("stock 128K    rejected: late"), "{text}");
+        assert!(text.contains("stock 128K    not cold"), "{text}");
         assert!(text.lines().last().is_some_and(|line| line.contains(" - ")), "{text}");
     }
 }

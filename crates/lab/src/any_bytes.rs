@@ -14,7 +14,7 @@ pub fn read(bytes: &[u8]) {
     }
     if let Ok(status) = serde_json::from_slice::<status::Status>(bytes) {
         assert!(status.depth_mean() >= 0.0, "{status:?}");
-        status.rejection();
+        status.error_us();
     }
     control::word(bytes);
     remove::is_serving(bytes, Path::new("/run/bowwave/lab/one/fuse"));

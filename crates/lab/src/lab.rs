@@ -32,6 +32,8 @@ pub struct Options {
     pub scheduler: Option<String>,
     /// The executable whose `lab serve` is the server; this very one if `None`.
     pub server: Option<PathBuf>,
+    /// How late replies are made on purpose, in microseconds on average; 0 but in tests.
+    pub inject_late_us: f64,
 }
 
 /// Memory beyond the image that a machine needs to go on, in bytes.
@@ -280,6 +282,7 @@ fn start_server(state: &State, options: &Options) -> Result<u32, LabError> {
     let mut command = Command::new(&server);
     command.args(["lab", "serve", "--device", &state.device, "--size"]);
     command.arg(state.size_bytes.to_string()).arg("--folder").arg(state.fuse());
+    command.arg("--inject-late").arg(options.inject_late_us.to_string());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().map_err(LabError::file(server))?;
     let mut line = String::new();

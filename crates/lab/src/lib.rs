@@ -7,8 +7,9 @@
 //!   program <--------------------------------- reply, at that moment <-- timer ----+
 //! ```
 //!
-//! The image lives in memory, so what a read takes is what the model says, give or take the timing
-//! error, which is measured: a run during which replies were too late is rejected, not reported.
+//! The image lives in memory, so what a read takes is what the model says. A reply that goes out late is
+//! credited to the requests that follow it; what cannot be credited is counted, as a bound of the error
+//! ([`Status::error_us`]).
 //! [`Lab::up`] makes one, as a process of its own that survives the command that made it;
 //! [`Lab::down`] removes it. The server is [`serve`].
 
@@ -17,9 +18,11 @@ pub mod any_bytes;
 mod claim;
 mod control;
 mod error;
+mod injected;
 mod lab;
 mod layers;
 mod map;
+mod pacing;
 mod real_time;
 mod remove;
 mod server;
@@ -34,4 +37,4 @@ pub use lab::{Lab, LabGuard, Options};
 pub use remove::remove;
 pub use server::{ServeOptions, serve};
 pub use state::{list, name_for};
-pub use status::{MOST_LATE_MEAN_US, Status};
+pub use status::Status;

@@ -22,7 +22,10 @@ use fuser::{
 
 use crate::control;
 use crate::error::LabError;
+use crate::injected::Injected;
 use crate::map::Image;
+use crate::pacing::Pacing;
+use crate::real_time::take_precedence;
 use crate::timer::{Kind, Timer};
 
 /// What the server serves, and where.
@@ -34,7 +37,12 @@ pub struct ServeOptions {
     pub size_bytes: u64,
     /// An empty folder to mount the three files on.
     pub folder: PathBuf,
+    /// How late replies are made on purpose, in microseconds on average; 0 but in tests.
+    pub inject_late_us: f64,
 }
+
+/// Which sequence of injected lateness; any number serves.
+const LATENESS_SEED: u64 = 1;
 
 /// The kernel's largest FUSE request: 256 pages.
 const LARGEST_REQUEST_BYTES: u32 = 1 << 20;
@@ -60,7 +68,8 @@ pub fn serve(
 ) -> Result<(), LabError> {
     let spec = device::load(&options.device)?;
     let image = Image::new(options.size_bytes).map_err(LabError::file("the image in memory"))?;
-    let timer = Timer::start(spec.build(options.size_bytes));
+    let pacing = Pacing::new(spec.build(options.size_bytes), spec.is_rotational());
+    let timer = Timer::start(pacing, Injected::new(options.inject_late_us, LATENESS_SEED));
     let files = LabFiles {
         image: Arc::new(image),
         timer,
@@ -74,6 +83,8 @@ pub fn serve(
     let session = fuser::Session::new(files, &options.folder, &config)
         .map_err(LabError::file(&options.folder))?;
     ready().map_err(LabError::file("standard output"))?;
+    // The threads that take requests inherit it: a request must not wait for a processor before it counts.
+    take_precedence();
     session.run().map_err(LabError::file(&options.folder))
 }
 

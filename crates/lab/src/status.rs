@@ -2,10 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A reply later than this on average makes a run's figures worthless: a twentieth of the shortest
-/// wait worth modelling, and twice what an idle machine shows.
-pub const MOST_LATE_MEAN_US: f64 = 100.0;
-
 /// Counters since the lab came up; take [`Status::since`] for an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
@@ -25,6 +21,10 @@ pub struct Status {
     pub late_sum_us: f64,
     /// The latest reply.
     pub late_max_us: f64,
+    /// What lateness may have added to the time measured.
+    pub lost_us: f64,
+    /// What it may have added beside that, as a variance, in square microseconds.
+    pub spread_us2: f64,
     /// Requests in flight when each request came that took its time, summed.
     pub depth_sum: u64,
     /// Most requests in flight.
@@ -43,6 +43,8 @@ impl Status {
             timed: self.timed - earlier.timed,
             late_sum_us: self.late_sum_us - earlier.late_sum_us,
             late_max_us: self.late_max_us,
+            lost_us: self.lost_us - earlier.lost_us,
+            spread_us2: self.spread_us2 - earlier.spread_us2,
             depth_sum: self.depth_sum - earlier.depth_sum,
             depth_max: self.depth_max,
         }
@@ -59,14 +61,15 @@ impl Status {
         if self.timed == 0 { 0.0 } else { self.depth_sum as f64 / self.timed as f64 }
     }
 
-    /// Why figures taken over this interval must not be reported, if so.
-    pub fn rejection(&self) -> Option<String> {
-        let late = self.late_mean_us();
-        (late > MOST_LATE_MEAN_US).then(|| {
-            format!("replies were {late:.0} us late on average, more than {MOST_LATE_MEAN_US:.0} us: the machine was busy")
-        })
+    /// What times measured over this interval may be wrong by, in microseconds, because replies were late:
+    /// 95 % of them are wrong by no more.
+    pub fn error_us(&self) -> f64 {
+        (self.lost_us + TWO_DEVIATIONS * self.spread_us2.max(0.0).sqrt()).max(0.0)
     }
 }
+
+/// 95 % of a normal distribution lie within.
+const TWO_DEVIATIONS: f64 = 2.0;
 
 #[cfg(test)]
 mod tests {
@@ -81,11 +84,10 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_rejected_when_replies_were_too_late() {
-        let before = Status { timed: 10, late_sum_us: 5000.0, ..Status::default() };
-        let on_time = Status { timed: 110, late_sum_us: 9000.0, ..before };
-        assert_eq!(on_time.since(&before).rejection(), None);
-        let late = Status { timed: 110, late_sum_us: 16_000.0, ..before };
-        assert!(late.since(&before).rejection().is_some_and(|reason| reason.contains("110 us")));
+    fn the_error_is_that_of_the_interval() {
+        let before = Status { lost_us: 5000.0, spread_us2: 1e6, ..Status::default() };
+        let after = Status { lost_us: 5100.0, spread_us2: 1e6 + 400.0, ..before };
+        assert_eq!(after.since(&before).error_us(), 140.0);
+        assert_eq!(after.since(&after).error_us(), 0.0);
     }
 }

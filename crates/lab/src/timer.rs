@@ -6,7 +6,8 @@
 //!                                                    +--large reply--> copying threads --> kernel
 //! ```
 //!
-//! Copying a megabyte takes longer than a reply may be late, so large replies are copied elsewhere.
+//! Copying a megabyte would make the next reply late, so large replies are copied elsewhere. How the model is
+//! kept in step with replies that are late all the same is in [`pacing`](crate::pacing).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +16,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use device::{Completion, Model, Request};
+use device::{Completion, Nanos, Request};
 
+use crate::injected::Injected;
+use crate::pacing::Pacing;
 use crate::real_time::{now, take_precedence};
 use crate::status::Status;
 
@@ -34,10 +37,15 @@ struct Waiting {
     reply: Reply,
 }
 
+/// A large reply on its way to a copying thread.
+struct Copy {
+    completion: Completion,
+    reply: Reply,
+}
+
 struct Inner {
-    model: Box<dyn Model>,
+    pacing: Pacing,
     waiting: HashMap<u64, Waiting>,
-    done: Vec<Completion>,
     next_id: u64,
     status: Status,
 }
@@ -59,22 +67,17 @@ pub(crate) enum Kind {
 
 impl Timer {
     /// Starts the timing threads, which live as long as the process.
-    pub(crate) fn start(model: Box<dyn Model>) -> Arc<Self> {
-        let inner = Inner {
-            model,
-            waiting: HashMap::new(),
-            done: Vec::new(),
-            next_id: 0,
-            status: Status::default(),
-        };
+    pub(crate) fn start(pacing: Pacing, injected: Injected) -> Arc<Self> {
+        let inner =
+            Inner { pacing, waiting: HashMap::new(), next_id: 0, status: Status::default() };
         let timer = Arc::new(Timer {
             inner: Mutex::new(inner),
             changed: Condvar::new(),
             is_fast: AtomicBool::new(false),
         });
-        let copiers = (0..COPYING_THREADS).map(|_| start_copier()).collect();
+        let copiers = (0..COPYING_THREADS).map(|_| start_copier(&timer)).collect();
         let timing = Arc::clone(&timer);
-        thread::spawn(move || timing.keep_time(copiers));
+        thread::spawn(move || timing.keep_time(copiers, injected));
         timer
     }
 
@@ -84,7 +87,16 @@ impl Timer {
 
     pub(crate) fn status(&self) -> Status {
         let inner = self.lock();
-        Status { seeks: inner.model.counters().seeks, ..inner.status }
+        let late = inner.pacing.lateness();
+        Status {
+            seeks: inner.pacing.counters().seeks,
+            timed: late.replies,
+            late_sum_us: late.sum_us,
+            late_max_us: late.max_us,
+            lost_us: late.lost_us,
+            spread_us2: late.spread_us2,
+            ..inner.status
+        }
     }
 
     /// Answers with `reply` when the device would have served the request.
@@ -99,11 +111,8 @@ impl Timer {
         let id = inner.next_id;
         inner.next_id += 1;
         inner.waiting.insert(id, Waiting { bytes, reply });
-        let Inner { model, done, .. } = &mut *inner;
-        let now = now();
-        model.advance(now, done);
-        model.submit(now, Request { id, offset, bytes });
-        let depth = model.in_flight() as u64;
+        inner.pacing.submit(now(), Request { id, offset, bytes });
+        let depth = inner.pacing.in_flight() as u64;
         inner.status.depth_sum += depth;
         inner.status.depth_max = inner.status.depth_max.max(depth);
         drop(inner);
@@ -114,44 +123,52 @@ impl Timer {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep_time(&self, copiers: Vec<Sender<Reply>>) {
+    fn keep_time(&self, copiers: Vec<Sender<Copy>>, mut injected: Injected) {
         take_precedence();
         let mut turn = 0;
+        // What this thread sleeps for, and until when.
+        let mut sleep: Option<(Nanos, Nanos)> = None;
         let mut inner = self.lock();
         loop {
-            let now_ns = now();
-            let ready = inner.take_ready(now_ns);
-            if !ready.is_empty() {
-                drop(inner);
-                for waiting in ready {
-                    if waiting.bytes <= LARGE_BYTES {
-                        (waiting.reply)();
-                    } else {
-                        turn = (turn + 1) % copiers.len();
-                        // The copiers live as long as this thread.
-                        let _ = copiers[turn].send(waiting.reply);
-                    }
-                }
-                inner = self.lock();
+            let Some(due) = inner.pacing.next_due() else {
+                inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let asleep = sleep.filter(|(asleep_for, _)| *asleep_for <= due);
+            let (_, until) =
+                *sleep.insert(asleep.unwrap_or_else(|| (due, due.max(now()) + injected.next())));
+            let wait = until.saturating_sub(now());
+            if wait > 0 {
+                let woken = self.changed.wait_timeout(inner, Duration::from_nanos(wait));
+                inner = woken.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
-            inner = match inner.model.next_event() {
-                None => self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner),
-                Some(at) => {
-                    let wait = Duration::from_nanos(at.saturating_sub(now_ns));
-                    let woken = self.changed.wait_timeout(inner, wait);
-                    woken.unwrap_or_else(PoisonError::into_inner).0
+            sleep = None;
+            let ready = inner.take_due(now());
+            drop(inner);
+            for (completion, waiting) in ready {
+                if waiting.bytes <= LARGE_BYTES {
+                    (waiting.reply)();
+                } else {
+                    turn = (turn + 1) % copiers.len();
+                    // The copiers live as long as this thread.
+                    let _ = copiers[turn].send(Copy { completion, reply: waiting.reply });
                 }
-            };
+            }
+            inner = self.lock();
         }
     }
 }
 
-fn start_copier() -> Sender<Reply> {
-    let (replies, inbox) = mpsc::channel::<Reply>();
+fn start_copier(timer: &Arc<Timer>) -> Sender<Copy> {
+    let (replies, inbox) = mpsc::channel::<Copy>();
+    let timer = Arc::clone(timer);
     thread::spawn(move || {
         take_precedence();
-        inbox.into_iter().for_each(|reply| reply());
+        for Copy { completion, reply } in inbox {
+            reply();
+            timer.lock().pacing.sent(completion, now());
+        }
     });
     replies
 }
@@ -170,16 +187,15 @@ impl Inner {
         }
     }
 
-    /// Takes out what is done by `now`, noting how late it is noticed.
-    fn take_ready(&mut self, now: u64) -> Vec<Waiting> {
-        self.model.advance(now, &mut self.done);
+    /// Takes out what is due by `now`. Small replies count as sent: they go out at once.
+    fn take_due(&mut self, now: Nanos) -> Vec<(Completion, Waiting)> {
         let mut ready = Vec::new();
-        for completion in self.done.drain(..) {
-            let late_us = now.saturating_sub(completion.at) as f64 * 1e-3;
-            self.status.timed += 1;
-            self.status.late_sum_us += late_us;
-            self.status.late_max_us = self.status.late_max_us.max(late_us);
-            ready.extend(self.waiting.remove(&completion.id));
+        for completion in self.pacing.take_due(now) {
+            let Some(waiting) = self.waiting.remove(&completion.id) else { continue };
+            if waiting.bytes <= LARGE_BYTES {
+                self.pacing.sent(completion, now);
+            }
+            ready.push((completion, waiting));
         }
         ready
     }

@@ -80,6 +80,7 @@ fn tuned(name: &str, program: &Path) -> Outcome<Tuning> {
         fs_type: "none".into(),
         scheduler: None,
         server: Some(program.to_owned()),
+        inject_late_us: 0.0,
     })?;
     let target = Target::of(lab.block_device())?;
     let state = Path::new("/run/bowwave");

@@ -8,13 +8,14 @@ use anyhow::{Context, anyhow};
 use demo::pattern::{PATTERNS, find};
 use demo::small::SHOWS;
 use demo::{DemoError, Options};
+use live::doctor::{self, Check, Health};
 use serde_json::json;
 
 use crate::print::{self, PrintError};
 
 /// Show the effect: patterns read cold from slow disks made on the spot, stock kernel and bowwave.
 ///
-/// Takes two minutes, and half an hour with --full. Needs root, FUSE and a kernel that bowwave runs on (see `bowwave doctor`).
+/// Takes two minutes, four on a busy machine, and half an hour with --full. Needs root, FUSE and a kernel that bowwave runs on (see `bowwave doctor`).
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Every pattern, 3 rounds; takes half an hour.
@@ -22,7 +23,7 @@ pub(crate) struct Args {
     full: bool,
     /// Devices, separated by commas: those of `bowwave lab --list`, TOML files, or local[:FOLDER]
     /// for the machine's own disk.
-    #[arg(long, value_delimiter = ',', default_value = "hdd,net")]
+    #[arg(long, value_delimiter = ',', default_value = "net,hdd")]
     device: Vec<String>,
     /// Patterns, separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "PATTERN")]
@@ -36,6 +37,9 @@ pub(crate) struct Args {
     /// Name the patterns.
     #[arg(long)]
     list: bool,
+    /// For tests: makes the modelled devices reply so many microseconds late on average, as a busy machine does.
+    #[arg(long, value_name = "US", default_value_t = 0, hide_default_value = true)]
+    inject_late: u32,
     #[arg(long, hide = true, requires = "folder")]
     worker: Option<String>,
     #[arg(long, hide = true)]
@@ -76,10 +80,22 @@ fn list(as_json: bool) -> anyhow::Result<ExitCode> {
 
 fn show(args: Args) -> anyhow::Result<ExitCode> {
     let rounds = args.rounds.unwrap_or(if args.full { 3 } else { 1 });
-    let options = Options { devices: args.device, only: args.only, full: args.full, rounds };
+    let is_short = !args.full && args.only.is_empty() && rounds == 1;
+    let options = Options {
+        devices: args.device,
+        only: args.only,
+        full: args.full,
+        rounds,
+        begin_within: is_short.then_some(demo::SHORT),
+        why_not_able: why_not_able(),
+        inject_late_us: args.inject_late.into(),
+    };
     let mut json_rows = Vec::new();
     let shown = demo::show(&options, |report| {
         if args.json {
+            if let demo::Report::Note(note) = &report {
+                print::note(note);
+            }
             json_rows.extend(report.json_rows());
             return Ok(());
         }
@@ -89,7 +105,12 @@ fn show(args: Args) -> anyhow::Result<ExitCode> {
         print::json(&json_rows.into())?;
     }
     match shown {
-        Ok(()) => Ok(ExitCode::SUCCESS),
+        Ok(()) => {
+            if !args.json {
+                print::line(format_args!("\n{}", demo::next_steps()))?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
         Err(DemoError::Stopped) => {
             print::note("stopped; everything made has been removed");
             Ok(ExitCode::from(INTERRUPTED))
@@ -99,10 +120,23 @@ fn show(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// The first reason for which bowwave cannot lead reads on this machine.
+fn why_not_able() -> Option<String> {
+    let checks = doctor::examine(Path::new(linux::state::FOLDER));
+    let stands_in_the_way = |check: &&Check| check.is_essential && check.health == Health::Missing;
+    let check = checks.iter().find(stands_in_the_way)?;
+    Some(format!("{}: {}", check.name, check.finding))
+}
+
 /// Where the machine is at fault, what can be tried on it all the same.
 fn explain(error: &DemoError) -> anyhow::Error {
     match error {
-        DemoError::NotRoot | DemoError::Lab(_) | DemoError::Daemon(_) => anyhow!(
+        DemoError::NotRoot => anyhow!(
+            "{error}\n`bowwave demo --list` tells what would be shown, `bowwave reproduce` shows simulated \
+             figures without root\n\n{}",
+            demo::next_steps()
+        ),
+        DemoError::Lab(_) | DemoError::Daemon(_) => anyhow!(
             "{error}\n`bowwave doctor` tells what works here, `bowwave demo --list` what would be shown"
         ),
         _ => anyhow!("{error}"),
@@ -138,7 +172,7 @@ mod tests {
     #[test]
     fn both_devices_are_shown_unless_others_are_named() {
         let devices = |words: &[&str]| parse(words).map(|args| args.device).unwrap_or_default();
-        assert_eq!(devices(&[]), ["hdd", "net"]);
+        assert_eq!(devices(&[]), ["net", "hdd"]);
         assert_eq!(devices(&["--device", "ssd,local:/srv"]), ["ssd", "local:/srv"]);
     }
 

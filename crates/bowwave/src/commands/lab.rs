@@ -55,6 +55,8 @@ enum Action {
         size: u64,
         #[arg(long)]
         folder: PathBuf,
+        #[arg(long, default_value_t = 0.0)]
+        inject_late: f64,
     },
 }
 
@@ -75,6 +77,9 @@ struct UpArgs {
     /// I/O scheduler, for example mq-deadline.
     #[arg(long)]
     scheduler: Option<String>,
+    /// For tests: makes replies so many microseconds late on average, as a busy machine does.
+    #[arg(long, value_name = "US", default_value_t = 0, hide_default_value = true)]
+    inject_late: u32,
 }
 
 /// The smallest that every file system can be made on.
@@ -93,8 +98,9 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         Some(Action::Up(up)) => return make(up, args.json),
         Some(Action::Status { name }) => return show(name, args.json),
         Some(Action::Down { name, .. }) => return remove(name, args.json),
-        Some(Action::Serve { device, size, folder }) => {
-            let options = ServeOptions { device, size_bytes: size, folder };
+        Some(Action::Serve { device, size, folder, inject_late }) => {
+            let options =
+                ServeOptions { device, size_bytes: size, folder, inject_late_us: inject_late };
             lab::serve(&options, || {
                 // A folder that somebody works in cannot be unmounted.
                 std::env::set_current_dir("/")?;
@@ -129,6 +135,7 @@ fn make(up: UpArgs, as_json: bool) -> anyhow::Result<ExitCode> {
         fs_type: up.fs,
         scheduler: up.scheduler,
         server: None,
+        inject_late_us: up.inject_late.into(),
     };
     let stop = stop_on_signals()?;
     let lab = match Lab::up_unless(&options, || stop.load(Ordering::Relaxed)) {
@@ -170,6 +177,7 @@ fn show(name: Option<String>, as_json: bool) -> anyhow::Result<ExitCode> {
             "block_device": lab.block_device(),
             "mount_point": lab.mount_point(),
             "late_mean_us": status.late_mean_us(),
+            "error_us": status.error_us(),
             "queue_depth_mean": status.depth_mean(),
             "counters": status,
         });
@@ -221,7 +229,8 @@ fn each(
 fn describe(lab: &Lab, status: &Status) -> String {
     format!(
         "{}: {} on {}\n  {} reads, {:.1} MB; {} writes, {:.1} MB; {} seeks\n  \
-         queue depth {:.1} on average, {} at most\n  replies {:.0} us late on average, {:.0} us at most{}",
+         queue depth {:.1} on average, {} at most\n  replies {:.0} us late on average, {:.0} us at most; \
+         times may be wrong by {:.3} s in all",
         lab.name(),
         lab.block_device().display(),
         lab.mount_point().display(),
@@ -234,8 +243,6 @@ fn describe(lab: &Lab, status: &Status) -> String {
         status.depth_max,
         status.late_mean_us(),
         status.late_max_us,
-        status
-            .rejection()
-            .map_or(String::new(), |reason| format!("\n  NOT FIT FOR FIGURES: {reason}")),
+        status.error_us() * 1e-6,
     )
 }

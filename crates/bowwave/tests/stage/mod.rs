@@ -27,6 +27,7 @@ pub(crate) fn lab(
         fs_type: fs_type.into(),
         scheduler: None,
         server: Some(PathBuf::from(BOWWAVE)),
+        inject_late_us: 0.0,
     };
     (alone, LabGuard::up(&options).expect("a lab"))
 }

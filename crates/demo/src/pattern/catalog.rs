@@ -19,7 +19,7 @@ const STREAMS: Files = Files { name: "stream", count: 4, bytes: 200 * M };
 
 macro_rules! patterns {
     ($($name:literal, $telling:ident, $files:expr, $work:expr, $definition:literal;)*) => {
-        /// All patterns, in the order of the table.
+        /// All patterns, in the order of the table: the most telling first.
         pub const PATTERNS: [Pattern; [$($name),*].len()] = [$(Pattern {
             name: $name,
             definition: $definition,
@@ -31,23 +31,47 @@ macro_rules! patterns {
 }
 
 patterns! {
-    "seq-4k", Nowhere, [LARGE], Work::Reads(|| forward(0, 100 * M, 4 * K)),
-    "100 MB forward in 4 KiB reads";
+    "backward-64k", Everywhere, [LARGE], Work::Reads(|| backward(100 * M, 20 * M, 64 * K)),
+    "the last 20 of 100 MB backward in 64 KiB reads";
+
+    "stride-64k-256k", OffDisks, [LARGE], Work::Reads(|| stride(100 * M, 64 * K, 256 * K)),
+    "64 KiB of every 256 KiB over 100 MB";
+
+    "tac", OffDisks, [TEXT], Work::Program(&["tac", "text"]),
+    "tac of a text of 4 MB";
+
+    "grep", OffDisks, [FOLDER], Work::Program(&["grep", "-r", "no such words here", "folder"]),
+    "grep -r over a folder with one file of 100 MB";
+
+    "memory-32m", OffDisks, [LARGE], Work::Limited(streams_16_4k, 32 * M),
+    "streams-16-4k by a reader that has 32 MB of memory";
+
+    "streams-16-4k", OnDisks, [LARGE], Work::Reads(streams_16_4k),
+    "16 streams of 6.25 MB in turn on one descriptor, 4 KiB reads";
+
+    "cats-10", OnDisks, [CATS], Work::Cats,
+    "ten parallel cats of a file of 20 MB each";
+
+    "random-beside-4", OnDisks, [LARGEST, STREAMS], Work::Beside,
+    "a random 4 KiB reader beside four 64 KiB streams: latency against throughput";
+
+    "random-64k", OnDisks, [LARGE], Work::Reads(|| random(8 * 20 * M / (64 * K), 64 * K, 100 * M)),
+    "8 x 20 MB in random aligned 64 KiB reads over 100 MB";
 
     "seq-64k", Everywhere, [LARGE], Work::Reads(|| forward(0, 100 * M, 64 * K)),
     "100 MB forward in 64 KiB reads";
 
-    "backward-64k", Everywhere, [LARGE], Work::Reads(|| backward(100 * M, 20 * M, 64 * K)),
-    "the last 20 of 100 MB backward in 64 KiB reads";
+    "sparse-random-4k", Nowhere, [LARGEST], Work::Reads(|| random(400, 4 * K, 2048 * M)),
+    "400 random 4 KiB reads over 2 GB: nothing to gain";
+
+    "seq-4k", Nowhere, [LARGE], Work::Reads(|| forward(0, 100 * M, 4 * K)),
+    "100 MB forward in 4 KiB reads";
 
     "backward-4k", Nowhere, [LARGE], Work::Reads(|| backward(100 * M, 4 * M, 4 * K)),
     "the last 4 of 100 MB backward in 4 KiB reads";
 
     "backward-20k", Nowhere, [LARGE], Work::Reads(|| backward(12_000_000, 12_000_000, 20_000)),
     "the first 12 of 100 MB backward in reads of 20,000 bytes, unaligned";
-
-    "stride-64k-256k", OffDisks, [LARGE], Work::Reads(|| stride(100 * M, 64 * K, 256 * K)),
-    "64 KiB of every 256 KiB over 100 MB";
 
     "stride-4k-64k", Nowhere, [LARGE], Work::Reads(|| stride(100 * M, 4 * K, 64 * K)),
     "4 KiB of every 64 KiB over 100 MB";
@@ -64,9 +88,6 @@ patterns! {
     "streams-2-64k", Nowhere, [LARGE], Work::Reads(|| streams(2, 10 * M, 50 * M, 64 * K)),
     "the same in 64 KiB reads";
 
-    "streams-16-4k", OnDisks, [LARGE], Work::Reads(streams_16_4k),
-    "16 streams of 6.25 MB in turn on one descriptor, 4 KiB reads";
-
     "streams-16-64k", Nowhere, [LARGE],
     Work::Reads(|| streams(16, 100 * M / 16, 100 * M / 16, 64 * K)),
     "the same in 64 KiB reads";
@@ -74,17 +95,8 @@ patterns! {
     "forward-backward-64k", Nowhere, [LARGE], Work::Reads(forward_and_backward),
     "10 MB forward and 10 MB backward, in turn on one descriptor, 64 KiB reads";
 
-    "random-64k", OnDisks, [LARGE], Work::Reads(|| random(8 * 20 * M / (64 * K), 64 * K, 100 * M)),
-    "8 x 20 MB in random aligned 64 KiB reads over 100 MB";
-
     "random-4k", Nowhere, [LARGE], Work::Reads(|| random(8 * 5 * M / 2 / (4 * K), 4 * K, 100 * M)),
     "8 x 2.5 MB in random aligned 4 KiB reads over 100 MB";
-
-    "sparse-random-4k", OnDisks, [LARGEST], Work::Reads(|| random(400, 4 * K, 2048 * M)),
-    "400 random 4 KiB reads over 2 GB: nothing to gain";
-
-    "cats-10", OnDisks, [CATS], Work::Cats,
-    "ten parallel cats of a file of 20 MB each";
 
     "mmap-seq", Nowhere, [LARGE], Work::Mapped(|| forward(0, 100 * M, 4 * K)),
     "100 MB mapped, touched page by page";
@@ -95,9 +107,6 @@ patterns! {
     "mmap-random", Nowhere, [LARGER], Work::Mapped(|| random(300, 4 * K, 700 * M)),
     "300 random pages of 700 MB mapped: nothing to gain";
 
-    "tac", OffDisks, [TEXT], Work::Program(&["tac", "text"]),
-    "tac of a text of 4 MB";
-
     "tac-48m", Nowhere, [LONG_TEXT], Work::Program(&["tac", "text48"]),
     "tac of a text of 48 MB";
 
@@ -106,9 +115,6 @@ patterns! {
 
     "tar-many", Nowhere, [TREE], Work::Program(&["tar", "cf", "-", "tree"]),
     "tar of a folder with 100 files of 1 MB";
-
-    "grep", OffDisks, [FOLDER], Work::Program(&["grep", "-r", "no such words here", "folder"]),
-    "grep -r over a folder with one file of 100 MB";
 
     "grep-many", Nowhere, [TREE], Work::Program(&["grep", "-r", "no such words here", "tree"]),
     "grep -r over a folder with 100 files of 1 MB";
@@ -121,12 +127,6 @@ patterns! {
 
     "python-mmap", Nowhere, [LARGE], Work::Program(&["python3", "-c", PYTHON_SCAN, "f100"]),
     "a python program that maps 100 MB and looks at each page";
-
-    "memory-32m", OffDisks, [LARGE], Work::Limited(streams_16_4k, 32 * M),
-    "streams-16-4k by a reader that has 32 MB of memory";
-
-    "random-beside-4", OnDisks, [LARGEST, STREAMS], Work::Beside,
-    "a random 4 KiB reader beside four 64 KiB streams: latency against throughput";
 }
 
 const PYTHON_SCAN: &str = "\

@@ -65,7 +65,7 @@ impl Wanted {
     ) -> Result<Vec<Section>, DemoError> {
         let sizes = Sizes::of(self.full);
         note(format_args!("{device}: making the device of a small machine"));
-        let target = place.open()?;
+        let target = place.open(0.0)?;
         let state =
             crate::leftovers::temporary_folder().map_err(DemoError::file("temporary folder"))?;
         let scene = Scene { target: &target, state: state.path(), stop };

@@ -39,7 +39,8 @@ impl Place {
     }
 
     /// Makes the device; it is removed when the target is dropped.
-    pub(crate) fn open(&self) -> Result<Target, DemoError> {
+    /// For tests a modelled device replies late, by so many microseconds on average.
+    pub(crate) fn open(&self, inject_late_us: f64) -> Result<Target, DemoError> {
         match self {
             Place::Lab(device, _) => {
                 let options = lab::Options {
@@ -49,6 +50,7 @@ impl Place {
                     fs_type: "ext4".into(),
                     scheduler: None,
                     server: None,
+                    inject_late_us,
                 };
                 Ok(Target::Lab(Box::new(LabGuard::up(&options)?)))
             }
@@ -141,20 +143,21 @@ impl Reading {
         }
     }
 
-    /// How late the device's replies were on average, in microseconds; `None` of a real one.
-    pub(crate) fn lateness_us(&self) -> Option<f64> {
-        self.status.map(|status| status.late_mean_us())
+    /// What times measured may be wrong by, in seconds, because a modelled device replied late.
+    pub(crate) fn error_s(&self) -> f64 {
+        self.status.map_or(0.0, |status| status.error_us() * 1e-6)
     }
 
-    /// Why a run that needed so many bytes does not count, if so: the device kept bad time, or
-    /// less was read from it than must have been, so that some of it was cached.
+    /// Requests on the way at a time, on average; 1 where that is not known.
+    pub(crate) fn depth(&self) -> f64 {
+        self.status.map_or(1.0, |status| status.depth_mean())
+    }
+
+    /// Why a run that needed so many bytes does not count, if so: less was read from the device than must
+    /// have been, so that some of it was cached.
     pub(crate) fn rejection(&self, bytes_needed: Option<u64>) -> Option<String> {
-        let late = self.status.and_then(|status| status.rejection());
-        let warm = || {
-            let (read, needed) = self.bytes_read.zip(bytes_needed)?;
-            (read < needed).then(|| format!("not cold, {read} bytes read for {needed} needed"))
-        };
-        late.or_else(warm)
+        let (read, needed) = self.bytes_read.zip(bytes_needed)?;
+        (read < needed).then(|| format!("not cold, {read} bytes read for {needed} needed"))
     }
 }
 
@@ -183,9 +186,10 @@ mod tests {
     }
 
     #[test]
-    fn a_run_on_a_late_device_does_not_count() {
-        let status = Status { timed: 10, late_sum_us: 1e4, ..Status::default() };
+    fn the_error_of_a_late_device_is_known_and_it_counts_all_the_same() {
+        let status = Status { lost_us: 2e4, ..Status::default() };
         let reading = Reading { bytes_read: Some(1), status: Some(status) };
-        assert!(reading.rejection(None).is_some_and(|why| why.contains("late")));
+        assert_eq!(reading.error_s(), 0.02);
+        assert_eq!(reading.rejection(None), None);
     }
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::{Beside, Outcome};
 use crate::pattern::order::next_random;
+use crate::waits;
 
 /// Long enough for some eighty random reads where each waits 50 ms.
 const LENGTH: Duration = Duration::from_secs(4);
@@ -25,6 +26,8 @@ const STREAM_READ_BYTES: usize = 64 << 10;
 struct Shared {
     is_over: AtomicBool,
     stream_bytes: AtomicU64,
+    /// For a processor, by the stream that waited longest.
+    waited_ns: AtomicU64,
 }
 
 pub(super) fn read(random: &Path, streams: &[PathBuf]) -> io::Result<Outcome> {
@@ -46,12 +49,13 @@ pub(super) fn read(random: &Path, streams: &[PathBuf]) -> io::Result<Outcome> {
     })?;
     let seconds = started.elapsed().as_secs_f64();
     latencies.sort_by(f64::total_cmp);
+    let waited_s = shared.waited_ns.load(Ordering::Relaxed) as f64 * 1e-9;
     let beside = Beside {
         stream_bytes: shared.stream_bytes.load(Ordering::Relaxed),
         median_ms: quantile(&latencies, 0.5),
         p99_ms: quantile(&latencies, 0.99),
     };
-    Ok(Outcome { seconds, checksum: 0, beside: Some(beside) })
+    Ok(Outcome { seconds, waited_s, beside: Some(beside), ..Outcome::default() })
 }
 
 fn read_on(path: &Path, shared: &Shared) -> io::Result<()> {
@@ -65,6 +69,7 @@ fn read_on(path: &Path, shared: &Shared) -> io::Result<()> {
             }
         }
     }
+    shared.waited_ns.fetch_max((waits::own_thread() * 1e9) as u64, Ordering::Relaxed);
     Ok(())
 }
 

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::pattern::{Pattern, Work};
+use crate::waits;
 
 pub use copy::How;
 pub use slow::Streams;
@@ -29,6 +30,10 @@ pub struct Outcome {
     pub seconds: f64,
     /// A sum over all bytes read, to compare runs by; 0 where nobody looks at them.
     pub checksum: u64,
+    /// How long the readers waited for a processor, in seconds; of several side by side the one that waited
+    /// longest.
+    #[serde(default)]
+    pub waited_s: f64,
     /// Of a random reader beside streams.
     pub beside: Option<Beside>,
 }
@@ -50,14 +55,17 @@ pub struct Beside {
 /// If a file cannot be read or a program fails.
 pub fn perform(pattern: &Pattern, folder: &Path) -> io::Result<Outcome> {
     let paths = paths(pattern, folder);
-    match pattern.work {
+    let waited_before = waits::own_thread();
+    let outcome = match pattern.work {
         Work::Reads(order) | Work::Limited(order, _) => reads::read(&paths[0], &order()),
         Work::Mapped(order) => reads::touch(&paths[0], &order()),
         Work::Program(words) => program::run(words, folder, &paths),
         Work::Copy => program::copy(&paths[0]),
         Work::Cats => program::cats(&paths),
         Work::Beside => beside::read(&paths[0], &paths[1..]),
-    }
+    }?;
+    let waited_s = outcome.waited_s + waits::own_thread() - waited_before;
+    Ok(Outcome { waited_s, ..outcome })
 }
 
 fn paths(pattern: &Pattern, folder: &Path) -> Vec<PathBuf> {

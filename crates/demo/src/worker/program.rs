@@ -7,8 +7,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::{Outcome, sum};
+use crate::waits;
 
 /// What a pipe holds at most, unless it is enlarged: 64 KiB; more than one such read saves calls.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -25,13 +27,13 @@ pub(super) fn run(words: &[&str], folder: &Path, files: &[PathBuf]) -> io::Resul
         .stdout(Stdio::piped())
         .spawn()?;
     let checksum = child.stdout.take().map_or(Ok(0), sum_up)?;
-    let status = child.wait()?;
+    let (status, waited_s) = wait(&mut child)?;
     // grep ends with 1 when it finds nothing, as it should here.
     let found_nothing = words[0] == "grep" && status.code() == Some(1);
     if !found_nothing {
         check(words[0], status)?;
     }
-    Ok(Outcome { seconds: started.elapsed().as_secs_f64(), checksum, beside: None })
+    Ok(Outcome { seconds: started.elapsed().as_secs_f64(), checksum, waited_s, beside: None })
 }
 
 /// `cp` into a file that lives in memory and goes with this process.
@@ -40,11 +42,12 @@ pub(super) fn copy(path: &Path) -> io::Result<Outcome> {
     let mut copy = File::from(memfd_create("copy", MemfdFlags::CLOEXEC)?);
     let started = Instant::now();
     let mut program = Command::new("cp");
-    let status = program.arg(path).arg("/dev/stdout").stdout(copy.try_clone()?).status()?;
+    let mut child = program.arg(path).arg("/dev/stdout").stdout(copy.try_clone()?).spawn()?;
+    let (status, waited_s) = wait(&mut child)?;
     let seconds = started.elapsed().as_secs_f64();
     check("cp", status)?;
     copy.rewind()?;
-    Ok(Outcome { seconds, checksum: sum_up(copy)?, beside: None })
+    Ok(Outcome { seconds, checksum: sum_up(copy)?, waited_s, beside: None })
 }
 
 /// One `cat` a file, all at once.
@@ -53,10 +56,14 @@ pub(super) fn cats(paths: &[PathBuf]) -> io::Result<Outcome> {
     let started = Instant::now();
     let start = |path| Command::new("cat").arg(path).stdout(Stdio::null()).spawn();
     let children: Vec<Child> = paths.iter().map(start).collect::<io::Result<_>>()?;
+    let mut longest_s: f64 = 0.0;
     for mut child in children {
-        check("cat", child.wait()?)?;
+        let (status, waited_s) = wait(&mut child)?;
+        longest_s = waited_s.max(longest_s);
+        check("cat", status)?;
     }
-    Ok(Outcome { seconds: started.elapsed().as_secs_f64(), checksum: 0, beside: None })
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(Outcome { seconds, waited_s: longest_s, ..Outcome::default() })
 }
 
 /// Reads the directories and inodes on the way to the files.
@@ -73,6 +80,14 @@ fn sum_up(mut stream: impl Read) -> io::Result<u64> {
             count => total = sum::add(total, &buffer[..count]),
         }
     }
+}
+
+/// Waits for its end; gives how long it waited for a processor, in seconds, which only a process that has
+/// not been waited for can be asked.
+fn wait(child: &mut Child) -> io::Result<(ExitStatus, f64)> {
+    waitid(WaitId::Pid(Pid::from_child(child)), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
+    let waited_s = waits::process(child.id());
+    Ok((child.wait()?, waited_s))
 }
 
 fn check(program: &str, status: ExitStatus) -> io::Result<()> {
