@@ -1,6 +1,6 @@
 //! The deciding thread's side of a recording: encodes, and never waits.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::TryLockError;
 
@@ -59,10 +59,13 @@ impl Recorder {
     pub fn create(path: &Path, header: &Header) -> Result<Self, CreateError> {
         let file = place::create(path)?;
         let io = |cause| CreateError::Io { path: path.into(), cause };
-        let writer = Writer::start(file, header).map_err(io)?;
+        Self::begin(path, file, header).map_err(io)
+    }
+
+    fn begin(path: &Path, to: impl Write + Send + 'static, header: &Header) -> io::Result<Self> {
         Ok(Recorder {
             path: path.into(),
-            writer,
+            writer: Writer::start(to, header)?,
             kept: Vec::new(),
             last_at: 0,
             lost_here: 0,
@@ -156,5 +159,123 @@ impl Recorder {
             Err(TryLockError::WouldBlock) => self.kept.len() <= BLOCK_BYTES,
             Err(TryLockError::Poisoned(_)) => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::sync::{Arc, Mutex};
+
+    use controller::Options;
+
+    use super::*;
+    use crate::{End, Item, PolicySpec, Recording};
+
+    /// A disk that takes a block for each permission, and has so many bytes of room.
+    struct Disk {
+        may_write: Receiver<()>,
+        holds: Arc<Mutex<Vec<u8>>>,
+        room: usize,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // Once there is nobody to permit, all is permitted.
+            let _ = self.may_write.recv();
+            let mut holds = self.holds.lock().expect("nobody panics");
+            let room = bytes.len().min(self.room - holds.len());
+            holds.extend_from_slice(&bytes[..room]);
+            if room > 0 { Ok(room) } else { Err(io::ErrorKind::StorageFull.into()) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Records to a disk that has taken the header, and takes nothing more until the sender is dropped.
+    fn recorder(room: usize) -> (Recorder, Sender<()>, Arc<Mutex<Vec<u8>>>) {
+        let (permit, may_write) = channel();
+        // Magic, format, head, header.
+        (0..4).for_each(|_| permit.send(()).expect("the disk is there"));
+        let holds = Arc::new(Mutex::new(Vec::new()));
+        let disk = Disk { may_write, holds: Arc::clone(&holds), room };
+        let policy = PolicySpec::Named { name: "none".into(), open_files: 16 };
+        let header = Header::new("6.18".into(), "2026-11-22".into(), Options::default(), policy);
+        let recorder = Recorder::begin(Path::new("disk"), disk, &header).expect("there is room");
+        (recorder, permit, holds)
+    }
+
+    fn read(bytes: &[u8]) -> (Vec<Item>, Option<End>) {
+        let mut recording = Recording::read(bytes).expect("its header is whole");
+        let items = recording.by_ref().map(|item| item.expect("memory can be read")).collect();
+        (items, recording.end())
+    }
+
+    fn missing(item: &Item) -> u64 {
+        if let Item::Lost(inputs) = item { *inputs } else { 0 }
+    }
+
+    #[test]
+    fn a_disk_that_stands_still_holds_up_nobody_and_what_finds_no_room_is_counted() {
+        let (mut recorder, permit, holds) = recorder(usize::MAX);
+        let watch = vec![Command::LookBehind(true); 1000];
+        let mut now = 0;
+        while recorder.lost() < 10 {
+            recorder.note(now, &Input::Tick, &watch);
+            now += 1;
+        }
+        assert!(recorder.kept.len() <= 2 * BLOCK_BYTES, "memory is bounded");
+        let lost = recorder.lost();
+        drop(permit);
+        // There is room again as soon as the disk goes on.
+        while recorder.lost_here > 0 {
+            recorder.note(now, &Input::Tick, &[]);
+            now += 1;
+        }
+        let totals = recorder.finish().expect("there is room");
+        assert!(totals.lost_inputs >= lost);
+        assert_eq!(totals.inputs + totals.lost_inputs, now);
+        let (items, end) = read(&holds.lock().expect("nobody panics"));
+        assert_eq!(end, Some(End::Clean));
+        let gaps: Vec<u64> = items.iter().map(missing).filter(|inputs| *inputs > 0).collect();
+        assert_eq!(gaps, [totals.lost_inputs]);
+        let mut next = 0;
+        for item in &items {
+            match item {
+                Item::Entry(entry) => assert_eq!(entry.at, next, "each is at its time"),
+                Item::Lost(inputs) => next += inputs - 1,
+            }
+            next += 1;
+        }
+        assert_eq!(next, now, "nothing is missing that was not counted");
+    }
+
+    #[test]
+    fn a_full_disk_is_told_and_leaves_what_is_whole() {
+        let (mut recorder, permit, holds) = recorder(200);
+        drop(permit);
+        while !recorder.writer.has_failed() {
+            recorder.note(7, &Input::Tick, &[]);
+        }
+        recorder.note(8, &Input::Tick, &[]);
+        assert!(recorder.lost() > 0);
+        let error = recorder.finish().expect_err("there is no room").to_string();
+        assert!(error.starts_with("the recording disk ends early: "), "{error}");
+        let (items, end) = read(&holds.lock().expect("nobody panics"));
+        assert!(matches!(end, Some(End::Cut { at_byte }) if at_byte < 200), "{end:?}");
+        assert!(items.iter().all(|item| matches!(item, Item::Entry(entry) if entry.at == 7)));
+    }
+
+    #[test]
+    fn what_is_lost_last_is_counted_as_well() {
+        let (mut recorder, permit, holds) = recorder(usize::MAX);
+        recorder.note(1, &Input::Tick, &vec![Command::LookBehind(true); QUEUE_BYTES]);
+        drop(permit);
+        let totals = recorder.finish().expect("there is room");
+        assert_eq!((totals.inputs, totals.lost_inputs), (0, 1));
+        let (items, end) = read(&holds.lock().expect("nobody panics"));
+        assert_eq!((items, end), (vec![Item::Lost(1)], Some(End::Clean)));
     }
 }

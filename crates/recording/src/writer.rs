@@ -1,7 +1,6 @@
 //! The writer thread: takes what is queued, and writes it as a block.
 
-use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -33,7 +32,10 @@ struct Shared {
 
 impl Writer {
     /// Writes the header, and begins to write what is queued.
-    pub(crate) fn start(mut file: File, header: &Header) -> io::Result<Self> {
+    pub(crate) fn start(
+        mut file: impl Write + Send + 'static,
+        header: &Header,
+    ) -> io::Result<Self> {
         let header = postcard::to_allocvec(header).map_err(io::Error::other)?;
         let bytes = block::write_preamble(&mut file)? + block::write(&mut file, &header)?;
         let shared = Arc::new(Shared::default());
@@ -85,7 +87,7 @@ impl Drop for Writer {
     }
 }
 
-fn write_all(shared: &Shared, mut file: File, mut bytes: u64) -> io::Result<u64> {
+fn write_all(shared: &Shared, mut file: impl Write, mut bytes: u64) -> io::Result<u64> {
     let mut taken = Vec::new();
     loop {
         // Looked at first: what is queued before it is over is taken below.

@@ -206,6 +206,18 @@ impl Session {
         }
     }
 
+    /// A virtual disk is mounted, taken for one that turns, and found to answer sooner.
+    pub(crate) fn learn_a_disk(&mut self) {
+        let (dev, backing) = (DeviceNumber { major: 253, minor: 0 }, BackingId(1));
+        let device =
+            DeviceFacts { cost: DeviceCost::DISK, origin: Origin::Learned, is_counted: true };
+        self.tell(Input::Mounted(Mounted { dev, backing, device }));
+        let stats = DiskStats { seek_reads: 100, seek_ns: 100 * 2 * MS, ..DiskStats::default() };
+        self.tell(Input::DiskStats(backing, stats));
+        let file = FileKey { dev, ino: 7 };
+        self.read_backward(FileRef { file, generation: 1, tgid: 45 }, 256);
+    }
+
     /// The memory cgroup of all readers gets a limit, and its tasks wait for memory.
     pub(crate) fn limit_memory(&mut self, file_bytes: u64) {
         let stats = MemoryStats::Cgroup {
@@ -245,6 +257,7 @@ pub(crate) fn play(session: &mut Session) {
     session.read_forward(Session::file(1002, 42), 1024, 1 << 20);
     session.pass(Session::file(1003, 43), 8192, 8192, false);
     session.pass(Session::file(1004, 43), 8192, 8192, true);
+    session.learn_a_disk();
     session.limit_memory(1 << 20);
     session.read_forward(Session::file(1005, 44), 512, 1 << 20);
     let file = Session::file(1006, 0).file;
