@@ -79,7 +79,7 @@ impl Recorder {
         self.append(now, &Record::Begun { since, commands });
     }
 
-    /// The controller was told an input, and asks for this. Costs a microsecond, and never waits.
+    /// The controller was told an input, and asks for this. Takes less than a microsecond, and never waits.
     pub fn note(&mut self, now: Nanos, input: &Input, commands: &[Command]) {
         let since = self.since(now);
         if self.append(now, &Record::Input { since, input, commands }) {
