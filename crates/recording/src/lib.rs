@@ -24,7 +24,7 @@ mod verify;
 mod writer;
 
 pub use header::{Header, PolicySpec, UnknownPolicy};
-pub use place::CreateError;
+pub use place::{CreateError, Place};
 pub use reader::{End, Item, OpenError, Recording};
 pub use record::{Entry, Event};
 pub use recorder::{QUEUE_BYTES, Recorder, Totals, WriteError};

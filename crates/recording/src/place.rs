@@ -30,9 +30,26 @@ pub enum CreateError {
     },
 }
 
+/// A file that was made to record to; nothing is in it yet.
+#[derive(Debug)]
+pub struct Place {
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
+}
+
+impl Place {
+    /// Makes the file, so that whoever names a wrong one is told at once.
+    ///
+    /// # Errors
+    /// [`CreateError`].
+    pub fn take(path: &Path) -> Result<Self, CreateError> {
+        Ok(Place { path: path.into(), file: create(path)? })
+    }
+}
+
 /// A new file that only its owner may read: it tells who read what. An older recording in its place is removed, and
 /// never written to, as somebody may have it open.
-pub(crate) fn create(path: &Path) -> Result<File, CreateError> {
+fn create(path: &Path) -> Result<File, CreateError> {
     let io = |cause| CreateError::Io { path: path.into(), cause };
     match anew(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

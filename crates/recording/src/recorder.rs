@@ -8,7 +8,7 @@ use controller::{Command, Input, Nanos};
 use serde::Serialize;
 
 use crate::header::Header;
-use crate::place::{self, CreateError};
+use crate::place::{CreateError, Place};
 use crate::record::{Borrowed, Record, encode};
 use crate::writer::{BLOCK_BYTES, Writer};
 
@@ -57,9 +57,16 @@ impl Recorder {
     /// # Errors
     /// [`CreateError`].
     pub fn create(path: &Path, header: &Header) -> Result<Self, CreateError> {
-        let file = place::create(path)?;
-        let io = |cause| CreateError::Io { path: path.into(), cause };
-        Self::begin(path, file, header).map_err(io)
+        Self::start(Place::take(path)?, header)
+    }
+
+    /// Writes the header to a file that was made before.
+    ///
+    /// # Errors
+    /// The disk is full.
+    pub fn start(place: Place, header: &Header) -> Result<Self, CreateError> {
+        let Place { path, file } = place;
+        Self::begin(&path, file, header).map_err(|cause| CreateError::Io { path, cause })
     }
 
     fn begin(path: &Path, to: impl Write + Send + 'static, header: &Header) -> io::Result<Self> {

@@ -76,7 +76,6 @@ fn the_golden_session_holds_every_kind_of_input_and_command() {
         "-> Count",
         "-> Describe",
         "-> ForgetStream",
-        "-> KeepMarks",
         "-> Listen",
         "-> Look",
         "-> LookBehind",

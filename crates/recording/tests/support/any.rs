@@ -235,8 +235,6 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         }),
         (file(), mark).prop_map(|(file, mark)| Command::Mark(file, mark)),
         (file(), listening).prop_map(|(file, listening)| Command::Listen(file, listening)),
-        (of(file()), any::<bool>())
-            .prop_map(|(file, is_last)| Command::KeepMarks { file, is_last }),
         (device(), interest).prop_map(|(dev, interest)| Command::Watch(dev, interest)),
         (backing(), any::<bool>()).prop_map(|(id, counts)| Command::Count(id, counts)),
         (ticket(), file_ref(), span(), of(page())).prop_map(|(ticket, of, evicted, cached)| {
@@ -244,9 +242,10 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         }),
         backing().prop_map(Command::Probe),
         (backing(), cost()).prop_map(|(id, cost)| Command::Remember(id, cost)),
-        (target(), of(file_ref()), any::<u32>(), setting).prop_map(
-            |(target, of, kernel_window, setting)| Command::SetWindow {
+        (target(), file(), of(file_ref()), any::<u32>(), setting).prop_map(
+            |(target, file, of, kernel_window, setting)| Command::SetWindow {
                 target,
+                file,
                 of,
                 kernel_window,
                 setting
