@@ -42,6 +42,14 @@ pub(crate) fn visible(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
+/// A count with its thousands apart: `1,234,567`.
+pub(crate) fn thousands(count: u64) -> String {
+    let digits = count.to_string();
+    let is_first = |at: usize| at > 0 && (digits.len() - at).is_multiple_of(3);
+    let parts = digits.char_indices().flat_map(|(at, c)| [is_first(at).then_some(','), Some(c)]);
+    parts.flatten().collect()
+}
+
 /// Prints a value as JSON over several lines.
 pub(crate) fn json(value: &Value) -> anyhow::Result<()> {
     Ok(line(serde_json::to_string_pretty(value)?)?)
@@ -50,4 +58,14 @@ pub(crate) fn json(value: &Value) -> anyhow::Result<()> {
 /// A word to the user on standard error; a closed one is no reason to stop.
 pub(crate) fn note(text: impl Display) {
     let _ = writeln!(io::stderr(), "bowwave: {text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_stand_apart() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+    }
 }

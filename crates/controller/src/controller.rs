@@ -1,6 +1,7 @@
 //! The controller: what each input does.
 
 use readahead::{PAGE_BYTES, Plan, Policy};
+use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 use crate::backings::Backings;
@@ -16,7 +17,7 @@ use crate::volumes::Volumes;
 use crate::windows::Windows;
 
 /// What is managed, and how.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Options {
     /// Who pays for what is read ahead.
     pub charge: Charge,
@@ -25,7 +26,7 @@ pub struct Options {
 }
 
 /// Which memory cgroup pays for pages that are read ahead.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Charge {
     /// Bowwave's own: its limit bounds what is read ahead, and a reader in a small cgroup is not made to evict
     /// its own pages.

@@ -2,11 +2,12 @@
 
 use linux::cgroup::Place;
 use linux::meminfo;
+use readahead::Policy;
 use readahead::adaptive::Limits;
-use readahead::{Adaptive, AdaptiveV16, Linux6, Policy};
+use recording::PolicySpec;
 
 /// Open files whose state a historical policy remembers.
-const OPEN_FILES: usize = 4096;
+const OPEN_FILES: u32 = 4096;
 
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
 pub(crate) enum PolicyName {
@@ -22,10 +23,16 @@ pub(crate) enum PolicyName {
 
 impl PolicyName {
     pub(crate) fn build(self) -> Box<dyn Policy> {
+        self.spec().build().expect("each has its policy, with limits that memory bears")
+    }
+
+    /// The policy as a recording describes it.
+    pub(crate) fn spec(self) -> PolicySpec {
+        let named = |name: &str| PolicySpec::Named { name: name.into(), open_files: OPEN_FILES };
         match self {
-            PolicyName::Adaptive => Box::new(Adaptive::new(limits())),
-            PolicyName::AdaptiveV16 => Box::new(AdaptiveV16::new(OPEN_FILES, Default::default())),
-            PolicyName::Linux6 => Box::new(Linux6::new(OPEN_FILES)),
+            PolicyName::Adaptive => PolicySpec::Adaptive(limits()),
+            PolicyName::AdaptiveV16 => named("adaptive-v16"),
+            PolicyName::Linux6 => named("linux-6"),
         }
     }
 }

@@ -1,4 +1,6 @@
-//! `bowwave replay`: a trace under policies, on a device of choice.
+//! `bowwave replay`: a trace under policies, on a device of choice; or a recording, under this bowwave.
+
+mod recorded;
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -27,7 +29,7 @@ linux-6: it asks for pages that nobody will read.";
 #[command(after_help = KNOWING)]
 pub(crate) struct Args {
     /// What was read: a file in the format of docs/trace.md, or - for standard input
-    #[arg(required_unless_present = "example")]
+    #[arg(required_unless_present_any = ["example", "verify", "show"])]
     trace: Option<PathBuf>,
     /// Policies, the first being what the others are compared with; oracle and worst know the trace
     #[arg(long = "policy", value_name = "POLICY,...", default_value = "linux-6,adaptive")]
@@ -54,7 +56,8 @@ pub(crate) struct Args {
     /// Show every decision: readahead(file, start+asked) = read, in pages
     #[arg(long)]
     log: bool,
-    /// A list with one object a replay; with --log, its decisions are in it
+    /// A list with one object a replay; with --log, its decisions are in it. Of a recording: an object, with --show
+    /// one a line
     #[arg(long)]
     json: bool,
     /// Write a page with tables and plots to this file
@@ -63,7 +66,27 @@ pub(crate) struct Args {
     /// Print a small trace to begin with
     #[arg(long, exclusive = true)]
     example: bool,
+    /// Check that this bowwave asks for the same as the one that made a recording (docs/recording.md)
+    #[arg(long, value_name = "FILE", conflicts_with_all = OF_TRACES)]
+    verify: Option<PathBuf>,
+    /// Print a recording, a line an entry
+    #[arg(long, value_name = "FILE", conflicts_with_all = OF_TRACES, conflicts_with = "verify")]
+    show: Option<PathBuf>,
 }
+
+/// What concerns traces only. A recording says by itself what decided.
+const OF_TRACES: [&str; 10] = [
+    "trace",
+    "policies",
+    "device",
+    "memory",
+    "elevator",
+    "readahead",
+    "pace",
+    "verbose",
+    "log",
+    "html",
+];
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum PaceName {
@@ -74,6 +97,12 @@ enum PaceName {
 }
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
+    if let Some(path) = &args.verify {
+        return recorded::verify(path, args.json);
+    }
+    if let Some(path) = &args.show {
+        return recorded::show(path, args.json);
+    }
     let Some(path) = &args.trace else {
         print::all(|out| write!(out, "{EXAMPLE}"))?;
         return Ok(ExitCode::SUCCESS);

@@ -40,6 +40,8 @@ mod streams;
 mod tail;
 mod window;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Policy;
 use crate::access::{Access, FileId, Hint, Nanos, PAGE_BYTES, Page, Trigger, Via, VolumeId};
 use crate::cache::CacheView;
@@ -60,7 +62,7 @@ pub use rules::{Ahead, Rules, Run};
 pub use window::UnitCost;
 
 /// How much the policy remembers and may ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Files followed at once; about 11 KiB each.
     pub files: usize,

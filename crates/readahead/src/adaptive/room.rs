@@ -82,7 +82,7 @@ impl Room {
 
     /// Pages that may be ahead of readers, if one has them all.
     fn most(&self) -> u64 {
-        let ample = if self.is_mapped { 0 } else { WINDOWS_OUT * self.ample };
+        let ample = if self.is_mapped { 0 } else { WINDOWS_OUT.saturating_mul(self.ample) };
         self.budget.max(ample.min(self.budget.saturating_mul(ALONE)))
     }
 

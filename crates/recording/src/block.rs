@@ -1,0 +1,95 @@
+//! The file's frame: what it begins with, and its blocks.
+//!
+//! ```text
+//!   magic (8 bytes)  format (4)
+//!   length (4)  checksum of the bytes (4)  checksum of these eight (4)  bytes (length)
+//!   length (4)  ...
+//! ```
+//!
+//! Numbers are little-endian, checksums CRC-32. With the head's own checksum, a length that was changed is told from a
+//! file that ends too early.
+
+use std::io::{self, Read, Write};
+
+/// What every recording begins with: no text, and changed by a transfer that takes it for text.
+pub(crate) const MAGIC: [u8; 8] = *b"\x8bbowrec\n";
+
+/// The version of all that follows. Raise it when the header, an input or a command changes its form
+/// (`tests/format.rs` tells).
+pub(crate) const FORMAT: u32 = 1;
+
+/// Bytes of a block's head.
+const HEAD_BYTES: usize = 12;
+
+/// No block is larger: it is all that may be queued, and a little more at the end.
+pub(crate) const MOST_BYTES: usize = crate::QUEUE_BYTES + (1 << 16);
+
+/// What reading a block came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Block {
+    /// It is whole; so many bytes were read.
+    Whole(u64),
+    /// The file ends where a block might begin.
+    None,
+    /// The file ends within it.
+    Cut,
+    /// It is not what was written.
+    Damaged,
+}
+
+/// Writes what a file begins with.
+pub(crate) fn write_preamble(file: &mut impl Write) -> io::Result<u64> {
+    file.write_all(&MAGIC)?;
+    file.write_all(&FORMAT.to_le_bytes())?;
+    Ok((MAGIC.len() + 4) as u64)
+}
+
+/// Writes a block; tells how many bytes it takes in the file.
+pub(crate) fn write(file: &mut impl Write, bytes: &[u8]) -> io::Result<u64> {
+    let length = u32::try_from(bytes.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut head = [0; HEAD_BYTES];
+    head[..4].copy_from_slice(&length.to_le_bytes());
+    head[4..8].copy_from_slice(&crc32fast::hash(bytes).to_le_bytes());
+    let of_head = crc32fast::hash(&head[..8]);
+    head[8..].copy_from_slice(&of_head.to_le_bytes());
+    file.write_all(&head)?;
+    file.write_all(bytes)?;
+    Ok((HEAD_BYTES + bytes.len()) as u64)
+}
+
+/// Reads the next block into `bytes`.
+pub(crate) fn read(file: &mut impl Read, bytes: &mut Vec<u8>) -> io::Result<Block> {
+    bytes.clear();
+    let mut head = [0; HEAD_BYTES];
+    match fill(file, &mut head)? {
+        0 => return Ok(Block::None),
+        HEAD_BYTES => {}
+        _ => return Ok(Block::Cut),
+    }
+    let number =
+        |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let length = number(0) as usize;
+    if crc32fast::hash(&head[..8]) != number(8) || length > MOST_BYTES {
+        return Ok(Block::Damaged);
+    }
+    file.take(length as u64).read_to_end(bytes)?;
+    match () {
+        () if bytes.len() < length => Ok(Block::Cut),
+        () if crc32fast::hash(bytes) != number(4) => Ok(Block::Damaged),
+        () => Ok(Block::Whole((HEAD_BYTES + length) as u64)),
+    }
+}
+
+/// Reads until the buffer is full or the file ends; tells how much was read.
+pub(crate) fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}

@@ -1,0 +1,195 @@
+//! Reads a recording as far as it is whole.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use controller::Nanos;
+
+use crate::block::{self, Block, FORMAT, MAGIC};
+use crate::header::Header;
+use crate::record::{Entry, Event, Record, decode};
+
+/// A recording: its [header](Self::header), and what it holds, one [`Item`] after the other.
+#[derive(Debug)]
+pub struct Recording<R> {
+    file: R,
+    header: Header,
+    /// The block that is being read, and how much of it was.
+    block: Vec<u8>,
+    read: usize,
+    /// Where that begins in the file, and where it ends.
+    begins_at: u64,
+    ends_at: u64,
+    last_at: Nanos,
+    number: u64,
+    end: Option<End>,
+}
+
+/// What a recording holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// The controller was told something.
+    Entry(Entry),
+    /// So many inputs are missing here.
+    Lost(u64),
+}
+
+/// How a recording ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// As it should.
+    Clean,
+    /// Its writer was killed, or its disk was full: it is whole up to this byte.
+    Cut {
+        /// Bytes that are whole.
+        at_byte: u64,
+    },
+    /// The block that begins at this byte is not what was written.
+    Damaged {
+        /// Bytes that are whole.
+        at_byte: u64,
+    },
+}
+
+/// Why a file cannot be read as a recording.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file system says no.
+    #[error("cannot read it: {0}")]
+    Io(#[from] io::Error),
+    /// A device or a pipe may never end.
+    #[error("it is not a regular file; name a file that --record made")]
+    NoFile,
+    /// Something else.
+    #[error("it is no recording of bowwave; name a file that --record made")]
+    Foreign,
+    /// Of another version.
+    #[error("it has format {0} and this bowwave reads {FORMAT}; take the version that recorded it")]
+    Format(u32),
+    /// The header is incomplete.
+    #[error("it ends within its header; nothing was recorded")]
+    CutHeader,
+    /// The header is not what was written.
+    #[error("its header is damaged; get the file anew, not as text")]
+    DamagedHeader,
+}
+
+impl Recording<BufReader<File>> {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(OpenError::NoFile);
+        }
+        Self::read(BufReader::new(File::open(path)?))
+    }
+}
+
+impl<R: Read> Recording<R> {
+    /// Reads from anywhere.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn read(mut file: R) -> Result<Self, OpenError> {
+        let mut magic = [0; MAGIC.len()];
+        block::fill(&mut file, &mut magic)?;
+        if magic != MAGIC {
+            return Err(OpenError::Foreign);
+        }
+        let mut format = [0; 4];
+        if block::fill(&mut file, &mut format)? < format.len() {
+            return Err(OpenError::CutHeader);
+        }
+        let format = u32::from_le_bytes(format);
+        if format != FORMAT {
+            return Err(OpenError::Format(format));
+        }
+        let mut block = Vec::new();
+        let bytes = match block::read(&mut file, &mut block)? {
+            Block::Whole(bytes) => bytes,
+            Block::None | Block::Cut => return Err(OpenError::CutHeader),
+            Block::Damaged => return Err(OpenError::DamagedHeader),
+        };
+        let header = postcard::from_bytes(&block).map_err(|_| OpenError::DamagedHeader)?;
+        let ends_at = MAGIC.len() as u64 + 4 + bytes;
+        Ok(Recording {
+            file,
+            header,
+            read: block.len(),
+            block,
+            begins_at: ends_at,
+            ends_at,
+            last_at: 0,
+            number: 0,
+            end: None,
+        })
+    }
+
+    /// What it says of itself.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// How it ends, once all was read.
+    pub fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    /// Makes sure that there is something of a block to be read, unless the recording ends.
+    fn next_block(&mut self) -> io::Result<()> {
+        while self.end.is_none() && self.read == self.block.len() {
+            self.begins_at = self.ends_at;
+            self.read = 0;
+            let at_byte = self.begins_at;
+            match block::read(&mut self.file, &mut self.block)? {
+                Block::Whole(bytes) => self.ends_at += bytes,
+                Block::None | Block::Cut => self.end = Some(End::Cut { at_byte }),
+                Block::Damaged => self.end = Some(End::Damaged { at_byte }),
+            }
+        }
+        Ok(())
+    }
+
+    fn next_item(&mut self) -> io::Result<Option<Item>> {
+        self.next_block()?;
+        if self.end.is_some() {
+            return Ok(None);
+        }
+        let damaged = End::Damaged { at_byte: self.begins_at };
+        let Some((record, rest)) = decode(&self.block[self.read..]) else {
+            self.end = Some(damaged);
+            return Ok(None);
+        };
+        self.read = self.block.len() - rest.len();
+        let (since, event, commands) = match record {
+            Record::Begun { since, commands } => (since, Event::Begun, commands),
+            Record::Input { since, input, commands } => (since, Event::Input(input), commands),
+            Record::Finishing { since } => (since, Event::Finishing, Vec::new()),
+            Record::Lost(inputs) => return Ok(Some(Item::Lost(inputs))),
+            Record::End => {
+                let is_last = rest.is_empty() && block::fill(&mut self.file, &mut [0])? == 0;
+                self.end = Some(if is_last { End::Clean } else { damaged });
+                return Ok(None);
+            }
+        };
+        self.last_at = self.last_at.wrapping_add(since as u64);
+        let entry = Entry { number: self.number, at: self.last_at, event, commands };
+        self.number += 1;
+        Ok(Some(Item::Entry(entry)))
+    }
+}
+
+impl<R: Read> Iterator for Recording<R> {
+    type Item = io::Result<Item>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_item().transpose();
+        if matches!(next, Some(Err(_))) {
+            self.end = Some(End::Cut { at_byte: self.begins_at });
+        }
+        next
+    }
+}

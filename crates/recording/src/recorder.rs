@@ -1,0 +1,288 @@
+//! The deciding thread's side of a recording: encodes, and never waits.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::TryLockError;
+
+use controller::{Command, Input, Nanos};
+use serde::Serialize;
+
+use crate::header::Header;
+use crate::place::{CreateError, Place};
+use crate::record::{Borrowed, Record, encode};
+use crate::writer::{BLOCK_BYTES, Writer};
+
+/// Bytes that may wait for the disk: some 40,000 accesses. What finds no room is dropped and counted.
+pub const QUEUE_BYTES: usize = 4 << 20;
+
+/// Makes a recording.
+///
+/// It is [finished](Self::finish) or, where that is not reached, written as far as it has come when dropped.
+#[derive(Debug)]
+pub struct Recorder {
+    path: PathBuf,
+    writer: Writer,
+    /// Encoded, and not in the queue yet: the writer had it locked.
+    kept: Vec<u8>,
+    last_at: Nanos,
+    /// Lost since the last record that found room.
+    lost_here: u64,
+    totals: Totals,
+}
+
+/// What was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Inputs, the lost ones left out.
+    pub inputs: u64,
+    /// Their commands.
+    pub commands: u64,
+    /// Inputs for which there was no room.
+    pub lost_inputs: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+}
+
+/// The disk took no more; what was written before can be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the recording {} ends early: {cause}", path.display())]
+pub struct WriteError {
+    path: PathBuf,
+    cause: io::Error,
+}
+
+impl Recorder {
+    /// Makes the file and writes its header.
+    ///
+    /// # Errors
+    /// [`CreateError`].
+    pub fn create(path: &Path, header: &Header) -> Result<Self, CreateError> {
+        Self::start(Place::take(path)?, header)
+    }
+
+    /// Writes the header to a file that was made before.
+    ///
+    /// # Errors
+    /// The disk is full.
+    pub fn start(place: Place, header: &Header) -> Result<Self, CreateError> {
+        let Place { path, file } = place;
+        Self::begin(&path, file, header).map_err(|cause| CreateError::Io { path, cause })
+    }
+
+    fn begin(path: &Path, to: impl Write + Send + 'static, header: &Header) -> io::Result<Self> {
+        Ok(Recorder {
+            path: path.into(),
+            writer: Writer::start(to, header)?,
+            kept: Vec::new(),
+            last_at: 0,
+            lost_here: 0,
+            totals: Totals::default(),
+        })
+    }
+
+    /// The controller was built, and asks for this first.
+    pub fn begun(&mut self, now: Nanos, commands: &[Command]) {
+        let since = self.since(now);
+        self.append(now, &Record::Begun { since, commands });
+    }
+
+    /// The controller was told an input, and asks for this. Takes less than a microsecond, and never waits.
+    pub fn note(&mut self, now: Nanos, input: &Input, commands: &[Command]) {
+        let since = self.since(now);
+        if self.append(now, &Record::Input { since, input, commands }) {
+            self.totals.inputs += 1;
+            self.totals.commands += commands.len() as u64;
+        }
+    }
+
+    /// [`controller::Controller::finish`] was called.
+    pub fn finishing(&mut self, now: Nanos) {
+        let since = self.since(now);
+        self.append(now, &Record::Finishing { since });
+    }
+
+    /// Inputs for which there was no room so far.
+    pub fn lost(&self) -> u64 {
+        self.totals.lost_inputs
+    }
+
+    /// Writes what is left, and that this is all. Waits for the disk.
+    ///
+    /// # Errors
+    /// The disk took no more, now or before.
+    pub fn finish(mut self) -> Result<Totals, WriteError> {
+        if self.lost_here > 0 {
+            encode(&Record::Lost(self.lost_here), &mut self.kept);
+        }
+        encode(&Record::End, &mut self.kept);
+        let path = std::mem::take(&mut self.path);
+        let bytes = self.writer.finish(&self.kept).map_err(|cause| WriteError { path, cause })?;
+        Ok(Totals { bytes, ..self.totals })
+    }
+
+    fn since(&self, now: Nanos) -> i64 {
+        now.wrapping_sub(self.last_at) as i64
+    }
+
+    /// Tells whether there was room.
+    fn append(&mut self, now: Nanos, record: &Borrowed<'_>) -> bool {
+        let before = self.kept.len();
+        if self.lost_here > 0 {
+            encode(&Record::Lost(self.lost_here), &mut self.kept);
+        }
+        encode(record, &mut self.kept);
+        let has_room = self.hand_over();
+        if has_room {
+            self.last_at = now;
+            self.lost_here = 0;
+        } else {
+            self.kept.truncate(before);
+            self.lost_here += 1;
+            self.totals.lost_inputs += 1;
+        }
+        has_room
+    }
+
+    /// Moves what is kept to the queue. While the writer has that locked, for the moment of taking it over, it is kept
+    /// until next time.
+    fn hand_over(&mut self) -> bool {
+        if self.writer.has_failed() {
+            return false;
+        }
+        match self.writer.queue().try_lock() {
+            Ok(mut queue) => {
+                let before = queue.len();
+                if before + self.kept.len() > QUEUE_BYTES {
+                    return false;
+                }
+                queue.append(&mut self.kept);
+                let is_block = (before < BLOCK_BYTES) && queue.len() >= BLOCK_BYTES;
+                drop(queue);
+                if is_block {
+                    self.writer.wake();
+                }
+                true
+            }
+            Err(TryLockError::WouldBlock) => self.kept.len() <= BLOCK_BYTES,
+            Err(TryLockError::Poisoned(_)) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::sync::{Arc, Mutex};
+
+    use controller::Options;
+
+    use super::*;
+    use crate::{End, Item, PolicySpec, Recording};
+
+    /// A disk that takes a block for each permission, and has so many bytes of room.
+    struct Disk {
+        may_write: Receiver<()>,
+        holds: Arc<Mutex<Vec<u8>>>,
+        room: usize,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // Once there is nobody to permit, all is permitted.
+            let _ = self.may_write.recv();
+            let mut holds = self.holds.lock().expect("nobody panics");
+            let room = bytes.len().min(self.room - holds.len());
+            holds.extend_from_slice(&bytes[..room]);
+            if room > 0 { Ok(room) } else { Err(io::ErrorKind::StorageFull.into()) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Records to a disk that has taken the header, and takes nothing more until the sender is dropped.
+    fn recorder(room: usize) -> (Recorder, Sender<()>, Arc<Mutex<Vec<u8>>>) {
+        let (permit, may_write) = channel();
+        // Magic, format, head, header.
+        (0..4).for_each(|_| permit.send(()).expect("the disk is there"));
+        let holds = Arc::new(Mutex::new(Vec::new()));
+        let disk = Disk { may_write, holds: Arc::clone(&holds), room };
+        let policy = PolicySpec::Named { name: "none".into(), open_files: 16 };
+        let header = Header::new("6.18".into(), "2026-11-22".into(), Options::default(), policy);
+        let recorder = Recorder::begin(Path::new("disk"), disk, &header).expect("there is room");
+        (recorder, permit, holds)
+    }
+
+    fn read(bytes: &[u8]) -> (Vec<Item>, Option<End>) {
+        let mut recording = Recording::read(bytes).expect("its header is whole");
+        let items = recording.by_ref().map(|item| item.expect("memory can be read")).collect();
+        (items, recording.end())
+    }
+
+    fn missing(item: &Item) -> u64 {
+        if let Item::Lost(inputs) = item { *inputs } else { 0 }
+    }
+
+    #[test]
+    fn a_disk_that_stands_still_holds_up_nobody_and_what_finds_no_room_is_counted() {
+        let (mut recorder, permit, holds) = recorder(usize::MAX);
+        let watch = vec![Command::LookBehind(true); 1000];
+        let mut now = 0;
+        while recorder.lost() < 10 {
+            recorder.note(now, &Input::Tick, &watch);
+            now += 1;
+        }
+        assert!(recorder.kept.len() <= 2 * BLOCK_BYTES, "memory is bounded");
+        let lost = recorder.lost();
+        drop(permit);
+        // There is room again as soon as the disk goes on.
+        while recorder.lost_here > 0 {
+            recorder.note(now, &Input::Tick, &[]);
+            now += 1;
+        }
+        let totals = recorder.finish().expect("there is room");
+        assert!(totals.lost_inputs >= lost);
+        assert_eq!(totals.inputs + totals.lost_inputs, now);
+        let (items, end) = read(&holds.lock().expect("nobody panics"));
+        assert_eq!(end, Some(End::Clean));
+        let gaps: Vec<u64> = items.iter().map(missing).filter(|inputs| *inputs > 0).collect();
+        assert_eq!(gaps, [totals.lost_inputs]);
+        let mut next = 0;
+        for item in &items {
+            match item {
+                Item::Entry(entry) => assert_eq!(entry.at, next, "each is at its time"),
+                Item::Lost(inputs) => next += inputs - 1,
+            }
+            next += 1;
+        }
+        assert_eq!(next, now, "nothing is missing that was not counted");
+    }
+
+    #[test]
+    fn a_full_disk_is_told_and_leaves_what_is_whole() {
+        let (mut recorder, permit, holds) = recorder(200);
+        drop(permit);
+        while !recorder.writer.has_failed() {
+            recorder.note(7, &Input::Tick, &[]);
+        }
+        recorder.note(8, &Input::Tick, &[]);
+        assert!(recorder.lost() > 0);
+        let error = recorder.finish().expect_err("there is no room").to_string();
+        assert!(error.starts_with("the recording disk ends early: "), "{error}");
+        let (items, end) = read(&holds.lock().expect("nobody panics"));
+        assert!(matches!(end, Some(End::Cut { at_byte }) if at_byte < 200), "{end:?}");
+        assert!(items.iter().all(|item| matches!(item, Item::Entry(entry) if entry.at == 7)));
+    }
+
+    #[test]
+    fn what_is_lost_last_is_counted_as_well() {
+        let (mut recorder, permit, holds) = recorder(usize::MAX);
+        recorder.note(1, &Input::Tick, &vec![Command::LookBehind(true); QUEUE_BYTES]);
+        drop(permit);
+        let totals = recorder.finish().expect("there is room");
+        assert_eq!((totals.inputs, totals.lost_inputs), (0, 1));
+        let (items, end) = read(&holds.lock().expect("nobody panics"));
+        assert_eq!((items, end), (vec![Item::Lost(1)], Some(End::Clean)));
+    }
+}

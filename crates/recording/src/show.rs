@@ -1,0 +1,18 @@
+//! An entry as a line for people.
+
+use std::fmt::{Display, Formatter, Result};
+
+use crate::record::{Entry, Event};
+
+/// Number, time, what happened, and what was asked for. Names that others have chosen are quoted, without control
+/// characters.
+impl Display for Entry {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "{} {:.6} ", self.number, self.at as f64 * 1e-9)?;
+        match &self.event {
+            Event::Input(input) => write!(f, "{input:?}")?,
+            other => write!(f, "{other:?}")?,
+        }
+        if self.commands.is_empty() { Ok(()) } else { write!(f, " -> {:?}", self.commands) }
+    }
+}
