@@ -2,7 +2,7 @@
 //! disk.
 //!
 //! ```text
-//!   sim::published::Table --> published --+
+//!   experiments::Table --> published --+
 //!                                         +--> document (style, escaped text)
 //!   sim::replay::Replay ----> replays ----+
 //!                 sim::Plot --> plot (SVG)

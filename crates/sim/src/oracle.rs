@@ -30,7 +30,7 @@ const BATCHES: [u64; 6] = [512, 64, 16, 4, 2, 1];
 
 /// How far an oracle asks ahead, and in what batches.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Variant {
+pub struct Variant {
     ahead_pages: u64,
     batch_pages: u64,
     bridges: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Variant {
 
 impl Variant {
     /// The oracle that knows these accesses.
-    pub(crate) fn oracle(self, traces: Vec<Vec<Page>>) -> Oracle {
+    pub fn oracle(self, traces: Vec<Vec<Page>>) -> Oracle {
         Oracle::new(traces, self.ahead_pages, self.batch_pages, self.bridges)
     }
 }
@@ -46,7 +46,7 @@ impl Variant {
 /// The oracles of whose times the least is the bound, for `readers` files in memory of so many pages:
 /// three quarters of it ahead of each reader, nine sixteenths or a quarter, or a half, an eighth or a
 /// 32nd shared among them; six sizes of batch; with and without reading gaps.
-pub(crate) fn variants(readers: u64, memory_pages: u64) -> [Variant; 72] {
+pub fn variants(readers: u64, memory_pages: u64) -> [Variant; 72] {
     let (pages, shared) = (memory_pages, memory_pages / readers.max(1));
     let ahead = [pages / 4 * 3, pages / 16 * 9, pages / 4, shared / 2, shared / 8, shared / 32];
     std::array::from_fn(|number| {
