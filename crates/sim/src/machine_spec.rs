@@ -1,6 +1,7 @@
 //! A machine described in a TOML file: the settings it may have, and the parts it is built from.
 
-use readahead::{Adaptive, DeviceCost, Linux6, PAGE_BYTES, Page, Policy, adaptive::Limits};
+use historical::{KernelPolicy, Linux6};
+use readahead::{Adaptive, DeviceCost, PAGE_BYTES, Page, Policy, adaptive::Limits};
 use serde::Deserialize;
 
 use crate::cache::Reclaim;
@@ -34,8 +35,8 @@ pub enum MachineError {
     Device(#[from] device::SpecError),
     /// It names a policy there is not.
     #[error(
-        "there is no policy {0:?}; those there are: {names}, adaptive-2005:RATIO, adaptive-v16:KEY=VALUE,..., adaptive@KERNEL, and for traces oracle and worst",
-        names = readahead::NAMES.join(", ")
+        "there is no policy {0:?}; those there are: {names}, adaptive, adaptive-2005:RATIO, adaptive-v16:KEY=VALUE,..., adaptive@KERNEL, and for traces oracle and worst",
+        names = historical::NAMES.join(", ")
     )]
     Policy(String),
     /// It gives a policy parameters that it does not take.
@@ -176,7 +177,7 @@ impl MachineSpec {
     /// The same under a kernel's policy, and perhaps one on top of it, that have no name.
     pub fn parts_with(
         &self,
-        kernel: Box<dyn Policy>,
+        kernel: Box<dyn KernelPolicy>,
         user: Option<Box<dyn Policy>>,
     ) -> Result<Parts, MachineError> {
         self.check()?;
@@ -206,16 +207,19 @@ impl MachineSpec {
         })
     }
 
-    /// The same under today's kernel's and, on top of it, the one that does all the harm it may to these
-    /// accesses to each file, with as many pages at once as `adaptive` may ask for.
-    pub fn parts_with_worst(&self, accesses: &[Vec<Page>]) -> Result<Parts, MachineError> {
+    /// The machine under today's kernel's policy and, on top of it, the one that does the most harm to
+    /// these accesses to each file. It may ask for as many pages at once as `adaptive`.
+    pub fn build_worst(&self, accesses: &[Vec<Page>]) -> Result<Machine, MachineError> {
         self.check()?;
         let worst = Worst::new(accesses, self.memory_pages() / self.ahead_share);
-        self.parts_with(Box::new(Linux6::new(OPEN_FILES)), Some(Box::new(worst)))
+        let kernel = Box::new(Linux6::new(OPEN_FILES));
+        let mut machine = Machine::new(self.parts_with(kernel, Some(Box::new(worst)))?);
+        machine.demote_files();
+        Ok(machine)
     }
 
     fn policies(&self, policy: &str) -> Result<Policies, MachineError> {
-        let known = |name: &str| readahead::by_name(name, OPEN_FILES).ok_or_else(|| unknown(name));
+        let known = |name: &str| historical::by_name(name, OPEN_FILES).ok_or_else(|| unknown(name));
         let kernel = match policy.split_once('@') {
             // Bowwave's is no kernel's policy.
             Some(("adaptive", kernel)) if kernel != "adaptive" => kernel,
@@ -237,7 +241,11 @@ impl MachineSpec {
 /// Why there is no such policy.
 fn unknown(given: &str) -> MachineError {
     let name = given.split_once(':').map_or(given, |(name, _)| name);
-    match readahead::parameters_of(name) {
+    let parameters = match name {
+        "adaptive" => Some("none"),
+        _ => historical::parameters_of(name),
+    };
+    match parameters {
         Some(parameters) => MachineError::Parameters {
             given: given.to_owned(),
             takes: format!("{name} takes {parameters}"),
@@ -247,7 +255,7 @@ fn unknown(given: &str) -> MachineError {
 }
 
 /// The kernel's policy, and the one on top of it.
-type Policies = (Box<dyn Policy>, Option<Box<dyn Policy>>);
+type Policies = (Box<dyn KernelPolicy>, Option<Box<dyn Policy>>);
 
 #[cfg(test)]
 mod tests {

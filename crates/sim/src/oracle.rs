@@ -20,7 +20,8 @@
 
 use std::collections::VecDeque;
 
-use readahead::{Access, CacheView, Cause, DeviceCost, Nanos, Page, Plan, Policy, Trigger};
+use historical::{Access, KernelPolicy, KernelView, Trigger};
+use readahead::{Cause, DeviceCost, Nanos, Page, Plan};
 
 /// Slots of a plan kept for its mark.
 const MARKS: usize = 1;
@@ -89,14 +90,15 @@ impl Oracle {
     }
 }
 
-impl Policy for Oracle {
+impl KernelPolicy for Oracle {
     fn name(&self) -> &'static str {
         "oracle"
     }
 
-    fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan) {
+    fn on_access(&mut self, access: &Access, cache: &dyn KernelView, plan: &mut historical::Plan) {
+        let plan = &mut plan.ahead;
         let Some(trace) = self.files.get_mut(access.file.0 as usize) else { return };
-        if access.trigger == Trigger::Call || !trace.find(access.page) {
+        if !trace.find(access.page) {
             return;
         }
         if access.trigger == Trigger::Absent && !trace.is_in_batch(access.page) {
@@ -144,7 +146,7 @@ impl Trace {
 
     /// Makes a batch of the next accesses to absent pages, as many as fit into `pages` with the gaps
     /// that are read; false if the trace has no more.
-    fn take_batch(&mut self, pages: u64, gap: u64, cache: &dyn CacheView) -> bool {
+    fn take_batch(&mut self, pages: u64, gap: u64, cache: &dyn KernelView) -> bool {
         let left = &self.order[self.frontier..];
         let mut accesses = left.len().min(pages as usize);
         if accesses == 0 {
@@ -178,7 +180,7 @@ impl Trace {
 }
 
 /// Replaces a batch by the absent pages of these accesses, the first last; returns its pages.
-fn fill(batch: &mut Vec<(Page, u64)>, accesses: &[Page], gap: u64, cache: &dyn CacheView) -> u64 {
+fn fill(batch: &mut Vec<(Page, u64)>, accesses: &[Page], gap: u64, cache: &dyn KernelView) -> u64 {
     let absent = accesses.iter().copied().filter(|page| !cache.is_cached(*page));
     let mut absent: Vec<Page> = absent.collect();
     absent.sort_unstable();
@@ -203,7 +205,7 @@ fn bridged_pages(cost: &DeviceCost) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use readahead::{FileId, Hint, OpenFileId, Via, VolumeId};
+    use readahead::{CacheView, FileId, Hint, OpenFileId, Via, VolumeId};
 
     /// A cache with nothing in it.
     struct Empty;
@@ -218,6 +220,8 @@ mod tests {
             DeviceCost { latency_s: 0.001, bandwidth: 4096.0 * 3500.0, concurrency: 1.0 }
         }
     }
+
+    impl KernelView for Empty {}
 
     fn asked(oracle: &mut Oracle, page: Page) -> (Vec<(Page, u64)>, Option<Page>) {
         let access = Access {
@@ -234,8 +238,9 @@ mod tests {
             kernel_window: 32,
             now: 0,
         };
-        let mut plan = Plan::new();
+        let mut plan = historical::Plan::new();
         oracle.on_access(&access, &Empty, &mut plan);
+        let plan = plan.ahead;
         let mark = plan.actions().iter().find_map(|action| match action {
             readahead::Action::Mark(mark) => Some(mark.first),
             _ => None,

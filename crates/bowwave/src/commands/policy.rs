@@ -1,7 +1,8 @@
 //! The policies by the names that users type.
 
+use historical::{AdaptiveV16, InUserSpace, Linux6};
 use readahead::adaptive::Limits;
-use readahead::{Adaptive, AdaptiveV16, Linux6, Policy};
+use readahead::{Adaptive, Policy};
 
 /// Open files whose state a historical policy remembers.
 const OPEN_FILES: usize = 4096;
@@ -22,8 +23,10 @@ impl PolicyName {
     pub(crate) fn build(self) -> Box<dyn Policy> {
         match self {
             PolicyName::Adaptive => Box::new(Adaptive::new(limits())),
-            PolicyName::AdaptiveV16 => Box::new(AdaptiveV16::new(OPEN_FILES, Default::default())),
-            PolicyName::Linux6 => Box::new(Linux6::new(OPEN_FILES)),
+            PolicyName::AdaptiveV16 => {
+                Box::new(InUserSpace::new(AdaptiveV16::new(OPEN_FILES, Default::default())))
+            }
+            PolicyName::Linux6 => Box::new(InUserSpace::new(Linux6::new(OPEN_FILES))),
         }
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn oracle_time(spec: &MachineSpec, pattern: &Pattern) -> Result<u64, 
 
 /// The time of the kernel's policy with the one on top of it that does all the harm it may.
 pub(super) fn worst_time(spec: &MachineSpec, pattern: &Pattern) -> Result<u64, ExperimentError> {
-    Ok(run(Machine::new(spec.parts_with_worst(&pattern.traces())?), pattern))
+    Ok(run(spec.build_worst(&pattern.traces())?, pattern))
 }
 
 fn run(mut machine: Machine, pattern: &Pattern) -> u64 {

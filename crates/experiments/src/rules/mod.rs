@@ -119,7 +119,7 @@ fn time_under(
         region_bytes: memory / parameters.plan_share,
         ..Limits::default()
     };
-    let kernel = readahead::by_name(KERNEL, limits.files)
+    let kernel = historical::by_name(KERNEL, limits.files)
         .ok_or_else(|| MachineError::Policy(KERNEL.to_owned()))?;
     let policy = Box::new(Adaptive::with_rules(limits, rules));
     let mut machine = Machine::new(spec.parts_with(kernel, Some(policy))?);

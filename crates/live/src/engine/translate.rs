@@ -48,22 +48,15 @@ pub(super) fn ranges_of(plan: &Plan) -> Vec<(u64, u64)> {
     reads
         .filter_map(|action| match action {
             Action::Read { start, pages, .. } => Some((*start, *pages)),
-            Action::Mark(_)
-            | Action::Rescue { .. }
-            | Action::KernelWindow { .. }
-            | Action::Demote { .. } => None,
+            Action::Mark(_) | Action::KernelWindow { .. } => None,
         })
         .collect()
 }
 
-/// Most pages that the kernel is to read at a time for this open file. The other ways of keeping pages
-/// ([`Action::Rescue`], [`Action::Demote`]) are the kernel's alone: nothing outside it moves a page on
-/// the lists that reclaim goes through.
+/// Most pages that the kernel is to read at a time for this open file.
 pub(super) fn kernel_window_of(plan: &Plan) -> Option<u32> {
     plan.actions().iter().find_map(|action| match action {
         Action::KernelWindow { pages } => Some(*pages),
-        Action::Read { .. } | Action::Mark(_) | Action::Rescue { .. } | Action::Demote { .. } => {
-            None
-        }
+        Action::Read { .. } | Action::Mark(_) => None,
     })
 }

@@ -21,9 +21,8 @@
 //! are still to come under the scale-free prior, and `n w/F` of them find their page in this window, as
 //! far as memory keeps what `n` of them have read.
 
-use crate::access::OpenFileId;
-
 use super::{KERNEL_WINDOW_PAGES, Scene};
+use crate::access::OpenFileId;
 
 /// The narrowest window: the page itself. With none at all (`ra_pages` 0), the kernel reads page by
 /// page even what a program asks for at once.

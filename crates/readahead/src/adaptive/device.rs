@@ -1,9 +1,8 @@
 //! What a device charges, and what follows from that alone: worked out when it changes, which is seldom,
 //! rather than for each access.
 
-use crate::cost::DeviceCost;
-
 use super::window::{AMPLE_STALLS, UnitCost};
+use crate::cost::DeviceCost;
 
 /// A device, as far as decisions go.
 #[derive(Clone, Copy, Debug)]

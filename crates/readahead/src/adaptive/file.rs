@@ -3,10 +3,6 @@
 //! A miss that no stream explains is an *orphan*. A stream begins when a miss lies beside a recent
 //! orphan, when the file is read from its start, or when misses stand at equal distances.
 
-use crate::access::{Hint, Nanos, Page, Trigger, Via};
-use crate::plan::Cause;
-use crate::tally::Tally;
-
 use super::around::Around;
 use super::habit::Habit;
 use super::orphans::{ORPHANS, Orphan, Orphans};
@@ -15,6 +11,9 @@ use super::stream::Stream;
 use super::streams::{Slot, Streams};
 use super::tail::Runs;
 use super::{READ_SLACK_PAGES, Scene};
+use crate::access::{Hint, Nanos, Page, Trigger, Via};
+use crate::plan::Cause;
+use crate::tally::Tally;
 
 /// Where a miss is placed.
 pub(super) enum Found<'a> {

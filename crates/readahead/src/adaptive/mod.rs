@@ -40,14 +40,6 @@ mod streams;
 mod tail;
 mod window;
 
-use crate::Policy;
-use crate::access::{Access, FileId, Hint, Nanos, PAGE_BYTES, Trigger, Via, VolumeId};
-use crate::cache::CacheView;
-use crate::cost::DeviceCost;
-use crate::plan::{Action, Plan};
-use crate::table::Table;
-use crate::tally::Tally;
-
 use around::NARROW_PAGES;
 use device::Device;
 use file::{FileState, Found};
@@ -55,6 +47,14 @@ use habit::Habit;
 use pressure::Pressure;
 use region::Regions;
 use room::{CRUMB_PAGES, Room};
+
+use crate::access::{Access, FileId, Hint, Nanos, PAGE_BYTES, Trigger, Via, VolumeId};
+use crate::cache::CacheView;
+use crate::cost::DeviceCost;
+use crate::plan::{Action, Plan};
+use crate::policy::Policy;
+use crate::table::Table;
+use crate::tally::Tally;
 
 pub use rules::{Ahead, Rules, Run};
 pub use window::UnitCost;
@@ -179,8 +179,7 @@ impl Policy for Adaptive {
     }
 
     fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan) {
-        let is_mere_call = access.trigger == Trigger::Call;
-        if access.hint == Hint::Random || access.page >= access.file_pages || is_mere_call {
+        if access.hint == Hint::Random || access.page >= access.file_pages {
             return;
         }
         self.feel_pressure(access, cache);

@@ -4,10 +4,9 @@
 //! Nearly always the answer is no, and a sieve tells so: a count of edges for each block of pages, where
 //! blocks share a count by chance. Only where it does not are the misses themselves looked at.
 
-use crate::access::{Nanos, Page};
-
 use super::pace::Pace;
 use super::stream::Stream;
+use crate::access::{Nanos, Page};
 
 /// Orphans remembered: each stream of a full set may have missed once before its second miss.
 pub(super) const ORPHANS: usize = 64;

@@ -24,13 +24,12 @@
 //! A miss of a mapping has brought the kernel's read-around already, and index lookups are mostly
 //! sparse: there the misses must have cost twice the rest.
 
+use super::Scene;
+use super::room::CRUMB_PAGES;
 use crate::access::{FileId, Nanos, Page, Via};
 use crate::plan::{Cause, Plan};
 use crate::table::Table;
 use crate::tally::Tally;
-
-use super::Scene;
-use super::room::CRUMB_PAGES;
 
 /// Smallest region: 256 KiB, below which the kernel's own read-around is as good.
 const SMALLEST_LOG2_PAGES: u32 = 6;

@@ -22,9 +22,8 @@
 //! somebody stops: so who has less than its share counts what others have ahead at four fifths, and
 //! finds a fifth.
 
-use crate::tally::Tally;
-
 use super::KERNEL_WINDOW_PAGES;
+use crate::tally::Tally;
 
 /// Twice the kernel's default window: less is not worth asking for.
 pub(super) const CRUMB_PAGES: u64 = 2 * KERNEL_WINDOW_PAGES as u64;

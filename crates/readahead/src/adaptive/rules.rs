@@ -4,10 +4,9 @@
 //! be replaced serves one end: `bowwave reproduce rules` sets each beside alternatives. They are plain
 //! functions, so that a policy with other rules differs in nothing else, and costs nothing more.
 
-use crate::cost::DeviceCost;
-
 use super::region::share_to_fill;
 use super::window::{UnitCost, bridging_pays, real};
+use crate::cost::DeviceCost;
 
 /// How far a stream has come when its next window is sized, in units.
 #[derive(Clone, Copy, Debug, PartialEq)]

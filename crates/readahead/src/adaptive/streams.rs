@@ -1,9 +1,8 @@
 //! The streams followed in one file.
 
-use crate::access::Nanos;
-
 use super::Scene;
 use super::stream::Stream;
+use crate::access::Nanos;
 
 /// More than a program interleaves on one descriptor.
 const STREAMS: usize = 32;

@@ -1,8 +1,7 @@
 //! The size of a window, and when to ask for the next.
 
-use crate::cost::DeviceCost;
-
 use super::rules::{Ahead, Run};
+use crate::cost::DeviceCost;
 
 /// A window that takes as long to transfer as so many visits wastes little on the visit.
 pub(super) const AMPLE_STALLS: f64 = 8.0;

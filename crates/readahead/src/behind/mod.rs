@@ -17,12 +17,10 @@
 mod block;
 mod copying;
 mod passage;
-mod proposal_2007;
 
 pub use block::{BLOCK_PAGES, Block, Unused, Verdict, may_go};
 pub use copying::is_copy;
 pub use passage::{Passage, Terms};
-pub use proposal_2007::DropBehind2007;
 
 use crate::access::{Nanos, OpenFileId, Page};
 use crate::table::Table;

@@ -44,7 +44,7 @@ pub(super) fn worst(
     spec: &MachineSpec,
 ) -> Result<Replay, ReplayError> {
     let accesses = accesses(trace, MAX_ACCESSES)?;
-    let machine = Machine::new(spec.parts_with_worst(&accesses)?);
+    let machine = spec.build_worst(&accesses)?;
     Ok(play(trace, "worst", setup, spec, machine))
 }
 

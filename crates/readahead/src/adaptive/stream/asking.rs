@@ -1,15 +1,14 @@
 //! What a stream asks for: how large its next window is, where its mark stands, and which pages that is.
 
-use crate::access::Via;
-use crate::plan::{Cause, Plan};
-
 use super::Stream;
+use crate::access::Via;
 use crate::adaptive::around::NARROW_PAGES;
 use crate::adaptive::room::CRUMB_PAGES;
 use crate::adaptive::rules::{Ahead, Run};
 use crate::adaptive::tail::MOST_TAIL_OF_WINDOWS;
 use crate::adaptive::window::{AMPLE_STALLS, UnitCost};
 use crate::adaptive::{KERNEL_WINDOW_PAGES, Scene};
+use crate::plan::{Cause, Plan};
 
 /// A mark spans a few pages, as a reader may skip one.
 const MARK_PAGES: u64 = 8;

@@ -15,11 +15,6 @@
 mod asking;
 mod rate;
 
-use crate::access::{Hint, Nanos, Page, Trigger, Via};
-use crate::cost::DeviceCost;
-use crate::plan::{Cause, Plan};
-use crate::tally::Tally;
-
 use rate::Rate;
 
 use super::Scene;
@@ -28,6 +23,10 @@ use super::room::Claim;
 use super::rules::Run;
 use super::tail::{ANNOUNCED, LEAST_TAIL, LogLength};
 use super::window::{UnitCost, real, striding_pays};
+use crate::access::{Hint, Nanos, Page, Trigger, Via};
+use crate::cost::DeviceCost;
+use crate::plan::{Cause, Plan};
+use crate::tally::Tally;
 
 /// Requests of one stream may overtake each other by this much (threads, NFS servers).
 const REORDERED_UNITS: u64 = 16;
