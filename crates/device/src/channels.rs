@@ -18,9 +18,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{self, within, within_or_absent};
+use crate::cost::Cost;
 use crate::model::{Completion, Counters, Model, Nanos, Request, nanos};
 use crate::random;
-use crate::spec::Cost;
 
 /// Parameters of [`Channels`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -13,7 +13,9 @@
 mod bounds;
 mod catalog;
 mod channels;
+mod cost;
 mod disk;
+mod error;
 mod model;
 mod raid5;
 mod random;
@@ -22,7 +24,9 @@ mod text;
 
 pub use catalog::{catalog, load};
 pub use channels::{Channels, ChannelsSpec};
+pub use cost::Cost;
 pub use disk::{Disk, DiskSpec};
+pub use error::SpecError;
 pub use model::{Completion, Counters, Model, Nanos, Request};
 pub use raid5::{Raid5, Raid5Spec};
-pub use spec::{Cost, Spec, SpecError};
+pub use spec::Spec;

@@ -16,9 +16,9 @@ use std::collections::{HashMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{self, within, within_or_absent};
+use crate::cost::Cost;
 use crate::disk::{Disk, DiskSpec};
 use crate::model::{Completion, Counters, Model, Nanos, Request, nanos};
-use crate::spec::Cost;
 
 /// Parameters of [`Raid5`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::channels::{Channels, ChannelsSpec};
+use crate::cost::Cost;
 use crate::disk::{Disk, DiskSpec};
+use crate::error::SpecError;
 use crate::model::Model;
 use crate::raid5::{Raid5, Raid5Spec};
 use crate::text;
@@ -26,54 +28,6 @@ pub struct Spec {
     /// What `bowwave tune` noted of the very device that it measured; no model heeds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuned: Option<toml::Table>,
-}
-
-/// What a device charges, in the terms of the policies.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cost {
-    /// Seconds of one more visit, positioning included.
-    pub latency_s: f64,
-    /// Bytes per second while streaming.
-    pub bandwidth: f64,
-    /// Visits that proceed at once.
-    pub concurrency: f64,
-}
-
-/// What is wrong with a device's description.
-#[derive(Debug, thiserror::Error)]
-pub enum SpecError {
-    /// No such name and no such file.
-    #[error(
-        "there is no device {0:?}; those there are: {names}, and a path to a TOML file works too (`bowwave lab --list` describes them)",
-        names = crate::catalog::names().join(", ")
-    )]
-    Unknown(String),
-    /// The file cannot be read.
-    #[error("cannot read the device file {path}: {error}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// The text is not a description.
-    #[error("{path}, line {line}: {reason}; docs/devices.md describes the format")]
-    Malformed {
-        /// The file, or the catalogue's name.
-        path: String,
-        /// Where.
-        line: usize,
-        /// Why.
-        reason: String,
-    },
-    /// The numbers make no device.
-    #[error("{path} describes no possible device: {reason}; docs/devices.md describes the format")]
-    Impossible {
-        /// The file, or the catalogue's name.
-        path: String,
-        /// Which number, and what it has to be.
-        reason: String,
-    },
 }
 
 impl Spec {

@@ -6,8 +6,7 @@ use readahead::{Access, Action, Asked, FileId, Nanos, OpenFileId, Page, Trigger,
 use crate::account::Decision;
 use crate::cache::Flags;
 use crate::machine::Machine;
-use crate::process::Reading;
-use crate::read::Behalf;
+use crate::process::{Behalf, Reading};
 use crate::user::Due;
 use crate::view::View;
 

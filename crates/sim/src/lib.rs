@@ -40,6 +40,7 @@ mod view;
 mod wait;
 mod worst;
 mod write;
+mod writeback;
 
 pub use account::{Decision, Matrix, Row};
 pub use cache::{CacheCounters, Reclaim};

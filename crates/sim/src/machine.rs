@@ -19,10 +19,9 @@ use crate::account::{Decision, LastWindow, Matrix};
 use crate::block::{Block, NOBODY};
 use crate::cache::{CacheCounters, PageCache, Reclaim};
 use crate::costs::CpuCosts;
-use crate::process::{Doing, FileIndex, Open, OpenFile, Outcome, Process, Script};
-use crate::read::Behalf;
+use crate::process::{Behalf, Doing, FileIndex, Open, OpenFile, Outcome, Process, Script};
 use crate::user::User;
-use crate::write::Writeback;
+use crate::writeback::Writeback;
 
 /// What a machine is made of.
 pub struct Parts {

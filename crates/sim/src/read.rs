@@ -17,7 +17,7 @@ use readahead::{Cause, Nanos, PAGE_BYTES, Page, Trigger};
 use crate::block::{NOBODY, Transfer};
 use crate::cache::{Evicted, Flags, FrameId, UserMark};
 use crate::machine::{ALONE, Machine, Pause};
-use crate::process::{Doing, Reading};
+use crate::process::{Behalf, Doing, Reading};
 
 impl Machine {
     /// Goes on with a read until it ends, has to wait, or something else happens first.
@@ -283,15 +283,6 @@ impl Machine {
         outcome.cpu += cost;
         cost
     }
-}
-
-/// On whose behalf pages are read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Behalf {
-    /// The process the elevator takes the reads for.
-    pub(crate) process: u32,
-    /// The open file whose stream brings the pages in.
-    pub(crate) open: u32,
 }
 
 /// What a reader waits for.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::surface::Surface;
 use crate::bounds::{self, within, within_or_absent};
-use crate::spec::Cost;
+use crate::cost::Cost;
 
 /// Parameters of [`Disk`](super::Disk).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

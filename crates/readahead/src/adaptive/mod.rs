@@ -29,12 +29,14 @@ mod around;
 mod device;
 mod file;
 mod habit;
+mod number;
 mod orphans;
 mod pace;
 mod pressure;
 mod region;
 mod room;
 mod rules;
+mod run;
 mod stream;
 mod streams;
 mod tail;
@@ -56,7 +58,8 @@ use crate::policy::Policy;
 use crate::table::Table;
 use crate::tally::Tally;
 
-pub use rules::{Ahead, Rules, Run};
+pub use rules::Rules;
+pub use run::{Ahead, Run};
 pub use window::UnitCost;
 
 /// How much the policy remembers and may ask for.

@@ -16,7 +16,7 @@
 //! one that thrashes a little would, so that the kernel's windows come last there. Numbers were chosen
 //! in the simulator (`bowwave reproduce slow-streams-2005 field`).
 
-use super::window::real;
+use super::number::real;
 use crate::access::Nanos;
 
 /// The kernel's smallest window worth a request: 16 KiB.

@@ -1,6 +1,7 @@
 //! The size of a window, and when to ask for the next.
 
-use super::rules::{Ahead, Run};
+use super::number::real;
+use super::run::{Ahead, Run};
 use crate::cost::DeviceCost;
 
 /// A window that takes as long to transfer as so many visits wastes little on the visit.
@@ -89,11 +90,6 @@ impl UnitCost {
 fn whole(units: f64) -> u64 {
     let whole = units as i64;
     whole.saturating_add(i64::from((whole as f64) < units)).max(0) as u64
-}
-
-/// Units, `i64::MAX` at most, as a number.
-pub(super) fn real(units: u64) -> f64 {
-    units.min(i64::MAX as u64) as i64 as f64
 }
 
 /// Whether reading a gap of `gap` pages costs less than another visit. A disk passes the gap in

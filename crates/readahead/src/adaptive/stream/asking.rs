@@ -4,7 +4,7 @@ use super::Stream;
 use crate::access::Via;
 use crate::adaptive::around::NARROW_PAGES;
 use crate::adaptive::room::CRUMB_PAGES;
-use crate::adaptive::rules::{Ahead, Run};
+use crate::adaptive::run::{Ahead, Run};
 use crate::adaptive::tail::MOST_TAIL_OF_WINDOWS;
 use crate::adaptive::window::{AMPLE_STALLS, UnitCost};
 use crate::adaptive::{KERNEL_WINDOW_PAGES, Scene};

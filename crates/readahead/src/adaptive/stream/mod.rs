@@ -18,11 +18,12 @@ mod rate;
 use rate::Rate;
 
 use super::Scene;
+use super::number::real;
 use super::pace::Pace;
 use super::room::Claim;
-use super::rules::Run;
+use super::run::Run;
 use super::tail::{ANNOUNCED, LEAST_TAIL, LogLength};
-use super::window::{UnitCost, real, striding_pays};
+use super::window::{UnitCost, striding_pays};
 use crate::access::{Hint, Nanos, Page, Trigger, Via};
 use crate::cost::DeviceCost;
 use crate::plan::{Cause, Plan};
