@@ -78,7 +78,7 @@ impl Spec {
         }
     }
 
-    /// The least seconds in which the device can deliver `bytes`: one visit, then streaming.
+    /// The least seconds in which the device can deliver `bytes`: one device access, then streaming.
     pub fn limit_seconds(&self, bytes: u64) -> f64 {
         let cost = self.cost();
         cost.latency_s + bytes as f64 / cost.bandwidth

@@ -15,7 +15,7 @@
 //!   served better.
 //!
 //! Which batch is best depends on device and trace: small ones bring the next page soon, large ones
-//! spare visits. A bound is therefore the least time over several ([`variants`]); it is one that a kernel could
+//! spare device accesses. A bound is therefore the least time over several ([`variants`]); it is one that a kernel could
 //! reach, not a proof that nothing is faster.
 
 use std::collections::VecDeque;
@@ -197,9 +197,9 @@ fn fill(batch: &mut Vec<(Page, u64)>, accesses: &[Page], gap: u64, cache: &dyn K
     batch.iter().map(|(_, pages)| pages).sum()
 }
 
-/// Pages of a gap that are read in less time than another visit takes.
+/// Pages of a gap that are read in less time than another device access takes.
 fn bridged_pages(cost: &DeviceCost) -> u64 {
-    (cost.visit_s() / cost.page_s()) as u64
+    (cost.access_s() / cost.page_s()) as u64
 }
 
 #[cfg(test)]

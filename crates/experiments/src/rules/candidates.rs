@@ -88,6 +88,6 @@ fn at_a_quarter(misses: u32, _requests_left: f64) -> f64 {
 /// Asking a page earlier saves its transfer, `1/B`, and costs the window, `w/B`, where the run ends on
 /// that page, which happens to one in `r/a`: not worth it while `a w > r`.
 fn after_proof(cost: &UnitCost, ahead: Ahead) -> u64 {
-    let is_proven = ahead.run.tail * ahead.window as f64 <= ahead.run.read as f64;
+    let is_proven = ahead.run.tail_exponent * ahead.window as f64 <= ahead.run.read as f64;
     if is_proven { (Rules::default().look_ahead)(cost, ahead) } else { 0 }
 }

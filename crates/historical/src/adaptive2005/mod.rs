@@ -83,18 +83,18 @@ impl Adaptive2005 {
         self.ratio.is_multiple_of(3)
     }
 
-    fn on_absent(&self, scene: &Scene, plan: &mut Plan) {
-        let (chunk, cause) = self.chunk(scene);
-        let access = scene.access;
+    fn on_absent(&self, context: &AccessContext, plan: &mut Plan) {
+        let (chunk, cause) = self.chunk(context);
+        let access = context.access;
         let within = chunk.pages.min(access.file_pages.saturating_sub(chunk.start));
         if within == 0 {
             return;
         }
-        let new = within.saturating_sub(scene.cache.cached_in(chunk.start, within));
-        chunk.submit(access, scene.cache, cause, plan);
+        let new = within.saturating_sub(context.cache.cached_in(chunk.start, within));
+        chunk.submit(access, context.cache, cause, plan);
         let end = chunk.start + within;
-        if new < chunk.pages && chunk.pages < scene.bounds.most {
-            let after = scene.cache.run_after(end, access.file_pages - end);
+        if new < chunk.pages && chunk.pages < context.bounds.most {
+            let after = context.cache.run_after(end, access.file_pages - end);
             plan.rescue(chunk.start, within + after);
         }
         if self.waits_for_all() {
@@ -103,40 +103,40 @@ impl Adaptive2005 {
     }
 
     /// What is read for an absent page.
-    fn chunk(&self, scene: &Scene) -> (Chunk, Cause) {
-        let Bounds { fewest, most } = scene.bounds;
-        let here = |pages| Chunk::unmarked(scene.page, pages);
-        let random = (here((scene.last - scene.page).min(most)), Cause::Random);
+    fn chunk(&self, context: &AccessContext) -> (Chunk, Cause) {
+        let Bounds { fewest, most } = context.bounds;
+        let here = |pages| Chunk::unmarked(context.page, pages);
+        let random = (here((context.last - context.page).min(most)), Cause::Random);
         if self.ratio == 0 {
             return random;
         }
-        let Some(before) = scene.page.checked_sub(1) else {
+        let Some(before) = context.page.checked_sub(1) else {
             return (here(fewest), Cause::Initial);
         };
-        let request = scene.last - scene.first;
+        let request = context.last - context.first;
         let is_large = request > most;
-        let class_before = Classes::of(before, scene.cache);
+        let class_before = Classes::of(before, context.cache);
         let class = if is_large { Classes::ANY } else { class_before };
         if class != Classes::ABSENT && class != Classes::FRESH {
-            let pages = self.pages_by_history(class, scene);
+            let pages = self.pages_by_history(class, context);
             return pages.map_or(random, |pages| (here(pages), Cause::Context));
         }
         let is_backward = class_before == Classes::ABSENT
-            && scene.page == scene.first
+            && context.page == context.first
             && request < fewest
-            && scene.last < scene.access.file_pages
-            && Classes::of(scene.last, scene.cache) == Classes::STALE;
+            && context.last < context.access.file_pages
+            && Classes::of(context.last, context.cache) == Classes::STALE;
         if is_backward {
-            let start = scene.page.saturating_sub(BACKWARD_PAGES);
-            return (Chunk::unmarked(start, scene.last - start), Cause::Backward);
+            let start = context.page.saturating_sub(BACKWARD_PAGES);
+            return (Chunk::unmarked(start, context.last - start), Cause::Backward);
         }
         random
     }
 
-    fn pages_by_history(&self, class: Classes, scene: &Scene) -> Option<u64> {
-        let Bounds { fewest, most } = scene.bounds;
+    fn pages_by_history(&self, class: Classes, context: &AccessContext) -> Option<u64> {
+        let Bounds { fewest, most } = context.bounds;
         let ratio = u64::from(self.ratio);
-        let seen = history(scene.page, most * 100 / ratio, class, scene.cache);
+        let seen = history(context.page, most * 100 / ratio, class, context.cache);
         let pages = seen.saturating_mul(ratio) / 100;
         if pages < fewest && class != Classes::STALE {
             return None;
@@ -146,7 +146,7 @@ impl Adaptive2005 {
 }
 
 /// One absent page with all that is needed to judge it.
-struct Scene<'a> {
+struct AccessContext<'a> {
     access: &'a Access,
     cache: &'a dyn KernelView,
     bounds: Bounds,
@@ -184,7 +184,7 @@ impl KernelPolicy for Adaptive2005 {
             let window = if access.hint == Hint::Random { 0 } else { access.kernel_window };
             let bounds = Bounds::new(window, &cache.ageing());
             let (page, first) = (access.page, state.first);
-            self.on_absent(&Scene { access, cache, bounds, page, first, last }, plan);
+            self.on_absent(&AccessContext { access, cache, bounds, page, first, last }, plan);
         }
     }
 

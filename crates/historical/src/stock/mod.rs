@@ -38,7 +38,7 @@ mod windows;
 
 use readahead::Table;
 use readahead::{Hint, Nanos, OpenFileId, Via};
-use windows::{Scene, Windows};
+use windows::{AccessContext, Windows};
 
 use crate::access::{Access, Trigger};
 use crate::plan::Plan;
@@ -91,8 +91,9 @@ impl KernelPolicy for Stock {
         }
         match access.trigger {
             Trigger::Call => {
-                let scene = Scene { access, cache, release: self.release, most: most(access) };
-                windows.on_request(access.page, request(access), &scene, plan);
+                let context =
+                    AccessContext { access, cache, release: self.release, most: most(access) };
+                windows.on_request(access.page, request(access), &context, plan);
             }
             Trigger::Absent => windows.on_miss(),
             Trigger::Mark => {}

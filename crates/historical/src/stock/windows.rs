@@ -24,7 +24,7 @@ enum Submitted {
 
 /// One request with all that is needed to judge it.
 #[derive(Clone, Copy)]
-pub(super) struct Scene<'a> {
+pub(super) struct AccessContext<'a> {
     pub(super) access: &'a Access,
     pub(super) cache: &'a dyn KernelView,
     pub(super) release: StockRelease,
@@ -85,7 +85,7 @@ impl Windows {
         &mut self,
         mut page: Page,
         mut request: u64,
-        scene: &Scene,
+        context: &AccessContext,
         plan: &mut Plan,
     ) {
         if page == self.seen {
@@ -93,7 +93,7 @@ impl Windows {
             page += u64::from(request > 0);
         }
         let is_sequential = page == self.next();
-        let pages = request.min(scene.most);
+        let pages = request.min(context.most);
         self.seen = page;
         if pages == 0 || self.in_cache {
             return;
@@ -101,38 +101,45 @@ impl Windows {
         self.seen = page.saturating_add(pages - 1);
         if !is_sequential {
             self.turn_off();
-            self.submit(Chunk::unmarked(page, pages), Cause::Random, scene, plan);
+            self.submit(Chunk::unmarked(page, pages), Cause::Random, context, plan);
         } else if self.pages == 0 {
-            self.begin(page, pages, request, scene, plan);
+            self.begin(page, pages, request, context, plan);
         } else {
-            self.proceed(scene, plan);
+            self.proceed(context, plan);
         }
     }
 
     /// The first window, and a second at once for a request as large as a window.
-    fn begin(&mut self, page: Page, pages: u64, request: u64, scene: &Scene, plan: &mut Plan) {
+    fn begin(
+        &mut self,
+        page: Page,
+        pages: u64,
+        request: u64,
+        context: &AccessContext,
+        plan: &mut Plan,
+    ) {
         self.start = page;
-        self.pages = size::initial(scene.release, pages, scene.most);
+        self.pages = size::initial(context.release, pages, context.most);
         let window = Chunk::unmarked(self.start, self.pages);
-        let submitted = self.submit(window, Cause::Initial, scene, plan);
-        if submitted == Submitted::Done && request >= scene.most {
-            self.place_ahead(scene);
-            self.submit_ahead(scene, plan);
+        let submitted = self.submit(window, Cause::Initial, context, plan);
+        if submitted == Submitted::Done && request >= context.most {
+            self.place_ahead(context);
+            self.submit_ahead(context, plan);
         }
     }
 
     /// Moves on into the ahead window where the reader has reached it, and reads the one after.
-    fn proceed(&mut self, scene: &Scene, plan: &mut Plan) {
-        let has_ahead = self.ahead_start != 0 || self.make_ahead(scene, plan) == Submitted::Done;
+    fn proceed(&mut self, context: &AccessContext, plan: &mut Plan) {
+        let has_ahead = self.ahead_start != 0 || self.make_ahead(context, plan) == Submitted::Done;
         if has_ahead {
             if self.seen < self.ahead_start {
                 return;
             }
             self.start = self.ahead_start;
             self.pages = self.ahead_pages;
-            self.make_ahead(scene, plan);
+            self.make_ahead(context, plan);
         }
-        if scene.release == StockRelease::Linux2_6_17 {
+        if context.release == StockRelease::Linux2_6_17 {
             let end = self.ahead_start.saturating_add(self.ahead_pages);
             self.seen = self.seen.min(end.wrapping_sub(1));
         }
@@ -141,17 +148,17 @@ impl Windows {
     /// The ahead window, unless the reader can do without it while the device is busy; dropped if
     /// nothing came of it. 2.6.17 remembers where it would have ended, so that the reader is not
     /// believed beyond it.
-    fn make_ahead(&mut self, scene: &Scene, plan: &mut Plan) -> Submitted {
-        self.place_ahead(scene);
+    fn make_ahead(&mut self, context: &AccessContext, plan: &mut Plan) -> Submitted {
+        self.place_ahead(context);
         let may_block = self.seen >= self.ahead_start;
-        let is_congested = scene.cache.room_pages() == 0;
+        let is_congested = context.cache.room_pages() == 0;
         let submitted = if is_congested && !may_block {
             Submitted::Failed
         } else {
-            self.submit_ahead(scene, plan)
+            self.submit_ahead(context, plan)
         };
         if submitted == Submitted::Failed {
-            self.ahead_pages = match scene.release {
+            self.ahead_pages = match context.release {
                 StockRelease::Linux2_6_13 => 0,
                 StockRelease::Linux2_6_17 => self.ahead_pages.saturating_add(self.ahead_start),
             };
@@ -160,26 +167,32 @@ impl Windows {
         submitted
     }
 
-    fn place_ahead(&mut self, scene: &Scene) {
+    fn place_ahead(&mut self, context: &AccessContext) {
         self.ahead_pages = if self.missed {
             self.missed = false;
-            size::shrunk(self.pages, scene.most)
+            size::shrunk(self.pages, context.most)
         } else {
-            size::grown(self.pages, scene.most)
+            size::grown(self.pages, context.most)
         };
         self.ahead_start = self.start.saturating_add(self.pages);
     }
 
-    fn submit_ahead(&mut self, scene: &Scene, plan: &mut Plan) -> Submitted {
+    fn submit_ahead(&mut self, context: &AccessContext, plan: &mut Plan) -> Submitted {
         let ahead = Chunk::unmarked(self.ahead_start, self.ahead_pages);
-        self.submit(ahead, Cause::Sequential, scene, plan)
+        self.submit(ahead, Cause::Sequential, context, plan)
     }
 
     /// Submits a window, and counts it as cached if no page of it was new.
-    fn submit(&mut self, chunk: Chunk, cause: Cause, scene: &Scene, plan: &mut Plan) -> Submitted {
-        let within = chunk.pages.min(scene.access.file_pages.saturating_sub(chunk.start));
-        let is_cached = within == 0 || scene.cache.cached_in(chunk.start, within) >= within;
-        chunk.submit(scene.access, scene.cache, cause, plan);
+    fn submit(
+        &mut self,
+        chunk: Chunk,
+        cause: Cause,
+        context: &AccessContext,
+        plan: &mut Plan,
+    ) -> Submitted {
+        let within = chunk.pages.min(context.access.file_pages.saturating_sub(chunk.start));
+        let is_cached = within == 0 || context.cache.cached_in(chunk.start, within) >= within;
+        chunk.submit(context.access, context.cache, cause, plan);
         if !is_cached {
             self.cache_hits = 0;
             return Submitted::Done;

@@ -9,18 +9,22 @@
 use readahead::Cause;
 
 use super::bounds::Size;
-use super::stream::Stream;
-use super::{Scene, Verdict};
+use super::stream::ReadAheadState;
+use super::{AccessContext, Verdict};
 use crate::plan::Plan;
 
 /// Submits the chunk before the previous page, or before the last chunk of the same run, if the
 /// page is close enough to it.
-pub(super) fn proceed(stream: &mut Stream, scene: &Scene, plan: &mut Plan) -> Verdict {
-    let Some(previous) = scene.previous.filter(|previous| scene.offset < *previous) else {
+pub(super) fn proceed(
+    stream: &mut ReadAheadState,
+    context: &AccessContext,
+    plan: &mut Plan,
+) -> Verdict {
+    let Some(previous) = context.previous.filter(|previous| context.offset < *previous) else {
         return Verdict::NotApplicable;
     };
-    let reach = scene.request + scene.hit_rate();
-    if scene.offset.saturating_add(2 * reach) <= previous {
+    let reach = context.request + context.hit_rate();
+    if context.offset.saturating_add(2 * reach) <= previous {
         return Verdict::NotApplicable;
     }
     let goes_on = stream.class == Cause::Backward && stream.covers(previous);
@@ -30,13 +34,13 @@ pub(super) fn proceed(stream: &mut Stream, scene: &Scene, plan: &mut Plan) -> Ve
     } else {
         (previous, 2 * reach)
     };
-    let pages = pages.min(scene.bounds.most).min(end);
+    let pages = pages.min(context.bounds.most).min(end);
     let start = end - pages;
-    if scene.offset < start {
+    if context.offset < start {
         return Verdict::NotApplicable;
     }
     let size = Size { ra: pages, la: 0 };
     stream.set_chunk(Cause::Backward, start, start, size);
-    stream.submit(scene, plan);
+    stream.submit(context, plan);
     Verdict::Decided
 }

@@ -12,8 +12,8 @@ use readahead::Page;
 
 use super::bounds::Size;
 use super::history::history;
-use super::stream::{Stream, rescue};
-use super::{Scene, Verdict};
+use super::stream::{ReadAheadState, rescue};
+use super::{AccessContext, Verdict};
 use crate::plan::Plan;
 
 /// Where a chunk would begin.
@@ -39,85 +39,94 @@ impl Opening {
 }
 
 /// Submits a chunk where the page cache suggests one.
-pub(super) fn proceed(stream: &mut Stream, scene: &Scene, plan: &mut Plan) -> Verdict {
-    let opening = if scene.marked {
-        let Some(opening) = after_look_ahead(scene) else {
+pub(super) fn proceed(
+    stream: &mut ReadAheadState,
+    context: &AccessContext,
+    plan: &mut Plan,
+) -> Verdict {
+    let opening = if context.marked {
+        let Some(opening) = after_look_ahead(context) else {
             return Verdict::Decided;
         };
         Some(opening)
     } else {
-        at_absent_page(scene)
+        at_absent_page(context)
     };
-    opening.map_or(Verdict::NotApplicable, |opening| submit(stream, scene, opening, plan))
+    opening.map_or(Verdict::NotApplicable, |opening| submit(stream, context, opening, plan))
 }
 
 /// The absent page that ends the look-ahead of a marked page; `None` if there is enough ahead.
-fn after_look_ahead(scene: &Scene) -> Option<Opening> {
-    let enough = scene.bounds.most + scene.bounds.fewest;
-    let ahead = scene.cache.run_after(scene.offset, enough);
+fn after_look_ahead(context: &AccessContext) -> Option<Opening> {
+    let enough = context.bounds.most + context.bounds.fewest;
+    let ahead = context.cache.run_after(context.offset, enough);
     if ahead >= enough {
         return None;
     }
     Some(Opening {
-        start: scene.offset.checked_add(ahead)?,
-        ..Opening::here(scene.offset, scene.bounds.fewest)
+        start: context.offset.checked_add(ahead)?,
+        ..Opening::here(context.offset, context.bounds.fewest)
     })
 }
 
 /// How an absent page belongs to what is cached before it; `None` if it does not.
-fn at_absent_page(scene: &Scene) -> Option<Opening> {
-    let fewest = scene.bounds.fewest;
-    let before = scene.offset.checked_sub(1)?;
-    if scene.in_sequence() {
-        return Some(Opening::here(scene.offset, fewest));
+fn at_absent_page(context: &AccessContext) -> Option<Opening> {
+    let fewest = context.bounds.fewest;
+    let before = context.offset.checked_sub(1)?;
+    if context.in_sequence() {
+        return Some(Opening::here(context.offset, fewest));
     }
-    if scene.hit_rate() >= 1 && scene.cache.is_cached(before) {
-        let slow_start = 2 * scene.hit_rate();
-        return Some(Opening::here(scene.offset, fewest.min(slow_start)));
+    if context.hit_rate() >= 1 && context.cache.is_cached(before) {
+        let slow_start = 2 * context.hit_rate();
+        return Some(Opening::here(context.offset, fewest.min(slow_start)));
     }
-    if scene.hit_rate() > 1 {
-        return across_gap(scene);
+    if context.hit_rate() > 1 {
+        return across_gap(context);
     }
     None
 }
 
 /// Sparse: fills the gap after the nearest cached page, as if the request had begun there.
-fn across_gap(scene: &Scene) -> Option<Opening> {
-    let farthest = scene.bounds.fewest.min(scene.offset);
-    let gap = (1..=farthest).find(|gap| scene.cache.is_cached(scene.offset - gap))?;
-    let opening = Opening::here(scene.offset - gap + 1, scene.bounds.fewest + gap);
+fn across_gap(context: &AccessContext) -> Option<Opening> {
+    let farthest = context.bounds.fewest.min(context.offset);
+    let gap = (1..=farthest).find(|gap| context.cache.is_cached(context.offset - gap))?;
+    let opening = Opening::here(context.offset - gap + 1, context.bounds.fewest + gap);
     Some(Opening { class: Cause::Sparse, ..opening })
 }
 
-fn submit(stream: &mut Stream, scene: &Scene, opening: Opening, plan: &mut Plan) -> Verdict {
-    let history = history(scene, opening.offset);
+fn submit(
+    stream: &mut ReadAheadState,
+    context: &AccessContext,
+    opening: Opening,
+    plan: &mut Plan,
+) -> Verdict {
+    let history = history(context, opening.offset);
     if history == 0 {
         return Verdict::NotApplicable;
     }
     let ahead = opening.ahead();
-    if scene.marked && history < ahead {
+    if context.marked && history < ahead {
         // The pages before were reclaimed already, and those ahead will be next.
         if history < opening.offset {
-            rescue(scene, ahead, plan);
+            rescue(context, ahead, plan);
         }
         return Verdict::Decided;
     }
-    if let Some(size) = size(scene, &opening, history) {
-        let size = size.limit(scene.bounds.most, ahead);
+    if let Some(size) = size(context, &opening, history) {
+        let size = size.limit(context.bounds.most, ahead);
         stream.set_chunk(opening.class, opening.offset, opening.start, size);
-        stream.submit(scene, plan);
+        stream.submit(context, plan);
     }
     Verdict::Decided
 }
 
 /// The chunk that a history suggests: aggressive if it reaches the start of the file, otherwise a
 /// share of it.
-fn size(scene: &Scene, opening: &Opening, history: u64) -> Option<Size> {
+fn size(context: &AccessContext, opening: &Opening, history: u64) -> Option<Size> {
     let (offset, ahead) = (opening.offset, opening.ahead());
     if history >= offset {
         return Some(Size { ra: (offset - offset.min(ahead)) + offset, la: offset });
     }
-    let ratio = u64::from(scene.parameters.readahead_ratio);
+    let ratio = u64::from(context.parameters.readahead_ratio);
     let share = history.saturating_mul(ratio) / 100;
     Size::beyond(share.max(opening.fewest), ahead)
 }

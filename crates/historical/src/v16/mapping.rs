@@ -4,32 +4,32 @@
 use readahead::Cause;
 use readahead::Hint;
 
-use super::Scene;
-use super::stream::Stream;
+use super::AccessContext;
+use super::stream::ReadAheadState;
 use crate::faults::{FAULT_MISSES, faults_served_since};
 use crate::kernel::Chunk;
 use crate::plan::Plan;
 
 /// Reads a window of which the page is the middle.
-pub(super) fn read_around(stream: &mut Stream, scene: &Scene, plan: &mut Plan) {
-    if scene.access.hint == Hint::Random {
+pub(super) fn read_around(stream: &mut ReadAheadState, context: &AccessContext, plan: &mut Plan) {
+    if context.access.hint == Hint::Random {
         return;
     }
-    count(stream, scene);
+    count(stream, context);
     let misses_allowed = stream.fault_hits.saturating_add(FAULT_MISSES);
-    if scene.marked || stream.fault_misses > misses_allowed {
+    if context.marked || stream.fault_misses > misses_allowed {
         return;
     }
-    let start = scene.offset.saturating_sub(scene.bounds.most / 2);
-    let chunk = Chunk::unmarked(start, scene.bounds.most);
-    chunk.submit(scene.access, scene.cache, Cause::Initial, plan);
+    let start = context.offset.saturating_sub(context.bounds.most / 2);
+    let chunk = Chunk::unmarked(start, context.bounds.most);
+    chunk.submit(context.access, context.cache, Cause::Initial, plan);
 }
 
-fn count(stream: &mut Stream, scene: &Scene) {
-    let served = faults_served_since(stream.last_fault, scene.access, scene.bounds.most);
-    stream.last_fault = scene.offset;
+fn count(stream: &mut ReadAheadState, context: &AccessContext) {
+    let served = faults_served_since(stream.last_fault, context.access, context.bounds.most);
+    stream.last_fault = context.offset;
     stream.fault_hits = stream.fault_hits.saturating_add(served);
-    if scene.marked {
+    if context.marked {
         stream.fault_hits = stream.fault_hits.saturating_add(1);
     } else {
         stream.fault_misses = stream.fault_misses.saturating_add(1);

@@ -44,7 +44,7 @@ use bounds::{Bounds, ThrashEstimate};
 use readahead::Cause;
 use readahead::Table;
 use readahead::{Hint, Nanos, OpenFileId, Page, Via};
-use stream::Stream;
+use stream::ReadAheadState;
 
 use crate::access::{Access, Trigger};
 use crate::kernel::Chunk;
@@ -58,7 +58,7 @@ pub use parameters::V16Parameters;
 #[derive(Debug)]
 pub struct AdaptiveV16 {
     parameters: V16Parameters,
-    open_files: Table<OpenFileId, Stream>,
+    open_files: Table<OpenFileId, ReadAheadState>,
     thrash: ThrashEstimate,
 }
 
@@ -85,17 +85,21 @@ impl KernelPolicy for AdaptiveV16 {
         if access.page >= access.file_pages || (marked && congested) || is_mere_call {
             return;
         }
-        let stream =
-            self.open_files.get_or_insert_with(access.open_file, access.now, Stream::default, drop);
-        let scene = Scene::new(access, cache, &self.parameters);
+        let stream = self.open_files.get_or_insert_with(
+            access.open_file,
+            access.now,
+            ReadAheadState::default,
+            drop,
+        );
+        let context = AccessContext::new(access, cache, &self.parameters);
         if access.via == Via::Mmap && access.hint != Hint::Sequential {
-            return mapping::read_around(stream, &scene, plan);
+            return mapping::read_around(stream, &context, plan);
         }
-        dispatch(stream, &mut self.thrash, &scene, plan);
+        dispatch(stream, &mut self.thrash, &context, plan);
     }
 
     fn copy_state(&mut self, from: OpenFileId, to: OpenFileId, now: Nanos) {
-        self.open_files.copy(&from, to, now, Stream::default);
+        self.open_files.copy(&from, to, now, ReadAheadState::default);
     }
 
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
@@ -105,7 +109,7 @@ impl KernelPolicy for AdaptiveV16 {
 
 /// One access with all that is needed to judge it.
 #[derive(Clone, Copy)]
-struct Scene<'a> {
+struct AccessContext<'a> {
     access: &'a Access,
     cache: &'a dyn KernelView,
     parameters: &'a V16Parameters,
@@ -118,10 +122,10 @@ struct Scene<'a> {
     marked: bool,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> AccessContext<'a> {
     fn new(access: &'a Access, cache: &'a dyn KernelView, parameters: &'a V16Parameters) -> Self {
         let ageing = cache.ageing();
-        Scene {
+        AccessContext {
             access,
             cache,
             parameters,
@@ -156,45 +160,55 @@ enum Verdict {
 }
 
 /// Tries the methods in order.
-fn dispatch(stream: &mut Stream, thrash: &mut ThrashEstimate, scene: &Scene, plan: &mut Plan) {
-    let absent = !scene.marked;
-    if scene.marked && scene.parameters.laptop && stream.defer_mark(scene, plan) {
+fn dispatch(
+    stream: &mut ReadAheadState,
+    thrash: &mut ThrashEstimate,
+    context: &AccessContext,
+    plan: &mut Plan,
+) {
+    let absent = !context.marked;
+    if context.marked && context.parameters.laptop && stream.defer_mark(context, plan) {
         return;
     }
-    if scene.bounds.most == 0 || scene.parameters.readahead_ratio == 0 {
+    if context.bounds.most == 0 || context.parameters.readahead_ratio == 0 {
         if absent {
-            read_as_is(scene, scene.request, plan);
+            read_as_is(context, context.request, plan);
         }
         return;
     }
-    if scene.access.hint == Hint::Random {
+    if context.access.hint == Hint::Random {
         // Advised so, an open file has no window.
         if absent {
-            read_as_is(scene, scene.request.min(scene.bounds.most), plan);
+            read_as_is(context, context.request.min(context.bounds.most), plan);
         }
         return;
     }
-    if absent && scene.parameters.nfsd {
-        return nfsd::delayed(stream, scene, plan);
+    if absent && context.parameters.nfsd {
+        return nfsd::delayed(stream, context, plan);
     }
-    if scene.offset == 0 {
-        return start::initial(stream, thrash, scene, plan);
+    if context.offset == 0 {
+        return start::initial(stream, thrash, context, plan);
     }
-    if scene.in_sequence() && scene.offset == stream.lookahead_index {
-        return state::proceed(stream, thrash, scene, plan);
+    if context.in_sequence() && context.offset == stream.lookahead_index {
+        return state::proceed(stream, thrash, context, plan);
     }
-    if absent && scene.in_sequence() && stream.covers(scene.offset) {
-        return start::recover(stream, thrash, scene, plan);
+    if absent && context.in_sequence() && stream.covers(context.offset) {
+        return start::recover(stream, thrash, context, plan);
     }
-    if absent && backward::proceed(stream, scene, plan) == Verdict::Decided {
+    if absent && backward::proceed(stream, context, plan) == Verdict::Decided {
         return;
     }
-    if context::proceed(stream, scene, plan) == Verdict::NotApplicable && absent {
-        read_as_is(scene, scene.request.min(scene.bounds.most), plan);
+    if context::proceed(stream, context, plan) == Verdict::NotApplicable && absent {
+        read_as_is(context, context.request.min(context.bounds.most), plan);
     }
 }
 
 /// A random read: no more than asked for, and no change of state.
-fn read_as_is(scene: &Scene, pages: u64, plan: &mut Plan) {
-    Chunk::unmarked(scene.offset, pages).submit(scene.access, scene.cache, Cause::Random, plan);
+fn read_as_is(context: &AccessContext, pages: u64, plan: &mut Plan) {
+    Chunk::unmarked(context.offset, pages).submit(
+        context.access,
+        context.cache,
+        Cause::Random,
+        plan,
+    );
 }

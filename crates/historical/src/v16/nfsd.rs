@@ -11,24 +11,26 @@
 use readahead::Page;
 use readahead::{CacheView, DeviceCost};
 
-use super::stream::Stream;
-use super::{Scene, context, read_as_is};
+use super::stream::ReadAheadState;
+use super::{AccessContext, context, read_as_is};
 use crate::plan::Plan;
 use crate::view::{Ageing, KernelView, PageState};
 
 /// Reads an absent page's request, and on from its end if it is the middle of something.
-pub(super) fn delayed(stream: &mut Stream, scene: &Scene, plan: &mut Plan) {
-    let pages = scene.request.min(scene.bounds.most);
-    read_as_is(scene, pages, plan);
-    let (Some(before), Some(tail)) = (scene.offset.checked_sub(1), scene.offset.checked_add(pages))
+pub(super) fn delayed(stream: &mut ReadAheadState, context: &AccessContext, plan: &mut Plan) {
+    let pages = context.request.min(context.bounds.most);
+    read_as_is(context, pages, plan);
+    let (Some(before), Some(tail)) =
+        (context.offset.checked_sub(1), context.offset.checked_add(pages))
     else {
         return;
     };
-    if !scene.cache.is_cached(before) || scene.cache.is_cached(tail) {
+    if !context.cache.is_cached(before) || context.cache.is_cached(tail) {
         return;
     }
-    let cache = AfterRead { before: scene.cache, start: scene.offset, end: tail };
-    let at_tail = Scene { cache: &cache, offset: tail, previous: Some(tail - 1), ..*scene };
+    let cache = AfterRead { before: context.cache, start: context.offset, end: tail };
+    let at_tail =
+        AccessContext { cache: &cache, offset: tail, previous: Some(tail - 1), ..*context };
     context::proceed(stream, &at_tail, plan);
 }
 

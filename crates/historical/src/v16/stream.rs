@@ -3,7 +3,7 @@
 use readahead::Cause;
 use readahead::Page;
 
-use super::Scene;
+use super::AccessContext;
 use super::bounds::{MIN_PAGES, Size};
 use crate::kernel::Chunk;
 use crate::plan::Plan;
@@ -13,7 +13,7 @@ const LAPTOP_POLL_PAGES: u64 = 16;
 
 /// Indexes as in the [diagram](super), and what the other methods need to remember.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stream {
+pub(super) struct ReadAheadState {
     pub(super) la_index: Page,
     pub(super) ra_index: Page,
     pub(super) lookahead_index: Page,
@@ -28,9 +28,9 @@ pub(super) struct Stream {
     pub(super) last_fault: Page,
 }
 
-impl Default for Stream {
+impl Default for ReadAheadState {
     fn default() -> Self {
-        Stream {
+        ReadAheadState {
             la_index: 0,
             ra_index: 0,
             lookahead_index: 0,
@@ -44,7 +44,7 @@ impl Default for Stream {
     }
 }
 
-impl Stream {
+impl ReadAheadState {
     /// Pages of the chunk.
     pub(super) fn ra_size(&self) -> u64 {
         self.readahead_index - self.ra_index
@@ -70,8 +70,8 @@ impl Stream {
     }
 
     /// Submits the chunk, extended to the end of the file rather than leaving a tiny rest.
-    pub(super) fn submit(&mut self, scene: &Scene, plan: &mut Plan) {
-        let eof = scene.access.file_pages;
+    pub(super) fn submit(&mut self, context: &AccessContext, plan: &mut Plan) {
+        let eof = context.access.file_pages;
         if self.ra_index >= eof {
             return;
         }
@@ -80,25 +80,25 @@ impl Stream {
             self.readahead_index = eof;
             self.lookahead_index = self.lookahead_index.min(eof);
         }
-        if scene.parameters.loop_device {
+        if context.parameters.loop_device {
             self.lookahead_index = self.readahead_index;
         }
-        self.age = scene.ageing.scanned_pages;
+        self.age = context.ageing.scanned_pages;
         let chunk = Chunk {
             start: self.ra_index,
             pages: self.ra_size(),
             look_ahead: self.readahead_index - self.lookahead_index,
         };
-        chunk.submit(scene.access, scene.cache, self.class, plan);
+        chunk.submit(context.access, context.cache, self.class, plan);
     }
 
     /// Moves the mark on within the chunk instead of reading; false if it cannot go further.
-    pub(super) fn defer_mark(&mut self, scene: &Scene, plan: &mut Plan) -> bool {
-        let Some(next) = scene.offset.checked_add(LAPTOP_POLL_PAGES) else {
+    pub(super) fn defer_mark(&mut self, context: &AccessContext, plan: &mut Plan) -> bool {
+        let Some(next) = context.offset.checked_add(LAPTOP_POLL_PAGES) else {
             return false;
         };
-        let within = self.covers(scene.offset) && self.covers(next);
-        if !within || next >= scene.access.file_pages || !scene.cache.is_cached(next) {
+        let within = self.covers(context.offset) && self.covers(next);
+        if !within || next >= context.access.file_pages || !context.cache.is_cached(next) {
             return false;
         }
         self.lookahead_index = next;
@@ -107,11 +107,11 @@ impl Stream {
     }
 }
 
-/// Keeps `pages` from `scene`'s page on from being reclaimed before they are used.
-pub(super) fn rescue(scene: &Scene, pages: u64, plan: &mut Plan) {
-    let left = scene.access.file_pages.saturating_sub(scene.offset);
+/// Keeps `pages` from `context`'s page on from being reclaimed before they are used.
+pub(super) fn rescue(context: &AccessContext, pages: u64, plan: &mut Plan) {
+    let left = context.access.file_pages.saturating_sub(context.offset);
     let pages = pages.min(left);
     if pages > 0 {
-        plan.rescue(scene.offset, pages);
+        plan.rescue(context.offset, pages);
     }
 }

@@ -1,7 +1,7 @@
 //! Drop-behind on the running kernel: what `readahead::behind` decides, carried out.
 //!
 //! ```text
-//!   EVENT_PASSED --> which mode? --> Passage --> write out  --> a thread: sync_file_range
+//!   EVENT_PASSED --> which mode? --> StreamProgress --> write out  --> a thread: sync_file_range
 //!                                       |
 //!                                       +------> release --> a thread: brought, used once?
 //!                                                               |

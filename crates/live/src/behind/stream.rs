@@ -3,7 +3,7 @@
 use std::os::fd::AsRawFd;
 
 use readahead::PAGE_BYTES;
-use readahead::behind::{Passage, Passing, Terms};
+use readahead::behind::{Passing, StreamProgress, Terms};
 
 use super::rules::{Live, Mode, Rules};
 use crate::act::open_file;
@@ -29,7 +29,7 @@ const REACH_PAGES: u64 = 5120;
 pub(super) struct Stream {
     /// The last one heard of it; it leads to the file.
     pub(super) event: Event,
-    pub(super) passage: Passage,
+    pub(super) passage: StreamProgress,
     /// `None` if nothing is done behind it.
     pub(super) terms: Option<Terms>,
     pub(super) most_backlog_pages: u64,
@@ -48,7 +48,7 @@ impl Stream {
         let backlog_pages = BACKLOG_STEPS * terms.write_step_pages;
         Stream {
             event: *event,
-            passage: Passage::default(),
+            passage: StreamProgress::default(),
             terms: match mode {
                 Mode::Always => Some(Terms { engage_pages: 0, ..terms }),
                 Mode::Never => None,

@@ -4,7 +4,7 @@
 //! be replaced serves one end: `bowwave reproduce rules` sets each beside alternatives. They are plain
 //! functions, so that a policy with other rules differs in nothing else, and costs nothing more.
 
-use super::region::share_to_fill;
+use super::density::share_to_fill;
 use super::run::{Ahead, Run};
 use super::window::{UnitCost, bridging_pays};
 use crate::cost::DeviceCost;

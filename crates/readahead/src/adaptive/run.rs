@@ -10,7 +10,7 @@ pub struct Run {
     /// What was asked for, from the origin on.
     pub asked: u64,
     /// The exponent `a` of the tail `P(run >= x) ~ x^-a`.
-    pub tail: f64,
+    pub tail_exponent: f64,
 }
 
 impl Run {
@@ -19,7 +19,7 @@ impl Run {
     pub(super) fn expected(&self, window: u64) -> f64 {
         let run = self.read.max(1) as f64;
         let growth = 1.0 + window as f64 / run;
-        let short = 1.0 - self.tail;
+        let short = 1.0 - self.tail_exponent;
         let is_scale_free = short.abs() < 1e-6;
         run * if is_scale_free { growth.ln() } else { (growth.powf(short) - 1.0) / short }
     }
@@ -29,7 +29,7 @@ impl Run {
     /// makes of a power near one. None where runs turn out shorter, or the window is lost beside its run.
     pub(super) fn expected_at_least(&self, window: u64) -> f64 {
         let (run, window) = (real(self.read.max(1)), real(window));
-        if self.tail > 1.0 || window < 1e-6 * run {
+        if self.tail_exponent > 1.0 || window < 1e-6 * run {
             return 0.0;
         }
         0.99 * 2.0 * run * window / (2.0 * run + window)
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_shorter_runs_turn_out_the_less_of_a_window_is_used() {
-        let run = |tail| Run { read: 100, asked: 100, tail };
+        let run = |tail_exponent| Run { read: 100, asked: 100, tail_exponent };
         assert_eq!(run(1.0).expected(100).round(), 69.0, "r ln 2");
         assert_eq!(run(1.0 + 1e-5).expected(100).round(), 69.0, "without a jump");
         assert_eq!(run(2.0).expected(100), 50.0);
@@ -71,15 +71,17 @@ mod tests {
     fn the_least_expected_is_never_more_than_what_is() {
         let powers = || (0..60).map(|exponent| 1 << exponent);
         let near_one = [2e-6, 1e-5, 1e-3].map(|less| 1.0 - less);
-        let tails = || (1..=128).map(|n| f64::from(n) / 64.0).chain(near_one);
+        let tail_exponents = || (1..=128).map(|n| f64::from(n) / 64.0).chain(near_one);
         for (read, window) in powers().flat_map(|read| powers().map(move |window| (read, window))) {
-            for run in tails().map(|tail| Run { read, asked: read, tail }) {
+            for run in
+                tail_exponents().map(|tail_exponent| Run { read, asked: read, tail_exponent })
+            {
                 let (least, expected) = (run.expected_at_least(window), run.expected(window));
                 assert!(least <= expected, "{run:?}, {window}: {least}, {expected}");
             }
         }
-        let run = Run { read: 100, asked: 100, tail: 1.0 };
+        let run = Run { read: 100, asked: 100, tail_exponent: 1.0 };
         assert_eq!(run.expected_at_least(100).round(), 66.0, "of 69");
-        assert_eq!(Run { tail: 1.1, ..run }.expected_at_least(100), 0.0);
+        assert_eq!(Run { tail_exponent: 1.1, ..run }.expected_at_least(100), 0.0);
     }
 }

@@ -1,6 +1,6 @@
 //! The streams followed in one file.
 
-use super::Scene;
+use super::access_context::AccessContext;
 use super::stream::Stream;
 use crate::access::Nanos;
 
@@ -28,13 +28,17 @@ impl Streams {
     }
 
     /// The stream of a kind that the access continues most closely.
-    pub(super) fn nearest(&self, scene: &Scene, kind: impl Fn(&Stream) -> bool) -> Option<Slot> {
+    pub(super) fn nearest(
+        &self,
+        context: &AccessContext,
+        kind: impl Fn(&Stream) -> bool,
+    ) -> Option<Slot> {
         let mut nearest = None;
         for slot in bits(self.taken) {
             let Some(stream) = self.slots[slot].as_ref().filter(|stream| kind(stream)) else {
                 continue;
             };
-            let Some(distance) = stream.distance(scene) else {
+            let Some(distance) = stream.distance(context) else {
                 continue;
             };
             if nearest.is_none_or(|(least, _)| distance < least) {

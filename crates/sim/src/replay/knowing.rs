@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_reads_in_vain_on_top_of_the_kernel() {
+    fn the_worst_reads_what_is_not_used_on_top_of_the_kernel() {
         let [worst, linux, adaptive] = replays(["worst", "linux-6", "adaptive"]);
         assert!(worst.pages_read > linux.pages_read.max(adaptive.pages_read));
         assert!(worst.seconds > linux.seconds && worst.pages_needed == linux.pages_needed);

@@ -9,24 +9,24 @@
 //!
 //! A page that was asked for goes when as many others have come as memory holds. Before a lone reader
 //! gets to it, those come that it has ahead itself: half of memory is as safe as a quarter, and where a
-//! visit is long it is twice as fast. Where the budget is ample for the device nothing is to be gained,
+//! device access is long it is twice as fast. Where the budget is ample for the device nothing is to be gained,
 //! and other files would lose what memory holds of them.
 //!
 //! As many pages come as are passed by all readers. Of one that passes a share of `s` what is ahead
 //! survives up to `s` times what memory holds, so that is its share of what may be ahead: twice that,
 //! as it may have been held back, and as a window that is asked for when the last is used up is half
-//! used on average; and a crumb at least, lest who has a tiny share wait for each request and have a smaller
+//! used on average; and a minimum read-ahead at least, lest who has a tiny share wait for each request and have a smaller
 //! one yet. While less than half of the budget is out nobody is in another's way.
 //!
 //! Those who read on ask for as much as they use. One who comes when all is taken would wait until
 //! somebody stops: so who has less than its share counts what others have ahead at four fifths, and
 //! finds a fifth.
 
-use super::KERNEL_WINDOW_PAGES;
+use super::kernel_window::KERNEL_WINDOW_PAGES;
 use crate::tally::Tally;
 
 /// Twice the kernel's default window: less is not worth asking for.
-pub(super) const CRUMB_PAGES: u64 = 2 * KERNEL_WINDOW_PAGES as u64;
+pub(super) const MIN_READ_AHEAD_PAGES: u64 = 2 * KERNEL_WINDOW_PAGES as u64;
 
 /// A reader that is alone may have so many times the budget ahead: half of memory, where the budget
 /// is a quarter.
@@ -54,20 +54,20 @@ pub(super) struct Claim {
 
 /// What one plan may ask for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct Allowance {
     /// Pages that may be ahead of all readers.
     pub(super) budget: u64,
     /// Pages of one window: what the body leaves to it, and one plan at most.
     pub(super) window: u64,
     /// Pages used through a mapping go round twice before they leave, and take half of memory.
     pub(super) is_mapped: bool,
-    /// Pages of a window that wastes little on its visit to the device.
+    /// Pages of a window that wastes little on its device access.
     pub(super) ample: u64,
-    /// Where visits to the device overlap, several windows of a stream may be on their way.
+    /// Where device accesses overlap, several windows of a stream may be on their way.
     pub(super) is_serial: bool,
 }
 
-impl Room {
+impl Allowance {
     /// Pages of a region.
     pub(super) fn for_region(&self, tally: &Tally) -> u64 {
         self.most().saturating_sub(tally.ahead_pages()).min(self.window)
@@ -95,8 +95,8 @@ impl Room {
         let counted = if is_behind { others - others / NEWCOMERS_SHARE } else { others };
         let left = self.most().saturating_sub(own + counted);
         // Who has nothing ahead and is left nothing waits for each request, and passes less and less.
-        let crumb = CRUMB_PAGES.saturating_sub(own);
-        let fair = ((share * OF_ITS_SHARE) as u64).saturating_sub(held).max(crumb);
+        let minimum = MIN_READ_AHEAD_PAGES.saturating_sub(own);
+        let fair = ((share * OF_ITS_SHARE) as u64).saturating_sub(held).max(minimum);
         // While little is out there is more than its share for everybody.
         let unclaimed = (self.budget / 2).saturating_sub(tally.ahead_pages());
         let windows = if self.is_serial {
@@ -112,12 +112,12 @@ impl Room {
 mod tests {
     use super::*;
 
-    /// A network volume that streams 610 pages during a visit: two such windows are more than most
+    /// A network volume that streams 610 pages during a device access: two such windows are more than most
     /// budgets here.
     const AMPLE: u64 = 4882;
 
-    fn room(window: u64) -> Room {
-        Room { budget: 1000, window, is_mapped: false, ample: AMPLE, is_serial: false }
+    fn room(window: u64) -> Allowance {
+        Allowance { budget: 1000, window, is_mapped: false, ample: AMPLE, is_serial: false }
     }
 
     /// It passes as much as each of the others.
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_reader_alone_has_no_more_than_the_budget_where_that_is_ample() {
-        let pages = |budget| Room { budget, ..room(u64::MAX) }.for_stream(alone(0), &ahead(0));
+        let pages = |budget| Allowance { budget, ..room(u64::MAX) }.for_stream(alone(0), &ahead(0));
         assert_eq!(pages(4_000), 8_000);
         assert_eq!(pages(6_000), 2 * AMPLE);
         assert_eq!(pages(100_000), 100_000);
@@ -169,18 +169,18 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_each_request_finds_a_crumb_as_long_as_there_is_room() {
+    fn who_waits_for_each_request_finds_a_minimum_as_long_as_there_is_room() {
         let slow = |own| Claim { own, request: 1, share: 1e-3 };
         let room = room(u64::MAX);
-        assert_eq!(room.for_stream(slow(0), &ahead(600)), CRUMB_PAGES);
-        assert_eq!(room.for_stream(slow(CRUMB_PAGES), &ahead(600)), 0, "it has one");
+        assert_eq!(room.for_stream(slow(0), &ahead(600)), MIN_READ_AHEAD_PAGES);
+        assert_eq!(room.for_stream(slow(MIN_READ_AHEAD_PAGES), &ahead(600)), 0, "it has one");
         assert_eq!(room.for_stream(slow(0), &ahead(2500)), 0, "all is out");
     }
 
     #[test]
     fn readers_in_step_all_find_room_and_together_take_no_more_than_there_is() {
         const ALL: u64 = 20_000;
-        let room = Room { budget: Room::budget_within(ALL), ..room(u64::MAX) };
+        let room = Allowance { budget: Allowance::budget_within(ALL), ..room(u64::MAX) };
         for readers in [1, 2, 5, 20] {
             let mut windows = vec![0; readers as usize];
             let mut out = 0;
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_is_mapped_stays_and_leaves_the_budget() {
-        let mapped = Room { is_mapped: true, ..room(u64::MAX) };
+        let mapped = Allowance { is_mapped: true, ..room(u64::MAX) };
         assert_eq!(mapped.for_stream(alone(600), &ahead(600)), 400);
     }
 
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(room.for_stream(alone(0), &ahead(0)), 100);
         assert_eq!(room.for_stream(alone(150), &ahead(150)), 50);
         assert_eq!(room.for_stream(alone(200), &ahead(200)), 0);
-        let disk = Room { is_serial: true, ..room };
+        let disk = Allowance { is_serial: true, ..room };
         assert_eq!(disk.for_stream(alone(200), &ahead(200)), 100);
     }
 

@@ -42,9 +42,9 @@ impl Runs {
     }
 
     /// The tail exponent.
-    pub(super) fn tail(&self) -> f64 {
-        let tail = (PRIOR_RUNS + self.ends) / (PRIOR_RUNS + self.log_lengths);
-        tail.clamp(LEAST_TAIL, MOST_TAIL)
+    pub(super) fn tail_exponent(&self) -> f64 {
+        let tail_exponent = (PRIOR_RUNS + self.ends) / (PRIOR_RUNS + self.log_lengths);
+        tail_exponent.clamp(LEAST_TAIL, MOST_TAIL)
     }
 }
 
@@ -71,17 +71,17 @@ mod tests {
 
     #[test]
     fn nothing_seen_is_the_scale_free_prior() {
-        assert_eq!(Runs::default().tail(), 1.0);
-        assert_eq!(runs(&[1, 4], false).tail(), 1.0);
+        assert_eq!(Runs::default().tail_exponent(), 1.0);
+        assert_eq!(runs(&[1, 4], false).tail_exponent(), 1.0);
     }
 
     #[test]
     fn runs_that_go_on_make_a_long_tail_and_runs_that_ended_early_a_short_one() {
-        let sixteen = runs(&[256; 16], false).tail();
+        let sixteen = runs(&[256; 16], false).tail_exponent();
         assert!(sixteen < 0.1, "{sixteen}");
-        let stopped = runs(&[256; 16], true).tail();
+        let stopped = runs(&[256; 16], true).tail_exponent();
         assert!((0.2..0.4).contains(&stopped), "{stopped}");
-        let short = runs(&[6; 60], true).tail();
+        let short = runs(&[6; 60], true).tail_exponent();
         assert!(short > 1.9, "{short}");
     }
 
@@ -94,7 +94,7 @@ mod tests {
             let units = (SHORTEST_RUN * share.powf(-1.0 / 1.5)).round() as u64;
             runs.note(LogLength::of(units), true);
         }
-        let tail = runs.tail();
-        assert!((1.3..1.7).contains(&tail), "{tail}");
+        let tail_exponent = runs.tail_exponent();
+        assert!((1.3..1.7).contains(&tail_exponent), "{tail_exponent}");
     }
 }

@@ -1,6 +1,7 @@
 //! One stream's way through its file.
 
-use super::{Behind, Passing, Span};
+use super::plan::{DropPlan, Passing};
+use super::span::Span;
 use crate::access::Page;
 
 /// What is passed is looked at in steps of 1 MiB: rarely enough to cost nothing.
@@ -34,7 +35,7 @@ pub struct Terms {
 
 /// How far a stream has come, and what was done behind it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Passage {
+pub struct StreamProgress {
     /// Where the run of pages passed began, and where it is.
     from: Page,
     at: Page,
@@ -44,7 +45,7 @@ pub struct Passage {
     engaged: bool,
 }
 
-impl Passage {
+impl StreamProgress {
     /// The stream has passed `passed` of its `file_pages` pages.
     pub fn on_pass(
         &mut self,
@@ -52,15 +53,20 @@ impl Passage {
         file_pages: u64,
         passing: Passing,
         terms: Terms,
-    ) -> Behind {
+    ) -> DropPlan {
         let is_known = passed.start >= self.from && passed.end <= self.at;
         if is_known {
-            return Behind::default();
+            return DropPlan::default();
         }
         if !(self.from..=self.at).contains(&passed.start) {
             let start = passed.start;
-            *self =
-                Passage { from: start, at: start, stepped: start, released: start, engaged: false };
+            *self = StreamProgress {
+                from: start,
+                at: start,
+                stepped: start,
+                released: start,
+                engaged: false,
+            };
         }
         self.at = passed.end;
         self.engage(file_pages, passing, terms.engage_pages);
@@ -69,7 +75,7 @@ impl Passage {
             Passing::Write => terms.write_step_pages,
         };
         if !self.engaged || self.at - self.stepped < step_pages {
-            return Behind::default();
+            return DropPlan::default();
         }
         self.step(passing, terms)
     }
@@ -98,23 +104,29 @@ impl Passage {
 
     /// The stream has ended, or pauses: nothing is kept for followers any more. `end` is behind all it has
     /// touched, of this run or of another.
-    pub fn finish(&mut self, end: Page, file_pages: u64, passing: Passing, terms: Terms) -> Behind {
+    pub fn finish(
+        &mut self,
+        end: Page,
+        file_pages: u64,
+        passing: Passing,
+        terms: Terms,
+    ) -> DropPlan {
         if (self.at..=self.at + UNTOLD_PAGES).contains(&end) {
             self.at = end;
         }
         self.engage(file_pages, passing, terms.engage_pages);
         if !self.engaged {
-            return Behind::default();
+            return DropPlan::default();
         }
         let of = |start, end| (start < end).then_some(Span { start, end });
         let write_out = of(self.stepped, self.at).filter(|_| passing == Passing::Write);
         let release = of(self.released, self.at);
         (self.stepped, self.released) = (self.at, self.at);
-        Behind { write_out, release }
+        DropPlan { write_out, release }
     }
 
     /// A step has been passed: it is written out, and what lies far enough behind may go.
-    fn step(&mut self, passing: Passing, terms: Terms) -> Behind {
+    fn step(&mut self, passing: Passing, terms: Terms) -> DropPlan {
         let passed = Span { start: self.stepped, end: self.at };
         self.stepped = self.at;
         let write_out = (passing == Passing::Write).then_some(passed);
@@ -125,10 +137,10 @@ impl Passage {
         };
         let end = self.at.saturating_sub(distance) / FOLIO_PAGES * FOLIO_PAGES;
         if end <= start {
-            return Behind { write_out, release: None };
+            return DropPlan { write_out, release: None };
         }
         self.released = end;
-        Behind { write_out, release: Some(Span { start, end }) }
+        DropPlan { write_out, release: Some(Span { start, end }) }
     }
 }
 
@@ -152,7 +164,7 @@ mod tests {
             } else {
                 (Passing::Write, write_step_pages)
             };
-            let mut passage = Passage::default();
+            let mut progress = StreamProgress::default();
             let mut at = 0;
             let mut passed = vec![false; 400_000];
             for ((start, pages), goes_on) in passes.into_iter().zip(runs_on) {
@@ -160,7 +172,7 @@ mod tests {
                 let span = Span { start, end: start + pages };
                 at = span.end;
                 passed[start as usize..at as usize].fill(true);
-                let answer = passage.on_pass(span, 400_000, passing, Terms { engage_pages: engage, write_step_pages });
+                let answer = progress.on_pass(span, 400_000, passing, Terms { engage_pages: engage, write_step_pages });
                 for page in answer.write_out.iter().flat_map(|span| span.start..span.end) {
                     prop_assert!(passed[page as usize]);
                 }
@@ -177,15 +189,15 @@ mod tests {
             steps in prop::collection::vec(1..3000u64, 1..60), engage in 0..8000u64, write_step_pages in 1..5000u64,
         ) {
             let terms = Terms { engage_pages: engage, write_step_pages };
-            let mut passage = Passage::default();
+            let mut progress = StreamProgress::default();
             let (mut at, mut released, mut written) = (0, 0, 0);
             let mut answers = Vec::new();
             for step in steps {
                 let span = Span { start: at, end: at + step };
                 at += step;
-                answers.push(passage.on_pass(span, at, Passing::Write, terms));
+                answers.push(progress.on_pass(span, at, Passing::Write, terms));
             }
-            answers.push(passage.finish(at, at, Passing::Write, terms));
+            answers.push(progress.finish(at, at, Passing::Write, terms));
             for answer in answers {
                 if let Some(span) = answer.release {
                     prop_assert_eq!(span.start, released);
@@ -204,24 +216,27 @@ mod tests {
     #[test]
     fn who_reads_a_large_file_at_random_is_no_stream() {
         let terms = Terms { engage_pages: 1000, write_step_pages: 1024 };
-        let mut passage = Passage::default();
+        let mut progress = StreamProgress::default();
         for start in [500_000, 7, 90_000, 300_000] {
-            passage.on_pass(Span { start, end: start + 8 }, 1 << 20, Passing::Read, terms);
-            assert_eq!(passage.finish(1 << 20, 1 << 20, Passing::Read, terms), Behind::default());
+            progress.on_pass(Span { start, end: start + 8 }, 1 << 20, Passing::Read, terms);
+            assert_eq!(
+                progress.finish(1 << 20, 1 << 20, Passing::Read, terms),
+                DropPlan::default()
+            );
         }
         // A footer was read before the file is read from its start.
-        passage.on_pass(Span { start: 0, end: 4096 }, 1 << 20, Passing::Read, terms);
-        let answer = passage.finish(1 << 20, 1 << 20, Passing::Read, terms);
+        progress.on_pass(Span { start: 0, end: 4096 }, 1 << 20, Passing::Read, terms);
+        let answer = progress.finish(1 << 20, 1 << 20, Passing::Read, terms);
         assert_eq!(answer.release.map(|span| span.end), Some(4096));
     }
 
     #[test]
     fn always_engages_with_the_first_page() {
-        let mut passage = Passage::default();
+        let mut progress = StreamProgress::default();
         let terms = Terms { engage_pages: 0, write_step_pages: 1024 };
-        passage.on_pass(Span { start: 0, end: 3 }, 3, Passing::Read, terms);
+        progress.on_pass(Span { start: 0, end: 3 }, 3, Passing::Read, terms);
         assert_eq!(
-            passage.finish(3, 3, Passing::Read, terms).release,
+            progress.finish(3, 3, Passing::Read, terms).release,
             Some(Span { start: 0, end: 3 })
         );
     }

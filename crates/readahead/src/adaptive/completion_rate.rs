@@ -13,12 +13,12 @@ const REMEMBERED: f64 = 31.0 / 32.0;
 
 /// Files of one volume, of late.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Habit {
+pub(super) struct CompletionRate {
     begun: f64,
     ended: f64,
 }
 
-impl Habit {
+impl CompletionRate {
     /// A file was begun at its start: its tail exponent, as the files before it tell.
     pub(super) fn begin(&mut self, file_pages: u64) -> f64 {
         let pages = file_pages.max(2) as f64;
@@ -40,31 +40,31 @@ mod tests {
 
     #[test]
     fn the_first_file_is_scale_free() {
-        assert!((Habit::default().begin(256) - 1.0).abs() < 1e-12);
+        assert!((CompletionRate::default().begin(256) - 1.0).abs() < 1e-12);
     }
 
     #[test]
     fn after_files_read_to_the_end_the_next_is_expected_to_be() {
-        let mut habit = Habit::default();
+        let mut completion_rate = CompletionRate::default();
         for _ in 0..16 {
-            habit.begin(256);
-            habit.end();
+            completion_rate.begin(256);
+            completion_rate.end();
         }
-        let tail = habit.begin(256);
-        assert!(tail < 1.0 / 32.0, "{tail}");
+        let tail_exponent = completion_rate.begin(256);
+        assert!(tail_exponent < 1.0 / 32.0, "{tail_exponent}");
     }
 
     #[test]
     fn after_files_of_which_only_the_start_was_read_the_next_is_not() {
-        let mut habit = Habit::default();
+        let mut completion_rate = CompletionRate::default();
         for _ in 0..64 {
-            habit.begin(256);
-            habit.end();
+            completion_rate.begin(256);
+            completion_rate.end();
         }
         for _ in 0..64 {
-            habit.begin(256);
+            completion_rate.begin(256);
         }
-        let tail = habit.begin(256);
-        assert!(tail > 0.3, "{tail}");
+        let tail_exponent = completion_rate.begin(256);
+        assert!(tail_exponent > 0.3, "{tail_exponent}");
     }
 }

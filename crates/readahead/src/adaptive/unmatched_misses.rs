@@ -8,23 +8,23 @@ use super::pace::Pace;
 use super::stream::Stream;
 use crate::access::{Nanos, Page};
 
-/// Orphans remembered: each stream of a full set may have missed once before its second miss.
-pub(super) const ORPHANS: usize = 64;
+/// UnmatchedMisses remembered: each stream of a full set may have missed once before its second miss.
+pub(super) const UNMATCHED_MISSES: usize = 64;
 
 /// Log2 of the counts: one in eight is not zero then.
 const SIEVE_BITS: u32 = 10;
 
-/// Log2 of the pages of a block: 256 KiB, so that what lies beside an orphan is mostly in its block.
+/// Log2 of the pages of a block: 256 KiB, so that what lies beside an unmatched miss is mostly in its block.
 const BLOCK_BITS: u32 = 6;
 
-/// Where more blocks than that would have to be looked up, the orphans themselves are.
+/// Where more blocks than that would have to be looked up, the unmatched misses themselves are.
 const MOST_BLOCKS: u64 = 4;
 
 /// An odd number near `2^64` over the golden ratio, whose multiples scatter.
 const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Orphan {
+pub(super) struct UnmatchedMiss {
     pub(super) first: Page,
     pub(super) end: Page,
     /// When it was read.
@@ -33,7 +33,7 @@ pub(super) struct Orphan {
     pub(super) passed: u64,
 }
 
-impl Orphan {
+impl UnmatchedMiss {
     /// A stream that began with it, when all readers have passed so many pages.
     pub(super) fn followed_by(&self, stream: Stream, passed: u64) -> Stream {
         let pages = self.end - self.first;
@@ -44,37 +44,38 @@ impl Orphan {
 }
 
 #[derive(Debug)]
-pub(super) struct Orphans {
-    /// A ring; `noted % ORPHANS` is the next to be overwritten.
-    ring: [Orphan; ORPHANS],
-    /// Orphans noted so far.
+pub(super) struct UnmatchedMisses {
+    /// A ring; `noted % UNMATCHED_MISSES` is the next to be overwritten.
+    ring: [UnmatchedMiss; UNMATCHED_MISSES],
+    /// UnmatchedMisses noted so far.
     noted: u64,
     /// Firsts and ends of those in the ring, by block.
     edges: [u8; 1 << SIEVE_BITS],
 }
 
-impl Orphans {
+impl UnmatchedMisses {
     pub(super) fn new() -> Self {
-        let none = Orphan { first: 0, end: 0, at: 0, passed: 0 };
-        Orphans { ring: [none; ORPHANS], noted: 0, edges: [0; 1 << SIEVE_BITS] }
+        let none = UnmatchedMiss { first: 0, end: 0, at: 0, passed: 0 };
+        UnmatchedMisses { ring: [none; UNMATCHED_MISSES], noted: 0, edges: [0; 1 << SIEVE_BITS] }
     }
 
-    pub(super) fn note(&mut self, orphan: Orphan) {
-        let slot = (self.noted % ORPHANS as u64) as usize;
-        let forgotten = std::mem::replace(&mut self.ring[slot], orphan);
-        if self.noted >= ORPHANS as u64 {
+    pub(super) fn note(&mut self, unmatched_miss: UnmatchedMiss) {
+        let slot = (self.noted % UNMATCHED_MISSES as u64) as usize;
+        let forgotten = std::mem::replace(&mut self.ring[slot], unmatched_miss);
+        if self.noted >= UNMATCHED_MISSES as u64 {
             self.edges[sieve(forgotten.first)] -= 1;
             self.edges[sieve(forgotten.end)] -= 1;
         }
-        self.edges[sieve(orphan.first)] += 1;
-        self.edges[sieve(orphan.end)] += 1;
+        self.edges[sieve(unmatched_miss.first)] += 1;
+        self.edges[sieve(unmatched_miss.end)] += 1;
         self.noted += 1;
     }
 
     /// The most recent ones first, `most` of them at most.
-    pub(super) fn recent(&self, most: usize) -> impl Iterator<Item = &Orphan> {
-        let known = self.noted.min(ORPHANS.min(most) as u64);
-        (1..known + 1).map(|age| &self.ring[((self.noted - age) % ORPHANS as u64) as usize])
+    pub(super) fn recent(&self, most: usize) -> impl Iterator<Item = &UnmatchedMiss> {
+        let known = self.noted.min(UNMATCHED_MISSES.min(most) as u64);
+        (1..known + 1)
+            .map(|age| &self.ring[((self.noted - age) % UNMATCHED_MISSES as u64) as usize])
     }
 
     /// Whether one begins or ends near a page, as far as can be told at once: not if this is false.
@@ -96,7 +97,8 @@ impl Orphans {
 
     /// Whether one of the `most` most recent begins at a page.
     pub(super) fn hold(&self, first: Page, most: usize) -> bool {
-        self.may_be_at(first) && self.recent(most).any(|orphan| orphan.first == first)
+        self.may_be_at(first)
+            && self.recent(most).any(|unmatched_miss| unmatched_miss.first == first)
     }
 }
 
@@ -112,31 +114,38 @@ fn sieve_of(block: u64) -> usize {
 mod tests {
     use super::*;
 
-    fn orphan(first: Page) -> Orphan {
-        Orphan { first, end: first + 16, at: 0, passed: 0 }
+    fn unmatched_miss(first: Page) -> UnmatchedMiss {
+        UnmatchedMiss { first, end: first + 16, at: 0, passed: 0 }
     }
 
     #[test]
-    fn the_sieve_never_denies_an_orphan_and_forgets_with_the_ring() {
-        let mut orphans = Orphans::new();
+    fn the_sieve_never_denies_a_miss_and_forgets_with_the_ring() {
+        let mut unmatched_misses = UnmatchedMisses::new();
         let page = |n: u64| n * n * 977;
         for n in 0..1000 {
-            orphans.note(orphan(page(n)));
-            for known in n.saturating_sub(ORPHANS as u64 - 1)..=n {
+            unmatched_misses.note(unmatched_miss(page(n)));
+            for known in n.saturating_sub(UNMATCHED_MISSES as u64 - 1)..=n {
                 let first = page(known);
-                assert!(orphans.hold(first, ORPHANS) && orphans.may_be_at(first + 16));
-                assert!(orphans.may_be_within(first + 16, first + 20));
+                assert!(
+                    unmatched_misses.hold(first, UNMATCHED_MISSES)
+                        && unmatched_misses.may_be_at(first + 16)
+                );
+                assert!(unmatched_misses.may_be_within(first + 16, first + 20));
             }
         }
-        assert!(!orphans.hold(page(0), ORPHANS));
-        assert_eq!(orphans.edges.iter().map(|count| usize::from(*count)).sum::<usize>(), 128);
+        assert!(!unmatched_misses.hold(page(0), UNMATCHED_MISSES));
+        assert_eq!(
+            unmatched_misses.edges.iter().map(|count| usize::from(*count)).sum::<usize>(),
+            128
+        );
     }
 
     #[test]
     fn nearly_all_other_pages_are_denied_at_once() {
-        let mut orphans = Orphans::new();
-        (0..ORPHANS as u64).for_each(|n| orphans.note(orphan(n * 100_003)));
-        let denied = (0..10_000).filter(|n| !orphans.may_be_at(n * 7_919)).count();
+        let mut unmatched_misses = UnmatchedMisses::new();
+        (0..UNMATCHED_MISSES as u64)
+            .for_each(|n| unmatched_misses.note(unmatched_miss(n * 100_003)));
+        let denied = (0..10_000).filter(|n| !unmatched_misses.may_be_at(n * 7_919)).count();
         assert!(denied > 8_000, "{denied}");
     }
 }
