@@ -6,8 +6,8 @@ use crate::access::PAGE_BYTES;
 /// answers within a few times that leaves nothing to gain where the kernel reads ahead itself.
 const REACTION_S: f64 = 0.000_3;
 
-/// A device's cost model: one more device access costs `latency`, one more page `page()`, and
-/// `concurrency` device accesses overlap.
+/// A device's cost model: one more access costs `latency_s`, one more page `page_s()`, and
+/// `concurrency` accesses overlap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceCost {
     /// Seconds of one more device access, positioning included.

@@ -123,7 +123,7 @@ impl Plan {
     }
 
     /// Notes that the reader is one of a stream, whether or not anything is done for it now: its
-    /// own reads are then not those of a foreground reader that ours delay.
+    /// own reads then do not count as foreground reads that read-ahead delays.
     pub fn recognise(&mut self) {
         self.is_recognised = true;
     }

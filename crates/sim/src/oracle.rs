@@ -15,8 +15,8 @@
 //!   served better.
 //!
 //! Which batch is best depends on device and trace: small ones bring the next page soon, large ones
-//! spare device accesses. A bound is therefore the least time over several ([`variants`]); it is one that a kernel could
-//! reach, not a proof that nothing is faster.
+//! spare device accesses. The bound is therefore the least time over several ([`variants`]). A
+//! kernel could reach it; it is no proof that nothing is faster.
 
 use std::collections::VecDeque;
 

@@ -7,20 +7,20 @@
 //!            |<- twice its share ->|     once half of the budget is out
 //! ```
 //!
-//! A page that was asked for goes when as many others have come as memory holds. Before a lone reader
-//! gets to it, those come that it has ahead itself: half of memory is as safe as a quarter, and where a
-//! device access is long it is twice as fast. Where the budget is ample for the device nothing is to be gained,
-//! and other files would lose what memory holds of them.
+//! The kernel evicts a page once as many newer pages have come as memory holds. Before a lone reader
+//! reaches its page, only its own pages come. Half of memory is then as safe as a quarter, and twice as
+//! fast where a device access takes long. Where the budget is ample for the device, more would gain
+//! nothing and evict the pages of other files.
 //!
-//! As many pages come as are passed by all readers. Of one that passes a share of `s` what is ahead
-//! survives up to `s` times what memory holds, so that is its share of what may be ahead: twice that,
-//! as it may have been held back, and as a window that is asked for when the last is used up is half
-//! used on average; and a minimum read-ahead at least, lest who has a tiny share wait for each request and have a smaller
-//! one yet. While less than half of the budget is out nobody is in another's way.
+//! As many pages come as all readers pass. A reader that passes the share `s` of them keeps what it has
+//! ahead up to `s` times what memory holds. It may have twice that share: it may have been held back, and
+//! a window that is asked for when the last one is used up is half used on average. It may always have
+//! the minimum read-ahead, as a reader with a tiny share would otherwise wait for each request and get an
+//! even smaller share. While less than half of the budget is out, no reader is in another's way.
 //!
-//! Those who read on ask for as much as they use. One who comes when all is taken would wait until
-//! somebody stops: so who has less than its share counts what others have ahead at four fifths, and
-//! finds a fifth.
+//! Readers that go on ask for as much as they use. A reader that comes when all is taken would wait
+//! until another one stops. So a reader below its share counts four fifths of what others have ahead,
+//! and finds a fifth free.
 
 use super::kernel_window::KERNEL_WINDOW_PAGES;
 use crate::tally::Tally;
@@ -61,7 +61,7 @@ pub(super) struct Allowance {
     pub(super) window: u64,
     /// Pages used through a mapping go round twice before they leave, and take half of memory.
     pub(super) is_mapped: bool,
-    /// Pages of a window that wastes little on its device access.
+    /// Pages of a window that takes much longer to transfer than to access.
     pub(super) ample: u64,
     /// Where device accesses overlap, several windows of a stream may be on their way.
     pub(super) is_serial: bool,
@@ -112,7 +112,7 @@ impl Allowance {
 mod tests {
     use super::*;
 
-    /// A network volume that streams 610 pages during a device access: two such windows are more than most
+    /// A network volume that streams 610 pages during one device access: two such windows are more than most
     /// budgets here.
     const AMPLE: u64 = 4882;
 

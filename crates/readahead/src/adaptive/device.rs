@@ -10,7 +10,7 @@ pub(super) struct Device {
     pub(super) cost: DeviceCost,
     /// The cost of neighbouring pages.
     pub(super) pages: UnitCost,
-    /// Pages of a window that wastes little on its device access.
+    /// Pages of a window that takes much longer to transfer than to access.
     pub(super) ample_pages: u64,
 }
 

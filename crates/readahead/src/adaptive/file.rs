@@ -142,7 +142,8 @@ impl FileState {
         runs.tail_exponent()
     }
 
-    /// How far from an unmatched miss an access that no contiguous stream explains may lie. The mark of a strided
+    /// How far from an unmatched miss an access may lie that no contiguous stream explains. The mark of a
+    /// strided
     /// stream is none of the kernel's, whose windows would be between them.
     fn slack(&self, context: &AccessContext) -> u64 {
         let is_ours =
@@ -151,7 +152,8 @@ impl FileState {
         if is_a_mark && is_ours() { READ_SLACK_PAGES } else { context.slack }
     }
 
-    /// Forward or backward: the access continues a recent unmatched miss on either side, `slack` pages from it at
+    /// Forward or backward: the access continues a recent unmatched miss on either side, `slack` pages away
+    /// at
     /// most.
     fn beside_an_unmatched_miss(
         &self,

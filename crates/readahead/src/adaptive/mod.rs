@@ -1,8 +1,8 @@
 //! Bowwave's own policy: one inequality instead of tunables.
 //!
 //! *Read a page ahead if and only if the probability that it is used, times the stall this saves,
-//! exceeds what reading it costs.* The stall and the cost come from the device (one more device access
-//! costs `L` seconds, a page `1/B`, and `Q` device accesses overlap: [`DeviceCost`]); the probability
+//! exceeds what reading it costs.* The stall and the cost come from the device: one more access
+//! costs `L` seconds, a page `1/B`, and `Q` accesses overlap ([`DeviceCost`]). The probability
 //! comes from what this stream and this file have done so far. `docs/adaptive.md` derives the
 //! rules; here is how they fit together:
 //!
@@ -11,12 +11,12 @@
 //!      |
 //!      +-- belongs to a known stream? --- yes --> stream advances; window and mark   (stream)
 //!      |                                            |<- read ->|<------ asked ------>|
-//!      no (an unmatched miss)                          ----origin------reader----mark-----frontier--->
+//!      no (an unmatched miss)                  ----origin------reader----mark-----frontier--->
 //!      |
 //!      +-- at the file's start, or next to a recent unmatched miss, ahead of it or behind
 //!      |       --> a new forward or backward stream                                  (file)
 //!      +-- third or fourth at the same distance  --> a strided stream, or, where
-//!      |       reading the gaps costs less than more device accesses, a plain one             (file)
+//!      |       reading the gaps costs less than more accesses, a plain one          (file)
 //!      +-- its region has cost as much in misses as reading it would
 //!              --> read the rest of the region, slice by slice                       (region)
 //! ```

@@ -17,7 +17,8 @@
 //! cluster.
 //!
 //! The largest region that qualifies is read in ascending slices. Each further miss in it buys the
-//! next slice, so that filling stops by itself when the reader goes away. Where device accesses overlap, what
+//! next slice, so that filling stops by itself when the reader goes away. Where device accesses overlap,
+//! what
 //! the device can read during one miss delays nobody, and slices stay within it until the misses
 //! have cost as much as the rest.
 //!
@@ -102,7 +103,7 @@ impl Regions {
         let left = end - start;
         let wanted = slice_pages(region.misses, left, context).min(left);
         if room < wanted.min(MIN_READ_AHEAD_PAGES) {
-            // A minimum read-ahead costs a device access like a whole slice.
+            // Even the smallest slice costs a device access.
             return 0;
         }
         let pages = wanted.min(room);

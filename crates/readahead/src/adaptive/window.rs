@@ -4,7 +4,7 @@ use super::number::real;
 use super::run::{Ahead, Run};
 use crate::cost::DeviceCost;
 
-/// A window that takes as long to transfer as so many device accesses wastes little on the device access.
+/// A window is ample if its transfer takes as long as so many device accesses.
 pub(super) const AMPLE_STALLS: f64 = 8.0;
 
 /// What a stream's next units cost on a device.
@@ -62,7 +62,7 @@ impl UnitCost {
     /// itself held back by stalls.
     ///
     /// Asking a page earlier saves `1/B` at most, and costs `w/B` where the run ends on that page, which
-    /// happens to one in `r/a`. While `a w > r` that is too much on a device that serves one device access at a
+    /// happens to one in `r/a`. While `a w > r` that is too much on a device that serves one access at a
     /// time, where it delays others. If two windows may be asked for, it is done all the same for a
     /// window read against its direction, which asked for in time saves its whole transfer, and for a
     /// file read from its start, as most readers of those come to the end.

@@ -75,7 +75,7 @@ impl Stream {
         self.asked_at = context.access.now;
         self.cap = self.cap.saturating_add((self.cap / 16).max(1));
         // Before the window just asked for arrives the reader ends the one before it: no later
-        // than that must the next be asked for. Where device accesses overlap, and what is ahead is less than
+        // than that must the next be asked for. Where accesses overlap, and what is ahead is less than
         // the device could have on its way, each step of the reader makes room for another.
         let ended = from.saturating_sub(1).max(self.reader);
         let earliest = if cost.is_serial { ended } else { ended.min(self.step_on()) };
@@ -139,7 +139,8 @@ impl Stream {
 
     /// The window cut to the file and to the room there is, or stretched to the file's end if
     /// little would be left; what two windows can read is halved rather than left with a rest. A
-    /// minimum read-ahead is not asked for: it costs a device access like a whole window, and the kernel does better by
+    /// minimum read-ahead is not asked for: it costs as much to access as a whole window, and the kernel does
+    /// better by
     /// itself.
     fn fit(&self, wanted: u64, last: u64, room: u64, spare: usize) -> u64 {
         let left = last.saturating_sub(self.frontier);

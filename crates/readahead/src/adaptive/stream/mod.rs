@@ -227,7 +227,8 @@ impl Stream {
         self.units(context.first, context.end).is_some_and(marked)
     }
 
-    /// The reader went on: notes it, and asks for the next window if it is time; not without the `tail_exponent`
+    /// The reader went on: notes it, and asks for the next window if it is time; not without the
+    /// `tail_exponent`
     /// of its file's runs.
     pub(super) fn proceed(
         &mut self,
