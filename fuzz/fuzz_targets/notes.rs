@@ -3,4 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| live::any_bytes::notes(bytes));
+fuzz_target!(|bytes: &[u8]| {
+    linux::any_bytes::journal(bytes);
+    live::any_bytes::notes(bytes);
+});

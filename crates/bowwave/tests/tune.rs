@@ -123,7 +123,7 @@ fn a_device_is_measured_and_its_window_is_as_before() {
     // What others had in the page cache is still there, but for cold pages that the kernel reclaims by
     // itself now and then (DAMON).
     let file = File::open(bench.file()).expect("it is there");
-    let reclaimed = live::cached::reclaimed_of(&file, 0, (resident as u64).div_ceil(4096));
+    let reclaimed = linux::sys::evicted_pages(&file, 0, (resident as u64).div_ceil(4096));
     let reads = bench.lab.status().expect("it is up").reads;
     assert_eq!(fs::read(bench.file()).expect("read again").len(), resident);
     let came = bench.lab.status().expect("it is up").reads - reads;

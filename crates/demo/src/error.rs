@@ -16,7 +16,7 @@ pub enum DemoError {
     Lab(#[from] lab::LabError),
     /// The window of a disk cannot be set.
     #[error(transparent)]
-    Knob(#[from] live::knob::KnobError),
+    Knob(#[from] linux::knob::KnobError),
     /// No such device.
     #[error(transparent)]
     Device(#[from] device::SpecError),

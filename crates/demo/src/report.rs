@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use live::provenance;
+use linux::provenance;
 use serde_json::{Value, json};
 
 use crate::row::{FALLS_SHORT, Row};

@@ -164,15 +164,9 @@ pub(crate) fn counting(runs: &[Sample]) -> Result<Vec<&Sample>, String> {
     }
 }
 
-/// The middle value; the mean of the two middle ones of an even number.
+/// The median; no number of no values.
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => values[n / 2],
-        n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
-    }
+    linux::median(values).unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]

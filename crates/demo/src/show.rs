@@ -55,7 +55,7 @@ pub fn show(
     }
     // One that was given paths was not given those of a lab that is still to be made.
     let is_any_local = places.iter().any(|place| matches!(place, Place::Local(_)));
-    if let Some(daemon) = live::daemons::running().find(|it| it.leads_all || is_any_local) {
+    if let Some(daemon) = linux::daemons::running().find(|it| it.leads_all || is_any_local) {
         return Err(DemoError::DaemonRuns(daemon.pid));
     }
     let stop = Stop::on_signals().map_err(DemoError::file("pipe"))?;

@@ -15,10 +15,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use readahead::DeviceCost;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{self, within, within_or_absent};
-use crate::cost::Cost;
 use crate::model::{Completion, Counters, Model, Nanos, Request, nanos};
 use crate::random;
 
@@ -62,11 +62,11 @@ impl ChannelsSpec {
         within("jitter", self.jitter, 0.0..=1.0)
     }
 
-    pub(crate) fn cost(&self) -> Cost {
+    pub(crate) fn cost(&self) -> DeviceCost {
         let capped =
             self.request_cap_kib.map_or(0.0, |kib| self.latency_us / (kib as f64 * 1024.0));
         let byte_s = 1e-6 / self.bandwidth_mb_s + capped * 1e-6;
-        Cost {
+        DeviceCost {
             latency_s: self.latency_us * 1e-6,
             bandwidth: 1.0 / byte_s,
             concurrency: self.concurrency as f64,

@@ -13,7 +13,6 @@
 mod bounds;
 mod catalog;
 mod channels;
-mod cost;
 mod disk;
 mod error;
 mod model;
@@ -24,7 +23,6 @@ mod text;
 
 pub use catalog::{catalog, load};
 pub use channels::{Channels, ChannelsSpec};
-pub use cost::Cost;
 pub use disk::{Disk, DiskSpec};
 pub use error::SpecError;
 pub use model::{Completion, Counters, Model, Nanos, Request};

@@ -1,7 +1,6 @@
 //! What every device model does.
 
-/// Nanoseconds of the caller's clock.
-pub type Nanos = u64;
+pub use readahead::Nanos;
 
 /// One read or write; the models charge both alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,10 +13,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use readahead::DeviceCost;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{self, within, within_or_absent};
-use crate::cost::Cost;
 use crate::disk::{Disk, DiskSpec};
 use crate::model::{Completion, Counters, Model, Nanos, Request, nanos};
 
@@ -55,10 +55,10 @@ impl Raid5Spec {
         self.disk.check().map_err(|reason| format!("disk: {reason}"))
     }
 
-    pub(crate) fn cost(&self) -> Cost {
+    pub(crate) fn cost(&self) -> DeviceCost {
         let member = self.disk.cost();
         let data_disks = member.bandwidth * (self.disks - 1) as f64;
-        Cost {
+        DeviceCost {
             latency_s: self.controller_us * 1e-6 + member.latency_s,
             bandwidth: data_disks.min(self.controller_mb_s.unwrap_or(f64::INFINITY) * 1e6),
             concurrency: self.disks as f64,

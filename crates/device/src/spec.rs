@@ -1,9 +1,9 @@
 //! A device's description, as its TOML file gives it.
 
+use readahead::DeviceCost;
 use serde::{Deserialize, Serialize};
 
 use crate::channels::{Channels, ChannelsSpec};
-use crate::cost::Cost;
 use crate::disk::{Disk, DiskSpec};
 use crate::error::SpecError;
 use crate::model::Model;
@@ -68,8 +68,8 @@ impl Spec {
         self.channels.is_none()
     }
 
-    /// What the device charges.
-    pub fn cost(&self) -> Cost {
+    /// What the device charges, in the terms of the policies.
+    pub fn cost(&self) -> DeviceCost {
         match (&self.disk, &self.channels, &self.raid5) {
             (Some(disk), ..) => disk.cost(),
             (_, Some(channels), _) => channels.cost(),

@@ -12,7 +12,7 @@ use crate::error::SpecError;
 /// [`SpecError::Unreadable`] and, for bytes that are no text, [`SpecError::Malformed`].
 pub(crate) fn read(path: &str) -> Result<String, SpecError> {
     let bytes =
-        files::small::read(Path::new(path), "a device is a small TOML file (docs/devices.md)")
+        linux::small::read(Path::new(path), "a device is a small TOML file (docs/devices.md)")
             .map_err(|error| SpecError::Unreadable { path: path.into(), error })?;
     String::from_utf8(bytes).map_err(|error| SpecError::Malformed {
         path: path.into(),

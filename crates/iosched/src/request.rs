@@ -6,8 +6,7 @@
 //!   command           [ 0..24, requests 7, 8, 9 ]               merged
 //! ```
 
-/// Nanoseconds since some start.
-pub type Nanos = u64;
+pub use readahead::Nanos;
 
 /// 512 bytes of a device.
 pub type Sector = u64;

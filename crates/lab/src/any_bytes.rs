@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::{lab, layers, remove, server, state, status, users};
+use crate::{control, layers, remove, state, status, users};
 
 /// What may lie in a lab's folder, what its server is told, and what the kernel and other processes tell.
 pub fn read(bytes: &[u8]) {
@@ -16,12 +16,11 @@ pub fn read(bytes: &[u8]) {
         assert!(status.depth_mean() >= 0.0, "{status:?}");
         status.rejection();
     }
-    server::word(bytes);
+    control::word(bytes);
     remove::is_serving(bytes, Path::new("/run/bowwave/lab/one/fuse"));
     layers::is_mounted_in(&text, Path::new("/run/bowwave/lab/one/mnt"));
     layers::schedulers_in(&text);
     users::paths_in(&text).count();
-    lab::available_bytes(&text);
     let name = state::name_for(&text);
     assert!(name.is_empty() || state::check_name(&name).is_ok(), "{name:?}");
 }
@@ -39,7 +38,6 @@ mod tests {
             "/dev/loop0 /run/bowwave/lab/one/mnt ext4 rw,noatime 0 0\n",
             "7f0000000000-7f0000010000 r--s 00004000 fe:00 131  /a file\n",
             "none [mq-deadline] kyber\n",
-            "MemAvailable: 18446744073709551615 kB\n",
             "timed",
             r#"{"reads":1,"writes":2,"bytes_read":3,"bytes_written":4,"seeks":5,"timed":6,"late_sum_us":7.0,"late_max_us":8.0,"depth_sum":9,"depth_max":10}"#,
             r#"{"name":"x","device":"net","spec":{"description":"x","channels":{"latency_us":1.0,"bandwidth_mb_s":1.0,"concurrency":1}},"size_bytes":1,"server_pid":1,"block_device":"/dev/loop0"}"#,

@@ -1,14 +1,16 @@
 //! Making a lab, using it, removing it.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use device::Spec;
+use linux::meminfo;
 
 use crate::claim::Claim;
+use crate::control::set_fast;
 use crate::error::LabError;
 use crate::layers;
 use crate::remove;
@@ -215,17 +217,12 @@ fn check_privilege() -> Result<(), LabError> {
 
 /// The image is sparse, but a lab that is filled must still fit.
 fn check_memory(size_bytes: u64) -> Result<(), LabError> {
-    match available_bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default()) {
+    match meminfo::available_bytes() {
         Some(free) if size_bytes.saturating_add(SPARE_MEMORY_BYTES) > free => {
             Err(LabError::NoMemory { wanted_mb: size_bytes >> 20, free_mb: free >> 20 })
         }
         _ => Ok(()),
     }
-}
-
-pub(crate) fn available_bytes(meminfo: &str) -> Option<u64> {
-    let available = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    available.trim().trim_end_matches(" kB").parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// What is left of a lab whose server was killed, or whose making was, is cleared away; one that is up is in
@@ -295,13 +292,4 @@ fn start_server(state: &State, options: &Options) -> Result<u32, LabError> {
     let failed = child.wait_with_output();
     let said = failed.map(|output| String::from_utf8_lossy(&output.stderr).trim().to_owned());
     Err(LabError::NotStarted(said.unwrap_or_default()))
-}
-
-/// Switches the delays of the server at `fuse` off or on.
-pub(crate) fn set_fast(fuse: &Path, is_fast: bool) -> Result<(), LabError> {
-    let path = fuse.join("control");
-    let word: &[u8] = if is_fast { b"fast" } else { b"timed" };
-    // Never made here: where the server is not, it would be a file in the way.
-    let opened = File::options().write(true).open(&path);
-    opened.and_then(|mut control| control.write_all(word)).map_err(LabError::file(path))
 }

@@ -192,7 +192,7 @@ pub(crate) fn detach_loop(node: &Path) -> Result<(), LabError> {
 }
 
 pub(crate) fn is_mounted(folder: &Path) -> bool {
-    files::table::read("/proc/self/mounts").is_ok_and(|table| is_mounted_in(&table, folder))
+    linux::table::read("/proc/self/mounts").is_ok_and(|table| is_mounted_in(&table, folder))
 }
 
 /// Names of labs need no escapes.

@@ -15,6 +15,7 @@
 #[cfg(any(test, fuzzing))]
 pub mod any_bytes;
 mod claim;
+mod control;
 mod error;
 mod lab;
 mod layers;

@@ -5,13 +5,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use files::program::is_bowwave_of_root;
+use linux::program::is_bowwave_of_root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::claim::Claim;
+use crate::control::set_fast;
 use crate::error::LabError;
-use crate::lab::set_fast;
 use crate::layers;
 use crate::state::{self, FUSE, MOUNT_POINT};
 

@@ -20,6 +20,7 @@ use fuser::{
     ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
 };
 
+use crate::control;
 use crate::error::LabError;
 use crate::map::Image;
 use crate::timer::{Kind, Timer};
@@ -74,15 +75,6 @@ pub fn serve(
         .map_err(LabError::file(&options.folder))?;
     ready().map_err(LabError::file("standard output"))?;
     session.run().map_err(LabError::file(&options.folder))
-}
-
-/// Whether what was written to `control` switches the delays off.
-pub(crate) fn word(data: &[u8]) -> Option<bool> {
-    match data.trim_ascii() {
-        b"fast" => Some(true),
-        b"timed" => Some(false),
-        _ => None,
-    }
 }
 
 struct LabFiles {
@@ -261,7 +253,7 @@ impl Filesystem for LabFiles {
                 let answer = move || reply.written(written);
                 self.timer.submit(Kind::Write, offset, u64::from(written), Box::new(answer));
             }
-            CONTROL => match word(data) {
+            CONTROL => match control::word(data) {
                 Some(is_fast) => {
                     self.timer.set_fast(is_fast);
                     reply.written(data.len() as u32);

@@ -56,7 +56,7 @@ impl State {
     pub(crate) fn save(&self) -> Result<(), LabError> {
         let path = Self::folder(&self.name).join(NOTE);
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
-        files::whole::write(&path, text).map_err(LabError::file(path))
+        linux::whole::write(&path, text).map_err(LabError::file(path))
     }
 
     pub(crate) fn load(name: &str) -> Result<Self, LabError> {

@@ -25,7 +25,7 @@ pub(crate) fn users_of(places: &[&Path]) -> Vec<String> {
 }
 
 fn name_of(pid: u32) -> String {
-    let name = files::table::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = linux::table::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     format!("{} ({pid})", name.trim())
 }
 
@@ -37,7 +37,7 @@ fn links_of(process: &Path) -> Vec<PathBuf> {
 }
 
 fn maps_of(process: &Path) -> Vec<PathBuf> {
-    paths_in(&files::table::read(process.join("maps")).unwrap_or_default()).collect()
+    paths_in(&linux::table::read(process.join("maps")).unwrap_or_default()).collect()
 }
 
 /// The last field of each line, where it is a path.

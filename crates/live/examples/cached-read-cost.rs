@@ -8,8 +8,8 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Instant;
 
-use live::observe::{self, DeviceNumber, FileKey, Interest, Scope, Watch};
-use readahead::Mark;
+use live::observe::{self, Interest, Scope, Watch};
+use readahead::{DeviceNumber, FileKey, Mark};
 
 const PAGES: u64 = 256;
 const READS: u64 = 400_000;
@@ -30,8 +30,7 @@ fn best_ns(file: &File) -> std::io::Result<f64> {
 
 fn key(file: &File) -> std::io::Result<FileKey> {
     let about = file.metadata()?;
-    let (major, minor) = (libc::major(about.dev()), libc::minor(about.dev()));
-    Ok(FileKey { dev: DeviceNumber { major, minor }, ino: about.ino() })
+    Ok(FileKey { dev: DeviceNumber::from_stat(about.dev()), ino: about.ino() })
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-use readahead::Mark;
+use readahead::{FileKey, Mark};
 
-use crate::observe::{CHUNK_PAGES, FileKey, FileState, Interest};
+use crate::observe::{CHUNK_PAGES, FileState, Interest};
 
 /// How long a file is listened to in vain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

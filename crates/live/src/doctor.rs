@@ -6,13 +6,15 @@
 use std::fs;
 use std::path::Path;
 
+use linux::handles;
+use linux::knob::{self, Knob};
+use linux::mounts::{self, Disk, Mount};
+use linux::privilege::Privilege;
+use linux::provenance;
+use linux::psi;
 use serde::Serialize;
 
 use crate::kernel::{BTF, Features};
-use crate::knob::{self, Knob};
-use crate::mounts::{self, Disk, Mount};
-use crate::privilege::Privilege;
-use crate::provenance;
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -52,7 +54,7 @@ pub fn examine(state: &Path) -> Vec<Check> {
         marks(&features),
         block_layer(&features),
         cache_view(&features),
-        memory_pressure(Path::new(crate::memory::psi::MACHINE).exists()),
+        memory_pressure(Path::new(psi::MACHINE).exists()),
         drop_behind(&features),
         windows(&knob::left(state)),
         lab(),
@@ -245,7 +247,7 @@ fn file_system(mount: &Mount) -> Check {
     let window =
         fs::read_to_string(&knob).map_or("unknown".into(), |kb| format!("{} KiB", kb.trim()));
     let disk = Disk::under(mount);
-    let by_handle = matches!(mount.fs_type.as_str(), "ext2" | "ext3" | "ext4" | "xfs");
+    let by_handle = handles::encodes_inode_handles(&mount.fs_type);
     let on = disk.map_or("no disk of its own".into(), |disk| format!("disk {}", disk.name));
     Check {
         name: mount.mount_point.display().to_string(),
@@ -295,7 +297,7 @@ mod tests {
     #[test]
     fn a_window_left_changed_is_named_and_is_no_obstacle() {
         assert_eq!(windows(&[]).health, Health::Ok);
-        let Some(knob) = knob::tests::some_knob() else { return };
+        let Some(knob) = Knob::any() else { return };
         let check = windows(&[(knob.clone(), 184)]);
         assert!(check.finding.contains(&format!("{} should be 184", knob.path().display())));
         assert!(is_able(&[check]));

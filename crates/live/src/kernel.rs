@@ -19,6 +19,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use linux::sys;
+
 /// The kernel's own type information.
 pub const BTF: &str = "/sys/kernel/btf/vmlinux";
 
@@ -111,8 +113,8 @@ fn names_of_types(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn has_cachestat() -> bool {
-    let Ok(own) = std::fs::File::open("/proc/self/exe") else { return false };
-    let answer = crate::sys::cached_pages(std::os::fd::AsFd::as_fd(&own), 0, 1);
+    let Ok(own) = File::open("/proc/self/exe") else { return false };
+    let answer = sys::cached_pages(&own, 0, 1);
     // Refused is not missing.
     !matches!(answer, Err(error) if error.raw_os_error() == Some(libc::ENOSYS)
         || error.kind() == io::ErrorKind::Unsupported)

@@ -3,13 +3,13 @@
 use std::cell::OnceCell;
 use std::os::fd::{AsFd, OwnedFd};
 
+use linux::mounts::Mount;
+use linux::sys;
 use readahead::{CacheView, DeviceCost, Page};
 
 use crate::act::open_file;
 use crate::memory::Room;
-use crate::mounts::Mount;
 use crate::observe::Event;
-use crate::sys;
 
 /// The view for one event. The file is opened at the first question, or when pages are asked for.
 pub(crate) struct LiveView<'a> {

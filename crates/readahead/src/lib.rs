@@ -22,6 +22,7 @@ pub mod adaptive;
 pub mod behind;
 mod cache;
 mod cost;
+mod ids;
 mod plan;
 mod policy;
 mod table;
@@ -33,6 +34,7 @@ pub use access::{
 pub use adaptive::Adaptive;
 pub use cache::CacheView;
 pub use cost::DeviceCost;
+pub use ids::{DeviceNumber, FileKey, NotADevice};
 pub use plan::{Action, Asked, Cause, Mark, Plan};
 pub use policy::Policy;
 pub use table::Table;

@@ -1,7 +1,7 @@
 //! A machine described in a TOML file: the settings it may have, and the parts it is built from.
 
 use historical::{KernelPolicy, Linux6};
-use readahead::{Adaptive, DeviceCost, PAGE_BYTES, Page, Policy, adaptive::Limits};
+use readahead::{Adaptive, PAGE_BYTES, Page, Policy, adaptive::Limits};
 use serde::Deserialize;
 
 use crate::cache::Reclaim;
@@ -182,7 +182,6 @@ impl MachineSpec {
     ) -> Result<Parts, MachineError> {
         self.check()?;
         let spec = device::load(&self.device)?;
-        let cost = spec.cost();
         let elevator = iosched::by_name(&self.elevator, (self.request_kb * 2) as u32)
             .ok_or_else(|| MachineError::Elevator(self.elevator.clone()))?;
         Ok(Parts {
@@ -192,11 +191,7 @@ impl MachineSpec {
             kernel_window: (self.readahead_kb * 1024 / PAGE_BYTES) as u32,
             elevator,
             device: spec.build((self.device_gb * 1e9) as u64),
-            cost: DeviceCost {
-                latency_s: cost.latency_s,
-                bandwidth: cost.bandwidth,
-                concurrency: cost.concurrency,
-            },
+            cost: spec.cost(),
             device_depth: self.device_depth,
             request_pages: self.request_kb * 1024 / PAGE_BYTES,
             reclaim: match self.reclaim {

@@ -2,7 +2,7 @@
 
 use historical::{KernelPolicy, Linux6};
 use proptest::prelude::*;
-use readahead::{DeviceCost, PAGE_BYTES, Page, Policy};
+use readahead::{PAGE_BYTES, Page, Policy};
 use sim::{CpuCosts, Listed, Machine, Op, Oracle, Parts, REACTION_NS, Reclaim, Worst};
 
 /// Pages of memory, and of each file.
@@ -15,7 +15,6 @@ const DEPTH: usize = 8;
 
 fn machine(device: &str, kernel: Box<dyn KernelPolicy>, user: Option<Box<dyn Policy>>) -> Machine {
     let spec = device::load(device).expect("the catalogue has it");
-    let cost = spec.cost();
     let is_worst = user.is_some();
     let mut machine = Machine::new(Parts {
         memory_pages: MEMORY_PAGES,
@@ -24,11 +23,7 @@ fn machine(device: &str, kernel: Box<dyn KernelPolicy>, user: Option<Box<dyn Pol
         kernel_window: 32,
         elevator: iosched::by_name("noop", 2560).expect("it is known"),
         device: spec.build(1 << 30),
-        cost: DeviceCost {
-            latency_s: cost.latency_s,
-            bandwidth: cost.bandwidth,
-            concurrency: cost.concurrency,
-        },
+        cost: spec.cost(),
         device_depth: DEPTH,
         request_pages: 320,
         reclaim: Reclaim::UseOnceFirst,

@@ -20,7 +20,6 @@ fn machine_with_window(memory_bytes: u64, kernel_window: u32) -> Machine {
 
 fn build(memory_bytes: u64, with_bowwave: bool, kernel_window: u32) -> Machine {
     let spec = device::load("hdd").expect("the catalogue has it");
-    let cost = spec.cost();
     let user = with_bowwave.then(|| {
         let limits = Limits {
             files: 16,
@@ -38,11 +37,7 @@ fn build(memory_bytes: u64, with_bowwave: bool, kernel_window: u32) -> Machine {
         kernel_window,
         elevator: iosched::by_name("noop", 2560).expect("it is known"),
         device: spec.build(40 << 30),
-        cost: DeviceCost {
-            latency_s: cost.latency_s,
-            bandwidth: cost.bandwidth,
-            concurrency: cost.concurrency,
-        },
+        cost: spec.cost(),
         device_depth: 32,
         request_pages: 320,
         reclaim: Reclaim::UseOnceFirst,

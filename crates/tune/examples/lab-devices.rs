@@ -31,7 +31,7 @@ fn main() -> Outcome<()> {
     let runs: u32 = words.next().map_or(Ok(1), |word| word.parse())?;
     let chosen: Vec<String> = words.collect();
     let is_chosen = |name: &str| chosen.is_empty() || chosen.iter().any(|word| word == name);
-    println!("Linux {}, {}", live::provenance::kernel(), live::provenance::date());
+    println!("Linux {}, {}", linux::provenance::kernel(), linux::provenance::date());
     for drive in published().iter().filter(|drive| is_chosen(&drive.name)) {
         flash(drive, runs, &program)?;
     }

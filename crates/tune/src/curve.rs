@@ -26,9 +26,9 @@ pub fn plateau(curve: &[Point], margin: f64) -> Option<Point> {
     let least = SHARE_OF_BEST * best(curve);
     let share = PLATEAU_SHARE + margin;
     let begins = |index: &usize| {
-        let larger: Vec<f64> = curve[index + 1..].iter().map(|point| point.mb_s).collect();
+        let larger = linux::median(curve[index + 1..].iter().map(|point| point.mb_s));
         let mb_s = curve[*index].mb_s;
-        mb_s >= least && (larger.is_empty() || mb_s >= share * median(larger))
+        mb_s >= least && larger.is_none_or(|larger| mb_s >= share * larger)
     };
     (0..curve.len()).find(begins).map(|index| curve[index])
 }
@@ -49,17 +49,6 @@ pub fn at(curve: &[Point], readahead_kb: u64) -> Option<f64> {
     let log = |kb: u64| (kb.max(1) as f64).log2();
     let (from, to) = (log(below.readahead_kb), log(above.readahead_kb));
     Some(below.mb_s + (above.mb_s - below.mb_s) * (log(readahead_kb) - from) / (to - from))
-}
-
-/// The median of some values; 0 of none.
-pub fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => values[middle],
-        _ => f64::midpoint(values[middle - 1], values[middle]),
-    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use live::cached;
+use linux::sys;
 use rustix::fs::{Advice, fadvise};
 
 use crate::target::Source;
@@ -64,7 +64,7 @@ impl Ground {
             let file = File::open(&source.path)?;
             while self.at + bytes <= source.bytes {
                 let start = self.at;
-                if cached::pages_of(&file, start / PAGE_BYTES, bytes / PAGE_BYTES)? == 0 {
+                if sys::cached_pages(&file, start / PAGE_BYTES, bytes / PAGE_BYTES)? == 0 {
                     self.at = start + bytes;
                     return Ok(Some(Extent { path: source.path.clone(), start, bytes }));
                 }
@@ -89,7 +89,7 @@ pub(crate) fn leave(extent: &Extent) -> io::Result<()> {
     for _ in 0..EVICTIONS {
         fadvise(file.as_fd(), extent.start, length, Advice::DontNeed)?;
         let pages = extent.bytes / PAGE_BYTES;
-        if cached::pages_of(&file, extent.start / PAGE_BYTES, pages)? == 0 {
+        if sys::cached_pages(&file, extent.start / PAGE_BYTES, pages)? == 0 {
             return Ok(());
         }
         thread::sleep(PAUSE);
@@ -113,7 +113,7 @@ mod tests {
         leave(&Extent { path: path.clone(), start: 0, bytes: 8 << 20 }).expect("evicted");
         // Somebody reads the first page and keeps it.
         file.read_exact(&mut [0; 4096]).expect("it has a page");
-        let theirs = || cached::pages_of(&file, 0, 256).expect("root is told");
+        let theirs = || sys::cached_pages(&file, 0, 256).expect("root is told");
         let before = theirs();
         assert!(before > 0);
         let mut ground = Ground::new(vec![Source { path, bytes: 8 << 20 }]);

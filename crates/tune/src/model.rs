@@ -59,12 +59,7 @@ impl Model {
 
     /// What the policies take the device to charge.
     pub fn cost(&self) -> DeviceCost {
-        let cost = self.spec.cost();
-        DeviceCost {
-            latency_s: cost.latency_s,
-            bandwidth: cost.bandwidth,
-            concurrency: cost.concurrency,
-        }
+        self.spec.cost()
     }
 }
 
@@ -215,7 +210,6 @@ fn machine(spec: &Spec, window: u64, bytes: u64) -> Option<Machine> {
     /// Enough that nothing is evicted.
     const MEMORY_PAGES: u64 = 1 << 20;
     const DEPTH: usize = 64;
-    let cost = spec.cost();
     Some(Machine::new(Parts {
         memory_pages: MEMORY_PAGES,
         kernel: historical::by_name("linux-6", 16)?,
@@ -223,11 +217,7 @@ fn machine(spec: &Spec, window: u64, bytes: u64) -> Option<Machine> {
         kernel_window: (window / PAGE_BYTES) as u32,
         elevator: iosched::by_name("noop", (REQUEST_KB * 2) as u32)?,
         device: spec.build(bytes),
-        cost: DeviceCost {
-            latency_s: cost.latency_s,
-            bandwidth: cost.bandwidth,
-            concurrency: cost.concurrency,
-        },
+        cost: spec.cost(),
         device_depth: DEPTH,
         request_pages: REQUEST_KB * 1024 / PAGE_BYTES,
         reclaim: Reclaim::UseOnceFirst,

@@ -12,8 +12,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use live::identity::{Attribute, Identity};
-use live::mounts::{Disk, Mount};
+use linux::identity::{Attribute, Identity};
+use linux::mounts::{Disk, Mount};
 
 use crate::formula;
 use crate::profile::{Profile, ProfileError};
@@ -88,7 +88,7 @@ impl Rule {
     /// # Errors
     /// [`ProfileError::File`].
     pub fn write(&self) -> Result<(), ProfileError> {
-        files::whole::write_durably(&self.path, &self.text)
+        linux::whole::write_durably(&self.path, &self.text)
             .map_err(|error| ProfileError::File { path: self.path.clone(), error })
     }
 }
@@ -99,7 +99,7 @@ impl Rule {
 /// [`ProfileError::File`] with the folder.
 pub fn prepare(profiles: &Path, rules: &Path) -> Result<(), ProfileError> {
     [profiles, rules].iter().try_for_each(|folder| {
-        files::whole::probe(folder)
+        linux::whole::probe(folder)
             .map_err(|error| ProfileError::File { path: folder.to_path_buf(), error })
     })
 }

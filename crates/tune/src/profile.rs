@@ -11,8 +11,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use device::Spec;
-use live::identity::Identity;
-use live::profiles;
+use linux::identity::Identity;
+use linux::state;
 use serde::{Deserialize, Serialize};
 
 use crate::curve::Point;
@@ -83,7 +83,7 @@ pub enum ProfileError {
 impl Profile {
     /// Its file in `folder`.
     pub fn file(&self, folder: &Path) -> PathBuf {
-        profiles::file_of(&self.tuned.identity, folder)
+        state::profile_of(&self.tuned.identity, folder)
     }
 
     /// As it is written.
@@ -103,7 +103,7 @@ impl Profile {
     pub fn write(&self, folder: &Path) -> Result<PathBuf, ProfileError> {
         let path = self.file(folder);
         let file = |error| ProfileError::File { path: path.clone(), error };
-        files::whole::write_durably(&path, &self.text()?).map_err(file)?;
+        linux::whole::write_durably(&path, &self.text()?).map_err(file)?;
         Ok(path)
     }
 
@@ -140,7 +140,7 @@ impl Profile {
     /// # Errors
     /// [`ProfileError::Unknown`] if there is none.
     pub fn of(identity: &Identity, folder: &Path) -> Result<Profile, ProfileError> {
-        let path = profiles::file_of(identity, folder);
+        let path = state::profile_of(identity, folder);
         if !path.exists() {
             return Err(ProfileError::Unknown(identity.slug()));
         }

@@ -14,10 +14,10 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use live::identity::Identity;
-use live::knob::Knob;
-use live::mounts::{self, Disk, Mount};
-use live::observe::DeviceNumber;
+use linux::identity::Identity;
+use linux::knob::Knob;
+use linux::mounts::{self, Disk, Mount};
+use readahead::DeviceNumber;
 
 use crate::large_files;
 
@@ -108,8 +108,8 @@ impl Target {
 
     fn of_device(path: &Path, real: &Path, number: u64) -> Result<Target, TargetError> {
         let unreadable = |error| TargetError::Unreadable { path: path.into(), error };
-        let dev = DeviceNumber { major: libc::major(number), minor: libc::minor(number) };
-        let disk = Disk::of(dev).ok_or_else(|| unreadable(io::ErrorKind::NotFound.into()))?;
+        let disk = Disk::of(DeviceNumber::from_stat(number))
+            .ok_or_else(|| unreadable(io::ErrorKind::NotFound.into()))?;
         let knob = knob_of(&disk);
         let identity = Identity::of_disk(&disk);
         let sources = match size_of(real) {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use live::knob::{self, Borrowed, Knob, KnobError};
-use live::provenance;
+use linux::knob::{self, Borrowed, Knob, KnobError};
+use linux::provenance;
 
 use crate::choose::{self, Choice, Reason};
 use crate::formula;
@@ -84,7 +84,7 @@ impl Tuning {
         let model = measured.as_ref().and_then(|m| model::model(m, bytes, &description));
         let formula_kb = target.device_bytes().map(formula::readahead_kb);
         let chosen = measured.as_ref().zip(model.as_ref()).and_then(|(measured, model)| {
-            let memory = live::memory::total_bytes().unwrap_or(UNKNOWN_MEMORY);
+            let memory = linux::meminfo::total_bytes().unwrap_or(UNKNOWN_MEMORY);
             let is_positional = measured.is_positional();
             choose::choose(&measured.curve, &model.cost(), is_positional, memory, current_kb)
         });
@@ -175,7 +175,7 @@ impl Tuning {
 
 #[cfg(test)]
 mod tests {
-    use live::identity::Identity;
+    use linux::identity::Identity;
 
     use super::*;
 

@@ -46,6 +46,6 @@ pub(crate) fn rules(config: Option<&Path>, mode: Option<ModeName>) -> anyhow::Re
 
 fn read(path: &Path) -> io::Result<String> {
     let bytes =
-        files::small::read(path, "a configuration is a small TOML file (docs/drop-behind.md)")?;
+        linux::small::read(path, "a configuration is a small TOML file (docs/drop-behind.md)")?;
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))
 }

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use linux::state::{DaemonLock, StateError};
 use live::engine::{Charge, Engine, Options};
 use live::observe::Scope;
-use live::state::{DaemonLock, StateError};
 use serde_json::json;
 
 use crate::commands::behind::{self, ModeName};
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]
     policy: PolicyName,
     /// Where measurements of disks are kept until reboot.
-    #[arg(long, value_name = "DIR", default_value = live::state::FOLDER)]
+    #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
     /// Whose memory cgroup pays for what is read ahead: bowwave's own, or the reader's wherever the
     /// kernel can be made to read by itself.

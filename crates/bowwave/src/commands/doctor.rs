@@ -17,7 +17,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// Where bowwave keeps its state.
-    #[arg(long, value_name = "DIR", default_value = live::state::FOLDER)]
+    #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
 }
 

@@ -31,13 +31,13 @@ pub(crate) fn check_page(page: &Path, trace: Option<&Path>) -> anyhow::Result<()
         is_page(if is_stdin { Path::new("/dev/stdin") } else { trace })
     });
     ensure!(!is_trace, "{} is the trace itself; name another file for the page", page.display());
-    files::whole::check(page).with_context(|| format!("cannot write the page {}", page.display()))
+    linux::whole::check(page).with_context(|| format!("cannot write the page {}", page.display()))
 }
 
 /// Writes a page and says where, apart from what a program may read.
 pub(crate) fn write_page(path: &Path, page: &str) -> anyhow::Result<()> {
     let name = path.display();
-    files::whole::write(path, page).with_context(|| format!("cannot write the page {name}"))?;
+    linux::whole::write(path, page).with_context(|| format!("cannot write the page {name}"))?;
     print::note(format_args!("{name}: open it in a browser"));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What `run` and `daemon` cannot do without.
 
 use anyhow::ensure;
-use live::privilege::Privilege;
+use linux::privilege::Privilege;
 
 /// An error unless this process may look at reads.
 pub(crate) fn demand(command: &str) -> anyhow::Result<()> {

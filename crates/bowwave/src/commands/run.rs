@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]
     policy: PolicyName,
     /// Where measurements of disks are kept until reboot.
-    #[arg(long, value_name = "DIR", default_value = live::state::FOLDER)]
+    #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
     /// The command and its arguments.
     #[arg(required = true, trailing_var_arg = true)]
@@ -80,11 +80,11 @@ pub(crate) fn main(args: Args) -> ExitCode {
 
 fn lead(args: Args) -> anyhow::Result<ExitCode> {
     privilege::demand("run")?;
-    if let Err(error) = live::state::prepare(&args.state) {
+    if let Err(error) = linux::state::prepare(&args.state) {
         print::note(format_args!("{error}; what is measured of disks will be measured again"));
     }
     let drops_behind = args.drop_behind.is_some_and(|mode| mode != ModeName::Never);
-    let daemon = live::daemons::running().find(|daemon| daemon.leads_all);
+    let daemon = linux::daemons::running().find(|daemon| daemon.leads_all);
     if let Some(daemon) = daemon.filter(|_| !drops_behind) {
         print::note(format_args!(
             "a daemon (process {}) leads every program already; beside it bowwave run only takes \

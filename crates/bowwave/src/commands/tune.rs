@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{bail, ensure};
 use indicatif::ProgressBar;
-use live::knob::Knob;
+use linux::knob::Knob;
 use tune::measure::{Effort, Report, Stop};
 use tune::persist;
 use tune::target::Target;
@@ -72,7 +72,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
     /// Where the journal is kept from which a window is put back.
-    #[arg(long, value_name = "DIR", default_value = live::state::FOLDER)]
+    #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
 }
 
@@ -114,7 +114,7 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
     if args.persist && !args.dry_run {
         persist::prepare(&places.profiles, &places.rules)?;
     }
-    if let Some(daemon) = live::daemons::running().next() {
+    if let Some(daemon) = linux::daemons::running().next() {
         print::note(format_args!(
             "a daemon (process {}) leads reads and may get in the way; stop it meanwhile for \
              figures that hold",

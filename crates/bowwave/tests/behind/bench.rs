@@ -136,15 +136,15 @@ pub(crate) fn resident(path: &Path) -> u64 {
 pub(crate) fn kept(path: &Path) -> u64 {
     let file = File::open(path).expect("it is there");
     let pages = file.metadata().expect("it is there").len().div_ceil(4096);
-    let reclaimed = live::cached::reclaimed_of(&file, 0, pages).expect("root is told");
+    let reclaimed = linux::sys::evicted_pages(&file, 0, pages).expect("root is told");
     resident(path) + reclaimed * 4096
 }
 
 /// The same of `[start, start + pages)`, in pages.
 pub(crate) fn kept_within(path: &Path, start: u64, pages: u64) -> u64 {
     let file = File::open(path).expect("it is there");
-    let cached = live::cached::pages_of(&file, start, pages).expect("root is told");
-    cached + live::cached::reclaimed_of(&file, start, pages).expect("root is told")
+    let cached = linux::sys::cached_pages(&file, start, pages).expect("root is told");
+    cached + linux::sys::evicted_pages(&file, start, pages).expect("root is told")
 }
 
 /// What that may come to, in bytes.

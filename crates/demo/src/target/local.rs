@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use live::knob::{Borrowed, Knob};
-use live::mounts::{self, Disk};
+use linux::knob::{Borrowed, Knob};
+use linux::mounts::{self, Disk};
 use rustix::fs::{Advice, fadvise};
 use tempfile::TempDir;
 
@@ -20,7 +20,7 @@ const EVICTIONS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Where the journal of the window lies, from which it is put back after the worst.
-const STATE: &str = live::state::FOLDER;
+const STATE: &str = linux::state::FOLDER;
 
 /// Dropping it removes the folder and puts the disk's window back.
 pub(crate) struct LocalDisk {

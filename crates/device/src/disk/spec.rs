@@ -2,11 +2,11 @@
 
 use std::ops::RangeInclusive;
 
+use readahead::DeviceCost;
 use serde::{Deserialize, Serialize};
 
 use super::surface::Surface;
 use crate::bounds::{self, within, within_or_absent};
-use crate::cost::Cost;
 
 /// Parameters of [`Disk`](super::Disk).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,9 +107,9 @@ impl DiskSpec {
     }
 
     /// A device access is a command, a seek over a tenth of the capacity and half a turn.
-    pub(crate) fn cost(&self) -> Cost {
+    pub(crate) fn cost(&self) -> DeviceCost {
         let seek_s = (self.settle_us + self.full_stroke_us * 0.1f64.sqrt()) * 1e-6;
-        Cost {
+        DeviceCost {
             latency_s: self.command_us * 1e-6 + seek_s + self.turn_s() / 2.0,
             bandwidth: self.media_mb_s.min(self.bus_mb_s.unwrap_or(f64::INFINITY)) * 1e6,
             concurrency: 1.0,

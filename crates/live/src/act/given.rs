@@ -9,10 +9,11 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use readahead::PAGE_BYTES;
+use linux::process::started;
+use readahead::{DeviceNumber, FileKey, PAGE_BYTES};
 use serde::{Deserialize, Serialize};
 
-use crate::observe::{DeviceNumber, Event, FileKey};
+use crate::observe::Event;
 
 /// Those that were closed are looked for this often.
 const LOOK_NS: u64 = 60_000_000_000;
@@ -100,18 +101,6 @@ pub(super) fn is_gone(error: &io::Error) -> bool {
     is_absent || error.kind() == io::ErrorKind::NotFound
 }
 
-/// When a process started.
-fn started(tgid: u32) -> io::Result<u64> {
-    let stat = files::table::read(format!("/proc/{tgid}/stat"))?;
-    start_time(&stat).ok_or_else(|| io::ErrorKind::InvalidData.into())
-}
-
-/// The 22nd field of `/proc/PID/stat`; the second is a name that may hold anything.
-pub(super) fn start_time(stat: &str) -> Option<u64> {
-    let (_, behind_name) = stat.rsplit_once(')')?;
-    behind_name.split_ascii_whitespace().nth(19)?.parse().ok()
-}
-
 /// What a ledger has; a line that is damaged hides none of the others.
 pub(super) fn entries(ledger: &[u8]) -> impl Iterator<Item = Given> {
     ledger.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
@@ -147,7 +136,7 @@ impl Ledger {
 
     fn read(&mut self, path: &Path) {
         // One that was being written when it was killed says nothing that this one does not.
-        files::whole::forget_drafts(path);
+        linux::whole::forget_drafts(path);
         for given in entries(&fs::read(path).unwrap_or_default()) {
             // Nothing is known of the old identities but that they differ.
             self.given.insert(u64::MAX - self.given.len() as u64, given);
@@ -234,7 +223,7 @@ impl Ledger {
         let lines = self.given.values().filter_map(|given| serde_json::to_string(given).ok());
         let text: String = lines.map(|line| line + "\n").collect();
         // In one step: a kill in the middle of writing would leave windows nobody knows of.
-        files::whole::write(&self.path, text)
+        linux::whole::write(&self.path, text)
     }
 }
 
@@ -259,13 +248,6 @@ mod tests {
     /// What the ledger at `path` says.
     fn listed(path: &Path) -> Vec<Given> {
         Ledger::open(path.into()).given.into_values().collect()
-    }
-
-    #[test]
-    fn the_start_time_is_found_behind_any_name() {
-        let stat = "42 (a) b (c) R 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 987654 0 0";
-        assert_eq!(start_time(stat), Some(987_654));
-        assert_eq!(start_time("42 (cut"), None);
     }
 
     #[test]

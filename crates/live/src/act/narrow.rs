@@ -7,13 +7,12 @@
 
 use std::collections::HashMap;
 
-use crate::observe::{Event, FileKey};
+use crate::observe::Event;
 
 /// A file as a process has mapped it; the upper bits tell it from an open file's identity, which is a
 /// kernel address.
 pub(super) fn identity(event: &Event) -> u64 {
-    let FileKey { dev, ino } = event.file;
-    let mixed = ino ^ u64::from(event.tgid).rotate_left(28) ^ u64::from(dev.to_kernel()) << 8;
+    let mixed = event.file.id().0 ^ u64::from(event.tgid);
     mixed & (u64::MAX >> 1) | 1 << 62
 }
 

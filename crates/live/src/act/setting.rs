@@ -6,14 +6,16 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use linux::descriptors::Descriptors;
+use linux::handles::leads_to;
+use linux::knob::{Borrowed, Knob};
+use linux::process::Process;
+use linux::sys;
+use readahead::FileKey;
 use rustix::fs::{Advice, fadvise};
 
-use super::descriptors::Descriptors;
 use super::given::Given;
-use super::open::leads_to;
-use crate::knob::{Borrowed, Knob};
-use crate::observe::{Event, FileKey};
-use crate::sys::{self, Process};
+use crate::observe::Event;
 
 /// Settings that are remembered: an event of before one of them is handled after a few at most.
 const MOST_SETTINGS: usize = 64;

@@ -10,7 +10,7 @@
 //! The kernel then reads ahead by itself, in the reader's memory cgroup; with a larger window than the
 //! device's for a reader that is to be charged, with a smaller one under thrashing. For the microseconds
 //! in between, files opened by others inherit that window. The number is borrowed for that long
-//! ([`crate::knob`]): nobody else of ours sets it, and it is put back at the next start after a kill.
+//! ([`linux::knob`]): nobody else of ours sets it, and it is put back at the next start after a kill.
 //!
 //! What open files were given is taken back when it has served, when bowwave ends, and at the next
 //! start if it was killed ([`Given`]); where that cannot be done at the moment, again and again.
@@ -24,13 +24,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use readahead::PAGE_BYTES;
+use linux::knob;
+use readahead::{DeviceNumber, PAGE_BYTES};
 
 use super::given::{self, Given, Ledger};
 use super::narrow::{self, Narrowed};
 use super::setting::Setting;
-use crate::knob;
-use crate::observe::{DeviceNumber, Event};
+use crate::observe::Event;
 use held::Held;
 
 /// Bounds are set no more often than this: each takes some 60 microseconds, in which files opened by

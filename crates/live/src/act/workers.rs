@@ -10,9 +10,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use linux::sys;
 use readahead::PAGE_BYTES;
-
-use crate::sys;
 
 /// More than this many blocked calls mean the device is drowned already.
 const MOST_WORKERS: usize = 16;

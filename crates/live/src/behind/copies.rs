@@ -10,9 +10,9 @@
 use std::collections::{HashMap, HashSet};
 
 use readahead::behind::is_copy;
+use readahead::{DeviceNumber, FileKey};
 
 use super::Behind;
-use crate::observe::{DeviceNumber, FileKey};
 
 /// A process, on a file system.
 pub(super) type Writer = (u32, DeviceNumber);

@@ -10,14 +10,15 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
+use linux::mounts::Mount;
+use linux::sys;
+use readahead::DeviceNumber;
 use readahead::behind::Span;
 
 use super::copies::Writer;
 use super::release::{Release, Released};
 use crate::act::open_file;
-use crate::mounts::Mount;
-use crate::observe::{DeviceNumber, Event, PageTables};
-use crate::sys;
+use crate::observe::{Event, PageTables};
 
 /// Releases that wait on a file system at most; one that does not answer is given no more.
 const MOST_UNDER_WAY: usize = 384;

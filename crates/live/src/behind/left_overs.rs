@@ -1,10 +1,10 @@
 //! What could not go at once: not written yet, mapped, or held by somebody.
 
+use linux::mounts::Mount;
 use readahead::behind::{Span, Unused};
 
 use super::release::{Release, Released};
 use super::{Behind, MountOf};
-use crate::mounts::Mount;
 use crate::observe::{Event, StreamKey};
 
 /// What could not go is tried again after so long, each time twice as long.

@@ -29,18 +29,16 @@ mod totals;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use readahead::PAGE_BYTES;
+use linux::meminfo;
+use linux::mounts::Mount;
 use readahead::behind::{Span, Unused};
+use readahead::{DeviceNumber, PAGE_BYTES};
 
 pub use config::ConfigError;
 pub use rules::{Mode, Rule, RuleError, Rules};
 
 use crate::kernel::Features;
-use crate::memory;
-use crate::mounts::Mount;
-#[cfg(any(test, fuzzing))]
-use crate::observe::FileKey;
-use crate::observe::{DeviceNumber, Event, ObserveError, Observer, StreamKey, Watch};
+use crate::observe::{Event, ObserveError, Observer, StreamKey, Watch};
 use copies::Backlogs;
 use hands::Hands;
 use left_overs::{FIRST_DELAY_NS, Waiting};
@@ -142,7 +140,7 @@ impl Behind {
         let rules = &self.rules;
         let stream = self.streams.entry(key).or_insert_with(|| {
             let mode = if foreign { Mode::Never } else { mode_of(rules, event, mount) };
-            let available = || memory::available_to(event.tgid);
+            let available = || meminfo::available_to(event.tgid);
             Stream::new(event, mode, *self.memory.entry(event.tgid).or_insert_with(available))
         });
         stream.event = *event;
@@ -229,17 +227,6 @@ impl Behind {
         }
         Ok(())
     }
-}
-
-#[cfg(any(test, fuzzing))]
-pub(crate) fn read_any(process: &str) {
-    let file = FileKey { dev: DeviceNumber { major: 0, minor: 0 }, ino: 1 };
-    for line in process.lines() {
-        if let Some((start, bytes)) = mapped::part(line, file, Span { start: 0, end: 1 << 40 }) {
-            assert!(start.checked_add(bytes).is_some(), "it lies in memory: {line}");
-        }
-    }
-    rounds::has_ended(process);
 }
 
 /// A path fits itself, whatever is in it, and one pattern fits all.

@@ -11,13 +11,13 @@ use std::cell::LazyCell;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use linux::mounts::Mount;
+use linux::sys;
 use readahead::behind::{BLOCK_PAGES, Span, Unused, Verdict, may_go};
 
 use super::mapped;
 use crate::act::open_file;
-use crate::mounts::Mount;
 use crate::observe::{Event, PageTables, StreamKey};
-use crate::sys;
 
 /// Pages of a file to be let go.
 #[derive(Clone, Debug)]

@@ -3,13 +3,14 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use readahead::PAGE_BYTES;
+use linux::process;
 use readahead::behind::{Span, Unused};
+use readahead::{FileKey, PAGE_BYTES};
 
 use super::left_overs::{FIRST_DELAY_NS, Waiting};
 use super::stream::{Stream, passing};
 use super::{Behind, IDLE_NS, MOST_SWEPT_PAGES, MountOf};
-use crate::observe::{FileKey, Observer, StreamKey};
+use crate::observe::{Observer, StreamKey};
 
 /// How far ahead of a reader that has ended pages are looked for that it has left unread: 64 MiB.
 const MOST_AHEAD_PAGES: u64 = 16_384;
@@ -127,78 +128,6 @@ struct Living(RefCell<HashMap<u32, bool>>);
 
 impl Living {
     fn has(&self, tgid: u32) -> bool {
-        let stat = || files::table::read(format!("/proc/{tgid}/stat"));
-        let look = || stat().is_ok_and(|stat| !has_ended(&stat));
-        *self.0.borrow_mut().entry(tgid).or_insert_with(look)
-    }
-}
-
-/// A zombie waits for its parent only, unless other threads go on without the first one; its name may
-/// hold anything.
-pub(super) fn has_ended(stat: &str) -> bool {
-    let Some((_, behind_name)) = stat.rsplit_once(") ") else { return true };
-    let mut fields = behind_name.split_ascii_whitespace();
-    let state = fields.next();
-    // The 20th field of all.
-    let threads = fields.nth(16).and_then(|number| number.parse().ok()).unwrap_or(1);
-    matches!((state, threads), (None | Some("X"), _) | (Some("Z"), ..=1))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::io::Read;
-    use std::process::{Command, Stdio};
-
-    use super::*;
-
-    #[test]
-    fn a_zombie_has_ended_whatever_its_name() {
-        assert!(has_ended("7 (x) R) Z 1 7"));
-        assert!(has_ended("7 (x) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 99"));
-        assert!(!has_ended("7 (x Z) S 1 7"));
-        assert!(has_ended(""));
-    }
-
-    #[test]
-    fn a_process_lives_whatever_it_calls_itself() {
-        let script = "printf 'n\\377me' > /proc/self/comm; echo ready; read line";
-        let mut shell = Command::new("sh");
-        shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut shell = shell.spawn().expect("a shell");
-        shell.stdout.take().expect("piped").read_exact(&mut [0; 6]).expect("it is ready");
-        let name = fs::read(format!("/proc/{}/comm", shell.id())).expect("it is there");
-        let is_there = Living::default().has(shell.id());
-        drop(shell.stdin.take());
-        shell.wait().expect("it ended");
-        assert_eq!(name, b"n\xffme\n");
-        assert!(is_there);
-        assert!(!Living::default().has(shell.id()));
-    }
-
-    #[test]
-    fn threads_that_go_on_without_the_first_one_are_a_process() {
-        assert!(!has_ended("7 (x) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 3 0 99"));
-        // The first thread ends, and another sleeps on.
-        let script = "import ctypes,threading,time
-threading.Thread(target=lambda: (print('there',flush=True),time.sleep(1000))).start()
-ctypes.CDLL(None).pthread_exit(None)";
-        let mut command = Command::new("python3");
-        command.args(["-c", script]).stdout(Stdio::piped());
-        let Ok(mut process) = command.spawn() else {
-            eprintln!("skipped: python3 is not installed");
-            return;
-        };
-        let stat = || {
-            fs::read_to_string(format!("/proc/{}/stat", process.id())).expect("a child is there")
-        };
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        while !stat().contains(") Z ") && std::time::Instant::now() < until {
-            std::thread::yield_now();
-        }
-        let (text, is_there) = (stat(), Living::default().has(process.id()));
-        process.kill().expect("it sleeps");
-        process.wait().expect("it ended");
-        assert!(text.contains(") Z ") && is_there, "{text}");
+        *self.0.borrow_mut().entry(tgid).or_insert_with(|| process::is_alive(tgid))
     }
 }

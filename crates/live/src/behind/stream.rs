@@ -2,12 +2,12 @@
 
 use std::os::fd::AsRawFd;
 
+use linux::mounts::Mount;
 use readahead::PAGE_BYTES;
 use readahead::behind::{Passing, StreamProgress, Terms};
 
 use super::rules::{Live, Mode, Rules};
 use crate::act::open_file;
-use crate::mounts::Mount;
 use crate::observe::Event;
 
 /// A stream that paused for so long keeps nothing for followers any more.

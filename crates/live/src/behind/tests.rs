@@ -7,16 +7,17 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use linux::mounts::{self, Mount};
+use linux::sys;
 use readahead::behind::{BLOCK_PAGES, Block, Span, Unused};
+use readahead::{DeviceNumber, FileKey};
 
 use super::copies::Backlogs;
 use super::hands::Hands;
 use super::release::{Release, Released};
 use super::stream::Stream;
 use super::{Behind, Mode, Rules, Totals};
-use crate::mounts::{self, Mount};
-use crate::observe::{DeviceNumber, Event, FileKey, PageTables, StreamKey};
-use crate::sys;
+use crate::observe::{Event, PageTables, StreamKey};
 
 const BLOCKS: u64 = 16;
 
@@ -84,8 +85,7 @@ impl Cached {
 
     fn release(&self) -> Release {
         let about = self.file.metadata().expect("metadata");
-        let dev = about.dev();
-        let dev = DeviceNumber { major: libc::major(dev), minor: libc::minor(dev) };
+        let dev = DeviceNumber::from_stat(about.dev());
         let (file, tgid) = (FileKey { dev, ino: about.ino() }, std::process::id());
         let span = Span { start: 0, end: BLOCKS * BLOCK_PAGES };
         Release {

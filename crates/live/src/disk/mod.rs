@@ -3,19 +3,19 @@
 mod depth;
 mod learn;
 mod probe;
+mod profile;
 mod remember;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use linux::identity::Identity;
+use linux::mounts::{Disk, Mount};
+use linux::state;
 use readahead::{DeviceCost, PAGE_BYTES};
 
-use crate::identity::Identity;
-use crate::mounts::{Disk, Mount};
 use crate::observe::{DiskStats, Interest};
-use crate::profiles;
-
 use depth::Depth;
 use learn::Learner;
 use remember::Origin;
@@ -50,7 +50,7 @@ impl Backing {
             None => (cost_of_mount(mount), false),
         };
         let window = |attribute| disk.as_ref().and_then(|disk| disk.queue(attribute));
-        let knob = crate::mounts::read_ahead_knob(mount);
+        let knob = linux::mounts::read_ahead_knob(mount);
         let read_ahead_kb =
             std::fs::read_to_string(knob).ok().and_then(|text| text.trim().parse().ok());
         // The kernel silently drops what exceeds the larger of the two.
@@ -120,12 +120,12 @@ pub(crate) fn read_any_note(bytes: &[u8]) {
 
 /// What a network file system charges: as it was tuned, else a guess.
 fn cost_of_mount(mount: &Mount) -> DeviceCost {
-    profiles::cost(&Identity::of(mount, None), Path::new(profiles::FOLDER)).unwrap_or(NETWORK)
+    profile::cost(&Identity::of(mount, None), Path::new(state::PROFILES)).unwrap_or(NETWORK)
 }
 
 /// What the disk charges, and whether that was guessed at first.
 fn cost_of(disk: &Disk, state: &Path) -> (DeviceCost, bool) {
-    if let Some(cost) = profiles::cost(&Identity::of_disk(disk), Path::new(profiles::FOLDER)) {
+    if let Some(cost) = profile::cost(&Identity::of_disk(disk), Path::new(state::PROFILES)) {
         return (cost, false);
     }
     if let Some((cost, origin)) = remember::recall(disk, state) {

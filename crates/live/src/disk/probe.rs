@@ -12,10 +12,9 @@ use std::io;
 use std::sync::Barrier;
 use std::thread;
 
+use linux::direct::{ALIGNMENT, DirectReader};
+use linux::mounts::Disk;
 use readahead::DeviceCost;
-
-use crate::direct::{ALIGNMENT, DirectReader};
-use crate::mounts::Disk;
 
 const SMALL_BYTES: usize = 4096;
 const LARGE_BYTES: usize = 1 << 20;
@@ -79,9 +78,8 @@ fn scattered(n: u64, bytes: u64) -> u64 {
 }
 
 fn median(times: impl Iterator<Item = io::Result<f64>>) -> io::Result<f64> {
-    let mut times = times.collect::<io::Result<Vec<f64>>>()?;
-    times.sort_by(f64::total_cmp);
-    Ok(times[times.len() / 2])
+    let times = times.collect::<io::Result<Vec<f64>>>()?;
+    linux::median(times).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
 #[cfg(test)]

@@ -7,10 +7,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use linux::mounts::Disk;
 use readahead::DeviceCost;
 use serde::{Deserialize, Serialize};
-
-use crate::mounts::Disk;
 
 /// Where a cost comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +70,6 @@ pub(super) fn note(disk: &Disk, cost: &DeviceCost, origin: Origin, state: &Path)
     };
     if let Ok(text) = serde_json::to_string_pretty(&note) {
         // Without the note the next start measures again.
-        let _ = files::whole::write(&file_of(disk, state), text);
+        let _ = linux::whole::write(&file_of(disk, state), text);
     }
 }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use linux::mounts::{self, Disk, Mount};
+
 use super::{Engine, EngineError};
 use crate::disk::Backing;
-use crate::mounts::{self, Disk, Mount};
 use crate::observe::{DISK_SLOTS, Interest};
 
 pub(super) struct Led {

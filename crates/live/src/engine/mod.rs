@@ -20,8 +20,9 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use readahead::{Access, Action, Mark, PAGE_BYTES, Plan, Policy};
-
+use linux::mounts::Mount;
+use linux::sys;
+use readahead::{Access, Action, DeviceNumber, Mark, PAGE_BYTES, Plan, Policy};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::act::{Job, Windows, Workers};
@@ -29,12 +30,8 @@ use crate::behind::{self, Behind, Rules};
 use crate::book::{Book, Patience};
 use crate::disk::Backing;
 use crate::memory::{Budget, Room};
-use crate::mounts::Mount;
-use crate::observe::{
-    self, DeviceNumber, DiskStats, Event, Kind, MARK_PAGES, ObserveError, Observer, Scope,
-};
+use crate::observe::{self, DiskStats, Event, Kind, MARK_PAGES, ObserveError, Observer, Scope};
 use crate::summary::Summary;
-use crate::sys;
 use crate::view::LiveView;
 use file_systems::Led;
 use translate::{access_of, forward_window, kernel_window_of, ranges_of};

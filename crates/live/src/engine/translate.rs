@@ -1,8 +1,6 @@
 //! Events as policies see them, and plans as they are carried out.
 
-use readahead::{
-    Access, Action, FileId, Hint, OpenFileId, PAGE_BYTES, Plan, Trigger, Via, VolumeId,
-};
+use readahead::{Access, Action, Hint, OpenFileId, PAGE_BYTES, Plan, Trigger, Via};
 
 use crate::observe::{Event, Kind};
 
@@ -25,8 +23,8 @@ pub(super) fn access_of(event: &Event) -> Access {
         Hint::Normal
     };
     Access {
-        file: FileId(event.file.ino ^ u64::from(event.file.dev.to_kernel()).rotate_left(40)),
-        volume: VolumeId(event.file.dev.to_kernel()),
+        file: event.file.id(),
+        volume: event.file.dev.volume(),
         open_file: OpenFileId(event.open_file),
         page: event.page,
         request: event.request_pages,

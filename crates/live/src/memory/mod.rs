@@ -8,16 +8,14 @@
 //!
 //! How streams share what there is the policy decides; more than there is it does not get.
 
-mod cgroup;
-pub(crate) mod psi;
+mod brake;
 mod readers;
 
-use std::fs;
-
+use linux::cgroup::Place;
+use linux::meminfo;
 use readahead::PAGE_BYTES;
 
 use crate::observe::Event;
-use cgroup::Place;
 use readers::{Allowance, Readers};
 
 /// A share of what the machine has to spare: reading ahead must never be what fills it.
@@ -34,21 +32,7 @@ const LEAST_BYTES: u64 = 4 << 20;
 
 /// The budget, in bytes, from the machine's available memory and our memory cgroup's limit.
 pub fn read_ahead_budget() -> u64 {
-    let available = available_bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default());
-    budget(available, Place::of("self").file_room())
-}
-
-/// What a process may fill with pages, in bytes: the room in its memory cgroup, or what the machine has
-/// available.
-pub fn available_to(tgid: u32) -> u64 {
-    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let available = available_bytes(&meminfo).unwrap_or(u64::MAX);
-    Place::of(&tgid.to_string()).file_room().map_or(available, |room| room.min(available))
-}
-
-/// The machine's memory, in bytes; `None` if it does not tell.
-pub fn total_bytes() -> Option<u64> {
-    bytes_of(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
+    budget(meminfo::available_bytes(), Place::of("self").file_room())
 }
 
 /// The budget as it is at the moment, and whose memory readers have; how it is shared the policy decides.
@@ -106,23 +90,6 @@ fn budget(available: Option<u64>, limit: Option<u64>) -> u64 {
     of_machine.min(of_cgroup).clamp(LEAST_BYTES, MOST_BYTES)
 }
 
-fn available_bytes(meminfo: &str) -> Option<u64> {
-    bytes_of(meminfo, "MemAvailable:")
-}
-
-/// A line of `/proc/meminfo`.
-fn bytes_of(meminfo: &str, name: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
-    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
-#[cfg(any(test, fuzzing))]
-pub(crate) fn read_any(text: &str) {
-    available_bytes(text);
-    psi::read_any(text);
-    cgroup::read_any(text);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,11 +100,6 @@ mod tests {
         assert_eq!(budget(Some(4 << 30), Some(32 << 20)), 8 << 20);
         assert_eq!(budget(Some(1 << 20), None), LEAST_BYTES);
         assert_eq!(budget(None, Some(u64::MAX / 2)), MOST_BYTES);
-    }
-
-    #[test]
-    fn available_memory_is_read_in_kib() {
-        assert_eq!(available_bytes("MemFree: 1 kB\nMemAvailable:   2048 kB\n"), Some(2 << 20));
     }
 
     #[test]

@@ -8,11 +8,12 @@
 
 use std::collections::HashMap;
 
-use readahead::PAGE_BYTES;
+use linux::cgroup::Place;
+use readahead::{FileKey, PAGE_BYTES};
 
-use super::cgroup::Place;
-use super::psi;
-use crate::observe::{Event, FileKey};
+use super::brake;
+
+use crate::observe::Event;
 
 /// Of what a reader's cgroup may hold, pages that bowwave reads ahead for all its streams together take
 /// no more than one part in so many: the rest is what the readers work with.
@@ -132,7 +133,7 @@ impl Default for Cgroup {
 impl Cgroup {
     fn look(&mut self, place: &Place, now: u64) {
         self.room = place.file_room();
-        self.left = psi::share_left(&place.pressure_file());
+        self.left = brake::share_left(&place.pressure_file());
         self.looked_at = now;
         self.count(now);
     }
@@ -168,7 +169,7 @@ impl Cgroup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::DeviceNumber;
+    use readahead::DeviceNumber;
 
     const SECOND: u64 = 1_000_000_000;
 

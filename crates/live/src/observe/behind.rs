@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use readahead::FileKey;
 use readahead::behind::Block;
 
-use super::{FileKey, ObserveError};
+use super::ObserveError;
 
 /// What is watched for drop-behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

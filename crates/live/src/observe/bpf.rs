@@ -10,16 +10,13 @@ use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, PrintLevel, RingBuffer, RingBufferBuilder};
-use readahead::Mark;
+use linux::meminfo;
+use readahead::{DeviceNumber, FileKey, Mark};
 
 use super::behind::BehindSource;
 use super::layout::{self, CHUNK_PAGES};
-use super::{
-    DeviceNumber, DiskStats, Event, FileKey, FileState, Interest, ObserveError, Observer, Scope,
-    Watch,
-};
+use super::{DiskStats, Event, FileState, Interest, ObserveError, Observer, Scope, Watch};
 use crate::kernel::Features;
-use crate::memory;
 
 mod skeleton {
     #![allow(unsafe_code, unreachable_pub, clippy::all)]
@@ -66,7 +63,7 @@ impl BpfObserver {
         if behind.is_none() {
             leave_out_drop_behind(&mut open).map_err(refused)?;
         }
-        let has_plenty = memory::available_to(std::process::id()) >= PLENTY_BYTES;
+        let has_plenty = meminfo::available_to(std::process::id()) >= PLENTY_BYTES;
         if matches!(scope, Scope::Process(_)) || !has_plenty {
             fit_tables_to_little_memory(&mut open, behind.is_some()).map_err(refused)?;
         }

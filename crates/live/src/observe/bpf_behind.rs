@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use linux::daemons;
+use readahead::FileKey;
 use readahead::behind::Block;
 
 use super::behind::{BehindSource, PageTables, StreamKey};
 use super::bpf::BpfObserver;
-use super::{FileKey, ObserveError, layout};
-use crate::daemons;
+use super::{ObserveError, layout};
 
 impl BehindSource for BpfObserver {
     fn look_behind(&mut self, on: bool) -> Result<(), ObserveError> {
@@ -102,8 +103,9 @@ mod tests {
 
     use super::*;
     use crate::kernel::Features;
-    use crate::observe::{DeviceNumber, Event, Interest, Kind, Observer, Scope, Watch};
-    use crate::sys;
+    use crate::observe::{Event, Interest, Kind, Observer, Scope, Watch};
+    use linux::sys;
+    use readahead::DeviceNumber;
 
     const BYTES: usize = 1 << 20;
 
@@ -111,7 +113,7 @@ mod tests {
     /// has the tracepoints, or a disk.
     fn observer() -> Option<(BpfObserver, tempfile::TempDir)> {
         let folder = tempfile::tempdir().expect("a folder");
-        let mount = crate::mounts::of_path(folder.path());
+        let mount = linux::mounts::of_path(folder.path());
         let (Ok(mount), true) = (mount, Features::detect().can_drop_behind()) else {
             eprintln!("skipped: drop-behind does not work here");
             return None;
@@ -132,9 +134,7 @@ mod tests {
 
     fn key(path: &Path) -> FileKey {
         let about = fs::metadata(path).expect("it is there");
-        let dev = about.dev();
-        let dev = DeviceNumber { major: libc::major(dev), minor: libc::minor(dev) };
-        FileKey { dev, ino: about.ino() }
+        FileKey { dev: DeviceNumber::from_stat(about.dev()), ino: about.ino() }
     }
 
     fn evict(path: &Path) {

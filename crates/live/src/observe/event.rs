@@ -1,40 +1,6 @@
 //! What an observer reports.
 
-/// A device's number as user space knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DeviceNumber {
-    /// Major number; 0 for file systems without a block device of their own.
-    pub major: u32,
-    /// Minor number.
-    pub minor: u32,
-}
-
-impl DeviceNumber {
-    /// From the kernel's internal encoding (`MKDEV`).
-    pub fn from_kernel(dev: u32) -> Self {
-        DeviceNumber { major: dev >> 20, minor: dev & 0xf_ffff }
-    }
-
-    /// To the kernel's internal encoding.
-    pub fn to_kernel(self) -> u32 {
-        self.major << 20 | self.minor
-    }
-}
-
-impl std::fmt::Display for DeviceNumber {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}", self.major, self.minor)
-    }
-}
-
-/// Names a file on this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileKey {
-    /// The file system.
-    pub dev: DeviceNumber,
-    /// The inode number.
-    pub ino: u64,
-}
+use readahead::FileKey;
 
 /// Why an event was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

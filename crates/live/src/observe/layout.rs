@@ -1,8 +1,9 @@
 //! The contract with the kernel half, as bytes: mirrors `bpf/interface.h`.
 
 use readahead::behind::Block;
+use readahead::{DeviceNumber, FileKey};
 
-use super::event::{DeviceNumber, Event, FileKey, Kind};
+use super::event::{Event, Kind};
 use super::{Interest, StreamKey};
 
 pub(super) const DISK_SLOTS: usize = 64;

@@ -17,10 +17,10 @@ mod layout;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use readahead::Mark;
+use readahead::{DeviceNumber, FileKey, Mark};
 
 pub use behind::{BehindSource, PageTables, StreamKey, Watch};
-pub use event::{DeviceNumber, Event, FileKey, Kind};
+pub use event::{Event, Kind};
 
 /// Whose reads are looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -123,7 +123,7 @@ mod tests {
         let frames = |range: Range<Page>| table.frames_in(range).collect::<Vec<_>>();
         assert_eq!(frames(0..Page::MAX), [0, 1, 3]);
         assert_eq!(frames(1..4), [1]);
-        assert_eq!(frames(10..Page::MAX), []);
+        assert!(frames(10..Page::MAX).is_empty());
     }
 
     #[test]

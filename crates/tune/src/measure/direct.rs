@@ -5,7 +5,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use live::direct::DirectReader;
+use linux::direct::DirectReader;
 
 use super::sequential::Pace;
 use super::stop::Stop;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use live::mounts::Disk;
+use linux::mounts::Disk;
 
 use super::stop::Stop;
 

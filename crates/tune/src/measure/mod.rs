@@ -23,7 +23,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use live::knob::{Borrowed, KnobError};
+use linux::knob::{Borrowed, KnobError};
 
 use crate::ground::{self, Ground};
 use crate::target::Target;

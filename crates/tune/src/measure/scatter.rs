@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use live::direct::{ALIGNMENT, DirectReader};
+use linux::direct::{ALIGNMENT, DirectReader};
 
 use super::stop::Stop;
 use crate::target::Source;
@@ -111,7 +111,7 @@ impl Scatter {
                 break;
             }
         }
-        Ok(crate::curve::median(times))
+        Ok(linux::median(times).unwrap_or(0.0))
     }
 
     /// Reads of `bytes` that `at_once` threads get done in a second, together.

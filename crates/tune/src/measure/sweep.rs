@@ -51,7 +51,7 @@ pub(super) struct Sized {
 impl Sized {
     fn mb_s(&self) -> Option<f64> {
         let figures = if self.undisturbed.is_empty() { &self.disturbed } else { &self.undisturbed };
-        (!figures.is_empty()).then(|| curve::median(figures.clone()))
+        linux::median(figures.iter().copied())
     }
 
     pub(super) fn point(&self) -> Option<Point> {
@@ -63,7 +63,7 @@ impl Sized {
         let figures = &self.undisturbed;
         let least = figures.iter().copied().fold(f64::INFINITY, f64::min);
         let most = figures.iter().copied().fold(0.0, f64::max);
-        if figures.len() < 2 { 0.0 } else { (most - least) / curve::median(figures.clone()) }
+        linux::median(figures.iter().copied()).map_or(0.0, |median| (most - least) / median)
     }
 
     pub(super) fn is_disturbed(&self, others_are_counted: bool) -> bool {

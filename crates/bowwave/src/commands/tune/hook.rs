@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use live::mounts::{self, Disk, Mount};
-use live::observe::DeviceNumber;
+use linux::mounts::{self, Disk, Mount};
+use readahead::DeviceNumber;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tune::persist;
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
-use live::identity::Identity;
-use live::profiles;
+use linux::identity::Identity;
+use linux::state;
 use serde_json::json;
 use tune::persist::{self, Rule};
 use tune::profile::{self, Profile};
@@ -26,7 +26,7 @@ pub(super) struct Places {
 impl Places {
     pub(super) fn below(root: &Path) -> Self {
         let below = |path: &str| root.join(path.trim_start_matches('/'));
-        Places { profiles: below(profiles::FOLDER), rules: below(persist::RULES) }
+        Places { profiles: below(state::PROFILES), rules: below(persist::RULES) }
     }
 }
 
@@ -88,7 +88,7 @@ fn write(profile: &Profile, rule: &Rule, places: &Places) -> anyhow::Result<()> 
     rule.write().inspect_err(|_| {
         // The first error is the one to report.
         let _ = match &before {
-            Some(before) => files::whole::write_durably(&file, before),
+            Some(before) => linux::whole::write_durably(&file, before),
             None => std::fs::remove_file(&file),
         };
     })?;

@@ -1,6 +1,6 @@
 //! What was found, for people and for programs.
 
-use live::knob::Knob;
+use linux::knob::Knob;
 use serde_json::{Value, json};
 use tune::tuning::Tuning;
 

@@ -13,12 +13,13 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
+use linux::sys;
+use readahead::{DeviceNumber, FileKey};
 use rustix::fs::{Advice, fadvise};
 
 use super::{PATIENCE_NS, Windows};
 use crate::act::given::Given;
-use crate::observe::{DeviceNumber, Event, FileKey};
-use crate::sys;
+use crate::observe::Event;
 
 /// Who reads less at a time (64 KiB) waits for the disk too often; `cp` and `sendfile` ask for as much.
 const LEAST_REQUEST_PAGES: u32 = 16;

@@ -3,13 +3,12 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
+use linux::knob::{Borrowed, Knob};
+use linux::sys;
+use readahead::FileKey;
 use rustix::fs::{Advice, fadvise};
 
 use super::*;
-use crate::knob::tests::some_knob;
-use crate::knob::{Borrowed, Knob};
-use crate::observe::FileKey;
-use crate::sys;
 
 const FILE: FileKey = FileKey { dev: DeviceNumber { major: 7, minor: 1 }, ino: 131 };
 
@@ -101,14 +100,14 @@ fn processes_are_forgotten_with_their_files() {
 
 /// A file of this process, open file 9, on a device with a window.
 fn read_by_us(state: &Path) -> Option<(Windows, std::fs::File, Event, Knob)> {
-    let Some(knob) = some_knob().filter(Knob::is_writable) else {
+    let Some(knob) = Knob::any().filter(Knob::is_writable) else {
         assert!(std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(), "no window may be set here");
         eprintln!("skipped: no window may be set here; root may");
         return None;
     };
     let file = tempfile::tempfile().expect("a file");
     let about = file.metadata().expect("metadata");
-    let dev = DeviceNumber { major: libc::major(about.dev()), minor: libc::minor(about.dev()) };
+    let dev = DeviceNumber::from_stat(about.dev());
     let kernel_window = (knob.kb().expect("a window") * 1024 / PAGE_BYTES) as u32;
     let key = FileKey { dev, ino: about.ino() };
     let event = Event { file: key, kernel_window, ..event(std::process::id(), 9, 0) };
@@ -117,7 +116,7 @@ fn read_by_us(state: &Path) -> Option<(Windows, std::fs::File, Event, Knob)> {
 
 /// Pages that come when so many of a cold file are read at once. `None` where files lie on no disk.
 fn pages_with(file: &std::fs::File, asked: u64) -> Option<u64> {
-    if crate::mounts::of_path(&std::env::temp_dir()).is_err() {
+    if linux::mounts::of_path(&std::env::temp_dir()).is_err() {
         eprintln!("skipped: temporary files are on no disk; set TMPDIR to a folder on one");
         return None;
     }

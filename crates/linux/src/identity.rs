@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::mounts::{Disk, Mount};
 use serde::{Deserialize, Serialize};
+
+use crate::mounts::{Disk, Mount};
 
 /// A device's lasting name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ const ROOT: &str = "/sys/fs/cgroup";
 
 /// The memory cgroup of a process, and its cgroup of version 2, which tells of its pressure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub struct Place {
     /// Of version 1, where the memory controller is mounted as such.
     v1: Option<PathBuf>,
     v2: Option<PathBuf>,
@@ -16,7 +16,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Of a process; the root of everything if it is gone.
-    pub(super) fn of(pid: &str) -> Self {
+    pub fn of(pid: &str) -> Self {
         let cgroups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         Self::in_table(&cgroups)
     }
@@ -39,7 +39,7 @@ impl Place {
 
     /// Most bytes of files that the cgroup may hold: the least, of itself and those above it, of the
     /// limit less what is held besides files; `None` if there are no limits.
-    pub(super) fn file_room(&self) -> Option<u64> {
+    pub fn file_room(&self) -> Option<u64> {
         self.levels().iter().filter_map(Level::file_room).min()
     }
 
@@ -62,14 +62,14 @@ impl Place {
 
     /// What tells of the cgroup's memory pressure: its own file, or the machine's at the root and where
     /// only version 1 is mounted.
-    pub(super) fn pressure_file(&self) -> PathBuf {
+    pub fn pressure_file(&self) -> PathBuf {
         let below_root = self.v2.as_deref().filter(|path| !path.as_os_str().is_empty());
         let own = below_root.into_iter().flat_map(|path| {
             let root = Path::new(ROOT);
             [root.join(path), root.join("unified").join(path)]
         });
         let mut own = own.map(|folder| folder.join("memory.pressure"));
-        own.find(|file| file.exists()).unwrap_or_else(|| super::psi::MACHINE.into())
+        own.find(|file| file.exists()).unwrap_or_else(|| crate::psi::MACHINE.into())
     }
 }
 
@@ -111,7 +111,7 @@ fn up(path: Option<&Path>) -> impl Iterator<Item = &Path> {
 }
 
 #[cfg(any(test, fuzzing))]
-pub(super) fn read_any(text: &str) {
+pub(crate) fn read_any(text: &str) {
     Place::in_table(text).levels();
     field(text, "file ");
 }

@@ -1,4 +1,4 @@
-//! The state folder: what was measured of disks, the journal, and who uses them.
+//! Where bowwave keeps what it knows: the state folder, gone with a boot, and profiles, which stay.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -7,8 +7,20 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use crate::identity::Identity;
+use crate::whole;
+
 /// Where state is kept unless the user names another folder; empty again after a boot.
 pub const FOLDER: &str = "/run/bowwave";
+
+/// Where profiles are kept: devices that were measured thoroughly (`bowwave tune --persist`).
+pub const PROFILES: &str = "/var/lib/bowwave/devices";
+
+/// The profile of a device in `folder`, whether or not it is there: a device file, as the catalogue has
+/// them, under the name of its identity.
+pub fn profile_of(identity: &Identity, folder: &Path) -> PathBuf {
+    folder.join(format!("{}.toml", identity.slug()))
+}
 
 /// Why a state folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -39,8 +51,7 @@ pub enum StateError {
 /// # Errors
 /// [`StateError::Unusable`].
 pub fn prepare(folder: &Path) -> Result<(), StateError> {
-    files::whole::probe(folder)
-        .map_err(|error| StateError::Unusable { folder: folder.into(), error })
+    whole::probe(folder).map_err(|error| StateError::Unusable { folder: folder.into(), error })
 }
 
 /// The right to be the daemon of a state folder; it ends with the process, however that ends.

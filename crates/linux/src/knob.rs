@@ -56,6 +56,12 @@ impl Knob {
         (is_window && path.is_file()).then(|| Knob(path.to_owned()))
     }
 
+    /// One of this machine's, if it has any.
+    pub fn any() -> Option<Knob> {
+        let path = fs::read_dir("/sys/class/bdi").ok()?.next()?.ok()?.path();
+        Knob::at(&path.join("read_ahead_kb"))
+    }
+
     /// Its file.
     pub fn path(&self) -> &Path {
         &self.0
@@ -278,14 +284,8 @@ pub(crate) fn read_any(journal: &[u8]) {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-
-    /// A knob of this machine's, if it has one.
-    pub(crate) fn some_knob() -> Option<Knob> {
-        let path = fs::read_dir("/sys/class/bdi").ok()?.next()?.ok()?.path();
-        Knob::at(&path.join("read_ahead_kb"))
-    }
 
     #[test]
     fn only_windows_of_the_kernel_are_knobs() {
@@ -310,7 +310,7 @@ pub(crate) mod tests {
     fn another_device_of_that_name_is_left_alone() {
         let state = tempfile::tempdir().expect("a folder");
         fs::create_dir_all(journals(state.path())).expect("made");
-        let Some(Knob(knob)) = some_knob() else { return };
+        let Some(Knob(knob)) = Knob::any() else { return };
         let ino = fs::metadata(&knob).expect("it is there").ino();
         let entry = |ino| Entry { knob: knob.clone(), ino, kb: 1, pid: 1 };
         assert!(entry(ino).knob().is_some());

@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::io;
 use std::time::Instant;
 
-use super::open::{descriptors_of, inode_of, is_same_file};
-use crate::observe::FileKey;
+use readahead::FileKey;
+
+use crate::handles::{descriptors_of, inode_of, is_same_file};
 use crate::sys;
 
 /// What was found serves for so many times what it took: looking takes a tenth of the time at most. The
@@ -18,6 +19,7 @@ const SHARE: u64 = 10;
 /// That nothing can be done, which does no harm if it is not so any more, serves for so long.
 const PAUSE_NS: u64 = 100_000_000;
 
+#[derive(Debug)]
 struct Look {
     at: u64,
     took_ns: u64,
@@ -25,8 +27,8 @@ struct Look {
 }
 
 /// What the last looks have found.
-#[derive(Default)]
-pub(super) struct Descriptors {
+#[derive(Debug, Default)]
+pub struct Descriptors {
     looks: HashMap<u32, Look>,
 }
 
@@ -36,7 +38,7 @@ impl Descriptors {
     /// # Errors
     /// If there is none, or several of different open files: nothing tells then which of them the file
     /// was read through.
-    pub(super) fn sole(&mut self, tgid: u32, file: FileKey, now: u64) -> io::Result<i32> {
+    pub fn sole(&mut self, tgid: u32, file: FileKey, now: u64) -> io::Result<i32> {
         self.looks.retain(|_, look| now.saturating_sub(look.at) < look.serves_ns(true));
         if let Some(look) = self.looks.get(&tgid) {
             let found = look.sole(tgid, file);
@@ -55,13 +57,7 @@ impl Descriptors {
     ///
     /// # Errors
     /// As [`Descriptors::sole`].
-    pub(super) fn again(
-        &mut self,
-        tgid: u32,
-        file: FileKey,
-        number: i32,
-        now: u64,
-    ) -> io::Result<i32> {
+    pub fn again(&mut self, tgid: u32, file: FileKey, number: i32, now: u64) -> io::Result<i32> {
         let leads_there = inode_of(tgid, number).is_ok_and(|ino| ino == Some(file.ino))
             && is_same_file(tgid, file, number);
         if leads_there { Ok(number) } else { self.sole(tgid, file, now) }
@@ -102,15 +98,13 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::observe::DeviceNumber;
+    use readahead::DeviceNumber;
 
     /// A file, open, and its key.
     fn open(path: &Path) -> (File, FileKey) {
         let file = File::open(path).expect("it opens");
         let about = file.metadata().expect("metadata");
-        let dev = about.dev();
-        let dev = DeviceNumber { major: libc::major(dev), minor: libc::minor(dev) };
-        (file, FileKey { dev, ino: about.ino() })
+        (file, FileKey { dev: DeviceNumber::from_stat(about.dev()), ino: about.ino() })
     }
 
     /// So long does no look serve.

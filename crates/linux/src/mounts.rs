@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::observe::DeviceNumber;
+use readahead::DeviceNumber;
 
 /// File systems whose pages are the data itself, or that have none: nothing to read ahead.
 const WITHOUT_BACKING: [&str; 24] = [
@@ -79,8 +79,7 @@ pub fn of_number(dev: DeviceNumber) -> io::Result<Option<Mount>> {
 pub fn of_path(path: &Path) -> io::Result<Mount> {
     use std::os::unix::fs::MetadataExt;
     let path = path.canonicalize()?;
-    let dev = path.metadata()?.dev();
-    let dev = DeviceNumber { major: libc::major(dev), minor: libc::minor(dev) };
+    let dev = DeviceNumber::from_stat(path.metadata()?.dev());
     led_from(table()?, &path, dev)
 }
 
@@ -91,7 +90,7 @@ pub fn of_path(path: &Path) -> io::Result<Mount> {
 /// If `path` does not exist or the table of mounts cannot be read.
 pub fn upper_layer(path: &Path) -> io::Result<Option<PathBuf>> {
     let path = path.canonicalize()?;
-    let text = files::table::read(MOUNTINFO)?;
+    let text = crate::table::read(MOUNTINFO)?;
     let holding = text.lines().filter_map(|line| Some((parse_line(line)?, line)));
     let holding = holding.filter(|(mount, _)| path.starts_with(&mount.mount_point));
     let found = holding.max_by_key(|(mount, _)| mount.mount_point.components().count());
@@ -107,7 +106,7 @@ fn layer_in(line: &str) -> Option<PathBuf> {
 }
 
 fn table() -> io::Result<Vec<Mount>> {
-    Ok(parse(&files::table::read(MOUNTINFO)?))
+    Ok(parse(&crate::table::read(MOUNTINFO)?))
 }
 
 const MOUNTINFO: &str = "/proc/self/mountinfo";
@@ -151,11 +150,11 @@ fn led_from(table: Vec<Mount>, path: &Path, dev: DeviceNumber) -> io::Result<Mou
 fn parse_line(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let mut left = left.split(' ');
-    let (major, minor) = left.nth(2)?.split_once(':')?;
+    let dev = left.nth(2)?.parse().ok()?;
     let mount_point = left.nth(1)?;
     let mut right = right.split(' ');
     Some(Mount {
-        dev: DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? },
+        dev,
         mount_point: PathBuf::from(unescape(mount_point)),
         fs_type: right.next()?.to_owned(),
         source: unescape(right.next()?),
@@ -218,10 +217,8 @@ impl Disk {
         let folder = fs::canonicalize(format!("/sys/dev/block/{dev}")).ok()?;
         let folder =
             if folder.join("partition").exists() { folder.parent()?.to_path_buf() } else { folder };
-        let number = fs::read_to_string(folder.join("dev")).ok()?;
-        let (major, minor) = number.trim().split_once(':')?;
         Some(Disk {
-            dev: DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? },
+            dev: fs::read_to_string(folder.join("dev")).ok()?.trim().parse().ok()?,
             sequence: fs::read_to_string(folder.join("diskseq")).unwrap_or_default(),
             name: folder.file_name()?.to_string_lossy().into_owned(),
             sysfs: folder,
@@ -258,7 +255,7 @@ fn block_device(mount: &Mount) -> Option<DeviceNumber> {
     // btrfs has a number of its own; its source names the disk.
     let node = fs::metadata(&mount.source).ok()?;
     let dev = node.rdev();
-    (dev != 0).then(|| DeviceNumber { major: libc::major(dev), minor: libc::minor(dev) })
+    (dev != 0).then(|| DeviceNumber::from_stat(dev))
 }
 
 /// The file that tells the kernel's own window for this file system, in KiB; that of the disk for

@@ -31,7 +31,8 @@ impl Privilege {
         Self::in_status(&fs::read_to_string("/proc/self/status").unwrap_or_default())
     }
 
-    pub(crate) fn in_status(status: &str) -> Self {
+    /// As `/proc/PID/status` has it.
+    pub fn in_status(status: &str) -> Self {
         let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
         Privilege(line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0))
     }

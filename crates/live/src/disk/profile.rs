@@ -1,33 +1,19 @@
-//! Devices that were measured thoroughly and are remembered across boots: `bowwave tune --persist`.
-//!
-//! Each is a device file, as the catalogue has them, under the name of its identity.
+//! What a device charges that `bowwave tune --persist` has measured.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use linux::identity::Identity;
+use linux::state::profile_of;
 use readahead::DeviceCost;
 
-use crate::identity::Identity;
-
-/// Where profiles are kept.
-pub const FOLDER: &str = "/var/lib/bowwave/devices";
-
-/// The profile of a device in `folder`, whether or not it is there.
-pub fn file_of(identity: &Identity, folder: &Path) -> PathBuf {
-    folder.join(format!("{}.toml", identity.slug()))
-}
-
 /// What a remembered device charges; `None` if it is not remembered for certain, or its file is damaged.
-pub fn cost(identity: &Identity, folder: &Path) -> Option<DeviceCost> {
-    let file = file_of(identity, folder);
+pub(super) fn cost(identity: &Identity, folder: &Path) -> Option<DeviceCost> {
+    let file = profile_of(identity, folder);
     let spec = device::load(file.to_str()?).ok()?;
     let noted: Identity = spec.tuned.as_ref()?.get("identity")?.clone().try_into().ok()?;
     let cost = spec.cost();
     let is_sane = cost.latency_s > 0.0 && cost.bandwidth > 0.0 && cost.concurrency >= 1.0;
-    (is_sane && noted == *identity && !identity.is_weak()).then_some(DeviceCost {
-        latency_s: cost.latency_s,
-        bandwidth: cost.bandwidth,
-        concurrency: cost.concurrency,
-    })
+    (is_sane && noted == *identity && !identity.is_weak()).then_some(cost)
 }
 
 #[cfg(test)]
@@ -39,7 +25,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let share = Identity::Mount { fs_type: "nfs4".into(), source: "server:/export".into() };
         assert_eq!(cost(&share, folder.path()), None);
-        let file = file_of(&share, folder.path());
+        let file = profile_of(&share, folder.path());
         let text = "description = 'x'\n[channels]\nlatency_us = 800.0\nbandwidth_mb_s = 900.0\nconcurrency = 8\n\
                     [tuned.identity.mount]\nfs_type = 'nfs4'\nsource = 'server:/export'\n";
         std::fs::write(&file, text).expect("written");

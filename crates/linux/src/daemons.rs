@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use files::program::is_bowwave_of_root;
+use crate::program::is_bowwave_of_root;
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +25,7 @@ pub fn running() -> impl Iterator<Item = Daemon> {
 }
 
 /// Whether that process is one of them.
-#[cfg(feature = "bpf")]
-pub(crate) fn is_running(pid: u32) -> bool {
+pub fn is_running(pid: u32) -> bool {
     look_at(pid).is_some()
 }
 

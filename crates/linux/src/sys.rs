@@ -3,9 +3,11 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use readahead::PAGE_BYTES;
+use rustix::fs::{Advice, fadvise};
 
 /// `cachestat(2)`, since Linux 6.5, the same number on every architecture.
 const SYS_CACHESTAT: libc::c_long = 451;
@@ -30,7 +32,7 @@ struct Cachestat {
 ///
 /// # Errors
 /// `ENOSYS` before Linux 6.5, `EPERM` where the caller may not write to the file.
-pub(crate) fn cached_pages(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<u64> {
+pub fn cached_pages(file: impl AsFd, start: u64, pages: u64) -> io::Result<u64> {
     Ok(cachestat(file, start, pages)?.cached)
 }
 
@@ -39,11 +41,7 @@ pub(crate) fn cached_pages(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::
 ///
 /// # Errors
 /// As [`cached_pages`].
-pub(crate) fn cached_and_unwritten(
-    file: BorrowedFd<'_>,
-    start: u64,
-    pages: u64,
-) -> io::Result<(u64, u64)> {
+pub fn cached_and_unwritten(file: impl AsFd, start: u64, pages: u64) -> io::Result<(u64, u64)> {
     let stat = cachestat(file, start, pages)?;
     Ok((stat.cached, stat.dirty + stat.writeback))
 }
@@ -53,11 +51,11 @@ pub(crate) fn cached_and_unwritten(
 ///
 /// # Errors
 /// As [`cached_pages`].
-pub(crate) fn evicted_pages(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<u64> {
+pub fn evicted_pages(file: impl AsFd, start: u64, pages: u64) -> io::Result<u64> {
     Ok(cachestat(file, start, pages)?.evicted)
 }
 
-fn cachestat(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<Cachestat> {
+fn cachestat(file: impl AsFd, start: u64, pages: u64) -> io::Result<Cachestat> {
     if pages == 0 {
         // For the system call that is the rest of the file.
         return Ok(Cachestat::default());
@@ -67,7 +65,7 @@ fn cachestat(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<Cachest
     // SAFETY: both pointers refer to live values of the layout the system call defines, and the
     // descriptor is open for the borrow's duration.
     let result = unsafe {
-        libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &range, &mut stat, 0 as libc::c_uint)
+        libc::syscall(SYS_CACHESTAT, file.as_fd().as_raw_fd(), &range, &mut stat, 0 as libc::c_uint)
     };
     if result == 0 { Ok(stat) } else { Err(io::Error::last_os_error()) }
 }
@@ -77,11 +75,11 @@ fn cachestat(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<Cachest
 ///
 /// # Errors
 /// Whatever `readahead(2)` reports; `EINVAL` for a file that has no page cache.
-pub(crate) fn readahead(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<()> {
+pub fn readahead(file: impl AsFd, start: u64, pages: u64) -> io::Result<()> {
     let offset = (start * PAGE_BYTES) as libc::off64_t;
     // SAFETY: the call takes no pointers, and the descriptor is open.
     let result =
-        unsafe { libc::readahead(file.as_raw_fd(), offset, (pages * PAGE_BYTES) as usize) };
+        unsafe { libc::readahead(file.as_fd().as_raw_fd(), offset, (pages * PAGE_BYTES) as usize) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -94,11 +92,11 @@ pub(crate) fn readahead(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Res
 ///
 /// # Errors
 /// Whatever `sync_file_range(2)` reports; `ESPIPE` for what is no file.
-pub(crate) fn write_out(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<()> {
+pub fn write_out(file: impl AsFd, start: u64, pages: u64) -> io::Result<()> {
     let (offset, bytes) = ((start * PAGE_BYTES) as i64, (pages * PAGE_BYTES) as i64);
     // SAFETY: the call takes no pointers, and the descriptor is open.
     let result = unsafe {
-        libc::sync_file_range(file.as_raw_fd(), offset, bytes, libc::SYNC_FILE_RANGE_WRITE)
+        libc::sync_file_range(file.as_fd().as_raw_fd(), offset, bytes, libc::SYNC_FILE_RANGE_WRITE)
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -108,12 +106,10 @@ pub(crate) fn write_out(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Res
 ///
 /// # Errors
 /// Whatever `posix_fadvise(2)` reports.
-pub(crate) fn drop_pages(file: BorrowedFd<'_>, start: u64, pages: u64) -> io::Result<()> {
-    let (offset, bytes) = ((start * PAGE_BYTES) as i64, (pages * PAGE_BYTES) as i64);
-    // SAFETY: the call takes no pointers, and the descriptor is open.
-    let errno =
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, bytes, libc::POSIX_FADV_DONTNEED) };
-    if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
+pub fn drop_pages(file: impl AsFd, start: u64, pages: u64) -> io::Result<()> {
+    // Of no length the call would take the rest of the file.
+    let Some(bytes) = NonZeroU64::new(pages * PAGE_BYTES) else { return Ok(()) };
+    Ok(fadvise(file, start * PAGE_BYTES, Some(bytes), Advice::DontNeed)?)
 }
 
 /// A file handle as ext2/3/4 and xfs encode it: inode number and generation, 32 bits each.
@@ -157,67 +153,29 @@ pub(crate) fn open_by_inode(
     }
 }
 
-/// A process, and no other one that is given its number when it has ended. What is read below `/proc/PID`
-/// after this was opened is told of the process if a call on it succeeds afterwards.
-pub(crate) struct Process(OwnedFd);
-
-impl Process {
-    /// # Errors
-    /// `ESRCH` if there is none of that number.
-    pub(crate) fn open(pid: u32) -> io::Result<Self> {
-        // SAFETY: the call takes no pointer; the descriptor returned is owned by nobody else.
-        unsafe {
-            let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
-            if process < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            Ok(Process(OwnedFd::from_raw_fd(process as i32)))
-        }
-    }
-
-    /// A duplicate of its descriptor `fd`: the same open file, not a new one.
-    ///
-    /// # Errors
-    /// `ESRCH` if the process has ended, `EBADF` if it has no such descriptor, `EPERM` without the
-    /// right to trace it.
-    pub(crate) fn duplicate(&self, fd: i32) -> io::Result<OwnedFd> {
-        // SAFETY: the call takes no pointer; the descriptor returned is owned by nobody else.
-        unsafe {
-            let copy = libc::syscall(libc::SYS_pidfd_getfd, self.0.as_raw_fd(), fd, 0);
-            if copy < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            Ok(OwnedFd::from_raw_fd(copy as i32))
-        }
-    }
-
-    /// Has the kernel take these parts of its memory, `(address, bytes)`, out of its page tables and
-    /// reclaim the pages that no other process has mapped. What it needs again it faults in again.
-    ///
-    /// # Errors
-    /// `ESRCH` if the process has ended, `EPERM` without CAP_SYS_NICE and the right to trace it.
-    pub(crate) fn page_out(&self, parts: &[(u64, u64)]) -> io::Result<()> {
-        let parts: Vec<libc::iovec> = parts
-            .iter()
-            .map(|&(address, bytes)| libc::iovec {
-                iov_base: address as *mut libc::c_void,
-                iov_len: bytes as usize,
-            })
-            .collect();
-        // SAFETY: the vector is live and as long as told; its addresses are another process's and are
-        // not looked at here.
-        let result = unsafe {
-            libc::syscall(
-                libc::SYS_process_madvise,
-                self.0.as_raw_fd(),
-                parts.as_ptr(),
-                parts.len(),
-                libc::MADV_PAGEOUT,
-                0 as libc::c_uint,
-            )
-        };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-    }
+/// Has the kernel take parts of a process's memory, `(address, bytes)`, out of its page tables; see
+/// [`Process::page_out`](crate::process::Process::page_out).
+pub(crate) fn page_out(process: BorrowedFd<'_>, parts: &[(u64, u64)]) -> io::Result<()> {
+    let parts: Vec<libc::iovec> = parts
+        .iter()
+        .map(|&(address, bytes)| libc::iovec {
+            iov_base: address as *mut libc::c_void,
+            iov_len: bytes as usize,
+        })
+        .collect();
+    // SAFETY: the vector is live and as long as told; its addresses are another process's and are
+    // not looked at here.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_process_madvise,
+            process.as_raw_fd(),
+            parts.as_ptr(),
+            parts.len(),
+            libc::MADV_PAGEOUT,
+            0 as libc::c_uint,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// `KCMP_FILE`: whether two descriptors are of one open file.
@@ -232,20 +190,20 @@ pub(crate) fn is_one_open_file(pid: u32, one: i32, other: i32) -> bool {
 
 /// Whether a descriptor of process `pid` is of the same open file as `file`. Where the kernel does not tell,
 /// or the process has ended, it is not.
-pub(crate) fn has_open_file(pid: u32, number: i32, file: BorrowedFd<'_>) -> bool {
-    let (own, file) = (std::process::id(), file.as_raw_fd());
+pub fn has_open_file(pid: u32, number: i32, file: impl AsFd) -> bool {
+    let (own, file) = (std::process::id(), file.as_fd().as_raw_fd());
     // SAFETY: the call takes numbers only.
     unsafe { libc::syscall(libc::SYS_kcmp, own, pid, KCMP_FILE, file, number) == 0 }
 }
 
 /// CPU time this process has used, in seconds.
-pub(crate) fn cpu_seconds() -> f64 {
+pub fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 /// Nanoseconds on the clock that events are stamped with.
-pub(crate) fn monotonic_ns() -> u64 {
+pub fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

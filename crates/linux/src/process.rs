@@ -1,0 +1,228 @@
+//! Processes: held so that no other one is taken for them, and what `/proc` tells of them.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use readahead::{DeviceNumber, FileKey};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use crate::{sys, table};
+
+/// A process, and no other one that is given its number when it has ended. What is read below `/proc/PID`
+/// after this was opened is told of the process if a call on it succeeds afterwards.
+#[derive(Debug)]
+pub struct Process(OwnedFd);
+
+impl Process {
+    /// Opens the process of that number.
+    ///
+    /// # Errors
+    /// `ESRCH` if there is none.
+    pub fn open(pid: u32) -> io::Result<Self> {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
+        Ok(Process(pidfd_open(pid, PidfdFlags::empty())?))
+    }
+
+    /// A duplicate of its descriptor `fd`: the same open file, not a new one.
+    ///
+    /// # Errors
+    /// `ESRCH` if the process has ended, `EBADF` if it has no such descriptor, `EPERM` without the
+    /// right to trace it.
+    pub fn duplicate(&self, fd: i32) -> io::Result<OwnedFd> {
+        Ok(pidfd_getfd(&self.0, fd, PidfdGetfdFlags::empty())?)
+    }
+
+    /// Has the kernel take these parts of its memory, `(address, bytes)`, out of its page tables and
+    /// reclaim the pages that no other process has mapped. What it needs again it faults in again.
+    ///
+    /// # Errors
+    /// `ESRCH` if the process has ended, `EPERM` without CAP_SYS_NICE and the right to trace it.
+    pub fn page_out(&self, parts: &[(u64, u64)]) -> io::Result<()> {
+        sys::page_out(self.0.as_fd(), parts)
+    }
+}
+
+impl AsFd for Process {
+    /// The pidfd, readable once the process has ended.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// When a process started, in ticks since boot: with its number that names it, as numbers are used again.
+///
+/// # Errors
+/// `NotFound` if there is none of that number, `InvalidData` if `/proc` tells no time.
+pub fn started(pid: u32) -> io::Result<u64> {
+    let stat = table::read(format!("/proc/{pid}/stat"))?;
+    start_time(&stat).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// The 22nd field of `/proc/PID/stat`; the second is a name that may hold anything.
+fn start_time(stat: &str) -> Option<u64> {
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    behind_name.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Whether a process has not ended. A zombie has, unless other threads go on without the first one.
+pub fn is_alive(pid: u32) -> bool {
+    table::read(format!("/proc/{pid}/stat")).is_ok_and(|stat| !has_ended(&stat))
+}
+
+/// A zombie waits for its parent only. Its name may hold anything.
+fn has_ended(stat: &str) -> bool {
+    let Some((_, behind_name)) = stat.rsplit_once(") ") else { return true };
+    let mut fields = behind_name.split_ascii_whitespace();
+    let state = fields.next();
+    // The 20th field of all.
+    let threads = fields.nth(16).and_then(|number| number.parse().ok()).unwrap_or(1);
+    matches!((state, threads), (None | Some("X"), _) | (Some("Z"), ..=1))
+}
+
+/// A part of a process's memory that maps a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Its first address.
+    pub address: u64,
+    /// Its length.
+    pub bytes: u64,
+    /// The byte of the file that lies at its first address.
+    pub offset: u64,
+    /// The file.
+    pub file: FileKey,
+    /// The process may change its pages, and the file stays as it is.
+    pub is_private_writable: bool,
+    /// The process may execute it.
+    pub is_executable: bool,
+}
+
+/// The files that a process has mapped; none if it has ended.
+pub fn mappings(pid: u32) -> Vec<Mapping> {
+    let table = table::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    table.lines().filter_map(mapping).collect()
+}
+
+/// A line of `/proc/PID/maps`: `7f..-7f.. r--s 00010000 fe:00 131  /a/file`.
+fn mapping(line: &str) -> Option<Mapping> {
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let rights = fields.next()?;
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let (start, end, offset) = (hex(start)?, hex(end)?, hex(fields.next()?)?);
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let dev = DeviceNumber { major: hex(major)? as u32, minor: hex(minor)? as u32 };
+    let ino = fields.next()?.parse().ok()?;
+    Some(Mapping {
+        address: start,
+        bytes: end.checked_sub(start)?,
+        offset,
+        file: FileKey { dev, ino },
+        is_private_writable: rights.contains('w') && !rights.ends_with('s'),
+        is_executable: rights.contains('x'),
+    })
+}
+
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_any(text: &str) {
+    start_time(text);
+    has_ended(text);
+    text.lines().filter_map(mapping).count();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn the_start_time_is_found_behind_any_name() {
+        let stat = "42 (a) b (c) R 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 987654 0 0";
+        assert_eq!(start_time(stat), Some(987_654));
+        assert_eq!(start_time("42 (cut"), None);
+    }
+
+    #[test]
+    fn a_mapping_tells_its_file_and_what_may_be_done_with_it() {
+        let line = "7f0000000000-7f0000010000 r--s 00004000 fe:00 131  /a file";
+        let shared = Mapping {
+            address: 0x7f00_0000_0000,
+            bytes: 0x10000,
+            offset: 0x4000,
+            file: FileKey { dev: DeviceNumber { major: 0xfe, minor: 0 }, ino: 131 },
+            is_private_writable: false,
+            is_executable: false,
+        };
+        assert_eq!(mapping(line), Some(shared));
+        let private = Mapping { is_private_writable: true, ..shared };
+        assert_eq!(mapping(&line.replace("r--s", "rw-p")), Some(private));
+        assert_eq!(mapping(&line.replace("r--s", "rw-s")), Some(shared));
+        let code = Mapping { is_executable: true, ..shared };
+        assert_eq!(mapping(&line.replace("r--s", "r-xp")), Some(code));
+        for line in ["7f00", "7f0000010000-7f0000000000 r--p 00000000 fe:00 131 /turned/round"] {
+            assert_eq!(mapping(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_cannot_be_opened() {
+        for none in [0, u32::MAX] {
+            let refused = Process::open(none).map(drop).unwrap_err();
+            assert_eq!(refused.raw_os_error(), Some(libc::ESRCH));
+        }
+        Process::open(std::process::id()).expect("this one is there");
+    }
+
+    #[test]
+    fn a_zombie_has_ended_whatever_its_name() {
+        assert!(has_ended("7 (x) R) Z 1 7"));
+        assert!(has_ended("7 (x) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 99"));
+        assert!(!has_ended("7 (x Z) S 1 7"));
+        assert!(has_ended(""));
+    }
+
+    #[test]
+    fn a_process_lives_whatever_it_calls_itself() {
+        let script = "printf 'n\\377me' > /proc/self/comm; echo ready; read line";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut shell = shell.spawn().expect("a shell");
+        shell.stdout.take().expect("piped").read_exact(&mut [0; 6]).expect("it is ready");
+        let name = fs::read(format!("/proc/{}/comm", shell.id())).expect("it is there");
+        let is_there = is_alive(shell.id());
+        drop(shell.stdin.take());
+        shell.wait().expect("it ended");
+        assert_eq!(name, b"n\xffme\n");
+        assert!(is_there);
+        assert!(!is_alive(shell.id()));
+    }
+
+    #[test]
+    fn threads_that_go_on_without_the_first_one_are_a_process() {
+        assert!(!has_ended("7 (x) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 3 0 99"));
+        // The first thread ends, and another sleeps on.
+        let script = "import ctypes,threading,time
+threading.Thread(target=lambda: (print('there',flush=True),time.sleep(1000))).start()
+ctypes.CDLL(None).pthread_exit(None)";
+        let mut command = Command::new("python3");
+        command.args(["-c", script]).stdout(Stdio::piped());
+        let Ok(mut process) = command.spawn() else {
+            eprintln!("skipped: python3 is not installed");
+            return;
+        };
+        let stat = || {
+            fs::read_to_string(format!("/proc/{}/stat", process.id())).expect("a child is there")
+        };
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !stat().contains(") Z ") && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
+        let (text, is_there) = (stat(), is_alive(process.id()));
+        process.kill().expect("it sleeps");
+        process.wait().expect("it ended");
+        assert!(text.contains(") Z ") && is_there, "{text}");
+    }
+}
