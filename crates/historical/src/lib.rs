@@ -6,7 +6,7 @@
 //!   2005   adaptive-2005                             proposed: what is cached is the history
 //!   2006   adaptive-v16                              proposed: the sixteenth version of that
 //!   2007   ondemand-2.6.23, drop-behind-2007         misses and marks; a proposal on top
-//!   2009   context-2.6.31, context-3.12              and what is cached before a miss
+//!   2009   context-2.6.31, context-3.12              and the pages cached before a miss
 //!   today  linux-6                                   the same, in folios
 //! ```
 //!

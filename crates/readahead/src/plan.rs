@@ -122,7 +122,7 @@ impl Plan {
         self.is_recognised = false;
     }
 
-    /// Notes that the reader is one of a stream, whether or not anything is done for it now: its
+    /// Notes that the reader belongs to a stream, whether or not anything is done for it now: its
     /// own reads then do not count as foreground reads that read-ahead delays.
     pub fn recognise(&mut self) {
         self.is_recognised = true;

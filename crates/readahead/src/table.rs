@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 /// Entries per set: enough that a set rarely overflows before the table is nearly full.
 const WAYS: usize = 8;
 
-/// What looking a key up takes, apart from the entries: 72 bytes, where eight entries are many times that.
+/// The part of a set that a lookup reads first: 72 bytes, where eight entries are many times that.
 #[derive(Clone, Copy, Debug, Default)]
 struct Set {
     /// A part of each key's hash, so small that all are compared at once.
@@ -104,9 +104,8 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         self.entries[place.set * WAYS + way].as_mut().map(|(_, value)| value)
     }
 
+    /// The value of `key`, made by `fresh` if not remembered. An entry that it evicts goes to `forget`.
     #[inline]
-    /// The value of `key`, made by `fresh` if not remembered. What had to be forgotten for it is
-    /// given to `forget`.
     pub fn get_or_insert_with(
         &mut self,
         key: K,

@@ -41,7 +41,7 @@ fn access(n: u64) -> Access {
         page,
         request: 1 + (scattered % 40) as u32,
         previous: page.checked_sub(1),
-        trigger: if n % 5 == 0 { Trigger::Mark } else { Trigger::Absent },
+        trigger: if n.is_multiple_of(5) { Trigger::Mark } else { Trigger::Absent },
         via: if n % 8 == 7 { Via::Mmap } else { Via::Read },
         hint: Hint::Normal,
         file_pages: 1_000_000,

@@ -1,14 +1,15 @@
 //! The recent misses of a file that belong to no stream.
 //!
-//! Each new one is compared with all of them: does it lie beside one, are there others at equal distances?
-//! Nearly always the answer is no, and a sieve tells so: a count of edges for each block of pages, where
-//! blocks share a count by chance. Only where it does not are the misses themselves looked at.
+//! Each new miss is compared with all of them: does it lie beside one, are there others at equal
+//! distances? The answer is nearly always no, and a sieve gives it fast: it counts the edges in each block
+//! of pages (blocks share a count by chance). The misses themselves are searched only if the sieve does
+//! not rule them out.
 
 use super::pace::Pace;
 use super::stream::Stream;
 use crate::access::{Nanos, Page};
 
-/// UnmatchedMisses remembered: each stream of a full set may have missed once before its second miss.
+/// How many are remembered: each stream of a full set may have missed once before its second miss.
 pub(super) const UNMATCHED_MISSES: usize = 64;
 
 /// Log2 of the counts: one in eight is not zero then.
@@ -17,7 +18,7 @@ const SIEVE_BITS: u32 = 10;
 /// Log2 of the pages of a block: 256 KiB, so that what lies beside an unmatched miss is mostly in its block.
 const BLOCK_BITS: u32 = 6;
 
-/// Where more blocks than that would have to be looked up, the unmatched misses themselves are.
+/// Search the misses themselves where more blocks than this would have to be looked up.
 const MOST_BLOCKS: u64 = 4;
 
 /// An odd number near `2^64` over the golden ratio, whose multiples scatter.

@@ -4,23 +4,22 @@ use super::plan::{DropPlan, Passing};
 use super::span::Span;
 use crate::access::Page;
 
-/// What is passed is looked at in steps of 1 MiB: rarely enough to cost nothing.
+/// Decide once a MiB of pages passed, rarely enough to cost nothing.
 const STEP_PAGES: u64 = 256;
 
-/// A reader 8 MiB behind another finds its pages still there, half as much again for what both read
-/// at once.
+/// Keep 12 MiB behind a reader: a follower may be 8 MiB behind it, and the two may read 4 MiB meanwhile.
 const FOLLOWER_PAGES: u64 = 3072;
 
-/// A large folio, at most 2 MiB and aligned to its size, goes whole or not at all: a span released
-/// ends where none can be cut.
+/// The kernel drops a large folio (at most 2 MiB, aligned to its size) whole or not at all. Released
+/// spans end where they cut none.
 const FOLIO_PAGES: u64 = 512;
 
-/// A file larger than memory's share makes a stream of a reader only once it has passed so many pages in
-/// one run (8 MiB): who reads at random here and there may come again.
+/// A reader of a very large file engages only after a run of 8 MiB: one that reads at random may come
+/// back.
 const LARGE_RUN_PAGES: u64 = 2048;
 
-/// Of a run under way its last pages may not have been told yet: a step of 4 MiB and what is looked at
-/// ahead of it.
+/// The last 8 MiB of a run may not have been reported yet: reports come every 4 MiB, and look ahead as
+/// far.
 const UNTOLD_PAGES: u64 = 2048;
 
 /// When something is done behind a stream.
@@ -28,18 +27,18 @@ const UNTOLD_PAGES: u64 = 2048;
 pub struct Terms {
     /// It engages after so many pages.
     pub engage_pages: u64,
-    /// What is written goes out in steps of so many pages; the last step is left to be written. On a disk
-    /// with a head each is two seeks away from what is read.
+    /// Written pages go out in steps of so many; the last step stays behind. On a disk with a head, each
+    /// step costs two seeks.
     pub write_step_pages: u64,
 }
 
 /// How far a stream has come, and what was done behind it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamProgress {
-    /// Where the run of pages passed began, and where it is.
+    /// Where the run of pages passed began, and where it is now.
     from: Page,
     at: Page,
-    /// Up to here it was looked at, written out and released.
+    /// Up to here its pages were judged, and up to there released.
     stepped: Page,
     released: Page,
     engaged: bool,
