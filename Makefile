@@ -45,7 +45,7 @@ lint: setup
 	scripts/check-sizes
 
 bench: build
-	cargo run --release --locked -p bowwave-readahead --example decision-cost
+	cargo run --release --locked -p bowwave-historical --example decision-cost
 	cargo run --release --locked -p bowwave-sim --example sim-speed
 	cargo run --release --locked -p bowwave-live --example cached-read-cost $(FEATURES)
 	cargo run --release --locked -p bowwave --example run-cost $(FEATURES) -- $(TARGET)/release/bowwave

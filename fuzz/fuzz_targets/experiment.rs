@@ -3,6 +3,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sim::published::read_any_experiment;
+use experiments::read_any_experiment;
 
 fuzz_target!(|text: &str| read_any_experiment(text));

@@ -46,14 +46,14 @@ fn a_recording_that_is_decided_as_it_was_is_told_in_one_line() {
 #[test]
 fn what_differs_is_named_and_fails() {
     use controller::{Command, Controller, Input};
-    use recording::{Header, PolicySpec, Recorder};
+    use recording::{Header, Recorder};
 
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("recording");
-    let policy = PolicySpec::Named { name: "linux-6".into(), open_files: 16 };
-    let header = Header::new("6.18\u{1b}".into(), "today".into(), Default::default(), policy);
+    let limits = readahead::adaptive::Limits { files: 16, ..Default::default() };
+    let header = Header::new("6.18\u{1b}".into(), "today".into(), Default::default(), limits);
     let mut commands = Vec::new();
-    let policy = header.policy.build().expect("it is known");
+    let policy = recording::policy(header.limits).expect("sane");
     let mut controller = Controller::new(header.options.clone(), policy, &mut commands);
     let mut recorder = Recorder::create(&path, &header).expect("a folder of ours");
     recorder.begun(0, &commands);

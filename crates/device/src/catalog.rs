@@ -1,6 +1,7 @@
 //! The devices that come with bowwave.
 
-use crate::spec::{Spec, SpecError};
+use crate::error::SpecError;
+use crate::spec::Spec;
 use crate::text;
 
 const DEVICES: [(&str, &str); 19] = [
@@ -36,11 +37,6 @@ pub fn catalog() -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Names of all devices.
-pub(crate) fn names() -> Vec<&'static str> {
-    DEVICES.iter().map(|(name, _)| *name).collect()
-}
-
 /// The device of that name in the catalogue, or described in the TOML file of that path.
 ///
 /// # Errors
@@ -50,7 +46,8 @@ pub fn load(name: &str) -> Result<Spec, SpecError> {
         return Spec::parse(text, name);
     }
     if !name.contains('/') && !name.ends_with(".toml") {
-        return Err(SpecError::Unknown(name.into()));
+        let known = DEVICES.map(|(known, _)| known).join(", ");
+        return Err(SpecError::Unknown { name: name.into(), known });
     }
     Spec::parse(&text::read(name)?, name)
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::channels::{Channels, ChannelsSpec};
 use crate::disk::{Disk, DiskSpec};
+use crate::error::SpecError;
 use crate::model::Model;
 use crate::raid5::{Raid5, Raid5Spec};
 use crate::text;
@@ -27,43 +28,6 @@ pub struct Spec {
     /// What `bowwave tune` noted of the very device that it measured; no model heeds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuned: Option<toml::Table>,
-}
-
-/// What is wrong with a device's description.
-#[derive(Debug, thiserror::Error)]
-pub enum SpecError {
-    /// No such name and no such file.
-    #[error(
-        "there is no device {0:?}; those there are: {names}, and a path to a TOML file works too (`bowwave lab --list` describes them)",
-        names = crate::catalog::names().join(", ")
-    )]
-    Unknown(String),
-    /// The file cannot be read.
-    #[error("cannot read the device file {path}: {error}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// The text is not a description.
-    #[error("{path}, line {line}: {reason}; docs/devices.md describes the format")]
-    Malformed {
-        /// The file, or the catalogue's name.
-        path: String,
-        /// Where.
-        line: usize,
-        /// Why.
-        reason: String,
-    },
-    /// The numbers make no device.
-    #[error("{path} describes no possible device: {reason}; docs/devices.md describes the format")]
-    Impossible {
-        /// The file, or the catalogue's name.
-        path: String,
-        /// Which number, and what it has to be.
-        reason: String,
-    },
 }
 
 impl Spec {
@@ -114,7 +78,7 @@ impl Spec {
         }
     }
 
-    /// The least seconds in which the device can deliver `bytes`: one visit, then streaming.
+    /// The least seconds in which the device can deliver `bytes`: one device access, then streaming.
     pub fn limit_seconds(&self, bytes: u64) -> f64 {
         let cost = self.cost();
         cost.latency_s + bytes as f64 / cost.bandwidth

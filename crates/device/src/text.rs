@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use crate::spec::SpecError;
+use crate::error::SpecError;
 
 /// The text of the device file `path`.
 ///

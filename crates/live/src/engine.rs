@@ -22,8 +22,10 @@ use controller::ids::BackingId;
 use controller::metrics::Metrics;
 use controller::{Charge, Command, Completed, Controller, Input, Nanos, Status};
 use linux::mounts::Mount;
-use linux::sys;
-use readahead::{DeviceNumber, Policy};
+use linux::{cgroup, meminfo, provenance, sys};
+use readahead::DeviceNumber;
+use readahead::adaptive::Limits;
+use recording::{CreateError, Header, OddLimits, Place, Recorder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::execute::{Answers, Executor, Journal};
@@ -34,7 +36,7 @@ use crate::mounted::{Change, Device, Mounts};
 use crate::observe::{self, DISK_SLOTS, ObserveError, Observer, Scope, Watch};
 
 /// What to manage, and how.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Options {
     /// Whose reads.
     pub scope: Scope,
@@ -46,11 +48,19 @@ pub struct Options {
     pub charge: Charge,
     /// Whose streams drop behind.
     pub behind: Rules,
+    /// Where what is heard and asked for is recorded.
+    pub record: Option<Place>,
 }
 
 /// Why the engine cannot start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
+    /// The policy cannot have such limits.
+    #[error(transparent)]
+    Limits(#[from] OddLimits),
+    /// The recording cannot be begun.
+    #[error(transparent)]
+    Record(#[from] CreateError),
     /// Nothing can be observed.
     #[error(transparent)]
     Observe(#[from] ObserveError),
@@ -89,6 +99,7 @@ const TIDY_NS: Nanos = 1_000_000_000;
 pub struct Engine {
     observer: Box<dyn Observer>,
     controller: Controller,
+    recorder: Option<Recorder>,
     executor: Executor,
     answers: Answers,
     changes: Receiver<Change>,
@@ -142,7 +153,7 @@ impl Prepared {
     ///
     /// # Errors
     /// See [`EngineError`].
-    pub fn load(self, policy: Box<dyn Policy>) -> Result<Engine, EngineError> {
+    pub fn load(self) -> Result<Engine, EngineError> {
         let Prepared { options, journal } = self;
         let watch = watch(&options.behind);
         let observer = observe::open(&options.scope, watch)?;
@@ -158,13 +169,23 @@ impl Prepared {
         let (sender, changes) = mpsc::channel();
         let wake = answers.clone();
         mounts.watch(sender, move || wake.wake());
-        let mut out = Vec::new();
+        let (mut out, limits) = (Vec::new(), limits());
         let behind = watch.map(|_| options.behind);
         let of = controller::Options { charge: options.charge, behind };
-        let controller = Controller::new(of, policy, &mut out);
+        let mut recorder = None;
+        if let Some(place) = options.record {
+            let (kernel, date) = (provenance::kernel(), provenance::date());
+            let header = Header::new(kernel, date, of.clone(), limits);
+            recorder = Some(Recorder::start(place, &header)?);
+        }
+        let controller = Controller::new(of, recording::policy(limits)?, &mut out);
+        if let Some(recorder) = &mut recorder {
+            recorder.begun(sys::monotonic_ns(), &out);
+        }
         let mut engine = Engine {
             observer,
             controller,
+            recorder,
             executor,
             answers,
             changes,
@@ -189,6 +210,19 @@ impl Prepared {
     }
 }
 
+/// What is read ahead fits the memory there is, and a densely read region half of that.
+fn limits() -> Limits {
+    let own_cgroup = cgroup::Place::of("self").file_room();
+    let ahead_bytes = controller::budget_bytes(meminfo::available_bytes(), own_cgroup);
+    let limits = Limits::default();
+    Limits {
+        plan_bytes: limits.plan_bytes.min(ahead_bytes),
+        region_bytes: limits.region_bytes.min(ahead_bytes / 2),
+        ahead_bytes,
+        ..limits
+    }
+}
+
 /// What has to be watched for these rules; `None` if nothing, or if this kernel cannot (`bowwave doctor` tells).
 fn watch(rules: &Rules) -> Option<Watch> {
     if !Features::detect().can_drop_behind() {
@@ -206,8 +240,8 @@ impl Engine {
     ///
     /// # Errors
     /// See [`EngineError`].
-    pub fn start(options: Options, policy: Box<dyn Policy>) -> Result<Self, EngineError> {
-        Prepared::new(options).load(policy)
+    pub fn start(options: Options) -> Result<Self, EngineError> {
+        Prepared::new(options).load()
     }
 
     /// Manages reads until `stop` becomes readable (a signal pipe, a process's descriptor).
@@ -256,6 +290,9 @@ impl Engine {
         // What they are still reading would come after all the rest had gone.
         self.executor.close(most.min(MOST_CLOSING));
         self.controller.finish();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.finishing(sys::monotonic_ns());
+        }
         self.tick_at = 0;
         self.turn(Duration::ZERO)?;
         while self.controller.has_left_overs() && begun.elapsed() < most && !stop() {
@@ -271,6 +308,9 @@ impl Engine {
     pub fn leave(mut self) -> Metrics {
         self.give_back();
         let metrics = self.metrics();
+        if let Some(Err(error)) = self.recorder.take().map(Recorder::finish) {
+            eprintln!("bowwave: {error}");
+        }
         std::mem::forget(self);
         metrics
     }
@@ -350,6 +390,9 @@ impl Engine {
     /// Gives an input to the controller, and carries out what it asks for.
     fn feed(&mut self, now: Nanos, input: Input) {
         self.controller.on(now, &input, &mut self.out);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(now, &input, &self.out);
+        }
         // A change may have come due meanwhile.
         self.tick_at = self.tick_at.min(self.controller.next_tick(now));
         self.carry_out();

@@ -1,8 +1,8 @@
-//! Tables and plots, of the simulator and of measured devices, as one page of HTML: no scripts, nothing to fetch, opened from
-//! disk.
+//! Tables and plots of the simulator and of measured devices, as one page of HTML. It has no scripts,
+//! fetches nothing and opens from disk.
 //!
 //! ```text
-//!   sim::published::Table --> published --+
+//!   experiments::Table ----> published ---+
 //!                                         +--> document (style, escaped text)
 //!   sim::replay::Replay ----> replays ----+
 //!                 sim::Plot --> plot (SVG)

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use experiments::{Figure, Kind, LogCell, Table};
 use sim::Plot;
-use sim::published::{Figure, Kind, LogCell, Table};
 
 use crate::document::{Text, cell, document};
 use crate::{plot, short};
@@ -106,7 +106,7 @@ fn cells(figure: &Figure) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sim::published::Verdict;
+    use experiments::Verdict;
 
     use super::*;
 

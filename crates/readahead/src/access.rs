@@ -28,9 +28,6 @@ pub enum Trigger {
     Absent,
     /// The access touched a mark that the policy, or the kernel's own read-ahead, had put there.
     Mark,
-    /// A read begins, or reached the page given to [`Plan::call_again_at`](crate::Plan): told to
-    /// policies that [want calls](crate::Policy::wants_calls), whether or not the page is cached.
-    Call,
 }
 
 /// How the program reads.
@@ -55,8 +52,10 @@ pub enum Hint {
 }
 
 /// One access that matters: its page was absent, or carried a mark.
+///
+/// `T` says why the policy is asked; a policy inside the kernel hears of more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct Access<T = Trigger> {
     /// The file read.
     pub file: FileId,
     /// The volume it lies on.
@@ -70,7 +69,7 @@ pub struct Access {
     /// The page touched before this one through the same open file, if known.
     pub previous: Option<Page>,
     /// Why the policy is asked.
-    pub trigger: Trigger,
+    pub trigger: T,
     /// Read or mapped.
     pub via: Via,
     /// The program's own advice.
@@ -83,30 +82,9 @@ pub struct Access {
     pub now: Nanos,
 }
 
-impl Access {
+impl<T> Access<T> {
     /// First page after the request, clipped to the file.
     pub fn end(&self) -> Page {
         (self.page + u64::from(self.request.max(1))).min(self.file_pages.max(self.page + 1))
-    }
-}
-
-#[cfg(test)]
-impl Access {
-    /// A page read alone that is absent, of a large file, by a program that has given no advice.
-    pub(crate) fn miss(page: Page, previous: Option<Page>) -> Self {
-        Access {
-            file: FileId(1),
-            volume: VolumeId(1),
-            open_file: OpenFileId(1),
-            page,
-            request: 1,
-            previous,
-            trigger: Trigger::Absent,
-            via: Via::Read,
-            hint: Hint::Normal,
-            file_pages: 1_000_000,
-            kernel_window: 32,
-            now: 0,
-        }
     }
 }

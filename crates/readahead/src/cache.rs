@@ -3,30 +3,6 @@
 use crate::access::Page;
 use crate::cost::DeviceCost;
 
-/// State of one page of the file at hand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PageState {
-    /// Not in the page cache.
-    Absent,
-    /// Cached, not used since it was read.
-    Fresh,
-    /// Cached and used once.
-    Referenced,
-    /// Cached and used repeatedly (on the active list).
-    Active,
-    /// On the active list, and used once more since.
-    ActiveReferenced,
-}
-
-/// The page cache's ageing clock, for policies that estimate how long a page survives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ageing {
-    /// Pages reclaim has examined so far; ever increasing.
-    pub scanned_pages: u64,
-    /// Inactive and free pages: the length of the list a new page travels along.
-    pub inactive_and_free_pages: u64,
-}
-
 /// A read-only view of the page cache and the device, for the file of the access at hand.
 pub trait CacheView {
     /// How many pages of `[start, start + pages)` are cached or being read.
@@ -48,20 +24,10 @@ pub trait CacheView {
         longest_cached(limit, |n| self.cached_in(page, n) == n)
     }
 
-    /// State of one page. A body that cannot see the LRU bits takes cached pages as used once.
-    fn state(&self, page: Page) -> PageState {
-        if self.is_cached(page) { PageState::Referenced } else { PageState::Absent }
-    }
-
     /// Whether the absent page at hand had been read ahead before, and was evicted before it was used:
     /// thrashing. A body that cannot tell says no.
     fn was_evicted_unused(&self) -> bool {
         false
-    }
-
-    /// The ageing clock. A body without one reports a list that never moves.
-    fn ageing(&self) -> Ageing {
-        Ageing { scanned_pages: 0, inactive_and_free_pages: u64::MAX >> 20 }
     }
 
     /// What the file's device charges.

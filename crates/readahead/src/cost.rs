@@ -8,15 +8,15 @@ use crate::access::PAGE_BYTES;
 /// answers within a few times that leaves nothing to gain where the kernel reads ahead itself.
 const REACTION_S: f64 = 0.000_3;
 
-/// A device's cost model: one more visit costs `latency`, one more page `page()`, and
-/// `concurrency` visits overlap.
+/// A device's cost model: one more access costs `latency_s`, one more page `page_s()`, and
+/// `concurrency` accesses overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceCost {
-    /// Seconds of one more visit, positioning included.
+    /// Seconds of one more device access, positioning included.
     pub latency_s: f64,
     /// Bytes per second while streaming.
     pub bandwidth: f64,
-    /// Visits that proceed at once without slowing each other; 1 for a disk.
+    /// Device accesses that proceed at once without slowing each other; 1 for a disk.
     pub concurrency: f64,
 }
 
@@ -34,12 +34,12 @@ impl DeviceCost {
         PAGE_BYTES as f64 / self.bandwidth
     }
 
-    /// Pages the device would have streamed during one visit's latency.
+    /// Pages the device would have streamed during one device access's latency.
     pub fn latency_pages(&self) -> f64 {
         self.latency_s / self.page_s()
     }
 
-    /// Whether visits are served one at a time.
+    /// Whether device accesses are served one at a time.
     pub fn is_serial(&self) -> bool {
         self.concurrency < 2.0
     }
@@ -49,13 +49,13 @@ impl DeviceCost {
         self.latency_s < REACTION_S
     }
 
-    /// Seconds that one more visit takes from a reader which keeps the device's queue full.
-    pub fn visit_s(&self) -> f64 {
+    /// Seconds that one more device access takes from a reader which keeps the device's queue full.
+    pub fn access_s(&self) -> f64 {
         self.latency_s / self.concurrency.max(1.0)
     }
 
-    /// Seconds that reading `pages` in one visit takes from such a reader.
+    /// Seconds that reading `pages` in one device access takes from such a reader.
     pub fn fetch_s(&self, pages: u64) -> f64 {
-        (pages as f64 * self.page_s()).max(self.visit_s())
+        (pages as f64 * self.page_s()).max(self.access_s())
     }
 }

@@ -73,13 +73,8 @@ pub enum Action {
     Read { start: Page, pages: u64, cause: Cause },
     /// Report the first access to these pages.
     Mark(Mark),
-    /// Keep `[start, start + pages)` from being reclaimed for another round.
-    Rescue { start: Page, pages: u64 },
     /// Let the kernel's own read-ahead for this open file have windows of at most so many pages.
     KernelWindow { pages: u32 },
-    /// Let what the stream has read of `[start, start + pages)` be the first to be reclaimed; stops
-    /// at a page that others use, too (an active one).
-    Demote { start: Page, pages: u64 },
 }
 
 /// A read as the policy sized it, before it was cut to the file. Traces print
@@ -107,8 +102,6 @@ pub struct Plan {
     actions: Vec<Action>,
     asked: Vec<Asked>,
     is_recognised: bool,
-    next_call: Option<Page>,
-    waits_for: Option<Page>,
 }
 
 impl Plan {
@@ -121,8 +114,6 @@ impl Plan {
             actions: Vec::with_capacity(Self::CAPACITY),
             asked: Vec::with_capacity(Self::CAPACITY),
             is_recognised: false,
-            next_call: None,
-            waits_for: None,
         }
     }
 
@@ -131,33 +122,10 @@ impl Plan {
         self.actions.clear();
         self.asked.clear();
         self.is_recognised = false;
-        self.next_call = None;
-        self.waits_for = None;
     }
 
-    /// Asks to be called when the read under way reaches `page`; without it a policy that wants
-    /// calls is called once a read.
-    pub fn call_again_at(&mut self, page: Page) {
-        self.next_call = Some(page);
-    }
-
-    /// Where the policy wants to be called within the read under way.
-    pub fn next_call(&self) -> Option<Page> {
-        self.next_call
-    }
-
-    /// Has the reader wait until `page` has been read, as if it had asked for it.
-    pub fn wait_for(&mut self, page: Page) {
-        self.waits_for = Some(page);
-    }
-
-    /// The page that the reader waits for, beyond what it asked for.
-    pub fn waits_for(&self) -> Option<Page> {
-        self.waits_for
-    }
-
-    /// Notes that the reader is one of a stream, whether or not anything is done for it now: its
-    /// own reads are then not those of a foreign reader that ours delay.
+    /// Notes that the reader belongs to a stream, whether or not anything is done for it now: its
+    /// own reads then do not count as foreground reads that read-ahead delays.
     pub fn recognise(&mut self) {
         self.is_recognised = true;
     }

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 /// Entries per set: enough that a set rarely overflows before the table is nearly full.
 const WAYS: usize = 8;
 
-/// What looking a key up takes, apart from the entries: 72 bytes, where eight entries are many times that.
+/// The part of a set that a lookup reads first: 72 bytes, where eight entries are many times that.
 #[derive(Clone, Copy, Debug, Default)]
 struct Set {
     /// A part of each key's hash, so small that all are compared at once.
@@ -21,7 +21,7 @@ struct Set {
 
 /// A fixed-capacity map from `K` to `V`.
 #[derive(Debug)]
-pub(crate) struct Table<K, V> {
+pub struct Table<K, V> {
     sets: Vec<Set>,
     /// [`WAYS`] to a set.
     entries: Vec<Option<(K, V)>>,
@@ -63,7 +63,7 @@ impl Hasher for Mix {
 
 impl<K: Copy + Eq + Hash, V> Table<K, V> {
     /// A table for at least `capacity` entries (rounded up to a power of two).
-    pub(crate) fn new(capacity: usize) -> Self {
+    pub fn new(capacity: usize) -> Self {
         let size = capacity.next_power_of_two().max(WAYS);
         Table {
             sets: vec![Set::default(); size / WAYS],
@@ -104,17 +104,16 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
     }
 
     /// The value of `key`, if remembered.
-    pub(crate) fn get_mut(&mut self, key: &K, now: u64) -> Option<&mut V> {
+    pub fn get_mut(&mut self, key: &K, now: u64) -> Option<&mut V> {
         let place = self.place(key);
         let way = self.find(key, place)?;
         self.sets[place.set].ages[way] = age(now);
         self.entries[place.set * WAYS + way].as_mut().map(|(_, value)| value)
     }
 
+    /// The value of `key`, made by `fresh` if not remembered. An entry that it evicts goes to `forget`.
     #[inline]
-    /// The value of `key`, made by `fresh` if not remembered. What had to be forgotten for it is
-    /// given to `forget`.
-    pub(crate) fn get_or_insert_with(
+    pub fn get_or_insert_with(
         &mut self,
         key: K,
         now: u64,
@@ -137,7 +136,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
     }
 
     /// Gives one key what is remembered of another; what is fresh where that is nothing.
-    pub(crate) fn copy(&mut self, from: &K, to: K, now: u64, fresh: impl FnOnce() -> V)
+    pub fn copy(&mut self, from: &K, to: K, now: u64, fresh: impl FnOnce() -> V)
     where
         V: Copy,
     {
@@ -146,12 +145,12 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
     }
 
     /// Every value remembered.
-    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.entries.iter_mut().flatten().map(|(_, value)| value)
     }
 
     /// Forgets every entry last used before `moment`, giving each to `forget`.
-    pub(crate) fn forget_before(&mut self, moment: u64, mut forget: impl FnMut(V)) {
+    pub fn forget_before(&mut self, moment: u64, mut forget: impl FnMut(V)) {
         let ages = self.sets.iter_mut().flat_map(|set| &mut set.ages);
         for (used, entry) in ages.zip(&mut self.entries) {
             if *used != NONE && *used < age(moment) {

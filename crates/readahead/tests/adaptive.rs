@@ -6,10 +6,10 @@ use readahead::{DeviceCost, Hint};
 use support::Machine;
 use support::policies;
 
-/// A memory card: 3.3 pages pass in the time of a visit.
+/// A memory card: 3.3 pages pass in the time of a device access.
 const CARD: DeviceCost = DeviceCost { latency_s: 0.000_402, bandwidth: 34e6, concurrency: 1.0 };
 
-/// A network volume: 610 pages pass in the time of a visit, and 32 visits overlap.
+/// A network volume: 610 pages pass in the time of a device access, and 32 device accesses overlap.
 const VOLUME: DeviceCost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
 
 /// What is asked for while `[0, end)` is read in requests of four pages, in windows of 128 KiB.
@@ -76,7 +76,7 @@ fn windows_end_at_round_pages_where_a_file_is_read_in_parts() {
 }
 
 #[test]
-fn a_region_is_not_filled_by_crumbs() {
+fn a_region_is_not_filled_by_single_pages() {
     let dense_pages = |room_pages| {
         let mut machine = Machine::boxed(policies::adaptive(), 4_096, 32);
         machine.cache.room_pages = room_pages;
@@ -95,7 +95,7 @@ fn mapped() -> Machine {
 }
 
 #[test]
-fn a_window_around_faults_is_narrowed_when_two_were_read_in_vain() {
+fn a_window_around_faults_is_narrowed_when_two_were_unproductive() {
     let mut machine = mapped();
     machine.fault(1, 50_000, Hint::Normal);
     assert!(machine.trace().is_empty());

@@ -82,7 +82,8 @@ fn row(name: &str, folder: &Path, play: impl FnOnce(&mut Session)) -> Result<(),
 /// Nanoseconds to decide all of these.
 fn time_deciding(entries: &[Entry]) -> Result<u128, Box<dyn Error>> {
     let (header, mut commands) = (support::header(), Vec::new());
-    let mut controller = Controller::new(header.options, header.policy.build()?, &mut commands);
+    let mut controller =
+        Controller::new(header.options, recording::policy(header.limits)?, &mut commands);
     let begun = Instant::now();
     for entry in entries {
         commands.clear();

@@ -2,7 +2,7 @@
 
 use controller::Options;
 use readahead::adaptive::Limits;
-use readahead::{Adaptive, Policy, by_name};
+use readahead::{Adaptive, Policy};
 use serde::{Deserialize, Serialize};
 
 /// The first block.
@@ -18,84 +18,41 @@ pub struct Header {
     pub architecture: String,
     /// What the controller was told to manage.
     pub options: Options,
-    /// The policy that decided.
-    pub policy: PolicySpec,
+    /// The limits of the policy that decided.
+    pub limits: Limits,
 }
 
 impl Header {
     /// That of a recording by this version of bowwave.
-    pub fn new(kernel: String, date: String, options: Options, policy: PolicySpec) -> Self {
+    pub fn new(kernel: String, date: String, options: Options, limits: Limits) -> Self {
         Header {
             bowwave: env!("CARGO_PKG_VERSION").to_owned(),
             kernel,
             date,
             architecture: std::env::consts::ARCH.to_owned(),
             options,
-            policy,
+            limits,
         }
     }
 }
 
-/// A policy, described so that it can be built again as it was.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum PolicySpec {
-    /// Bowwave's own.
-    Adaptive(Limits),
-    /// Any other, by the name that [`by_name`] knows it by.
-    Named {
-        /// With parameters, where it has any.
-        name: String,
-        /// Open files that it follows.
-        open_files: u32,
-    },
-}
+/// The limits are none that bowwave sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("its policy has limits that no bowwave sets ({0:?}); the recording was changed")]
+pub struct OddLimits(Limits);
 
-/// This bowwave cannot build the policy.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this bowwave has no policy {0}; take the version that recorded")]
-pub struct UnknownPolicy(String);
-
-/// A policy for more files would take more than 400 MiB; the live engine asks for 4096 at most.
+/// A policy for more files would take more than 400 MiB; the live engine asks for fewer.
 const MOST_FILES: usize = 1 << 15;
 
-/// A policy plans for more memory nowhere.
+/// No policy plans for more memory.
 const MOST_BYTES: u64 = 1 << 40;
 
-impl PolicySpec {
-    /// The policy, having seen nothing yet.
-    ///
-    /// # Errors
-    /// There is no such policy, or its limits are none that bowwave sets.
-    pub fn build(&self) -> Result<Box<dyn Policy>, UnknownPolicy> {
-        let unknown = || UnknownPolicy(self.to_string());
-        match self {
-            PolicySpec::Adaptive(limits) => {
-                let bytes = [limits.plan_bytes, limits.region_bytes, limits.ahead_bytes];
-                let is_sane = limits.files <= MOST_FILES && bytes.iter().all(|b| *b <= MOST_BYTES);
-                is_sane
-                    .then(|| Box::new(Adaptive::new(*limits)) as Box<dyn Policy>)
-                    .ok_or_else(unknown)
-            }
-            PolicySpec::Named { name, open_files } => {
-                let open_files = *open_files as usize;
-                let policy = (open_files <= MOST_FILES).then(|| by_name(name, open_files));
-                policy.flatten().ok_or_else(unknown)
-            }
-        }
-    }
-}
-
-impl std::fmt::Display for PolicySpec {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            PolicySpec::Adaptive(limits) => write!(
-                f,
-                "adaptive (files {}, plan_bytes {}, region_bytes {}, ahead_bytes {})",
-                limits.files, limits.plan_bytes, limits.region_bytes, limits.ahead_bytes
-            ),
-            PolicySpec::Named { name, open_files } => {
-                write!(f, "{name:?} (open_files {open_files})")
-            }
-        }
-    }
+/// The policy with these limits, having seen nothing yet.
+///
+/// # Errors
+/// The limits are none that bowwave sets.
+pub fn policy(limits: Limits) -> Result<Box<dyn Policy>, OddLimits> {
+    let bytes = [limits.plan_bytes, limits.region_bytes, limits.ahead_bytes];
+    let is_sane = limits.files <= MOST_FILES && bytes.iter().all(|bytes| *bytes <= MOST_BYTES);
+    if is_sane { Ok(Box::new(Adaptive::new(limits))) } else { Err(OddLimits(limits)) }
 }

@@ -23,7 +23,7 @@ mod show;
 mod verify;
 mod writer;
 
-pub use header::{Header, PolicySpec, UnknownPolicy};
+pub use header::{Header, OddLimits, policy};
 pub use place::{CreateError, Place};
 pub use reader::{End, Item, OpenError, Recording};
 pub use record::{Entry, Event};

@@ -177,7 +177,9 @@ mod tests {
     use controller::Options;
 
     use super::*;
-    use crate::{End, Item, PolicySpec, Recording};
+    use readahead::adaptive::Limits;
+
+    use crate::{End, Item, Recording};
 
     /// A disk that takes a block for each permission, and has so many bytes of room.
     struct Disk {
@@ -208,8 +210,8 @@ mod tests {
         (0..4).for_each(|_| permit.send(()).expect("the disk is there"));
         let holds = Arc::new(Mutex::new(Vec::new()));
         let disk = Disk { may_write, holds: Arc::clone(&holds), room };
-        let policy = PolicySpec::Named { name: "none".into(), open_files: 16 };
-        let header = Header::new("6.18".into(), "2026-11-22".into(), Options::default(), policy);
+        let limits = Limits { files: 16, ..Limits::default() };
+        let header = Header::new("6.18".into(), "2026-11-22".into(), Options::default(), limits);
         let recorder = Recorder::begin(Path::new("disk"), disk, &header).expect("there is room");
         (recorder, permit, holds)
     }

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use controller::{Command, Controller, Nanos};
 
-use crate::header::UnknownPolicy;
+use crate::header::{OddLimits, policy};
 use crate::reader::{End, Item, Recording};
 use crate::record::{Entry, Event, bytes_of};
 
@@ -49,9 +49,9 @@ pub enum VerifyError {
     /// The file system says no.
     #[error("cannot read on: {0}")]
     Io(#[from] io::Error),
-    /// There is no such policy here.
+    /// Its policy cannot be built.
     #[error(transparent)]
-    Policy(#[from] UnknownPolicy),
+    Limits(#[from] OddLimits),
 }
 
 /// Tells a new controller all that the recording's was told, and compares what it asks for, byte by byte, up to the
@@ -62,7 +62,7 @@ pub enum VerifyError {
 pub fn verify<R: Read>(recording: &mut Recording<R>) -> Result<Verdict, VerifyError> {
     let header = recording.header();
     let mut replayed = Vec::new();
-    let policy = header.policy.build()?;
+    let policy = policy(header.limits)?;
     let mut controller = Controller::new(header.options.clone(), policy, &mut replayed);
     let (mut checked, mut first_at) = (Checked::default(), None);
     for item in recording.by_ref() {

@@ -8,9 +8,7 @@ use controller::{Command, Controller, Input, Nanos};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use readahead::adaptive::Limits;
-use recording::{
-    Checked, End, Header, PolicySpec, Recorder, Recording, Verdict, VerifyError, verify,
-};
+use recording::{Checked, End, Header, Recorder, Recording, Verdict, VerifyError, policy, verify};
 use support::any;
 use support::session::{Session, play};
 
@@ -43,7 +41,7 @@ fn open(path: &Path) -> Recording<impl std::io::Read + use<>> {
 fn record_wrongly(place: &Place, wrong: usize) {
     let header = support::header();
     let mut commands = Vec::new();
-    let policy = header.policy.build().expect("it is known");
+    let policy = policy(header.limits).expect("sane");
     let mut controller = Controller::new(header.options.clone(), policy, &mut commands);
     let mut recorder = place.recorder(&header);
     recorder.begun(5, &commands);
@@ -92,7 +90,7 @@ fn other_limits_decide_otherwise() {
     let place = Place::new();
     let header = support::header();
     let small = Limits { plan_bytes: 1 << 17, ..Limits::default() };
-    let told = Header { policy: PolicySpec::Adaptive(small), ..header.clone() };
+    let told = Header { limits: small, ..header.clone() };
     let mut session = Session::begin(&header, Some(place.recorder(&told)));
     play(&mut session);
     session.finish();
@@ -103,7 +101,7 @@ fn other_limits_decide_otherwise() {
 fn nothing_is_compared_after_lost_inputs() {
     let (place, header) = (Place::new(), support::header());
     let mut commands = Vec::new();
-    let policy = header.policy.build().expect("it is known");
+    let policy = policy(header.limits).expect("sane");
     Controller::new(header.options.clone(), policy, &mut commands);
     let mut recorder = place.recorder(&header);
     recorder.begun(0, &commands);
@@ -117,21 +115,13 @@ fn nothing_is_compared_after_lost_inputs() {
 }
 
 #[test]
-fn a_policy_that_is_not_known_is_named() {
-    for (policy, name) in [
-        (
-            PolicySpec::Named { name: "clairvoyant\u{1b}".into(), open_files: 16 },
-            r"clairvoyant\u{1b}",
-        ),
-        (PolicySpec::Named { name: "linux-6".into(), open_files: u32::MAX }, "linux-6"),
-        (PolicySpec::Adaptive(Limits { files: usize::MAX, ..Limits::default() }), "adaptive"),
-    ] {
-        let place = Place::new();
-        let header = Header { policy, ..support::header() };
-        place.recorder(&header).finish().expect("there is room");
-        let error = place.verify().expect_err("it cannot be built").to_string();
-        assert!(error.contains(name) && error.contains("take the version"), "{error}");
-    }
+fn limits_that_no_bowwave_sets_are_refused() {
+    let place = Place::new();
+    let limits = Limits { files: usize::MAX, ..Limits::default() };
+    let header = Header { limits, ..support::header() };
+    place.recorder(&header).finish().expect("there is room");
+    let error = place.verify().expect_err("it cannot be built").to_string();
+    assert!(error.contains("no bowwave sets"), "{error}");
 }
 
 proptest! {
@@ -140,16 +130,13 @@ proptest! {
     #[test]
     fn whatever_a_controller_is_told_it_decides_again_as_it_did(
         told in vec((0..100_000_000u64, any::input()), 0..200),
-        policy in prop_oneof![
-            Just(support::header().policy),
-            Just(PolicySpec::Named { name: "linux-6".into(), open_files: 64 }),
-            Just(PolicySpec::Named { name: "adaptive-v16".into(), open_files: 64 }),
-        ],
+        files in prop_oneof![Just(64usize), Just(16), Just(1)],
     ) {
         let place = Place::new();
-        let header = Header { policy, ..support::header() };
+        let limits = Limits { files, ..Limits::default() };
+        let header = Header { limits, ..support::header() };
         let (mut now, mut commands) = (0, Vec::new());
-        let policy = header.policy.build().expect("it is known");
+        let policy = policy(header.limits).expect("sane");
         let mut controller = Controller::new(header.options.clone(), policy, &mut commands);
         let mut recorder = place.recorder(&header);
         recorder.begun(now, &commands);

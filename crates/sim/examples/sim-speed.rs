@@ -5,7 +5,8 @@ mod support;
 
 use std::time::Instant;
 
-use readahead::{Adaptive, Linux6, PAGE_BYTES, Policy};
+use historical::Linux6;
+use readahead::{Adaptive, PAGE_BYTES, Policy};
 use sim::{Listed, Machine, Op, Parts, REACTION_NS};
 
 const FILE_BYTES: u64 = 400 << 20;

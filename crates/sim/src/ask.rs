@@ -1,17 +1,17 @@
 //! Asking a policy: what it is told of an access, how its answer is carried out and accounted for.
 
+use historical::Range;
 use readahead::{Access, Action, Asked, FileId, Nanos, OpenFileId, Page, Trigger, Via, VolumeId};
 
 use crate::account::Decision;
 use crate::cache::Flags;
 use crate::machine::Machine;
-use crate::process::Reading;
-use crate::read::Behalf;
+use crate::process::{Behalf, Reading};
 use crate::user::Due;
 use crate::view::View;
 
 impl Machine {
-    fn access(&self, now: Nanos, reading: &Reading, trigger: Trigger) -> Access {
+    fn access<T>(&self, now: Nanos, reading: &Reading, trigger: T) -> Access<T> {
         let open = &self.opens[reading.open as usize];
         Access {
             file: FileId(u64::from(open.file)),
@@ -34,7 +34,7 @@ impl Machine {
         now: Nanos,
         number: u32,
         reading: &mut Reading,
-        trigger: Trigger,
+        trigger: historical::Trigger,
     ) {
         let access = self.access(now, reading, trigger);
         let file = self.opens[reading.open as usize].file;
@@ -43,17 +43,17 @@ impl Machine {
         let view = View { cache, file, cost, is_congested, was_evicted_unused: false };
         self.plan.clear();
         self.kernel.on_access(&access, &view, &mut self.plan);
-        if trigger == Trigger::Call {
+        if trigger == historical::Trigger::Call {
             reading.call_at = self.plan.next_call();
         }
         reading.waits_for = self.plan.waits_for().or(reading.waits_for);
         let window = &mut self.opens[reading.open as usize].kernel_asked;
-        if let Some(cause) = window.next(self.plan.asked(), access.file_pages) {
+        if let Some(cause) = window.next(self.plan.ahead.asked(), access.file_pages) {
             self.matrix.row_mut(cause).shrinks += 1;
         }
         let mut asked = 0;
-        for index in 0..self.plan.actions().len() {
-            match self.plan.actions()[index] {
+        for index in 0..self.plan.ahead.actions().len() {
+            match self.plan.ahead.actions()[index] {
                 Action::Read { start, pages, cause } => {
                     self.note_beyond(file, start, &mut asked);
                     let behalf = Behalf { process: number, open: reading.open };
@@ -61,7 +61,7 @@ impl Machine {
                     let decision = Decision {
                         file,
                         start,
-                        asked: self.plan.asked()[asked].pages,
+                        asked: self.plan.ahead.asked()[asked].pages,
                         read,
                         cause,
                     };
@@ -73,20 +73,24 @@ impl Machine {
                         self.cache.frame_mut(id).flags.set(Flags::MARKED);
                     }
                 }
-                Action::Rescue { start, pages } => self.cache.rescue(file, start, pages),
-                Action::Demote { start, pages } => self.cache.demote(file, start, pages),
                 Action::KernelWindow { pages } => {
                     self.opens[reading.open as usize].kernel_window = Some(pages);
                 }
             }
         }
         self.note_beyond(file, Page::MAX, &mut asked);
+        if let Some(Range { start, pages }) = self.plan.rescued() {
+            self.cache.rescue(file, start, pages);
+        }
+        if let Some(Range { start, pages }) = self.plan.demoted() {
+            self.cache.demote(file, start, pages);
+        }
     }
 
     /// Notes the chunks from number `asked` on that lie wholly beyond the end of the file, up to the one
     /// that is read from `next` on.
     fn note_beyond(&mut self, file: u32, next: Page, asked: &mut usize) {
-        while let Some(chunk) = self.plan.asked().get(*asked).copied() {
+        while let Some(chunk) = self.plan.ahead.asked().get(*asked).copied() {
             if chunk.start == next || chunk.within(self.cache.file(file).pages()) > 0 {
                 return;
             }
@@ -126,12 +130,13 @@ impl Machine {
                     user.decide(Due { at: now, file, open, start, pages, cause });
                 }
                 Action::Mark(mark) => self.cache.set_mark(file, mark, last_read),
-                Action::Rescue { start, pages } => self.cache.rescue(file, start, pages),
-                Action::Demote { start, pages } => self.cache.demote(file, start, pages),
                 Action::KernelWindow { pages } => {
                     self.opens[reading.open as usize].kernel_window = Some(pages);
                 }
             }
+        }
+        if self.demotes_files {
+            self.cache.demote(file, 0, access.file_pages);
         }
     }
 

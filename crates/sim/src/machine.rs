@@ -10,25 +10,25 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use device::Model;
+use historical::KernelPolicy;
 use iosched::Elevator;
 use readahead::behind::DropBehind;
-use readahead::{Cause, DeviceCost, Hint, Nanos, PAGE_BYTES, Plan, Policy};
+use readahead::{Cause, DeviceCost, Hint, Nanos, PAGE_BYTES, Policy};
 
 use crate::account::{Decision, LastWindow, Matrix};
 use crate::block::{Block, NOBODY};
 use crate::cache::{CacheCounters, PageCache, Reclaim};
 use crate::costs::CpuCosts;
-use crate::process::{Doing, FileIndex, Open, OpenFile, Outcome, Process, Script};
-use crate::read::Behalf;
+use crate::process::{Behalf, Doing, FileIndex, Open, OpenFile, Outcome, Process, Script};
 use crate::user::User;
-use crate::write::Writeback;
+use crate::writeback::Writeback;
 
 /// What a machine is made of.
 pub struct Parts {
     /// Pages of memory for the page cache.
     pub memory_pages: u64,
     /// The kernel's policy.
-    pub kernel: Box<dyn Policy>,
+    pub kernel: Box<dyn KernelPolicy>,
     /// A policy on top of it, and how long its decisions take to reach the page cache.
     pub user: Option<(Box<dyn Policy>, Nanos)>,
     /// Pages the kernel reads ahead at most (`ra_pages`).
@@ -53,8 +53,8 @@ pub struct Parts {
 pub struct Machine {
     pub(crate) cache: PageCache,
     pub(crate) block: Block,
-    pub(crate) kernel: Box<dyn Policy>,
-    pub(crate) plan: Plan,
+    pub(crate) kernel: Box<dyn KernelPolicy>,
+    pub(crate) plan: historical::Plan,
     pub(crate) user: Option<User>,
     pub(crate) cost: DeviceCost,
     pub(crate) kernel_window: u32,
@@ -66,6 +66,7 @@ pub struct Machine {
     pub(crate) log: Option<Vec<Decision>>,
     pub(crate) writeback: Writeback,
     pub(crate) behind: Option<DropBehind>,
+    pub(crate) demotes_files: bool,
     wakes: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     arranged: u64,
     next_offset: u64,
@@ -94,7 +95,7 @@ impl Machine {
             cache: PageCache::new(parts.memory_pages, parts.reclaim),
             block: Block::new(parts.elevator, parts.device, parts.device_depth),
             kernel: parts.kernel,
-            plan: Plan::new(),
+            plan: historical::Plan::new(),
             user: parts.user.map(|(policy, reaction)| User::new(policy, reaction)),
             cost: parts.cost,
             kernel_window: parts.kernel_window,
@@ -106,6 +107,7 @@ impl Machine {
             log: None,
             writeback: Writeback::new(parts.memory_pages),
             behind: None,
+            demotes_files: false,
             wakes: BinaryHeap::new(),
             arranged: 0,
             next_offset: 0,
@@ -128,6 +130,12 @@ impl Machine {
     /// Has bowwave drop pages behind streams.
     pub fn drop_behind(&mut self) {
         self.behind = Some(DropBehind::new(STREAMS, self.cache.size()));
+    }
+
+    /// Puts all that was read of a file first in line for reclaim whenever the policy on top of the
+    /// kernel's is asked about the file: part of the harm that [`Worst`](crate::Worst) stands for.
+    pub fn demote_files(&mut self) {
+        self.demotes_files = true;
     }
 
     /// Adds a file of `bytes` bytes, behind the one added before it.

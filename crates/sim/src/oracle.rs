@@ -15,12 +15,13 @@
 //!   served better.
 //!
 //! Which batch is best depends on device and trace: small ones bring the next page soon, large ones
-//! spare visits. A bound is therefore the least time over several ([`variants`]); it is one that a kernel could
-//! reach, not a proof that nothing is faster.
+//! spare device accesses. The bound is therefore the least time over several ([`variants`]). A
+//! kernel could reach it; it is no proof that nothing is faster.
 
 use std::collections::VecDeque;
 
-use readahead::{Access, CacheView, Cause, DeviceCost, Nanos, Page, Plan, Policy, Trigger};
+use historical::{Access, KernelPolicy, KernelView, Trigger};
+use readahead::{Cause, DeviceCost, Nanos, Page, Plan};
 
 /// Slots of a plan kept for its mark.
 const MARKS: usize = 1;
@@ -30,7 +31,7 @@ const BATCHES: [u64; 6] = [512, 64, 16, 4, 2, 1];
 
 /// How far an oracle asks ahead, and in what batches.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Variant {
+pub struct Variant {
     ahead_pages: u64,
     batch_pages: u64,
     bridges: bool,
@@ -38,7 +39,7 @@ pub(crate) struct Variant {
 
 impl Variant {
     /// The oracle that knows these accesses.
-    pub(crate) fn oracle(self, traces: Vec<Vec<Page>>) -> Oracle {
+    pub fn oracle(self, traces: Vec<Vec<Page>>) -> Oracle {
         Oracle::new(traces, self.ahead_pages, self.batch_pages, self.bridges)
     }
 }
@@ -46,7 +47,7 @@ impl Variant {
 /// The oracles of whose times the least is the bound, for `readers` files in memory of so many pages:
 /// three quarters of it ahead of each reader, nine sixteenths or a quarter, or a half, an eighth or a
 /// 32nd shared among them; six sizes of batch; with and without reading gaps.
-pub(crate) fn variants(readers: u64, memory_pages: u64) -> [Variant; 72] {
+pub fn variants(readers: u64, memory_pages: u64) -> [Variant; 72] {
     let (pages, shared) = (memory_pages, memory_pages / readers.max(1));
     let ahead = [pages / 4 * 3, pages / 16 * 9, pages / 4, shared / 2, shared / 8, shared / 32];
     std::array::from_fn(|number| {
@@ -89,14 +90,15 @@ impl Oracle {
     }
 }
 
-impl Policy for Oracle {
+impl KernelPolicy for Oracle {
     fn name(&self) -> &'static str {
         "oracle"
     }
 
-    fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan) {
+    fn on_access(&mut self, access: &Access, cache: &dyn KernelView, plan: &mut historical::Plan) {
+        let plan = &mut plan.ahead;
         let Some(trace) = self.files.get_mut(access.file.0 as usize) else { return };
-        if access.trigger == Trigger::Call || !trace.find(access.page) {
+        if !trace.find(access.page) {
             return;
         }
         if access.trigger == Trigger::Absent && !trace.is_in_batch(access.page) {
@@ -144,7 +146,7 @@ impl Trace {
 
     /// Makes a batch of the next accesses to absent pages, as many as fit into `pages` with the gaps
     /// that are read; false if the trace has no more.
-    fn take_batch(&mut self, pages: u64, gap: u64, cache: &dyn CacheView) -> bool {
+    fn take_batch(&mut self, pages: u64, gap: u64, cache: &dyn KernelView) -> bool {
         let left = &self.order[self.frontier..];
         let mut accesses = left.len().min(pages as usize);
         if accesses == 0 {
@@ -178,7 +180,7 @@ impl Trace {
 }
 
 /// Replaces a batch by the absent pages of these accesses, the first last; returns its pages.
-fn fill(batch: &mut Vec<(Page, u64)>, accesses: &[Page], gap: u64, cache: &dyn CacheView) -> u64 {
+fn fill(batch: &mut Vec<(Page, u64)>, accesses: &[Page], gap: u64, cache: &dyn KernelView) -> u64 {
     let absent = accesses.iter().copied().filter(|page| !cache.is_cached(*page));
     let mut absent: Vec<Page> = absent.collect();
     absent.sort_unstable();
@@ -195,15 +197,15 @@ fn fill(batch: &mut Vec<(Page, u64)>, accesses: &[Page], gap: u64, cache: &dyn C
     batch.iter().map(|(_, pages)| pages).sum()
 }
 
-/// Pages of a gap that are read in less time than another visit takes.
+/// Pages of a gap that are read in less time than another device access takes.
 fn bridged_pages(cost: &DeviceCost) -> u64 {
-    (cost.visit_s() / cost.page_s()) as u64
+    (cost.access_s() / cost.page_s()) as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use readahead::{FileId, Hint, OpenFileId, Via, VolumeId};
+    use readahead::{CacheView, FileId, Hint, OpenFileId, Via, VolumeId};
 
     /// A cache with nothing in it.
     struct Empty;
@@ -218,6 +220,8 @@ mod tests {
             DeviceCost { latency_s: 0.001, bandwidth: 4096.0 * 3500.0, concurrency: 1.0 }
         }
     }
+
+    impl KernelView for Empty {}
 
     fn asked(oracle: &mut Oracle, page: Page) -> (Vec<(Page, u64)>, Option<Page>) {
         let access = Access {
@@ -234,8 +238,9 @@ mod tests {
             kernel_window: 32,
             now: 0,
         };
-        let mut plan = Plan::new();
+        let mut plan = historical::Plan::new();
         oracle.on_access(&access, &Empty, &mut plan);
+        let plan = plan.ahead;
         let mark = plan.actions().iter().find_map(|action| match action {
             readahead::Action::Mark(mark) => Some(mark.first),
             _ => None,

@@ -141,3 +141,12 @@ pub(crate) struct Open {
     pub(crate) kernel_asked: LastWindow,
     pub(crate) user_asked: LastWindow,
 }
+
+/// On whose behalf pages are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Behalf {
+    /// The process the elevator takes the reads for.
+    pub(crate) process: u32,
+    /// The open file whose stream brings the pages in.
+    pub(crate) open: u32,
+}

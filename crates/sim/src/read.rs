@@ -17,7 +17,7 @@ use readahead::{Cause, Nanos, PAGE_BYTES, Page, Trigger};
 use crate::block::{NOBODY, Transfer};
 use crate::cache::{Evicted, Flags, FrameId, UserMark};
 use crate::machine::{ALONE, Machine, Pause};
-use crate::process::{Doing, Reading};
+use crate::process::{Behalf, Doing, Reading};
 
 impl Machine {
     /// Goes on with a read until it ends, has to wait, or something else happens first.
@@ -80,7 +80,7 @@ impl Machine {
         let mut has_acted = false;
         if reading.call_at == Some(reading.page) && self.kernel.wants_calls() {
             reading.call_at = None;
-            self.ask_kernel(now, number, reading, Trigger::Call);
+            self.ask_kernel(now, number, reading, historical::Trigger::Call);
             decisions += 1;
             has_acted = true;
         }
@@ -93,7 +93,7 @@ impl Machine {
                 open.kernel_asked.thrash();
                 open.user_asked.thrash();
             }
-            self.ask_kernel(now, number, reading, Trigger::Absent);
+            self.ask_kernel(now, number, reading, historical::Trigger::Absent);
             if self.cache.lookup(file, reading.page).is_none() {
                 let behalf = Behalf { process: number, open: reading.open };
                 self.read_alone(now, file, reading.page, behalf);
@@ -107,7 +107,7 @@ impl Machine {
         {
             // A mark lies on a page of the chunk that it was set for, or on one that was cached before it.
             self.matrix.row_of(self.cache.frame(id).cause).look_ahead_hits += 1;
-            self.ask_kernel(now, number, reading, Trigger::Mark);
+            self.ask_kernel(now, number, reading, historical::Trigger::Mark);
             self.ask_user(now, reading, Trigger::Mark, false);
             decisions += 1;
             has_acted = true;
@@ -283,15 +283,6 @@ impl Machine {
         outcome.cpu += cost;
         cost
     }
-}
-
-/// On whose behalf pages are read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Behalf {
-    /// The process the elevator takes the reads for.
-    pub(crate) process: u32,
-    /// The open file whose stream brings the pages in.
-    pub(crate) open: u32,
 }
 
 /// What a reader waits for.

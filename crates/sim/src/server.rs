@@ -263,7 +263,7 @@ mod tests {
         let spec = device::load("st3250820a").expect("the catalogue has it");
         let mut machine = Machine::new(Parts {
             memory_pages: 10_000,
-            kernel: readahead::by_name("stock-2.6.17", 64).expect("it is known"),
+            kernel: historical::by_name("stock-2.6.17", 64).expect("it is known"),
             user: None,
             kernel_window: 256,
             elevator: iosched::by_name("noop", 1024).expect("it is known"),

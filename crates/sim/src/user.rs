@@ -11,7 +11,7 @@ pub const REACTION_NS: Nanos = 100_000;
 /// A stream or region not read for so long is forgotten, as the live body does.
 const IDLE_NS: Nanos = 10_000_000_000;
 
-/// How often that is looked at.
+/// How often idle state is searched for.
 const HOUSEKEEPING_NS: Nanos = 1_000_000_000;
 
 /// A read that was decided and has not reached the page cache.

@@ -1,6 +1,7 @@
 //! What a policy sees of the machine.
 
-use readahead::{Ageing, CacheView, DeviceCost, Page, PageState};
+use historical::{Ageing, KernelView, PageState};
+use readahead::{CacheView, DeviceCost, Page};
 
 use crate::cache::PageCache;
 
@@ -19,16 +20,8 @@ impl CacheView for View<'_> {
         self.cache.cached_in(self.file, start, pages)
     }
 
-    fn state(&self, page: Page) -> PageState {
-        self.cache.state(self.file, page)
-    }
-
     fn was_evicted_unused(&self) -> bool {
         self.was_evicted_unused
-    }
-
-    fn ageing(&self) -> Ageing {
-        self.cache.ageing()
     }
 
     fn cost(&self) -> DeviceCost {
@@ -37,5 +30,15 @@ impl CacheView for View<'_> {
 
     fn room_pages(&self) -> u64 {
         if self.is_congested { 0 } else { u64::MAX }
+    }
+}
+
+impl KernelView for View<'_> {
+    fn state(&self, page: Page) -> PageState {
+        self.cache.state(self.file, page)
+    }
+
+    fn ageing(&self) -> Ageing {
+        self.cache.ageing()
     }
 }

@@ -1,13 +1,13 @@
-//! A policy that does all the harm it may: it asks for what will not be read, and lets go of what
-//! will be.
+//! The policy that does the most harm: it asks for what will not be read, and
+//! [`Machine::demote_files`](crate::Machine::demote_files) lets go of what will be.
 //!
-//! It bounds what any policy on top of a kernel's can do wrong. It keeps to the contract: as many
-//! reads as a plan holds, no more pages at once than it is given and than there is room for, inside
-//! the file; but nothing else restrains it. It is called at every page, as every page is marked.
+//! It bounds what any policy on top of a kernel's can do wrong. It keeps to the contract: a plan holds
+//! so many reads, it asks for no more pages at once than it is given and than there is room for, and
+//! it stays inside the file. Nothing else restrains it. It marks every page, and so hears of each.
 
-use readahead::{Access, Action, CacheView, Cause, Nanos, Page, Plan, Policy};
+use readahead::{Access, CacheView, Cause, Nanos, Page, Plan, Policy};
 
-/// Slots of a plan kept for letting go, and for the mark.
+/// Slots of a plan that reads leave free: one for the mark, one to spare.
 const OTHERS: usize = 2;
 
 /// The policy.
@@ -65,7 +65,6 @@ impl Policy for Worst {
                 room -= 1;
             }
         }
-        plan.push(Action::Demote { start: 0, pages: access.file_pages });
         // A mark is taken off by the access that it reports; a miss leaves it.
         let is_marked = self.is_marked.get_mut(file);
         if access.trigger == readahead::Trigger::Mark || is_marked.as_ref().is_some_and(|m| !**m) {

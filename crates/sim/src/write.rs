@@ -16,48 +16,6 @@ use crate::process::Doing;
 /// Transfers the flusher has under way at most: half of a queue's 128 requests.
 const WRITES_AT_ONCE: usize = 64;
 
-/// What is dirty and who waits for it.
-#[derive(Debug)]
-pub(crate) struct Writeback {
-    /// Dirty runs nobody writes yet: file, first page, pages.
-    queue: VecDeque<(u32, Page, u64)>,
-    /// Pages of these.
-    queued: u64,
-    pub(crate) writes: usize,
-    background: u64,
-    limit: u64,
-    /// Processes that wait until less is dirty.
-    pub(crate) throttled: Vec<u32>,
-    /// Processes that wait for a frame, the one that waits longest in front.
-    pub(crate) starved: VecDeque<u32>,
-}
-
-impl Writeback {
-    pub(crate) fn new(memory_pages: u64) -> Self {
-        Writeback {
-            queue: VecDeque::new(),
-            queued: 0,
-            writes: 0,
-            background: memory_pages / 10,
-            limit: memory_pages * 4 / 10,
-            throttled: Vec::new(),
-            starved: VecDeque::new(),
-        }
-    }
-
-    fn add(&mut self, file: u32, page: Page) {
-        self.queued += 1;
-        if let Some((last_file, start, pages)) = self.queue.back_mut()
-            && *last_file == file
-            && *start + *pages == page
-        {
-            *pages += 1;
-            return;
-        }
-        self.queue.push_back((file, page, 1));
-    }
-}
-
 impl Machine {
     /// Goes on with a write until it ends, has to wait, or something else happens first.
     pub(crate) fn write_on(

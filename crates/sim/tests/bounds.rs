@@ -1,7 +1,8 @@
 //! What no policy on top of a kernel's can break, and what none can beat.
 
+use historical::{KernelPolicy, Linux6};
 use proptest::prelude::*;
-use readahead::{Linux6, PAGE_BYTES, Page, Policy};
+use readahead::{PAGE_BYTES, Page, Policy};
 use sim::{CpuCosts, Listed, Machine, Op, Oracle, Parts, REACTION_NS, Reclaim, Worst};
 
 /// Pages of memory, and of each file.
@@ -12,9 +13,10 @@ const FILES: usize = 2;
 /// Commands the device takes at once.
 const DEPTH: usize = 8;
 
-fn machine(device: &str, kernel: Box<dyn Policy>, user: Option<Box<dyn Policy>>) -> Machine {
+fn machine(device: &str, kernel: Box<dyn KernelPolicy>, user: Option<Box<dyn Policy>>) -> Machine {
     let spec = device::load(device).expect("the catalogue has it");
-    Machine::new(Parts {
+    let is_worst = user.is_some();
+    let mut machine = Machine::new(Parts {
         memory_pages: MEMORY_PAGES,
         kernel,
         user: user.map(|policy| (policy, REACTION_NS)),
@@ -26,7 +28,11 @@ fn machine(device: &str, kernel: Box<dyn Policy>, user: Option<Box<dyn Policy>>)
         request_pages: 320,
         reclaim: Reclaim::UseOnceFirst,
         cpu: CpuCosts { call: 300, page: 400, decision: 200, wake: 5_000, ..CpuCosts::default() },
-    })
+    });
+    if is_worst {
+        machine.demote_files();
+    }
+    machine
 }
 
 /// A read or fault: first page, pages (0: a fault).
@@ -105,7 +111,7 @@ proptest! {
         let mut distinct = traces[0].clone();
         distinct.sort_unstable();
         distinct.dedup();
-        let oracle: Box<dyn Policy> = Box::new(Oracle::new(traces, MEMORY_PAGES / 2, batch, false));
+        let oracle: Box<dyn KernelPolicy> = Box::new(Oracle::new(traces, MEMORY_PAGES / 2, batch, false));
         let (_, machine) = run(machine(device, oracle, None), &scripts);
         // What memory cannot hold until it is read again is read again.
         if distinct.len() as u64 <= MEMORY_PAGES / 2 {
@@ -127,7 +133,7 @@ fn the_worst_policy_does_read_what_nobody_wants() {
 fn the_oracle_reads_backward_at_the_devices_pace() {
     let script: Vec<Step> = (0..FILE_PAGES / 4).rev().map(|page| (page * 4, 4)).collect();
     let scripts = [script];
-    let oracle: Box<dyn Policy> =
+    let oracle: Box<dyn KernelPolicy> =
         Box::new(Oracle::new(traces(&scripts), MEMORY_PAGES / 2, MEMORY_PAGES / 4, false));
     let (_, machine) = run(machine("net", oracle, None), &scripts);
     let seconds = machine.outcome(0).ended as f64 * 1e-9;

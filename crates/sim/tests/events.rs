@@ -2,15 +2,15 @@
 
 mod support;
 
-use readahead::{
-    Access, AdaptiveV16, CacheView, Cause, Linux6, Nanos, PAGE_BYTES, Plan, Policy, Stock,
-    StockRelease,
+use historical::{
+    Access, AdaptiveV16, KernelPolicy, KernelView, Linux6, Plan, Stock, StockRelease,
 };
+use readahead::{Cause, Nanos, PAGE_BYTES};
 use sim::{CpuCosts, Listed, Machine, Op, OpenFile, Parts, Row};
 
 const FILE_PAGES: u64 = 2048;
 
-fn machine(memory_pages: u64, kernel: Box<dyn Policy>) -> Machine {
+fn machine(memory_pages: u64, kernel: Box<dyn KernelPolicy>) -> Machine {
     let cpu = CpuCosts { call: 300, page: 400, ..CpuCosts::default() };
     Machine::new(Parts { cpu, ..support::parts("net", memory_pages, kernel) })
 }
@@ -20,7 +20,7 @@ fn read(open: OpenFile, page: u64) -> Op {
 }
 
 /// Reads a file page by page in memory for all of it, thinking for so long before each page.
-fn scan(kernel: Box<dyn Policy>, think: Nanos) -> Machine {
+fn scan(kernel: Box<dyn KernelPolicy>, think: Nanos) -> Machine {
     let mut machine = machine(2 * FILE_PAGES, kernel);
     let file = machine.add_file(FILE_PAGES * PAGE_BYTES);
     let open = machine.open(file);
@@ -31,7 +31,7 @@ fn scan(kernel: Box<dyn Policy>, think: Nanos) -> Machine {
 }
 
 /// Slow readers that share memory much too small for their windows.
-fn slow_readers(kernel: Box<dyn Policy>) -> Machine {
+fn slow_readers(kernel: Box<dyn KernelPolicy>) -> Machine {
     const READERS: u64 = 48;
     let mut machine = machine(512, kernel);
     for reader in 0..READERS {
@@ -44,15 +44,15 @@ fn slow_readers(kernel: Box<dyn Policy>) -> Machine {
     machine
 }
 
-fn linux_6() -> Box<dyn Policy> {
+fn linux_6() -> Box<dyn KernelPolicy> {
     Box::new(Linux6::new(64))
 }
 
-fn v16() -> Box<dyn Policy> {
+fn v16() -> Box<dyn KernelPolicy> {
     Box::new(AdaptiveV16::new(64, Default::default()))
 }
 
-fn stock() -> Box<dyn Policy> {
+fn stock() -> Box<dyn KernelPolicy> {
     Box::new(Stock::new(64, StockRelease::Linux2_6_17))
 }
 
@@ -76,7 +76,7 @@ fn a_page_is_late_if_its_reader_finds_it_on_its_way() {
     // Ten milliseconds a page are twice what the device takes.
     let slow = scan(linux_6(), 10_000_000).matrix().total();
     assert_eq!(slow.late, 0, "the page that was absent is none that was read ahead");
-    let none = scan(Box::new(readahead::NoReadAhead), 0).matrix().total();
+    let none = scan(Box::new(historical::NoReadAhead), 0).matrix().total();
     assert_eq!(
         (none.read, none.late),
         (FILE_PAGES, 0),
@@ -112,13 +112,13 @@ fn windows_shrink_after_thrashing_only() {
 /// Asks for pages beyond the end of the file.
 struct Beyond;
 
-impl Policy for Beyond {
+impl KernelPolicy for Beyond {
     fn name(&self) -> &'static str {
         "beyond"
     }
 
-    fn on_access(&mut self, access: &Access, _cache: &dyn CacheView, plan: &mut Plan) {
-        plan.read_within(access.file_pages + 8, 4, access.file_pages, Cause::Context);
+    fn on_access(&mut self, access: &Access, _cache: &dyn KernelView, plan: &mut Plan) {
+        plan.ahead.read_within(access.file_pages + 8, 4, access.file_pages, Cause::Context);
     }
 
     fn forget_idle(&mut self, _now: Nanos, _idle: Nanos) {}

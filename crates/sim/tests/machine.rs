@@ -1,8 +1,9 @@
 //! What holds for any machine, whatever runs on it.
 
+use historical::Linux6;
 use proptest::prelude::*;
 use readahead::adaptive::Limits;
-use readahead::{Adaptive, DeviceCost, Linux6, Nanos, PAGE_BYTES, Policy};
+use readahead::{Adaptive, DeviceCost, Nanos, PAGE_BYTES, Policy};
 use sim::{CpuCosts, Listed, Machine, Op, OpenFile, Parts, REACTION_NS, Reclaim};
 
 const MIB: u64 = 1 << 20;

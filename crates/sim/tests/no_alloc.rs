@@ -9,7 +9,8 @@ mod support;
 use std::sync::{Arc, Mutex};
 
 use counting::allocations;
-use readahead::{Adaptive, Linux6, PAGE_BYTES, Policy};
+use historical::Linux6;
+use readahead::{Adaptive, PAGE_BYTES, Policy};
 use sim::{Machine, Op, Parts, REACTION_NS};
 
 const FILE_BYTES: u64 = 16 << 20;

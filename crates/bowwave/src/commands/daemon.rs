@@ -12,7 +12,6 @@ use live::observe::Scope;
 use serde_json::json;
 
 use crate::commands::behind::{self, ModeName};
-use crate::commands::policy::PolicyName;
 use crate::commands::privilege;
 use crate::print::{self, PrintError};
 use crate::signals::{self, Signals};
@@ -26,9 +25,9 @@ pub(crate) struct Args {
     /// Lead only the file system that this path lies on; may be given several times.
     #[arg(long, value_name = "PATH")]
     path: Vec<PathBuf>,
-    /// The policy that decides.
-    #[arg(long, value_enum, default_value_t)]
-    policy: PolicyName,
+    /// Record what bowwave hears and asks for, to be checked by `bowwave replay --verify FILE`.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Where measurements of disks are kept until reboot.
     #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
@@ -82,8 +81,9 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         state: args.state,
         charge: args.charge.into(),
         behind: rules,
+        record: args.record.as_deref().map(recording::Place::take).transpose()?,
     };
-    let mut engine = Engine::start(options, args.policy.build()).context("cannot start")?;
+    let mut engine = Engine::start(options).context("cannot start")?;
     announce(&engine, args.json)?;
     engine.serve_until(signals.readiness())?;
     engine.finish(Duration::ZERO, || true)?;

@@ -4,7 +4,6 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod lab;
 pub(crate) mod output;
-pub(crate) mod policy;
 pub(crate) mod privilege;
 pub(crate) mod replay;
 pub(crate) mod reproduce;

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
+use experiments::{Figure, Kind, LogCell, TABLES, Table, title};
 use page::short;
 use serde_json::json;
-use sim::published::{Figure, Kind, LogCell, TABLES, Table};
 
 use super::output::{check_page, progress_bar, write_page};
 use crate::print;
@@ -66,23 +66,6 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     }
     printed?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The descriptions of the experiments, which begin with a title.
-macro_rules! experiments {
-    ($($name:literal)*) => {
-        [$(($name, include_str!(concat!("../../../../experiments/", $name, ".toml")))),*]
-    };
-}
-
-const EXPERIMENTS: [(&str, &str); 12] = experiments! {
-    "blkid-2011" "copies-2005" "desktop-2006" "drop-behind-2007" "field" "parallel-streams-2003"
-    "ramp-2005" "flash-2011" "random-reads-2006" "rules" "servers-2006" "slow-streams-2005"
-};
-
-fn title(name: &str) -> Option<String> {
-    let (_, text) = EXPERIMENTS.iter().find(|(experiment, _)| *experiment == name)?;
-    Some(text.parse::<toml::Table>().ok()?.get("title")?.as_str()?.to_owned())
 }
 
 fn list(as_json: bool) -> anyhow::Result<()> {
@@ -203,16 +186,4 @@ fn summarise(out: &mut dyn Write, tables: &[Table]) -> io::Result<()> {
     let hold = verdicts().filter(|verdict| verdict.holds).count();
     writeln!(out, "{hold} of {} claims hold (~ marks what was calibrated)", verdicts().count())?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_table_has_a_title() {
-        for (name, _) in TABLES {
-            assert!(title(name).is_some_and(|title| title.len() > 10), "{name}");
-        }
-    }
 }

@@ -28,7 +28,6 @@ use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
 
 use crate::commands::behind::ModeName;
-use crate::commands::policy::PolicyName;
 use crate::commands::privilege;
 use crate::print;
 use crate::signals;
@@ -62,9 +61,9 @@ pub(crate) struct Args {
     /// 125.
     #[arg(long)]
     strict: bool,
-    /// The policy that decides.
-    #[arg(long, value_enum, default_value_t)]
-    policy: PolicyName,
+    /// Record what bowwave hears and asks for, to be checked by `bowwave replay --verify FILE`.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Where measurements of disks are kept until reboot.
     #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
@@ -146,7 +145,7 @@ fn begin(args: &Args) -> anyhow::Result<Beside> {
         if let Err(error) = linux::state::prepare(&args.state) {
             print::note(format_args!("{error}; what is measured of disks will be measured again"));
         }
-        Ok(Beside::start(job(args))?)
+        Ok(Beside::start(job(args)?)?)
     });
     let beside = match started {
         Err(error) if args.strict => return Err(error),
@@ -168,7 +167,7 @@ fn begin(args: &Args) -> anyhow::Result<Beside> {
     Ok(beside)
 }
 
-fn job(args: &Args) -> Job {
+fn job(args: &Args) -> anyhow::Result<Job> {
     let mode = args.drop_behind.unwrap_or_default();
     let options = Options {
         scope: Scope::Process(std::process::id()),
@@ -176,14 +175,14 @@ fn job(args: &Args) -> Job {
         state: args.state.clone(),
         charge: Charge::Bowwave,
         behind: Rules::only(mode.into()),
+        record: args.record.as_deref().map(recording::Place::take).transpose()?,
     };
-    Job {
+    Ok(Job {
         prepared: Prepared::new(options),
-        policy: args.policy,
         drops_behind: args.drops_behind(),
         is_verbose: args.verbose,
         is_strict: args.strict,
-    }
+    })
 }
 
 /// Waits until the command has ended. Orphans among its descendants may have become children of ours;

@@ -1,7 +1,7 @@
 //! One process's way through one file, and what is done behind it.
 
 use readahead::PAGE_BYTES;
-use readahead::behind::{Behind, Passage, Passing, Span, Terms};
+use readahead::behind::{DropPlan, Passing, Span, StreamProgress, Terms};
 
 use super::pages_of;
 use super::rules::Mode;
@@ -45,7 +45,7 @@ pub(super) struct Stream {
     /// When it was last heard of, and up to where it had come.
     pub(super) heard_at: Nanos,
     at: u64,
-    pub(super) progress: Passage,
+    pub(super) progress: StreamProgress,
     treatment: Treatment,
     terms: Terms,
     pub(super) most_backlog_pages: u64,
@@ -73,7 +73,7 @@ impl Stream {
             file_bytes: passed.file_bytes,
             heard_at: now,
             at: passed.span.end,
-            progress: Passage::default(),
+            progress: StreamProgress::default(),
             treatment: Treatment::Undecided(None),
             terms,
             // Besides the step under way, which the disk has not been given.
@@ -134,7 +134,7 @@ impl Stream {
     }
 
     /// What is to be done about pages that it has passed.
-    pub(super) fn pass(&mut self, key: StreamKey, passed: Span) -> Option<Behind> {
+    pub(super) fn pass(&mut self, key: StreamKey, passed: Span) -> Option<DropPlan> {
         match &mut self.treatment {
             Treatment::LeftAlone => None,
             Treatment::Undecided(before) => {

@@ -106,7 +106,7 @@ impl DiskSpec {
         Ok(())
     }
 
-    /// A visit is a command, a seek over a tenth of the capacity and half a turn.
+    /// A device access is a command, a seek over a tenth of the capacity and half a turn.
     pub(crate) fn cost(&self) -> DeviceCost {
         let seek_s = (self.settle_us + self.full_stroke_us * 0.1f64.sqrt()) * 1e-6;
         DeviceCost {

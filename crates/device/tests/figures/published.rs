@@ -30,11 +30,11 @@ fn transfer_ms(bytes: u64, mb_s: f64) -> f64 {
 
 #[test]
 fn ide_2003_positions_in_7_ms_between_ten_streams() {
-    let visit =
+    let access =
         |bytes| ms("ide-2003", &in_turn(10, 100 * MIB, 6000, bytes), 1) - transfer_ms(bytes, 41.5);
     // 495 s for 64 000 windows of 16 KiB; 133.5 s for 8 000 of 128 KiB, two requests each.
-    assert_within(visit(16 * KIB), 7.3, 0.05);
-    assert_within(visit(64 * KIB), 6.8, 0.05);
+    assert_within(access(16 * KIB), 7.3, 0.05);
+    assert_within(access(64 * KIB), 6.8, 0.05);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! What a device charges, and what follows from that alone: worked out when it changes, which is seldom,
 //! rather than for each access.
 
-use crate::cost::DeviceCost;
-
 use super::window::{AMPLE_STALLS, UnitCost};
+use crate::cost::DeviceCost;
 
 /// A device, as far as decisions go.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +10,7 @@ pub(super) struct Device {
     pub(super) cost: DeviceCost,
     /// The cost of neighbouring pages.
     pub(super) pages: UnitCost,
-    /// Pages of a window that wastes little on its visit.
+    /// Pages of a window that takes much longer to transfer than to access.
     pub(super) ample_pages: u64,
 }
 

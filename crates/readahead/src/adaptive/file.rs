@@ -1,20 +1,19 @@
 //! What is remembered of one file: its streams, and the recent misses that belong to none.
 //!
-//! A miss that no stream explains is an *orphan*. A stream begins when a miss lies beside a recent
-//! orphan, when the file is read from its start, or when misses stand at equal distances.
+//! A miss that no stream explains is an *unmatched miss*. A stream begins when a miss lies beside a recent
+//! unmatched miss, when the file is read from its start, or when misses stand at equal distances.
 
+use super::access_context::{AccessContext, READ_SLACK_PAGES};
+use super::completion_rate::CompletionRate;
+use super::pace::Pace;
+use super::read_around::ReadAround;
+use super::stream::Stream;
+use super::streams::{Slot, Streams};
+use super::tail_exponent::Runs;
+use super::unmatched_misses::{UNMATCHED_MISSES, UnmatchedMiss, UnmatchedMisses};
 use crate::access::{Hint, Nanos, Page, Trigger, Via};
 use crate::plan::Cause;
 use crate::tally::Tally;
-
-use super::around::Around;
-use super::habit::Habit;
-use super::orphans::{ORPHANS, Orphan, Orphans};
-use super::pace::Pace;
-use super::stream::Stream;
-use super::streams::{Slot, Streams};
-use super::tail::Runs;
-use super::{READ_SLACK_PAGES, Scene};
 
 /// Where a miss is placed.
 pub(super) enum Found<'a> {
@@ -22,15 +21,15 @@ pub(super) enum Found<'a> {
     /// stream is left alone.
     Stream(&'a mut Stream, Option<f64>),
     /// It belongs to none.
-    Orphan,
+    UnmatchedMiss,
 }
 
 #[derive(Debug)]
 pub(super) struct FileState {
     streams: Streams,
     ended: Runs,
-    around: Around,
-    orphans: Orphans,
+    read_around: ReadAround,
+    unmatched_misses: UnmatchedMisses,
 }
 
 impl FileState {
@@ -38,82 +37,94 @@ impl FileState {
         FileState {
             streams: Streams::new(),
             ended: Runs::default(),
-            around: Around::new(),
-            orphans: Orphans::new(),
+            read_around: ReadAround::new(),
+            unmatched_misses: UnmatchedMisses::new(),
         }
     }
 
-    /// Finds the stream an access belongs to, begins one, or notes an orphan.
+    /// Finds the stream an access belongs to, begins one, or notes an unmatched miss.
     ///
     /// What is contiguous comes first: the starts of parallel streams may stand at equal
     /// distances, and so look like a stride. For the same reason pieces of a strided stream are
-    /// remembered like orphans.
+    /// remembered like unmatched misses.
     pub(super) fn place(
         &mut self,
-        scene: &Scene,
-        habit: &mut Habit,
+        context: &AccessContext,
+        completion_rate: &mut CompletionRate,
         tally: &mut Tally,
     ) -> Found<'_> {
-        if let Some(index) = self.streams.nearest(scene, Stream::is_contiguous) {
-            return self.found(index, scene);
+        if let Some(index) = self.streams.nearest(context, Stream::is_contiguous) {
+            return self.found(index, context);
         }
         // What a known stream passes it counts itself.
-        let pages = scene.end - scene.first;
+        let pages = context.end - context.first;
         let passed = tally.passed_pages + pages;
-        if let Some(stream) = self.beside_an_orphan(scene, self.slack(scene), passed) {
+        if let Some(stream) = self.beside_an_unmatched_miss(context, self.slack(context), passed) {
             tally.passed_pages = passed;
-            return self.begun(stream, scene, tally);
+            return self.begun(stream, context, tally);
         }
-        if let Some(index) = self.streams.nearest(scene, |stream| !stream.is_contiguous()) {
-            self.remember(scene, passed);
-            return self.found(index, scene);
+        if let Some(index) = self.streams.nearest(context, |stream| !stream.is_contiguous()) {
+            self.remember(context, passed);
+            return self.found(index, context);
         }
-        let begun = self.at_equal_distances(scene).or_else(|| at_the_start(scene, habit));
+        let begun =
+            self.at_equal_distances(context).or_else(|| at_the_start(context, completion_rate));
         tally.passed_pages = passed;
-        self.remember(scene, passed);
+        self.remember(context, passed);
         match begun {
-            Some(stream) => self.begun(stream.at_pace(Pace::unknown(passed)), scene, tally),
-            None => Found::Orphan,
+            Some(stream) => self.begun(stream.at_pace(Pace::unknown(passed)), context, tally),
+            None => Found::UnmatchedMiss,
         }
     }
 
     /// The page that tells whether what was asked for the access's stream is gone.
-    pub(super) fn doubtful_page(&self, scene: &Scene) -> Option<Page> {
-        let plain = self.streams.nearest(scene, Stream::is_contiguous);
-        let slot = plain.or_else(|| self.streams.nearest(scene, |it| !it.is_contiguous()))?;
-        self.streams.get(slot)?.doubtful_page(scene)
+    pub(super) fn doubtful_page(&self, context: &AccessContext) -> Option<Page> {
+        let plain = self.streams.nearest(context, Stream::is_contiguous);
+        let slot = plain.or_else(|| self.streams.nearest(context, |it| !it.is_contiguous()))?;
+        self.streams.get(slot)?.doubtful_page(context)
     }
 
-    /// What the kernel's window shall be after a miss that belongs to no stream (`is_orphan`) or to one,
+    /// What the kernel's window shall be after a miss that belongs to no stream (`is_unmatched`) or to one,
     /// where that is not what it is.
-    pub(super) fn judge_read_around(&mut self, is_orphan: bool, scene: &Scene) -> Option<u32> {
-        if scene.access.trigger != Trigger::Absent {
+    pub(super) fn judge_read_around(
+        &mut self,
+        is_unmatched: bool,
+        context: &AccessContext,
+    ) -> Option<u32> {
+        if context.access.trigger != Trigger::Absent {
             return None;
         }
-        if scene.access.via == Via::Read {
-            return self.around.read(scene);
+        if context.access.via == Via::Read {
+            return self.read_around.read(context);
         }
         let is_near = |reach| {
             // The most recent one is this fault's own.
-            let mut others = self.orphans.recent(ORPHANS).skip(1);
-            others.any(|orphan| orphan.first.abs_diff(scene.first) <= reach)
+            let mut others = self.unmatched_misses.recent(UNMATCHED_MISSES).skip(1);
+            others.any(|unmatched_miss| unmatched_miss.first.abs_diff(context.first) <= reach)
         };
-        let is_lone = is_orphan && !self.around.reach(scene).is_some_and(is_near);
-        self.around.fault(is_lone, scene)
+        let is_lone = is_unmatched && !self.read_around.reach(context).is_some_and(is_near);
+        self.read_around.fault(is_lone, context)
     }
 
-    fn found(&mut self, slot: Slot, scene: &Scene) -> Found<'_> {
-        let is_led = |stream: &mut Stream| stream.is_led(&scene.device.cost);
-        let tail = self.streams.get_mut(slot).is_some_and(is_led).then(|| self.tail(scene));
+    fn found(&mut self, slot: Slot, context: &AccessContext) -> Found<'_> {
+        let is_led = |stream: &mut Stream| stream.is_led(&context.device.cost);
+        let tail_exponent =
+            self.streams.get_mut(slot).is_some_and(is_led).then(|| self.tail_exponent(context));
         match self.streams.get_mut(slot) {
-            Some(stream) => Found::Stream(stream, tail),
-            None => Found::Orphan,
+            Some(stream) => Found::Stream(stream, tail_exponent),
+            None => Found::UnmatchedMiss,
         }
     }
 
     /// The runs before it tell how long that of a new stream turns out.
-    fn begun(&mut self, mut stream: Stream, scene: &Scene, tally: &mut Tally) -> Found<'_> {
-        let tail = stream.is_led(&scene.device.cost).then(|| self.tail(scene));
+    fn begun(
+        &mut self,
+        mut stream: Stream,
+        context: &AccessContext,
+        tally: &mut Tally,
+    ) -> Found<'_> {
+        let tail_exponent =
+            stream.is_led(&context.device.cost).then(|| self.tail_exponent(context));
         if stream.is_contiguous() {
             self.streams.each(|other| {
                 other.shares_its_file();
@@ -121,95 +132,107 @@ impl FileState {
             });
         }
         let ended = &mut self.ended;
-        Found::Stream(self.streams.admit(stream, |forgotten| end(forgotten, ended, tally)), tail)
+        Found::Stream(
+            self.streams.admit(stream, |forgotten| end(forgotten, ended, tally)),
+            tail_exponent,
+        )
     }
 
     /// The exponent of how long runs of this file turn out: of those that are over, those whose
     /// readers have stopped, and those that go on.
-    fn tail(&mut self, scene: &Scene) -> f64 {
-        let now = scene.access.now;
+    fn tail_exponent(&mut self, context: &AccessContext) -> f64 {
+        let now = context.access.now;
         let mut runs = self.ended;
         self.streams.each(|stream| {
             runs.note(stream.log_length(), stream.has_stopped(now) && !stream.is_at_the_end());
         });
-        runs.tail()
+        runs.tail_exponent()
     }
 
-    /// How far from an orphan an access that no contiguous stream explains may lie. The mark of a strided
+    /// How far from an unmatched miss an access may lie that no contiguous stream explains. The mark of a
+    /// strided
     /// stream is none of the kernel's, whose windows would be between them.
-    fn slack(&self, scene: &Scene) -> u64 {
-        let is_ours = || self.streams.nearest(scene, |stream| stream.has_marked(scene)).is_some();
-        let is_a_mark = scene.access.trigger == Trigger::Mark;
-        if is_a_mark && is_ours() { READ_SLACK_PAGES } else { scene.slack }
+    fn slack(&self, context: &AccessContext) -> u64 {
+        let is_ours =
+            || self.streams.nearest(context, |stream| stream.has_marked(context)).is_some();
+        let is_a_mark = context.access.trigger == Trigger::Mark;
+        if is_a_mark && is_ours() { READ_SLACK_PAGES } else { context.slack }
     }
 
-    /// Forward or backward: the access continues a recent orphan on either side, `slack` pages from it at
+    /// Forward or backward: the access continues a recent unmatched miss on either side, `slack` pages away
+    /// at
     /// most.
-    fn beside_an_orphan(&self, scene: &Scene, slack: u64, passed: u64) -> Option<Stream> {
-        let now = scene.access.now;
-        let overlap = if scene.access.via == Via::Mmap { slack } else { 1 };
+    fn beside_an_unmatched_miss(
+        &self,
+        context: &AccessContext,
+        slack: u64,
+        passed: u64,
+    ) -> Option<Stream> {
+        let now = context.access.now;
+        let overlap = if context.access.via == Via::Mmap { slack } else { 1 };
         // Faults and marks are spaced by the kernel's windows, which tells nothing of what is skipped.
-        let tells = scene.access.via == Via::Read && scene.access.trigger == Trigger::Absent;
-        let pages = scene.end - scene.first;
+        let tells = context.access.via == Via::Read && context.access.trigger == Trigger::Absent;
+        let pages = context.end - context.first;
         let grain = |from: Page, to: Page| match to.saturating_sub(from) {
             gap if tells && gap > 0 => pages + gap,
             _ => 1,
         };
         // The end of one ahead of which the access lies, or the start of one behind which it does.
-        let nearest = scene.first.saturating_sub(slack);
-        if !self.orphans.may_be_within(nearest, scene.end.saturating_add(slack)) {
+        let nearest = context.first.saturating_sub(slack);
+        if !self.unmatched_misses.may_be_within(nearest, context.end.saturating_add(slack)) {
             return None;
         }
-        self.orphans.recent(ORPHANS).find_map(|orphan| {
-            let ahead = scene.first.saturating_add(overlap) >= orphan.end
-                && scene.first > orphan.first
-                && scene.first <= orphan.end.saturating_add(slack);
+        self.unmatched_misses.recent(UNMATCHED_MISSES).find_map(|unmatched_miss| {
+            let ahead = context.first.saturating_add(overlap) >= unmatched_miss.end
+                && context.first > unmatched_miss.first
+                && context.first <= unmatched_miss.end.saturating_add(slack);
             if ahead {
-                let run = scene.end - orphan.first;
-                let stream = Stream::contiguous(orphan.first, 1, run, Cause::Context, now);
-                let stream = stream.skipping(grain(orphan.end, scene.first));
-                return Some(orphan.followed_by(stream, passed));
+                let run = context.end - unmatched_miss.first;
+                let stream = Stream::contiguous(unmatched_miss.first, 1, run, Cause::Context, now);
+                let stream = stream.skipping(grain(unmatched_miss.end, context.first));
+                return Some(unmatched_miss.followed_by(stream, passed));
             }
-            let behind = scene.end <= orphan.first.saturating_add(overlap)
-                && scene.first < orphan.first
-                && scene.end.saturating_add(slack) >= orphan.first;
+            let behind = context.end <= unmatched_miss.first.saturating_add(overlap)
+                && context.first < unmatched_miss.first
+                && context.end.saturating_add(slack) >= unmatched_miss.first;
             if behind {
-                let run = orphan.end - scene.first;
-                let stream = Stream::contiguous(orphan.end - 1, -1, run, Cause::Backward, now);
-                let stream = stream.skipping(grain(scene.end, orphan.first));
-                return Some(orphan.followed_by(stream, passed));
+                let run = unmatched_miss.end - context.first;
+                let stream =
+                    Stream::contiguous(unmatched_miss.end - 1, -1, run, Cause::Backward, now);
+                let stream = stream.skipping(grain(context.end, unmatched_miss.first));
+                return Some(unmatched_miss.followed_by(stream, passed));
             }
             None
         })
     }
 
     /// Strided: three consecutive misses at one distance, or four among the recent ones.
-    fn at_equal_distances(&self, scene: &Scene) -> Option<Stream> {
-        if scene.access.via == Via::Mmap || scene.access.trigger == Trigger::Mark {
+    fn at_equal_distances(&self, context: &AccessContext) -> Option<Stream> {
+        if context.access.via == Via::Mmap || context.access.trigger == Trigger::Mark {
             return None;
         }
-        let consecutive = self.orphans.recent(1).next()?;
-        let step = step_between(consecutive, scene);
-        if back(scene.first, step, 2).is_some_and(|page| self.orphans.hold(page, 2)) {
-            return strided(scene, consecutive.at, step, 3);
+        let consecutive = self.unmatched_misses.recent(1).next()?;
+        let step = step_between(consecutive, context);
+        if back(context.first, step, 2).is_some_and(|page| self.unmatched_misses.hold(page, 2)) {
+            return strided(context, consecutive.at, step, 3);
         }
-        self.orphans.recent(ORPHANS / 2).find_map(|orphan| {
-            let step = step_between(orphan, scene);
+        self.unmatched_misses.recent(UNMATCHED_MISSES / 2).find_map(|unmatched_miss| {
+            let step = step_between(unmatched_miss, context);
             let before = |page: Page| page.wrapping_sub(step as u64);
-            let (two, three) = (before(orphan.first), before(before(orphan.first)));
-            if !self.orphans.may_be_at_both(two, three) {
+            let (two, three) = (before(unmatched_miss.first), before(before(unmatched_miss.first)));
+            if !self.unmatched_misses.may_be_at_both(two, three) {
                 return None;
             }
-            let is_orphan = |page| self.orphans.hold(page, ORPHANS);
-            let two = is_orphan(back(scene.first, step, 2)?);
-            let three = two && is_orphan(back(scene.first, step, 3)?);
-            if three { strided(scene, orphan.at, step, 4) } else { None }
+            let is_unmatched = |page| self.unmatched_misses.hold(page, UNMATCHED_MISSES);
+            let two = is_unmatched(back(context.first, step, 2)?);
+            let three = two && is_unmatched(back(context.first, step, 3)?);
+            if three { strided(context, unmatched_miss.at, step, 4) } else { None }
         })
     }
 
-    fn remember(&mut self, scene: &Scene, passed: u64) {
-        let (first, end, at) = (scene.first, scene.end, scene.access.now);
-        self.orphans.note(Orphan { first, end, at, passed });
+    fn remember(&mut self, context: &AccessContext, passed: u64) {
+        let (first, end, at) = (context.first, context.end, context.access.now);
+        self.unmatched_misses.note(UnmatchedMiss { first, end, at, passed });
     }
 
     /// Ends the streams last used before `moment`.
@@ -237,17 +260,17 @@ fn end(stream: Stream, ended: &mut Runs, tally: &mut Tally) {
 }
 
 /// The start of a file, or any read by a program that announced a sequential one, begins a run.
-fn at_the_start(scene: &Scene, habit: &mut Habit) -> Option<Stream> {
-    let (run, now) = (scene.end - scene.first, scene.access.now);
-    if scene.first == 0 {
-        return Some(Stream::initial(run, habit.begin(scene.access.file_pages), now));
+fn at_the_start(context: &AccessContext, completion_rate: &mut CompletionRate) -> Option<Stream> {
+    let (run, now) = (context.end - context.first, context.access.now);
+    if context.first == 0 {
+        return Some(Stream::initial(run, completion_rate.begin(context.access.file_pages), now));
     }
-    let announced = scene.access.hint == Hint::Sequential;
-    announced.then(|| Stream::contiguous(scene.first, 1, run, Cause::Initial, now))
+    let announced = context.access.hint == Hint::Sequential;
+    announced.then(|| Stream::contiguous(context.first, 1, run, Cause::Initial, now))
 }
 
-fn step_between(orphan: &Orphan, scene: &Scene) -> i64 {
-    scene.first.wrapping_sub(orphan.first) as i64
+fn step_between(unmatched_miss: &UnmatchedMiss, context: &AccessContext) -> i64 {
+    context.first.wrapping_sub(unmatched_miss.first) as i64
 }
 
 /// The page `count` steps before `page`.
@@ -258,14 +281,14 @@ fn back(page: Page, step: i64, count: i64) -> Option<Page> {
 /// A strided stream of `run` pieces ending with the access, the piece before it read at `then`; a
 /// plain one where reading the gaps costs less than visiting each piece. Where neither pays it is
 /// known at least, lest its misses pass for dense random reading.
-fn strided(scene: &Scene, then: Nanos, step: i64, run: u64) -> Option<Stream> {
-    let (now, len) = (scene.access.now, scene.end - scene.first);
+fn strided(context: &AccessContext, then: Nanos, step: i64, run: u64) -> Option<Stream> {
+    let (now, len) = (context.access.now, context.end - context.first);
     let stride = step.unsigned_abs();
     if stride <= len {
         return None;
     }
-    let origin = back(scene.first, step, run as i64 - 1)?;
-    if (scene.rules.bridges)(&scene.device.cost, stride - len) {
+    let origin = back(context.first, step, run as i64 - 1)?;
+    if (context.rules.bridges)(&context.device.cost, stride - len) {
         let span = stride * (run - 1) + len;
         let (origin, sign) = if step > 0 { (origin, 1) } else { (origin + len - 1, -1) };
         let stream = Stream::sparse(origin, sign, stride, span, now);

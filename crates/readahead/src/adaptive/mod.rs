@@ -1,8 +1,8 @@
 //! Bowwave's own policy: one inequality instead of tunables.
 //!
 //! *Read a page ahead if and only if the probability that it is used, times the stall this saves,
-//! exceeds what reading it costs.* The stall and the cost come from the device (one more visit
-//! costs `L` seconds, a page `1/B`, and `Q` visits overlap: [`DeviceCost`]); the probability
+//! exceeds what reading it costs.* The stall and the cost come from the device: one more access
+//! costs `L` seconds, a page `1/B`, and `Q` accesses overlap ([`DeviceCost`]). The probability
 //! comes from what this stream and this file have done so far. `docs/adaptive.md` derives the
 //! rules; here is how they fit together:
 //!
@@ -11,12 +11,12 @@
 //!      |
 //!      +-- belongs to a known stream? --- yes --> stream advances; window and mark   (stream)
 //!      |                                            |<- read ->|<------ asked ------>|
-//!      no (an orphan)                          ----origin------reader----mark-----frontier--->
+//!      no (an unmatched miss)                  ----origin------reader----mark-----frontier--->
 //!      |
-//!      +-- at the file's start, or next to a recent orphan, ahead of it or behind
+//!      +-- at the file's start, or next to a recent unmatched miss, ahead of it or behind
 //!      |       --> a new forward or backward stream                                  (file)
 //!      +-- third or fourth at the same distance  --> a strided stream, or, where
-//!      |       reading the gaps costs less than more visits, a plain one             (file)
+//!      |       reading the gaps costs less than more accesses, a plain one          (file)
 //!      +-- its region has cost as much in misses as reading it would
 //!              --> read the rest of the region, slice by slice                       (region)
 //! ```
@@ -25,40 +25,47 @@
 //! they yield differs. What the kernel does well by itself is left to it: a forward stream whose
 //! kernel window is as large as the rule asks, and strides that a disk passes at media rate.
 
-mod around;
+mod access_context;
+mod allowance;
+mod completion_rate;
+mod density;
 mod device;
 mod file;
-mod habit;
-mod orphans;
+mod kernel_window;
+mod number;
 mod pace;
 mod pressure;
+mod read_around;
 mod region;
-mod room;
 mod rules;
+mod run;
 mod stream;
 mod streams;
-mod tail;
+mod tail_exponent;
+mod unmatched_misses;
 mod window;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Policy;
+use access_context::AccessContext;
+use allowance::{Allowance, MIN_READ_AHEAD_PAGES};
+use completion_rate::CompletionRate;
+use device::Device;
+use file::{FileState, Found};
+use kernel_window::KERNEL_WINDOW_PAGES;
+use pressure::Pressure;
+use region::Regions;
+
 use crate::access::{Access, FileId, Hint, Nanos, PAGE_BYTES, Page, Trigger, Via, VolumeId};
 use crate::cache::CacheView;
 use crate::cost::DeviceCost;
 use crate::plan::{Action, Plan};
+use crate::policy::Policy;
 use crate::table::Table;
 use crate::tally::Tally;
 
-use around::NARROW_PAGES;
-use device::Device;
-use file::{FileState, Found};
-use habit::Habit;
-use pressure::Pressure;
-use region::Regions;
-use room::{CRUMB_PAGES, Room};
-
-pub use rules::{Ahead, Rules, Run};
+pub use rules::Rules;
+pub use run::{Ahead, Run};
 pub use window::UnitCost;
 
 /// How much the policy remembers and may ask for.
@@ -87,13 +94,10 @@ fn pages(bytes: u64) -> u64 {
     (bytes / PAGE_BYTES).max(1)
 }
 
-/// The kernel's own default window, 128 KiB.
-const KERNEL_WINDOW_PAGES: u32 = 32;
-
 /// With all files full of streams, looking through them takes some 100 us: 1 % of this time.
 const SWEEP_NS: Nanos = 10_000_000;
 
-/// Volumes whose habits are remembered.
+/// Volumes whose completion rates are remembered.
 const VOLUMES: usize = 64;
 
 /// The policy. See the [module](self) for how it decides.
@@ -102,7 +106,7 @@ pub struct Adaptive {
     limits: Limits,
     rules: Rules,
     files: Table<FileId, FileState>,
-    habits: Table<VolumeId, Habit>,
+    completion_rates: Table<VolumeId, CompletionRate>,
     regions: Regions,
     pressure: Pressure,
     /// The device of the last access.
@@ -124,7 +128,7 @@ impl Adaptive {
             limits,
             rules,
             files: Table::new(limits.files),
-            habits: Table::new(VOLUMES),
+            completion_rates: Table::new(VOLUMES),
             regions: Regions::new(limits.files, pages(limits.region_bytes)),
             pressure: Pressure::none(),
             device: Device::new(DeviceCost::FLASH),
@@ -147,10 +151,10 @@ impl Adaptive {
     /// whose readers have stopped give up theirs: those of this file at once, and now and then those of
     /// all.
     fn most_ahead(&mut self, access: &Access, cache: &dyn CacheView) -> u64 {
-        let budget = Room::budget_within(cache.ahead_pages());
+        let budget = Allowance::budget_within(cache.ahead_pages());
         let most_ahead = self.pressure.budget(budget.min(self.limits.ahead_bytes / PAGE_BYTES));
         let (now, tally) = (access.now, &mut self.tally);
-        if tally.ahead_pages() > most_ahead / 2 || cache.room_pages() < CRUMB_PAGES {
+        if tally.ahead_pages() > most_ahead / 2 || cache.room_pages() < MIN_READ_AHEAD_PAGES {
             if now.saturating_sub(self.swept_at) >= SWEEP_NS {
                 self.swept_at = now;
                 self.files
@@ -181,14 +185,13 @@ impl Policy for Adaptive {
     }
 
     fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan) {
-        let is_mere_call = access.trigger == Trigger::Call;
-        if access.hint == Hint::Random || access.page >= access.file_pages || is_mere_call {
+        if access.hint == Hint::Random || access.page >= access.file_pages {
             return;
         }
         self.feel_pressure(access, cache);
         let most_ahead = self.most_ahead(access, cache);
         self.device.renew(cache.cost());
-        let room = Room {
+        let allowance = Allowance {
             budget: most_ahead,
             window: cache.room_pages().min(pages(self.limits.plan_bytes)),
             is_mapped: access.via == Via::Mmap,
@@ -196,31 +199,36 @@ impl Policy for Adaptive {
             is_serial: self.device.pages.is_serial,
         };
         let tally = &mut self.tally;
-        let scene = Scene::new(access, cache, &self.rules, &self.device, room);
+        let context = AccessContext::new(access, cache, &self.rules, &self.device, allowance);
         let file =
             self.files.get_or_insert_with(access.file, access.now, FileState::new, |forgotten| {
                 forgotten.give_up(tally)
             });
-        let habit = self.habits.get_or_insert_with(access.volume, access.now, Habit::default, drop);
-        let is_orphan = match file.place(&scene, habit, tally) {
-            Found::Stream(stream, tail) => {
-                if stream.can_gain(&scene.device.cost) {
+        let completion_rate = self.completion_rates.get_or_insert_with(
+            access.volume,
+            access.now,
+            CompletionRate::default,
+            drop,
+        );
+        let is_unmatched = match file.place(&context, completion_rate, tally) {
+            Found::Stream(stream, tail_exponent) => {
+                if stream.can_gain(&context.device.cost) {
                     plan.recognise();
                 }
-                stream.proceed(&scene, tail, plan, tally);
+                stream.proceed(&context, tail_exponent, plan, tally);
                 if stream.has_ended_a_file(access.file_pages) {
-                    habit.end();
+                    completion_rate.end();
                 }
                 false
             }
-            Found::Orphan => {
-                if may_be_dense(&scene) {
-                    self.regions.on_orphan(&scene, plan, tally);
+            Found::UnmatchedMiss => {
+                if may_be_dense(&context) {
+                    self.regions.on_unmatched_miss(&context, plan, tally);
                 }
                 true
             }
         };
-        let own = file.judge_read_around(is_orphan, &scene);
+        let own = file.judge_read_around(is_unmatched, &context);
         let bound = self.pressure.kernel_window(own.unwrap_or(access.kernel_window)).or(own);
         if let Some(pages) = bound {
             plan.push(Action::KernelWindow { pages });
@@ -231,8 +239,9 @@ impl Policy for Adaptive {
         let is_judged = access.trigger == Trigger::Absent && access.hint != Hint::Random;
         let file = self.files.get(&access.file).filter(|_| is_judged)?;
         // Where the stream lies does not depend on what there is room for.
-        let scene = Scene::new(access, &Unseen, &self.rules, &self.device, Room::default());
-        file.doubtful_page(&scene)
+        let allowance = Allowance::default();
+        let context = AccessContext::new(access, &Unseen, &self.rules, &self.device, allowance);
+        file.doubtful_page(&context)
     }
 
     fn window_bound(&self) -> Option<u32> {
@@ -250,7 +259,7 @@ impl Policy for Adaptive {
         for file in self.files.values_mut() {
             file.forget_before(moment, tally);
         }
-        self.habits.forget_before(moment, drop);
+        self.completion_rates.forget_before(moment, drop);
         self.regions.forget_before(moment);
     }
 }
@@ -264,55 +273,7 @@ impl CacheView for Unseen {
     }
 }
 
-/// One access with all that is needed to judge it.
-struct Scene<'a> {
-    access: &'a Access,
-    cache: &'a dyn CacheView,
-    rules: &'a Rules,
-    device: &'a Device,
-    /// First page of what the access shows to be wanted.
-    first: u64,
-    /// First page after it.
-    end: u64,
-    /// How far two accesses may lie apart and still be neighbours, in pages.
-    slack: u64,
-    /// What may be asked for.
-    room: Room,
+/// Whether an unmatched miss counts as dense random reading.
+fn may_be_dense(context: &AccessContext) -> bool {
+    context.access.trigger == Trigger::Absent && !context.device.cost.outpaces_user_space()
 }
-
-impl<'a> Scene<'a> {
-    fn new(
-        access: &'a Access,
-        cache: &'a dyn CacheView,
-        rules: &'a Rules,
-        device: &'a Device,
-        room: Room,
-    ) -> Self {
-        let (first, end, slack) = (access.page, access.end(), slack(access));
-        Scene { access, cache, rules, device, first, end, slack, room }
-    }
-}
-
-/// How far an access may lie from its neighbour. Faults are spaced by the kernel's read-around, half of
-/// which lies on either side; the kernel's own marks by its window, of which nothing else is heard while
-/// it leads.
-fn slack(access: &Access) -> u64 {
-    let kernel_window = u64::from(access.kernel_window);
-    match (access.via, access.trigger) {
-        (Via::Mmap, _) if kernel_window <= u64::from(NARROW_PAGES) => READ_SLACK_PAGES,
-        (Via::Mmap, _) => kernel_window.max(MMAP_SLACK_PAGES),
-        (Via::Read, Trigger::Mark) => (2 * kernel_window).max(READ_SLACK_PAGES),
-        (Via::Read, _) => READ_SLACK_PAGES,
-    }
-}
-
-/// Whether an orphan counts as dense random reading.
-fn may_be_dense(scene: &Scene) -> bool {
-    scene.access.trigger == Trigger::Absent && !scene.device.cost.outpaces_user_space()
-}
-
-/// A reader that skips a few pages is still reading on (unaligned records, holes).
-const READ_SLACK_PAGES: u64 = 4;
-
-/// Half of the default read-around of 32 pages, and what fault-around maps at once.
-const MMAP_SLACK_PAGES: u64 = 32;

@@ -5,7 +5,7 @@
 //!   of that, by one       ==   ==      ==           ==    =          its share
 //! ```
 
-use super::window::real;
+use super::number::real;
 
 /// Pages that all readers have passed, and one of them.
 #[derive(Clone, Copy, Debug, Default)]

@@ -16,9 +16,8 @@
 //! one that thrashes a little would, so that the kernel's windows come last there. Numbers were chosen
 //! in the simulator (`bowwave reproduce slow-streams-2005 field`).
 
+use super::number::real;
 use crate::access::Nanos;
-
-use super::window::real;
 
 /// The kernel's smallest window worth a request: 16 KiB.
 const SMALLEST_KERNEL_WINDOW_PAGES: f64 = 4.0;

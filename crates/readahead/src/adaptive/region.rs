@@ -1,7 +1,7 @@
 //! Dense random reading: when to stop renting and buy (ski rental).
 //!
 //! A file is seen as aligned regions of power-of-two sizes, from 256 KiB up to the plan limit, each
-//! counting the orphans that fell into it:
+//! counting the unmatched misses that fell into it:
 //!
 //! ```text
 //!   level 2  |                               n = 9                           |
@@ -17,20 +17,20 @@
 //! cluster.
 //!
 //! The largest region that qualifies is read in ascending slices. Each further miss in it buys the
-//! next slice, so that filling stops by itself when the reader goes away. Where visits overlap, what
+//! next slice, so that filling stops by itself when the reader goes away. Where device accesses overlap,
+//! what
 //! the device can read during one miss delays nobody, and slices stay within it until the misses
 //! have cost as much as the rest.
 //!
 //! A miss of a mapping has brought the kernel's read-around already, and index lookups are mostly
 //! sparse: there the misses must have cost twice the rest.
 
+use super::access_context::AccessContext;
+use super::allowance::MIN_READ_AHEAD_PAGES;
 use crate::access::{FileId, Nanos, Page, Via};
 use crate::plan::{Cause, Plan};
 use crate::table::Table;
 use crate::tally::Tally;
-
-use super::Scene;
-use super::room::CRUMB_PAGES;
 
 /// Smallest region: 256 KiB, below which the kernel's own read-around is as good.
 const SMALLEST_LOG2_PAGES: u32 = 6;
@@ -63,40 +63,47 @@ impl Regions {
         Regions { table: Table::new(files * 8), largest_log2_pages: plan_pages.ilog2() }
     }
 
-    /// Counts an orphan in every region around it, and reads a slice of the largest that pays.
-    pub(super) fn on_orphan(&mut self, scene: &Scene, plan: &mut Plan, tally: &mut Tally) {
-        let top = log2_ceil(scene.access.file_pages).min(self.largest_log2_pages);
+    /// Counts an unmatched miss in every region around it, and reads a slice of the largest that pays.
+    pub(super) fn on_unmatched_miss(
+        &mut self,
+        context: &AccessContext,
+        plan: &mut Plan,
+        tally: &mut Tally,
+    ) {
+        let top = log2_ceil(context.access.file_pages).min(self.largest_log2_pages);
         let mut best = None;
         for log2_pages in SMALLEST_LOG2_PAGES..=top.max(SMALLEST_LOG2_PAGES) {
-            let key = Key { file: scene.access.file, log2_pages, index: scene.first >> log2_pages };
+            let key =
+                Key { file: context.access.file, log2_pages, index: context.first >> log2_pages };
             let region =
-                self.table.get_or_insert_with(key, scene.access.now, Region::default, drop);
+                self.table.get_or_insert_with(key, context.access.now, Region::default, drop);
             region.misses = region.misses.saturating_add(1);
-            let size = pages_in_file(&key, scene.access.file_pages);
+            let size = pages_in_file(&key, context.access.file_pages);
             if region.filled >= size {
                 // Filled, and missed again: it did not stay. Start judging afresh.
                 *region = Region { misses: 1, filled: 0 };
             }
             let left = size - region.filled;
-            if left > 0 && (region.filled > 0 || pays(region.misses, left, scene)) {
+            if left > 0 && (region.filled > 0 || pays(region.misses, left, context)) {
                 best = Some(key);
             }
         }
         if let Some(key) = best {
-            tally.dense_pages += self.read_slice(key, scene, scene.room.for_region(tally), plan);
+            tally.dense_pages +=
+                self.read_slice(key, context, context.allowance.for_region(tally), plan);
         }
     }
 
-    fn read_slice(&mut self, key: Key, scene: &Scene, room: u64, plan: &mut Plan) -> u64 {
-        let Some(region) = self.table.get_mut(&key, scene.access.now) else {
+    fn read_slice(&mut self, key: Key, context: &AccessContext, room: u64, plan: &mut Plan) -> u64 {
+        let Some(region) = self.table.get_mut(&key, context.access.now) else {
             return 0;
         };
         let start = (key.index << key.log2_pages) + region.filled;
-        let end = (key.index << key.log2_pages) + pages_in_file(&key, scene.access.file_pages);
+        let end = (key.index << key.log2_pages) + pages_in_file(&key, context.access.file_pages);
         let left = end - start;
-        let wanted = slice_pages(region.misses, left, scene).min(left);
-        if room < wanted.min(CRUMB_PAGES) {
-            // A crumb costs a visit like a whole slice.
+        let wanted = slice_pages(region.misses, left, context).min(left);
+        if room < wanted.min(MIN_READ_AHEAD_PAGES) {
+            // Even the smallest slice costs a device access.
             return 0;
         }
         let pages = wanted.min(room);
@@ -111,47 +118,32 @@ impl Regions {
 }
 
 /// Whether `misses` have cost enough to read the `left` pages of their region.
-fn pays(misses: u32, left: u64, scene: &Scene) -> bool {
+fn pays(misses: u32, left: u64, context: &AccessContext) -> bool {
     if misses < FEWEST_MISSES {
         return false;
     }
-    let share = match scene.access.via {
+    let share = match context.access.via {
         Via::Read => {
-            let request = (scene.end - scene.first).max(1);
-            (scene.rules.share_to_fill)(misses, left as f64 / request as f64)
+            let request = (context.end - context.first).max(1);
+            (context.rules.share_to_fill)(misses, left as f64 / request as f64)
         }
         Via::Mmap => 2.0,
     };
-    spent_of_rest(misses, left, scene) >= share
-}
-
-/// What `misses` must have cost, over what reading the rest of their region costs.
-pub(super) fn share_to_fill(misses: u32, requests_left: f64) -> f64 {
-    let misses = f64::from(misses);
-    1.0 / log_from_1_to_4(requests_left / misses) + 4.0 / misses
-}
-
-/// The logarithm, 1 at least and 4 at most; that of most numbers need not be worked out for it.
-fn log_from_1_to_4(number: f64) -> f64 {
-    match number {
-        ..2.7 => 1.0,
-        55.0.. => 4.0,
-        _ => number.ln().clamp(1.0, 4.0),
-    }
+    spent_of_rest(misses, left, context) >= share
 }
 
 /// What `misses` have cost, over what reading the `left` pages costs.
-fn spent_of_rest(misses: u32, left: u64, scene: &Scene) -> f64 {
-    let rest = scene.device.cost.latency_s + left as f64 * scene.device.cost.page_s();
-    f64::from(misses) * scene.device.cost.latency_s / rest
+fn spent_of_rest(misses: u32, left: u64, context: &AccessContext) -> f64 {
+    let rest = context.device.cost.latency_s + left as f64 * context.device.cost.page_s();
+    f64::from(misses) * context.device.cost.latency_s / rest
 }
 
 /// A slice is a stream's window whose run is what the time spent on misses would have read; or what
 /// delays nobody.
-fn slice_pages(misses: u32, left: u64, scene: &Scene) -> u64 {
-    let harmless = !scene.device.cost.is_serial() && spent_of_rest(misses, left, scene) < 1.0;
-    let visits = if harmless { 1.0 } else { (2.0 * f64::from(misses)).sqrt() };
-    (scene.device.cost.latency_pages() * visits).ceil().max(1.0) as u64
+fn slice_pages(misses: u32, left: u64, context: &AccessContext) -> u64 {
+    let harmless = !context.device.cost.is_serial() && spent_of_rest(misses, left, context) < 1.0;
+    let accesses = if harmless { 1.0 } else { (2.0 * f64::from(misses)).sqrt() };
+    (context.device.cost.latency_pages() * accesses).ceil().max(1.0) as u64
 }
 
 fn pages_in_file(key: &Key, file_pages: Page) -> u64 {
@@ -161,23 +153,4 @@ fn pages_in_file(key: &Key, file_pages: Page) -> u64 {
 
 fn log2_ceil(pages: u64) -> u32 {
     pages.max(1).next_power_of_two().ilog2()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_fewer_misses_are_to_come_the_more_must_those_seen_have_cost() {
-        assert_eq!(share_to_fill(16, 100_000.0), 0.5, "a quarter, and a quarter");
-        assert_eq!(share_to_fill(16, 20.0), 1.25, "hardly any are to come");
-        assert!(share_to_fill(4, 1e6) > share_to_fill(8, 1e6), "a chance cluster");
-    }
-
-    #[test]
-    fn no_number_is_spared_a_logarithm_that_counts() {
-        for number in (0..10_000).map(|n| f64::from(n) / 100.0).chain([1e300, f64::INFINITY]) {
-            assert_eq!(log_from_1_to_4(number), number.ln().clamp(1.0, 4.0), "{number}");
-        }
-    }
 }

@@ -4,61 +4,10 @@
 //! be replaced serves one end: `bowwave reproduce rules` sets each beside alternatives. They are plain
 //! functions, so that a policy with other rules differs in nothing else, and costs nothing more.
 
+use super::density::share_to_fill;
+use super::run::{Ahead, Run};
+use super::window::{UnitCost, bridging_pays};
 use crate::cost::DeviceCost;
-
-use super::region::share_to_fill;
-use super::window::{UnitCost, bridging_pays, real};
-
-/// How far a stream has come when its next window is sized, in units.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Run {
-    /// What the reader has proven.
-    pub read: u64,
-    /// What was asked for, from the origin on.
-    pub asked: u64,
-    /// The exponent `a` of the tail `P(run >= x) ~ x^-a`.
-    pub tail: f64,
-}
-
-impl Run {
-    /// Units of the next `window` that its reader is expected to come to: the integral of
-    /// `(x / r)^-a` over them.
-    pub(super) fn expected(&self, window: u64) -> f64 {
-        let run = self.read.max(1) as f64;
-        let growth = 1.0 + window as f64 / run;
-        let short = 1.0 - self.tail;
-        let is_scale_free = short.abs() < 1e-6;
-        run * if is_scale_free { growth.ln() } else { (growth.powf(short) - 1.0) / short }
-    }
-
-    /// No more than are [expected](Self::expected), told without the power that this takes, a fifth of a
-    /// decision: what `a = 1` expects, by `ln(1 + x) >= 2 x / (2 + x)`, less a hundredth for what rounding
-    /// makes of a power near one. None where runs turn out shorter, or the window is lost beside its run.
-    pub(super) fn expected_at_least(&self, window: u64) -> f64 {
-        let (run, window) = (real(self.read.max(1)), real(window));
-        if self.tail > 1.0 || window < 1e-6 * run {
-            return 0.0;
-        }
-        0.99 * 2.0 * run * window / (2.0 * run + window)
-    }
-}
-
-/// A stream's window when its mark is placed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ahead {
-    /// The reader's units a second; infinite until known.
-    pub rate: f64,
-    /// Units of the window.
-    pub window: u64,
-    /// How far its stream had come.
-    pub run: Run,
-    /// Data arrive in the reader's order.
-    pub is_with_the_reader: bool,
-    /// The file is being read from its start.
-    pub is_begun: bool,
-    /// Units that may be asked for.
-    pub room: u64,
-}
 
 /// The rules.
 #[derive(Clone, Copy, Debug)]
@@ -82,36 +31,5 @@ impl Default for Rules {
             share_to_fill,
             look_ahead: UnitCost::look_ahead,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_shorter_runs_turn_out_the_less_of_a_window_is_used() {
-        let run = |tail| Run { read: 100, asked: 100, tail };
-        assert_eq!(run(1.0).expected(100).round(), 69.0, "r ln 2");
-        assert_eq!(run(1.0 + 1e-5).expected(100).round(), 69.0, "without a jump");
-        assert_eq!(run(2.0).expected(100), 50.0);
-        assert!(run(8.0).expected(100) < 15.0, "hardly any goes on");
-        assert!(run(1.0 / 64.0).expected(100) > 99.0, "nearly all do");
-    }
-
-    #[test]
-    fn the_least_expected_is_never_more_than_what_is() {
-        let powers = || (0..60).map(|exponent| 1 << exponent);
-        let near_one = [2e-6, 1e-5, 1e-3].map(|less| 1.0 - less);
-        let tails = || (1..=128).map(|n| f64::from(n) / 64.0).chain(near_one);
-        for (read, window) in powers().flat_map(|read| powers().map(move |window| (read, window))) {
-            for run in tails().map(|tail| Run { read, asked: read, tail }) {
-                let (least, expected) = (run.expected_at_least(window), run.expected(window));
-                assert!(least <= expected, "{run:?}, {window}: {least}, {expected}");
-            }
-        }
-        let run = Run { read: 100, asked: 100, tail: 1.0 };
-        assert_eq!(run.expected_at_least(100).round(), 66.0, "of 69");
-        assert_eq!(Run { tail: 1.1, ..run }.expected_at_least(100), 0.0);
     }
 }

@@ -1,9 +1,8 @@
 //! The streams followed in one file.
 
-use crate::access::Nanos;
-
-use super::Scene;
+use super::access_context::AccessContext;
 use super::stream::Stream;
+use crate::access::Nanos;
 
 /// More than a program interleaves on one descriptor.
 const STREAMS: usize = 32;
@@ -34,13 +33,17 @@ impl Streams {
     }
 
     /// The stream of a kind that the access continues most closely.
-    pub(super) fn nearest(&self, scene: &Scene, kind: impl Fn(&Stream) -> bool) -> Option<Slot> {
+    pub(super) fn nearest(
+        &self,
+        context: &AccessContext,
+        kind: impl Fn(&Stream) -> bool,
+    ) -> Option<Slot> {
         let mut nearest = None;
         for slot in bits(self.taken) {
             let Some(stream) = self.slots[slot].as_ref().filter(|stream| kind(stream)) else {
                 continue;
             };
-            let Some(distance) = stream.distance(scene) else {
+            let Some(distance) = stream.distance(context) else {
                 continue;
             };
             if nearest.is_none_or(|(least, _)| distance < least) {

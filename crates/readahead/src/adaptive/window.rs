@@ -1,20 +1,20 @@
 //! The size of a window, and when to ask for the next.
 
+use super::number::real;
+use super::run::{Ahead, Run};
 use crate::cost::DeviceCost;
 
-use super::rules::{Ahead, Run};
-
-/// A window that takes as long to transfer as so many visits wastes little on the visit.
+/// A window is ample if its transfer takes as long as so many device accesses.
 pub(super) const AMPLE_STALLS: f64 = 8.0;
 
 /// What a stream's next units cost on a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UnitCost {
-    /// Seconds that one visit stalls the reader.
+    /// Seconds that one device access stalls the reader.
     pub stall_s: f64,
     /// Seconds that reading one unit more costs.
     pub unit_s: f64,
-    /// Visits are served one at a time, so that one in vain delays all others.
+    /// Device accesses are served one at a time, so that one in vain delays all others.
     pub is_serial: bool,
     /// Units the device would have read during one stall.
     stall_units: f64,
@@ -26,12 +26,12 @@ impl UnitCost {
         UnitCost { stall_s, unit_s, is_serial: cost.is_serial(), stall_units: stall_s / unit_s }
     }
 
-    /// Neighbouring pages: one visit, then streaming.
+    /// Neighbouring pages: one device access, then streaming.
     pub(super) fn pages(cost: &DeviceCost) -> Self {
         Self::new(cost, cost.page_s())
     }
 
-    /// Pieces of `len` pages every `step` pages: a visit each, as many at once as the device
+    /// Pieces of `len` pages every `step` pages: a device access each, as many at once as the device
     /// takes; a disk passes over the gaps at media rate.
     pub(super) fn pieces(cost: &DeviceCost, len: u64, step: u64) -> Self {
         let apart = if cost.is_serial() {
@@ -48,27 +48,27 @@ impl UnitCost {
     }
 
     /// Units to read ahead of a run that has proven `run` units: `sqrt(2 r L / (a c))`, the
-    /// geometric mean of what the stream has proven and what the device needs. It minimises visits
+    /// geometric mean of what the stream has proven and what the device needs. It minimises device accesses
     /// plus waste when runs have the tail `P(run >= x) ~ x^-a`.
     pub(super) fn window(&self, run: Run) -> u64 {
-        let units = (2.0 * real(run.read.max(1)) * self.stall_units() / run.tail).sqrt();
+        let units = (2.0 * real(run.read.max(1)) * self.stall_units() / run.tail_exponent).sqrt();
         whole(units).max(1)
     }
 
     /// Units from the mark to the end of the window, so that a reader of `rate` units a second
     /// does not stall. A window that is read in the reader's direction arrives page by page: what
-    /// the reader uses up during a visit is enough, or half a window where others are served in
+    /// the reader uses up during a device access is enough, or half a window where others are served in
     /// between; a window read against it must arrive whole. The factor covers a rate that was
     /// itself held back by stalls.
     ///
     /// Asking a page earlier saves `1/B` at most, and costs `w/B` where the run ends on that page, which
-    /// happens to one in `r/a`. While `a w > r` that is too much on a device that serves one visit at a
+    /// happens to one in `r/a`. While `a w > r` that is too much on a device that serves one access at a
     /// time, where it delays others. If two windows may be asked for, it is done all the same for a
     /// window read against its direction, which asked for in time saves its whole transfer, and for a
     /// file read from its start, as most readers of those come to the end.
     pub(super) fn look_ahead(&self, ahead: Ahead) -> u64 {
         let window = real(ahead.window);
-        let is_proven = ahead.run.tail * window <= real(ahead.run.read);
+        let is_proven = ahead.run.tail_exponent * window <= real(ahead.run.read);
         let is_short = ahead.window > ahead.room / 2;
         let must_prove = is_short || (ahead.is_with_the_reader && !ahead.is_begun);
         if self.is_serial && must_prove && !is_proven {
@@ -92,15 +92,10 @@ fn whole(units: f64) -> u64 {
     whole.saturating_add(i64::from((whole as f64) < units)).max(0) as u64
 }
 
-/// Units, `i64::MAX` at most, as a number.
-pub(super) fn real(units: u64) -> f64 {
-    units.min(i64::MAX as u64) as i64 as f64
-}
-
-/// Whether reading a gap of `gap` pages costs less than another visit. A disk passes the gap in
+/// Whether reading a gap of `gap` pages costs less than another device access. A disk passes the gap in
 /// the time it takes to read it, so there is nothing to save.
 pub(super) fn bridging_pays(cost: &DeviceCost, gap: u64) -> bool {
-    !cost.is_serial() && (gap as f64) * cost.page_s() < cost.visit_s()
+    !cost.is_serial() && (gap as f64) * cost.page_s() < cost.access_s()
 }
 
 /// Whether reading pieces ahead saves anything. A disk serves a forward stride at the same pace
@@ -120,7 +115,7 @@ mod tests {
     const VOLUME: DeviceCost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
 
     fn run(read: u64) -> Run {
-        Run { read, asked: read, tail: 1.0 }
+        Run { read, asked: read, tail_exponent: 1.0 }
     }
 
     #[test]
@@ -178,7 +173,10 @@ mod tests {
 
     #[test]
     fn a_gap_is_bridged_when_it_costs_less_than_a_visit() {
-        assert!(bridging_pays(&VOLUME, 15), "60 KiB pass in 0.12 ms, a visit takes 0.16 ms");
+        assert!(
+            bridging_pays(&VOLUME, 15),
+            "60 KiB pass in 0.12 ms, a device access takes 0.16 ms"
+        );
         assert!(!bridging_pays(&VOLUME, 48), "192 KiB pass in 0.39 ms");
         assert!(!bridging_pays(&DISK, 15), "a disk passes the gap anyway");
     }
@@ -187,7 +185,10 @@ mod tests {
     fn a_disk_gains_from_striding_backwards_only() {
         assert!(!striding_pays(&DISK, 64));
         assert!(striding_pays(&DISK, -64));
-        assert!(!striding_pays(&DISK, -256), "10 ms of media for a piece is worse than a visit");
+        assert!(
+            !striding_pays(&DISK, -256),
+            "10 ms of media for a piece is worse than a device access"
+        );
         assert!(striding_pays(&VOLUME, 256));
     }
 }

@@ -5,7 +5,7 @@
 //! was cached before the stream came, or that somebody else wants as well, never let it go, and a page
 //! of which nothing is known stays.
 
-use super::Span;
+use super::span::Span;
 use crate::access::Page;
 
 /// Pages per [`Block`]: a bit each.

@@ -16,74 +16,21 @@
 
 mod block;
 mod copying;
-mod passage;
-mod proposal_2007;
+mod plan;
+mod progress;
+mod span;
 
 pub use block::{BLOCK_PAGES, Block, Unused, Verdict, may_go};
 pub use copying::is_copy;
-pub use passage::{Passage, Terms};
-pub use proposal_2007::DropBehind2007;
-
-use serde::{Deserialize, Serialize};
+pub use plan::{DropPlan, Passing};
+pub use progress::{StreamProgress, Terms};
+pub use span::{Span, TurnedRound};
 
 use crate::access::{Nanos, OpenFileId, Page};
 use crate::table::Table;
 
 /// A stream engages when it has passed one page in so many of memory.
 const SHARE: u64 = 8;
-
-/// How a stream passed a range of its file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passing {
-    /// It read it.
-    Read,
-    /// It wrote it.
-    Write,
-}
-
-/// A range of pages, `[start, end)`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Span {
-    /// First page.
-    pub start: Page,
-    /// First page after it.
-    pub end: Page,
-}
-
-impl Span {
-    /// Pages in it.
-    pub fn pages(&self) -> u64 {
-        self.end.saturating_sub(self.start)
-    }
-
-    /// The pages that lie in the other one, too.
-    pub fn within(&self, other: Span) -> Span {
-        let start = self.start.max(other.start);
-        Span { start, end: self.end.min(other.end).max(start) }
-    }
-
-    /// Cut at multiples of 2 MiB, the size of the largest folio, which goes whole or not at all: judged
-    /// and let go one by one, a few pages that cannot go hold up few others, and who comes in between
-    /// comes in time.
-    pub fn pieces(self) -> impl Iterator<Item = Span> {
-        let first = self.start / PIECE_PAGES;
-        (first..self.end.div_ceil(PIECE_PAGES).max(first)).map(move |piece| {
-            let piece = Span { start: piece * PIECE_PAGES, end: (piece + 1) * PIECE_PAGES };
-            piece.within(self)
-        })
-    }
-}
-
-const PIECE_PAGES: u64 = 512;
-
-/// What to do behind a stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Behind {
-    /// Start writing these pages, without waiting.
-    pub write_out: Option<Span>,
-    /// Let these go, as far as they may: dirty ones as soon as they are clean.
-    pub release: Option<Span>,
-}
 
 /// What waits to be written out is one page in so many of memory, from 8 to 16 MiB: as large a step as
 /// memory bears, up to three of which wait at times.
@@ -103,7 +50,7 @@ impl Terms {
 /// Decides what goes behind the streams of a machine.
 #[derive(Debug)]
 pub struct DropBehind {
-    streams: Table<OpenFileId, Passage>,
+    streams: Table<OpenFileId, StreamProgress>,
     terms: Terms,
 }
 
@@ -122,8 +69,8 @@ impl DropBehind {
         file_pages: u64,
         passing: Passing,
         now: Nanos,
-    ) -> Behind {
-        let stream = self.streams.get_or_insert_with(open_file, now, Passage::default, drop);
+    ) -> DropPlan {
+        let stream = self.streams.get_or_insert_with(open_file, now, StreamProgress::default, drop);
         let passed = Span { start: page, end: page + 1 };
         stream.on_pass(passed, file_pages, passing, self.terms)
     }
@@ -146,8 +93,8 @@ mod tests {
         pages: std::ops::Range<Page>,
         file_pages: u64,
         passing: Passing,
-    ) -> Vec<Behind> {
-        let nothing = Behind::default();
+    ) -> Vec<DropPlan> {
+        let nothing = DropPlan::default();
         pages
             .map(|page| behind.on_pass(OPEN, page, file_pages, passing, page))
             .filter(|answer| *answer != nothing)

@@ -2,10 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-
-use readahead::{
-    Access, DeviceCost, FileId, Hint, Nanos, OpenFileId, Page, Trigger, Via, VolumeId,
-};
+use readahead::{Access, DeviceCost, FileId, Hint, Nanos, OpenFileId, Page, Via, VolumeId};
 
 use super::liar::Liar;
 
@@ -39,8 +36,10 @@ fn hint() -> impl Strategy<Value = Hint> {
     prop_oneof![Just(Hint::Normal), Just(Hint::Sequential), Just(Hint::Random)]
 }
 
-fn access() -> impl Strategy<Value = Access> {
-    let trigger = prop_oneof![Just(Trigger::Absent), Just(Trigger::Mark), Just(Trigger::Call)];
+fn access<T: Copy + std::fmt::Debug + 'static>(
+    triggers: &'static [T],
+) -> impl Strategy<Value = Access<T>> {
+    let trigger = proptest::sample::select(triggers);
     let via = prop_oneof![3 => Just(Via::Read), 1 => Just(Via::Mmap)];
     let window = prop_oneof![Just(0), 1..=256u32, any::<u32>()];
     let how = (request(), trigger, via, hint(), window, moment());
@@ -83,6 +82,9 @@ fn liar() -> impl Strategy<Value = Liar> {
     })
 }
 
-pub(crate) fn accesses() -> impl Strategy<Value = Vec<(Access, Liar)>> {
-    vec((access(), liar()), 1..60)
+/// Accesses for any of these reasons, each with a page cache.
+pub(crate) fn accesses<T: Copy + std::fmt::Debug + 'static>(
+    triggers: &'static [T],
+) -> impl Strategy<Value = Vec<(Access<T>, Liar)>> {
+    vec((access(triggers), liar()), 1..60)
 }

@@ -1,7 +1,7 @@
 //! A page cache that contradicts itself: every question has a definite but arbitrary answer, and
 //! the answers need not agree.
 
-use readahead::{Ageing, CacheView, DeviceCost, Page, PageState};
+use readahead::{CacheView, DeviceCost, Page};
 
 /// Answers drawn from `seed`.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct Liar {
 }
 
 impl Liar {
-    fn draw(&self, question: u64, argument: u64) -> u64 {
+    pub(crate) fn draw(&self, question: u64, argument: u64) -> u64 {
         let mut bits = self.seed ^ question.rotate_left(32) ^ argument.wrapping_mul(0x9E37_79B9);
         for _ in 0..3 {
             bits ^= bits >> 31;
@@ -33,24 +33,6 @@ impl CacheView for Liar {
             (true, true) => pages,
             (true, false) => 0,
             (false, _) => (draw >> 7) % pages.saturating_add(1).max(1),
-        }
-    }
-
-    fn state(&self, page: Page) -> PageState {
-        match self.draw(page, u64::MAX) % 5 {
-            0 => PageState::Absent,
-            1 => PageState::Fresh,
-            2 => PageState::Referenced,
-            3 => PageState::Active,
-            _ => PageState::ActiveReferenced,
-        }
-    }
-
-    fn ageing(&self) -> Ageing {
-        let scale = |draw: u64| draw >> (draw % 64);
-        Ageing {
-            scanned_pages: scale(self.draw(1, 1)),
-            inactive_and_free_pages: scale(self.draw(2, 2)),
         }
     }
 

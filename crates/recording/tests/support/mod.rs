@@ -7,7 +7,7 @@ pub(crate) mod session;
 use controller::behind::{Mode, Rule, Rules};
 use controller::{Charge, Options};
 use readahead::adaptive::Limits;
-use recording::{Header, PolicySpec};
+use recording::Header;
 
 /// A header that is the same every day and on every machine.
 pub(crate) fn header() -> Header {
@@ -26,6 +26,6 @@ pub(crate) fn header() -> Header {
             charge: Charge::Reader,
             behind: Some(Rules { mode: Mode::Auto, rules: vec![always] }),
         },
-        policy: PolicySpec::Adaptive(Limits { files: 64, ..Limits::default() }),
+        limits: Limits { files: 64, ..Limits::default() },
     }
 }

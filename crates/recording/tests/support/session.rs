@@ -39,7 +39,7 @@ impl Session {
     /// The machine is up, the disk mounted.
     pub(crate) fn begin(header: &Header, recorder: Option<Recorder>) -> Self {
         let mut commands = Vec::new();
-        let policy = header.policy.build().expect("it is known");
+        let policy = recording::policy(header.limits).expect("sane");
         let controller = Controller::new(header.options.clone(), policy, &mut commands);
         let mut session = Session {
             now: 1_000 * MS,

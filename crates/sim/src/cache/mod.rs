@@ -28,7 +28,8 @@ pub use reclaim::Reclaim;
 pub(crate) use table::Evicted;
 
 use frame::Frames;
-use readahead::{Ageing, Cause, Page, PageState};
+use historical::{Ageing, PageState};
+use readahead::{Cause, Page};
 use table::PageTable;
 use zone::Zone;
 

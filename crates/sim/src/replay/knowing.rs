@@ -3,11 +3,10 @@
 
 use readahead::{PAGE_BYTES, Page};
 
-use super::{Replay, Setup, play};
+use super::{Replay, ReplayError, Setup, play};
 use crate::Machine;
+use crate::machine_spec::MachineSpec;
 use crate::oracle::{Variant, variants};
-use crate::published::ExperimentError;
-use crate::published::experiment::MachineSpec;
 use crate::trace::{Trace, TraceOp};
 
 /// Page accesses that are held in memory, twice, at eight bytes each: a gibibyte.
@@ -23,10 +22,10 @@ pub(super) fn oracle(
     trace: &Trace,
     setup: &Setup,
     spec: &MachineSpec,
-) -> Result<Replay, ExperimentError> {
+) -> Result<Replay, ReplayError> {
     let accesses = accesses(trace, MAX_ACCESSES)?;
     let readers = accesses.iter().filter(|pages| !pages.is_empty()).count() as u64;
-    let run = |variant: Variant| -> Result<Replay, ExperimentError> {
+    let run = |variant: Variant| -> Result<Replay, ReplayError> {
         let oracle = Box::new(variant.oracle(accesses.clone()));
         let machine = Machine::new(spec.parts_with(oracle, None)?);
         Ok(play(trace, "oracle", setup, spec, machine))
@@ -43,14 +42,14 @@ pub(super) fn worst(
     trace: &Trace,
     setup: &Setup,
     spec: &MachineSpec,
-) -> Result<Replay, ExperimentError> {
+) -> Result<Replay, ReplayError> {
     let accesses = accesses(trace, MAX_ACCESSES)?;
-    let machine = Machine::new(spec.parts_with_worst(&accesses)?);
+    let machine = spec.build_worst(&accesses)?;
     Ok(play(trace, "worst", setup, spec, machine))
 }
 
 /// Which pages of each file are read, in the order of the trace.
-fn accesses(trace: &Trace, most: u64) -> Result<Vec<Vec<Page>>, ExperimentError> {
+fn accesses(trace: &Trace, most: u64) -> Result<Vec<Vec<Page>>, ReplayError> {
     let mut pages = vec![Vec::new(); trace.files().len()];
     let mut found = 0;
     for record in trace.records() {
@@ -62,7 +61,7 @@ fn accesses(trace: &Trace, most: u64) -> Result<Vec<Vec<Page>>, ExperimentError>
         }
         found += range.end - range.start;
         if found > most {
-            return Err(ExperimentError::TooLongToKnow { most });
+            return Err(ReplayError::TooLongToKnow { most });
         }
         pages[record.file as usize].extend(range);
     }
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_reads_in_vain_on_top_of_the_kernel() {
+    fn the_worst_reads_what_is_not_used_on_top_of_the_kernel() {
         let [worst, linux, adaptive] = replays(["worst", "linux-6", "adaptive"]);
         assert!(worst.pages_read > linux.pages_read.max(adaptive.pages_read));
         assert!(worst.seconds > linux.seconds && worst.pages_needed == linux.pages_needed);

@@ -6,13 +6,28 @@ mod plots;
 
 use readahead::{Nanos, PAGE_BYTES};
 
-use crate::published::ExperimentError;
-use crate::published::experiment::MachineSpec;
+use crate::machine_spec::{MachineError, MachineSpec};
 use crate::trace::Trace;
 use crate::{Decision, Machine, Matrix};
 
 pub use plots::plots;
-pub(crate) use plots::{completion_plot, sorted_points, window, window_plot};
+pub use plots::{completion_plot, sorted_points, window, window_plot};
+
+/// Why a trace cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The machine cannot be simulated.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// A policy is to know a trace that is too long for that.
+    #[error(
+        "the trace reads more than {most} pages, which oracle and worst cannot know; cut it into parts"
+    )]
+    TooLongToKnow {
+        /// Pages that can be known.
+        most: u64,
+    },
+}
 
 /// What to do with the time between operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,11 +120,12 @@ impl Replay {
 ///
 /// # Errors
 /// Says which there are not, and which there are.
-pub fn check(policy: &str, setup: &Setup) -> Result<(), ExperimentError> {
-    let spec = MachineSpec { memory_mb: 1.0, ..machine_of(setup, 0)? };
+pub fn check(policy: &str, setup: &Setup) -> Result<(), ReplayError> {
+    let spec = MachineSpec { memory_mb: 1.0, ..machine_of(setup, 0) };
     // What knows the trace is made of it; the rest of the machine is the same.
     let policy = if knowing::knows_the_trace(policy) { "none" } else { policy };
-    spec.build(policy).map(drop)
+    spec.build(policy)?;
+    Ok(())
 }
 
 /// Replays a trace. Besides the kernel's policies and bowwave's there are two that know the trace: `oracle`,
@@ -117,9 +133,9 @@ pub fn check(policy: &str, setup: &Setup) -> Result<(), ExperimentError> {
 ///
 /// # Errors
 /// As [`check`]; a trace that is too long to be known.
-pub fn replay(trace: &Trace, policy: &str, setup: &Setup) -> Result<Replay, ExperimentError> {
+pub fn replay(trace: &Trace, policy: &str, setup: &Setup) -> Result<Replay, ReplayError> {
     let bytes = trace.files().iter().map(|file| file.bytes + PAGE_BYTES).sum();
-    let spec = machine_of(setup, bytes)?;
+    let spec = machine_of(setup, bytes);
     match policy {
         "oracle" => knowing::oracle(trace, setup, &spec),
         "worst" => knowing::worst(trace, setup, &spec),
@@ -165,10 +181,9 @@ fn seconds(ns: Nanos) -> f64 {
 }
 
 /// The machine for files of so many bytes.
-fn machine_of(setup: &Setup, bytes: u64) -> Result<MachineSpec, ExperimentError> {
+fn machine_of(setup: &Setup, bytes: u64) -> MachineSpec {
     let text = include_str!("machine.toml");
-    let mut spec: MachineSpec = toml::from_str(text)
-        .map_err(|error| ExperimentError::Malformed { name: "replay", error: Box::new(error) })?;
+    let mut spec: MachineSpec = toml::from_str(text).expect("the built-in machine is valid");
     spec.device_gb = spec.device_gb.max(bytes as f64 / 1e9);
     if let Some(device) = &setup.device {
         spec.device.clone_from(device);
@@ -180,7 +195,7 @@ fn machine_of(setup: &Setup, bytes: u64) -> Result<MachineSpec, ExperimentError>
         spec.memory_mb = bytes as f64 / 1e6;
     }
     spec.readahead_kb = setup.readahead_kb.unwrap_or(spec.readahead_kb);
-    Ok(spec)
+    spec
 }
 
 /// Files of a trace on a machine, one behind the other.

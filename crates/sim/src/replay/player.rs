@@ -217,7 +217,7 @@ mod tests {
             let head = "time_us,process,file,op,offset,bytes\n0,p,a,read,0,4096\n";
             let text = format!("{head}{close}2,p,a,read,4096,4096\n");
             let trace = Trace::parse(text.as_bytes()).expect("valid");
-            let spec = super::super::machine_of(&Setup::default(), 8192).expect("it is tested");
+            let spec = super::super::machine_of(&Setup::default(), 8192);
             let mut machine = spec.build("none").expect("it is known");
             spawn(&trace, Pace::Trace, &mut machine);
             machine.opens.len()

@@ -44,7 +44,7 @@ fn windows(trace: &Trace, replays: &[Replay]) -> Vec<Plot> {
 }
 
 /// A plot of windows.
-pub(crate) fn window_plot(title: &str, series: Vec<Series>) -> Plot {
+pub fn window_plot(title: &str, series: Vec<Series>) -> Plot {
     Plot {
         title: title.to_owned(),
         x: Axis::linear("place in the file, KiB"),
@@ -54,7 +54,7 @@ pub(crate) fn window_plot(title: &str, series: Vec<Series>) -> Plot {
 }
 
 /// Where a chunk starts and how large it is, in KiB.
-pub(crate) fn window(decision: &Decision) -> (f64, f64) {
+pub fn window(decision: &Decision) -> (f64, f64) {
     ((decision.start * 4) as f64, (decision.asked * 4) as f64)
 }
 
@@ -69,7 +69,7 @@ fn completions(replays: &[Replay]) -> Option<Plot> {
 }
 
 /// A plot of completion times.
-pub(crate) fn completion_plot(title: &str, series: Vec<Series>) -> Plot {
+pub fn completion_plot(title: &str, series: Vec<Series>) -> Plot {
     Plot {
         title: title.to_owned(),
         x: Axis::linear("process, in the order they end"),
@@ -79,7 +79,7 @@ pub(crate) fn completion_plot(title: &str, series: Vec<Series>) -> Plot {
 }
 
 /// Values in ascending order, numbered from 1.
-pub(crate) fn sorted_points(mut values: Vec<f64>) -> Vec<(f64, f64)> {
+pub fn sorted_points(mut values: Vec<f64>) -> Vec<(f64, f64)> {
     values.sort_by(f64::total_cmp);
     values.into_iter().enumerate().map(|(index, value)| ((index + 1) as f64, value)).collect()
 }

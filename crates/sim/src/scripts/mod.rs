@@ -1,15 +1,15 @@
 //! What the usual programs do, as scripts, and the files they do it to.
 
-pub(crate) mod order;
+pub mod order;
 mod paced;
-pub(crate) mod programs;
-pub(crate) mod random;
+pub mod programs;
+pub mod random;
 mod sendfile;
 mod sequential;
-pub(crate) mod sizes;
+pub mod sizes;
 mod walk;
 
-pub(crate) use paced::Paced;
-pub(crate) use sendfile::{Client, Server};
-pub(crate) use sequential::Sequential;
-pub(crate) use walk::{Tree, TreeSpec, Walk};
+pub use paced::Paced;
+pub use sendfile::{Client, Server};
+pub use sequential::Sequential;
+pub use walk::{Tree, TreeSpec, Walk};

@@ -3,42 +3,42 @@
 use super::random::Random;
 
 /// One read: offset and bytes.
-pub(crate) type Read = (u64, u64);
+pub type Read = (u64, u64);
 
 /// `bytes` from `start` on.
-pub(crate) fn forward(start: u64, bytes: u64, each: u64) -> Vec<Read> {
+pub fn forward(start: u64, bytes: u64, each: u64) -> Vec<Read> {
     (0..bytes / each).map(|i| (start + i * each, each)).collect()
 }
 
 /// The `bytes` before `end`, from there downward.
-pub(crate) fn backward(end: u64, bytes: u64, each: u64) -> Vec<Read> {
+pub fn backward(end: u64, bytes: u64, each: u64) -> Vec<Read> {
     (1..=bytes / each).map(|i| (end - i * each, each)).collect()
 }
 
 /// The first `each` of every `step`.
-pub(crate) fn stride(bytes: u64, each: u64, step: u64) -> Vec<Read> {
+pub fn stride(bytes: u64, each: u64, step: u64) -> Vec<Read> {
     (0..bytes / step).map(|i| (i * step, each)).collect()
 }
 
 /// `count` forward streams that take turns; each has `bytes`, and they begin `apart`.
-pub(crate) fn streams(count: u64, bytes: u64, apart: u64, each: u64) -> Vec<Read> {
+pub fn streams(count: u64, bytes: u64, apart: u64, each: u64) -> Vec<Read> {
     let turns = 0..bytes / each;
     turns.flat_map(|i| (0..count).map(move |stream| (stream * apart + i * each, each))).collect()
 }
 
 /// Two orders that take turns, as long as both have reads left.
-pub(crate) fn in_turn(one: Vec<Read>, other: Vec<Read>) -> Vec<Read> {
+pub fn in_turn(one: Vec<Read>, other: Vec<Read>) -> Vec<Read> {
     one.into_iter().zip(other).flat_map(|(a, b)| [a, b]).collect()
 }
 
 /// `count` aligned reads anywhere in `bytes`.
-pub(crate) fn random(count: u64, each: u64, bytes: u64) -> Vec<Read> {
+pub fn random(count: u64, each: u64, bytes: u64) -> Vec<Read> {
     let mut random = Random::new(SEED);
     (0..count).map(|_| (random.below(bytes / each) * each, each)).collect()
 }
 
 /// `clusters` places in `bytes`, at each of which `count` aligned reads lie anywhere in `span`.
-pub(crate) fn clusters(clusters: u64, count: u64, span: u64, each: u64, bytes: u64) -> Vec<Read> {
+pub fn clusters(clusters: u64, count: u64, span: u64, each: u64, bytes: u64) -> Vec<Read> {
     let mut random = Random::new(SEED);
     let mut reads = Vec::new();
     for _ in 0..clusters {

@@ -7,7 +7,7 @@ use crate::process::{Op, OpenFile, Script};
 const SECOND: Nanos = 1_000_000_000;
 
 /// Reads a file from its beginning, a piece each second.
-pub(crate) struct Paced {
+pub struct Paced {
     open: OpenFile,
     bytes: u64,
     per_second: u64,
@@ -18,7 +18,7 @@ pub(crate) struct Paced {
 
 impl Paced {
     /// Of `bytes` bytes, from moment `start` on.
-    pub(crate) fn new(open: OpenFile, bytes: u64, per_second: u64, start: Nanos) -> Self {
+    pub fn new(open: OpenFile, bytes: u64, per_second: u64, start: Nanos) -> Self {
         Paced { open, bytes, per_second, at: 0, next_at: start, has_slept: true }
     }
 }

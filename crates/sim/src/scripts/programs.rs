@@ -7,23 +7,23 @@ use crate::process::{Op, OpenFile};
 
 /// An open file and how much of it there is to read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Input {
-    pub(crate) open: OpenFile,
-    pub(crate) bytes: u64,
+pub struct Input {
+    pub open: OpenFile,
+    pub bytes: u64,
 }
 
 /// How a program goes about it.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Program {
+pub struct Program {
     /// Of one read.
-    pub(crate) read_kb: u64,
+    pub read_kb: u64,
     /// Computed once a file (a pair of files for `diff`).
     #[serde(default)]
-    pub(crate) file_us: f64,
+    pub file_us: f64,
     /// Computed for each byte (each pair of bytes for `diff`).
     #[serde(default)]
-    pub(crate) byte_ns: f64,
+    pub byte_ns: f64,
 }
 
 impl Program {
@@ -42,7 +42,7 @@ impl Program {
     }
 
     /// Reads files one after the other, each from its start to its end.
-    pub(crate) fn scan(self, inputs: Vec<Input>) -> impl Iterator<Item = Op> + Send {
+    pub fn scan(self, inputs: Vec<Input>) -> impl Iterator<Item = Op> + Send {
         inputs.into_iter().flat_map(move |Input { open, bytes }| {
             let reads = self
                 .pieces(bytes)
@@ -52,7 +52,7 @@ impl Program {
     }
 
     /// Reads two files of one size in turn, pair by pair.
-    pub(crate) fn compare(self, pairs: Vec<[Input; 2]>) -> impl Iterator<Item = Op> + Send {
+    pub fn compare(self, pairs: Vec<[Input; 2]>) -> impl Iterator<Item = Op> + Send {
         pairs.into_iter().flat_map(move |[a, b]| {
             let reads = self.pieces(a.bytes).flat_map(move |(at, bytes)| {
                 let read = |input: Input| Op::Read { open: input.open, at, bytes };
@@ -63,7 +63,7 @@ impl Program {
     }
 
     /// Reads a file from its last piece to its first.
-    pub(crate) fn backward(self, input: Input) -> impl Iterator<Item = Op> + Send {
+    pub fn backward(self, input: Input) -> impl Iterator<Item = Op> + Send {
         let open = input.open;
         self.pieces(input.bytes).rev().map(move |(at, bytes)| Op::Read { open, at, bytes })
     }

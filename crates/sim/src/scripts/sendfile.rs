@@ -12,7 +12,7 @@ use crate::scripts::random::Random;
 
 /// Serves whichever client's socket has had room for longest. A call asks for the whole rest of the
 /// file; the socket takes some of it, and has room again when the client has received that.
-pub(crate) struct Server {
+pub struct Server {
     clients: Vec<Client>,
     /// When each client's socket has room.
     ready: BinaryHeap<Reverse<(Nanos, usize)>>,
@@ -28,7 +28,7 @@ pub(crate) struct Server {
 
 /// A client, which begins anew when it has the file, with another open file, as another request would.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Client {
+pub struct Client {
     /// The one of the download under way in front.
     opens: [OpenFile; 2],
     bytes: u64,
@@ -40,14 +40,14 @@ pub(crate) struct Client {
 
 impl Client {
     /// A client that downloads `bytes` bytes from byte `begin` on.
-    pub(crate) fn new(opens: [OpenFile; 2], bytes: u64, begin: u64) -> Self {
+    pub fn new(opens: [OpenFile; 2], bytes: u64, begin: u64) -> Self {
         Client { opens, bytes, begin, at: begin }
     }
 }
 
 impl Server {
     /// Clients come one after another, evenly within `arriving`; it ends at moment `until`.
-    pub(crate) fn new(
+    pub fn new(
         clients: Vec<Client>,
         arriving: Nanos,
         takes: Vec<u64>,
@@ -69,7 +69,7 @@ impl Server {
     }
 
     /// Counts the bytes sent, while it runs and afterwards.
-    pub(crate) fn sent(&self) -> Arc<AtomicU64> {
+    pub fn sent(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.sent)
     }
 

@@ -5,7 +5,7 @@ use readahead::Nanos;
 use crate::process::{Op, OpenFile, Script};
 
 /// Reads a block of each file in turn, and computes a little after each.
-pub(crate) struct Sequential {
+pub struct Sequential {
     opens: Vec<OpenFile>,
     /// Of each file.
     bytes: u64,
@@ -20,12 +20,12 @@ pub(crate) struct Sequential {
 
 impl Sequential {
     /// Of one file of `bytes` bytes, in blocks of `block`.
-    pub(crate) fn new(open: OpenFile, bytes: u64, block: u64, user: Nanos) -> Self {
+    pub fn new(open: OpenFile, bytes: u64, block: u64, user: Nanos) -> Self {
         Self::side_by_side(&[open], bytes, block, user)
     }
 
     /// Of several files of `bytes` bytes each.
-    pub(crate) fn side_by_side(opens: &[OpenFile], bytes: u64, block: u64, user: Nanos) -> Self {
+    pub fn side_by_side(opens: &[OpenFile], bytes: u64, block: u64, user: Nanos) -> Self {
         let opens = opens.to_vec();
         Sequential { opens, bytes, block, user, turn: 0, at: 0, computes_next: false }
     }

@@ -7,17 +7,17 @@ use crate::scripts::random::Random;
 /// A tree whose sizes are spread log-normally, as surveys of file systems found them.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Sizes {
-    pub(crate) files: usize,
+pub struct Sizes {
+    pub files: usize,
     /// Of all files together, in 10^6 bytes.
-    pub(crate) total_mb: f64,
+    pub total_mb: f64,
     /// Standard deviation of the sizes' natural logarithm.
-    pub(crate) spread: f64,
+    pub spread: f64,
 }
 
 impl Sizes {
     /// Bytes of each file; the same for the same tree.
-    pub(crate) fn sizes(&self) -> Vec<u64> {
+    pub fn sizes(&self) -> Vec<u64> {
         let mut random = Random::new(self.files as u64);
         let weights: Vec<f64> =
             (0..self.files).map(|_| (self.spread * normal(&mut random)).exp()).collect();

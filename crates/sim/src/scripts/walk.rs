@@ -15,7 +15,7 @@ use crate::scripts::random::Random;
 /// What a tree is like.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TreeSpec {
+pub struct TreeSpec {
     files: usize,
     /// Mean size of a file; sizes are distributed exponentially.
     mean_kb: f64,
@@ -28,23 +28,22 @@ pub(crate) struct TreeSpec {
     gap_kb: u64,
 }
 
-#[cfg(test)]
 impl TreeSpec {
     /// With so many times fewer files.
-    pub(crate) fn scaled_down(self, times: usize) -> Self {
+    pub fn scaled_down(self, times: usize) -> Self {
         TreeSpec { files: self.files / times, ..self }
     }
 }
 
 /// The files of a tree in the order in which they are read, with their sizes in bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Tree {
+pub struct Tree {
     files: Vec<(FileIndex, u64)>,
 }
 
 impl Tree {
     /// Lays a tree out from byte `offset` of the device on; the same seed gives the same tree.
-    pub(crate) fn add(machine: &mut Machine, spec: &TreeSpec, seed: u64, mut offset: u64) -> Self {
+    pub fn add(machine: &mut Machine, spec: &TreeSpec, seed: u64, mut offset: u64) -> Self {
         let mut random = Random::new(seed);
         let mut files = Vec::with_capacity(spec.files);
         while files.len() < spec.files {
@@ -67,7 +66,7 @@ impl Tree {
     }
 
     /// The same files, directories in another order: that of their names, say.
-    pub(crate) fn reordered(&self, spec: &TreeSpec, seed: u64) -> Self {
+    pub fn reordered(&self, spec: &TreeSpec, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut directories: Vec<_> = self.files.chunks(spec.directory_files.max(1)).collect();
         for place in (1..directories.len()).rev() {
@@ -83,7 +82,7 @@ impl Tree {
 }
 
 /// Reads trees of the same shape side by side, file by file, each file in one go.
-pub(crate) struct Walk {
+pub struct Walk {
     /// In the order of reading.
     files: Vec<(OpenFile, u64)>,
     next: usize,
@@ -103,12 +102,7 @@ enum Step {
 }
 
 impl Walk {
-    pub(crate) fn new(
-        machine: &mut Machine,
-        trees: &[&Tree],
-        user_per_kib: f64,
-        per_file: Nanos,
-    ) -> Self {
+    pub fn new(machine: &mut Machine, trees: &[&Tree], user_per_kib: f64, per_file: Nanos) -> Self {
         let opened: Vec<_> = trees.iter().map(|tree| tree.open(machine)).collect();
         let most = opened.iter().map(Vec::len).max().unwrap_or(0);
         let files = (0..most).flat_map(|i| opened.iter().filter_map(move |t| t.get(i).copied()));

@@ -1,10 +1,11 @@
 //! The machine that tests and the benchmark vary.
 
-use readahead::{DeviceCost, Policy};
+use historical::KernelPolicy;
+use readahead::DeviceCost;
 use sim::{CpuCosts, Parts, Reclaim};
 
 /// A machine of today with so much memory and this device of the catalogue, under a kernel's policy alone.
-pub(crate) fn parts(device: &str, memory_pages: u64, kernel: Box<dyn Policy>) -> Parts {
+pub(crate) fn parts(device: &str, memory_pages: u64, kernel: Box<dyn KernelPolicy>) -> Parts {
     let spec = device::load(device).expect("the catalogue has it");
     Parts {
         memory_pages,

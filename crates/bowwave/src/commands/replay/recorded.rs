@@ -77,10 +77,8 @@ fn print_difference(
 
 /// Who recorded. Its texts may be anybody's.
 fn whose(header: &Header) -> String {
-    let Header { bowwave, kernel, date, architecture, policy, .. } = header;
-    print::visible(&format!(
-        "bowwave {bowwave}, {architecture}, Linux {kernel}, {date}, policy {policy}"
-    ))
+    let Header { bowwave, kernel, date, architecture, .. } = header;
+    print::visible(&format!("bowwave {bowwave}, {architecture}, Linux {kernel}, {date}"))
 }
 
 fn object(verdict: &Verdict, header: &Header) -> Value {

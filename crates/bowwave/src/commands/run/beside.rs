@@ -21,13 +21,11 @@ use controller::metrics::Metrics;
 use live::engine::{Engine, Prepared};
 use rustix::process::{getpid, set_child_subreaper};
 
-use crate::commands::policy::PolicyName;
 use crate::print;
 
 /// What is to be led, and how.
 pub(super) struct Job {
     pub(super) prepared: Prepared,
-    pub(super) policy: PolicyName,
     pub(super) drops_behind: bool,
     /// Say when reads begin to be led.
     pub(super) is_verbose: bool,
@@ -154,7 +152,7 @@ fn load(job: Job) -> Result<Engine, String> {
             daemon.pid
         ));
     }
-    job.prepared.load(job.policy.build()).map_err(|error| {
+    job.prepared.load().map_err(|error| {
         let reason = error.to_string();
         if !job.is_strict {
             note_refusal(&reason);

@@ -1,15 +1,14 @@
 //! What a stream asks for: how large its next window is, where its mark stands, and which pages that is.
 
-use crate::access::Via;
-use crate::plan::{Cause, Plan};
-
 use super::Stream;
-use crate::adaptive::around::NARROW_PAGES;
-use crate::adaptive::room::CRUMB_PAGES;
-use crate::adaptive::rules::{Ahead, Run};
-use crate::adaptive::tail::MOST_TAIL_OF_WINDOWS;
+use crate::access::Via;
+use crate::adaptive::access_context::AccessContext;
+use crate::adaptive::allowance::MIN_READ_AHEAD_PAGES;
+use crate::adaptive::kernel_window::{KERNEL_WINDOW_PAGES, NARROW_PAGES};
+use crate::adaptive::run::{Ahead, Run};
+use crate::adaptive::tail_exponent::MOST_TAIL_OF_WINDOWS;
 use crate::adaptive::window::{AMPLE_STALLS, UnitCost};
-use crate::adaptive::{KERNEL_WINDOW_PAGES, Scene};
+use crate::plan::{Cause, Plan};
 
 /// A mark spans a few pages, as a reader may skip one.
 const MARK_PAGES: u64 = 8;
@@ -23,30 +22,31 @@ const SNAP_PAGES: u64 = 4;
 impl Stream {
     /// The window by the rule, cut to what survives; less than the kernel reads by itself is not worth
     /// asking for, though one set larger by hand is no floor of ours.
-    fn wanted(&self, window: u64, scene: &Scene) -> u64 {
-        let kernel = if self.step == 1 { scene.access.kernel_window } else { 0 };
+    fn wanted(&self, window: u64, context: &AccessContext) -> u64 {
+        let kernel = if self.step == 1 { context.access.kernel_window } else { 0 };
         window.max(u64::from(kernel.min(KERNEL_WINDOW_PAGES))).min(self.cap)
     }
 
     /// Asks for the next window if it is time, of `room` pages at most; returns the pages asked for.
     pub(super) fn ask(
         &mut self,
-        scene: &Scene,
+        context: &AccessContext,
         room: u64,
-        tail: f64,
+        tail_exponent: f64,
         cause: Cause,
         plan: &mut Plan,
     ) -> u64 {
-        let last = self.units_in_file(scene.access.file_pages);
-        let cost = self.unit_cost(scene);
-        let expected = self.run(last, tail);
-        let run = Run { tail: expected.tail.min(MOST_TAIL_OF_WINDOWS), ..expected };
-        let window = (scene.rules.window)(&cost, run);
-        let wanted = self.wanted(window, scene);
-        if self.kernel_does(&cost, window, scene) {
+        let last = self.units_in_file(context.access.file_pages);
+        let cost = self.unit_cost(context);
+        let expected = self.run(last, tail_exponent);
+        let run =
+            Run { tail_exponent: expected.tail_exponent.min(MOST_TAIL_OF_WINDOWS), ..expected };
+        let window = (context.rules.window)(&cost, run);
+        let wanted = self.wanted(window, context);
+        if self.kernel_does(&cost, window, context) {
             return 0;
         }
-        if !self.kernel_reads_ahead(scene) && !self.pays(&cost, expected, wanted, scene) {
+        if !self.kernel_reads_ahead(context) && !self.pays(&cost, expected, wanted, context) {
             return 0;
         }
         let ahead = Ahead {
@@ -57,89 +57,90 @@ impl Stream {
             is_begun: self.is_begun,
             room: self.units_of(room),
         };
-        let look_ahead = (scene.rules.look_ahead)(&cost, ahead);
+        let look_ahead = (context.rules.look_ahead)(&cost, ahead);
         if self.frontier - self.reader > look_ahead {
-            self.set_mark(self.frontier - look_ahead, scene, plan);
+            self.set_mark(self.frontier - look_ahead, context, plan);
             return 0;
         }
         let window = self.fit(wanted, last, room, plan.spare());
         if window == 0 {
-            self.watch_for_room(scene, plan);
-            self.watch_the_end(last, scene, plan);
+            self.watch_for_room(context, plan);
+            self.watch_the_end(last, context, plan);
             return 0;
         }
         let from = self.frontier;
-        self.read(from, window, scene, cause, plan);
+        self.read(from, window, context, cause, plan);
         self.frontier = from + window;
         self.at_the_end = self.frontier == last;
-        self.asked_at = scene.access.now;
+        self.asked_at = context.access.now;
         self.cap = self.cap.saturating_add((self.cap / 16).max(1));
         // Before the window just asked for arrives the reader ends the one before it: no later
-        // than that must the next be asked for. Where visits overlap, and what is ahead is less than
+        // than that must the next be asked for. Where accesses overlap, and what is ahead is less than
         // the device could have on its way, each step of the reader makes room for another.
         let ended = from.saturating_sub(1).max(self.reader);
         let earliest = if cost.is_serial { ended } else { ended.min(self.step_on()) };
         let mark = self.frontier.saturating_sub(look_ahead).max(earliest);
         if self.frontier < last {
-            self.set_mark(mark.min(self.frontier - 1), scene, plan);
+            self.set_mark(mark.min(self.frontier - 1), context, plan);
         } else {
-            self.watch_the_end(last, scene, plan);
+            self.watch_the_end(last, context, plan);
         }
         window * self.len
     }
 
     /// Where the reader has used as much of what is ahead as is worth asking for.
     fn step_on(&self) -> u64 {
-        self.reader + CRUMB_PAGES.div_ceil(self.len)
+        self.reader + MIN_READ_AHEAD_PAGES.div_ceil(self.len)
     }
 
     /// There is no room. When the reader has used some of what is ahead, there may be.
-    fn watch_for_room(&mut self, scene: &Scene, plan: &mut Plan) {
+    fn watch_for_room(&mut self, context: &AccessContext, plan: &mut Plan) {
         if self.mark <= self.reader && self.step_on() < self.frontier {
-            self.set_mark(self.step_on(), scene, plan);
+            self.set_mark(self.step_on(), context, plan);
         }
     }
 
     /// Whether the kernel would read ahead by itself here: what is asked for then takes the place of
     /// that. Of a reader that skips pages it knows nothing.
-    fn kernel_reads_ahead(&self, scene: &Scene) -> bool {
-        match scene.access.via {
-            Via::Mmap => scene.access.kernel_window > NARROW_PAGES,
+    fn kernel_reads_ahead(&self, context: &AccessContext) -> bool {
+        match context.access.via {
+            Via::Mmap => context.access.kernel_window > NARROW_PAGES,
             Via::Read => self.step == 1 && self.grain == 1,
         }
     }
 
     /// Whether a window is expected to save its reader more than it costs: stalls for what is used,
-    /// against its visit and the transfer of the rest. Two misses that are neighbours by chance look
+    /// against its device access and the transfer of the rest. Two misses that are neighbours by chance look
     /// like the start of a run; where that happens often, runs turn out short, and little is used.
-    fn pays(&self, cost: &UnitCost, run: Run, window: u64, scene: &Scene) -> bool {
+    fn pays(&self, cost: &UnitCost, run: Run, window: u64, context: &AccessContext) -> bool {
         let pays_with = |used: f64| {
-            let saved_s = used / self.units_a_stall(scene).max(1) as f64 * cost.stall_s;
-            saved_s >= scene.device.cost.visit_s() + (window as f64 - used) * cost.unit_s
+            let saved_s = used / self.units_a_stall(context).max(1) as f64 * cost.stall_s;
+            saved_s >= context.device.cost.access_s() + (window as f64 - used) * cost.unit_s
         };
         pays_with(run.expected_at_least(window)) || pays_with(run.expected(window))
     }
 
     /// All is asked for. A mark on the last unit tells whether it was used, for the accounting.
-    fn watch_the_end(&mut self, last: u64, scene: &Scene, plan: &mut Plan) {
+    fn watch_the_end(&mut self, last: u64, context: &AccessContext, plan: &mut Plan) {
         if self.frontier == last && self.reader < last {
-            self.set_mark(last - 1, scene, plan);
+            self.set_mark(last - 1, context, plan);
         }
     }
 
     /// Whether a plain forward stream is left to the kernel: its window is as large as the rule asks,
-    /// and so large that its visits hardly count.
-    fn kernel_does(&self, cost: &UnitCost, window: u64, scene: &Scene) -> bool {
-        let kernel_window = u64::from(scene.access.kernel_window);
-        let is_ample = f64::from(scene.access.kernel_window) >= AMPLE_STALLS * cost.stall_units();
+    /// and so large that its device accesses hardly count.
+    fn kernel_does(&self, cost: &UnitCost, window: u64, context: &AccessContext) -> bool {
+        let kernel_window = u64::from(context.access.kernel_window);
+        let is_ample = f64::from(context.access.kernel_window) >= AMPLE_STALLS * cost.stall_units();
         let is_as_asked = is_ample && kernel_window >= window;
-        let survives = self.cap == u64::MAX && scene.access.via == Via::Read;
+        let survives = self.cap == u64::MAX && context.access.via == Via::Read;
         self.step == 1 && is_as_asked && survives
     }
 
     /// The window cut to the file and to the room there is, or stretched to the file's end if
     /// little would be left; what two windows can read is halved rather than left with a rest. A
-    /// crumb is not asked for: it costs a visit like a whole window, and the kernel does better by
+    /// minimum read-ahead is not asked for: it costs as much to access as a whole window, and the kernel does
+    /// better by
     /// itself.
     fn fit(&self, wanted: u64, last: u64, room: u64, spare: usize) -> u64 {
         let left = last.saturating_sub(self.frontier);
@@ -154,7 +155,7 @@ impl Stream {
         if asked <= most {
             return asked;
         }
-        if most * self.len < CRUMB_PAGES {
+        if most * self.len < MIN_READ_AHEAD_PAGES {
             return 0;
         }
         if left <= 2 * most { left.div_ceil(2) } else { most }
@@ -162,7 +163,7 @@ impl Stream {
 
     /// A window of about so many units that ends at a round page: the parts in which programs read a file
     /// mostly end at a multiple of some power of two, and what is asked for beyond is read in vain. Of two
-    /// such powers the nearer one, counted in visits.
+    /// such powers the nearer one, counted in device accesses.
     fn rounded(&self, units: u64) -> u64 {
         let reads_all = self.step == 1 && self.grain == 1;
         if !reads_all || !self.is_part {
@@ -175,16 +176,23 @@ impl Stream {
         if to_next < round / 4 { to_next + round } else { to_next }
     }
 
-    fn read(&self, from: u64, units: u64, scene: &Scene, cause: Cause, plan: &mut Plan) {
+    fn read(&self, from: u64, units: u64, context: &AccessContext, cause: Cause, plan: &mut Plan) {
         if self.is_contiguous() {
-            self.read_contiguous(from, units, scene, cause, plan);
+            self.read_contiguous(from, units, context, cause, plan);
         } else {
-            self.read_pieces(from, units, scene, cause, plan);
+            self.read_pieces(from, units, context, cause, plan);
         }
     }
 
-    fn read_contiguous(&self, from: u64, units: u64, scene: &Scene, cause: Cause, plan: &mut Plan) {
-        let file_pages = scene.access.file_pages;
+    fn read_contiguous(
+        &self,
+        from: u64,
+        units: u64,
+        context: &AccessContext,
+        cause: Cause,
+        plan: &mut Plan,
+    ) {
+        let file_pages = context.access.file_pages;
         let ends = (self.page(from, file_pages), self.page(from + units - 1, file_pages));
         if let (Some(a), Some(b)) = ends {
             plan.read(a.min(b), a.abs_diff(b) + 1, cause);
@@ -192,8 +200,15 @@ impl Stream {
     }
 
     /// Pieces go out in ascending order: a disk then passes over them in one sweep.
-    fn read_pieces(&self, from: u64, units: u64, scene: &Scene, cause: Cause, plan: &mut Plan) {
-        let file_pages = scene.access.file_pages;
+    fn read_pieces(
+        &self,
+        from: u64,
+        units: u64,
+        context: &AccessContext,
+        cause: Cause,
+        plan: &mut Plan,
+    ) {
+        let file_pages = context.access.file_pages;
         for i in 0..units {
             let unit = if self.step > 0 { from + i } else { from + units - 1 - i };
             if let Some(page) = self.page(unit, file_pages) {
@@ -202,8 +217,8 @@ impl Stream {
         }
     }
 
-    fn set_mark(&mut self, unit: u64, scene: &Scene, plan: &mut Plan) {
-        let file_pages = scene.access.file_pages;
+    fn set_mark(&mut self, unit: u64, context: &AccessContext, plan: &mut Plan) {
+        let file_pages = context.access.file_pages;
         let Some(page) = self.page(unit, file_pages) else {
             return;
         };

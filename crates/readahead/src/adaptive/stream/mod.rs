@@ -15,19 +15,19 @@
 mod asking;
 mod rate;
 
+use rate::Rate;
+
+use super::access_context::AccessContext;
+use super::allowance::Claim;
+use super::number::real;
+use super::pace::Pace;
+use super::run::Run;
+use super::tail_exponent::{ANNOUNCED, LEAST_TAIL, LogLength};
+use super::window::{UnitCost, striding_pays};
 use crate::access::{Hint, Nanos, Page, Trigger, Via};
 use crate::cost::DeviceCost;
 use crate::plan::{Cause, Plan};
 use crate::tally::Tally;
-
-use rate::Rate;
-
-use super::Scene;
-use super::pace::Pace;
-use super::room::Claim;
-use super::rules::Run;
-use super::tail::{ANNOUNCED, LEAST_TAIL, LogLength};
-use super::window::{UnitCost, real, striding_pays};
 
 /// Requests of one stream may overtake each other by this much (threads, NFS servers).
 const REORDERED_UNITS: u64 = 16;
@@ -37,7 +37,7 @@ const SETTLE_NS: Nanos = 20_000_000;
 
 /// A reader that is so many times as long away as it takes to come to its mark has stopped: if pauses
 /// are as scale-free as runs, one in four goes on.
-const PATIENCE: f64 = 4.0;
+const STOPPED_AFTER: f64 = 4.0;
 
 /// Thrashing never shrinks a window below 16 KiB, the kernel's own smallest.
 const SMALLEST_CAP_UNITS: u64 = 4;
@@ -62,7 +62,7 @@ pub(super) struct Stream {
     cap: u64,
     rate: Rate,
     /// The most that the tail exponent of its run can be, for all that is known from elsewhere.
-    tail: f64,
+    tail_exponent: f64,
     /// Its reader has announced sequential reading, as far as its misses tell.
     announced: bool,
     /// It began at the start of the file, and the end has not been seen.
@@ -95,9 +95,9 @@ impl Stream {
         Self::new(origin, step, 1, run, cause, now)
     }
 
-    /// A stream from the start of a file, whose tail exponent is no more than `tail`.
-    pub(super) fn initial(run: u64, tail: f64, now: Nanos) -> Self {
-        Stream { tail, is_begun: true, ..Self::contiguous(0, 1, run, Cause::Initial, now) }
+    /// A stream from the start of a file, whose tail exponent is no more than `tail_exponent`.
+    pub(super) fn initial(run: u64, tail_exponent: f64, now: Nanos) -> Self {
+        Stream { tail_exponent, is_begun: true, ..Self::contiguous(0, 1, run, Cause::Initial, now) }
     }
 
     /// A contiguous stream whose reader touches only one page or piece every `grain` pages.
@@ -128,7 +128,7 @@ impl Stream {
             cap: u64::MAX,
             rate: Rate::default(),
             waiting_rate: 0.0,
-            tail: f64::INFINITY,
+            tail_exponent: f64::INFINITY,
             announced: false,
             is_begun: false,
             is_part: false,
@@ -209,10 +209,10 @@ impl Stream {
 
     /// How far the access lies from where this stream would go on, in pages; `None` if it cannot
     /// be this stream's.
-    pub(super) fn distance(&self, scene: &Scene) -> Option<u64> {
-        let slack = if self.is_contiguous() { scene.slack.max(self.grain) } else { 0 };
-        let end = if self.step > 0 { scene.end } else { scene.end.min(self.origin + self.len) };
-        let (from, to) = self.units(scene.first, end)?;
+    pub(super) fn distance(&self, context: &AccessContext) -> Option<u64> {
+        let slack = if self.is_contiguous() { context.slack.max(self.grain) } else { 0 };
+        let end = if self.step > 0 { context.end } else { context.end.min(self.origin + self.len) };
+        let (from, to) = self.units(context.first, end)?;
         let reordered = REORDERED_UNITS.max(slack);
         let behind = self.reader.saturating_sub(to);
         if behind > reordered || from > self.frontier.saturating_add(slack) {
@@ -222,60 +222,61 @@ impl Stream {
     }
 
     /// Whether its mark is what the access has touched.
-    pub(super) fn has_marked(&self, scene: &Scene) -> bool {
+    pub(super) fn has_marked(&self, context: &AccessContext) -> bool {
         let marked = |(from, to)| (from..to).contains(&self.mark);
-        self.units(scene.first, scene.end).is_some_and(marked)
+        self.units(context.first, context.end).is_some_and(marked)
     }
 
-    /// The reader went on: notes it, and asks for the next window if it is time; not without the `tail`
+    /// The reader went on: notes it, and asks for the next window if it is time; not without the
+    /// `tail_exponent`
     /// of its file's runs.
     pub(super) fn proceed(
         &mut self,
-        scene: &Scene,
-        tail: Option<f64>,
+        context: &AccessContext,
+        tail_exponent: Option<f64>,
         plan: &mut Plan,
         tally: &mut Tally,
     ) {
-        let end = if self.step > 0 { scene.end } else { scene.end.min(self.origin + self.len) };
-        let Some((from, to)) = self.units(scene.first, end) else {
+        let end = if self.step > 0 { context.end } else { context.end.min(self.origin + self.len) };
+        let Some((from, to)) = self.units(context.first, end) else {
             return;
         };
         // Marks carry no advice.
-        if scene.access.trigger == Trigger::Absent {
-            self.announced = scene.access.hint == Hint::Sequential;
+        if context.access.trigger == Trigger::Absent {
+            self.announced = context.access.hint == Hint::Sequential;
         }
         let absent = if self.step > 0 { from } else { to - 1 };
         let passed = to.saturating_sub(self.reader) * self.len;
         tally.passed_pages += passed;
-        self.pace.pass(passed, tally.passed_pages, scene.room.budget);
-        self.count_used(to, scene, tally);
-        self.advance(to, scene.access.now);
+        self.pace.pass(passed, tally.passed_pages, context.allowance.budget);
+        self.count_used(to, context, tally);
+        self.advance(to, context.access.now);
         let mut cause = self.cause;
-        if scene.access.trigger == Trigger::Absent && self.was_evicted(absent, scene) {
+        if context.access.trigger == Trigger::Absent && self.was_evicted(absent, context) {
             self.shrink(absent, tally);
             cause = Cause::Thrashed;
         }
         self.frontier = self.frontier.max(self.reader);
-        if let Some(tail) = tail {
+        if let Some(tail_exponent) = tail_exponent {
             let claim = Claim {
                 own: self.ahead() * self.len,
-                request: scene.end - scene.first,
+                request: context.end - context.first,
                 share: self.pace.share(),
             };
-            let room = scene.room.for_stream(claim, tally);
-            tally.asked_pages += self.ask(scene, room, tail, cause, plan);
+            let room = context.allowance.for_stream(claim, tally);
+            tally.asked_pages += self.ask(context, room, tail_exponent, cause, plan);
         }
-        self.due_at = scene.access.now.saturating_add(self.patience_ns(scene));
+        self.due_at = context.access.now.saturating_add(self.patience_ns(context));
         self.seen_when_passed = tally.passed_pages;
     }
 
     /// How long the reader may stay away: while the device brings what is ahead and the reader uses it
     /// up, several times over; at the pace at which it waited for each unit that is long enough.
-    fn patience_ns(&self, scene: &Scene) -> Nanos {
-        let cost = self.unit_cost(scene);
+    fn patience_ns(&self, context: &AccessContext) -> Nanos {
+        let cost = self.unit_cost(context);
         let device_s = cost.stall_s + real(self.frontier - self.reader) * cost.unit_s;
-        let rate = (self.rate.known() / PATIENCE).max(self.waiting_rate);
-        ((PATIENCE * device_s + self.units_to_mark() / rate) * 1e9) as Nanos
+        let rate = (self.rate.known() / STOPPED_AFTER).max(self.waiting_rate);
+        ((STOPPED_AFTER * device_s + self.units_to_mark() / rate) * 1e9) as Nanos
     }
 
     /// Whether its reader should have been seen again by now.
@@ -307,24 +308,24 @@ impl Stream {
     }
 
     /// Counts what the reader passes of what was asked for, and the waits this spared it.
-    fn count_used(&self, to: u64, scene: &Scene, tally: &mut Tally) {
+    fn count_used(&self, to: u64, context: &AccessContext, tally: &mut Tally) {
         let counted = self.reader.max(self.given_up);
         let used = to.min(self.frontier).saturating_sub(counted);
         if used == 0 {
             return;
         }
         tally.used_pages += used * self.len;
-        tally.stalls_saved += used.div_ceil(self.units_a_stall(scene).max(1));
+        tally.stalls_saved += used.div_ceil(self.units_a_stall(context).max(1));
     }
 
     /// Units that a wait brings the reader by itself: a kernel window forward, half of one for each
     /// read-around, a request otherwise, with the pages skipped before the next.
-    fn units_a_stall(&self, scene: &Scene) -> u64 {
-        let window = u64::from(scene.access.kernel_window);
-        match (scene.access.via, self.step) {
+    fn units_a_stall(&self, context: &AccessContext) -> u64 {
+        let window = u64::from(context.access.kernel_window);
+        match (context.access.via, self.step) {
             (Via::Mmap, _) => window / 2,
             (Via::Read, 1) if self.grain == 1 => window,
-            (Via::Read, 1 | -1) => u64::from(scene.access.request).max(self.grain),
+            (Via::Read, 1 | -1) => u64::from(context.access.request).max(self.grain),
             (Via::Read, _) => 1,
         }
     }
@@ -351,25 +352,25 @@ impl Stream {
 
     /// Whether what was asked for, and should have arrived, is gone. The absent unit itself is
     /// being read again by now, and so is the kernel's own window behind it; what comes then tells.
-    fn was_evicted(&self, absent: u64, scene: &Scene) -> bool {
-        self.telling_page(absent, scene).is_some_and(|page| !scene.cache.is_cached(page))
+    fn was_evicted(&self, absent: u64, context: &AccessContext) -> bool {
+        self.telling_page(absent, context).is_some_and(|page| !context.cache.is_cached(page))
     }
 
     /// The page that tells, if it is cached, that what was asked for is not gone; `None` where nothing had to have
     /// arrived.
-    fn telling_page(&self, absent: u64, scene: &Scene) -> Option<Page> {
+    fn telling_page(&self, absent: u64, context: &AccessContext) -> Option<Page> {
         let kernel_reads =
-            if self.step == 1 { 2 * u64::from(scene.access.kernel_window) } else { 1 };
+            if self.step == 1 { 2 * u64::from(context.access.kernel_window) } else { 1 };
         let probe = absent.saturating_add(kernel_reads);
-        let settled = scene.access.now.saturating_sub(self.asked_at) > SETTLE_NS;
-        let page = || self.page(probe, scene.access.file_pages);
+        let settled = context.access.now.saturating_sub(self.asked_at) > SETTLE_NS;
+        let page = || self.page(probe, context.access.file_pages);
         (settled && probe < self.frontier).then(page).flatten()
     }
 
     /// The page that tells whether what was asked for is gone, before the stream is told of a miss.
-    pub(super) fn doubtful_page(&self, scene: &Scene) -> Option<Page> {
-        let (from, to) = self.units(scene.first, scene.end)?;
-        self.telling_page(if self.step > 0 { from } else { to - 1 }, scene)
+    pub(super) fn doubtful_page(&self, context: &AccessContext) -> Option<Page> {
+        let (from, to) = self.units(context.first, context.end)?;
+        self.telling_page(if self.step > 0 { from } else { to - 1 }, context)
     }
 
     /// Thrashing measures what survives: less than was ahead of the reader when it came.
@@ -416,22 +417,22 @@ impl Stream {
         self.can_gain(cost) && !(self.step == 1 && cost.outpaces_user_space())
     }
 
-    fn unit_cost(&self, scene: &Scene) -> UnitCost {
+    fn unit_cost(&self, context: &AccessContext) -> UnitCost {
         if self.is_contiguous() {
-            scene.device.pages
+            context.device.pages
         } else {
-            UnitCost::pieces(&scene.device.cost, self.len, self.step.unsigned_abs())
+            UnitCost::pieces(&context.device.cost, self.len, self.step.unsigned_abs())
         }
     }
 
     /// How far it has come. A program that announced sequential reading has as good as proven its
     /// whole file.
-    fn run(&self, last: u64, tail: f64) -> Run {
-        let (read, tail) = if self.announced && self.step == 1 {
-            (last, tail.min(ANNOUNCED))
+    fn run(&self, last: u64, tail_exponent: f64) -> Run {
+        let (read, tail_exponent) = if self.announced && self.step == 1 {
+            (last, tail_exponent.min(ANNOUNCED))
         } else {
-            (self.reader, tail.min(self.tail).max(LEAST_TAIL))
+            (self.reader, tail_exponent.min(self.tail_exponent).max(LEAST_TAIL))
         };
-        Run { read, asked: self.frontier, tail }
+        Run { read, asked: self.frontier, tail_exponent }
     }
 }

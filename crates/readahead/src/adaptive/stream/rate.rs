@@ -1,6 +1,6 @@
 //! How fast a reader is in time: the most of the last few times, as it may have been held back.
 
-use crate::adaptive::window::real;
+use crate::adaptive::number::real;
 
 /// Intervals over which the rate is taken; at first the reader waits for each window.
 const RATES: usize = 4;

@@ -1,0 +1,49 @@
+//! One cell: a pattern on a device with some memory, under one policy after the other.
+
+use readahead::PAGE_BYTES;
+use sim::MachineSpec;
+use sim::variants;
+use sim::{Listed, Machine, Op};
+
+use super::patterns::Pattern;
+use crate::experiment::ExperimentError;
+
+/// Nanoseconds until the last reader ends under a policy.
+pub(super) fn time_under(
+    spec: &MachineSpec,
+    pattern: &Pattern,
+    policy: &str,
+) -> Result<u64, ExperimentError> {
+    Ok(run(spec.build(policy)?, pattern))
+}
+
+/// The least time of the oracles.
+pub(super) fn oracle_time(spec: &MachineSpec, pattern: &Pattern) -> Result<u64, ExperimentError> {
+    let mut least = u64::MAX;
+    for variant in variants(pattern.readers.len() as u64, spec.memory_pages()) {
+        let oracle = Box::new(variant.oracle(pattern.traces()));
+        least = least.min(run(Machine::new(spec.parts_with(oracle, None)?), pattern));
+    }
+    Ok(least)
+}
+
+/// The time of the kernel's policy with the one on top of it that does all the harm it may.
+pub(super) fn worst_time(spec: &MachineSpec, pattern: &Pattern) -> Result<u64, ExperimentError> {
+    Ok(run(spec.build_worst(&pattern.traces())?, pattern))
+}
+
+fn run(mut machine: Machine, pattern: &Pattern) -> u64 {
+    let mut processes = Vec::new();
+    for reads in &pattern.readers {
+        let file = machine.add_file(pattern.file);
+        let open = machine.open(file);
+        let is_mapped = pattern.is_mapped;
+        let op = move |(at, bytes): (u64, u64)| match is_mapped {
+            true => Op::Fault { open, page: at / PAGE_BYTES },
+            false => Op::Read { open, at, bytes },
+        };
+        processes.push(machine.spawn(0, Listed(reads.clone().into_iter().map(op))));
+    }
+    machine.run();
+    processes.into_iter().map(|process| machine.outcome(process).ended).max().unwrap_or(0)
+}

@@ -1,0 +1,93 @@
+//! The rules as they are shipped, and what they are set beside.
+
+use readahead::DeviceCost;
+use readahead::adaptive::{Ahead, Rules, Run, UnitCost};
+
+use super::workloads::{Workload, clusters, runs, sparse_runs};
+
+/// Doubling begins at 16 KiB and ends at 4 MiB; in pages.
+const FIRST_WINDOW: u64 = 4;
+const LARGEST_WINDOW: u64 = 1024;
+
+/// The widest gap ever read: 1 MiB.
+const WIDEST_GAP: u64 = 256;
+
+/// One rule, and the rules among which it is chosen: the shipped one first.
+pub(super) struct Contest {
+    pub(super) rule: &'static str,
+    pub(super) candidates: Vec<(&'static str, Rules)>,
+    pub(super) workloads: fn(u64) -> Vec<Workload>,
+}
+
+/// What the columns are called.
+pub(super) const COLUMNS: [&str; 4] = ["shipped", "a", "b", "c"];
+
+pub(super) fn all() -> Vec<Contest> {
+    let shipped = Rules::default();
+    let window = |window| Rules { window, ..shipped };
+    let gap = |bridges| Rules { bridges, ..shipped };
+    let dense = |share_to_fill| Rules { share_to_fill, ..shipped };
+    let mark = |look_ahead| Rules { look_ahead, ..shipped };
+    vec![
+        Contest {
+            rule: "window",
+            candidates: vec![
+                ("sqrt(2 r L B / a)", shipped),
+                ("doubling", window(doubling)),
+                ("L B", window(|cost, _| fixed(cost, 1.0))),
+                ("2 L B", window(|cost, _| fixed(cost, 2.0))),
+            ],
+            workloads: runs,
+        },
+        Contest {
+            rule: "gap",
+            candidates: vec![
+                ("bridged if gap/B < L/Q", shipped),
+                ("never", gap(|_, _| false)),
+                ("always up to 1 MiB", gap(|_: &DeviceCost, pages| pages <= WIDEST_GAP)),
+            ],
+            workloads: sparse_runs,
+        },
+        Contest {
+            rule: "dense",
+            candidates: vec![
+                ("filled at 1/ln(N/n) + 4/n", shipped),
+                ("at the fourth miss", dense(|_, _| 0.0)),
+                ("at twice the rest", dense(|_, _| 2.0)),
+                ("at 1/4 + 4/n", dense(at_a_quarter)),
+            ],
+            workloads: clusters,
+        },
+        Contest {
+            rule: "mark",
+            candidates: vec![
+                ("rate (L + w/B) before the end", shipped),
+                ("half the window", mark(|_: &UnitCost, ahead: Ahead| ahead.window.div_ceil(2))),
+                ("its first page", mark(|_: &UnitCost, ahead: Ahead| ahead.window)),
+                ("none while a w > r", mark(after_proof)),
+            ],
+            workloads: runs,
+        },
+    ]
+}
+
+/// Windows of 4, 8, 16 ... pages: the next is as large as all before it, and the first.
+fn doubling(_: &UnitCost, run: Run) -> u64 {
+    (run.asked + FIRST_WINDOW).min(LARGEST_WINDOW)
+}
+
+fn fixed(cost: &UnitCost, stalls: f64) -> u64 {
+    (stalls * cost.stall_units()).ceil() as u64
+}
+
+/// As if the logarithm were 4 in every region worth the name, and with less for chance clusters.
+fn at_a_quarter(misses: u32, _requests_left: f64) -> f64 {
+    0.25 + 4.0 / f64::from(misses)
+}
+
+/// Asking a page earlier saves its transfer, `1/B`, and costs the window, `w/B`, where the run ends on
+/// that page, which happens to one in `r/a`: not worth it while `a w > r`.
+fn after_proof(cost: &UnitCost, ahead: Ahead) -> u64 {
+    let is_proven = ahead.run.tail_exponent * ahead.window as f64 <= ahead.run.read as f64;
+    if is_proven { (Rules::default().look_ahead)(cost, ahead) } else { 0 }
+}

@@ -1,0 +1,261 @@
+//! What the rules are tried on: runs, runs of pieces, and clusters of random reads.
+
+use readahead::Nanos;
+use sim::scripts::order::{Read, backward, forward, stride};
+use sim::scripts::random::Random;
+use sim::scripts::sizes::Sizes;
+
+const K: u64 = 1 << 10;
+const M: u64 = 1 << 20;
+
+/// What a program reads at once.
+const REQUEST: u64 = 16 * K;
+
+/// Computing that much for each request takes a reader to 20 MB/s.
+const SLOW_NS: Nanos = 800_000;
+
+/// The longest run.
+const LONGEST: u64 = 8 * M;
+
+/// Runs of one file are so far apart at least, and twice as far at most.
+const APART: u64 = 4 * M;
+
+/// Pieces of the longest sparse run.
+const PIECES: u64 = 256;
+
+/// Reads in a span that may be read four times over: more would take the simulator too long.
+const MOST_HELD: u64 = 1024;
+
+/// Readers at once of the workloads with several readers.
+const READERS: u64 = 4;
+
+/// One workload.
+#[derive(Clone, Debug)]
+pub(super) struct Workload {
+    pub(super) name: String,
+    /// Bytes of each file.
+    pub(super) files: Vec<u64>,
+    /// What each reader reads in order: the number of the file, and where.
+    pub(super) readers: Vec<Vec<(usize, Read)>>,
+    /// Computing after each read.
+    pub(super) compute: Nanos,
+}
+
+/// How long runs turn out.
+#[derive(Clone, Copy, Debug)]
+enum Lengths {
+    /// `P(run >= x) = x^-a`, from the shortest to the longest.
+    Pareto(f64),
+    Fixed(u64),
+}
+
+impl Lengths {
+    /// Lengths that add up to `total` or a little more, between `shortest` and `longest`.
+    fn draw(self, total: u64, shortest: u64, longest: u64, random: &mut Random) -> Vec<u64> {
+        let count = |count: u64| match self {
+            Lengths::Fixed(length) => vec![length; count as usize],
+            Lengths::Pareto(a) => (0..count)
+                .map(|i| (i as f64 + 0.5) / count as f64)
+                .map(|share| (shortest as f64 * share.powf(-1.0 / a)) as u64)
+                .map(|length| length.min(longest) / shortest * shortest)
+                .collect(),
+        };
+        let mut lengths = count(16);
+        while lengths.iter().sum::<u64>() < total {
+            lengths = count(lengths.len() as u64 * 5 / 4);
+        }
+        shuffle(&mut lengths, random);
+        lengths
+    }
+}
+
+fn shuffle<T>(items: &mut [T], random: &mut Random) {
+    for i in (1..items.len()).rev() {
+        items.swap(i, random.below(i as u64 + 1) as usize);
+    }
+}
+
+/// Where extents of these lengths lie in one file, in an order of no kind, and the file's bytes.
+fn scatter(lengths: &[u64], random: &mut Random) -> (Vec<u64>, u64) {
+    let mut order: Vec<usize> = (0..lengths.len()).collect();
+    shuffle(&mut order, random);
+    let mut starts = vec![0; lengths.len()];
+    let mut at = 0;
+    for index in order {
+        at += APART + random.below(APART / REQUEST) * REQUEST;
+        starts[index] = at;
+        at += lengths[index].next_multiple_of(REQUEST);
+    }
+    (starts, at + 2 * APART)
+}
+
+/// Runs of plain reading, of every kind of length and reader; `total` bytes each.
+pub(super) fn runs(total: u64) -> Vec<Workload> {
+    let kinds = [
+        ("pareto 0.5", Some(Lengths::Pareto(0.5))),
+        ("pareto 1", Some(Lengths::Pareto(1.0))),
+        ("pareto 1.5", Some(Lengths::Pareto(1.5))),
+        ("64 KiB", Some(Lengths::Fixed(64 * K))),
+        ("1 MiB", Some(Lengths::Fixed(M))),
+        ("files", None),
+    ];
+    let reading = [
+        ("forward", 1, 0, true),
+        ("4 readers", READERS, 0, true),
+        ("slow", 1, SLOW_NS, true),
+        ("backward", 1, 0, false),
+    ];
+    let mut all = Vec::new();
+    for (kind, lengths) in kinds {
+        for (name, readers, compute, is_forward) in reading {
+            let mut workload = Workload {
+                name: format!("{kind} {name}"),
+                files: Vec::new(),
+                readers: Vec::new(),
+                compute,
+            };
+            for seed in 0..readers {
+                let bytes = total / readers;
+                let mut random = Random::new(seed);
+                match lengths {
+                    Some(lengths) => workload.add_runs(lengths, bytes, is_forward, &mut random),
+                    None => workload.add_files(bytes, is_forward),
+                }
+            }
+            all.push(workload);
+        }
+    }
+    all
+}
+
+impl Workload {
+    /// Adds a reader of runs at random places of one file.
+    fn add_runs(&mut self, lengths: Lengths, total: u64, is_forward: bool, random: &mut Random) {
+        let lengths = lengths.draw(total, REQUEST, LONGEST, random);
+        let (starts, size) = scatter(&lengths, random);
+        let file = self.files.len();
+        self.files.push(size);
+        let runs = starts.iter().zip(&lengths);
+        let reads = runs.flat_map(|(start, length)| match is_forward {
+            true => forward(*start, *length, REQUEST),
+            false => backward(start + length, *length, REQUEST),
+        });
+        self.readers.push(reads.map(|read| (file, read)).collect());
+    }
+
+    /// Adds a reader of whole files.
+    fn add_files(&mut self, total: u64, is_forward: bool) {
+        let files = (total / (M / 2)).max(4) as usize;
+        let sizes = Sizes { files, total_mb: total as f64 / 1e6, spread: 1.5 }.sizes();
+        let mut reads = Vec::new();
+        for size in sizes {
+            let (file, size) = (self.files.len(), size.next_multiple_of(REQUEST));
+            self.files.push(size);
+            let of_this = match is_forward {
+                true => forward(0, size, REQUEST),
+                false => backward(size, size, REQUEST),
+            };
+            reads.extend(of_this.into_iter().map(|read| (file, read)));
+        }
+        self.readers.push(reads);
+    }
+}
+
+/// Runs of pieces at equal distances.
+pub(super) fn sparse_runs(total: u64) -> Vec<Workload> {
+    let pieces = [
+        (4, 32),
+        (4, 64),
+        (4, 128),
+        (4, 256),
+        (4, 1024),
+        (16, 64),
+        (16, 256),
+        (64, 128),
+        (64, 256),
+        (64, 1024),
+    ];
+    let mut all = Vec::new();
+    for (piece, step) in pieces.map(|(piece, step)| (piece * K, step * K)) {
+        for (kind, lengths) in
+            [("scale-free", Lengths::Pareto(1.0)), ("256", Lengths::Fixed(PIECES))]
+        {
+            let mut random = Random::new(0);
+            let count = (total / 4 / step).clamp(PIECES, 4 * PIECES);
+            let lengths = lengths.draw(count, 4, PIECES, &mut random);
+            let bytes: Vec<u64> = lengths.iter().map(|pieces| pieces * step).collect();
+            let (starts, size) = scatter(&bytes, &mut random);
+            let runs = starts.iter().zip(&bytes);
+            let reads = runs.flat_map(|(start, bytes)| {
+                stride(*bytes, piece, step).into_iter().map(move |(at, each)| (start + at, each))
+            });
+            all.push(Workload {
+                name: format!("{}K of {}K x {kind}", piece / K, step / K),
+                files: vec![size],
+                readers: vec![reads.map(|read| (0, read)).collect()],
+                compute: 0,
+            });
+        }
+    }
+    all
+}
+
+/// Clusters of random reads, one after the other.
+pub(super) fn clusters(total: u64) -> Vec<Workload> {
+    let mut all = Vec::new();
+    for (request, span) in [(4 * K, M), (4 * K, 4 * M), (4 * K, 16 * M), (64 * K, 16 * M)] {
+        let held = span / request;
+        let kinds = [
+            ("pareto 0.5", Lengths::Pareto(0.5)),
+            ("pareto 1", Lengths::Pareto(1.0)),
+            ("pareto 1.5", Lengths::Pareto(1.5)),
+            ("1/4", Lengths::Fixed(held / 4)),
+            ("1", Lengths::Fixed(held)),
+            ("4", Lengths::Fixed(4 * held)),
+        ];
+        let most = if held <= MOST_HELD { kinds.len() } else { kinds.len() - 1 };
+        for (kind, lengths) in &kinds[..most] {
+            let mut random = Random::new(0);
+            let count = (total / 4 / request).min(4 * held);
+            let counts = lengths.draw(count, 4, 8 * held, &mut random);
+            let (starts, size) = scatter(&vec![span; counts.len()], &mut random);
+            let mut reads = Vec::new();
+            for (start, count) in starts.into_iter().zip(counts) {
+                reads.extend(
+                    (0..count).map(|_| (0, (start + random.below(held) * request, request))),
+                );
+            }
+            all.push(Workload {
+                name: format!("{}K in {}M x {kind}", request / K, span / M),
+                files: vec![size],
+                readers: vec![reads],
+                compute: 0,
+            });
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_read_lies_inside_its_file() {
+        for workload in [runs(M), sparse_runs(M), clusters(M)].concat() {
+            let mut reads = workload.readers.iter().flatten();
+            let is_inside =
+                |(file, (at, bytes)): &(usize, Read)| at + bytes <= workload.files[*file];
+            assert!(reads.all(is_inside), "{}", workload.name);
+        }
+    }
+
+    #[test]
+    fn runs_add_up_and_are_as_unequal_as_their_tail() {
+        let mut random = Random::new(0);
+        let mut draw = |a| Lengths::Pareto(a).draw(32 * M, REQUEST, LONGEST, &mut random);
+        let (heavy, light) = (draw(0.5), draw(1.5));
+        assert!(heavy.iter().sum::<u64>() >= 32 * M && light.iter().sum::<u64>() >= 32 * M);
+        assert!(heavy.iter().max() == Some(&LONGEST) && light.len() > 10 * heavy.len());
+    }
+}

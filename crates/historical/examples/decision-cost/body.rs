@@ -1,0 +1,122 @@
+//! The least that can drive a policy: one file, in a cache from which nothing is evicted.
+
+use std::collections::HashSet;
+
+use historical::{KernelView, Trigger};
+use readahead::{
+    Access, Action, CacheView, DeviceCost, FileId, Hint, Mark, OpenFileId, Page, Plan, Via,
+    VolumeId,
+};
+
+/// From one read to the next.
+const READ_NS: u64 = 2_000;
+
+const FILE_PAGES: u64 = 1 << 32;
+
+/// What may be asked for at once: 2 MiB.
+const ROOM_PAGES: u64 = 512;
+
+/// A view that answers at once, and the same each time: all is cached.
+pub(crate) struct View {
+    pub(crate) cost: DeviceCost,
+}
+
+impl CacheView for View {
+    fn cached_in(&self, _start: Page, pages: u64) -> u64 {
+        pages
+    }
+
+    fn cost(&self) -> DeviceCost {
+        self.cost
+    }
+
+    fn room_pages(&self) -> u64 {
+        ROOM_PAGES
+    }
+}
+
+impl KernelView for View {}
+
+/// A policy as the body drives it: a kernel's, or one in user space.
+pub(crate) trait Driven {
+    /// What it is told of.
+    type Access;
+
+    /// Asks it, and returns what to do.
+    fn ask(&mut self, access: &Self::Access, view: &View) -> &Plan;
+
+    fn wants_calls(&self) -> bool {
+        false
+    }
+
+    /// The access, if the policy hears of those with this trigger.
+    fn heard(access: Access<Trigger>) -> Option<Self::Access>;
+}
+
+/// Reads these pages in turn, doing what the policy says; returns all that it was told.
+pub(crate) fn told<D: Driven>(
+    mut policy: D,
+    pages: impl Iterator<Item = Page>,
+    view: &View,
+) -> Vec<D::Access> {
+    let mut body = Body { told: Vec::new(), cached: HashSet::new(), marks: Vec::new() };
+    let mut previous = None;
+    for (n, page) in pages.enumerate() {
+        let access = |trigger| Access {
+            file: FileId(1),
+            volume: VolumeId(1),
+            open_file: OpenFileId(1),
+            page,
+            request: 1,
+            previous,
+            trigger,
+            via: Via::Read,
+            hint: Hint::Normal,
+            file_pages: FILE_PAGES,
+            kernel_window: 32,
+            now: n as u64 * READ_NS,
+        };
+        if policy.wants_calls() {
+            body.tell(&mut policy, access(Trigger::Call), view);
+        }
+        if !body.cached.contains(&page) {
+            body.tell(&mut policy, access(Trigger::Absent), view);
+            body.cached.insert(page);
+        }
+        if body.take_mark(page) {
+            body.tell(&mut policy, access(Trigger::Mark), view);
+        }
+        previous = Some(page);
+    }
+    body.told
+}
+
+struct Body<A> {
+    told: Vec<A>,
+    cached: HashSet<Page>,
+    marks: Vec<Mark>,
+}
+
+impl<A> Body<A> {
+    fn take_mark(&mut self, page: Page) -> bool {
+        let hit = self.marks.iter().position(|mark| (mark.first..=mark.last).contains(&page));
+        hit.map(|index| self.marks.swap_remove(index)).is_some()
+    }
+
+    fn tell<D: Driven<Access = A>>(
+        &mut self,
+        policy: &mut D,
+        access: Access<Trigger>,
+        view: &View,
+    ) {
+        let Some(access) = D::heard(access) else { return };
+        for action in policy.ask(&access, view).actions() {
+            match *action {
+                Action::Read { start, pages, .. } => self.cached.extend(start..start + pages),
+                Action::Mark(mark) => self.marks.push(mark),
+                Action::KernelWindow { .. } => {}
+            }
+        }
+        self.told.push(access);
+    }
+}

@@ -1,0 +1,198 @@
+//! What a decision costs: nanoseconds of a policy call, and of a read of 4 KiB.
+//!
+//! A body reads page by page, and tells the policy of what it has to be told of: absent pages, marks,
+//! and calls where it wants those. Reads that find their page are among them, and for most policies cost
+//! nothing. What the policy was told is then told again, to a fresh one each round, and only that is timed:
+//! the body costs nothing here. The best of all rounds is what the later half costs on a quiet machine; what
+//! it needs from memory is in the processor's cache then, which in a busy system it may not be.
+//!
+//! `sequential`, `backward` and `streams` are of a disk, `strided` of a network volume. A decision of these
+//! is a stream's: nearly each finds a mark, sizes a window and sets the next mark. One of `random` is a miss
+//! that belongs to no stream: it is compared with all misses of late, and counted in the regions around it.
+//!
+//! Given names of policies or patterns, it measures these only (as a profiler wants it).
+
+mod body;
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use body::{Driven, View};
+use historical::{KernelPolicy, NAMES, Trigger, by_name};
+use readahead::adaptive::Limits;
+use readahead::{Access, Adaptive, DeviceCost, Page, Plan, Policy};
+
+/// Reads of a pattern: enough for a thousand decisions in each.
+const READS: u64 = 1 << 18;
+
+const ROUNDS: usize = 40;
+
+/// Open files that are followed.
+const OPEN_FILES: usize = 1024;
+
+/// Streams that are read in turn.
+const STREAMS: u64 = 16;
+
+/// Pages from one of the pieces read to the next.
+const STRIDE: u64 = 64;
+
+/// Reads that are scattered over 64 GiB: each is heard of.
+const SCATTERED: u64 = 1 << 14;
+
+const SCATTERED_OVER_PAGES: u64 = 1 << 24;
+
+/// A network volume, as in `bowwave demo`.
+const VOLUME: DeviceCost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
+
+/// What is read, and from what.
+struct Pattern {
+    name: &'static str,
+    cost: DeviceCost,
+    reads: u64,
+    page: fn(u64) -> Page,
+}
+
+const PATTERNS: [Pattern; 5] = [
+    Pattern { name: "sequential", cost: DeviceCost::DISK, reads: READS, page: |n| n },
+    Pattern { name: "backward", cost: DeviceCost::DISK, reads: READS, page: |n| READS - n },
+    Pattern {
+        name: "streams",
+        cost: DeviceCost::DISK,
+        reads: READS,
+        page: |n| n % STREAMS * READS + n / STREAMS,
+    },
+    Pattern { name: "strided", cost: VOLUME, reads: READS, page: |n| (n + 1) * STRIDE },
+    Pattern {
+        name: "random",
+        cost: DeviceCost::DISK,
+        reads: SCATTERED,
+        page: |n| mixed(n) % SCATTERED_OVER_PAGES,
+    },
+];
+
+/// A number that has nothing to do with those before and after it. (Multiples of one number would stand at
+/// equal distances, and pass for a stride.)
+fn mixed(n: u64) -> u64 {
+    let mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed ^ (mixed >> 31)
+}
+
+/// A kernel's policy, and the plan that it is given.
+struct Kernels(Box<dyn KernelPolicy>, historical::Plan);
+
+impl Driven for Kernels {
+    type Access = Access<Trigger>;
+
+    fn ask(&mut self, access: &Self::Access, view: &View) -> &Plan {
+        self.1.clear();
+        self.0.on_access(access, view, &mut self.1);
+        &self.1.ahead
+    }
+
+    fn wants_calls(&self) -> bool {
+        self.0.wants_calls()
+    }
+
+    fn heard(access: Access<Trigger>) -> Option<Self::Access> {
+        Some(access)
+    }
+}
+
+/// Bowwave's policy, and the plan that it is given.
+struct Bowwaves(Adaptive, Plan);
+
+impl Driven for Bowwaves {
+    type Access = Access;
+
+    fn ask(&mut self, access: &Access, view: &View) -> &Plan {
+        self.1.clear();
+        self.0.on_access(access, view, &mut self.1);
+        &self.1
+    }
+
+    fn heard(access: Access<Trigger>) -> Option<Access> {
+        let trigger = match access.trigger {
+            Trigger::Absent => readahead::Trigger::Absent,
+            Trigger::Mark => readahead::Trigger::Mark,
+            Trigger::Call => return None,
+        };
+        let Access { file, volume, open_file, page, request, previous, .. } = access;
+        let Access { via, hint, file_pages, kernel_window, now, .. } = access;
+        Some(Access {
+            file,
+            volume,
+            open_file,
+            page,
+            request,
+            previous,
+            trigger,
+            via,
+            hint,
+            file_pages,
+            kernel_window,
+            now,
+        })
+    }
+}
+
+/// What a pattern costs a policy: nanoseconds a decision, and a read.
+fn cost<D: Driven>(build: &dyn Fn() -> D, pattern: &Pattern) -> (f64, f64) {
+    let view = View { cost: pattern.cost };
+    let told = body::told(build(), (0..pattern.reads).map(pattern.page), &view);
+    let ns = best_s(build, &told, &view) * 1e9;
+    (ns, ns * told.len() as f64 / pattern.reads as f64)
+}
+
+/// Seconds a decision that a fresh policy takes for the later half of what it was told, at best.
+fn best_s<D: Driven>(build: &dyn Fn() -> D, told: &[D::Access], view: &View) -> f64 {
+    let round = || {
+        let mut policy = build();
+        let mut seconds = |told: &[D::Access]| {
+            let started = Instant::now();
+            for access in told {
+                black_box(policy.ask(black_box(access), view));
+            }
+            started.elapsed().as_secs_f64() / told.len() as f64
+        };
+        let (first, rest) = told.split_at(told.len() / 2);
+        seconds(first);
+        seconds(rest)
+    };
+    std::iter::repeat_with(round).take(ROUNDS).fold(f64::INFINITY, f64::min)
+}
+
+fn main() {
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    let is_asked = |name: &str| asked.iter().any(|other| other == name);
+    let names = || NAMES.into_iter().chain(["adaptive"]);
+    let some_policies = names().any(is_asked);
+    let policies = names().filter(|name| !some_policies || is_asked(name));
+    let some_patterns = PATTERNS.iter().any(|pattern| is_asked(pattern.name));
+    let patterns = || PATTERNS.iter().filter(|pattern| !some_patterns || is_asked(pattern.name));
+    println!("ns a decision / ns a read of 4 KiB");
+    print!("{:<18}", "policy");
+    patterns().for_each(|pattern| print!("{:>16}", pattern.name));
+    println!();
+    for name in policies {
+        print!("{name:<18}");
+        for pattern in patterns() {
+            let (decision, read) = match by_name(name, OPEN_FILES) {
+                None => cost(&bowwaves, pattern),
+                Some(_) => cost(&|| kernels(name), pattern),
+            };
+            print!("{decision:>8.0} /{read:>6.1}");
+        }
+        println!();
+    }
+}
+
+fn bowwaves() -> Bowwaves {
+    let limits = Limits { files: OPEN_FILES, ..Limits::default() };
+    Bowwaves(Adaptive::new(limits), Plan::new())
+}
+
+fn kernels(name: &str) -> Kernels {
+    let policy = by_name(name, OPEN_FILES).expect("it is one of the names");
+    Kernels(policy, historical::Plan::new())
+}

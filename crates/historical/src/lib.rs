@@ -1,0 +1,45 @@
+//! Read-ahead policies of kernels, past and present, to compare bowwave's with: pure, no I/O, no
+//! clock, no threads.
+//!
+//! ```text
+//!   2002   linux-2.5, stock-2.6.13, stock-2.6.17     windows that grow while reading is sequential
+//!   2005   adaptive-2005                             proposed: what is cached is the history
+//!   2006   adaptive-v16                              proposed: the sixteenth version of that
+//!   2007   ondemand-2.6.23, drop-behind-2007         misses and marks; a proposal on top
+//!   2009   context-2.6.31, context-3.12              and the pages cached before a miss
+//!   today  linux-6                                   the same, in folios
+//! ```
+//!
+//! They implement [`KernelPolicy`]: [`readahead::Policy`] with what only a kernel can see (the state
+//! and age of pages) and do (move pages on the lists of reclaim, have a reader wait). [`by_name`]
+//! makes any of them.
+
+mod access;
+mod adaptive2005;
+mod drop_behind_2007;
+mod faults;
+mod kernel;
+mod linux2_5;
+mod linux6;
+mod names;
+mod none;
+mod ondemand;
+mod plan;
+mod policy;
+mod stock;
+mod v16;
+mod view;
+
+pub use access::{Access, Trigger};
+pub use adaptive2005::Adaptive2005;
+pub use drop_behind_2007::DropBehind2007;
+pub use linux2_5::Linux25;
+pub use linux6::Linux6;
+pub use names::{NAMES, by_name, parameters_of};
+pub use none::NoReadAhead;
+pub use ondemand::{OnDemand, OnDemandRelease};
+pub use plan::{Plan, Range};
+pub use policy::KernelPolicy;
+pub use stock::{Stock, StockRelease};
+pub use v16::{AdaptiveV16, V16Parameters};
+pub use view::{Ageing, KernelView, PageState};

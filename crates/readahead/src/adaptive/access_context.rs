@@ -1,0 +1,56 @@
+//! One access with all that is needed to judge it.
+
+use super::allowance::Allowance;
+use super::device::Device;
+use super::kernel_window::NARROW_PAGES;
+use super::rules::Rules;
+use crate::access::{Access, Trigger, Via};
+use crate::cache::CacheView;
+
+/// A reader that skips a few pages is still reading on (unaligned records, holes).
+pub(super) const READ_SLACK_PAGES: u64 = 4;
+
+/// Half of the default read-around of 32 pages, and what fault-around maps at once.
+const MMAP_SLACK_PAGES: u64 = 32;
+
+/// One access with all that is needed to judge it.
+pub(super) struct AccessContext<'a> {
+    pub(super) access: &'a Access,
+    pub(super) cache: &'a dyn CacheView,
+    pub(super) rules: &'a Rules,
+    pub(super) device: &'a Device,
+    /// First page of what the access shows to be wanted.
+    pub(super) first: u64,
+    /// First page after it.
+    pub(super) end: u64,
+    /// How far two accesses may lie apart and still be neighbours, in pages.
+    pub(super) slack: u64,
+    /// What may be asked for.
+    pub(super) allowance: Allowance,
+}
+
+impl<'a> AccessContext<'a> {
+    pub(super) fn new(
+        access: &'a Access,
+        cache: &'a dyn CacheView,
+        rules: &'a Rules,
+        device: &'a Device,
+        allowance: Allowance,
+    ) -> Self {
+        let (first, end, slack) = (access.page, access.end(), slack(access));
+        AccessContext { access, cache, rules, device, first, end, slack, allowance }
+    }
+}
+
+/// How far an access may lie from its neighbour. Faults are spaced by the kernel's read-around, half of
+/// which lies on either side; the kernel's own marks by its window, of which nothing else is heard while
+/// it leads.
+fn slack(access: &Access) -> u64 {
+    let kernel_window = u64::from(access.kernel_window);
+    match (access.via, access.trigger) {
+        (Via::Mmap, _) if kernel_window <= u64::from(NARROW_PAGES) => READ_SLACK_PAGES,
+        (Via::Mmap, _) => kernel_window.max(MMAP_SLACK_PAGES),
+        (Via::Read, Trigger::Mark) => (2 * kernel_window).max(READ_SLACK_PAGES),
+        (Via::Read, _) => READ_SLACK_PAGES,
+    }
+}

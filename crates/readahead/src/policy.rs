@@ -1,0 +1,37 @@
+//! The contract between a policy and what drives it.
+
+use crate::access::{Access, Nanos, Page};
+use crate::cache::CacheView;
+use crate::plan::Plan;
+use crate::tally::Tally;
+
+/// Decides what to read ahead, and when to be asked again.
+pub trait Policy: Send {
+    /// The policy's name as users type it, for example `linux-6`.
+    fn name(&self) -> &'static str;
+
+    /// Answers one access by appending to `plan` (which the caller has cleared).
+    ///
+    /// An empty plan means "nothing beyond what the program itself asked for".
+    fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan);
+
+    /// A page of the access's file of which the policy wants to know, before it is told of the access, whether it is
+    /// cached. A body that has to ask somebody for that asks for this page only, and takes others for cached.
+    fn wants_to_know(&self, _access: &Access) -> Option<Page> {
+        None
+    }
+
+    /// Most pages of the kernel's own windows at the moment, where the policy
+    /// [bounds](crate::Action::KernelWindow) them; a body that has bounded some gives them back otherwise.
+    fn window_bound(&self) -> Option<u32> {
+        None
+    }
+
+    /// What became of the pages asked for, where the policy keeps count.
+    fn tally(&self) -> Tally {
+        Tally::default()
+    }
+
+    /// Forgets every file and stream idle since before `now - idle`.
+    fn forget_idle(&mut self, now: Nanos, idle: Nanos);
+}

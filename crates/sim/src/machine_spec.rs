@@ -1,0 +1,284 @@
+//! A machine described in a TOML file: the settings it may have, and the parts it is built from.
+
+use historical::{KernelPolicy, Linux6};
+use readahead::{Adaptive, PAGE_BYTES, Page, Policy, adaptive::Limits};
+use serde::Deserialize;
+
+use crate::cache::Reclaim;
+use crate::costs::CpuCosts;
+use crate::machine::{Machine, Parts};
+use crate::user::REACTION_NS;
+use crate::worst::Worst;
+
+/// Open files whose state a policy remembers.
+const OPEN_FILES: usize = 8192;
+
+/// Why a machine cannot be simulated.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// A setting is out of range.
+    #[error(
+        "no machine can be simulated with that: {setting} is {value} and must be {least} to {most}"
+    )]
+    Impossible {
+        /// As the description has it.
+        setting: &'static str,
+        /// What it is.
+        value: f64,
+        /// What it may be.
+        least: f64,
+        /// And at most.
+        most: f64,
+    },
+    /// It names a device there is not.
+    #[error(transparent)]
+    Device(#[from] device::SpecError),
+    /// It names a policy there is not.
+    #[error(
+        "there is no policy {0:?}; those there are: {names}, adaptive, adaptive-2005:RATIO, adaptive-v16:KEY=VALUE,..., adaptive@KERNEL, and for traces oracle and worst",
+        names = historical::NAMES.join(", ")
+    )]
+    Policy(String),
+    /// It gives a policy parameters that it does not take.
+    #[error("{given:?} has a parameter, or a value of one, that there is not; {takes}")]
+    Parameters {
+        /// The policy with them.
+        given: String,
+        /// What it takes.
+        takes: String,
+    },
+    /// It names an elevator there is not.
+    #[error("there is no elevator {0:?}; those there are: {names}", names = iosched::NAMES.join(", "))]
+    Elevator(String),
+}
+
+/// The machine, in the units people use.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineSpec {
+    pub device: String,
+    /// Capacity of the device.
+    pub device_gb: f64,
+    /// Commands the device takes at once.
+    pub device_depth: usize,
+    /// Largest request.
+    pub request_kb: u64,
+    /// Memory for the page cache.
+    pub memory_mb: f64,
+    /// One page in so many of it is `adaptive`'s budget: as on the live system, an eighth of a machine's
+    /// memory, or a quarter of a memory cgroup's limit.
+    #[serde(default = "a_machines_share")]
+    pub ahead_share: u64,
+    /// Largest read-ahead of the kernel's policy.
+    pub readahead_kb: u64,
+    pub elevator: String,
+    pub reclaim: ReclaimName,
+    pub cpu: CpuSpec,
+}
+
+fn a_machines_share() -> u64 {
+    8
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReclaimName {
+    #[serde(rename = "linux-2.6")]
+    Linux26,
+    UseOnceFirst,
+}
+
+/// Costs of the processor in microseconds.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CpuSpec {
+    pub call_us: f64,
+    pub page_us: f64,
+    pub page_write_us: f64,
+    pub fault_us: f64,
+    pub decision_us: f64,
+    pub wake_us: f64,
+}
+
+impl CpuSpec {
+    fn costs(&self) -> CpuCosts {
+        let ns = |us: f64| (us * 1000.0).round() as u64;
+        CpuCosts {
+            call: ns(self.call_us),
+            page: ns(self.page_us),
+            page_write: ns(self.page_write_us),
+            fault: ns(self.fault_us),
+            decision: ns(self.decision_us),
+            wake: ns(self.wake_us),
+        }
+    }
+}
+
+impl MachineSpec {
+    /// Whether a machine of these numbers can run: every way to one leads through here.
+    fn check(&self) -> Result<(), MachineError> {
+        /// From a kilobyte to a petabyte, as of the devices themselves.
+        const GB: (f64, f64) = (1e-6, 1e6);
+        /// Less than a megabyte is less than any kernel of these policies runs in; a terabyte takes the
+        /// simulator 8 GB.
+        const MEMORY_MB: (f64, f64) = (1.0, 1e6);
+        /// Commands at once: as many as an NVMe queue holds.
+        const DEPTH: (f64, f64) = (1.0, 65_536.0);
+        /// A gigabyte, of a window and of a request; this is a page at least.
+        const MOST_KB: f64 = 1_048_576.0;
+        const REQUEST_KB: (f64, f64) = (4.0, MOST_KB);
+        const READAHEAD_KB: (f64, f64) = (0.0, MOST_KB);
+        /// All of memory, or hardly any.
+        const SHARE: (f64, f64) = (1.0, 1e6);
+        /// A second of the processor for one step.
+        const US: (f64, f64) = (0.0, 1e6);
+        let cpu = &self.cpu;
+        let settings = [
+            ("device_gb", self.device_gb, GB),
+            ("device_depth", self.device_depth as f64, DEPTH),
+            ("request_kb", self.request_kb as f64, REQUEST_KB),
+            ("memory_mb", self.memory_mb, MEMORY_MB),
+            ("ahead_share", self.ahead_share as f64, SHARE),
+            ("readahead_kb", self.readahead_kb as f64, READAHEAD_KB),
+            ("cpu.call_us", cpu.call_us, US),
+            ("cpu.page_us", cpu.page_us, US),
+            ("cpu.page_write_us", cpu.page_write_us, US),
+            ("cpu.fault_us", cpu.fault_us, US),
+            ("cpu.decision_us", cpu.decision_us, US),
+            ("cpu.wake_us", cpu.wake_us, US),
+        ];
+        for (setting, value, (least, most)) in settings {
+            if !(least..=most).contains(&value) {
+                return Err(MachineError::Impossible { setting, value, least, most });
+            }
+        }
+        Ok(())
+    }
+
+    /// The machine under a policy; `adaptive` runs on top of today's kernel, `adaptive@KERNEL` on
+    /// top of another.
+    pub fn build(&self, policy: &str) -> Result<Machine, MachineError> {
+        Ok(Machine::new(self.parts(policy)?))
+    }
+
+    /// What that machine is made of, for tables that exchange some of it.
+    pub fn parts(&self, policy: &str) -> Result<Parts, MachineError> {
+        // Before memory is divided by a share.
+        self.check()?;
+        let (kernel, user) = self.policies(policy)?;
+        self.parts_with(kernel, user)
+    }
+
+    /// Frames of its memory.
+    pub fn memory_pages(&self) -> u64 {
+        (self.memory_mb * 1e6 / PAGE_BYTES as f64) as u64
+    }
+
+    /// The same under a kernel's policy, and perhaps one on top of it, that have no name.
+    pub fn parts_with(
+        &self,
+        kernel: Box<dyn KernelPolicy>,
+        user: Option<Box<dyn Policy>>,
+    ) -> Result<Parts, MachineError> {
+        self.check()?;
+        let spec = device::load(&self.device)?;
+        let elevator = iosched::by_name(&self.elevator, (self.request_kb * 2) as u32)
+            .ok_or_else(|| MachineError::Elevator(self.elevator.clone()))?;
+        Ok(Parts {
+            memory_pages: self.memory_pages(),
+            kernel,
+            user: user.map(|user| (user, REACTION_NS)),
+            kernel_window: (self.readahead_kb * 1024 / PAGE_BYTES) as u32,
+            elevator,
+            device: spec.build((self.device_gb * 1e9) as u64),
+            cost: spec.cost(),
+            device_depth: self.device_depth,
+            request_pages: self.request_kb * 1024 / PAGE_BYTES,
+            reclaim: match self.reclaim {
+                ReclaimName::Linux26 => Reclaim::Linux26,
+                ReclaimName::UseOnceFirst => Reclaim::UseOnceFirst,
+            },
+            cpu: self.cpu.costs(),
+        })
+    }
+
+    /// The machine under today's kernel's policy and, on top of it, the one that does the most harm to
+    /// these accesses to each file. It may ask for as many pages at once as `adaptive`.
+    pub fn build_worst(&self, accesses: &[Vec<Page>]) -> Result<Machine, MachineError> {
+        self.check()?;
+        let worst = Worst::new(accesses, self.memory_pages() / self.ahead_share);
+        let kernel = Box::new(Linux6::new(OPEN_FILES));
+        let mut machine = Machine::new(self.parts_with(kernel, Some(Box::new(worst)))?);
+        machine.demote_files();
+        Ok(machine)
+    }
+
+    fn policies(&self, policy: &str) -> Result<Policies, MachineError> {
+        let known = |name: &str| historical::by_name(name, OPEN_FILES).ok_or_else(|| unknown(name));
+        let kernel = match policy.split_once('@') {
+            // Bowwave's is no kernel's policy.
+            Some(("adaptive", kernel)) if kernel != "adaptive" => kernel,
+            _ if policy == "adaptive" => "linux-6",
+            _ => return Ok((known(policy)?, None)),
+        };
+        let memory = (self.memory_mb * 1e6) as u64;
+        let ahead_bytes = memory / self.ahead_share;
+        let limits = Limits {
+            plan_bytes: ahead_bytes,
+            region_bytes: ahead_bytes / 2,
+            ahead_bytes,
+            ..Limits::default()
+        };
+        Ok((known(kernel)?, Some(Box::new(Adaptive::new(limits)))))
+    }
+}
+
+/// Why there is no such policy.
+fn unknown(given: &str) -> MachineError {
+    let name = given.split_once(':').map_or(given, |(name, _)| name);
+    let parameters = match name {
+        "adaptive" => Some("none"),
+        _ => historical::parameters_of(name),
+    };
+    match parameters {
+        Some(parameters) => MachineError::Parameters {
+            given: given.to_owned(),
+            takes: format!("{name} takes {parameters}"),
+        },
+        None => MachineError::Policy(given.to_owned()),
+    }
+}
+
+/// The kernel's policy, and the one on top of it.
+type Policies = (Box<dyn KernelPolicy>, Option<Box<dyn Policy>>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = include_str!("replay/machine.toml");
+
+    #[test]
+    fn a_machine_that_cannot_be_is_refused_with_the_setting_and_what_it_may_be() {
+        let error = |was: &str, is: &str| {
+            let text = WHOLE.replace(was, is);
+            assert_ne!(text, WHOLE, "{was}");
+            let spec: MachineSpec = toml::from_str(&text).expect("each is a number");
+            spec.build("adaptive").err().expect(is).to_string()
+        };
+        for (was, is, allowed) in [
+            ("device_depth = 32", "device_depth = 0", "device_depth is 0 and must be 1 to 65536"),
+            ("request_kb = 1280", "request_kb = 0", "request_kb is 0 and must be 4 to 1048576"),
+            ("memory_mb = 1000.0", "memory_mb = 0.0", "memory_mb is 0 and must be 1 to 1000000"),
+            ("memory_mb = 1000.0", "memory_mb = nan", "memory_mb is NaN and must be 1 to 1000000"),
+            ("device_gb = 4000.0", "device_gb = -1.0", "device_gb is -1 and must be 0.000001 to"),
+            ("readahead_kb = 128", "readahead_kb = 1048577", "readahead_kb is 1048577 and must be"),
+            ("wake_us = 5.0", "wake_us = -5.0", "cpu.wake_us is -5 and must be 0 to 1000000"),
+            ("elevator = ", "ahead_share = 0\nelevator = ", "ahead_share is 0 and must be 1 to"),
+        ] {
+            let error = error(was, is);
+            assert!(error.contains(allowed), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+    }
+}
