@@ -56,12 +56,13 @@ impl Outstanding {
 
 impl Backing {
     fn new(id: BackingId, facts: DeviceFacts, out: &mut Vec<Command>) -> Self {
+        let cost = if is_cost(&facts.cost) { facts.cost } else { DeviceCost::DISK };
         let is_guess = matches!(facts.origin, Origin::Guessed | Origin::Learned);
         let mut backing = Backing {
             id,
-            cost: facts.cost,
+            cost,
             origin: facts.origin,
-            depth: Depth::new(&facts.cost),
+            depth: Depth::new(&cost),
             learner: is_guess.then(Learner::default),
             is_counted: facts.is_counted,
             counts: false,
@@ -102,7 +103,7 @@ impl Backing {
 
     /// Bytes asked for that have not arrived.
     pub(crate) fn in_flight_bytes(&self) -> u64 {
-        self.outstanding.bytes + self.stats.our_bytes_in_flight
+        self.outstanding.bytes.saturating_add(self.stats.our_bytes_in_flight)
     }
 
     /// Pages that one window may ask for now.
@@ -161,6 +162,12 @@ impl Backing {
     }
 }
 
+/// Whether a device can charge that: nothing can be compared with what is no number.
+fn is_cost(cost: &DeviceCost) -> bool {
+    let numbers = [cost.latency_s, cost.bandwidth, cost.concurrency];
+    numbers.iter().all(|number| number.is_finite() && *number > 0.0)
+}
+
 /// All devices under managed file systems.
 #[derive(Debug, Default)]
 pub(crate) struct Backings {
@@ -209,14 +216,14 @@ impl Backings {
         self.all.values_mut().any(|backing| backing.outstanding.remove(ticket))
     }
 
-    /// A device was measured; tells whether it is known.
+    /// A device was measured; tells whether it is known, and that is a cost.
     pub(crate) fn measured(
         &mut self,
         id: BackingId,
         cost: DeviceCost,
         out: &mut Vec<Command>,
     ) -> bool {
-        let found = self.all.get_mut(&id);
+        let found = self.all.get_mut(&id).filter(|_| is_cost(&cost));
         found.map(|backing| backing.measured(cost, out)).is_some()
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use readahead::Mark;
 
 use crate::command::{Interest, Listening};
-use crate::ids::FileKey;
+use crate::ids::{DeviceNumber, FileKey};
 use crate::{CHUNK_PAGES, Nanos};
 
 /// How many unproductive events are heard of a file.
@@ -139,6 +139,11 @@ impl FileTable {
             }
             keep
         });
+    }
+
+    /// A file system was unmounted.
+    pub(crate) fn forget_volume(&mut self, dev: DeviceNumber) {
+        self.files.retain(|file, _| file.dev != dev);
     }
 
     /// Files remembered.

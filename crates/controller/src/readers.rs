@@ -71,7 +71,7 @@ struct Heard {
 
 impl Heard {
     fn is_stream(&self, now: Nanos) -> bool {
-        self.pause.is_some_and(|pause| now.saturating_sub(self.at) <= PAUSES * pause)
+        self.pause.is_some_and(|pause| now.saturating_sub(self.at) <= PAUSES.saturating_mul(pause))
     }
 }
 

@@ -12,21 +12,20 @@
 
 mod copies;
 mod target;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::Nanos;
 use crate::command::{Command, WindowSetting};
-use crate::ids::{FileKey, Target, Tgid};
+use crate::ids::{DeviceNumber, FileKey, Target, Tgid};
 use crate::input::{Access, WindowOutcome};
 use target::Entry;
 
 /// Windows are set no more often than this: each takes some 60 us, in which files that others open inherit it.
 const PAUSE_NS: Nanos = 1_000_000;
 
-/// Targets that are remembered; a further one is dealt with when it is heard of again.
+/// Targets that are remembered; a further one is dealt with when it is heard of again. Once half of the room is
+/// taken, those not heard of for long are given their windows back.
 const MOST_TARGETS: usize = 4096;
 
 /// A target that could not be set is left alone for so long; one not heard of for so long is not being read.
@@ -160,27 +159,22 @@ impl Windows {
         }
         entry.lent = Some(entry.lent.unwrap_or(0).max(pages));
         self.consider(target);
-        true
+        matches!(self.desired(now, target), WindowSetting::Lent(_))
     }
 
     /// There is thrashing: no open file is to have a window of more than `bound` pages; `None`: that is over.
     pub(crate) fn bound_all(&mut self, bound: Option<u32>) {
-        let is_narrower = bound.is_some_and(|new| self.bound.is_none_or(|old| new < old));
-        self.bound = bound;
-        if is_narrower {
-            let all: Vec<Target> = self.entries.keys().copied().collect();
-            all.into_iter().for_each(|target| self.consider(target));
+        if bound != self.bound {
+            self.bound = bound;
+            self.consider_those(|_| true);
         }
     }
 
     fn bound_process(&mut self, tgid: Tgid, limit: Option<u32>) {
         let pages = limit.unwrap_or(u32::MAX);
-        let before = self.bound_of.insert(tgid, pages);
-        if limit.is_some() && before.is_none_or(|before| pages < before) {
-            let its = |entry: &Entry| entry.access.of.tgid == tgid;
-            let its: Vec<Target> =
-                self.entries.iter().filter(|(_, e)| its(e)).map(|(target, _)| *target).collect();
-            its.into_iter().for_each(|target| self.consider(target));
+        let before = self.bound_of.insert(tgid, pages).unwrap_or(u32::MAX);
+        if pages != before {
+            self.consider_those(|entry| entry.access.of.tgid == tgid);
         }
     }
 
@@ -192,10 +186,15 @@ impl Windows {
         let concerns = |entry: &Entry| {
             copies.contains(&entry.reader()) != self.copies.contains(&entry.reader())
         };
-        let concerned: Vec<Target> =
-            self.entries.iter().filter(|(_, e)| concerns(e)).map(|(target, _)| *target).collect();
+        let concerned = self.entries.iter().filter(|(_, entry)| concerns(entry));
+        let concerned: Vec<Target> = concerned.map(|(target, _)| *target).collect();
         self.copies.clone_from(copies);
         concerned.into_iter().for_each(|target| self.consider(target));
+    }
+
+    /// A file system was unmounted, and its open files are closed.
+    pub(crate) fn forget_volume(&mut self, dev: DeviceNumber) {
+        self.entries.retain(|_, entry| entry.access.of.file.dev != dev);
     }
 
     /// An earlier run has left this entry in its journal.
@@ -217,10 +216,19 @@ impl Windows {
             self.moments.pop_front();
         }
         self.moments.push_back(during);
+        let entry = self.entries.get_mut(&target);
+        if entry.as_ref().is_some_and(|entry| !entry.is_answer(outcome)) {
+            return;
+        }
         if self.under_way == Some(target) {
             self.under_way = None;
         }
-        let Some(entry) = self.entries.get_mut(&target) else { return };
+        let Some(entry) = entry else { return };
+        if !entry.is_asked() {
+            // Its reader has closed it: the address may be another one's next.
+            self.entries.remove(&target);
+            return;
+        }
         let is_new_bound = entry.answered(now, outcome);
         self.set += u64::from(is_new_bound);
         self.refused += u64::from(outcome == WindowOutcome::Failed);
@@ -255,6 +263,9 @@ impl Windows {
         if entry.is_advised(now) {
             return if entry.is_set() { WindowSetting::Abandoned } else { WindowSetting::Own };
         }
+        if entry.is_over {
+            return WindowSetting::Own;
+        }
         if self.shall_be_held(now, target, entry) {
             return WindowSetting::NoLookAhead;
         }
@@ -284,6 +295,12 @@ impl Windows {
         (is_wider && is_open_file).then_some(narrowed)
     }
 
+    fn consider_those(&mut self, which: impl Fn(&Entry) -> bool) {
+        let those = self.entries.iter().filter(|(_, entry)| which(entry));
+        let those: Vec<Target> = those.map(|(target, _)| *target).collect();
+        those.into_iter().for_each(|target| self.consider(target));
+    }
+
     /// Has [`reconcile`](Self::reconcile) look at a target.
     fn consider(&mut self, target: Target) {
         if self.queued.insert(target) {
@@ -291,9 +308,9 @@ impl Windows {
         }
     }
 
-    /// Whether [`reconcile`](Self::reconcile) has something to look at.
+    /// Whether [`reconcile`](Self::reconcile) has something to look at, and may.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.queue.is_empty()
+        self.under_way.is_none() && !self.queue.is_empty()
     }
 
     /// Asks for the next change, if it is time.
@@ -320,22 +337,25 @@ impl Windows {
     /// Forgets what is over, once a second or so.
     pub(crate) fn tidy(&mut self, now: Nanos) {
         // An answer that has not come does not hold up everything for good.
-        if now.saturating_sub(self.last_at) > PATIENCE_NS {
-            self.under_way = None;
+        if now.saturating_sub(self.last_at) > PATIENCE_NS
+            && let Some(target) = self.under_way.take()
+            && let Some(entry) = self.entries.get_mut(&target)
+        {
+            entry.is_not_answered(now);
+            self.consider(target);
         }
         let is_fresh = |at: Nanos| now.saturating_sub(at) < PATIENCE_NS;
+        let is_crowded = self.entries.len() > MOST_TARGETS / 2;
         let mut again = Vec::new();
         for (target, entry) in &mut self.entries {
-            if matches!(target, Target::Mapping(..)) && !is_fresh(entry.heard_at) {
-                entry.narrow = None;
-                again.push(*target);
-            }
-            if entry.is_owed(now) {
+            let is_idle = !is_fresh(entry.heard_at);
+            if (is_idle && entry.rests(is_crowded)) || entry.is_owed(now) {
                 again.push(*target);
             }
         }
         again.into_iter().for_each(|target| self.consider(target));
-        self.entries.retain(|_, entry| entry.is_set() || is_fresh(entry.heard_at));
+        self.entries
+            .retain(|_, entry| entry.is_set() || entry.is_asked() || is_fresh(entry.heard_at));
         let reading: BTreeSet<Tgid> = self.entries.values().map(|e| e.access.of.tgid).collect();
         self.bound_of.retain(|tgid, _| reading.contains(tgid));
     }
