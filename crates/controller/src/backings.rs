@@ -162,10 +162,12 @@ impl Backing {
     }
 }
 
-/// Whether a device can charge that: nothing can be compared with what is no number.
+/// Whether there can be such a device: it answers between a nanosecond and an hour, and so on. Of other numbers, and of
+/// what is none, nothing follows.
 fn is_cost(cost: &DeviceCost) -> bool {
-    let numbers = [cost.latency_s, cost.bandwidth, cost.concurrency];
-    numbers.iter().all(|number| number.is_finite() && *number > 0.0)
+    (1e-9..=3600.0).contains(&cost.latency_s)
+        && (1.0..=1e15).contains(&cost.bandwidth)
+        && (1e-3..=1e6).contains(&cost.concurrency)
 }
 
 /// All devices under managed file systems.

@@ -52,8 +52,7 @@ const FRESH_NS: Nanos = 1_000_000_000;
 pub(crate) struct Windows {
     entries: BTreeMap<Target, Entry>,
     /// Targets whose desired window may differ from the actual one, in the order in which that arose.
-    queue: VecDeque<Target>,
-    queued: BTreeSet<Target>,
+    queue: Queue,
     /// Most pages for all, while there is thrashing.
     bound: Option<u32>,
     /// Most pages for the open files of a process, as its cgroup has it.
@@ -66,6 +65,31 @@ pub(crate) struct Windows {
     last_at: Nanos,
     set: u64,
     refused: u64,
+}
+
+/// Targets in the order in which they were first put in.
+#[derive(Debug, Default)]
+struct Queue {
+    order: VecDeque<Target>,
+    members: BTreeSet<Target>,
+}
+
+impl Queue {
+    fn push(&mut self, target: Target) {
+        if self.members.insert(target) {
+            self.order.push_back(target);
+        }
+    }
+
+    fn pop(&mut self) -> Option<Target> {
+        let target = self.order.pop_front()?;
+        self.members.remove(&target);
+        Some(target)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
 }
 
 impl Windows {
@@ -123,7 +147,7 @@ impl Windows {
         } else if self.has_room_for(target) {
             self.entries.insert(target, Entry::new(now, access, was_set));
         }
-        self.consider(target);
+        self.queue.push(target);
     }
 
     /// A mapped file is remembered once the policy wants a window for it.
@@ -145,7 +169,7 @@ impl Windows {
         let before = entry.narrow;
         entry.narrow = is_narrow.then_some(pages);
         let is_news = entry.narrow != before;
-        self.consider(target);
+        self.queue.push(target);
         is_narrow && is_news
     }
 
@@ -158,7 +182,7 @@ impl Windows {
             return false;
         }
         entry.lent = Some(entry.lent.unwrap_or(0).max(pages));
-        self.consider(target);
+        self.queue.push(target);
         matches!(self.desired(now, target), WindowSetting::Lent(_))
     }
 
@@ -187,9 +211,8 @@ impl Windows {
             copies.contains(&entry.reader()) != self.copies.contains(&entry.reader())
         };
         let concerned = self.entries.iter().filter(|(_, entry)| concerns(entry));
-        let concerned: Vec<Target> = concerned.map(|(target, _)| *target).collect();
+        concerned.for_each(|(target, _)| self.queue.push(*target));
         self.copies.clone_from(copies);
-        concerned.into_iter().for_each(|target| self.consider(target));
     }
 
     /// A file system was unmounted, and its open files are closed.
@@ -200,8 +223,8 @@ impl Windows {
     /// An earlier run has left this entry in its journal.
     pub(crate) fn recovered(&mut self, now: Nanos, entry: u32, file: FileKey) {
         let target = Target::Recovered(entry);
-        self.entries.insert(target, Entry::left_behind(now, file));
-        self.consider(target);
+        self.entries.entry(target).or_insert_with(|| Entry::left_behind(now, file));
+        self.queue.push(target);
     }
 
     /// A change was made, or could not be.
@@ -236,7 +259,7 @@ impl Windows {
             self.entries.remove(&target);
             return;
         }
-        self.consider(target);
+        self.queue.push(target);
     }
 
     /// Whether a device's window was not its own at that moment, or may not have been: one that looks like twice
@@ -295,17 +318,10 @@ impl Windows {
         (is_wider && is_open_file).then_some(narrowed)
     }
 
+    /// Has [`reconcile`](Self::reconcile) look at some targets.
     fn consider_those(&mut self, which: impl Fn(&Entry) -> bool) {
         let those = self.entries.iter().filter(|(_, entry)| which(entry));
-        let those: Vec<Target> = those.map(|(target, _)| *target).collect();
-        those.into_iter().for_each(|target| self.consider(target));
-    }
-
-    /// Has [`reconcile`](Self::reconcile) look at a target.
-    fn consider(&mut self, target: Target) {
-        if self.queued.insert(target) {
-            self.queue.push_back(target);
-        }
+        those.for_each(|(target, _)| self.queue.push(*target));
     }
 
     /// Whether [`reconcile`](Self::reconcile) has something to look at, and may.
@@ -318,8 +334,7 @@ impl Windows {
         if self.under_way.is_some() || now.saturating_sub(self.last_at) < PAUSE_NS {
             return;
         }
-        while let Some(target) = self.queue.pop_front() {
-            self.queued.remove(&target);
+        while let Some(target) = self.queue.pop() {
             let desired = self.desired(now, target);
             let Some(entry) = self.entries.get(&target) else { continue };
             if entry.actual == desired || !entry.may_be_tried(now, desired) {
@@ -342,18 +357,16 @@ impl Windows {
             && let Some(entry) = self.entries.get_mut(&target)
         {
             entry.is_not_answered(now);
-            self.consider(target);
+            self.queue.push(target);
         }
         let is_fresh = |at: Nanos| now.saturating_sub(at) < PATIENCE_NS;
         let is_crowded = self.entries.len() > MOST_TARGETS / 2;
-        let mut again = Vec::new();
         for (target, entry) in &mut self.entries {
             let is_idle = !is_fresh(entry.heard_at);
             if (is_idle && entry.rests(is_crowded)) || entry.is_owed(now) {
-                again.push(*target);
+                self.queue.push(*target);
             }
         }
-        again.into_iter().for_each(|target| self.consider(target));
         self.entries
             .retain(|_, entry| entry.is_set() || entry.is_asked() || is_fresh(entry.heard_at));
         let reading: BTreeSet<Tgid> = self.entries.values().map(|e| e.access.of.tgid).collect();

@@ -141,7 +141,7 @@ fn what_was_measured_or_can_only_be_assumed_is_not_probed() {
 
 #[test]
 fn a_cost_that_is_none_is_taken_for_a_disks() {
-    for broken in [f64::NAN, f64::INFINITY, -1.0, 0.0] {
+    for broken in [f64::NAN, f64::INFINITY, f64::MAX, -1.0, 0.0] {
         for cost in [
             DeviceCost { latency_s: broken, ..VOLUME },
             DeviceCost { bandwidth: broken, ..VOLUME },

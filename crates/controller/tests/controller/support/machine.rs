@@ -63,6 +63,8 @@ pub(crate) struct Machine {
     /// What a probe finds.
     pub(crate) true_cost: Option<DeviceCost>,
     pub(crate) evicted_lately: u64,
+    /// Entries of the journal that an earlier run has left.
+    pub(crate) left_behind: u32,
     pub(crate) stats: DiskStats,
     latency_ns: Nanos,
     files: BTreeMap<FileKey, File>,
@@ -103,6 +105,7 @@ impl Machine {
             journal: BTreeMap::new(),
             true_cost: None,
             evicted_lately: 0,
+            left_behind: 0,
             stats: DiskStats::default(),
             latency_ns: 0,
             files: BTreeMap::new(),
@@ -177,6 +180,10 @@ impl Machine {
         let open = Open { ino, tgid, window, advice, previous: None };
         self.opens.insert(OpenFile(number), open);
         OpenFile(number)
+    }
+
+    pub(crate) fn is_open(&self, open_file: OpenFile) -> bool {
+        self.opens.contains_key(&open_file)
     }
 
     pub(crate) fn opened(&mut self, open_file: OpenFile) -> &mut Open {
@@ -302,6 +309,10 @@ impl Machine {
     pub(crate) fn unmount(&mut self, dev: DeviceNumber) {
         self.hear(&Input::Unmounted(dev));
         self.files.retain(|file, _| file.dev != dev);
+        self.touched.retain(|stream, _| stream.file.dev != dev);
+        // All open files of it are closed.
+        self.opens.clear();
+        self.journal.clear();
     }
 
     /// The commands that `which` picks.
