@@ -218,8 +218,9 @@ impl Controller {
     fn tidy(&mut self, now: Nanos, out: &mut Vec<Command>) {
         self.policy.forget_idle(now, IDLE_NS);
         self.windows.bound_all(self.policy.window_bound());
-        self.windows.tidy(now);
         self.memory.forget_idle(now);
+        self.windows.bound_cgroups(|cgroup| self.memory.kernel_pages(cgroup));
+        self.windows.tidy(now);
         self.files.forget_before(now.saturating_sub(IDLE_NS), |file| {
             out.push(Command::Listen(file, Default::default()));
         });

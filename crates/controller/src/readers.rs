@@ -124,6 +124,11 @@ impl Readers {
         self.cgroups.get(&cgroup)?.file_bytes
     }
 
+    /// Most pages of the kernel's own windows in a cgroup, if it is limited; `None` where nothing is known of it.
+    pub(crate) fn kernel_pages(&self, cgroup: CgroupId) -> Option<Option<u32>> {
+        Some(self.cgroups.get(&cgroup)?.allowance().kernel_pages)
+    }
+
     /// Forgets who has not read of late.
     pub(crate) fn forget_idle(&mut self, now: Nanos) {
         let is_recent = |at: Nanos| now.saturating_sub(at) <= IDLE_NS;

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::Nanos;
 use crate::command::{Command, WindowSetting};
-use crate::ids::{DeviceNumber, FileKey, Target, Tgid};
+use crate::ids::{CgroupId, DeviceNumber, FileKey, Target, Tgid};
 use crate::input::{Access, WindowOutcome};
 use target::Entry;
 
@@ -55,8 +55,8 @@ pub(crate) struct Windows {
     queue: Queue,
     /// Most pages for all, while there is thrashing.
     bound: Option<u32>,
-    /// Most pages for the open files of a process, as its cgroup has it.
-    bound_of: BTreeMap<Tgid, u32>,
+    /// Most pages for the open files of a cgroup.
+    bound_of: BTreeMap<CgroupId, u32>,
     /// Who copies what, on a disk that does not keep up.
     copies: BTreeSet<(Tgid, FileKey)>,
     /// When a device's window was another one, from and to.
@@ -132,9 +132,9 @@ impl Windows {
             && self.entries.values().any(|entry| entry.is_held() && entry.reader() == reader)
     }
 
-    /// Notes an access; `limit` is the most that its process may have, if there is a limit.
+    /// Notes an access; `limit` is the most that its cgroup may have, if there is a limit.
     pub(crate) fn hear(&mut self, now: Nanos, access: &Access, limit: Option<u32>) {
-        self.bound_process(access.of.tgid, limit);
+        self.bound_cgroup(access.cgroup, limit);
         let Some(target) = Self::target_of(access) else { return };
         if let (Target::OpenFile(_), Some(entry)) =
             (target, self.entries.get_mut(&Target::Mapping(access.of.tgid, access.of.file)))
@@ -194,11 +194,19 @@ impl Windows {
         }
     }
 
-    fn bound_process(&mut self, tgid: Tgid, limit: Option<u32>) {
+    fn bound_cgroup(&mut self, cgroup: CgroupId, limit: Option<u32>) {
         let pages = limit.unwrap_or(u32::MAX);
-        let before = self.bound_of.insert(tgid, pages).unwrap_or(u32::MAX);
+        let before = self.bound_of.insert(cgroup, pages).unwrap_or(u32::MAX);
         if pages != before {
-            self.consider_those(|entry| entry.access.of.tgid == tgid);
+            self.consider_those(|entry| entry.access.cgroup == cgroup);
+        }
+    }
+
+    /// What cgroups may have has changed; `limit_of` tells what is known of one.
+    pub(crate) fn bound_cgroups(&mut self, limit_of: impl Fn(CgroupId) -> Option<Option<u32>>) {
+        let limits = self.bound_of.keys().filter_map(|cgroup| Some((*cgroup, limit_of(*cgroup)?)));
+        for (cgroup, limit) in limits.collect::<Vec<_>>() {
+            self.bound_cgroup(cgroup, limit);
         }
     }
 
@@ -306,8 +314,8 @@ impl Windows {
 
     /// The bound of an open file, where it has more by itself.
     fn bound_for(&self, entry: &Entry) -> Option<u32> {
-        let of_process = self.bound_of.get(&entry.access.of.tgid).copied();
-        let most = [self.bound, of_process].into_iter().flatten().min()?;
+        let of_cgroup = self.bound_of.get(&entry.access.cgroup).copied();
+        let most = [self.bound, of_cgroup].into_iter().flatten().min()?;
         let is_wider = entry.own_pages > most && !entry.access.advice.sequential;
         let is_open_file = entry.access.open_file.is_some();
         // It is never widened by a little: each change takes the device's window for a moment.
@@ -369,8 +377,8 @@ impl Windows {
         }
         self.entries
             .retain(|_, entry| entry.is_set() || entry.is_asked() || is_fresh(entry.heard_at));
-        let reading: BTreeSet<Tgid> = self.entries.values().map(|e| e.access.of.tgid).collect();
-        self.bound_of.retain(|tgid, _| reading.contains(tgid));
+        let reading: BTreeSet<CgroupId> = self.entries.values().map(|e| e.access.cgroup).collect();
+        self.bound_of.retain(|cgroup, _| reading.contains(cgroup));
     }
 
     /// Windows narrowed so far.

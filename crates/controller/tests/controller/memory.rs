@@ -69,6 +69,19 @@ fn the_kernels_windows_are_bounded_in_a_small_cgroup_and_given_back_when_it_grow
 }
 
 #[test]
+fn who_is_not_heard_of_again_has_its_window_back_when_its_cgroup_grows() {
+    let mut machine = Machine::new(VOLUME, Options::default());
+    machine.hear(&cgroup(Some(512 << 10), 0.0));
+    let open_file = machine.open(9, 1, 1);
+    machine.read(open_file, 500, 1);
+    machine.wait(20 * SECOND);
+    assert_eq!(machine.opened(open_file).window, 16, "a slow reader is not thrashed by its pauses");
+    machine.hear(&cgroup(None, 0.0));
+    machine.wait(2 * SECOND);
+    assert_eq!(machine.opened(open_file).window, 32);
+}
+
+#[test]
 fn cgroups_that_wait_for_memory_are_read_less() {
     let ahead = |stalled| {
         let mut machine = Machine::new(VOLUME, Options::default());

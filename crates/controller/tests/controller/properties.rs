@@ -239,7 +239,7 @@ fn come_to_rest(machine: &mut Machine) {
 }
 
 proptest! {
-    #![proptest_config(config(96))]
+    #![proptest_config(config(64))]
 
     #[test]
     fn on_a_machine_that_works_every_command_keeps_to_the_law_and_nothing_is_left(

@@ -461,7 +461,10 @@ impl Machine {
                 self.journal.remove(&target);
                 WindowOutcome::Own
             }
-            _ if is_gone => WindowOutcome::Own,
+            _ if is_gone => {
+                self.journal.remove(&target);
+                WindowOutcome::Own
+            }
             WindowSetting::Bounded(pages) | WindowSetting::Lent(pages) => {
                 let own_pages = *self.journal.entry(target).or_insert(open.window);
                 open.window = pages;
