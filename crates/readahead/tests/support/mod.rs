@@ -13,7 +13,7 @@ pub(crate) mod inputs;
 pub(crate) mod liar;
 pub(crate) mod policies;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use readahead::{
@@ -36,7 +36,7 @@ pub(crate) struct Machine {
     pub(crate) scanned_per_page: u64,
     /// What the program has said about its reads.
     pub(crate) hint: Hint,
-    previous: HashMap<u64, Page>,
+    previous: BTreeMap<u64, Page>,
     plan: Plan,
     now: u64,
     next_call: Option<Page>,
@@ -62,7 +62,7 @@ impl Machine {
             kernel_window,
             scanned_per_page: 0,
             hint: Hint::Normal,
-            previous: HashMap::new(),
+            previous: BTreeMap::new(),
             plan: Plan::new(),
             now: 0,
             next_call: None,
