@@ -175,7 +175,7 @@ impl Controller {
         }
         let backing = self.volumes.backing(access.of.file.dev);
         if let Some(backing) = backing.and_then(|id| self.backings.get_mut(id)) {
-            backing.hand_over(ticket, pages * PAGE_BYTES);
+            backing.hand_over(ticket, access.of.file, pages * PAGE_BYTES);
         }
         Decided::Read
     }

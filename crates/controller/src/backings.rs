@@ -11,7 +11,7 @@ use readahead::{DeviceCost, PAGE_BYTES};
 use crate::Nanos;
 use crate::command::{Command, Interest};
 use crate::depth::Depth;
-use crate::ids::{BackingId, Ticket};
+use crate::ids::{BackingId, FileKey, Ticket};
 use crate::input::{DeviceFacts, DiskStats, Origin};
 use crate::learn::{FASTEST_DISK_S, Learner};
 
@@ -36,21 +36,28 @@ pub(crate) struct Backing {
 /// Batches of reads that were handed over and not answered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Outstanding {
-    batches: BTreeMap<Ticket, u64>,
+    batches: BTreeMap<Ticket, Batch>,
+    bytes: u64,
+}
+
+/// Reads of one file.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    file: FileKey,
     bytes: u64,
 }
 
 impl Outstanding {
-    fn add(&mut self, ticket: Ticket, bytes: u64) {
-        self.batches.insert(ticket, bytes);
-        self.bytes += bytes;
+    fn add(&mut self, ticket: Ticket, batch: Batch) {
+        self.batches.insert(ticket, batch);
+        self.bytes += batch.bytes;
     }
 
-    /// Takes a batch off; tells whether it was there, so that an answer that comes twice counts once.
-    fn remove(&mut self, ticket: Ticket) -> bool {
-        let bytes = self.batches.remove(&ticket);
-        self.bytes -= bytes.unwrap_or(0);
-        bytes.is_some()
+    /// Takes a batch off; `None` if it is not there, so that an answer that comes twice counts once.
+    fn remove(&mut self, ticket: Ticket) -> Option<Batch> {
+        let batch = self.batches.remove(&ticket)?;
+        self.bytes -= batch.bytes;
+        Some(batch)
     }
 }
 
@@ -116,8 +123,8 @@ impl Backing {
     }
 
     /// A batch was handed over.
-    pub(crate) fn hand_over(&mut self, ticket: Ticket, bytes: u64) {
-        self.outstanding.add(ticket, bytes);
+    pub(crate) fn hand_over(&mut self, ticket: Ticket, file: FileKey, bytes: u64) {
+        self.outstanding.add(ticket, Batch { file, bytes });
     }
 
     /// The depth follows what other readers have met with, and a guessed cost what reads have taken; tells
@@ -213,9 +220,12 @@ impl Backings {
         }
     }
 
-    /// A batch was answered; gives whether it was under way.
-    pub(crate) fn answered(&mut self, ticket: Ticket) -> bool {
-        self.all.values_mut().any(|backing| backing.outstanding.remove(ticket))
+    /// A batch was answered; gives its file, and what is worth hearing of that, if it was under way.
+    pub(crate) fn answered(&mut self, ticket: Ticket) -> Option<(FileKey, Interest)> {
+        self.all.values_mut().find_map(|backing| {
+            let batch = backing.outstanding.remove(ticket)?;
+            Some((batch.file, backing.interest()))
+        })
     }
 
     /// A device was measured; tells whether it is known, and that is a cost.

@@ -115,10 +115,7 @@ impl Controller {
 
     fn on_completed(&mut self, now: Nanos, completed: &Completed, out: &mut Vec<Command>) {
         match completed {
-            Completed::Read { ticket, failed } => {
-                let was_under_way = self.backings.answered(*ticket);
-                self.metrics.failed_reads += u64::from(was_under_way && failed.is_some());
-            }
+            Completed::Read { ticket, failed } => self.on_read(now, *ticket, failed.is_some(), out),
             Completed::Looked { ticket, evicted_pages, is_cached } => {
                 let answered = self.questions.answer(*ticket, *evicted_pages, *is_cached);
                 if let Some((at, access, knowledge)) = answered {

@@ -80,7 +80,6 @@ impl FileNotes {
     pub(crate) fn served(&mut self) {
         self.unproductive_events = 0;
         self.silence_ns = FIRST_SILENCE_NS;
-        self.managed = true;
     }
 
     /// Its reader is one of a stream; tells whether that is news.
@@ -122,6 +121,11 @@ impl FileTable {
         let notes = self.files.entry(file).or_insert_with(FileNotes::new);
         notes.used_at = now;
         notes
+    }
+
+    /// The notes of a file that was heard of lately.
+    pub(crate) fn get_mut(&mut self, file: FileKey) -> Option<&mut FileNotes> {
+        self.files.get_mut(&file)
     }
 
     /// Files whose readers are managed at the moment.

@@ -1,6 +1,6 @@
 //! When a file is listened to.
 
-use controller::{Access, Command, Input, Kind, Options};
+use controller::{Access, Command, Completed, Failure, Input, Kind, Options};
 use readahead::DeviceCost;
 
 use crate::support::{Bench, MS, SECOND, VOLUME, file, miss};
@@ -54,12 +54,33 @@ fn a_file_that_is_served_is_listened_to_again_as_patiently_as_at_first() {
     bench.access(miss(1, 5_000));
     let commands = bench.access(miss(1, 4_999));
     let commands = [commands, bench.access(miss(1, 4_998))].concat();
-    assert!(commands.iter().any(|command| matches!(command, Command::Read { .. })));
+    let ticket = commands.iter().find_map(|command| match command {
+        Command::Read { ticket, .. } => Some(*ticket),
+        _ => None,
+    });
+    bench.completed(Completed::Read { ticket: ticket.expect("it is read"), failed: None });
     let muted = (0..30).filter(|n| {
         let commands = bench.access(scattered(100 + n));
         muted_until(&commands).is_some()
     });
     assert_eq!(muted.count(), 0);
+}
+
+#[test]
+fn a_file_that_nothing_can_be_read_of_is_muted() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    let (mut reads, mut mutes) = (0, 0);
+    for page in (0..400).map(|n| 50_000 - n) {
+        for command in bench.access(miss(1, page)) {
+            let Command::Read { ticket, .. } = command else { continue };
+            reads += 1;
+            let failed = Some(Failure::NotOpened);
+            let commands = bench.completed(Completed::Read { ticket, failed });
+            mutes += u64::from(muted_until(&commands).is_some());
+        }
+    }
+    assert_eq!(bench.controller.metrics().failed_reads, reads);
+    assert!(bench.controller.metrics().muted > 0, "{reads} reads, {mutes}");
 }
 
 #[test]
