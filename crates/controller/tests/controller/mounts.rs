@@ -3,9 +3,7 @@
 use controller::ids::{BackingId, DeviceNumber};
 use controller::{Access, Command, Completed, Input, Interest, Options};
 
-use crate::support::{
-    Bench, DEV, DISK, Machine, SECOND, VOLUME, facts, file, miss, mounted, reads,
-};
+use crate::support::{Bench, DEV, DISK, Machine, SECOND, VOLUME, facts, miss, mounted, reads};
 
 const OTHER: DeviceNumber = DeviceNumber { major: 7, minor: 2 };
 
@@ -30,12 +28,8 @@ fn after_it_was_unmounted_nothing_is_asked_of_a_volume() {
     machine.unmount(DEV);
     machine.hear(&Input::Access(miss(1, 100)));
     machine.wait(30 * SECOND);
-    let after = machine.log[before..].iter().filter(|command| {
-        let none = Command::KeepMarks { file: None, is_last: true };
-        **command != none
-    });
     let expected = [Command::Watch(DEV, None), Command::Count(DISK, false)];
-    assert_eq!(after.cloned().collect::<Vec<_>>(), expected);
+    assert_eq!(machine.log[before..], expected);
 }
 
 #[test]
@@ -91,11 +85,10 @@ fn a_device_that_nobody_knows_changes_nothing() {
 }
 
 #[test]
-fn marks_of_a_volume_that_has_gone_are_not_kept() {
+fn files_of_a_volume_that_has_gone_are_forgotten_without_a_word() {
     let mut bench = Bench::new(VOLUME, Options::default());
     bench.access(miss(1, 50_000));
     bench.access(miss(1, 49_999));
     bench.on(&Input::Unmounted(DEV));
-    assert_eq!(bench.tick(SECOND), [Command::KeepMarks { file: None, is_last: true }]);
-    assert!(!bench.tick(20 * SECOND).contains(&Command::Listen(file(1), Default::default())));
+    assert_eq!(bench.tick(20 * SECOND), []);
 }

@@ -99,28 +99,10 @@ fn a_file_that_is_not_read_any_more_is_forgotten() {
     let mut bench = Bench::new(VOLUME, Options::default());
     bench.access(miss(1, 50_000));
     bench.access(miss(1, 49_999));
-    let kept = Command::KeepMarks { file: Some(file(1)), is_last: true };
-    assert!(bench.tick(SECOND).contains(&kept));
-    let commands = bench.tick(11 * SECOND);
-    assert!(commands.contains(&Command::Listen(file(1), Default::default())), "{commands:?}");
-    assert!(commands.contains(&Command::KeepMarks { file: None, is_last: true }));
+    assert_eq!(bench.tick(SECOND), []);
+    let forgotten = Command::Listen(file(1), Default::default());
+    assert_eq!(bench.tick(11 * SECOND), [forgotten], "nor its marks");
     assert_eq!(bench.controller.status(bench.now).files, 0);
-}
-
-#[test]
-fn all_files_that_carry_marks_are_told_in_one_row() {
-    let mut bench = Bench::new(VOLUME, Options::default());
-    for ino in 1..=3 {
-        bench.access(miss(ino, 50_000));
-        bench.access(miss(ino, 49_999));
-    }
-    let commands = bench.tick(SECOND);
-    let row = commands.iter().filter_map(|command| match command {
-        Command::KeepMarks { file, is_last } => Some((file.map(|file| file.ino), *is_last)),
-        _ => None,
-    });
-    let row: Vec<_> = row.collect();
-    assert_eq!(row, [(Some(1), false), (Some(2), false), (Some(3), true)]);
 }
 
 #[test]
@@ -135,5 +117,5 @@ fn a_hundred_thousand_files_are_forgotten_in_silence() {
     bench.tick(11 * SECOND);
     let status = bench.controller.status(bench.now);
     assert_eq!((status.files, status.changed_windows), (0, 0));
-    assert_eq!(bench.tick(SECOND).len(), 1, "nothing is left to tell of");
+    assert_eq!(bench.tick(SECOND), [], "nothing is left to tell of");
 }

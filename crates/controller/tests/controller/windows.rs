@@ -217,8 +217,13 @@ fn what_an_earlier_run_has_left_is_given_back_and_retried_while_it_fails() {
     let left = Completed::LeftBehind { entry: 3, file: file(1) };
     let target = Target::Recovered(3);
     let commands = bench.completed(left);
-    let expected =
-        Command::SetWindow { target, of: None, kernel_window: 0, setting: WindowSetting::Own };
+    let expected = Command::SetWindow {
+        target,
+        file: file(1),
+        of: None,
+        kernel_window: 0,
+        setting: WindowSetting::Own,
+    };
     assert_eq!(commands, std::slice::from_ref(&expected));
     bench.completed(answer(target, WindowOutcome::Failed));
     let tries = [bench.tick(2 * SECOND), bench.tick(MS)].concat();

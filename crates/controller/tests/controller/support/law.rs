@@ -91,7 +91,6 @@ impl Law {
                 self.is_mounted(of.file.dev, command);
             }
             Command::Listen(file, _) => self.is_mounted(file.dev, command),
-            Command::KeepMarks { file: Some(file), .. } => self.is_mounted(file.dev, command),
             Command::Describe(stream, _) | Command::Touched(stream) => {
                 self.is_mounted(stream.file.dev, command);
             }

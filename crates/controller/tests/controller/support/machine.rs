@@ -341,7 +341,6 @@ impl Machine {
             command,
             Command::Mark(..)
                 | Command::Listen(..)
-                | Command::KeepMarks { .. }
                 | Command::Watch(..)
                 | Command::Count(..)
                 | Command::Remember(..)
