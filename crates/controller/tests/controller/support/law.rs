@@ -27,7 +27,9 @@ pub(crate) struct Law {
     under_way: Option<(Target, Nanos)>,
     last_set_at: Option<Nanos>,
     /// Targets whose window may not be their own.
-    pub(crate) set: BTreeSet<Target>,
+    set: BTreeSet<Target>,
+    /// Those that were last to be read without look-ahead.
+    held: BTreeSet<Target>,
 }
 
 impl Law {
@@ -57,10 +59,13 @@ impl Law {
                 self.passed.entry(*stream).or_default().push(*span);
             }
             Input::Completed(Completed::WindowSet { target, outcome, .. }) => {
-                if self.under_way.is_some_and(|(asked, _)| asked == *target) {
+                let is_awaited = self.under_way.is_some_and(|(asked, _)| asked == *target);
+                if is_awaited {
                     self.under_way = None;
                 }
-                if *outcome == WindowOutcome::Own {
+                // Nobody can tell what an answer belongs to that comes when none is awaited, but of a copy.
+                let counts = is_awaited || self.held.contains(target);
+                if *outcome == WindowOutcome::Own && counts {
                     self.set.remove(target);
                 }
             }
@@ -134,6 +139,10 @@ impl Law {
         let is_soon = self.last_set_at.is_some_and(|at| now.saturating_sub(at) < MS);
         assert!(!is_soon, "two windows within a millisecond: {target:?}");
         (self.under_way, self.last_set_at) = (Some((target, now)), Some(now));
+        match setting {
+            WindowSetting::NoLookAhead => self.held.insert(target),
+            _ => self.held.remove(&target),
+        };
         let is_set = self.set.contains(&target);
         match setting {
             WindowSetting::Own => assert!(is_set, "{target:?} has its own already"),
