@@ -160,28 +160,28 @@ fn a_close_follower_finds_the_pages_of_the_one_before() {
     assert!(machine.cached(1, span(0, 44 * 1024)) > 0, "the follower is still close");
 }
 
+/// Whether pages that were read ahead and not used go with process 1, which has read a part of a file; process 7
+/// another part far away, if there is one.
+fn drops_unused(is_alone: bool) -> bool {
+    let mut machine = machine(Mode::Auto);
+    if !is_alone {
+        machine.pass(1, 7, false, span(60_000, 70_000));
+    }
+    machine.pass(1, 1, false, span(0, 20_480));
+    machine.exit(1);
+    machine.wait(SECOND / 2);
+    let drops = machine.asked(|command| match command {
+        Command::Release { stream, drops_unused, .. } if stream.tgid == 1 => Some(*drops_unused),
+        _ => None,
+    });
+    assert!(drops.len() > 1, "{drops:?}");
+    drops.contains(&true)
+}
+
 #[test]
 fn what_an_ended_reader_has_left_unread_goes_if_it_was_alone() {
-    for (others, stays) in [(false, 0), (true, 2_000)] {
-        let mut machine = machine(Mode::Auto);
-        machine.pass(1, 1, false, span(0, 20_480));
-        let ahead = span(20_480, 22_480);
-        machine.pass(1, 7, false, ahead);
-        if !others {
-            machine.exit(7);
-            machine.wait(2 * SECOND);
-            machine.pass(1, 1, false, span(20_480, 21_504));
-        }
-        machine.exit(1);
-        machine.wait(SECOND / 2);
-        let cached = machine.cached(1, ahead);
-        assert!(cached >= stays, "{cached}");
-        let drops = machine.asked(|command| match command {
-            Command::Release { stream, drops_unused: true, .. } if stream.tgid == 1 => Some(()),
-            _ => None,
-        });
-        assert_eq!(drops.is_empty(), others);
-    }
+    assert!(drops_unused(true));
+    assert!(!drops_unused(false), "it may be for the other one");
 }
 
 #[test]
@@ -197,6 +197,8 @@ fn what_cannot_go_is_tried_again_ever_later_and_in_the_end_left() {
     assert!(tries(&machine) >= 2, "{:?}", released(&machine));
     let left = machine.controller.metrics().left_bytes;
     assert_eq!(left, 512 * 4096);
+    machine.wait(5 * SECOND);
+    assert!(machine.controller.has_left_overs(), "ten tries take half a minute");
     machine.wait(600 * SECOND);
     let in_the_end = tries(&machine);
     assert!(in_the_end <= 24, "{in_the_end} tries");

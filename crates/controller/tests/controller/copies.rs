@@ -3,12 +3,14 @@
 use controller::behind::{Mode, Rules};
 use controller::ids::{OpenFile, Target};
 use controller::{
-    Access, Advice, Command, Completed, Input, Options, WindowOutcome, WindowSetting,
+    Access, Advice, Command, Completed, Input, Options, Passed, WindowOutcome, WindowSetting,
 };
 use readahead::DeviceCost;
 use readahead::behind::Span;
 
-use crate::support::{MS, Machine, SECOND, VOLUME, memory, miss, reads, reference, span};
+use crate::support::{
+    Bench, MS, Machine, SECOND, VOLUME, memory, miss, passed, reads, reference, span,
+};
 
 const SOURCE: u64 = 1;
 const DESTINATION: u64 = 2;
@@ -219,6 +221,38 @@ fn an_open_file_that_another_process_reads_as_well_stays_with_the_copy() {
         machine.wait(5 * MS);
     }
     assert_eq!(settings(&machine), [WindowSetting::NoLookAhead]);
+}
+
+#[test]
+fn sixty_four_copies_are_held_at_once_and_further_ones_read_as_ever() {
+    let mut bench = Bench::new(DeviceCost::DISK, behind());
+    bench.on(&memory(MEMORY));
+    let copiers = 1..=80;
+    for tgid in copiers.clone() {
+        for n in 0..11 {
+            let step = passed(tgid.into(), span(4096 * n, 4096 * (n + 1)));
+            let read = Passed { of: reference(tgid.into(), tgid), ..step };
+            let of = reference(1_000 + u64::from(tgid), tgid);
+            bench.on(&Input::Passed(read));
+            bench.on(&Input::Passed(Passed { of, written: true, ..read }));
+        }
+    }
+    bench.tick(50 * MS);
+    let mut held = 0;
+    for tgid in copiers {
+        let (of, open_file) = (reference(tgid.into(), tgid), Some(OpenFile(tgid.into())));
+        let mut commands = bench.access(Access { of, open_file, ..miss(1, 5) });
+        commands.extend(bench.access(Access { of, open_file, request_pages: 16, ..miss(1, 9) }));
+        commands.extend(bench.tick(MS));
+        for command in commands {
+            let Command::SetWindow { target, setting, .. } = command else { continue };
+            assert_eq!(setting, WindowSetting::NoLookAhead);
+            held += 1;
+            let outcome = WindowOutcome::Set { own_pages: 32 };
+            bench.completed(Completed::WindowSet { target, outcome, during: (0, 0) });
+        }
+    }
+    assert_eq!(held, 64);
 }
 
 #[test]
