@@ -42,6 +42,7 @@ lint: setup
 	cargo clippy --workspace --all-targets --locked $(FEATURES) -- -D warnings
 	cargo clippy --locked -p bowwave --no-default-features -- -D warnings
 	scripts/check-dependencies
+	scripts/check-purity
 	scripts/check-sizes
 
 bench: build

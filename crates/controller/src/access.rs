@@ -74,7 +74,7 @@ impl Controller {
                 return;
             }
         }
-        self.decide(now, access, Knowledge::default(), out);
+        self.decide(now, now, access, Knowledge::default(), out);
     }
 
     /// What has to be known of the page cache before the access can be decided. The absent page itself is being
@@ -88,10 +88,11 @@ impl Controller {
         (evicted.pages() > 0 || cached.is_some()).then_some(Question { evicted, cached })
     }
 
-    /// Decides what to do about an access, and asks for it.
+    /// Decides what to do about an access that was reported `at` a moment before, and asks for it.
     pub(crate) fn decide(
         &mut self,
         now: Nanos,
+        at: Nanos,
         access: &Access,
         knowledge: Knowledge,
         out: &mut Vec<Command>,
@@ -106,12 +107,12 @@ impl Controller {
         let Some(backing) = self.backings.get(id) else { return };
         let (facts, interest) =
             (Facts { cost: backing.cost(), room, knowledge }, backing.interest());
-        let seen = self.as_policy_sees(now, access);
+        let seen = self.as_policy_sees(at, access);
         self.plan.clear();
         self.policy.on_access(&seen, &facts, &mut self.plan);
         self.note_ahead();
-        self.set_windows(now, access, room.kernel_pages);
-        let decided = self.ask(now, access, lack, seen.hint, out);
+        self.set_windows(at, access, room.kernel_pages);
+        let decided = self.ask(at, access, lack, seen.hint, out);
         self.account(now, access, interest, decided, out);
         self.windows.reconcile(now, out);
     }
@@ -174,7 +175,7 @@ impl Controller {
         }
         let backing = self.volumes.backing(access.of.file.dev);
         if let Some(backing) = backing.and_then(|id| self.backings.get_mut(id)) {
-            backing.hand_over(ticket, pages * PAGE_BYTES);
+            backing.hand_over(ticket, access.of.file, pages * PAGE_BYTES);
         }
         Decided::Read
     }

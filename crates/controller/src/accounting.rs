@@ -6,11 +6,31 @@ use crate::access::Decided;
 use crate::command::{Command, Interest};
 use crate::controller::Controller;
 use crate::files::Tolerance;
+use crate::ids::Ticket;
 use crate::input::{Access, Kind};
 use crate::metrics::Reason;
 use crate::{MARK_PAGES, Nanos};
 
 impl Controller {
+    /// A batch of reads was submitted, or could not be: a file that nothing can be read of is muted in the end.
+    pub(crate) fn on_read(
+        &mut self,
+        now: Nanos,
+        ticket: Ticket,
+        has_failed: bool,
+        out: &mut Vec<Command>,
+    ) {
+        let Some((file, interest)) = self.backings.answered(ticket) else { return };
+        self.metrics.failed_reads += u64::from(has_failed);
+        let Some(notes) = self.files.get_mut(file) else { return };
+        if !has_failed {
+            notes.served();
+        } else if let Some(until) = notes.unproductive(now, Tolerance::with(interest)) {
+            self.metrics.muted += 1;
+            out.push(Command::Listen(file, notes.listening(until)));
+        }
+    }
+
     /// Sets the marks of the plan, counts what was decided, and mutes a file whose events lead to nothing.
     pub(crate) fn account(
         &mut self,
@@ -49,10 +69,11 @@ impl Controller {
                 }
             }
             Decided::Read | Decided::Lent => {
-                notes.served();
+                notes.recognised();
                 self.metrics.reads += 1;
                 self.metrics.read_ahead_bytes += self.plan.pages() * PAGE_BYTES;
                 if decided == Decided::Lent {
+                    notes.served();
                     self.metrics.not_read.count(Reason::Lent);
                 }
             }

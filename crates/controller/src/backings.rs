@@ -11,7 +11,7 @@ use readahead::{DeviceCost, PAGE_BYTES};
 use crate::Nanos;
 use crate::command::{Command, Interest};
 use crate::depth::Depth;
-use crate::ids::{BackingId, Ticket};
+use crate::ids::{BackingId, FileKey, Ticket};
 use crate::input::{DeviceFacts, DiskStats, Origin};
 use crate::learn::{FASTEST_DISK_S, Learner};
 
@@ -36,32 +36,40 @@ pub(crate) struct Backing {
 /// Batches of reads that were handed over and not answered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Outstanding {
-    batches: BTreeMap<Ticket, u64>,
+    batches: BTreeMap<Ticket, Batch>,
+    bytes: u64,
+}
+
+/// Reads of one file.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    file: FileKey,
     bytes: u64,
 }
 
 impl Outstanding {
-    fn add(&mut self, ticket: Ticket, bytes: u64) {
-        self.batches.insert(ticket, bytes);
-        self.bytes += bytes;
+    fn add(&mut self, ticket: Ticket, batch: Batch) {
+        self.batches.insert(ticket, batch);
+        self.bytes += batch.bytes;
     }
 
-    /// Takes a batch off; tells whether it was there, so that an answer that comes twice counts once.
-    fn remove(&mut self, ticket: Ticket) -> bool {
-        let bytes = self.batches.remove(&ticket);
-        self.bytes -= bytes.unwrap_or(0);
-        bytes.is_some()
+    /// Takes a batch off; `None` if it is not there, so that an answer that comes twice counts once.
+    fn remove(&mut self, ticket: Ticket) -> Option<Batch> {
+        let batch = self.batches.remove(&ticket)?;
+        self.bytes -= batch.bytes;
+        Some(batch)
     }
 }
 
 impl Backing {
     fn new(id: BackingId, facts: DeviceFacts, out: &mut Vec<Command>) -> Self {
+        let cost = if is_cost(&facts.cost) { facts.cost } else { DeviceCost::DISK };
         let is_guess = matches!(facts.origin, Origin::Guessed | Origin::Learned);
         let mut backing = Backing {
             id,
-            cost: facts.cost,
+            cost,
             origin: facts.origin,
-            depth: Depth::new(&facts.cost),
+            depth: Depth::new(&cost),
             learner: is_guess.then(Learner::default),
             is_counted: facts.is_counted,
             counts: false,
@@ -102,7 +110,7 @@ impl Backing {
 
     /// Bytes asked for that have not arrived.
     pub(crate) fn in_flight_bytes(&self) -> u64 {
-        self.outstanding.bytes + self.stats.our_bytes_in_flight
+        self.outstanding.bytes.saturating_add(self.stats.our_bytes_in_flight)
     }
 
     /// Pages that one window may ask for now.
@@ -115,8 +123,8 @@ impl Backing {
     }
 
     /// A batch was handed over.
-    pub(crate) fn hand_over(&mut self, ticket: Ticket, bytes: u64) {
-        self.outstanding.add(ticket, bytes);
+    pub(crate) fn hand_over(&mut self, ticket: Ticket, file: FileKey, bytes: u64) {
+        self.outstanding.add(ticket, Batch { file, bytes });
     }
 
     /// The depth follows what other readers have met with, and a guessed cost what reads have taken; tells
@@ -159,6 +167,14 @@ impl Backing {
         self.learner = None;
         self.count(out);
     }
+}
+
+/// Whether there can be such a device: it answers between a nanosecond and an hour, and so on. Of other numbers, and of
+/// what is none, nothing follows.
+fn is_cost(cost: &DeviceCost) -> bool {
+    (1e-9..=3600.0).contains(&cost.latency_s)
+        && (1.0..=1e15).contains(&cost.bandwidth)
+        && (1e-3..=1e6).contains(&cost.concurrency)
 }
 
 /// All devices under managed file systems.
@@ -204,19 +220,22 @@ impl Backings {
         }
     }
 
-    /// A batch was answered; gives whether it was under way.
-    pub(crate) fn answered(&mut self, ticket: Ticket) -> bool {
-        self.all.values_mut().any(|backing| backing.outstanding.remove(ticket))
+    /// A batch was answered; gives its file, and what is worth hearing of that, if it was under way.
+    pub(crate) fn answered(&mut self, ticket: Ticket) -> Option<(FileKey, Interest)> {
+        self.all.values_mut().find_map(|backing| {
+            let batch = backing.outstanding.remove(ticket)?;
+            Some((batch.file, backing.interest()))
+        })
     }
 
-    /// A device was measured; tells whether it is known.
+    /// A device was measured; tells whether it is known, and that is a cost.
     pub(crate) fn measured(
         &mut self,
         id: BackingId,
         cost: DeviceCost,
         out: &mut Vec<Command>,
     ) -> bool {
-        let found = self.all.get_mut(&id);
+        let found = self.all.get_mut(&id).filter(|_| is_cost(&cost));
         found.map(|backing| backing.measured(cost, out)).is_some()
     }
 }

@@ -9,7 +9,7 @@ use crate::behind::{Behind, Mode, Orders, Rules};
 use crate::command::Command;
 use crate::files::FileTable;
 use crate::ids::{BackingId, DeviceNumber};
-use crate::input::{Completed, Input, Mounted};
+use crate::input::{Completed, Input, Mounted, clipped};
 use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::question::Questions;
@@ -88,10 +88,11 @@ impl Controller {
     /// Something happened at `now`: appends to `out` what is to be done about it.
     pub fn on(&mut self, now: Nanos, input: &Input, out: &mut Vec<Command>) {
         match input {
-            Input::Access(access) => self.on_access(now, access, out),
+            Input::Access(access) => self.on_access(now, &access.clipped(), out),
             Input::Passed(passed) => {
                 self.metrics.events += 1;
                 if self.volumes.backing(passed.of.file.dev).is_some()
+                    && let Some(passed) = &passed.clipped()
                     && let Some(behind) = &mut self.behind
                 {
                     let memory = self.memory.available_to(passed.cgroup);
@@ -102,7 +103,7 @@ impl Controller {
             Input::DiskStats(backing, stats) => self.backings.note_stats(*backing, *stats),
             Input::MemoryStats(stats) => self.memory.note(now, stats),
             Input::Completed(completed) => self.on_completed(now, completed, out),
-            Input::Mounted(mounted) => self.on_mounted(mounted, out),
+            Input::Mounted(mounted) => self.on_mounted(now, mounted, out),
             Input::Unmounted(dev) => self.on_unmounted(now, *dev, out),
             Input::Exited(tgid) => {
                 if let Some(behind) = &mut self.behind {
@@ -115,14 +116,11 @@ impl Controller {
 
     fn on_completed(&mut self, now: Nanos, completed: &Completed, out: &mut Vec<Command>) {
         match completed {
-            Completed::Read { ticket, failed } => {
-                let was_under_way = self.backings.answered(*ticket);
-                self.metrics.failed_reads += u64::from(was_under_way && failed.is_some());
-            }
+            Completed::Read { ticket, failed } => self.on_read(now, *ticket, failed.is_some(), out),
             Completed::Looked { ticket, evicted_pages, is_cached } => {
                 let answered = self.questions.answer(*ticket, *evicted_pages, *is_cached);
-                if let Some((access, knowledge)) = answered {
-                    self.decide(now, &access, knowledge, out);
+                if let Some((at, access, knowledge)) = answered {
+                    self.decide(now, at, &access, knowledge, out);
                 }
             }
             Completed::Probed { backing, cost } => {
@@ -158,12 +156,17 @@ impl Controller {
                 let mut orders = Orders { now, tickets: &mut self.tickets, out };
                 behind.on_described(*stream, attributes, &mut orders);
             }
-            Completed::Touched { stream, span } => behind.on_touched(*stream, *span, now),
+            Completed::Touched { stream, span } => {
+                behind.on_touched(*stream, span.map(clipped), now);
+            }
             _ => {}
         }
     }
 
-    fn on_mounted(&mut self, mounted: &Mounted, out: &mut Vec<Command>) {
+    fn on_mounted(&mut self, now: Nanos, mounted: &Mounted, out: &mut Vec<Command>) {
+        if self.volumes.backing(mounted.dev).is_some_and(|known| known != mounted.backing) {
+            self.on_unmounted(now, mounted.dev, out);
+        }
         self.backings.meet(mounted.backing, mounted.device, out);
         self.volumes.add(mounted.dev, mounted.backing);
         let interest = self.backings.get(mounted.backing).map(|backing| backing.interest());
@@ -177,6 +180,9 @@ impl Controller {
         out.push(Command::Watch(dev, None));
         let volumes = &self.volumes;
         self.backings.keep(|backing| volumes.is_used(backing), out);
+        self.questions.forget_volume(dev);
+        self.files.forget_volume(dev);
+        self.windows.forget_volume(dev);
         if let Some(behind) = &mut self.behind {
             behind.forget_volume(dev, &mut Orders { now, tickets: &mut self.tickets, out });
         }
@@ -210,8 +216,9 @@ impl Controller {
     fn tidy(&mut self, now: Nanos, out: &mut Vec<Command>) {
         self.policy.forget_idle(now, IDLE_NS);
         self.windows.bound_all(self.policy.window_bound());
-        self.windows.tidy(now);
         self.memory.forget_idle(now);
+        self.windows.bound_cgroups(|cgroup| self.memory.kernel_pages(cgroup));
+        self.windows.tidy(now);
         self.files.forget_before(now.saturating_sub(IDLE_NS), |file| {
             out.push(Command::Listen(file, Default::default()));
         });
@@ -256,9 +263,9 @@ impl Controller {
             stalls_saved: tally.stalls_saved,
             bounded_windows: self.windows.bounded(),
             refused_windows: self.windows.refused(),
-            dropped_bytes: behind.dropped_pages * PAGE_BYTES,
-            kept_bytes: behind.kept_pages * PAGE_BYTES,
-            left_bytes: behind.left_pages * PAGE_BYTES,
+            dropped_bytes: behind.dropped_pages.saturating_mul(PAGE_BYTES),
+            kept_bytes: behind.kept_pages.saturating_mul(PAGE_BYTES),
+            left_bytes: behind.left_pages.saturating_mul(PAGE_BYTES),
             ..self.metrics
         }
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use readahead::Mark;
 
 use crate::command::{Interest, Listening};
-use crate::ids::FileKey;
+use crate::ids::{DeviceNumber, FileKey};
 use crate::{CHUNK_PAGES, Nanos};
 
 /// How many unproductive events are heard of a file.
@@ -80,7 +80,6 @@ impl FileNotes {
     pub(crate) fn served(&mut self) {
         self.unproductive_events = 0;
         self.silence_ns = FIRST_SILENCE_NS;
-        self.managed = true;
     }
 
     /// Its reader is one of a stream; tells whether that is news.
@@ -124,6 +123,11 @@ impl FileTable {
         notes
     }
 
+    /// The notes of a file that was heard of lately.
+    pub(crate) fn get_mut(&mut self, file: FileKey) -> Option<&mut FileNotes> {
+        self.files.get_mut(&file)
+    }
+
     /// Files whose readers are managed at the moment.
     pub(crate) fn managed(&self, now: Nanos) -> u64 {
         let since = now.saturating_sub(AT_THE_MOMENT_NS);
@@ -139,6 +143,11 @@ impl FileTable {
             }
             keep
         });
+    }
+
+    /// A file system was unmounted.
+    pub(crate) fn forget_volume(&mut self, dev: DeviceNumber) {
+        self.files.retain(|file, _| file.dev != dev);
     }
 
     /// Files remembered.

@@ -1,8 +1,8 @@
 //! What the controller hears. Each [`Input`] comes with its time; answers to commands are inputs like all
 //! others, and may come late, twice, out of order or never.
 
-use readahead::DeviceCost;
 use readahead::behind::Span;
+use readahead::{DeviceCost, PAGE_BYTES};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{
@@ -86,6 +86,38 @@ pub struct Access {
     pub window_left: u32,
     /// First and last page of the mark that was touched, where one was.
     pub mark: Option<(u64, u64)>,
+}
+
+/// Pages of the longest file there can be, of 2^63 bytes. The numbers of inputs are the body's: what is no file's is
+/// clipped, so that no sum overflows.
+const MOST_PAGES: u64 = 1 << 51;
+
+/// What a file can have of a span.
+pub(crate) fn clipped(span: Span) -> Span {
+    span.within(Span { start: 0, end: MOST_PAGES })
+}
+
+impl Access {
+    pub(crate) fn clipped(&self) -> Access {
+        let page = |page: u64| page.min(MOST_PAGES - 1);
+        Access {
+            page: page(self.page),
+            request_pages: self.request_pages.max(1),
+            previous: self.previous.map(page),
+            file_bytes: self.file_bytes.min(MOST_PAGES * PAGE_BYTES),
+            mark: self.mark.map(|(first, last)| (page(first), page(last))),
+            ..*self
+        }
+    }
+}
+
+impl Passed {
+    /// `None` if there is nothing of it.
+    pub(crate) fn clipped(&self) -> Option<Passed> {
+        let file_bytes = self.file_bytes.min(MOST_PAGES * PAGE_BYTES);
+        let span = clipped(self.span);
+        (span.pages() > 0).then_some(Passed { file_bytes, span, ..*self })
+    }
 }
 
 /// A stream's step: what a process has passed of a file.

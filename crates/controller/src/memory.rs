@@ -94,6 +94,11 @@ impl Memory {
         self.readers.file_bytes(cgroup).map_or(available, |room| room.min(available))
     }
 
+    /// Most pages of the kernel's own windows in a cgroup, if it is limited; `None` where nothing is known of it.
+    pub(crate) fn kernel_pages(&self, cgroup: CgroupId) -> Option<Option<u32>> {
+        self.readers.kernel_pages(cgroup)
+    }
+
     pub(crate) fn forget_idle(&mut self, now: Nanos) {
         self.readers.forget_idle(now);
     }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use readahead::behind::Span;
 
 use crate::Nanos;
-use crate::ids::Ticket;
+use crate::ids::{DeviceNumber, Ticket};
 use crate::input::Access;
 
 /// Accesses that wait at most; further ones are decided without an answer.
@@ -66,16 +66,21 @@ impl Questions {
         true
     }
 
-    /// The access that an answer belongs to, and what is known then; `None` of an answer that nobody waits for.
+    /// The access that an answer belongs to, when it was, and what is known of it; `None` of an answer that nobody waits for.
     pub(crate) fn answer(
         &mut self,
         ticket: Ticket,
         evicted_pages: u64,
         is_cached: bool,
-    ) -> Option<(Access, Knowledge)> {
-        let (_, access, question) = self.waiting.remove(&ticket)?;
+    ) -> Option<(Nanos, Access, Knowledge)> {
+        let (at, access, question) = self.waiting.remove(&ticket)?;
         let evicted_unused = question.evicted.pages() > 0 && evicted_pages > 0;
         let absent = question.cached.filter(|_| !is_cached);
-        Some((access, Knowledge { evicted_unused, absent }))
+        Some((at, access, Knowledge { evicted_unused, absent }))
+    }
+
+    /// A file system was unmounted.
+    pub(crate) fn forget_volume(&mut self, dev: DeviceNumber) {
+        self.waiting.retain(|_, (_, access, _)| access.of.file.dev != dev);
     }
 }

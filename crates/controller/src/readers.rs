@@ -71,7 +71,7 @@ struct Heard {
 
 impl Heard {
     fn is_stream(&self, now: Nanos) -> bool {
-        self.pause.is_some_and(|pause| now.saturating_sub(self.at) <= PAUSES * pause)
+        self.pause.is_some_and(|pause| now.saturating_sub(self.at) <= PAUSES.saturating_mul(pause))
     }
 }
 
@@ -122,6 +122,11 @@ impl Readers {
     /// What a cgroup may hold, if it is limited.
     pub(crate) fn file_bytes(&self, cgroup: CgroupId) -> Option<u64> {
         self.cgroups.get(&cgroup)?.file_bytes
+    }
+
+    /// Most pages of the kernel's own windows in a cgroup, if it is limited; `None` where nothing is known of it.
+    pub(crate) fn kernel_pages(&self, cgroup: CgroupId) -> Option<Option<u32>> {
+        Some(self.cgroups.get(&cgroup)?.allowance().kernel_pages)
     }
 
     /// Forgets who has not read of late.

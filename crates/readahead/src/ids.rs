@@ -100,7 +100,7 @@ fn mixed(number: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
+    use std::collections::BTreeSet;
 
     use super::*;
 
@@ -125,9 +125,9 @@ mod tests {
         let ids = devices
             .flat_map(|dev| (1..256).flat_map(inodes).map(move |ino| FileKey { dev, ino }.id()));
         let ids: Vec<FileId> = ids.collect();
-        let different: HashSet<FileId> = ids.iter().copied().collect();
+        let different: BTreeSet<FileId> = ids.iter().copied().collect();
         assert_eq!(different.len(), ids.len());
-        let low_bits: HashSet<u64> = ids.iter().map(|id| id.0 & 0xffff).collect();
+        let low_bits: BTreeSet<u64> = ids.iter().map(|id| id.0 & 0xffff).collect();
         assert!(low_bits.len() > 10_000, "the low bits alone tell most apart");
     }
 }

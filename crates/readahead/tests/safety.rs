@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -70,7 +70,7 @@ proptest! {
         accesses in accesses(&TRIGGERS),
     ) {
         let answers = answers(&mut *policies::adaptive(), &accesses);
-        let mut widest = HashMap::new();
+        let mut widest = BTreeMap::new();
         for ((access, _), actions) in accesses.iter().zip(&answers) {
             let now = access.kernel_window;
             let widest = widest.entry(access.open_file).or_insert(support::KERNEL_WINDOW);

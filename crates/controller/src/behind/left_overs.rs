@@ -44,11 +44,11 @@ impl Behind {
     /// Lets go of what may go; what cannot be asked for now waits.
     pub(super) fn release(&mut self, release: Release, orders: &mut Orders<'_>) {
         if release.mapped && !release.unmaps && release.unused == Unused::Stay {
-            self.totals.kept_pages += release.counted.pages();
+            self.totals.keep(release.counted.pages());
         } else if self.releases.have_room(release.stream.file.dev) {
             self.releases.release(release, orders);
         } else {
-            self.wait(Waiting { release, due: orders.now + release.delay });
+            self.wait(Waiting { release, due: orders.now.saturating_add(release.delay) });
         }
     }
 
@@ -63,8 +63,8 @@ impl Behind {
     /// These pages are not tried again, but for the stream's end.
     fn give_up(&mut self, stream: StreamKey, pages: u64) {
         match self.streams.get_mut(&stream) {
-            Some(stream) => stream.left_pages += pages,
-            None => self.totals.left_pages += pages,
+            Some(stream) => stream.left_pages = stream.left_pages.saturating_add(pages),
+            None => self.totals.leave(pages),
         }
     }
 
@@ -73,7 +73,7 @@ impl Behind {
         let due: Vec<Waiting> = self.waiting.extract_if(.., |waiting| waiting.due <= now).collect();
         for Waiting { release, .. } in due {
             if !self.releases.have_room(release.stream.file.dev) {
-                self.waiting.push(Waiting { release, due: now + release.delay });
+                self.waiting.push(Waiting { release, due: now.saturating_add(release.delay) });
                 continue;
             }
             // Pages dirtied again since, as those at the ends of steps are.
@@ -93,21 +93,28 @@ impl Behind {
         left: &[(Span, u64)],
     ) {
         let Some((release, is_there)) = self.releases.answered(ticket) else { return };
-        self.totals.dropped_pages += dropped_pages;
-        self.totals.kept_pages += kept_pages;
+        let Release { stream, delay, tries, .. } = release;
+        // It cannot have been more than was asked for.
+        let most = release.span.pages();
+        self.totals.drop(dropped_pages.min(most));
+        self.totals.keep(kept_pages.min(most));
         if !is_there {
             return;
         }
-        let Release { stream, delay, tries, .. } = release;
+        let left = left.iter().map(|(span, pages)| {
+            let span = span.within(release.span);
+            (span, span.pages().min(*pages))
+        });
+        let left = left.filter(|(span, _)| span.pages() > 0);
         let (longest, most_tries) = match stream.written {
             true => (WRITING_DELAY_NS, MOST_TRIES_WRITING),
             false => (LONGEST_DELAY_NS, MOST_TRIES),
         };
         let is_waited_for = stream.written && self.is_finishing;
         if tries >= most_tries && !is_waited_for {
-            return self.give_up(stream, left.iter().map(|(_, pages)| pages).sum());
+            return self.give_up(stream, left.map(|(_, pages)| pages).fold(0, u64::saturating_add));
         }
-        for (span, pages) in left.iter().copied() {
+        for (span, pages) in left {
             // The end of a stream asks for what was asked for already.
             let is_same = |old: &Waiting| {
                 old.release.stream == stream
@@ -118,7 +125,7 @@ impl Behind {
             let delay_next = (delay * 2).min(longest);
             let (counted, tries) = (NOTHING, tries + 1);
             let again = Release { span, counted, pages, delay: delay_next, tries, ..release };
-            self.wait(Waiting { release: again, due: now + delay });
+            self.wait(Waiting { release: again, due: now.saturating_add(delay) });
         }
     }
 

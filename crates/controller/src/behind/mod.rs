@@ -18,8 +18,6 @@ mod release;
 mod rounds;
 mod rules;
 mod stream;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,6 +57,20 @@ pub(crate) struct Totals {
     pub(crate) kept_pages: u64,
     /// They would go if they were not dirty, mapped or held, or so many.
     pub(crate) left_pages: u64,
+}
+
+impl Totals {
+    fn drop(&mut self, pages: u64) {
+        self.dropped_pages = self.dropped_pages.saturating_add(pages);
+    }
+
+    fn keep(&mut self, pages: u64) {
+        self.kept_pages = self.kept_pages.saturating_add(pages);
+    }
+
+    fn leave(&mut self, pages: u64) {
+        self.left_pages = self.left_pages.saturating_add(pages);
+    }
 }
 
 /// Follows the streams and lets go of what they have passed.
@@ -239,7 +251,7 @@ impl Behind {
     pub(crate) fn totals(&self) -> Totals {
         let waiting = self.waiting.iter().map(|waiting| waiting.release.pages);
         let given_up = self.streams.values().map(|stream| stream.left_pages);
-        let left_pages = self.totals.left_pages + waiting.chain(given_up).sum::<u64>();
+        let left_pages = waiting.chain(given_up).fold(self.totals.left_pages, u64::saturating_add);
         Totals { left_pages, ..self.totals }
     }
 

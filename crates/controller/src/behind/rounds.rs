@@ -28,7 +28,7 @@ impl Behind {
                 continue;
             }
             let Some(touched) = stream.rests_at.take() else {
-                if !std::mem::replace(&mut stream.is_asked, true) {
+                if stream.asks(orders.now) {
                     orders.out.push(Command::Touched(key));
                 }
                 continue;
@@ -39,7 +39,7 @@ impl Behind {
             self.settle(key, unused, touched, orders);
             if has_ended || is_old {
                 let gone = self.streams.remove(&key);
-                self.totals.left_pages += gone.map_or(0, |stream| stream.left_pages);
+                self.totals.leave(gone.map_or(0, |stream| stream.left_pages));
                 orders.out.push(Command::ForgetStream(key));
             }
         }

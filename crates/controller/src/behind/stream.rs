@@ -12,6 +12,9 @@ use crate::input::Passed;
 /// A stream that paused for so long keeps nothing for followers any more.
 const PAUSE_NS: Nanos = 1_000_000_000;
 
+/// An answer that has not come after so long does not come.
+const ANSWER_NS: Nanos = 10_000_000_000;
+
 /// Nobody follows in a file of one step, which its reader is done with sooner.
 const SMALL_FILE_BYTES: u64 = 4 << 20;
 const SMALL_PAUSE_NS: Nanos = 200_000_000;
@@ -58,7 +61,7 @@ pub(super) struct Stream {
     /// The pages it had touched when that was last asked.
     touched: Option<Span>,
     /// It was asked what it has touched; the answer, once it is the same twice or its process has ended.
-    pub(super) is_asked: bool,
+    asked_at: Option<Nanos>,
     pub(super) rests_at: Option<Option<Span>>,
 }
 
@@ -83,7 +86,7 @@ impl Stream {
             has_ended: false,
             left_pages: 0,
             touched: None,
-            is_asked: false,
+            asked_at: None,
             rests_at: None,
         };
         if let Some(mode) = mode {
@@ -150,10 +153,21 @@ impl Stream {
         }
     }
 
+    /// Whether it is to be asked what it has touched: it has not been, or the answer does not come.
+    pub(super) fn asks(&mut self, now: Nanos) -> bool {
+        let is_due = self.asked_at.is_none_or(|at| now.saturating_sub(at) >= ANSWER_NS);
+        if is_due {
+            self.asked_at = Some(now);
+        }
+        is_due
+    }
+
     /// What it has touched, as it was asked. One that has come further since has not paused: it is heard of every
     /// 4 MiB only.
     pub(super) fn note_touched(&mut self, span: Option<Span>, now: Nanos) {
-        self.is_asked = false;
+        if self.asked_at.take().is_none() {
+            return;
+        }
         if !self.has_ended && span.is_some() && span != self.touched {
             self.touched = span;
             self.heard_at = now;

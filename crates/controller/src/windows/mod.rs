@@ -12,21 +12,20 @@
 
 mod copies;
 mod target;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::Nanos;
 use crate::command::{Command, WindowSetting};
-use crate::ids::{FileKey, Target, Tgid};
+use crate::ids::{CgroupId, DeviceNumber, FileKey, Target, Tgid};
 use crate::input::{Access, WindowOutcome};
 use target::Entry;
 
 /// Windows are set no more often than this: each takes some 60 us, in which files that others open inherit it.
 const PAUSE_NS: Nanos = 1_000_000;
 
-/// Targets that are remembered; a further one is dealt with when it is heard of again.
+/// Targets that are remembered; a further one is dealt with when it is heard of again. Once half of the room is
+/// taken, those not heard of for long are given their windows back.
 const MOST_TARGETS: usize = 4096;
 
 /// A target that could not be set is left alone for so long; one not heard of for so long is not being read.
@@ -53,12 +52,11 @@ const FRESH_NS: Nanos = 1_000_000_000;
 pub(crate) struct Windows {
     entries: BTreeMap<Target, Entry>,
     /// Targets whose desired window may differ from the actual one, in the order in which that arose.
-    queue: VecDeque<Target>,
-    queued: BTreeSet<Target>,
+    queue: Queue,
     /// Most pages for all, while there is thrashing.
     bound: Option<u32>,
-    /// Most pages for the open files of a process, as its cgroup has it.
-    bound_of: BTreeMap<Tgid, u32>,
+    /// Most pages for the open files of a cgroup.
+    bound_of: BTreeMap<CgroupId, u32>,
     /// Who copies what, on a disk that does not keep up.
     copies: BTreeSet<(Tgid, FileKey)>,
     /// When a device's window was another one, from and to.
@@ -67,6 +65,31 @@ pub(crate) struct Windows {
     last_at: Nanos,
     set: u64,
     refused: u64,
+}
+
+/// Targets in the order in which they were first put in.
+#[derive(Debug, Default)]
+struct Queue {
+    order: VecDeque<Target>,
+    members: BTreeSet<Target>,
+}
+
+impl Queue {
+    fn push(&mut self, target: Target) {
+        if self.members.insert(target) {
+            self.order.push_back(target);
+        }
+    }
+
+    fn pop(&mut self) -> Option<Target> {
+        let target = self.order.pop_front()?;
+        self.members.remove(&target);
+        Some(target)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
 }
 
 impl Windows {
@@ -109,9 +132,9 @@ impl Windows {
             && self.entries.values().any(|entry| entry.is_held() && entry.reader() == reader)
     }
 
-    /// Notes an access; `limit` is the most that its process may have, if there is a limit.
+    /// Notes an access; `limit` is the most that its cgroup may have, if there is a limit.
     pub(crate) fn hear(&mut self, now: Nanos, access: &Access, limit: Option<u32>) {
-        self.bound_process(access.of.tgid, limit);
+        self.bound_cgroup(access.cgroup, limit);
         let Some(target) = Self::target_of(access) else { return };
         if let (Target::OpenFile(_), Some(entry)) =
             (target, self.entries.get_mut(&Target::Mapping(access.of.tgid, access.of.file)))
@@ -124,7 +147,7 @@ impl Windows {
         } else if self.has_room_for(target) {
             self.entries.insert(target, Entry::new(now, access, was_set));
         }
-        self.consider(target);
+        self.queue.push(target);
     }
 
     /// A mapped file is remembered once the policy wants a window for it.
@@ -146,7 +169,7 @@ impl Windows {
         let before = entry.narrow;
         entry.narrow = is_narrow.then_some(pages);
         let is_news = entry.narrow != before;
-        self.consider(target);
+        self.queue.push(target);
         is_narrow && is_news
     }
 
@@ -159,28 +182,31 @@ impl Windows {
             return false;
         }
         entry.lent = Some(entry.lent.unwrap_or(0).max(pages));
-        self.consider(target);
-        true
+        self.queue.push(target);
+        matches!(self.desired(now, target), WindowSetting::Lent(_))
     }
 
     /// There is thrashing: no open file is to have a window of more than `bound` pages; `None`: that is over.
     pub(crate) fn bound_all(&mut self, bound: Option<u32>) {
-        let is_narrower = bound.is_some_and(|new| self.bound.is_none_or(|old| new < old));
-        self.bound = bound;
-        if is_narrower {
-            let all: Vec<Target> = self.entries.keys().copied().collect();
-            all.into_iter().for_each(|target| self.consider(target));
+        if bound != self.bound {
+            self.bound = bound;
+            self.consider_those(|_| true);
         }
     }
 
-    fn bound_process(&mut self, tgid: Tgid, limit: Option<u32>) {
+    fn bound_cgroup(&mut self, cgroup: CgroupId, limit: Option<u32>) {
         let pages = limit.unwrap_or(u32::MAX);
-        let before = self.bound_of.insert(tgid, pages);
-        if limit.is_some() && before.is_none_or(|before| pages < before) {
-            let its = |entry: &Entry| entry.access.of.tgid == tgid;
-            let its: Vec<Target> =
-                self.entries.iter().filter(|(_, e)| its(e)).map(|(target, _)| *target).collect();
-            its.into_iter().for_each(|target| self.consider(target));
+        let before = self.bound_of.insert(cgroup, pages).unwrap_or(u32::MAX);
+        if pages != before {
+            self.consider_those(|entry| entry.access.cgroup == cgroup);
+        }
+    }
+
+    /// What cgroups may have has changed; `limit_of` tells what is known of one.
+    pub(crate) fn bound_cgroups(&mut self, limit_of: impl Fn(CgroupId) -> Option<Option<u32>>) {
+        let limits = self.bound_of.keys().filter_map(|cgroup| Some((*cgroup, limit_of(*cgroup)?)));
+        for (cgroup, limit) in limits.collect::<Vec<_>>() {
+            self.bound_cgroup(cgroup, limit);
         }
     }
 
@@ -192,17 +218,21 @@ impl Windows {
         let concerns = |entry: &Entry| {
             copies.contains(&entry.reader()) != self.copies.contains(&entry.reader())
         };
-        let concerned: Vec<Target> =
-            self.entries.iter().filter(|(_, e)| concerns(e)).map(|(target, _)| *target).collect();
+        let concerned = self.entries.iter().filter(|(_, entry)| concerns(entry));
+        concerned.for_each(|(target, _)| self.queue.push(*target));
         self.copies.clone_from(copies);
-        concerned.into_iter().for_each(|target| self.consider(target));
+    }
+
+    /// A file system was unmounted, and its open files are closed.
+    pub(crate) fn forget_volume(&mut self, dev: DeviceNumber) {
+        self.entries.retain(|_, entry| entry.access.of.file.dev != dev);
     }
 
     /// An earlier run has left this entry in its journal.
     pub(crate) fn recovered(&mut self, now: Nanos, entry: u32, file: FileKey) {
         let target = Target::Recovered(entry);
-        self.entries.insert(target, Entry::left_behind(now, file));
-        self.consider(target);
+        self.entries.entry(target).or_insert_with(|| Entry::left_behind(now, file));
+        self.queue.push(target);
     }
 
     /// A change was made, or could not be.
@@ -217,10 +247,19 @@ impl Windows {
             self.moments.pop_front();
         }
         self.moments.push_back(during);
+        let entry = self.entries.get_mut(&target);
+        if entry.as_ref().is_some_and(|entry| !entry.is_answer(outcome)) {
+            return;
+        }
         if self.under_way == Some(target) {
             self.under_way = None;
         }
-        let Some(entry) = self.entries.get_mut(&target) else { return };
+        let Some(entry) = entry else { return };
+        if !entry.is_asked() {
+            // Its reader has closed it: the address may be another one's next.
+            self.entries.remove(&target);
+            return;
+        }
         let is_new_bound = entry.answered(now, outcome);
         self.set += u64::from(is_new_bound);
         self.refused += u64::from(outcome == WindowOutcome::Failed);
@@ -228,7 +267,7 @@ impl Windows {
             self.entries.remove(&target);
             return;
         }
-        self.consider(target);
+        self.queue.push(target);
     }
 
     /// Whether a device's window was not its own at that moment, or may not have been: one that looks like twice
@@ -255,6 +294,9 @@ impl Windows {
         if entry.is_advised(now) {
             return if entry.is_set() { WindowSetting::Abandoned } else { WindowSetting::Own };
         }
+        if entry.is_over {
+            return WindowSetting::Own;
+        }
         if self.shall_be_held(now, target, entry) {
             return WindowSetting::NoLookAhead;
         }
@@ -272,8 +314,8 @@ impl Windows {
 
     /// The bound of an open file, where it has more by itself.
     fn bound_for(&self, entry: &Entry) -> Option<u32> {
-        let of_process = self.bound_of.get(&entry.access.of.tgid).copied();
-        let most = [self.bound, of_process].into_iter().flatten().min()?;
+        let of_cgroup = self.bound_of.get(&entry.access.cgroup).copied();
+        let most = [self.bound, of_cgroup].into_iter().flatten().min()?;
         let is_wider = entry.own_pages > most && !entry.access.advice.sequential;
         let is_open_file = entry.access.open_file.is_some();
         // It is never widened by a little: each change takes the device's window for a moment.
@@ -284,16 +326,15 @@ impl Windows {
         (is_wider && is_open_file).then_some(narrowed)
     }
 
-    /// Has [`reconcile`](Self::reconcile) look at a target.
-    fn consider(&mut self, target: Target) {
-        if self.queued.insert(target) {
-            self.queue.push_back(target);
-        }
+    /// Has [`reconcile`](Self::reconcile) look at some targets.
+    fn consider_those(&mut self, which: impl Fn(&Entry) -> bool) {
+        let those = self.entries.iter().filter(|(_, entry)| which(entry));
+        those.for_each(|(target, _)| self.queue.push(*target));
     }
 
-    /// Whether [`reconcile`](Self::reconcile) has something to look at.
+    /// Whether [`reconcile`](Self::reconcile) has something to look at, and may.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.queue.is_empty()
+        self.under_way.is_none() && !self.queue.is_empty()
     }
 
     /// Asks for the next change, if it is time.
@@ -301,8 +342,7 @@ impl Windows {
         if self.under_way.is_some() || now.saturating_sub(self.last_at) < PAUSE_NS {
             return;
         }
-        while let Some(target) = self.queue.pop_front() {
-            self.queued.remove(&target);
+        while let Some(target) = self.queue.pop() {
             let desired = self.desired(now, target);
             let Some(entry) = self.entries.get(&target) else { continue };
             if entry.actual == desired || !entry.may_be_tried(now, desired) {
@@ -320,24 +360,25 @@ impl Windows {
     /// Forgets what is over, once a second or so.
     pub(crate) fn tidy(&mut self, now: Nanos) {
         // An answer that has not come does not hold up everything for good.
-        if now.saturating_sub(self.last_at) > PATIENCE_NS {
-            self.under_way = None;
+        if now.saturating_sub(self.last_at) > PATIENCE_NS
+            && let Some(target) = self.under_way.take()
+            && let Some(entry) = self.entries.get_mut(&target)
+        {
+            entry.is_not_answered(now);
+            self.queue.push(target);
         }
         let is_fresh = |at: Nanos| now.saturating_sub(at) < PATIENCE_NS;
-        let mut again = Vec::new();
+        let is_crowded = self.entries.len() > MOST_TARGETS / 2;
         for (target, entry) in &mut self.entries {
-            if matches!(target, Target::Mapping(..)) && !is_fresh(entry.heard_at) {
-                entry.narrow = None;
-                again.push(*target);
-            }
-            if entry.is_owed(now) {
-                again.push(*target);
+            let is_idle = !is_fresh(entry.heard_at);
+            if (is_idle && entry.rests(is_crowded)) || entry.is_owed(now) {
+                self.queue.push(*target);
             }
         }
-        again.into_iter().for_each(|target| self.consider(target));
-        self.entries.retain(|_, entry| entry.is_set() || is_fresh(entry.heard_at));
-        let reading: BTreeSet<Tgid> = self.entries.values().map(|e| e.access.of.tgid).collect();
-        self.bound_of.retain(|tgid, _| reading.contains(tgid));
+        self.entries
+            .retain(|_, entry| entry.is_set() || entry.is_asked() || is_fresh(entry.heard_at));
+        let reading: BTreeSet<CgroupId> = self.entries.values().map(|e| e.access.cgroup).collect();
+        self.bound_of.retain(|cgroup, _| reading.contains(cgroup));
     }
 
     /// Windows narrowed so far.

@@ -21,6 +21,10 @@ pub(super) struct Entry {
     pub(super) lent: Option<u32>,
     /// It is an entry of an earlier run's journal.
     pub(super) is_left_behind: bool,
+    /// It has long not been heard of, and its place is needed.
+    pub(super) is_over: bool,
+    /// Whose copy it is, if it was advised for that: others may have the open file, too.
+    held_for: Option<(Tgid, FileKey)>,
     /// What was asked for, and is not answered yet.
     asked: Option<WindowSetting>,
     /// When it was last found that nothing could be done.
@@ -41,6 +45,8 @@ impl Entry {
             narrow: None,
             lent: None,
             is_left_behind: false,
+            is_over: false,
+            held_for: None,
             asked: None,
             failed_at: None,
             advised_at: 0,
@@ -83,6 +89,7 @@ impl Entry {
         let was_sequential = self.access.advice.sequential;
         self.access = *access;
         self.heard_at = now;
+        self.is_over = false;
         if was_set || self.is_lent() {
             self.access.advice.sequential = was_sequential;
         }
@@ -93,7 +100,15 @@ impl Entry {
 
     /// Who reads what.
     pub(super) fn reader(&self) -> (Tgid, FileKey) {
-        (self.access.of.tgid, self.access.of.file)
+        self.held_for.unwrap_or((self.access.of.tgid, self.access.of.file))
+    }
+
+    /// It has not been heard of for long: what the policy wanted for it is over, and it itself if others need its
+    /// place. Tells whether that changes anything.
+    pub(super) fn rests(&mut self, is_crowded: bool) -> bool {
+        let had_window = self.narrow.take().is_some() | self.lent.take().is_some();
+        let was_over = std::mem::replace(&mut self.is_over, is_crowded);
+        had_window || (is_crowded && !was_over)
     }
 
     /// Whether its window is not its own.
@@ -171,8 +186,33 @@ impl Entry {
         }
         if setting == WindowSetting::NoLookAhead {
             self.advised_at = now;
+            self.held_for = Some(self.reader());
         }
         self.asked = Some(setting);
+    }
+
+    /// Whether an answer is still to come.
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// The answer does not come, and nobody knows what was done. It counts as set, so that it is given back.
+    pub(super) fn is_not_answered(&mut self, now: Nanos) {
+        match self.asked.take() {
+            Some(WindowSetting::Own) => self.failed_at = Some(now),
+            Some(setting) => self.actual = setting,
+            None => {}
+        }
+    }
+
+    /// Whether this answers what was asked for, and has not come twice or too late. Of a copy it may come unasked, when
+    /// its reader has closed it.
+    pub(super) fn is_answer(&self, outcome: WindowOutcome) -> bool {
+        match (self.asked, outcome) {
+            (None, outcome) => self.is_held() && outcome == WindowOutcome::Own,
+            (Some(WindowSetting::Own), outcome) => !matches!(outcome, WindowOutcome::Set { .. }),
+            (Some(_), _) => true,
+        }
     }
 
     /// Tells whether the window is narrower than it was.
@@ -193,12 +233,19 @@ impl Entry {
                 if self.is_held() {
                     self.given_back_at = Some(now);
                 }
+                self.held_for = None;
                 self.actual = WindowSetting::Own;
-                self.failed_at = None;
+                // Closed, if another one was asked for: it is not asked for again at once.
+                let is_given_back =
+                    matches!(asked, None | Some(WindowSetting::Own | WindowSetting::Abandoned));
+                self.failed_at = (!is_given_back).then_some(now);
                 false
             }
             WindowOutcome::Failed => {
                 self.failed_at = Some(now);
+                if !self.is_held() {
+                    self.held_for = None;
+                }
                 false
             }
         }

@@ -11,7 +11,7 @@ pub(crate) mod inputs;
 pub(crate) mod liar;
 pub(crate) mod policies;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use cache::PageCache;
@@ -28,7 +28,7 @@ pub(crate) struct Machine {
     pub(crate) cache: PageCache,
     pub(crate) kernel_window: u32,
     file_pages: u64,
-    previous: HashMap<u64, Page>,
+    previous: BTreeMap<u64, Page>,
     plan: Plan,
     now: u64,
     trace: Vec<(Page, String)>,
@@ -43,7 +43,7 @@ impl Machine {
             cache: PageCache::new(),
             kernel_window,
             file_pages,
-            previous: HashMap::new(),
+            previous: BTreeMap::new(),
             plan: Plan::new(),
             now: 0,
             trace: Vec::new(),

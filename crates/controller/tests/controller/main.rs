@@ -1,0 +1,12 @@
+//! What the controller does, told as inputs and commands.
+
+mod behind;
+mod copies;
+mod depth;
+mod memory;
+mod mounts;
+mod muting;
+mod properties;
+mod reads;
+mod support;
+mod windows;

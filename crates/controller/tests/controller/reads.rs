@@ -1,0 +1,184 @@
+//! Who is read ahead, and of what.
+
+use controller::{
+    Access, Advice, Charge, Command, Completed, Failure, Kind, Options, WindowSetting,
+};
+use readahead::{Cause, DeviceCost};
+
+use crate::support::{Bench, DEV, FILE_PAGES, MS, Machine, VOLUME, charging, miss, reads, span};
+
+#[test]
+fn a_backward_reader_is_read_ahead_and_marked() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    assert_eq!(reads(&bench.access(miss(1, 50_000))), [], "one miss is no stream");
+    let commands = bench.access(miss(1, 49_999));
+    let [ahead] = reads(&commands)[..] else { panic!("{commands:?}") };
+    assert_eq!(ahead.end, 49_999, "what lies before it");
+    let why = commands.iter().find_map(|command| match command {
+        Command::Read { why, .. } => Some(*why),
+        _ => None,
+    });
+    assert_eq!(why, Some(Cause::Backward));
+    let mark = commands.iter().find_map(|command| match command {
+        Command::Mark(_, mark) => Some(*mark),
+        _ => None,
+    });
+    assert!(mark.is_some_and(|mark| ahead.start <= mark.first && mark.last < ahead.end));
+    let listening = commands.iter().find_map(|command| match command {
+        Command::Listen(_, listening) => Some(*listening),
+        _ => None,
+    });
+    assert!(listening.is_some_and(|it| it.managed && it.marked_chunks != 0));
+}
+
+#[test]
+fn after_the_first_misses_a_backward_reader_waits_for_next_to_nothing() {
+    let mut machine = Machine::new(VOLUME, Options::default());
+    let open_file = machine.open(9, 1, 1);
+    let waits: u64 = (0..2_000).map(|n| machine.read(open_file, 60_000 - 4 * n, 4)).sum();
+    assert!(waits < 100, "{waits} of 8000 pages");
+    assert!(machine.controller.metrics().stalls_saved > 1_000);
+}
+
+#[test]
+fn a_strided_reader_is_read_ahead_piece_by_piece() {
+    let mut machine = Machine::new(VOLUME, Options::default());
+    let open_file = machine.open(9, 1, 1);
+    let waits: u64 = (0..300).map(|n| machine.read(open_file, 1_000 + 300 * n, 4)).sum();
+    assert!(waits < 200, "{waits} of 1200 pages");
+    assert!(machine.cached(1, span(0, FILE_PAGES)) < 5_000, "the gaps are not read");
+}
+
+#[test]
+fn a_touched_mark_has_the_next_window_read() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    bench.access(miss(1, 50_000));
+    let commands = bench.access(miss(1, 49_999));
+    let mark = commands.iter().find_map(|command| match command {
+        Command::Mark(_, mark) => Some((mark.first, mark.last)),
+        _ => None,
+    });
+    let mark = mark.expect("there is one");
+    let touched = Access { kind: Kind::Mark, mark: Some(mark), ..miss(1, mark.1) };
+    let next = reads(&bench.access(touched));
+    assert_eq!(next.first().map(|s| s.end), reads(&commands).first().map(|s| s.start));
+}
+
+#[test]
+fn a_plain_reader_of_a_fast_device_is_left_to_the_kernel() {
+    let mut bench = Bench::new(DeviceCost::FLASH, Options::default());
+    for page in 0..64 {
+        assert_eq!(reads(&bench.access(miss(1, page))), []);
+    }
+}
+
+#[test]
+fn random_advice_is_followed() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    let advice = Advice { random: true, ..Advice::default() };
+    for page in (100..164).rev() {
+        assert_eq!(reads(&bench.access(Access { advice, ..miss(1, page) })), []);
+    }
+    assert_eq!(bench.controller.metrics().not_read.advised, 64);
+}
+
+#[test]
+fn reads_of_one_plan_are_one_batch() {
+    let mut machine = Machine::new(VOLUME, Options::default());
+    let open_file = machine.open(9, 1, 1);
+    for n in 0..100 {
+        machine.read(open_file, 1_000 + 300 * n, 4);
+    }
+    let tickets = machine.asked(|command| match command {
+        Command::Read { ticket, .. } => Some(*ticket),
+        _ => None,
+    });
+    let batches = machine.controller.metrics().reads;
+    assert!((tickets.len() as u64) > batches, "a stride is read in pieces");
+    assert!(tickets.is_sorted());
+}
+
+#[test]
+fn a_read_that_could_not_be_carried_out_is_counted_once() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    bench.access(miss(1, 50_000));
+    let commands = bench.access(miss(1, 49_999));
+    let Some(Command::Read { ticket, .. }) = commands.first() else { panic!("{commands:?}") };
+    let failed = Completed::Read { ticket: *ticket, failed: Some(Failure::NotOpened) };
+    bench.completed(failed.clone());
+    bench.completed(failed);
+    assert_eq!(bench.controller.metrics().failed_reads, 1);
+    assert_eq!(bench.controller.status(bench.now).devices[0].in_flight_bytes, 0);
+}
+
+#[test]
+fn what_is_absent_though_read_ahead_is_looked_for_before_it_is_decided() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    let commands = bench.access(Access { window_left: 16, ..miss(1, 500) });
+    let [Command::Look { ticket, evicted, .. }] = commands[..] else { panic!("{commands:?}") };
+    assert_eq!(evicted, span(501, 516), "the page itself is being read again");
+    let looked = Completed::Looked { ticket, evicted_pages: 0, is_cached: true };
+    bench.completed(looked.clone());
+    assert_eq!(bench.controller.metrics().not_read.nothing_to_gain, 1, "it is decided");
+    assert_eq!(bench.completed(looked), [], "once");
+}
+
+#[test]
+fn an_answer_that_does_not_come_holds_up_no_other_access() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    let asking = |page| Access { window_left: 16, ..miss(1, page) };
+    for n in 0..64 {
+        let commands = bench.access(asking(1_000 * n));
+        assert!(matches!(commands[..], [Command::Look { .. }]), "{commands:?}");
+    }
+    bench.access(asking(90_000));
+    assert_eq!(bench.controller.metrics().not_read.nothing_to_gain, 1, "decided without");
+    bench.now += 2_000 * MS;
+    assert!(matches!(bench.access(asking(91_000))[..], [Command::Look { .. }]));
+}
+
+#[test]
+fn a_forward_reader_that_is_charged_itself_is_lent_a_window() {
+    let mut machine = Machine::new(VOLUME, charging(Charge::Reader));
+    let open_file = machine.open(9, 1, 1);
+    for n in 0..2_000 {
+        machine.read(open_file, 4 * n, 4);
+    }
+    let lent = machine.asked(|command| match command {
+        Command::SetWindow { setting: WindowSetting::Lent(pages), .. } => Some(*pages),
+        _ => None,
+    });
+    assert!(!lent.is_empty());
+    assert!(machine.opened(open_file).window > 32);
+    assert_eq!(machine.asked(|c| matches!(c, Command::Read { .. }).then_some(())), []);
+    assert!(machine.controller.metrics().not_read.lent > 0);
+}
+
+#[test]
+fn a_backward_reader_is_read_ahead_for_whoever_is_charged() {
+    let mut machine = Machine::new(VOLUME, charging(Charge::Reader));
+    let open_file = machine.open(9, 1, 1);
+    let waits: u64 = (0..500).map(|n| machine.read(open_file, 60_000 - 4 * n, 4)).sum();
+    assert!(waits < 100, "{waits}");
+}
+
+#[test]
+fn a_reader_that_advised_something_is_lent_nothing() {
+    let mut machine = Machine::new(VOLUME, charging(Charge::Reader));
+    let open_file = machine.open(9, 1, 1);
+    machine.opened(open_file).advice.noreuse = true;
+    for n in 0..2_000 {
+        machine.read(open_file, 4 * n, 4);
+    }
+    assert_eq!(machine.asked(|c| matches!(c, Command::SetWindow { .. }).then_some(())), []);
+    assert!(machine.controller.metrics().reads > 0, "it is read for");
+}
+
+#[test]
+fn two_file_systems_on_one_disk_are_told_apart() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    let mut other = miss(1, 49_999);
+    other.of.file.dev.minor = DEV.minor + 1;
+    bench.access(miss(1, 50_000));
+    assert_eq!(reads(&bench.access(other)), [], "another file with the same inode number");
+}

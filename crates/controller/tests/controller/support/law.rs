@@ -1,0 +1,157 @@
+//! What every command has to keep to, whatever happens. Each breach panics.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use controller::ids::{BackingId, DeviceNumber, FileKey, StreamKey, Target};
+use controller::{Command, Completed, Input, Nanos, WindowOutcome, WindowSetting};
+use readahead::PAGE_BYTES;
+use readahead::behind::Span;
+
+use super::MS;
+
+/// The controller takes an answer for lost after so long.
+const LOST_NS: Nanos = 10_000 * MS;
+
+/// What may be dropped ahead of a reader that has ended, and what a reader of 4 MiB at a time has not told.
+const AHEAD_PAGES: u64 = 16_384;
+const UNTOLD_PAGES: u64 = 2048;
+
+/// What was seen so far, as far as it says what may follow.
+#[derive(Default)]
+pub(crate) struct Law {
+    mounted: BTreeMap<DeviceNumber, BackingId>,
+    file_pages: BTreeMap<FileKey, u64>,
+    passed: BTreeMap<StreamKey, Vec<Span>>,
+    last_ticket: u64,
+    batch: Option<(u64, FileKey)>,
+    under_way: Option<(Target, Nanos)>,
+    last_set_at: Option<Nanos>,
+    /// Targets whose window may not be their own.
+    set: BTreeSet<Target>,
+    /// Those that were last to be read without look-ahead.
+    held: BTreeSet<Target>,
+}
+
+impl Law {
+    pub(crate) fn hear(&mut self, input: &Input) {
+        match input {
+            Input::Mounted(mounted) => {
+                self.mounted.insert(mounted.dev, mounted.backing);
+            }
+            Input::Unmounted(dev) => {
+                self.mounted.remove(dev);
+                self.passed.retain(|stream, _| stream.file.dev != *dev);
+            }
+            Input::Access(access) => {
+                let pages = access.file_bytes.div_ceil(PAGE_BYTES);
+                let known = self.file_pages.entry(access.of.file).or_default();
+                *known = pages.max(*known);
+            }
+            Input::Passed(passed) => {
+                let stream = StreamKey {
+                    file: passed.of.file,
+                    tgid: passed.of.tgid,
+                    written: passed.written,
+                };
+                self.passed.entry(stream).or_default().push(passed.span);
+            }
+            Input::Completed(Completed::Touched { stream, span: Some(span) }) => {
+                self.passed.entry(*stream).or_default().push(*span);
+            }
+            Input::Completed(Completed::WindowSet { target, outcome, .. }) => {
+                let is_awaited = self.under_way.is_some_and(|(asked, _)| asked == *target);
+                if is_awaited {
+                    self.under_way = None;
+                }
+                // Nobody can tell what an answer belongs to that comes when none is awaited, but of a copy.
+                let counts = is_awaited || self.held.contains(target);
+                if *outcome == WindowOutcome::Own && counts {
+                    self.set.remove(target);
+                }
+            }
+            Input::Completed(Completed::LeftBehind { entry, .. }) => {
+                self.set.insert(Target::Recovered(*entry));
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn check(&mut self, now: Nanos, command: &Command) {
+        match command {
+            Command::Read { ticket, of, span, .. } => {
+                self.is_mounted(of.file.dev, command);
+                let most = self.file_pages.get(&of.file).copied().unwrap_or(0);
+                assert!(span.start < span.end && span.end <= most, "outside the file: {command:?}");
+                if self.batch.is_some_and(|(batch, file)| batch == ticket.0 && file == of.file) {
+                    return;
+                }
+                assert!(ticket.0 > self.last_ticket, "a ticket is used twice: {command:?}");
+                (self.last_ticket, self.batch) = (ticket.0, Some((ticket.0, of.file)));
+            }
+            Command::Mark(file, mark) => {
+                self.is_mounted(file.dev, command);
+                assert!(mark.first <= mark.last && mark.last - mark.first < controller::MARK_PAGES);
+            }
+            Command::Look { of, .. } | Command::WriteOut { of, .. } => {
+                self.is_mounted(of.file.dev, command);
+            }
+            Command::Listen(file, _) => self.is_mounted(file.dev, command),
+            Command::Describe(stream, _) | Command::Touched(stream) => {
+                self.is_mounted(stream.file.dev, command);
+            }
+            Command::Release { stream, of, span, drops_unused, .. } => {
+                self.is_mounted(of.file.dev, command);
+                assert_eq!(
+                    (stream.file, stream.tgid),
+                    (of.file, of.tgid),
+                    "another's: {command:?}"
+                );
+                self.is_passed(*stream, *span, *drops_unused);
+            }
+            Command::SetWindow { target, of, setting, .. } => {
+                of.iter().for_each(|of| self.is_mounted(of.file.dev, command));
+                self.may_be_set(now, *target, *setting);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_mounted(&self, dev: DeviceNumber, command: &Command) {
+        assert!(self.mounted.contains_key(&dev), "its volume is gone: {command:?}");
+    }
+
+    /// All of the span has been passed, but for what lies shortly ahead.
+    fn is_passed(&self, stream: StreamKey, span: Span, drops_unused: bool) {
+        let passed = self.passed.get(&stream).map_or(&[][..], |spans| spans);
+        let ahead = if drops_unused { AHEAD_PAGES } else { 0 } + UNTOLD_PAGES;
+        let mut at = span.start;
+        while let Some(on) =
+            passed.iter().filter(|s| s.start <= at && at < s.end).map(|s| s.end).max()
+        {
+            at = on;
+        }
+        assert!(at + ahead >= span.end, "never passed: {span:?} of {stream:?}, only {passed:?}");
+    }
+
+    fn may_be_set(&mut self, now: Nanos, target: Target, setting: WindowSetting) {
+        let waits = self.under_way.filter(|(_, at)| now.saturating_sub(*at) <= LOST_NS);
+        assert_eq!(waits, None, "two windows are set at once: {target:?}");
+        let is_soon = self.last_set_at.is_some_and(|at| now.saturating_sub(at) < MS);
+        assert!(!is_soon, "two windows within a millisecond: {target:?}");
+        (self.under_way, self.last_set_at) = (Some((target, now)), Some(now));
+        match setting {
+            WindowSetting::NoLookAhead => self.held.insert(target),
+            _ => self.held.remove(&target),
+        };
+        let is_set = self.set.contains(&target);
+        match setting {
+            WindowSetting::Own => assert!(is_set, "{target:?} has its own already"),
+            WindowSetting::Abandoned => {
+                assert!(self.set.remove(&target), "{target:?} is nothing of ours");
+            }
+            _ => {
+                self.set.insert(target);
+            }
+        }
+    }
+}
