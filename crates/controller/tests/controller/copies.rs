@@ -58,10 +58,7 @@ fn copy(machine: &mut Machine, from: u64, to: u64) {
 
 fn settings(machine: &Machine) -> Vec<WindowSetting> {
     machine.asked(|command| match command {
-        Command::SetWindow { target, setting, .. } => {
-            assert_eq!(*target, Target::OpenFile(OpenFile(9)));
-            Some(*setting)
-        }
+        Command::SetWindow { target: Target::OpenFile(OpenFile(9)), setting, .. } => Some(*setting),
         _ => None,
     })
 }
@@ -220,6 +217,49 @@ fn an_open_file_that_another_process_reads_as_well_stays_with_the_copy() {
         machine.hear(&Input::Access(Access { of, ..access }));
         machine.wait(5 * MS);
     }
+    assert_eq!(settings(&machine), [WindowSetting::NoLookAhead]);
+}
+
+#[test]
+fn of_two_open_files_that_a_copy_reads_through_one_is_held() {
+    let mut machine = copying(DeviceCost::DISK, 40_000);
+    machine.wait(100 * MS);
+    let second = OpenFile(10);
+    let through_second = |machine: &mut Machine, page| {
+        let access = copied(machine, page);
+        let advice = Advice::default();
+        machine.hear(&Input::Access(Access { open_file: Some(second), advice, ..access }));
+        machine.wait(5 * MS);
+    };
+    machine.open(10, SOURCE, COPIER);
+    through_second(&mut machine, 50_000);
+    assert_eq!(settings(&machine), [WindowSetting::NoLookAhead]);
+    let closed = Completed::WindowSet {
+        target: Target::OpenFile(OpenFile(9)),
+        outcome: WindowOutcome::Own,
+        during: (machine.now, machine.now),
+    };
+    machine.hear(&Input::Completed(closed));
+    through_second(&mut machine, 51_000);
+    assert!(machine.opened(second).advice.random, "it is the only one now");
+}
+
+#[test]
+fn an_open_file_that_may_have_been_closed_is_not_advised_before_it_is_heard_of() {
+    let mut machine = Machine::new(DeviceCost::DISK, behind());
+    machine.hear(&memory(MEMORY));
+    machine.open(9, SOURCE, COPIER);
+    read(&mut machine, 0);
+    machine.wait(1_100 * MS);
+    for n in 0..40 {
+        let step = span(1024 * n, 1024 * (n + 1));
+        machine.pass(SOURCE, COPIER, false, step);
+        machine.pass(DESTINATION, COPIER, true, step);
+    }
+    machine.wait(100 * MS);
+    assert_eq!(settings(&machine), []);
+    read(&mut machine, 41_000);
+    machine.wait(5 * MS);
     assert_eq!(settings(&machine), [WindowSetting::NoLookAhead]);
 }
 

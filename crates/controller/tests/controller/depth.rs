@@ -1,7 +1,9 @@
 //! How much a device is asked for at once, and what it charges.
 
 use controller::ids::{DeviceNumber, Ticket};
-use controller::{Command, Completed, DeviceFacts, DiskStats, Input, Interest, Options, Origin};
+use controller::{
+    Access, Command, Completed, DeviceFacts, DiskStats, Input, Interest, Options, Origin,
+};
 use readahead::{DeviceCost, PAGE_BYTES};
 
 use crate::support::{Bench, DEV, DISK, MS, Machine, VOLUME, memory, miss, mounted, reads, span};
@@ -39,6 +41,33 @@ fn nothing_is_asked_of_a_full_device_and_it_is_asked_again_when_answers_come() {
     }
     assert_eq!(bench.controller.status(bench.now).devices[0].in_flight_bytes, 0);
     assert!(!fill(&mut bench).is_empty());
+}
+
+#[test]
+fn one_window_leaves_room_for_others() {
+    let cost = DeviceCost { latency_s: 0.1, bandwidth: 100e6, concurrency: 32.0 };
+    let mut bench = Bench::new(cost, Options::default());
+    let share = bench.controller.status(bench.now).devices[0].depth_bytes / 8;
+    let (mut longest, mut page) = (0, 90_000);
+    while page > 4 {
+        page -= 4;
+        let mut commands = bench.access(Access { request_pages: 4, ..miss(1, page) });
+        while let Some(command) = commands.pop() {
+            match command {
+                Command::Read { ticket, span, .. } => {
+                    longest = longest.max(span.pages() * PAGE_BYTES);
+                    page = page.min(span.start);
+                    bench.completed(Completed::Read { ticket, failed: None });
+                }
+                Command::Look { ticket, .. } => {
+                    let looked = Completed::Looked { ticket, evicted_pages: 0, is_cached: true };
+                    commands.extend(bench.completed(looked));
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(share * 3 / 4 < longest && longest <= share, "{longest} of {share}");
 }
 
 #[test]

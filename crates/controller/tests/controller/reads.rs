@@ -50,6 +50,25 @@ fn a_strided_reader_is_read_ahead_piece_by_piece() {
 }
 
 #[test]
+fn a_mark_spans_no_more_than_the_kernel_half_looks_up() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    let mut longest = 0;
+    for n in 0..20 {
+        let piece = Access { request_pages: 200, ..miss(1, 1_000 + 1_000 * n) };
+        for command in bench.access(piece) {
+            if let Command::Mark(_, mark) = command {
+                longest = longest.max(mark.last + 1 - mark.first);
+            }
+            if let Command::Look { ticket, .. } = command {
+                let looked = Completed::Looked { ticket, evicted_pages: 0, is_cached: true };
+                bench.completed(looked);
+            }
+        }
+    }
+    assert_eq!(longest, controller::MARK_PAGES);
+}
+
+#[test]
 fn a_touched_mark_has_the_next_window_read() {
     let mut bench = Bench::new(VOLUME, Options::default());
     bench.access(miss(1, 50_000));
