@@ -234,6 +234,7 @@ fn of_two_open_files_that_a_copy_reads_through_one_is_held() {
     machine.open(10, SOURCE, COPIER);
     through_second(&mut machine, 50_000);
     assert_eq!(settings(&machine), [WindowSetting::NoLookAhead]);
+    assert!(!machine.opened(second).advice.random);
     let closed = Completed::WindowSet {
         target: Target::OpenFile(OpenFile(9)),
         outcome: WindowOutcome::Own,
