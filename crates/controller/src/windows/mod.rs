@@ -256,7 +256,7 @@ impl Windows {
         }
         let Some(entry) = entry else { return };
         if !entry.is_asked() {
-            // Its reader has closed it: the address may be another one's next.
+            // Its reader has closed it, or ended: the address may be another one's next.
             self.entries.remove(&target);
             return;
         }

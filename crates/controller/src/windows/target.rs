@@ -205,11 +205,11 @@ impl Entry {
         }
     }
 
-    /// Whether this answers what was asked for, and has not come twice or too late. Of a copy it may come unasked, when
-    /// its reader has closed it.
+    /// Whether this answers what was asked for, and has not come twice or too late. That a window is its own again may
+    /// come unasked, when its reader has closed the file or ended.
     pub(super) fn is_answer(&self, outcome: WindowOutcome) -> bool {
         match (self.asked, outcome) {
-            (None, outcome) => self.is_held() && outcome == WindowOutcome::Own,
+            (None, outcome) => self.is_set() && outcome == WindowOutcome::Own,
             (Some(WindowSetting::Own), outcome) => !matches!(outcome, WindowOutcome::Set { .. }),
             (Some(_), _) => true,
         }

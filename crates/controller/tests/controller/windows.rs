@@ -308,6 +308,15 @@ fn who_has_closed_its_file_is_not_asked_again_each_millisecond() {
 }
 
 #[test]
+fn who_has_ended_is_not_given_anything_back() {
+    let mut bench = bounded();
+    bench.completed(answer(open_file(9), WindowOutcome::Own));
+    assert_eq!(bench.controller.status(bench.now).changed_windows, 0);
+    bench.on(&unlimited());
+    assert_eq!(set(&[bench.tick(20 * SECOND), bench.tick(MS)].concat()), None);
+}
+
+#[test]
 fn an_address_that_is_given_to_another_file_is_another_open_file() {
     let mut bench = bounded();
     bench.on(&unlimited());

@@ -28,8 +28,6 @@ pub(crate) struct Law {
     last_set_at: Option<Nanos>,
     /// Targets whose window may not be their own.
     set: BTreeSet<Target>,
-    /// Those that were last to be read without look-ahead.
-    held: BTreeSet<Target>,
 }
 
 impl Law {
@@ -63,9 +61,7 @@ impl Law {
                 if is_awaited {
                     self.under_way = None;
                 }
-                // Nobody can tell what an answer belongs to that comes when none is awaited, but of a copy.
-                let counts = is_awaited || self.held.contains(target);
-                if *outcome == WindowOutcome::Own && counts {
+                if *outcome == WindowOutcome::Own {
                     self.set.remove(target);
                 }
             }
@@ -139,10 +135,6 @@ impl Law {
         let is_soon = self.last_set_at.is_some_and(|at| now.saturating_sub(at) < MS);
         assert!(!is_soon, "two windows within a millisecond: {target:?}");
         (self.under_way, self.last_set_at) = (Some((target, now)), Some(now));
-        match setting {
-            WindowSetting::NoLookAhead => self.held.insert(target),
-            _ => self.held.remove(&target),
-        };
         let is_set = self.set.contains(&target);
         match setting {
             WindowSetting::Own => assert!(is_set, "{target:?} has its own already"),
