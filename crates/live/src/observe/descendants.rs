@@ -127,8 +127,10 @@ mod tests {
 
     #[test]
     fn children_and_their_children_are_followed_and_their_parent_is_not() {
-        let (mut parent, pids) =
-            shell("sh -c 'cat <&3 & echo $! $$ | tr \" \" \"\\n\"; cat' 3<&0 & wait", 2);
+        // What runs in the background has no input of its own.
+        let script =
+            "exec 3<&0; sh -c 'cat <&3 & echo $! $$ | tr \" \" \"\\n\"; cat <&3' & wait";
+        let (mut parent, pids) = shell(script, 2);
         let noted = Noted::default();
         follow_all(parent.id(), &noted).expect("nothing fails");
         let found = noted.0.into_inner();
