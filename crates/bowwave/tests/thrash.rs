@@ -288,8 +288,9 @@ fn thrashing_bounds_the_kernels_windows_until_bowwave_ends() {
         let entries = fs::read_dir(bench.state.path()).expect("it is there").flatten();
         entries.filter(|e| e.file_name().to_string_lossy().starts_with("given-windows")).count()
     };
-    assert_eq!(ledgers(), 1, "windows are bounded, and that is written down");
+    let written = ledgers();
     let summary = daemon.stop();
+    assert_eq!(written, 1, "windows are bounded, and that is written down: {summary}");
     assert!(summary["bounded_windows"].as_u64() > Some(0), "{summary}");
     assert_eq!(ledgers(), 0, "they are given back");
     assert_eq!(bench.window_kb(), knob);

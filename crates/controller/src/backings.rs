@@ -27,6 +27,8 @@ pub(crate) struct Backing {
     depth: Depth,
     /// Corrects a cost that was guessed.
     learner: Option<Learner>,
+    /// A measurement was asked for, and has not come.
+    is_probed: bool,
     is_counted: bool,
     counts: bool,
     stats: DiskStats,
@@ -71,12 +73,13 @@ impl Backing {
             origin: facts.origin,
             depth: Depth::new(&cost),
             learner: is_guess.then(Learner::default),
+            is_probed: facts.origin == Origin::Guessed,
             is_counted: facts.is_counted,
             counts: false,
             stats: DiskStats::default(),
             outstanding: Outstanding::default(),
         };
-        if facts.origin == Origin::Guessed {
+        if backing.is_probed {
             out.push(Command::Probe(id));
         }
         backing.count(out);
@@ -228,14 +231,20 @@ impl Backings {
         })
     }
 
-    /// A device was measured; tells whether it is known, and that is a cost.
+    /// A device was measured, or cannot be; tells whether something new is known of it.
     pub(crate) fn measured(
         &mut self,
         id: BackingId,
-        cost: DeviceCost,
+        cost: Option<DeviceCost>,
         out: &mut Vec<Command>,
     ) -> bool {
-        let found = self.all.get_mut(&id).filter(|_| is_cost(&cost));
-        found.map(|backing| backing.measured(cost, out)).is_some()
+        let Some(backing) = self.all.get_mut(&id) else { return false };
+        backing.is_probed = false;
+        cost.filter(is_cost).map(|cost| backing.measured(cost, out)).is_some()
+    }
+
+    /// Whether a measurement is under way.
+    pub(crate) fn are_measured(&self) -> bool {
+        self.all.values().any(|backing| backing.is_probed)
     }
 }

@@ -124,9 +124,7 @@ impl Controller {
                 }
             }
             Completed::Probed { backing, cost } => {
-                if let Some(cost) = cost
-                    && self.backings.measured(*backing, *cost, out)
-                {
+                if self.backings.measured(*backing, *cost, out) {
                     self.watch_volumes_on(*backing, out);
                 }
             }
@@ -232,6 +230,11 @@ impl Controller {
             () => HOUSEKEEPING_NS,
         };
         now.saturating_add(wait)
+    }
+
+    /// Whether a device is being measured: until that is done it is managed by a guess.
+    pub fn is_measuring(&self) -> bool {
+        self.backings.are_measured()
     }
 
     /// Whether anything may have to be dropped that programs have read or written so far.

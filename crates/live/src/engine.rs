@@ -92,6 +92,9 @@ const MOST_CLOSING: Duration = Duration::from_millis(300);
 /// Windows are given back within so long at the end, or at the next start.
 const MOST_GIVING_BACK: Duration = Duration::from_millis(500);
 
+/// Measuring a disk takes a fraction of a second; one that takes longer is managed by a guess meanwhile.
+pub const MOST_MEASURING: Duration = Duration::from_secs(2);
+
 /// Eases the source of events, and looks for processes without a descriptor, this often.
 const TIDY_NS: Nanos = 1_000_000_000;
 
@@ -242,6 +245,30 @@ impl Engine {
     /// See [`EngineError`].
     pub fn start(options: Options) -> Result<Self, EngineError> {
         Prepared::new(options).load()
+    }
+
+    /// Manages reads until every device is measured that has not been met before, for so long at most: one that
+    /// does not answer is managed by a guess.
+    ///
+    /// # Errors
+    /// If the source of events failed.
+    pub fn get_to_know_devices(&mut self, most: Duration) -> Result<(), EngineError> {
+        let until = Instant::now() + most;
+        while self.controller.is_measuring() && Instant::now() < until {
+            let left = until.saturating_duration_since(Instant::now());
+            let mut ready = [
+                PollFd::from_borrowed_fd(self.observer.readiness(), PollFlags::IN),
+                PollFd::new(self.answers.readiness(), PollFlags::IN),
+            ];
+            let wait =
+                Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+            match poll(&mut ready, Some(&wait)) {
+                Err(rustix::io::Errno::INTR) => continue,
+                other => other.map_err(|error| ObserveError::Lost(error.to_string()))?,
+            };
+            self.turn(Duration::ZERO)?;
+        }
+        Ok(())
     }
 
     /// Manages reads until `stop` becomes readable (a signal pipe, a process's descriptor).

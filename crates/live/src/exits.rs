@@ -19,12 +19,14 @@ pub(crate) struct Exits {
     epoll: OwnedFd,
     /// By descriptor; `None` where none could be had.
     watched: HashMap<Tgid, Option<OwnedFd>>,
+    /// Those that had ended before they were watched.
+    gone: Vec<Tgid>,
 }
 
 impl Exits {
     pub(crate) fn new() -> rustix::io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        Ok(Exits { epoll, watched: HashMap::new() })
+        Ok(Exits { epoll, watched: HashMap::new(), gone: Vec::new() })
     }
 
     /// Readable when one has ended.
@@ -46,6 +48,9 @@ impl Exits {
             let data = epoll::EventData::new_u64(u64::from(tgid));
             epoll::add(&self.epoll, ended, data, epoll::EventFlags::IN).is_ok()
         });
+        if ended.is_none() && !process::is_alive(tgid) {
+            self.gone.push(tgid);
+        }
         self.watched.insert(tgid, ended);
     }
 
@@ -56,6 +61,7 @@ impl Exits {
         let buffer = rustix::buffer::spare_capacity(&mut events);
         let _ = epoll::wait(&self.epoll, buffer, Some(&no_wait));
         let mut ended: Vec<Tgid> = events.iter().map(|event| event.data.u64() as Tgid).collect();
+        ended.append(&mut self.gone);
         if looks {
             let unwatched = self.watched.iter().filter(|(_, descriptor)| descriptor.is_none());
             let gone = unwatched.map(|(tgid, _)| *tgid).filter(|tgid| !process::is_alive(*tgid));
@@ -86,12 +92,12 @@ mod tests {
     }
 
     #[test]
-    fn who_had_ended_before_is_found_by_looking() {
+    fn who_had_ended_before_is_told_at_once() {
         let mut exits = Exits::new().expect("epoll");
         let mut child = Command::new("true").spawn().expect("it runs");
         child.wait().expect("it ends");
         exits.watch(child.id(), true);
-        assert_eq!(exits.take(true), [child.id()]);
+        assert_eq!(exits.take(false), [child.id()]);
     }
 
     #[test]

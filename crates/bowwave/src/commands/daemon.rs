@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use controller::Charge;
 use linux::state::{DaemonLock, StateError};
-use live::engine::{Engine, Options};
+use live::engine::{Engine, MOST_MEASURING, Options};
 use live::observe::Scope;
 use serde_json::json;
 
@@ -84,6 +84,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         record: args.record.as_deref().map(recording::Place::take).transpose()?,
     };
     let mut engine = Engine::start(options).context("cannot start")?;
+    engine.get_to_know_devices(MOST_MEASURING)?;
     announce(&engine, args.json)?;
     engine.serve_until(signals.readiness())?;
     engine.finish(Duration::ZERO, || true)?;

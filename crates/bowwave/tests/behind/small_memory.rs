@@ -37,10 +37,12 @@ pub(crate) fn disturbed(
     let working_set = bench.cold("working-set", WORKING_SET_BYTES);
     let mut watched = Watched::new(&working_set)?;
     work_with(cgroup, &working_set);
-    assert_eq!(watched.kept(), WORKING_SET_BYTES, "it fits: {}", watched.story());
+    // The machine may have reclaimed a page of it already.
+    let before = watched.kept();
+    assert!(before >= WORKING_SET_BYTES * 99 / 100, "it fits: {}", watched.story());
     let done = summary_of(cgroup.hold(&bench.run(options, command)));
     eprintln!("{options:?} {command:?}: {done}");
-    Some(watched.kept() as f64 / WORKING_SET_BYTES as f64)
+    Some(watched.kept() as f64 / before as f64)
 }
 
 /// A program that reads a large file here and there may come again, whatever the file's size.

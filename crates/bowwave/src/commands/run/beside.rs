@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use controller::metrics::Metrics;
-use live::engine::{Engine, Prepared};
+use live::engine::{Engine, MOST_MEASURING, Prepared};
 use rustix::process::{getpid, set_child_subreaper};
 
 use crate::print;
@@ -152,7 +152,13 @@ fn load(job: Job) -> Result<Engine, String> {
             daemon.pid
         ));
     }
-    job.prepared.load().map_err(|error| {
+    let loaded = job.prepared.load().and_then(|mut engine| {
+        if job.is_strict {
+            engine.get_to_know_devices(MOST_MEASURING)?;
+        }
+        Ok(engine)
+    });
+    loaded.map_err(|error| {
         let reason = error.to_string();
         if !job.is_strict {
             note_refusal(&reason);
