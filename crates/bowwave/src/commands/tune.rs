@@ -116,8 +116,8 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
     }
     if let Some(daemon) = linux::daemons::running().next() {
         print::note(format_args!(
-            "a daemon (process {}) leads reads and may get in the way; stop it meanwhile for \
-             figures that hold",
+            "a daemon (process {}) reads ahead and may disturb the measurement; stop it for exact \
+             figures",
             daemon.pid
         ));
     }

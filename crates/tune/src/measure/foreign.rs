@@ -54,7 +54,7 @@ impl Foreign {
         Reading { disk_bytes: bytes_moved(&text("stat")), own_bytes: own_bytes(&own) }
     }
 
-    /// Whether, of `seconds`, others had more than a harmless part of the disk's time, if each visit
+    /// Whether, of `seconds`, others had more than a harmless part of the disk's time, if each access
     /// takes it `latency_s`.
     pub(super) fn disturbed(&self, since: Reading, seconds: f64, latency_s: f64) -> bool {
         if self.folder.is_none() {
