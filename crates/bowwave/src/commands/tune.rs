@@ -105,7 +105,7 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
     ensure!(may_set || !args.apply, "--apply needs root; run it with sudo");
     ensure!(
         !args.persist || !target.identity.is_size_only(),
-        "{} tells nothing but its size, by which it cannot be recognised again; leave --persist out",
+        "{} has no serial number and no model name to recognise it by; leave --persist out",
         path.display()
     );
     if let Some(page) = &args.html {
