@@ -1,4 +1,4 @@
-//! One access, from what the kernel half reported to what is asked for.
+//! One access, from what the eBPF programs reported to what is asked for.
 //!
 //! ```text
 //!   Access --> question? --> room of device and memory --> policy --> plan --> Read, Mark, windows
