@@ -13,7 +13,7 @@ BIN = $(DESTDIR)$(PREFIX)/bin/bowwave
 UNIT = $(DESTDIR)$(PREFIX)/lib/systemd/system/bowwave.service
 RULE = $(DESTDIR)$(PREFIX)/lib/udev/rules.d/60-bowwave.rules
 DOC = $(DESTDIR)$(PREFIX)/share/doc/bowwave
-TO_READ = README.md ARCHITECTURE.md LICENSE-APACHE LICENSE-MIT
+TO_READ = README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE-APACHE LICENSE-MIT
 
 help:
 	@echo "make demo     install what is missing, build, show the effect (two minutes; root)"

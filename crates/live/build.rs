@@ -1,4 +1,4 @@
-//! Compiles the kernel half and generates its skeleton, if the `bpf` feature asks for it.
+//! Compiles the eBPF programs and generates their skeleton, if the `bpf` feature asks for it.
 
 fn main() {
     println!("cargo::rerun-if-changed=bpf");

@@ -1,4 +1,4 @@
-//! One access, from what the kernel half reported to what is asked for.
+//! One access, from what the eBPF programs reported to what is asked for.
 //!
 //! ```text
 //!   Access --> question? --> room of device and memory --> policy --> plan --> Read, Mark, windows
@@ -22,7 +22,7 @@ use crate::question::{Knowledge, Question};
 pub(crate) enum Decided {
     /// Pages were asked for.
     Read,
-    /// The kernel reads them, in a window that it is lent.
+    /// The kernel reads them, in a window set for that.
     Lent,
     /// Nothing was asked for.
     Nothing(Reason),
@@ -36,7 +36,7 @@ struct Facts {
 }
 
 impl CacheView for Facts {
-    /// What was not asked about counts as cached: nothing is then taken for evicted.
+    /// A page that was not asked about counts as cached, so that it is not taken for evicted.
     fn cached_in(&self, start: Page, pages: u64) -> u64 {
         let is_absent = |page: &Page| (start..start + pages).contains(page);
         pages - u64::from(self.knowledge.absent.as_ref().is_some_and(is_absent))
@@ -77,8 +77,8 @@ impl Controller {
         self.decide(now, now, access, Knowledge::default(), out);
     }
 
-    /// What has to be known of the page cache before the access can be decided. The absent page itself is being
-    /// read again by now; what followed it in the kernel's window tells whether it went for want of memory.
+    /// What must be known of the page cache before the access can be decided. The absent page itself is being read
+    /// again by now; the pages after it in the kernel's window show whether they were evicted.
     fn question_about(&self, now: Nanos, access: &Access) -> Option<Question> {
         let behind_it = u64::from(access.window_left).saturating_sub(1);
         let is_absent = access.kind == Kind::Miss || access.kind == Kind::Fault;
@@ -201,7 +201,7 @@ impl Controller {
         self.metrics.most_ahead_bytes = self.metrics.most_ahead_bytes.max(ahead);
     }
 
-    /// The access in the policy's terms. Whose look-ahead was ended by us has not been advised by its program.
+    /// The access in the policy's terms. Random advice that bowwave has set itself is left out.
     fn as_policy_sees(&self, now: Nanos, access: &Access) -> readahead::Access {
         let advised_random = access.advice.random && !self.windows.is_our_advice(now, access);
         readahead::Access {

@@ -121,8 +121,8 @@ impl Metrics {
     /// What drop-behind did, in one line.
     pub fn behind(&self) -> String {
         format!(
-            "dropped {:.1} MB behind streams; of what they passed {:.1} MB stay, cached before or used \
-             by others or again, and {:.1} MB, not written yet or mapped",
+            "dropped {:.1} MB behind streams; kept {:.1} MB that were cached before, or used by others or \
+             again; left {:.1} MB that were not written yet, or mapped",
             mb(self.dropped_bytes),
             mb(self.kept_bytes),
             mb(self.left_bytes),

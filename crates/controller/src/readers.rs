@@ -33,7 +33,7 @@ const LEAST_KERNEL_PAGES: u64 = 4;
 /// Streams are counted this often.
 const COUNT_NS: Nanos = 1_000_000_000;
 
-/// A file not heard of for so long is not being read, unless its pauses were as long before.
+/// A file without an access for so long is not being read, unless its pauses were as long before.
 const IDLE_NS: Nanos = 10_000_000_000;
 
 /// A stream comes again after as long as the last time, or twice that while its windows grow.
@@ -61,8 +61,8 @@ impl Default for Allowance {
     }
 }
 
-/// When a file was heard of, and how long it had not been when others were heard of in between. A file that is
-/// read by itself to its end has no such pause: files read one after another are one stream.
+/// When a file last had an access, and how long it had none while other files had some. A file that is read by
+/// itself to its end has no such pause: files read one after another are one stream.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     at: Nanos,
@@ -87,7 +87,7 @@ struct Cgroup {
     files: BTreeMap<FileKey, Heard>,
 }
 
-/// The cgroups of all readers heard of lately.
+/// The cgroups of all recent readers.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
     cgroups: BTreeMap<CgroupId, Cgroup>,

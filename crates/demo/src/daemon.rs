@@ -18,7 +18,7 @@ use crate::waits;
 /// started long ago.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// A daemon that leads the files below one folder; gone when this is dropped.
+/// A daemon that manages the files below one folder; ended when this is dropped.
 pub(crate) struct Daemon {
     child: OwnChild,
     output: BufReader<ChildStdout>,
@@ -26,7 +26,7 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts it and waits until it leads. `state` is where it keeps what it measures of disks.
+    /// Starts it and waits until it is ready. `state` is where it keeps what it measures of disks.
     pub(crate) fn start(folder: &Path, state: &Path) -> Result<Self, DemoError> {
         let mut command = own_command();
         command.args(["daemon", "--json", "--state"]).arg(state).arg("--path").arg(folder);
@@ -58,7 +58,7 @@ impl Daemon {
     /// Ends it; gives what it says it did.
     ///
     /// # Errors
-    /// If it had ended before or ends with an error: then the run was not led.
+    /// If it had ended before or ends with an error: then the run was not managed.
     pub(crate) fn stop(mut self) -> Result<Value, DemoError> {
         if let Ok(Some(_)) = self.child.streams().try_wait() {
             return Err(DemoError::Daemon(format!("ended early: {}", last_words(&mut self.child))));

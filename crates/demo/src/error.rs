@@ -32,7 +32,7 @@ pub enum DemoError {
     /// A folder of the user's is not there.
     #[error("{0:?} is no folder; name one on the disk to be shown, as local:FOLDER")]
     NoFolder(PathBuf),
-    /// A daemon leads all reads already, those meant for the stock kernel too.
+    /// A daemon manages all reads already, also those meant for the stock kernel.
     #[error(
         "a bowwave daemon (process {0}) is running and would help the stock kernel too; stop it first (systemctl stop bowwave, or kill {0})"
     )]

@@ -33,7 +33,7 @@ pub struct Options {
     /// No pattern is begun later than this after the start, no run repeated in the second half of it; what is
     /// left out is named.
     pub begin_within: Option<Duration>,
-    /// Why bowwave cannot lead reads on this machine, if so: then the stock kernel is shown alone.
+    /// Why bowwave cannot manage reads on this machine, if so: then the stock kernel is shown alone.
     pub why_not_able: Option<String>,
     /// For tests: modelled devices reply late, by so many microseconds on average.
     pub inject_late_us: f64,
@@ -102,7 +102,7 @@ struct Stage<'a> {
     stop: Stop,
     begin_until: Option<Instant>,
     repeat_until: Option<Instant>,
-    /// Whether bowwave can lead here.
+    /// Whether bowwave can run here.
     can_lead: bool,
     on_report: &'a mut dyn FnMut(Report) -> io::Result<()>,
 }

@@ -77,7 +77,7 @@ pub fn serve(
         handles: AtomicU64::new(1),
     };
     let mut config = Config::default();
-    // By this name bowwave leaves the folder out of what it leads.
+    // By this name bowwave leaves the folder out of what it manages.
     config.mount_options =
         vec![MountOption::FSName("bowwave-lab".into()), MountOption::Subtype("bowwave".into())];
     let session = fuser::Session::new(files, &options.folder, &config)

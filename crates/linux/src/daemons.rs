@@ -10,7 +10,7 @@ use crate::program::is_bowwave_of_root;
 pub struct Daemon {
     /// Its process id.
     pub pid: u32,
-    /// Whether it was given no paths, and leads every program.
+    /// Whether it was given no paths, and manages every program.
     pub leads_all: bool,
 }
 

@@ -15,9 +15,9 @@ const LOSSES: [(u32, &str); 3] = [
     (
         CAP_DAC_READ_SEARCH,
         "without CAP_DAC_READ_SEARCH files are opened through their readers' descriptors only, so \
-         mapped files stay stock once those are closed",
+         mapped files get no help once those are closed",
     ),
-    (CAP_FOWNER, "without CAP_FOWNER files of other users stay stock"),
+    (CAP_FOWNER, "without CAP_FOWNER files of other users get no help"),
     (CAP_SYS_PTRACE, "without CAP_SYS_PTRACE descriptors of other users' programs are not reached"),
 ];
 

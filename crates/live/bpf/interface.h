@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The contract between the kernel half and the user-space half. Mirrored in src/observe/layout.rs,
+/* The contract between the eBPF programs and user space. Mirrored in src/observe/layout.rs,
  * which checks sizes and offsets. */
 #ifndef BOWWAVE_INTERFACE_H
 #define BOWWAVE_INTERFACE_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The kernel half: sees the few page-cache accesses that matter and reports them.
+ * The eBPF programs: see the few page-cache accesses that matter and report them.
  *
  *   read finds no page     page_cache_sync_ra   ------------------ EVENT_MISS ---------> ring
  *   kernel's own mark      page_cache_async_ra  ------------------ EVENT_KERNEL_MARK --> ring

@@ -19,7 +19,7 @@ pub fn configuration(text: &str) {
     }
 }
 
-/// What comes from the kernel half.
+/// What comes from the eBPF programs.
 pub fn events(bytes: &[u8]) {
     observe::read_any(bytes);
 }

@@ -1,7 +1,7 @@
 //! What works on this machine, what does not, why, and what to do.
 //!
 //! A list of checks, each with a finding and, unless all is well, a remedy. Nothing is changed and
-//! nothing needs privilege; without root, what root would find is said to be unknown.
+//! nothing needs privilege; what only root can find out is reported as unknown.
 
 use std::fs;
 use std::path::Path;
@@ -133,8 +133,8 @@ fn privilege(own: Privilege) -> Check {
         (false, _) => (
             Health::Missing,
             "this process may not load eBPF (CAP_BPF and CAP_PERFMON)".into(),
-            "run bowwave as root (sudo); an ordinary user can still try `bowwave lab --list`, \
-             `bowwave demo --list` and the policies' tests"
+            "run bowwave as root (sudo); without root, `bowwave replay`, `bowwave reproduce` and \
+             `bowwave demo --list` work"
                 .into(),
         ),
     };
@@ -160,7 +160,10 @@ fn marks(features: &Features) -> Check {
         "mapped files",
         features.fault && features.map_pages,
         Health::Degraded,
-        ("faults of mapped files are seen", "faults of mapped files are not seen: they stay stock"),
+        (
+            "faults of mapped files are seen",
+            "faults of mapped files are not seen: such files get no help",
+        ),
         "run Linux 6.12 or later",
     )
 }
@@ -171,8 +174,8 @@ fn block_layer(features: &Features) -> Check {
         features.block_io,
         Health::Degraded,
         (
-            "waits of other readers are seen, and the depth follows them",
-            "waits of other readers are not seen: the depth stays fixed",
+            "bowwave sees how long other readers wait, and asks a device for less while they do",
+            "bowwave does not see how long other readers wait, and asks a device for a fixed amount",
         ),
         "run Linux 6.5 or later",
     )
@@ -183,7 +186,10 @@ fn cache_view(features: &Features) -> Check {
         "cachestat",
         features.cachestat,
         Health::Degraded,
-        ("cachestat(2) tells what is cached", "no cachestat(2): thrashing is not noticed"),
+        (
+            "cachestat(2) tells which pages were evicted",
+            "no cachestat(2): thrashing is not noticed",
+        ),
         "run Linux 6.5 or later; in a container, allow the system call",
     )
 }
@@ -194,8 +200,8 @@ fn memory_pressure(is_told: bool) -> Check {
         is_told,
         Health::Degraded,
         (
-            "waits for memory are seen (PSI), and read-ahead gives way",
-            "waits for memory are not seen (no PSI): fixed budgets alone bound read-ahead",
+            "bowwave sees how long tasks wait for memory (PSI), and reads less ahead while they do",
+            "bowwave does not see how long tasks wait for memory (no PSI): only fixed budgets bound read-ahead",
         ),
         "boot with psi=1, or run a kernel with CONFIG_PSI",
     )
@@ -207,8 +213,8 @@ fn drop_behind(features: &Features) -> Check {
         features.can_drop_behind(),
         Health::Degraded,
         (
-            "who brought a page into the cache is seen: streams can drop behind",
-            "who brought a page into the cache is not seen: nothing is dropped behind streams",
+            "bowwave sees who brought a page into the cache: streams can drop behind",
+            "bowwave does not see who brought a page into the cache: nothing is dropped behind streams",
         ),
         "run Linux 6.18 or later",
     )
@@ -217,7 +223,7 @@ fn drop_behind(features: &Features) -> Check {
 fn windows(left: &[(Knob, u64)]) -> Check {
     let named = |(knob, kb): &(Knob, u64)| format!("{} should be {kb}", knob.path().display());
     let found: Vec<String> = left.iter().map(named).collect();
-    let found = format!("a run that was killed has left windows changed: {}", found.join(", "));
+    let found = format!("a bowwave that was killed has left windows changed: {}", found.join(", "));
     let mut check = check(
         "windows",
         left.is_empty(),
@@ -256,7 +262,7 @@ fn file_system(mount: &Mount) -> Check {
         remedy: if by_handle {
             String::new()
         } else {
-            "its files are reached through the reader's descriptors: mapped files stay stock once \
+            "its files are reached through the reader's descriptors: mapped files get no help once \
              those are closed"
                 .into()
         },

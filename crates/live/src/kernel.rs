@@ -87,7 +87,7 @@ impl Features {
         self.can_observe() && self.page_life && self.write_error && self.cachestat
     }
 
-    /// What is needed to lead reads at all: to hear of absent pages, and of marks.
+    /// What is needed to manage reads at all: events of absent pages, and of marks.
     pub fn can_observe(&self) -> bool {
         self.btf && self.sync_ra && self.get_pages
     }

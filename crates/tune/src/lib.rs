@@ -5,7 +5,7 @@
 //!   (what,     curve,          a device   plateau,   persist (a profile, a udev rule)
 //!    which     latency,        model      bounds
 //!    knob)     concurrency       |
-//!                                '--> simulate it, serve it in the lab, lead reads by it
+//!                                '--> simulate it, serve it in the lab, read ahead by it
 //! ```
 //!
 //! Nothing but the one number in sysfs is written while measuring, and it is put back from a journal

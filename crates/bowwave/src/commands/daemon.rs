@@ -18,11 +18,11 @@ use crate::signals::{self, Signals};
 
 /// Adaptive read-ahead for every program on the machine, until stopped.
 ///
-/// Needs root. On SIGTERM, SIGHUP or Ctrl-C it detaches and prints what it did; killed outright it leaves
-/// warm pages, and its next start puts back what it had set.
+/// Needs root. SIGTERM, SIGHUP or Ctrl-C ends it; it then prints what it did. If it is killed, its next start
+/// undoes what it had set.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Lead only the file system that this path lies on; may be given several times.
+    /// Manage only the file system that this path lies on; may be given several times.
     #[arg(long, value_name = "PATH")]
     path: Vec<PathBuf>,
     /// Record what bowwave hears and asks for, to be checked by `bowwave replay --verify FILE`.
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]
     charge: ChargeName,
     /// Drop pages behind streams: once they have passed an eighth of the memory there is (auto, the
-    /// default), from their first page on, or not at all.
+    /// default), from their first page on (always), or not at all (never).
     #[arg(long, value_enum, value_name = "MODE")]
     drop_behind: Option<ModeName>,
     /// A file with the mode of drop-behind, and rules by path, cgroup or command.
@@ -103,6 +103,6 @@ fn announce(engine: &Engine, as_json: bool) -> Result<(), PrintError> {
     if as_json {
         print::line(json!({ "ready": true, "mounts": places }))
     } else {
-        print::line(format_args!("leading reads on {}", places.join(", ")))
+        print::line(format_args!("managing reads on {}", places.join(", ")))
     }
 }

@@ -120,7 +120,7 @@ fn show(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The first reason for which bowwave cannot lead reads on this machine.
+/// The first reason why bowwave cannot manage reads on this machine.
 fn why_not_able() -> Option<String> {
     let checks = doctor::examine(Path::new(linux::state::FOLDER));
     let stands_in_the_way = |check: &&Check| check.is_essential && check.health == Health::Missing;

@@ -7,7 +7,7 @@ use linux::privilege::Privilege;
 pub(crate) fn demand(command: &str) -> anyhow::Result<()> {
     ensure!(
         Privilege::own().may_observe(),
-        "bowwave {command} needs root (or CAP_BPF and CAP_PERFMON) to lead reads; start it with sudo"
+        "bowwave {command} needs root (or CAP_BPF and CAP_PERFMON) to see reads; start it with sudo"
     );
     Ok(())
 }

@@ -56,8 +56,8 @@ pub(crate) struct Args {
     /// Show every decision: readahead(file, start+asked) = read, in pages
     #[arg(long)]
     log: bool,
-    /// A list with one object a replay; with --log, its decisions are in it. Of a recording: an object, with --show
-    /// one a line
+    /// Print a list with one object for each replay (with --log, including its decisions); with --verify one object,
+    /// with --show one a line
     #[arg(long)]
     json: bool,
     /// Write a page with tables and plots to this file
@@ -193,7 +193,7 @@ fn read_trace(path: &PathBuf) -> anyhow::Result<Trace> {
     Trace::parse(&text).with_context(|| format!("{name}"))
 }
 
-/// What reads beyond the end is as quick as nothing; programs end by it, but sizes may be wrong.
+/// Reading beyond the end takes no time. Programs do that at the end of a file, but the sizes may be wrong.
 fn warn_of_what_is_beyond(trace: &Trace) {
     let is_beyond = |record: &&Record| {
         let bytes = trace.files()[record.file as usize].bytes;
@@ -209,7 +209,7 @@ fn warn_of_what_is_beyond(trace: &Trace) {
     };
     let file = &trace.files()[first.file as usize];
     print::note(format_args!(
-        "{number} of {all} operations {lies}, the first at byte {} of {:?}, which has {}; see to the sizes in the trace",
+        "{number} of {all} operations {lies}, the first at byte {} of {:?}, which has {}; check the sizes in the trace",
         first.offset, file.name, file.bytes
     ));
 }

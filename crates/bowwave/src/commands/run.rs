@@ -38,10 +38,10 @@ use beside::{Beside, Ending, Job, Outcome};
 /// The command starts at once, and eBPF is loaded beside it; where that fails, bowwave says so and the
 /// command runs all the same. Its exit status is passed on (128 + N if signal N ended it; 127 if it is not
 /// found, 126 if it cannot be executed, 125 if it was not started), and so are signals: SIGTERM, SIGHUP,
-/// SIGINT, SIGQUIT, SIGUSR1 and SIGUSR2. Needs root to lead reads.
+/// SIGINT, SIGQUIT, SIGUSR1 and SIGUSR2. Needs root to see reads.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Say when reads begin to be led, and at the end what was read ahead, used and wasted.
+    /// Say when bowwave begins to manage reads, and at the end what was read ahead, used and wasted.
     #[arg(short, long)]
     verbose: bool,
     /// The same as one JSON object; on standard error, as standard output is the command's.
@@ -53,12 +53,12 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "MODE", num_args = 0..=1, require_equals = true,
           default_missing_value = "always")]
     drop_behind: Option<ModeName>,
-    /// With --drop-behind, end only when what the command wrote is on the disk, and dropped, too (a second
-    /// signal ends it before). Else it waits 0.3 s at most.
+    /// With --drop-behind, end only when what the command wrote is on the disk and dropped, after an hour at
+    /// most; a second signal ends the wait. Without --wait, bowwave waits 0.3 s at most.
     #[arg(long, requires = "drop_behind")]
     wait: bool,
-    /// Start the command only once its reads are led; if they cannot be, do not start it and end with
-    /// 125.
+    /// Start the command only once bowwave manages its reads; if it cannot, do not start the command and end
+    /// with 125.
     #[arg(long)]
     strict: bool,
     /// Record what bowwave hears and asks for, to be checked by `bowwave replay --verify FILE`.
@@ -80,13 +80,13 @@ impl Args {
 
 /// Exit status where bowwave itself is at fault, as `env`, `nohup` and `timeout` have it.
 pub(crate) const OWN_FAILURE: u8 = 125;
-/// The command's end is held up for so long, for what it wrote to leave the cache.
+/// Without --wait, bowwave waits so long after the command's end for what it wrote to leave the cache.
 const LAST_MOMENT: Duration = Duration::from_millis(300);
 
 /// With --wait; a stick takes long.
 const MOST_WAITING: Duration = Duration::from_secs(3600);
 
-const TOO_SHORT: &str = "the command ended before eBPF was loaded, so its reads were not led";
+const TOO_SHORT: &str = "the command ended before eBPF was loaded, so bowwave did not help it";
 
 const CANNOT_BE_EXECUTED: u8 = 126;
 const NOT_FOUND: u8 = 127;
@@ -136,10 +136,10 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(exit_code(status))
 }
 
-/// Begins to load what leads the command's reads. Where that fails, says so once.
+/// Begins to load the engine. If that fails, says so once.
 ///
 /// # Errors
-/// With `--strict`, why reads cannot be led.
+/// With `--strict`, why reads cannot be managed.
 fn begin(args: &Args) -> anyhow::Result<Beside> {
     let started = privilege::demand("run").and_then(|()| {
         if let Err(error) = linux::state::prepare(&args.state) {
@@ -185,8 +185,8 @@ fn job(args: &Args) -> anyhow::Result<Job> {
     })
 }
 
-/// Waits until the command has ended. Orphans among its descendants may have become children of ours;
-/// those that end are let go.
+/// Waits until the command has ended. Descendants whose parents have exited may have become children of ours:
+/// those that end are reaped.
 fn wait_for(command: Pid) -> std::io::Result<WaitStatus> {
     loop {
         match wait(WaitOptions::empty()) {

@@ -105,7 +105,7 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
     ensure!(may_set || !args.apply, "--apply needs root; run it with sudo");
     ensure!(
         !args.persist || !target.identity.is_size_only(),
-        "{} tells nothing but its size, by which it cannot be recognised again; leave --persist out",
+        "{} has no serial number and no model name to recognise it by; leave --persist out",
         path.display()
     );
     if let Some(page) = &args.html {
@@ -116,8 +116,8 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
     }
     if let Some(daemon) = linux::daemons::running().next() {
         print::note(format_args!(
-            "a daemon (process {}) leads reads and may get in the way; stop it meanwhile for \
-             figures that hold",
+            "a daemon (process {}) reads ahead and may disturb the measurement; stop it for exact \
+             figures",
             daemon.pid
         ));
     }

@@ -19,8 +19,8 @@ const ANSWER_NS: Nanos = 10_000_000_000;
 const SMALL_FILE_BYTES: u64 = 4 << 20;
 const SMALL_PAUSE_NS: Nanos = 200_000_000;
 
-/// Nothing is read ahead for a process that has written so many steps which the disk has not taken yet, or a
-/// sixteenth of its memory and at most 64 MiB if that is more: its writing then catches up with its reading.
+/// Nothing is read ahead for a process while the disk has still to take more than this of what it wrote: so many
+/// steps, or a sixteenth of its memory (64 MiB at most) if that is more. Its writing then catches up.
 const BACKLOG_STEPS: u64 = 3;
 const MOST_BACKLOG_BYTES: u64 = 64 << 20;
 const BACKLOG_SHARE: u64 = 16;
@@ -45,7 +45,7 @@ pub(super) struct Stream {
     pub(super) of: FileRef,
     pub(super) mapped: bool,
     pub(super) file_bytes: u64,
-    /// When it was last heard of, and up to where it had come.
+    /// When its last event came, and how far it had come.
     pub(super) heard_at: Nanos,
     at: u64,
     pub(super) progress: StreamProgress,
@@ -162,7 +162,7 @@ impl Stream {
         is_due
     }
 
-    /// What it has touched, as it was asked. One that has come further since has not paused: it is heard of every
+    /// The answer to what it has touched. If it has come further since, it has not paused: there is an event each
     /// 4 MiB only.
     pub(super) fn note_touched(&mut self, span: Option<Span>, now: Nanos) {
         if self.asked_at.take().is_none() {

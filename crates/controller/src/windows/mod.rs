@@ -24,27 +24,27 @@ use target::Entry;
 /// Windows are set no more often than this: each takes some 60 us, in which files that others open inherit it.
 const PAUSE_NS: Nanos = 1_000_000;
 
-/// Targets that are remembered; a further one is dealt with when it is heard of again. Once half of the room is
-/// taken, those not heard of for long are given their windows back.
+/// Targets that are remembered. A further one waits for its next access. Once half of the room is taken, those
+/// without an access for long get their windows back.
 const MOST_TARGETS: usize = 4096;
 
-/// A target that could not be set is left alone for so long; one not heard of for so long is not being read.
+/// A target that could not be set is left alone for so long. One without an access for so long is not being read.
 const PATIENCE_NS: Nanos = 10_000_000_000;
 
 /// What could not be given back is tried again after so long.
 const RETRY_NS: Nanos = 1_000_000_000;
 
-/// The device's own window was another one at times; so many of these are remembered. An access of before one of
-/// them is heard of after a few at most.
+/// Times at which the device's own window was another one; so many are remembered. An event that is older than one
+/// of them arrives after a few more at most.
 const MOST_MOMENTS: usize = 64;
 
-/// What a program that reads less at a time (64 KiB) would wait for too often without look-ahead.
+/// 64 KiB. A program that reads less at a time would wait too often without look-ahead.
 const LEAST_COPY_PAGES: u32 = 16;
 
-/// So many copies are read without look-ahead at once; further ones are read as ever.
+/// At most so many copies are read without look-ahead at once.
 const MOST_COPIES: usize = 64;
 
-/// An open file not heard of for so long may have been closed, and another one opened at its address.
+/// An open file without an access for so long may have been closed, and another one opened at its address.
 const FRESH_NS: Nanos = 1_000_000_000;
 
 /// All windows that differ, or may have to, from what the kernel gives by itself.
@@ -173,7 +173,7 @@ impl Windows {
         is_narrow && is_news
     }
 
-    /// The kernel shall read so many pages at a time for the reader, in the reader's memory cgroup; tells
+    /// Wants the kernel to read so many pages at a time for the reader, in the reader's memory cgroup. Tells
     /// whether it will.
     pub(crate) fn lend(&mut self, now: Nanos, access: &Access, pages: u32) -> bool {
         let Some(target @ Target::OpenFile(_)) = Self::target_of(access) else { return false };
@@ -186,7 +186,7 @@ impl Windows {
         matches!(self.desired(now, target), WindowSetting::Lent(_))
     }
 
-    /// There is thrashing: no open file is to have a window of more than `bound` pages; `None`: that is over.
+    /// While there is thrashing, no open file may have a window of more than `bound` pages; `None`: that is over.
     pub(crate) fn bound_all(&mut self, bound: Option<u32>) {
         if bound != self.bound {
             self.bound = bound;
@@ -279,13 +279,13 @@ impl Windows {
 
     /// What a target's window shall be. In this order:
     ///
-    /// 1. what a program has advised is its own affair, and so is what it advises after us;
-    /// 2. what is copied on a disk that does not keep up is read without look-ahead;
-    /// 3. what is mapped and read at random has the window that the policy wants for it;
-    /// 4. while memory is short no window is larger than the bound, and one that is bounded stays so until it may
-    ///    have all that it had;
-    /// 5. a forward reader that is to be charged itself is lent a window;
-    /// 6. else each has its own.
+    /// 1. a program's own advice stands, also if it comes after our change;
+    /// 2. a copy on a disk that does not keep up is read without look-ahead;
+    /// 3. a mapping that is read at random has the window that the policy wants for it;
+    /// 4. while memory is short no window is larger than the bound; a bounded window stays bounded until it may
+    ///    have its whole size again;
+    /// 5. with `--charge reader`, a forward reader gets a window that the kernel reads with in its place;
+    /// 6. otherwise each has its own.
     fn desired(&self, now: Nanos, target: Target) -> WindowSetting {
         let Some(entry) = self.entries.get(&target) else { return WindowSetting::Own };
         if entry.is_left_behind {

@@ -21,7 +21,7 @@ pub(super) struct Entry {
     pub(super) lent: Option<u32>,
     /// It is an entry of an earlier run's journal.
     pub(super) is_left_behind: bool,
-    /// It has long not been heard of, and its place is needed.
+    /// It had no access for long, and its place is needed.
     pub(super) is_over: bool,
     /// Whose copy it is, if it was advised for that: others may have the open file, too.
     held_for: Option<(Tgid, FileKey)>,
@@ -103,8 +103,8 @@ impl Entry {
         self.held_for.unwrap_or((self.access.of.tgid, self.access.of.file))
     }
 
-    /// It has not been heard of for long: what the policy wanted for it is over, and it itself if others need its
-    /// place. Tells whether that changes anything.
+    /// It had no access for long. What the policy wanted for it is over; if others need its place, it is given back.
+    /// Tells whether that changes anything.
     pub(super) fn rests(&mut self, is_crowded: bool) -> bool {
         let had_window = self.narrow.take().is_some() | self.lent.take().is_some();
         let was_over = std::mem::replace(&mut self.is_over, is_crowded);
@@ -196,7 +196,7 @@ impl Entry {
         self.asked.is_some()
     }
 
-    /// The answer does not come, and nobody knows what was done. It counts as set, so that it is given back.
+    /// No answer came, so it is not known what was done. It counts as set, so that it is given back.
     pub(super) fn is_not_answered(&mut self, now: Nanos) {
         match self.asked.take() {
             Some(WindowSetting::Own) => self.failed_at = Some(now),

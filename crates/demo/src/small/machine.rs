@@ -26,7 +26,7 @@ pub(super) enum Tool {
     Stock,
     /// `nocache`, which drops behind by a preloaded library.
     Nocache,
-    /// `bowwave run`, leading reads.
+    /// `bowwave run`.
     Bowwave,
     /// `bowwave run --drop-behind`.
     DropBehind,

@@ -14,7 +14,7 @@ pub struct Watch {
     pub least_file_pages: u64,
 }
 
-/// What the kernel half knows of pages, for the threads that let them go: they ask right before they do.
+/// What the eBPF programs know of pages, for the threads that let them go: they ask right before they do.
 pub trait PageTables: Send + Sync {
     /// What is known of block `block` of a file; `None` if nothing: nothing of it may go.
     fn block(&self, file: FileKey, block: u64) -> Option<Block>;

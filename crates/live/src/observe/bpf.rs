@@ -1,4 +1,4 @@
-//! The eBPF source: loads the kernel half, filters in the kernel, fetches through a ring buffer.
+//! The eBPF source: loads the programs, filters in the kernel, fetches through a ring buffer.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -125,7 +125,7 @@ impl Followed for MapMut<'_> {
     }
 
     fn remove(&self, pid: u32) {
-        // The kernel half may have taken it out.
+        // The eBPF program may have taken it out.
         let _ = self.delete(&pid.to_ne_bytes());
     }
 }

@@ -48,7 +48,7 @@ impl BehindSource for BpfObserver {
             }
             let Some(slot) = shared.daemons.iter_mut().find(|slot| **slot == 0) else { return };
             *slot = pid;
-            // The kernel half did not clear the slot of one that had ended before it was noted.
+            // The eBPF programs did not clear the slot of one that had ended before it was noted.
             if !daemons::is_running(pid) {
                 *slot = 0;
             }
@@ -145,7 +145,7 @@ mod tests {
         sys::drop_pages(file.as_fd(), 0, (BYTES / 4096) as u64).expect("dropped");
     }
 
-    /// Whether the kernel half has followed a program that read the file.
+    /// Whether the eBPF programs have followed a program that read the file.
     fn is_followed(observer: &BpfObserver, path: &Path) -> bool {
         let mut cat = Command::new("cat").arg(path).stdout(Stdio::null()).spawn().expect("it runs");
         let tgid = cat.id();

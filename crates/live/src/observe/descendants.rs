@@ -1,14 +1,14 @@
 //! The processes below one that were there before the eBPF programs were attached.
 //!
-//! From then on the kernel half follows every fork. Call [`follow_all`] after that: a child is either
-//! forked by a process that is followed already, which the kernel half sees, or in `/proc` by now.
+//! From then on an eBPF program follows every fork. Call [`follow_all`] after that: a child is either
+//! forked by a process that is followed already, which the eBPF program sees, or in `/proc` by now.
 
 use std::collections::HashSet;
 use std::fs;
 
 use super::ObserveError;
 
-/// Where processes to be followed are noted. The kernel half takes out those that exit.
+/// Where processes to be followed are noted. An eBPF program takes out those that exit.
 pub(super) trait Followed {
     /// Follows a process from now on.
     fn add(&self, pid: u32) -> Result<(), ObserveError>;
@@ -45,7 +45,7 @@ fn follow_children(
         }
         known.insert(pid);
         followed.add(pid)?;
-        // If it began to exit before it was added, the kernel half has not taken it out, and its number
+        // If it began to exit before it was added, the eBPF program has not taken it out, and its number
         // may be given to another process.
         if Process::read(pid).is_none_or(|process| process.is_exiting) {
             followed.remove(pid);
@@ -63,7 +63,7 @@ fn pids() -> impl Iterator<Item = u32> {
 #[derive(Debug, PartialEq, Eq)]
 struct Process {
     parent: u32,
-    /// Set before the kernel half hears of the exit.
+    /// Set before the eBPF program sees the exit.
     is_exiting: bool,
 }
 

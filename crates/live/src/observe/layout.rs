@@ -1,4 +1,4 @@
-//! The contract with the kernel half, as bytes: mirrors `bpf/interface.h`.
+//! The contract with the eBPF programs, as bytes: mirrors `bpf/interface.h`.
 
 use controller::ids::{CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, StreamKey};
 use controller::{Access, Advice, Input, Interest, Kind, Listening, Nanos, Passed};

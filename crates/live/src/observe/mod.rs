@@ -117,7 +117,7 @@ pub trait Observer: BehindSource {
     fn lost_events(&self) -> u64;
 }
 
-/// Disks that can be told apart; reads of further ones are led without looking at their queue.
+/// Disks whose reads are counted; reads of further ones are managed without counters.
 pub const DISK_SLOTS: usize = layout::DISK_SLOTS;
 
 /// Opens the best source this kernel and build offer; without `behind`, nothing is loaded for

@@ -1,7 +1,7 @@
 //! Whether somebody else uses the disk meanwhile.
 //!
 //! The disk counts everybody's bytes, the kernel counts ours in `/proc/self/io`, read-ahead
-//! included; what is left is foreign. A network file system has no such counter: there only the
+//! included; the rest are those of other programs. A network file system has no such counter: there only the
 //! spread of the figures tells.
 
 use std::fs;
@@ -16,10 +16,10 @@ use super::stop::Stop;
 /// Others may take this part of the disk's time without spoiling a figure.
 const HARMLESS_SHARE: f64 = 0.02;
 
-/// The least that a foreign read takes from us, in bytes: one page.
+/// Bytes of the smallest read of another program: one page.
 const SMALLEST_BYTES: f64 = 4096.0;
 
-/// How long a disk has to be silent to count as idle.
+/// A disk without reads for so long counts as idle.
 const SILENCE: Duration = Duration::from_millis(60);
 
 /// A disk's counters.
@@ -54,7 +54,7 @@ impl Foreign {
         Reading { disk_bytes: bytes_moved(&text("stat")), own_bytes: own_bytes(&own) }
     }
 
-    /// Whether, of `seconds`, others had more than a harmless part of the disk's time, if each visit
+    /// Whether, of `seconds`, others had more than a harmless part of the disk's time, if each access
     /// takes it `latency_s`.
     pub(super) fn disturbed(&self, since: Reading, seconds: f64, latency_s: f64) -> bool {
         if self.folder.is_none() {

@@ -21,7 +21,7 @@ pub(super) fn verify(path: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
     match &verdict {
         Verdict::Identical(Checked { end: Some(End::Damaged { at_byte }), inputs, .. }) => {
             bail!(
-                "{name} is damaged at byte {at_byte}, after {} inputs that are identical; get the file anew",
+                "{name} is damaged at byte {at_byte}, after {} inputs that are identical; copy the file again",
                 print::thousands(*inputs)
             );
         }
@@ -43,7 +43,7 @@ pub(super) fn verify(path: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
 fn told(checked: &Checked) -> String {
     let reservation = match (checked.lost_inputs, checked.end) {
         (Some(inputs), _) => format!(
-            " up to here; {} inputs that follow found no room in the recording, and what is after them cannot be \
+            " up to here; the next {} inputs are missing in the recording, so the rest cannot be \
              checked",
             print::thousands(inputs)
         ),
@@ -139,7 +139,7 @@ pub(super) fn show(path: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
         return Err(error).with_context(|| format!("cannot read on in {name}"));
     }
     if let Some(End::Damaged { at_byte }) = recording.end() {
-        bail!("{name} is damaged at byte {at_byte}; get the file anew");
+        bail!("{name} is damaged at byte {at_byte}; copy the file again");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -158,6 +158,6 @@ fn print_item(out: &mut dyn Write, item: &Item, as_json: bool) -> io::Result<()>
         ),
         Item::Entry(entry) => writeln!(out, "{entry}"),
         Item::Lost(inputs) if as_json => writeln!(out, "{}", json!({ "lost_inputs": inputs })),
-        Item::Lost(inputs) => writeln!(out, "# {inputs} inputs found no room and are missing here"),
+        Item::Lost(inputs) => writeln!(out, "# {inputs} inputs are missing here"),
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   main     start ... the command starts ........... it ends ........ end --> exit
 //!                \                                      \             /
-//!   engine        load eBPF, find the command's processes, lead reads, give back
+//!   engine        load eBPF, find the command's processes, manage reads, give back
 //! ```
 //!
 //! If the command ends while eBPF is being loaded, bowwave exits at once: the kernel frees what was
@@ -23,17 +23,17 @@ use rustix::process::{getpid, set_child_subreaper};
 
 use crate::print;
 
-/// What is to be led, and how.
+/// What to manage, and how.
 pub(super) struct Job {
     pub(super) prepared: Prepared,
     pub(super) drops_behind: bool,
-    /// Say when reads begin to be led.
+    /// Say when reads begin to be managed.
     pub(super) is_verbose: bool,
     /// A refusal is an error for the caller to report, and not a note.
     pub(super) is_strict: bool,
 }
 
-/// Until when the command's reads are led.
+/// Until when the command's reads are managed.
 pub(super) struct Ending {
     /// Readable once the command has ended.
     pub(super) ended: OwnedFd,
@@ -45,7 +45,7 @@ pub(super) struct Ending {
 
 /// What has become of it.
 pub(super) enum Outcome {
-    /// Reads were led.
+    /// Reads were managed.
     Led(Metrics),
     /// They could not be, for this reason.
     Refused(String),
@@ -107,7 +107,7 @@ impl Beside {
         Ok(Beside { endings, loaded, outcome, is_decided })
     }
 
-    /// Leads nothing.
+    /// Manages nothing.
     pub(super) fn refused(reason: String) -> Beside {
         let (tell_outcome, outcome) = mpsc::channel();
         let _ = tell_outcome.send(Outcome::Refused(reason));
@@ -115,7 +115,7 @@ impl Beside {
         Beside { endings, loaded, outcome, is_decided: Arc::default() }
     }
 
-    /// Waits until reads can be led.
+    /// Waits until reads can be managed.
     ///
     /// # Errors
     /// Why they cannot be.
@@ -123,7 +123,7 @@ impl Beside {
         self.loaded.recv().unwrap_or_else(|_| Err(GONE.into()))
     }
 
-    /// Leads the command's reads as soon as they can be.
+    /// Manages the command's reads as soon as that is possible.
     pub(super) fn lead_until(&self, ending: Ending) {
         // Where loading was refused nobody listens.
         let _ = self.endings.send(ending);
@@ -141,14 +141,14 @@ impl Beside {
     }
 }
 
-const GONE: &str = "the thread that leads reads has failed";
+const GONE: &str = "bowwave's own thread has failed";
 
 fn load(job: Job) -> Result<Engine, String> {
     let daemon = linux::daemons::running().find(|daemon| daemon.leads_all);
     if let Some(daemon) = daemon.filter(|_| !job.drops_behind) {
         print::note(format_args!(
-            "a daemon (process {}) leads every program already; beside it bowwave run only takes \
-             more CPU time",
+            "a daemon (process {}) helps every program already; bowwave run beside it gains nothing \
+             and takes CPU time",
             daemon.pid
         ));
     }
@@ -167,9 +167,9 @@ fn load(job: Job) -> Result<Engine, String> {
     })
 }
 
-/// One sentence on why reads are not led.
+/// One sentence on why reads are not managed.
 pub(super) fn note_refusal(reason: &str) {
-    print::note(format_args!("{reason}; the command runs without its help"));
+    print::note(format_args!("{reason}; the command runs without help"));
 }
 
 fn lead(mut engine: Engine, ending: &Ending) -> Outcome {

@@ -38,15 +38,15 @@ pub(super) fn persist(tuning: &Tuning, is_dry: bool, places: &Places) -> anyhow:
     refuse_doubtful(tuning)?;
     if tuning.model.as_ref().is_some_and(|model| model.rms_percent() > SURE_PERCENT) {
         print::note(format_args!(
-            "the window was measured, but the model that is remembered beside it is unsure: it is off by \
-             more than {SURE_PERCENT:.0} %, and `bowwave daemon` and `run` go by it; --thorough may bring a \
+            "the window is sound, but the model that is remembered with it is off by more than \
+             {SURE_PERCENT:.0} %, and `bowwave daemon` and `run` use the model; --thorough may find a \
              better one"
         ));
     }
     if tuning.target.identity.is_weak() {
         print::note(
-            "the device tells nothing that is its own; another one of its make and size will be \
-             taken for it",
+            "the device has no serial number; another one of the same make and size will be taken for \
+             it",
         );
     }
     let program = match tuning.target.identity {
@@ -97,14 +97,14 @@ fn write(profile: &Profile, rule: &Rule, places: &Places) -> anyhow::Result<()> 
 
 /// This program, for a rule by which root runs it: nobody else may be able to replace it.
 fn trusted_program() -> anyhow::Result<PathBuf> {
-    let program = std::env::current_exe().context("cannot find out where bowwave lies")?;
+    let program = std::env::current_exe().context("cannot find the path of bowwave itself")?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
     let is_roots = |path: &Path| {
         std::fs::metadata(path).is_ok_and(|about| about.uid() == 0 && about.mode() & 0o022 == 0)
     };
     ensure!(
         program.display().to_string().chars().all(is_plain) && program.ancestors().all(is_roots),
-        "{} may be changed by others than root, who will run it whenever a file system is mounted; \
+        "root would run {} whenever a file system is mounted, but other users can change it; \
          install bowwave first (make install)",
         program.display()
     );

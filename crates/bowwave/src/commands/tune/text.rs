@@ -15,7 +15,7 @@ pub(super) fn describe(tuning: &Tuning) -> String {
         lines.push(format!("  {}", figures(tuning)));
         if let (Some(p50), Some(p99)) = (measured.random_s(0.5), measured.random_s(0.99)) {
             lines.push(format!(
-                "  random reads of 4 KiB: {:.0} us in the middle, {:.0} us at the 99th percentile",
+                "  random reads of 4 KiB: median {:.0} us, 99th percentile {:.0} us",
                 p50 * 1e6,
                 p99 * 1e6
             ));

@@ -2,7 +2,7 @@
 //!
 //! An open file is remembered by its process, inode and descriptor, not by a descriptor of ours, which
 //! would keep its file system from being unmounted. The list is also kept in a file, a line an entry, for
-//! the next start after a kill. What is taken back is struck off afterwards, never before.
+//! the next start after a kill. An entry is removed after its window was taken back, never before.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -106,7 +106,7 @@ pub(super) struct Ledger {
     path: PathBuf,
     file: Option<File>,
     given: HashMap<Target, Given>,
-    /// It has entries on disk that were struck off, which does no harm.
+    /// The file still has entries that were removed, which does no harm.
     is_stale: bool,
     looked_at: u64,
     recovered: u32,
@@ -196,7 +196,7 @@ impl Ledger {
         gone
     }
 
-    /// Writes down what was struck off. What cannot be written is only missed after a kill.
+    /// Writes the list without the removed entries. If that fails, only the next start after a kill notices.
     pub(super) fn write_down(&mut self) {
         if self.is_stale {
             let _ = self.rewrite();

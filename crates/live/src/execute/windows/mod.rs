@@ -10,7 +10,7 @@
 //! The kernel then reads ahead by itself in that window, in the reader's memory cgroup. For the microseconds in
 //! between, files that others open inherit it. The device's number is [borrowed](linux::knob) for that long: nobody
 //! else of ours sets it, and the next start restores it after a kill. What open files were given is in the
-//! [ledger](Ledger) before it is set, and is struck off after it was given back.
+//! [ledger](Ledger) before it is set, and is removed from there after it was given back.
 
 mod ledger;
 mod setting;
@@ -160,7 +160,7 @@ impl Windows {
         let mut ledger = self.journal.lock();
         if ledger.is_owed_to(&given) {
             // What it has now is not its own.
-            return Err(io::Error::other("it is owed its window since an earlier run"));
+            return Err(io::Error::other("an earlier run has not given its window back yet"));
         }
         let given = ledger.note(target, given)?;
         self.set.insert(target);
