@@ -92,12 +92,11 @@ impl Controller {
             Input::Passed(passed) => {
                 self.metrics.events += 1;
                 if self.volumes.backing(passed.of.file.dev).is_some()
-                    && let Some(passed) = &passed.clipped()
                     && let Some(behind) = &mut self.behind
                 {
                     let memory = self.memory.available_to(passed.cgroup);
                     let mut orders = Orders { now, tickets: &mut self.tickets, out };
-                    behind.on_passed(passed, memory, &mut orders);
+                    behind.on_passed(&passed.clipped(), memory, &mut orders);
                 }
             }
             Input::DiskStats(backing, stats) => self.backings.note_stats(*backing, *stats),

@@ -112,11 +112,10 @@ impl Access {
 }
 
 impl Passed {
-    /// `None` if there is nothing of it.
-    pub(crate) fn clipped(&self) -> Option<Passed> {
+    /// A stream's first report has no pages yet.
+    pub(crate) fn clipped(&self) -> Passed {
         let file_bytes = self.file_bytes.min(MOST_PAGES * PAGE_BYTES);
-        let span = clipped(self.span);
-        (span.pages() > 0).then_some(Passed { file_bytes, span, ..*self })
+        Passed { file_bytes, span: clipped(self.span), ..*self }
     }
 }
 

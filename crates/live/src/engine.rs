@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use controller::behind::{LEAST_FILE_PAGES, Mode, Rules};
 use controller::ids::BackingId;
 use controller::metrics::Metrics;
-use controller::{Charge, Command, Completed, Controller, Input, Nanos, Status};
+use controller::{Charge, Command, Completed, Controller, DiskStats, Input, Nanos, Status};
 use linux::mounts::Mount;
 use linux::{cgroup, meminfo, provenance, sys};
 use readahead::DeviceNumber;
@@ -109,6 +109,8 @@ pub struct Engine {
     exits: Exits,
     facts: Facts,
     slots: Slots,
+    /// The counters that the controller knows.
+    told: HashMap<BackingId, DiskStats>,
     batch: Vec<(Nanos, Input)>,
     out: Vec<Command>,
     tick_at: Nanos,
@@ -195,6 +197,7 @@ impl Prepared {
             exits: Exits::new()?,
             facts: Facts::default(),
             slots: Slots::default(),
+            told: HashMap::new(),
             batch: Vec::new(),
             out,
             tick_at: 0,
@@ -466,6 +469,7 @@ impl Engine {
     /// Has the block layer's counters of a disk kept, or no more; beyond the last slot reads are managed without.
     fn count(&mut self, backing: BackingId, is_counted: bool) -> Result<(), ObserveError> {
         if !is_counted {
+            self.told.remove(&backing);
             let counted = self.slots.counted.remove(&backing);
             return counted.map_or(Ok(()), |(dev, _)| self.observer.forget_disk(dev));
         }
@@ -503,7 +507,9 @@ impl Engine {
             self.slots.counted.iter().map(|(id, (_, slot))| (*id, *slot)).collect();
         for (backing, slot) in counted {
             let stats = self.observer.disk_stats(slot);
-            self.feed(now, Input::DiskStats(backing, stats));
+            if self.told.insert(backing, stats) != Some(stats) {
+                self.feed(now, Input::DiskStats(backing, stats));
+            }
         }
     }
 

@@ -72,6 +72,14 @@ fn always_means_every_file_and_never_none() {
 }
 
 #[test]
+fn who_ends_within_its_first_step_has_been_announced_with_no_pages_and_is_dealt_with() {
+    let mut machine = machine(Mode::Always);
+    machine.hear(&Input::Passed(passed(1, span(0, 0))));
+    assert!(machine.controller.may_drop(), "it may be about to end");
+    assert_eq!(machine.controller.status(machine.now).behind_streams, 1);
+}
+
+#[test]
 fn accesses_are_seen_once_a_large_file_is_read_and_no_more_when_all_is_quiet() {
     let mut machine = machine(Mode::Auto);
     let looks = |machine: &Machine| {
