@@ -149,7 +149,9 @@ impl Behind {
             Stream::new(orders.now, passed, only_mode, memory)
         });
         stream.hear(orders.now, passed);
-        self.pass(key, passed.span, orders);
+        if passed.span.pages() > 0 {
+            self.pass(key, passed.span, orders);
+        }
     }
 
     /// What rules look at is known of a stream; what it has passed meanwhile is dealt with.
