@@ -10,6 +10,9 @@ const COLUMNS: usize = 80;
 /// Where the text of a line begins, behind its label.
 const INDENT: usize = 14;
 
+/// Joined by a space at which no line is broken.
+const NUMBER_AND_MB: &str = "\u{a0}MB";
+
 /// One process, as lines.
 pub(super) fn of(report: &Report) -> Vec<String> {
     let mut lines = vec![title(report)];
@@ -120,12 +123,13 @@ fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// A label and a text of words, over as many lines as it takes; a word that is too long stays whole.
+/// A label and a text of words, over as many lines as it takes; a word that is too long stays whole, and so do a number
+/// and its unit.
 fn wrapped(label: &str, text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = format!("{label:<INDENT$}");
     let mut is_empty = true;
-    for word in text.split(' ') {
+    for word in text.replace(" MB", NUMBER_AND_MB).split(' ') {
         if !is_empty && line.chars().count() + 1 + word.chars().count() > COLUMNS {
             lines.push(std::mem::replace(&mut line, " ".repeat(INDENT)));
             is_empty = true;
@@ -137,7 +141,7 @@ fn wrapped(label: &str, text: &str) -> Vec<String> {
         is_empty = false;
     }
     lines.push(line);
-    lines
+    lines.into_iter().map(|line| line.replace(NUMBER_AND_MB, " MB")).collect()
 }
 
 #[cfg(test)]
@@ -204,13 +208,13 @@ daemon (process 77), for 2 h 13 min
   budget      12.0 MB read ahead and not used yet, of 512.0 MB allowed; at most
               0.0 MB so far
   windows     0 kernel windows changed at the moment, 0 narrowed so far
-  so far      read ahead 25.0 MB in 12 windows: 24.0 MB used, 0.0 MB wasted, 0.0
-              MB for dense random reading; 300 stalls saved; 4711 events, 0
+  so far      read ahead 25.0 MB in 12 windows: 24.0 MB used, 0.0 MB wasted,
+              0.0 MB for dense random reading; 300 stalls saved; 4711 events, 0
               lost; 0.000 s CPU
   not read    812 times nothing to gain, 3 times the device was busy
-  behind      2 streams; dropped 0.0 MB behind streams; of what they passed 0.0
-              MB stay, cached before or used by others or again, and 0.0 MB, not
-              written yet or mapped
+  behind      2 streams; dropped 0.0 MB behind streams; of what they passed
+              0.0 MB stay, cached before or used by others or again, and 0.0 MB,
+              not written yet or mapped
   failed      2 reads failed
   device      sda: /, /srv
               7.0 ms an access, 100 MB/s, 1 at once (measured)
