@@ -202,3 +202,18 @@ fn a_run_is_shown_beside_the_daemon_until_its_command_ends() {
     assert!(run.wait().expect("it ends").success());
     assert_eq!(bench.only()["role"], "daemon");
 }
+
+#[test]
+fn a_verbose_run_tells_why_nothing_was_read_ahead() {
+    let Some(bench) = bench() else { return };
+    let script = "for page in 1500 20 900 1999 350; do \
+                  dd if=\"$0\" of=/dev/null bs=4k count=1 skip=$page status=none; done";
+    let mut run = Command::new(BOWWAVE);
+    run.args(["run", "-v", "--strict", "--state"]).arg(bench.state.path());
+    run.args(["--", "sh", "-c", script]).arg(bench.lab.mount_point().join("file"));
+    let output = run.output().expect("it ran");
+    let said = noted(&output);
+    assert!(output.status.success(), "{said}");
+    let line = said.lines().find(|line| line.starts_with("bowwave: not read ahead: "));
+    assert!(line.is_some_and(|line| line.contains("nothing to gain")), "{said}");
+}

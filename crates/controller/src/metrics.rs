@@ -196,7 +196,7 @@ mod tests {
             Reason::Lent,
         ];
         let mut not_read = NotRead::default();
-        all.map(|reason| not_read.count(reason));
+        all.iter().for_each(|reason| not_read.count(*reason));
         assert_eq!(not_read.total(), all.len() as u64);
         assert_eq!(not_read.to_string().matches("once").count(), all.len());
     }

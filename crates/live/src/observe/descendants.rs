@@ -128,8 +128,7 @@ mod tests {
     #[test]
     fn children_and_their_children_are_followed_and_their_parent_is_not() {
         // What runs in the background has no input of its own.
-        let script =
-            "exec 3<&0; sh -c 'cat <&3 & echo $! $$ | tr \" \" \"\\n\"; cat <&3' & wait";
+        let script = "exec 3<&0; sh -c 'cat <&3 & echo $! $$ | tr \" \" \"\\n\"; cat <&3' & wait";
         let (mut parent, pids) = shell(script, 2);
         let noted = Noted::default();
         follow_all(parent.id(), &noted).expect("nothing fails");
