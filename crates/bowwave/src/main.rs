@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{daemon, demo, doctor, lab, replay, reproduce, run, tune};
+use commands::{daemon, demo, doctor, lab, replay, reproduce, run, status, tune};
 use print::PrintError;
 
 /// Adaptive read-ahead for stock Linux kernels, from user space.
@@ -23,6 +23,7 @@ struct Cli {
 enum Command {
     Run(run::Args),
     Daemon(daemon::Args),
+    Status(status::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
     Tune(tune::Args),
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Run(args) => return run::main(args),
         Command::Daemon(args) => daemon::main(args),
+        Command::Status(args) => status::main(args),
         Command::Doctor(args) => doctor::main(args),
         Command::Demo(args) => demo::main(args),
         Command::Tune(args) => tune::main(args),

@@ -70,8 +70,10 @@ impl Controller {
             }
             Decided::Read | Decided::Lent => {
                 notes.recognised();
+                let bytes = self.plan.pages() * PAGE_BYTES;
+                notes.read_ahead(bytes);
                 self.metrics.reads += 1;
-                self.metrics.read_ahead_bytes += self.plan.pages() * PAGE_BYTES;
+                self.metrics.read_ahead_bytes += bytes;
                 if decided == Decided::Lent {
                     notes.served();
                     self.metrics.not_read.count(Reason::Lent);

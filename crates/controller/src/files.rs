@@ -48,6 +48,7 @@ pub(crate) struct FileNotes {
     silence_ns: Nanos,
     managed: bool,
     used_at: Nanos,
+    read_ahead_bytes: u64,
 }
 
 impl FileNotes {
@@ -58,6 +59,7 @@ impl FileNotes {
             silence_ns: FIRST_SILENCE_NS,
             managed: false,
             used_at: 0,
+            read_ahead_bytes: 0,
         }
     }
 
@@ -74,6 +76,11 @@ impl FileNotes {
             }
             self.marked_chunks.push(chunk);
         }
+    }
+
+    /// Bytes of it were asked for.
+    pub(crate) fn read_ahead(&mut self, bytes: u64) {
+        self.read_ahead_bytes += bytes;
     }
 
     /// Something was done for this file's reader.
@@ -148,6 +155,15 @@ impl FileTable {
     /// A file system was unmounted.
     pub(crate) fn forget_volume(&mut self, dev: DeviceNumber) {
         self.files.retain(|file, _| file.dev != dev);
+    }
+
+    /// The `most` files of which most was asked for, that one first, each with its bytes.
+    pub(crate) fn busiest(&self, most: usize) -> Vec<(FileKey, u64)> {
+        let read = self.files.iter().map(|(file, notes)| (*file, notes.read_ahead_bytes));
+        let mut read: Vec<_> = read.filter(|(_, bytes)| *bytes > 0).collect();
+        read.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        read.truncate(most);
+        read
     }
 
     /// Files remembered.

@@ -94,7 +94,8 @@ const MOST_PAGES: u64 = 1 << 51;
 
 /// What a file can have of a span.
 pub(crate) fn clipped(span: Span) -> Span {
-    span.within(Span { start: 0, end: MOST_PAGES })
+    let start = span.start.min(MOST_PAGES);
+    Span { start, end: span.end.clamp(start, MOST_PAGES) }
 }
 
 impl Access {

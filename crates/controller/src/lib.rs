@@ -45,7 +45,7 @@ pub use input::{
     MemoryStats, Mounted, Origin, Passed, WindowOutcome,
 };
 pub use memory::budget_bytes;
-pub use status::Status;
+pub use status::{BusyFile, Device, Status};
 
 /// Nanoseconds of the body's clock.
 pub use readahead::Nanos;

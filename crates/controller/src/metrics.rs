@@ -7,52 +7,52 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Totals since the start. Bytes are of pages; a name ends in its unit.
+/// Totals since the start. Bytes are those of whole pages; a name without a unit is a count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Events received from the kernel.
     pub events: u64,
     /// Events lost because they came faster than they were fetched.
     pub lost_events: u64,
-    /// Times that a table of the kernel half could not be written: something was not heard of.
+    /// Writes to a table of the eBPF programs that failed, so that something was not heard of.
     pub table_errors: u64,
-    /// Windows asked for.
+    /// Windows that were read ahead.
     pub reads: u64,
-    /// Bytes asked for; what was cached already is included, as it costs nothing.
+    /// Bytes of these windows; what was cached already is included, as it costs nothing.
     pub read_ahead_bytes: u64,
-    /// Of these, bytes that a reader has come to.
+    /// Bytes read ahead that a reader has come to.
     pub used_bytes: u64,
-    /// Of these, bytes of streams that were forgotten before, or that were evicted. The last window of each
-    /// stream is neither, as nothing is heard of it.
+    /// Bytes read ahead that were evicted before a reader came to them, or whose stream was forgotten first. The
+    /// last window of each stream counts neither as used nor as wasted, as nothing is heard of it.
     pub wasted_bytes: u64,
-    /// Of these, bytes of densely read regions, whose use is not tracked.
+    /// Bytes read ahead of densely read regions, whose use is not tracked.
     pub dense_bytes: u64,
-    /// The most that was read ahead and not used yet at any moment, of all streams.
+    /// The most bytes at any moment that were read ahead and not used yet, of all streams together.
     pub most_ahead_bytes: u64,
     /// Windows of the kernel's own that were bounded while memory was short, or narrowed for random reading.
     pub bounded_windows: u64,
-    /// Requests that would have waited for the device and did not.
+    /// Requests of programs that would have waited for the device and did not.
     pub stalls_saved: u64,
-    /// Bytes let go behind streams.
+    /// Bytes dropped behind streams.
     pub dropped_bytes: u64,
     /// Bytes that such streams passed and that stay: cached before, used by others or again. Files that were fully
     /// cached are not counted.
     pub kept_bytes: u64,
     /// Bytes that would go, and stay for now: not written yet, mapped or held.
     pub left_bytes: u64,
-    /// CPU time of bowwave itself, in seconds.
+    /// CPU time of this bowwave process, in seconds.
     pub cpu_s: f64,
-    /// Accesses for which nothing was asked, by reason.
+    /// Accesses for which bowwave read nothing ahead, by reason.
     pub not_read: NotRead,
     /// Reads that were asked for and could not be carried out.
     pub failed_reads: u64,
-    /// Times that a file was muted, as listening to it led to nothing.
+    /// Times that the events of a file were switched off for a while, as they led to nothing.
     pub muted: u64,
     /// Changes of a kernel window that could not be made.
     pub refused_windows: u64,
 }
 
-/// Why nothing was asked for.
+/// Why nothing was read ahead: how many accesses, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotRead {
     /// The access belongs to no stream, or what it wants is on its way already.
@@ -61,11 +61,11 @@ pub struct NotRead {
     pub advised: u64,
     /// The device has enough to do.
     pub device_busy: u64,
-    /// What may be ahead of readers is.
+    /// As much is ahead of readers as the budget allows.
     pub memory_full: u64,
     /// Its process writes faster than the disk takes it.
     pub writes_too_fast: u64,
-    /// The kernel reads ahead in a window that it was lent.
+    /// The kernel reads ahead itself, in a larger window that bowwave gave the open file. Counted in `reads`, too.
     pub lent: u64,
 }
 
@@ -81,6 +81,23 @@ pub(crate) enum Reason {
 }
 
 impl NotRead {
+    /// Accesses for which nothing was read ahead.
+    fn total(&self) -> u64 {
+        self.reasons().iter().map(|(count, _)| count).sum()
+    }
+
+    /// How many accesses, and why.
+    fn reasons(&self) -> [(u64, &'static str); 6] {
+        [
+            (self.nothing_to_gain, "nothing to gain"),
+            (self.advised, "the program advised against it"),
+            (self.device_busy, "the device was busy"),
+            (self.memory_full, "the memory budget was used up"),
+            (self.writes_too_fast, "the program wrote faster than the disk"),
+            (self.lent, "the kernel did it in a larger window"),
+        ]
+    }
+
     pub(crate) fn count(&mut self, reason: Reason) {
         *match reason {
             Reason::NothingToGain => &mut self.nothing_to_gain,
@@ -90,6 +107,18 @@ impl NotRead {
             Reason::WritesTooFast => &mut self.writes_too_fast,
             Reason::Lent => &mut self.lent,
         } += 1;
+    }
+}
+
+/// `812 times nothing to gain, 3 times the device was busy`: the most frequent reason first.
+impl std::fmt::Display for NotRead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut reasons = self.reasons();
+        reasons.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+        let times = |count| if count == 1 { "once".into() } else { format!("{count} times") };
+        let met = reasons.iter().filter(|(count, _)| *count > 0);
+        let met: Vec<_> = met.map(|(count, why)| format!("{} {why}", times(*count))).collect();
+        f.write_str(&met.join(", "))
     }
 }
 
@@ -118,6 +147,12 @@ impl std::fmt::Display for Metrics {
 }
 
 impl Metrics {
+    /// Why nothing was read ahead, in one line, where that was the rule: for more accesses than windows were read.
+    pub fn why_nothing(&self) -> Option<String> {
+        let is_rule = self.not_read.total() > self.reads;
+        is_rule.then(|| format!("not read ahead: {}", self.not_read))
+    }
+
     /// What drop-behind did, in one line.
     pub fn behind(&self) -> String {
         format!(
@@ -127,5 +162,42 @@ impl Metrics {
             mb(self.kept_bytes),
             mb(self.left_bytes),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_nothing_was_read_ahead_is_told_most_frequent_reason_first() {
+        let not_read = NotRead { device_busy: 1, nothing_to_gain: 812, ..NotRead::default() };
+        let metrics = Metrics { reads: 812, not_read, ..Metrics::default() };
+        let told = "not read ahead: 812 times nothing to gain, once the device was busy";
+        assert_eq!(metrics.why_nothing().as_deref(), Some(told));
+    }
+
+    #[test]
+    fn why_nothing_was_read_ahead_is_not_told_where_most_was() {
+        let not_read = NotRead { nothing_to_gain: 5, ..NotRead::default() };
+        let metrics = Metrics { reads: 5, not_read, ..Metrics::default() };
+        assert_eq!(metrics.why_nothing(), None);
+        assert_eq!(Metrics::default().why_nothing(), None);
+    }
+
+    #[test]
+    fn every_reason_that_is_counted_is_told() {
+        let all = [
+            Reason::NothingToGain,
+            Reason::Advised,
+            Reason::DeviceBusy,
+            Reason::MemoryFull,
+            Reason::WritesTooFast,
+            Reason::Lent,
+        ];
+        let mut not_read = NotRead::default();
+        all.iter().for_each(|reason| not_read.count(*reason));
+        assert_eq!(not_read.total(), all.len() as u64);
+        assert_eq!(not_read.to_string().matches("once").count(), all.len());
     }
 }

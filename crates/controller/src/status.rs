@@ -1,4 +1,7 @@
 //! What a controller is doing at the moment, as `bowwave status` shows it.
+//!
+//! The controller knows numbers only. The body adds names and mount points, as it adds to the
+//! [metrics](crate::metrics) what it counts itself.
 
 use readahead::PAGE_BYTES;
 use serde::{Deserialize, Serialize};
@@ -7,25 +10,43 @@ use crate::behind::Behind;
 use crate::controller::Controller;
 use crate::metrics::Metrics;
 
-/// Devices, streams and budgets.
+/// The busiest files shown.
+const BUSIEST: usize = 10;
+
+/// Devices, files, streams and budgets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// What was done since the start.
+    /// Totals since the start.
     pub metrics: Metrics,
     /// Every device under a managed file system.
     pub devices: Vec<Device>,
-    /// Bytes that may be ahead of all readers.
+    /// Most bytes that may be read ahead and not used yet, of all readers together.
     pub budget_bytes: u64,
-    /// Bytes that are.
+    /// Bytes that are read ahead and not used yet.
     pub ahead_bytes: u64,
-    /// Files heard of lately.
+    /// Files heard of in the last 10 s.
     pub files: usize,
-    /// Of these, files whose readers are managed at the moment.
+    /// Of these, files with a stream that was heard of in the last 0.5 s.
     pub managed_files: u64,
-    /// Open files whose kernel window is not their own.
+    /// Of the files heard of, the 10 of which most was read ahead, that one first.
+    pub busiest_files: Vec<BusyFile>,
+    /// Open files whose kernel window bowwave has changed and not given back yet.
     pub changed_windows: usize,
     /// Streams that drop-behind follows.
     pub behind_streams: usize,
+}
+
+/// A file of which something was read ahead.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BusyFile {
+    /// Its file system, as `major:minor`.
+    pub volume: String,
+    /// Its inode number.
+    pub inode: u64,
+    /// Bytes of it that were asked for since it was first heard of.
+    pub read_ahead_bytes: u64,
+    /// Where its file system is mounted; the body adds it.
+    pub mount_point: String,
 }
 
 /// One device.
@@ -33,19 +54,23 @@ pub struct Status {
 pub struct Device {
     /// Its number, as the body has given it.
     pub backing: u32,
+    /// `sda`, or what a network file system mounts; the body adds it.
+    pub name: String,
     /// The file systems on it, as `major:minor`.
     pub volumes: Vec<String>,
+    /// Where these are mounted, in the same order; the body adds them.
+    pub mount_points: Vec<String>,
     /// Milliseconds of one more device access.
     pub latency_ms: f64,
-    /// MB a second while streaming.
+    /// Megabytes (10^6) a second while streaming.
     pub bandwidth_mb_s: f64,
     /// Accesses that proceed at once.
     pub concurrency: f64,
-    /// Where these are from.
+    /// Where these three are from: `measured`, `learned`, `guessed` or `assumed`.
     pub origin: String,
-    /// Bytes that may be in flight.
+    /// Most bytes that bowwave may have in flight on it.
     pub depth_bytes: u64,
-    /// Bytes that are.
+    /// Bytes that bowwave has in flight on it.
     pub in_flight_bytes: u64,
 }
 
@@ -54,13 +79,21 @@ impl Controller {
     pub fn status(&self, now: crate::Nanos) -> Status {
         let devices = self.backings.iter().map(|(id, backing)| Device {
             backing: id.0,
+            name: String::new(),
             volumes: self.volumes.on(id).map(|dev| dev.to_string()).collect(),
+            mount_points: Vec::new(),
             latency_ms: backing.cost().latency_s * 1e3,
             bandwidth_mb_s: backing.cost().bandwidth * 1e-6,
             concurrency: backing.cost().concurrency,
             origin: format!("{:?}", backing.origin()).to_lowercase(),
             depth_bytes: backing.depth_bytes(),
             in_flight_bytes: backing.in_flight_bytes(),
+        });
+        let busiest = self.files.busiest(BUSIEST).into_iter().map(|(file, bytes)| BusyFile {
+            volume: file.dev.to_string(),
+            inode: file.ino,
+            read_ahead_bytes: bytes,
+            mount_point: String::new(),
         });
         Status {
             metrics: self.metrics(),
@@ -69,6 +102,7 @@ impl Controller {
             ahead_bytes: self.policy.tally().ahead_pages() * PAGE_BYTES,
             files: self.files.len(),
             managed_files: self.files.managed(now),
+            busiest_files: busiest.collect(),
             changed_windows: self.windows.changed(),
             behind_streams: self.behind.as_ref().map_or(0, Behind::streams),
         }

@@ -21,7 +21,7 @@ use controller::behind::{LEAST_FILE_PAGES, Mode, Rules};
 use controller::ids::BackingId;
 use controller::metrics::Metrics;
 use controller::{Charge, Command, Completed, Controller, DiskStats, Input, Nanos, Status};
-use linux::mounts::Mount;
+use linux::mounts::{Disk, Mount};
 use linux::{cgroup, meminfo, provenance, sys};
 use readahead::DeviceNumber;
 use readahead::adaptive::Limits;
@@ -34,6 +34,7 @@ use crate::facts::Facts;
 use crate::kernel::Features;
 use crate::mounted::{Change, Device, Mounts};
 use crate::observe::{self, DISK_SLOTS, ObserveError, Observer, Scope, Watch};
+use crate::status::{self, Socket};
 
 /// What to manage, and how.
 #[derive(Debug)]
@@ -118,6 +119,7 @@ pub struct Engine {
     /// Tables of the kernel half that could not be written.
     errors: u64,
     has_given_back: bool,
+    socket: Option<Socket>,
 }
 
 /// The counters of disks in the kernel half.
@@ -125,7 +127,7 @@ pub struct Engine {
 struct Slots {
     /// Each disk's number, and its counters' place.
     counted: HashMap<BackingId, (DeviceNumber, usize)>,
-    disks: HashMap<BackingId, DeviceNumber>,
+    disks: HashMap<BackingId, Disk>,
 }
 
 /// An engine that has not been loaded yet.
@@ -204,6 +206,7 @@ impl Prepared {
             tidied_at: 0,
             errors: 0,
             has_given_back: false,
+            socket: None,
         };
         let now = sys::monotonic_ns();
         engine.carry_out();
@@ -280,23 +283,28 @@ impl Engine {
     /// If the source of events failed.
     pub fn serve_until(&mut self, stop: BorrowedFd<'_>) -> Result<(), EngineError> {
         loop {
-            let is_stopped = {
+            let (is_stopped, is_asked) = {
+                let asked = self.socket.as_ref().map_or(stop, Socket::readiness);
                 let mut ready = [
                     PollFd::from_borrowed_fd(stop, PollFlags::IN),
                     PollFd::from_borrowed_fd(self.observer.readiness(), PollFlags::IN),
                     PollFd::new(self.answers.readiness(), PollFlags::IN),
                     PollFd::from_borrowed_fd(self.exits.readiness(), PollFlags::IN),
+                    PollFd::from_borrowed_fd(asked, PollFlags::IN),
                 ];
                 match poll(&mut ready, Some(&self.pause())) {
                     Err(rustix::io::Errno::INTR) => continue,
                     Err(error) => return Err(ObserveError::Lost(error.to_string()).into()),
-                    Ok(_) => !ready[0].revents().is_empty(),
+                    Ok(_) => (!ready[0].revents().is_empty(), !ready[4].revents().is_empty()),
                 }
             };
             if is_stopped {
                 return Ok(());
             }
             self.turn(Duration::ZERO)?;
+            if is_asked {
+                self.answer();
+            }
         }
     }
 
@@ -329,6 +337,7 @@ impl Engine {
             let pause = if begun.elapsed() < SOON { Duration::from_millis(1) } else { LATER };
             self.tick_at = 0;
             self.turn(pause)?;
+            self.answer();
         }
         Ok(())
     }
@@ -336,6 +345,7 @@ impl Engine {
     /// Gives open files their windows back, and the totals. The eBPF programs stay until the process exits:
     /// detaching them one by one takes a tenth of a second.
     pub fn leave(mut self) -> Metrics {
+        self.socket = None;
         self.give_back();
         let metrics = self.metrics();
         if let Some(Err(error)) = self.recorder.take().map(Recorder::finish) {
@@ -373,7 +383,23 @@ impl Engine {
     /// What it is doing at the moment.
     pub fn status(&self) -> Status {
         let status = self.controller.status(sys::monotonic_ns());
-        Status { metrics: self.with_own(status.metrics), ..status }
+        let mut status = Status { metrics: self.with_own(status.metrics), ..status };
+        status::add_names(&mut status, self.executor.volumes(), &self.slots.disks);
+        status
+    }
+
+    /// Answers on that socket until the end.
+    pub fn answer_on(&mut self, socket: Socket) {
+        self.socket = Some(socket);
+    }
+
+    /// Answers the clients that wait for a status.
+    fn answer(&mut self) {
+        let Some(socket) = &self.socket else { return };
+        if let Err(error) = socket.answer(|| self.status()) {
+            eprintln!("bowwave: {error}; bowwave status does not show this process any more");
+            self.socket = None;
+        }
     }
 
     fn with_own(&self, metrics: Metrics) -> Metrics {
@@ -475,9 +501,10 @@ impl Engine {
         }
         let is_free = |slot: &usize| self.slots.counted.values().all(|(_, taken)| taken != slot);
         let free = (0..DISK_SLOTS).find(is_free);
-        let (Some(dev), Some(slot)) = (self.slots.disks.get(&backing).copied(), free) else {
+        let (Some(disk), Some(slot)) = (self.slots.disks.get(&backing), free) else {
             return Ok(());
         };
+        let dev = disk.dev;
         self.slots.counted.insert(backing, (dev, slot));
         self.observer.watch_disk(dev, slot)
     }
@@ -487,7 +514,7 @@ impl Engine {
             Change::Mounted(volume, device) => {
                 let Device { backing, ref disk, .. } = *device;
                 if let Some(disk) = disk {
-                    self.slots.disks.insert(backing, disk.dev);
+                    self.slots.disks.insert(backing, disk.clone());
                 }
                 let mounted = Change::mounted(&volume, &device);
                 self.executor.add(volume, &device);

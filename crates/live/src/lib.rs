@@ -7,7 +7,7 @@
 //!      execute <-------- Read, SetWindow, Release ...   engine: controller  <--- facts    memory
 //!        a lane for each device                             |               <--- mounted  file systems
 //!        |                                                  |               <--- exits    processes
-//!        +------------ Completed -------------------------->+
+//!        +------------ Completed -------------------------->+ ------> status   what `bowwave status` shows
 //! ```
 //!
 //! One thread, the [engine](engine::Engine)'s, turns inputs into commands. It opens no file of a managed file system
@@ -25,3 +25,4 @@ mod facts;
 pub mod kernel;
 mod mounted;
 pub mod observe;
+pub mod status;

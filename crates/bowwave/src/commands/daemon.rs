@@ -9,6 +9,7 @@ use controller::Charge;
 use linux::state::{DaemonLock, StateError};
 use live::engine::{Engine, MOST_MEASURING, Options};
 use live::observe::Scope;
+use live::status::{Role, Socket};
 use serde_json::json;
 
 use crate::commands::behind::{self, ModeName};
@@ -78,12 +79,16 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let options = Options {
         scope: Scope::Machine,
         paths: args.path,
-        state: args.state,
+        state: args.state.clone(),
         charge: args.charge.into(),
         behind: rules,
         record: args.record.as_deref().map(recording::Place::take).transpose()?,
     };
     let mut engine = Engine::start(options).context("cannot start")?;
+    match Socket::bind(&args.state, Role::Daemon) {
+        Ok(socket) => engine.answer_on(socket),
+        Err(error) => print::note(error),
+    }
     engine.get_to_know_devices(MOST_MEASURING)?;
     announce(&engine, args.json)?;
     engine.serve_until(signals.readiness())?;
@@ -93,6 +98,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         print::line(serde_json::to_string(&metrics)?)?;
     } else {
         print::line(metrics)?;
+        metrics.why_nothing().map_or(Ok(()), print::line)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,4 +9,5 @@ pub(crate) mod replay;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod size;
+pub(crate) mod status;
 pub(crate) mod tune;

@@ -18,6 +18,7 @@ use controller::behind::Rules;
 use controller::metrics::Metrics;
 use live::engine::{Options, Prepared};
 use live::observe::Scope;
+use live::status::Role;
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, pidfd_open, pidfd_send_signal, wait,
@@ -182,6 +183,8 @@ fn job(args: &Args) -> anyhow::Result<Job> {
         drops_behind: args.drops_behind(),
         is_verbose: args.verbose,
         is_strict: args.strict,
+        state: args.state.clone(),
+        role: Role::Run { command: args.command[0].to_string_lossy().into_owned() },
     })
 }
 
@@ -218,6 +221,7 @@ fn report(args: &Args, outcome: &Outcome) {
         Outcome::Led(summary) => {
             if args.verbose {
                 print::note(summary);
+                summary.why_nothing().into_iter().for_each(print::note);
             }
             if args.drops_behind() {
                 print::note(summary.behind());

@@ -201,3 +201,20 @@ fn two_file_systems_on_one_disk_are_told_apart() {
     bench.access(miss(1, 50_000));
     assert_eq!(reads(&bench.access(other)), [], "another file with the same inode number");
 }
+
+#[test]
+fn the_busiest_files_are_shown_with_what_was_read_ahead_of_each() {
+    let mut machine = Machine::new(VOLUME, Options::default());
+    for (ino, accesses) in [(1, 40), (2, 400), (3, 1)] {
+        let open_file = machine.open(9 + ino, ino, 1);
+        for n in 0..accesses {
+            machine.read(open_file, 60_000 - 4 * n, 4);
+        }
+    }
+    let status = machine.controller.status(machine.now);
+    let told: Vec<_> = status.busiest_files.iter().map(|file| file.inode).collect();
+    assert_eq!(told, [2, 1], "nothing of the third one was read ahead");
+    let bytes: u64 = status.busiest_files.iter().map(|file| file.read_ahead_bytes).sum();
+    assert_eq!(bytes, status.metrics.read_ahead_bytes);
+    assert_eq!(status.busiest_files[0].volume, DEV.to_string());
+}

@@ -11,6 +11,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use controller::metrics::Metrics;
 use live::engine::{Engine, MOST_MEASURING, Prepared};
+use live::status::{Role, Socket};
 use rustix::process::{getpid, set_child_subreaper};
 
 use crate::print;
@@ -31,6 +33,10 @@ pub(super) struct Job {
     pub(super) is_verbose: bool,
     /// A refusal is an error for the caller to report, and not a note.
     pub(super) is_strict: bool,
+    /// The state folder, where `bowwave status` looks for it.
+    pub(super) state: PathBuf,
+    /// What it tells of itself there.
+    pub(super) role: Role,
 }
 
 /// Until when the command's reads are managed.
@@ -77,13 +83,16 @@ impl Beside {
         let is_over = Arc::clone(&is_decided);
         let started = Instant::now();
         let work = move || {
-            let is_verbose = job.is_verbose;
-            let engine = load(job);
+            let (is_verbose, state, role) = (job.is_verbose, job.state.clone(), job.role.clone());
+            let mut engine = load(job);
             let _ = set_child_subreaper(None);
             if engine.is_ok() && is_over.swap(true, Ordering::SeqCst) {
                 // The process is about to exit.
                 std::mem::forget(engine);
                 return;
+            }
+            if let Ok(engine) = &mut engine {
+                answer_status(engine, &state, role);
             }
             if engine.is_ok() && is_verbose {
                 let ms = started.elapsed().as_millis();
@@ -170,6 +179,14 @@ fn load(job: Job) -> Result<Engine, String> {
 /// One sentence on why reads are not managed.
 pub(super) fn note_refusal(reason: &str) {
     print::note(format_args!("{reason}; the command runs without help"));
+}
+
+/// Has `bowwave status` show this process, or says why it will not.
+fn answer_status(engine: &mut Engine, state: &Path, role: Role) {
+    match Socket::bind(state, role) {
+        Ok(socket) => engine.answer_on(socket),
+        Err(error) => print::note(error),
+    }
 }
 
 fn lead(mut engine: Engine, ending: &Ending) -> Outcome {

@@ -1,0 +1,251 @@
+//! A status as text, in 80 columns.
+
+use controller::{BusyFile, Device};
+use live::status::{Report, Role};
+
+use crate::print::{thousands, visible};
+
+const COLUMNS: usize = 80;
+
+/// Where the text of a line begins, behind its label.
+const INDENT: usize = 14;
+
+/// Joined by a space at which no line is broken.
+const NUMBER_AND_MB: &str = "\u{a0}MB";
+
+/// One process, as lines.
+pub(super) fn of(report: &Report) -> Vec<String> {
+    let mut lines = vec![title(report)];
+    let status = &report.status;
+    let metrics = &status.metrics;
+    let managed = format!(
+        "{} managed, of {} heard of in the last 10 s",
+        thousands(status.managed_files),
+        thousands(status.files as u64)
+    );
+    lines.extend(wrapped("  files", &managed));
+    let budget = format!(
+        "{} MB read ahead and not used yet, of {} MB allowed; at most {} MB so far",
+        mb(status.ahead_bytes),
+        mb(status.budget_bytes),
+        mb(metrics.most_ahead_bytes)
+    );
+    lines.extend(wrapped("  budget", &budget));
+    let windows = format!(
+        "{} kernel windows changed at the moment, {} narrowed so far",
+        thousands(status.changed_windows as u64),
+        thousands(metrics.bounded_windows)
+    );
+    lines.extend(wrapped("  windows", &windows));
+    lines.extend(wrapped("  so far", &metrics.to_string()));
+    let not_read = metrics.not_read.to_string();
+    if !not_read.is_empty() {
+        lines.extend(wrapped("  not read", &not_read));
+    }
+    let behind = format!("{} streams; {}", status.behind_streams, metrics.behind());
+    lines.extend(wrapped("  behind", &behind));
+    lines.extend(failures(report));
+    lines.extend(status.devices.iter().flat_map(device));
+    if !status.busiest_files.is_empty() {
+        lines.push("  most read ahead lately".into());
+        lines.extend(status.busiest_files.iter().map(file));
+    }
+    lines
+}
+
+fn title(report: &Report) -> String {
+    let minutes = report.uptime_s as u64 / 60;
+    let time = match (minutes / 60, minutes % 60) {
+        (0, 0) => format!("{:.0} s", report.uptime_s),
+        (0, minutes) => format!("{minutes} min"),
+        (hours, minutes) => format!("{} h {minutes} min", thousands(hours)),
+    };
+    let role = match &report.role {
+        Role::Daemon => "daemon".into(),
+        Role::Run { command } => format!("run of {}", cut(&visible(command), 30)),
+    };
+    format!("{role} (process {}), for {time}", report.pid)
+}
+
+/// What could not be done, if anything.
+fn failures(report: &Report) -> Vec<String> {
+    let metrics = &report.status.metrics;
+    let counts = [
+        (metrics.failed_reads, "reads failed"),
+        (metrics.refused_windows, "changes of windows refused"),
+        (metrics.table_errors, "writes to eBPF tables failed"),
+    ];
+    let met = counts.iter().filter(|(count, _)| *count > 0);
+    let told: Vec<_> = met.map(|(count, what)| format!("{} {what}", thousands(*count))).collect();
+    if told.is_empty() { Vec::new() } else { wrapped("  failed", &told.join(", ")) }
+}
+
+fn device(device: &Device) -> Vec<String> {
+    let places: Vec<_> = device.mount_points.iter().map(|place| visible(place)).collect();
+    let mut lines =
+        wrapped("  device", &format!("{}: {}", visible(&device.name), places.join(", ")));
+    let cost = format!(
+        "{} ms an access, {:.0} MB/s, {:.0} at once ({})",
+        milliseconds(device.latency_ms),
+        device.bandwidth_mb_s,
+        device.concurrency,
+        device.origin
+    );
+    lines.extend(wrapped("", &cost));
+    let depth = format!(
+        "{} MB in flight, of {} MB allowed",
+        mb(device.in_flight_bytes),
+        mb(device.depth_bytes)
+    );
+    lines.extend(wrapped("", &depth));
+    lines
+}
+
+fn file(file: &BusyFile) -> String {
+    let size = format!("{} MB", mb(file.read_ahead_bytes));
+    let place = cut(&visible(&file.mount_point), 30);
+    format!("{size:>18}  inode {} of {place} ({})", file.inode, visible(&file.volume))
+}
+
+fn mb(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 * 1e-6)
+}
+
+fn milliseconds(ms: f64) -> String {
+    if ms < 1.0 { format!("{ms:.3}") } else { format!("{ms:.1}") }
+}
+
+/// At most so many characters, with an ellipsis where some are left out.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(most - 3).collect::<String>() + "...",
+    }
+}
+
+/// A label and a text of words, over as many lines as it takes; a word that is too long stays whole, and so do a number
+/// and its unit.
+fn wrapped(label: &str, text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = format!("{label:<INDENT$}");
+    let mut is_empty = true;
+    for word in text.replace(" MB", NUMBER_AND_MB).split(' ') {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > COLUMNS {
+            lines.push(std::mem::replace(&mut line, " ".repeat(INDENT)));
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    lines.push(line);
+    lines.into_iter().map(|line| line.replace(NUMBER_AND_MB, " MB")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use controller::Status;
+    use controller::metrics::{Metrics, NotRead};
+
+    use super::*;
+
+    fn report() -> Report {
+        let not_read = NotRead { nothing_to_gain: 812, device_busy: 3, ..NotRead::default() };
+        let metrics = Metrics {
+            events: 4_711,
+            reads: 12,
+            read_ahead_bytes: 25_000_000,
+            used_bytes: 24_000_000,
+            stalls_saved: 300,
+            failed_reads: 2,
+            not_read,
+            ..Metrics::default()
+        };
+        let device = Device {
+            backing: 1,
+            name: "sda".into(),
+            volumes: vec!["8:1".into(), "8:2".into()],
+            mount_points: vec!["/".into(), "/srv".into()],
+            latency_ms: 7.0,
+            bandwidth_mb_s: 100.0,
+            concurrency: 1.0,
+            origin: "measured".into(),
+            depth_bytes: 80_000_000,
+            in_flight_bytes: 2_000_000,
+        };
+        let busy = BusyFile {
+            volume: "8:2".into(),
+            inode: 1234,
+            read_ahead_bytes: 20_000_000,
+            mount_point: "/srv".into(),
+        };
+        Report {
+            schema: live::status::SCHEMA,
+            role: Role::Daemon,
+            pid: 77,
+            uptime_s: 7_980.0,
+            status: Status {
+                metrics,
+                devices: vec![device],
+                budget_bytes: 512_000_000,
+                ahead_bytes: 12_000_000,
+                files: 120,
+                managed_files: 3,
+                busiest_files: vec![busy],
+                changed_windows: 0,
+                behind_streams: 2,
+            },
+        }
+    }
+
+    #[test]
+    fn a_daemon_is_shown_as_a_table_of_plain_sentences() {
+        let expected = "\
+daemon (process 77), for 2 h 13 min
+  files       3 managed, of 120 heard of in the last 10 s
+  budget      12.0 MB read ahead and not used yet, of 512.0 MB allowed; at most
+              0.0 MB so far
+  windows     0 kernel windows changed at the moment, 0 narrowed so far
+  so far      read ahead 25.0 MB in 12 windows: 24.0 MB used, 0.0 MB wasted,
+              0.0 MB for dense random reading; 300 stalls saved; 4711 events, 0
+              lost; 0.000 s CPU
+  not read    812 times nothing to gain, 3 times the device was busy
+  behind      2 streams; dropped 0.0 MB behind streams; of what they passed
+              0.0 MB stay, cached before or used by others or again, and 0.0 MB,
+              not written yet or mapped
+  failed      2 reads failed
+  device      sda: /, /srv
+              7.0 ms an access, 100 MB/s, 1 at once (measured)
+              2.0 MB in flight, of 80.0 MB allowed
+  most read ahead lately
+           20.0 MB  inode 1234 of /srv (8:2)";
+        assert_eq!(of(&report()).join("\n"), expected);
+    }
+
+    #[test]
+    fn eighty_columns_are_enough_for_long_names_and_large_numbers() {
+        let mut report = report();
+        report.role = Role::Run { command: "/opt/".to_owned() + &"x".repeat(200) };
+        report.pid = u32::MAX;
+        let status = &mut report.status;
+        status.metrics.read_ahead_bytes = u64::MAX;
+        status.metrics.not_read.lent = u64::MAX;
+        status.devices[0].mount_points = (0..40).map(|n| format!("/srv/volume-{n}")).collect();
+        status.busiest_files[0].mount_point = "/".to_owned() + &"y".repeat(200);
+        status.busiest_files[0].read_ahead_bytes = 1 << 50;
+        for line in of(&report) {
+            assert!(line.chars().count() <= COLUMNS, "{line}");
+        }
+    }
+
+    #[test]
+    fn names_cannot_write_to_the_terminal() {
+        let mut report = report();
+        report.role = Role::Run { command: "\u{1b}[2J".into() };
+        report.status.devices[0].mount_points[0] = "/a\nb".into();
+        let text = of(&report).concat();
+        assert!(!text.chars().any(char::is_control), "{text}");
+    }
+}

@@ -1,0 +1,469 @@
+//! The socket on which a daemon or `run` answers `bowwave status`, and the asking side of it.
+//!
+//! ```text
+//!   bowwave status --connect--> STATE/daemon.sock     --> engine: accept, write one JSON object, close
+//!                  \----------> STATE/run-PID.sock
+//! ```
+//!
+//! A client sends nothing. The answer is written to the socket's buffer, so the engine waits for nobody.
+//! Only root and its group may ask: by the socket's mode, and by the credentials of whoever has connected.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use controller::Status;
+use controller::ids::BackingId;
+use linux::mounts::{Disk, Mount};
+use rustix::fs::{CWD, FileType, Mode, OFlags, chmod, fchmod, fstat, openat};
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{
+    AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
+    listen, send, socket_with,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::mounted::Volume;
+
+/// The version of what is answered; it grows when a field goes or changes its meaning.
+pub const SCHEMA: u32 = 1;
+
+/// Clients that may wait to be accepted, and that are answered in one turn of the engine.
+const MOST_CLIENTS: i32 = 4;
+
+/// An engine answers within milliseconds; one that is stopped does not.
+const MOST_WAITING: Duration = Duration::from_secs(2);
+
+/// A socket is stale if nobody listens, which the kernel says at once.
+const MOST_PROBING: Duration = Duration::from_millis(1);
+
+/// Far more than any answer: the rest is not read.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// 0660.
+const ROOT_AND_GROUP: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::WGRP);
+
+const DAEMON_SOCKET: &str = "daemon.sock";
+
+/// What a process of bowwave is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+pub enum Role {
+    /// `bowwave daemon`.
+    Daemon,
+    /// `bowwave run`.
+    Run {
+        /// The program that it runs, as it was named.
+        command: String,
+    },
+}
+
+/// What one process of bowwave answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// What it is.
+    #[serde(flatten)]
+    pub role: Role,
+    /// Its process id.
+    pub pid: u32,
+    /// Seconds since it began to lead reads.
+    pub uptime_s: f64,
+    /// What it does.
+    #[serde(flatten)]
+    pub status: Status,
+}
+
+/// Why a process cannot be asked.
+#[derive(Debug, thiserror::Error)]
+#[error("bowwave status will not show this process: cannot listen on {path}: {error}")]
+pub struct BindError {
+    path: PathBuf,
+    error: io::Error,
+}
+
+/// Answers for one process; its file is removed when this is dropped.
+#[derive(Debug)]
+pub struct Socket {
+    listener: OwnedFd,
+    path: PathBuf,
+    role: Role,
+    since: Instant,
+}
+
+impl Socket {
+    /// Listens in the state folder. Sockets there of processes that were killed are removed.
+    ///
+    /// # Errors
+    /// If the folder cannot be written, or its path is too long for a socket (about 90 bytes).
+    pub fn bind(folder: &Path, role: Role) -> Result<Socket, BindError> {
+        remove_stale(folder);
+        let path = folder.join(match role {
+            Role::Daemon => DAEMON_SOCKET.to_owned(),
+            Role::Run { .. } => format!("run-{}.sock", std::process::id()),
+        });
+        match listen_on(&path) {
+            Ok(listener) => Ok(Socket { listener, path, role, since: Instant::now() }),
+            Err(error) => Err(BindError { path, error: error.into() }),
+        }
+    }
+
+    /// Readable while a client waits.
+    pub(crate) fn readiness(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
+    /// Answers the clients that wait, a few at most, without waiting for any.
+    ///
+    /// # Errors
+    /// If clients can be accepted no more, as when the process has no descriptors left: they would make the
+    /// socket readable for ever.
+    pub(crate) fn answer(&self, status: impl Fn() -> Status) -> io::Result<()> {
+        for _ in 0..MOST_CLIENTS {
+            match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok(client) if may_ask(&client) => self.tell(&client, status()),
+                Ok(_) | Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(Errno::AGAIN) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&self, client: &OwnedFd, status: Status) {
+        let report = Report {
+            schema: SCHEMA,
+            role: self.role.clone(),
+            pid: std::process::id(),
+            uptime_s: self.since.elapsed().as_secs_f64(),
+            status,
+        };
+        if let Ok(text) = serde_json::to_vec(&report) {
+            // A client that has gone needs no answer, and one whose buffer is full sees that it is cut.
+            let _ = send(client, &text, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        }
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // One that stays is removed at the next start.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn listen_on(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let address = SocketAddrUnix::new(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // Before it has a name, so that others can connect at no moment.
+    fchmod(&listener, ROOT_AND_GROUP)?;
+    bind(&listener, &address)?;
+    admit_group(path)?;
+    listen(&listener, MOST_CLIENTS)?;
+    Ok(listener)
+}
+
+/// Binding has taken from the mode what the umask forbids; a process's umask is not changed, as its children
+/// inherit it. In a folder of somebody else's another file may have come in the socket's place by now.
+fn admit_group(path: &Path) -> rustix::io::Result<()> {
+    let found =
+        openat(CWD, path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    if FileType::from_raw_mode(fstat(&found)?.st_mode) != FileType::Socket {
+        return Err(Errno::EXIST);
+    }
+    chmod(format!("/proc/self/fd/{}", found.as_raw_fd()), ROOT_AND_GROUP)
+}
+
+fn may_ask(client: &OwnedFd) -> bool {
+    socket_peercred(client).is_ok_and(|of| of.uid.is_root() || of.gid.is_root())
+}
+
+fn remove_stale(folder: &Path) {
+    for path in sockets(folder).unwrap_or_default() {
+        if matches!(connected(&path, MOST_PROBING), Err(Errno::CONNREFUSED)) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// The sockets in a state folder, the daemon's first, then those of `run` by process.
+fn sockets(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder)?.flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut found: Vec<_> = names.filter_map(|name| Some((asked_as(&name)?, name))).collect();
+    found.sort();
+    Ok(found.into_iter().map(|(_, name)| folder.join(name)).collect())
+}
+
+/// Whose socket a file of that name is: 0 for the daemon, the process id of a `run`.
+fn asked_as(name: &str) -> Option<u32> {
+    if name == DAEMON_SOCKET {
+        return Some(0);
+    }
+    name.strip_prefix("run-")?.strip_suffix(".sock")?.parse().ok()
+}
+
+fn connected(path: &Path, most: Duration) -> rustix::io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(path)?;
+    let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&stream, Timeout::Send, Some(most))?;
+    set_socket_timeout(&stream, Timeout::Recv, Some(most))?;
+    connect(&stream, &address)?;
+    Ok(stream.into())
+}
+
+/// Why a process did not tell what it does.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The asker is neither root nor of its group.
+    #[error("may not ask {0}: only root and its group may; use sudo")]
+    NotPermitted(PathBuf),
+    /// It answers too late.
+    #[error("{0} does not answer; is its process stopped?")]
+    Silent(PathBuf),
+    /// What it answers is no report.
+    #[error("{path} gives no whole answer ({reason}); ask again")]
+    Garbled {
+        /// Its socket.
+        path: PathBuf,
+        /// What is wrong with the answer.
+        reason: String,
+    },
+    /// It is of another version of bowwave.
+    #[error(
+        "process {pid} reports in schema {schema}, this bowwave reads {SCHEMA}: use the bowwave that it \
+         runs, or --json"
+    )]
+    OtherSchema {
+        /// Its process id.
+        pid: u64,
+        /// Its schema.
+        schema: u64,
+    },
+    /// The folder or socket cannot be used.
+    #[error("cannot ask {path}: {error}")]
+    Unusable {
+        /// The folder or socket.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// Asks every process of bowwave with this state folder; gives what each answers, the daemon first. None if none
+/// runs.
+///
+/// # Errors
+/// If the folder cannot be read. A folder that is not there is of nobody.
+pub fn ask(folder: &Path) -> Result<Vec<Result<Value, AskError>>, AskError> {
+    match sockets(folder) {
+        Ok(found) => Ok(found.iter().filter_map(|path| ask_one(path).transpose()).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(AskError::of(folder, error)),
+    }
+}
+
+/// `None` where its process has gone.
+fn ask_one(path: &Path) -> Result<Option<Value>, AskError> {
+    let stream = match connected(path, MOST_WAITING) {
+        Ok(stream) => stream,
+        Err(Errno::CONNREFUSED | Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(AskError::of(path, error.into())),
+    };
+    let mut text = Vec::new();
+    match stream.take(MOST_BYTES).read_to_end(&mut text) {
+        Ok(0) if !rustix::process::geteuid().is_root() => {
+            Err(AskError::NotPermitted(path.to_owned()))
+        }
+        Ok(_) => serde_json::from_slice(&text).map(Some).map_err(|error| AskError::Garbled {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        }),
+        // It ended with the question unread.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
+        Err(error) => Err(AskError::of(path, error)),
+    }
+}
+
+impl AskError {
+    fn of(path: &Path, error: io::Error) -> AskError {
+        let path = path.to_owned();
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => AskError::NotPermitted(path),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => AskError::Silent(path),
+            _ => AskError::Unusable { path, error },
+        }
+    }
+}
+
+impl Report {
+    /// What was answered.
+    ///
+    /// # Errors
+    /// If it is of another schema.
+    pub fn in_answer(answer: &Value) -> Result<Report, AskError> {
+        let number = |field: &str| answer[field].as_u64().unwrap_or(0);
+        let known = (number("schema") == u64::from(SCHEMA)).then(|| Report::deserialize(answer));
+        known
+            .and_then(Result::ok)
+            .ok_or_else(|| AskError::OtherSchema { pid: number("pid"), schema: number("schema") })
+    }
+}
+
+/// Adds to a status what the controller does not know: the names of devices, and mount points.
+pub(crate) fn add_names<'a>(
+    status: &mut Status,
+    volumes: impl Iterator<Item = &'a Volume>,
+    disks: &HashMap<BackingId, Disk>,
+) {
+    let mounts: HashMap<String, &Mount> =
+        volumes.map(|volume| (volume.mount.dev.to_string(), &volume.mount)).collect();
+    let place = |volume: &String| {
+        mounts.get(volume).map(|mount| mount.mount_point.display().to_string()).unwrap_or_default()
+    };
+    for device in &mut status.devices {
+        device.mount_points = device.volumes.iter().map(place).collect();
+        let disk = disks.get(&BackingId(device.backing)).map(|disk| &disk.name);
+        let source = || mounts.get(device.volumes.first()?).map(|mount| &mount.source);
+        device.name = disk.or_else(source).cloned().unwrap_or_default();
+    }
+    for file in &mut status.busiest_files {
+        file.mount_point = place(&file.volume);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixListener;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use controller::{Controller, Options};
+    use readahead::adaptive::Limits;
+
+    use super::*;
+
+    fn status() -> Status {
+        let policy = recording::policy(Limits::default()).expect("limits");
+        Controller::new(Options::default(), policy, &mut Vec::new()).status(0)
+    }
+
+    /// What is answered to one who asks while the socket is served.
+    fn asked(folder: &Path, socket: &Socket) -> Vec<Result<Value, AskError>> {
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    socket.answer(status).expect("it accepts");
+                    thread::yield_now();
+                }
+            });
+            let answers = ask(folder);
+            is_over.store(true, Ordering::Relaxed);
+            answers.expect("the folder is there")
+        })
+    }
+
+    /// Root in a test is no root in a user namespace without it: what it asks is refused.
+    fn is_root() -> bool {
+        rustix::process::geteuid().is_root()
+    }
+
+    #[test]
+    fn root_is_told_what_a_process_does() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let role = Role::Run { command: "tar".into() };
+        let socket = Socket::bind(folder.path(), role.clone()).expect("bound");
+        let answers = asked(folder.path(), &socket);
+        let [answer] = &answers[..] else { panic!("{answers:?}") };
+        match answer {
+            Ok(answer) => {
+                assert_eq!(answer["schema"], SCHEMA);
+                assert_eq!((&answer["role"], &answer["command"]), (&"run".into(), &"tar".into()));
+                let report = Report::in_answer(answer).expect("a report");
+                assert_eq!((report.pid, report.role), (std::process::id(), role));
+                assert_eq!(report.status, status());
+            }
+            Err(error) => assert!(!is_root(), "{error}"),
+        }
+    }
+
+    #[test]
+    fn the_socket_is_roots_and_its_groups_and_goes_with_its_process() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = Socket::bind(folder.path(), Role::Daemon).expect("bound");
+        let path = folder.path().join(DAEMON_SOCKET);
+        let mode = fs::metadata(&path).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o660, "{mode:o}");
+        drop(socket);
+        assert!(!path.exists());
+        assert_eq!(ask(folder.path()).expect("nobody").len(), 0);
+    }
+
+    #[test]
+    fn sockets_of_killed_processes_are_silent_and_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // A listener that is closed leaves its file, as a killed process does.
+        drop(UnixListener::bind(folder.path().join(DAEMON_SOCKET)).expect("bound"));
+        drop(UnixListener::bind(folder.path().join("run-1.sock")).expect("bound"));
+        fs::write(folder.path().join("run-notes.sock"), "not ours").expect("written");
+        assert_eq!(ask(folder.path()).expect("nobody").len(), 0);
+        let _socket = Socket::bind(folder.path(), Role::Daemon).expect("bound");
+        assert!(!folder.path().join("run-1.sock").exists());
+        assert!(folder.path().join("run-notes.sock").exists());
+    }
+
+    #[test]
+    fn clients_that_do_not_read_hold_nobody_up() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = Socket::bind(folder.path(), Role::Daemon).expect("bound");
+        let path = folder.path().join(DAEMON_SOCKET);
+        let idle: Vec<_> =
+            (0..3).map(|_| connected(&path, MOST_PROBING).expect("there is room")).collect();
+        socket.answer(status).expect("they are answered");
+        drop(idle);
+        assert_eq!(asked(folder.path(), &socket).len(), 1);
+    }
+
+    #[test]
+    fn a_process_that_does_not_answer_is_named_within_seconds() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let _socket = Socket::bind(folder.path(), Role::Daemon).expect("bound");
+        let answers = ask(folder.path()).expect("it is there");
+        assert!(matches!(&answers[..], [Err(AskError::Silent(_))]), "{answers:?}");
+    }
+
+    #[test]
+    fn a_socket_that_cannot_be_made_is_one_sentence() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let long = folder.path().join("x".repeat(100));
+        fs::create_dir(&long).expect("made");
+        let error = Socket::bind(&long, Role::Daemon).expect_err("too long").to_string();
+        assert!(error.starts_with("bowwave status will not show this process"), "{error}");
+    }
+
+    #[test]
+    fn another_schema_is_told_from_ours() {
+        let answer = serde_json::json!({ "schema": 2, "pid": 7 });
+        let error = Report::in_answer(&answer).expect_err("another one");
+        assert!(matches!(error, AskError::OtherSchema { pid: 7, schema: 2 }), "{error}");
+    }
+
+    #[test]
+    fn whose_socket_it_is_shows_in_its_name() {
+        assert_eq!(asked_as("daemon.sock"), Some(0));
+        assert_eq!(asked_as("run-17.sock"), Some(17));
+        for other in ["daemon.lock", "run-.sock", "run-x.sock", "17.sock", "disks"] {
+            assert_eq!(asked_as(other), None, "{other}");
+        }
+    }
+}
