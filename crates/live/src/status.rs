@@ -74,7 +74,7 @@ pub struct Report {
     pub role: Role,
     /// Its process id.
     pub pid: u32,
-    /// Seconds since it began to lead reads.
+    /// Seconds since it began to manage reads.
     pub uptime_s: f64,
     /// What it does.
     #[serde(flatten)]

@@ -212,9 +212,9 @@ daemon (process 77), for 2 h 13 min
               0.0 MB for dense random reading; 300 stalls saved; 4711 events, 0
               lost; 0.000 s CPU
   not read    812 times nothing to gain, 3 times the device was busy
-  behind      2 streams; dropped 0.0 MB behind streams; of what they passed
-              0.0 MB stay, cached before or used by others or again, and 0.0 MB,
-              not written yet or mapped
+  behind      2 streams; dropped 0.0 MB behind streams; kept 0.0 MB that were
+              cached before, or used by others or again; left 0.0 MB that were
+              not written yet, or mapped
   failed      2 reads failed
   device      sda: /, /srv
               7.0 ms an access, 100 MB/s, 1 at once (measured)
