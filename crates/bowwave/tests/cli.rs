@@ -127,9 +127,13 @@ fn who_is_not_root_is_told_to_be() {
     // Not by this process: a file that it has open for writing cannot be executed.
     let copied = Command::new("cp").arg(BOWWAVE).arg(&copy).status();
     assert!(copied.expect("cp is there").success());
-    for (words, expected) in
-        [(&["run", "--", "true"][..], 125), (&["daemon"], 1), (&["demo"], 1), (&["lab", "up"], 1)]
-    {
+    for (words, expected) in [
+        (&["run", "--", "sh", "-c", "exit 7"][..], 7),
+        (&["run", "--strict", "--", "true"], 125),
+        (&["daemon"], 1),
+        (&["demo"], 1),
+        (&["lab", "up"], 1),
+    ] {
         let output = Command::new(&copy).args(words).uid(NOBODY).gid(NOBODY).output();
         let (said, code) = told(&output.expect("it runs"));
         assert!(said.contains("needs root"), "{said}");
