@@ -68,7 +68,11 @@ fn told(prints: [&str; 2], status: i32) -> (Option<i32>, String) {
     fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).expect("set");
     let path = std::env::var("PATH").expect("it is set");
     let path = format!("{}:{path}", folder.path().display());
-    let output = Command::new(SCRIPT).env("PATH", path).output().expect("python3 is there");
+    let output = Command::new(SCRIPT)
+        .env_remove("BOWWAVE_REQUIRE_LIVE")
+        .env("PATH", path)
+        .output()
+        .expect("python3 is there");
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 

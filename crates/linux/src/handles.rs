@@ -3,13 +3,12 @@
 //! Descriptors are opened for one decision and closed with it: two microseconds, whereas a cached
 //! descriptor would keep an administrator from unmounting the file system.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use readahead::{DeviceNumber, FileKey, FileRef};
-use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, statx};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Statx, StatxFlags, open, statx};
 
 use crate::mounts::Mount;
 use crate::sys;
@@ -22,7 +21,9 @@ pub fn open_file(read: FileRef, mount: &Mount) -> io::Result<OwnedFd> {
     if encodes_inode_handles(&mount.fs_type)
         && let Ok(ino) = u32::try_from(read.file.ino)
     {
-        let root = File::open(&mount.mount_point)?;
+        // Whatever else lies there by now is not opened.
+        let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let root = open(&mount.mount_point, folder, Mode::empty())?;
         // Another file system may have been mounted there meanwhile.
         if let Ok(file) = sys::open_by_inode(root.as_fd(), ino, read.generation)
             && leads_to(&file, read.file)
@@ -63,9 +64,16 @@ fn open_through_process(tgid: u32, key: FileKey) -> io::Result<OwnedFd> {
     let mut descriptors = descriptors_of(tgid)?;
     let found = descriptors.find(|descriptor| leads_there(*descriptor));
     let (number, _) = found.ok_or(io::ErrorKind::NotFound)?;
-    let mut options = File::options();
-    options.read(true).custom_flags(libc::O_NOATIME | libc::O_NONBLOCK);
-    Ok(options.open(format!("/proc/{tgid}/fd/{number}"))?.into())
+    // The process may have put another file there since it was looked at: it is reached without being opened, looked
+    // at, and only then opened.
+    let path = format!("/proc/{tgid}/fd/{number}");
+    let reached = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    if !leads_to(&reached, key) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let flags =
+        OFlags::RDONLY | OFlags::NOATIME | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(open(format!("/proc/self/fd/{}", reached.as_raw_fd()), flags, Mode::empty())?)
 }
 
 /// The descriptors of a process and the inode numbers they lead to.
@@ -96,7 +104,32 @@ pub(crate) fn is_same_file(tgid: u32, file: FileKey, number: i32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+    use std::process::{Command, Stdio};
+
     use super::*;
+
+    fn key(path: &std::path::Path) -> FileKey {
+        let about = fs::metadata(path).expect("it is there");
+        FileKey { dev: DeviceNumber::from_stat(about.dev()), ino: about.ino() }
+    }
+
+    #[test]
+    fn a_file_that_a_process_has_open_is_opened_through_it_and_nothing_but_that_file() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let mut cat = Command::new("sleep")
+            .arg("1000")
+            .stdin(fs::File::open(file.path()).expect("it is there"))
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it runs");
+        let opened = open_through_process(cat.id(), key(file.path()));
+        let other = open_through_process(cat.id(), key(std::path::Path::new("/dev/null")));
+        cat.kill().expect("it sleeps");
+        cat.wait().expect("it ends");
+        assert!(leads_to(&opened.expect("it has it open"), key(file.path())));
+        assert!(other.is_err(), "what is no regular file is never opened");
+    }
 
     #[test]
     fn the_inode_number_is_a_line_of_fdinfo() {

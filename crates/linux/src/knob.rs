@@ -187,7 +187,10 @@ impl Drop for Borrowed {
                 let _ = fs::remove_file(&self.journal);
             }
             // The journal stays, unless the device is gone and its knob with it.
-            Err(error) if self.knob.0.exists() => eprintln!("bowwave: {error}"),
+            Err(error) if self.knob.0.exists() => {
+                // If anybody listens there.
+                let _ = writeln!(io::stderr(), "bowwave: {error}");
+            }
             Err(_) => {
                 let _ = fs::remove_file(&self.journal);
             }

@@ -10,7 +10,7 @@
 //! read-ahead goes on at the next miss.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
@@ -119,6 +119,7 @@ pub struct Engine {
     /// Tables of the kernel half that could not be written.
     errors: u64,
     has_given_back: bool,
+    drops_behind: bool,
     socket: Option<Socket>,
 }
 
@@ -206,6 +207,7 @@ impl Prepared {
             tidied_at: 0,
             errors: 0,
             has_given_back: false,
+            drops_behind: watch.is_some(),
             socket: None,
         };
         let now = sys::monotonic_ns();
@@ -349,7 +351,7 @@ impl Engine {
         self.give_back();
         let metrics = self.metrics();
         if let Some(Err(error)) = self.recorder.take().map(Recorder::finish) {
-            eprintln!("bowwave: {error}");
+            tell(format_args!("{error}"));
         }
         std::mem::forget(self);
         metrics
@@ -361,10 +363,10 @@ impl Engine {
         }
         let left = self.executor.give_back(MOST_GIVING_BACK);
         if left > 0 {
-            eprintln!(
-                "bowwave: {left} open files keep the window they were given, as it could not be \
+            tell(format_args!(
+                "{left} open files keep the window they were given, as it could not be \
                  taken back; the next start of bowwave does that"
-            );
+            ));
         }
     }
 
@@ -397,7 +399,7 @@ impl Engine {
     fn answer(&mut self) {
         let Some(socket) = &self.socket else { return };
         if let Err(error) = socket.answer(|| self.status()) {
-            eprintln!("bowwave: {error}; bowwave status does not show this process any more");
+            tell(format_args!("{error}; bowwave status does not show this process any more"));
             self.socket = None;
         }
     }
@@ -433,7 +435,9 @@ impl Engine {
         if is_time {
             self.tidied_at = now;
             self.observer.tidy();
-            self.observer.note_daemons();
+            if self.drops_behind {
+                self.observer.note_daemons();
+            }
             self.look_at_memory(now);
         }
         if now >= self.tick_at {
@@ -561,6 +565,11 @@ impl Engine {
         }
         input
     }
+}
+
+/// Says something on standard error, if anybody listens there.
+fn tell(words: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "bowwave: {words}");
 }
 
 impl Drop for Engine {

@@ -130,7 +130,7 @@ impl Mounts {
         (Arc::new(Volume { mount, knob, piece_pages, backing: device.backing }), device)
     }
 
-    /// Looks again whenever the table of mounts changes, and each second; ends when `tell` says that nobody listens.
+    /// Looks again whenever the table of mounts changes, and each second; `tell` is called after each change.
     pub(crate) fn watch(mut self, changes: Sender<Change>, tell: impl Fn() + Send + 'static) {
         let watch = move || {
             let table: Option<OwnedFd> = File::open("/proc/self/mountinfo").ok().map(Into::into);

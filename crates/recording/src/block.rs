@@ -15,14 +15,14 @@ use std::io::{self, Read, Write};
 pub(crate) const MAGIC: [u8; 8] = *b"\x8bbowrec\n";
 
 /// The version of all that follows. Raise it when the header, an input or a command changes its form
-/// (`tests/format.rs` tells).
+/// (`tests/golden.rs` tells).
 pub(crate) const FORMAT: u32 = 1;
 
 /// Bytes of a block's head.
 const HEAD_BYTES: usize = 12;
 
 /// No block is larger: it is all that may be queued, and a little more at the end.
-pub(crate) const MOST_BYTES: usize = crate::QUEUE_BYTES + (1 << 16);
+pub(crate) const MOST_BYTES: usize = crate::QUEUE_BYTES + (1 << 17);
 
 /// What reading a block came to.
 #[derive(Debug, PartialEq, Eq)]

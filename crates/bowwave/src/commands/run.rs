@@ -3,7 +3,7 @@
 mod beside;
 
 use std::ffi::{OsStr, OsString};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -106,6 +106,8 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
     let meant: Vec<i32> = meant.filter(|signal| !signals::is_ignored(*signal)).collect();
     // Before the command is there: a signal that comes as it starts would end bowwave alone.
     let caught = SignalsInfo::new(&meant)?;
+    // Where it is ignored, the kernel tells nobody how the command has ended.
+    signal_hook::flag::register(libc::SIGCHLD, Arc::default())?;
     let program = &args.command[0];
     let child = match Command::new(program).args(&args.command[1..]).spawn() {
         Ok(child) => child,
@@ -117,9 +119,11 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let command = Pid::from_child(&child);
     let is_interrupted = Arc::new(AtomicBool::new(false));
-    match pidfd_open(command, PidfdFlags::empty()) {
-        Ok(ended) => {
-            pass_signals_on(caught, ended.try_clone()?);
+    // From here on the command's status is what counts: what fails is told, and no more.
+    let ended = pidfd_open(command, PidfdFlags::empty()).map_err(io::Error::from);
+    match ended.and_then(|ended| Ok((ended.try_clone()?, ended))) {
+        Ok((to_signal, ended)) => {
+            pass_signals_on(caught, to_signal);
             let most = if args.wait { MOST_WAITING } else { LAST_MOMENT };
             beside.lead_until(Ending { ended, most, is_interrupted: is_interrupted.clone() });
         }
@@ -131,7 +135,7 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Signals are for bowwave from now on. Those that came before do not count, however late they are
     // handled: one of them may have ended the command.
     for signal in meant {
-        signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
+        let _ = signal_hook::flag::register(signal, Arc::clone(&is_interrupted));
     }
     report(&args, &beside.end());
     Ok(exit_code(status))
@@ -253,14 +257,17 @@ const FORWARDED: [Signal; 6] =
 /// What is sent to bowwave is meant for the command. Of SIGINT and SIGQUIT that is so if a process sent
 /// them: the terminal sends them to the whole foreground group, so the command has them already.
 fn pass_signals_on(mut caught: SignalsInfo<WithOrigin>, command: OwnedFd) {
-    std::thread::spawn(move || {
+    let pass = move || {
         for origin in caught.forever() {
             let signal = FORWARDED.iter().find(|signal| signal.as_raw() == origin.signal);
             let Some(signal) = signal.filter(|_| origin.cause != Cause::Kernel) else { continue };
             // It may have ended, and then needs none.
             let _ = pidfd_send_signal(&command, *signal);
         }
-    });
+    };
+    if let Err(error) = std::thread::Builder::new().name("bowwave-signals".into()).spawn(pass) {
+        print::note(format_args!("signals are not passed on to the command: {error}"));
+    }
 }
 
 fn exit_code(status: WaitStatus) -> ExitCode {

@@ -47,12 +47,12 @@ impl Ask {
                 Some(Completed::Described { stream, attributes })
             }
             Ask::Probe => {
-                let disk = device.disk.as_ref()?;
-                let cost = devices::measure(disk, &devices::guess(disk)).ok();
-                if let Some(cost) = &cost {
-                    devices::note(disk, cost, devices::Found::Measured, state);
-                }
-                Some(Completed::Probed { backing, cost })
+                let measured = device.disk.as_ref().and_then(|disk| {
+                    let cost = devices::measure(disk, &devices::guess(disk)).ok()?;
+                    devices::note(disk, &cost, devices::Found::Measured, state);
+                    Some(cost)
+                });
+                Some(Completed::Probed { backing, cost: measured })
             }
             Ask::Remember(cost) => {
                 let disk = device.disk.as_ref()?;

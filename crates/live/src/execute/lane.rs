@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use controller::ids::{BackingId, FileRef, Target, Ticket};
 use controller::{Completed, WindowOutcome, WindowSetting};
@@ -185,9 +185,17 @@ fn write_out(inbox: &Receiver<(Ticket, FileRef, Span, Arc<Volume>)>, answers: &A
 }
 
 fn set_windows(inbox: &Receiver<ToWindows>, mut windows: Windows, answers: &Answers) {
+    let mut looked_at = Instant::now();
     loop {
         let pause = if windows.holds_any() { HELD_PAUSE } else { PAUSE };
-        match inbox.recv_timeout(pause) {
+        // Also while changes come all the time.
+        let wait = pause.saturating_sub(looked_at.elapsed());
+        if wait.is_zero() {
+            looked_at = Instant::now();
+            answers.send_all(windows.look_after());
+            continue;
+        }
+        match inbox.recv_timeout(wait) {
             Ok(ToWindows::Set(change)) => {
                 let Change { target, of, own_pages, setting, knob } = change;
                 answers.send(windows.set(target, of, own_pages, setting, &knob));
@@ -197,7 +205,7 @@ fn set_windows(inbox: &Receiver<ToWindows>, mut windows: Windows, answers: &Answ
                 let _ = done.send(());
                 return;
             }
-            Err(RecvTimeoutError::Timeout) => answers.send_all(windows.look_after()),
+            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return windows.give_back_all(),
         }
     }

@@ -64,35 +64,35 @@ fn failure(error: &io::Error) -> Failure {
     }
 }
 
-/// The threads that wait for a batch; told of whenever there is one more.
+/// Which threads wait for a batch; told of whenever there is one more.
 #[derive(Default)]
 struct Free {
-    threads: Mutex<Vec<Sender<Batch>>>,
+    threads: Mutex<Vec<usize>>,
     one_more: Condvar,
 }
 
 impl Free {
-    fn lock(&self) -> MutexGuard<'_, Vec<Sender<Batch>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<usize>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, thread: Sender<Batch>) {
+    fn add(&self, thread: usize) {
         self.lock().push(thread);
         self.one_more.notify_all();
     }
 }
 
-/// The pool of one device.
+/// The pool of one device; its threads end with it.
 pub(super) struct Readers {
+    threads: Vec<Sender<Batch>>,
     free: Arc<Free>,
     manner: Arc<Manner>,
     answers: Answers,
-    started: usize,
 }
 
 impl Readers {
     pub(super) fn new(manner: Arc<Manner>, answers: Answers) -> Self {
-        Readers { free: Arc::default(), manner, answers, started: 0 }
+        Readers { threads: Vec::new(), free: Arc::default(), manner, answers }
     }
 
     /// Hands the batch to a thread that starts at once, or answers that there is none.
@@ -100,7 +100,7 @@ impl Readers {
         let ticket = batch.ticket;
         let free = self.free.lock().pop();
         let refused = match free.or_else(|| self.start()) {
-            Some(thread) => thread.send(batch).is_err(),
+            Some(thread) => self.threads[thread].send(batch).is_err(),
             None => true,
         };
         if refused {
@@ -110,27 +110,61 @@ impl Readers {
 
     /// Waits until the batches under way are done, for so long at most.
     pub(super) fn wait(&self, most: Duration) {
-        let are_busy = |free: &mut Vec<_>| free.len() < self.started;
+        let are_busy = |free: &mut Vec<_>| free.len() < self.threads.len();
         drop(self.free.one_more.wait_timeout_while(self.free.lock(), most, are_busy));
     }
 
-    fn start(&mut self) -> Option<Sender<Batch>> {
-        if self.started >= MOST_THREADS {
+    fn start(&mut self) -> Option<usize> {
+        let me = self.threads.len();
+        if me >= MOST_THREADS {
             return None;
         }
         let (batches, inbox) = mpsc::channel::<Batch>();
-        let (free, me) = (Arc::clone(&self.free), batches.clone());
+        let free = Arc::clone(&self.free);
         let (manner, answers) = (Arc::clone(&self.manner), self.answers.clone());
         let work = move || {
             for batch in inbox {
                 // A file that was truncated or has no page cache: its reader gets what it gets without us.
                 let failed = batch.run(&manner).err().as_ref().map(failure);
+                // Before the answer, which may bring the next batch.
+                free.add(me);
                 answers.send(Completed::Read { ticket: batch.ticket, failed });
-                free.add(me.clone());
             }
         };
         thread::Builder::new().name("bowwave-reader".into()).spawn(work).ok()?;
-        self.started += 1;
-        Some(batches)
+        self.threads.push(batches);
+        Some(me)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    fn threads() -> usize {
+        let tasks = std::fs::read_dir("/proc/self/task").expect("our own");
+        let names = tasks.flatten().map(|task| std::fs::read_to_string(task.path().join("comm")));
+        names.flatten().filter(|name| name == "bowwave-reader\n").count()
+    }
+
+    #[test]
+    fn the_threads_of_a_device_end_with_it() {
+        let answers = Answers::new().expect("a descriptor");
+        let mut readers = Readers::new(Arc::default(), answers);
+        for _ in 0..3 {
+            readers.start().expect("a thread");
+        }
+        let until = Instant::now() + Duration::from_secs(20);
+        while threads() < 3 && Instant::now() < until {
+            thread::yield_now();
+        }
+        assert_eq!(threads(), 3);
+        drop(readers);
+        while threads() > 0 && Instant::now() < until {
+            thread::yield_now();
+        }
+        assert_eq!(threads(), 0);
     }
 }

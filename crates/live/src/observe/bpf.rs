@@ -221,6 +221,7 @@ impl Observer for BpfObserver {
     }
 
     fn forget_file_system(&mut self, dev: DeviceNumber) -> Result<(), ObserveError> {
+        self.marked.retain(|file| file.dev != dev);
         let key = dev.to_kernel().to_ne_bytes();
         self.skeleton.maps.file_systems.delete(&key).map_err(lost)
     }
@@ -260,7 +261,13 @@ impl Observer for BpfObserver {
         if listening.marked_chunks == 0 {
             self.marked.remove(&file);
         }
-        let (key, value) = (layout::encode_file_key(file), layout::encode_listening(listening));
+        let key = layout::encode_file_key(file);
+        if listening == Listening::default() {
+            // What is not in the table is treated so; one that the table forgot is gone as well.
+            let _ = self.skeleton.maps.files.delete(&key);
+            return Ok(());
+        }
+        let value = layout::encode_listening(listening);
         self.skeleton.maps.files.update(&key, &value, MapFlags::ANY).map_err(lost)
     }
 
