@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use controller::{DiskStats, Input, Interest, Listening, Nanos};
+use controller::{CHUNK_PAGES, DiskStats, Input, Interest, Listening, Nanos};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{
     Link, MapCore, MapFlags, MapMut, OpenObject, PrintLevel, RingBuffer, RingBufferBuilder,
@@ -19,7 +19,7 @@ use readahead::{DeviceNumber, FileKey, Mark};
 
 use super::behind::BehindSource;
 use super::descendants::{self, Followed};
-use super::layout::{self, CHUNK_PAGES};
+use super::layout;
 use super::{ObserveError, Observer, Scope, Watch};
 use crate::kernel::Features;
 

@@ -5,7 +5,6 @@ use controller::{Access, Advice, Input, Interest, Kind, Listening, Nanos, Passed
 use readahead::behind::{Block, Span};
 
 pub(super) const DISK_SLOTS: usize = 64;
-pub(super) use controller::CHUNK_PAGES;
 
 /// Size of `struct event`.
 pub(super) const EVENT_BYTES: usize = 88;
