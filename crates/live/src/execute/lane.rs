@@ -1,4 +1,4 @@
-//! One device's threads. A device or server that does not answer holds up its own lane, and nothing else.
+//! One device's threads. A device or server that does not answer holds up its own lane.
 //!
 //! ```text
 //!   Read ------------------> up to 16 readers   (a full queue blocks the call)
