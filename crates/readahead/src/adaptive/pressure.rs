@@ -1,14 +1,18 @@
-//! Thrashing of the whole machine: how far ahead anything may be read for it to survive.
+//! Thrashing: how far ahead the readers of one group may be read for it to survive.
 //!
 //! ```text
 //!   a page read ahead is evicted before its reader comes
 //!        |
-//!        +--> what bowwave may have ahead, of all streams, is halved;
+//!        +--> what bowwave may have ahead, of all streams, for a reader of this group is halved;
 //!        +--> where the reader is slow, or next to nothing is left of that budget, windows of the
 //!             kernel's own read-ahead are quartered, down to 16 KiB: of this open file now, of any
-//!             other when it is next heard of
+//!             other of the group when it is next heard of
 //!   for as long as nothing of the kind happens, both grow again
 //! ```
+//!
+//! A group is readers that share memory. Any program can have its own pages evicted
+//! (`MADV_PAGEOUT`), so thrashing takes nothing from other groups. Where memory is short for all,
+//! each group finds pages of its own evicted.
 //!
 //! The kernel answers thrashing with a new small window and lets it grow to full size at once. With
 //! many slow streams in little memory that is a circle; a bound that outlasts the window breaks it. A
@@ -17,7 +21,11 @@
 //! in the simulator (`bowwave reproduce slow-streams-2005 field`).
 
 use super::number::real;
-use crate::access::Nanos;
+use crate::access::{GroupId, Nanos};
+use crate::table::Table;
+
+/// Groups whose pressure is remembered. One that is forgotten begins without.
+const GROUPS: usize = 256;
 
 /// The kernel's smallest window worth a request: 16 KiB.
 const SMALLEST_KERNEL_WINDOW_PAGES: f64 = 4.0;
@@ -28,6 +36,25 @@ const LEAST_SHARE: f64 = 1.0 / 1024.0;
 /// What is allowed doubles in this time without thrashing: slow streams take minutes to read what was
 /// read ahead for them, and would else be tried too often.
 const DOUBLING_S: f64 = 1800.0;
+
+/// The pressure of each group.
+#[derive(Debug)]
+pub(super) struct Pressures(Table<GroupId, Pressure>);
+
+impl Pressures {
+    /// No pressure so far.
+    pub(super) fn new() -> Self {
+        Pressures(Table::new(GROUPS))
+    }
+
+    pub(super) fn of(&self, group: GroupId) -> Pressure {
+        self.0.get(&group).copied().unwrap_or_else(Pressure::none)
+    }
+
+    pub(super) fn of_mut(&mut self, group: GroupId, now: Nanos) -> &mut Pressure {
+        self.0.get_or_insert_with(group, now, Pressure::none, drop)
+    }
+}
 
 /// What pressure leaves.
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +144,17 @@ mod tests {
         let mut pressure = Pressure::none();
         pressure.thrashed(32, true, SECOND);
         assert_eq!((pressure.budget(1000), pressure.kernel_window(32)), (500, Some(8)));
+    }
+
+    #[test]
+    fn a_group_that_thrashes_takes_nothing_from_another() {
+        let mut pressures = Pressures::new();
+        for _ in 0..20 {
+            pressures.of_mut(GroupId(1), SECOND).thrashed(32, true, SECOND);
+        }
+        assert_eq!(pressures.of(GroupId(1)).kernel_window(32), Some(4));
+        let other = pressures.of(GroupId(2));
+        assert_eq!((other.budget(1000), other.kernel_window(4096)), (1000, None));
     }
 
     #[test]
