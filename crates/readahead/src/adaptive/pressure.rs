@@ -33,9 +33,13 @@ const SMALLEST_KERNEL_WINDOW_PAGES: f64 = 4.0;
 /// What is left of the budget then is below any window.
 const LEAST_SHARE: f64 = 1.0 / 1024.0;
 
-/// What is allowed doubles in this time without thrashing: slow streams take minutes to read what was
+/// What is allowed doubles in this time after slow readers thrashed: they take minutes to read what was
 /// read ahead for them, and would else be tried too often.
-const DOUBLING_S: f64 = 1800.0;
+const SLOW_DOUBLING_S: f64 = 1800.0;
+
+/// The same after others thrashed. They come again within as many seconds, so that a bad trial is
+/// soon over.
+const DOUBLING_S: f64 = 10.0;
 
 /// The pressure of each group.
 #[derive(Debug)]
@@ -63,6 +67,8 @@ pub(super) struct Pressure {
     share: f64,
     /// Pages of the kernel's windows; no bound while infinite.
     kernel_pages: f64,
+    /// Both double in so many seconds.
+    doubling_s: f64,
     /// Up to when growth has been counted.
     grown_at: Nanos,
 }
@@ -70,12 +76,15 @@ pub(super) struct Pressure {
 impl Pressure {
     /// No pressure so far.
     pub(super) fn none() -> Self {
-        Pressure { share: 1.0, kernel_pages: f64::INFINITY, grown_at: 0 }
+        Pressure { share: 1.0, kernel_pages: f64::INFINITY, doubling_s: DOUBLING_S, grown_at: 0 }
     }
 
     /// A page read ahead was evicted unused, of an open file whose kernel window is so many pages.
     pub(super) fn thrashed(&mut self, kernel_window: u32, is_slow: bool, now: Nanos) {
         self.grown_at = now;
+        if is_slow {
+            self.doubling_s = SLOW_DOUBLING_S;
+        }
         let ours_is_gone = self.share <= LEAST_SHARE;
         self.share = (self.share * 0.5).max(LEAST_SHARE);
         if !ours_is_gone && !is_slow {
@@ -88,11 +97,12 @@ impl Pressure {
     /// Time passes: what is allowed grows, until it is as before.
     pub(super) fn ease(&mut self, now: Nanos, widest_window: u32) {
         if self.share >= 1.0 && self.kernel_pages.is_infinite() {
+            self.doubling_s = DOUBLING_S;
             return;
         }
         let elapsed_s = now.saturating_sub(self.grown_at) as f64 * 1e-9;
         self.grown_at = self.grown_at.max(now);
-        let factor = (elapsed_s / DOUBLING_S).exp2();
+        let factor = (elapsed_s / self.doubling_s).exp2();
         self.share = (self.share * factor).min(1.0);
         self.kernel_pages *= factor;
         if self.kernel_pages >= f64::from(widest_window) {
@@ -160,8 +170,18 @@ mod tests {
     #[test]
     fn what_was_taken_comes_back_with_time() {
         let mut pressure = Pressure::none();
+        pressure.thrashed(32, true, SECOND);
+        pressure.ease(11 * SECOND, 32);
+        assert!(pressure.budget(1000) < 510 && pressure.kernel_window(32) == Some(8));
+        pressure.ease(7201 * SECOND, 32);
+        assert_eq!((pressure.budget(1000), pressure.kernel_window(4096)), (1000, None));
+    }
+
+    #[test]
+    fn after_readers_that_come_again_at_once_it_comes_back_within_seconds() {
+        let mut pressure = Pressure::none();
         pressure.thrashed(32, false, SECOND);
-        pressure.ease(1801 * SECOND, 32);
+        pressure.ease(11 * SECOND, 32);
         assert_eq!((pressure.budget(1000), pressure.kernel_window(4096)), (1000, None));
     }
 }
