@@ -92,6 +92,7 @@ fn replace(
         }
         file.write_all(text)?;
         settle(&file)?;
+        crate::failpoint::reach("draft-written");
         fs::rename(&draft, &path)
     });
     if written.is_err() {

@@ -43,8 +43,8 @@ pub struct Check {
     pub is_essential: bool,
 }
 
-/// All findings on this machine, with what runs that were killed have left in the folder `state`.
-pub fn examine(state: &Path) -> Vec<Check> {
+/// All findings on this machine, with what runs that were killed have left.
+pub fn examine() -> Vec<Check> {
     let features = Features::detect();
     let mut checks = vec![
         kernel(&features),
@@ -56,7 +56,7 @@ pub fn examine(state: &Path) -> Vec<Check> {
         cache_view(&features),
         memory_pressure(Path::new(psi::MACHINE).exists()),
         drop_behind(&features),
-        windows(&knob::left(state)),
+        windows(&knob::left()),
         lab(),
     ];
     match mounts::list() {

@@ -143,10 +143,10 @@ impl Prepared {
     pub fn new(options: Options) -> Self {
         let journal = Journal::recover(&options.state);
         if journal.len() > 0 {
-            let (state, left) = (options.state.clone(), journal.clone());
+            let left = journal.clone();
             let (done, inbox) = mpsc::channel();
             let give_back = move || {
-                left.give_back(&state);
+                left.give_back();
                 let _ = done.send(());
             };
             if thread::Builder::new().name("bowwave-recover".into()).spawn(give_back).is_ok() {

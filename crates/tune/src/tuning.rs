@@ -1,7 +1,5 @@
 //! One target, from its name to a choice that is explained.
 
-use std::path::Path;
-
 use linux::knob::{self, Borrowed, Knob, KnobError};
 use linux::provenance;
 
@@ -46,7 +44,7 @@ pub enum TuneError {
 }
 
 impl Tuning {
-    /// Measures the target and chooses; `state` keeps the journal. The window is as it was
+    /// Measures the target and chooses. The window is as it was
     /// afterwards, however this ends.
     ///
     /// # Errors
@@ -54,14 +52,13 @@ impl Tuning {
     pub fn of(
         target: Target,
         effort: &Effort,
-        state: &Path,
         stop: &Stop,
         report: &mut Report<'_>,
     ) -> Result<Tuning, TuneError> {
         let may_set = target.knob.as_ref().is_some_and(Knob::is_writable);
-        let recovered = if may_set { knob::recover(state) } else { Vec::new() };
+        let recovered = if may_set { knob::recover() } else { Vec::new() };
         let window = match &target.knob {
-            Some(knob) if may_set => Some(Borrowed::take(knob.clone(), state)?),
+            Some(knob) if may_set => Some(Borrowed::take(knob.clone())?),
             _ => None,
         };
         let current_kb = match (&window, &target.knob) {

@@ -122,7 +122,7 @@ fn show(args: Args) -> anyhow::Result<ExitCode> {
 
 /// The first reason why bowwave cannot manage reads on this machine.
 fn why_not_able() -> Option<String> {
-    let checks = doctor::examine(Path::new(linux::state::FOLDER));
+    let checks = doctor::examine();
     let stands_in_the_way = |check: &&Check| check.is_essential && check.health == Health::Missing;
     let check = checks.iter().find(stands_in_the_way)?;
     Some(format!("{}: {}", check.name, check.finding))

@@ -89,7 +89,7 @@ impl Lane {
         spawn("bowwave-writeout", move || write_out(&write_inbox, &to));
         let (to, common) = (answers.clone(), common.clone());
         spawn("bowwave-window", move || {
-            set_windows(&window_inbox, Windows::new(common.journal, &common.state), &to);
+            set_windows(&window_inbox, Windows::new(common.journal), &to);
         });
         let readers = Readers::new(Arc::clone(&manner), answers.clone());
         Lane { readers, manner, asks, releases, writes, windows, answers }
