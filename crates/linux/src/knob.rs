@@ -386,7 +386,7 @@ mod tests {
         let (ino, now) =
             (fs::metadata(&knob.0).expect("there").ino(), knob.kb().expect("a number"));
         assert_eq!(noted(&knob, ino, 1, &[now + 64, now]).left(), Some((knob.clone(), 1)));
-        assert_eq!(noted(&knob, ino, 1, &[now + 3 - now % 4]).left().is_some(), true, "a page");
+        assert!(noted(&knob, ino, 1, &[now + 3 - now % 4]).left().is_some(), "a page");
         assert_eq!(noted(&knob, ino, 1, &[now + 64]).left(), None, "somebody has set it since");
         assert_eq!(noted(&knob, ino, 1, &[]).left(), None, "nothing was set");
         assert_eq!(noted(&knob, ino + 1, 1, &[now]).left(), None, "another device");

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 
 use readahead::{DeviceNumber, FileKey};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -63,6 +64,14 @@ pub fn started(pid: u32) -> io::Result<u64> {
 fn start_time(stat: &str) -> Option<u64> {
     let (_, behind_name) = stat.rsplit_once(')')?;
     behind_name.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Whether this process sees all processes by the numbers that the kernel's events give: it is in no PID namespace
+/// of a container. Where `/proc` does not tell, it does.
+pub fn sees_all() -> bool {
+    // The initial namespace's number, PROC_PID_INIT_INO of the kernel's proc_ns.h.
+    const INITIAL: u64 = 0xefff_fffc;
+    std::fs::metadata("/proc/self/ns/pid").map_or(true, |about| about.ino() == INITIAL)
 }
 
 /// Who started a process: its real user id, which it cannot hide. `None` if it has ended.

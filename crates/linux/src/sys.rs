@@ -83,6 +83,20 @@ pub fn readahead(file: impl AsFd, start: u64, pages: u64) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Has this thread read with the I/O priority of a process (`ionice`): the kernel gives each request that of the
+/// thread that asks. What is gone, or may not be taken over, changes nothing.
+pub fn take_priority_of(process: u32) {
+    /// `IOPRIO_WHO_PROCESS` of the kernel's ioprio.h; it names a thread, and 0 the calling one.
+    const OF_THREAD: libc::c_int = 1;
+    // SAFETY: both calls take numbers only.
+    unsafe {
+        let priority = libc::syscall(libc::SYS_ioprio_get, OF_THREAD, process as libc::pid_t);
+        if priority >= 0 {
+            libc::syscall(libc::SYS_ioprio_set, OF_THREAD, 0 as libc::pid_t, priority);
+        }
+    }
+}
+
 /// Starts writing the dirty pages of `[start, start + pages)`; waits for nothing but room in the
 /// device's queue.
 ///

@@ -50,6 +50,7 @@ pub fn examine() -> Vec<Check> {
         kernel(&features),
         built_with_bpf(),
         privilege(Privilege::own()),
+        processes(linux::process::sees_all()),
         lockdown(&read("/sys/kernel/security/lockdown")),
         marks(&features),
         block_layer(&features),
@@ -139,6 +140,19 @@ fn privilege(own: Privilege) -> Check {
         ),
     };
     Check { name: "privilege".into(), health, finding, remedy, is_essential: true }
+}
+
+fn processes(are_all_seen: bool) -> Check {
+    check(
+        "processes",
+        are_all_seen,
+        Health::Missing,
+        (
+            "bowwave and the kernel's events number them alike",
+            "bowwave is in a container with process numbers of its own",
+        ),
+        "start bowwave on the host, or the container with the host's numbers (--pid=host)",
+    )
 }
 
 fn lockdown(setting: &str) -> Check {

@@ -423,8 +423,9 @@ impl Engine {
             self.on_change(sys::monotonic_ns(), change);
         }
         for (at, input) in batch.drain(..) {
-            let input = self.with_cgroup(at, input);
-            self.feed(at, input);
+            if let Some(input) = self.with_group(at, input) {
+                self.feed(at, input);
+            }
         }
         self.batch = batch;
         let now = sys::monotonic_ns();
@@ -550,20 +551,22 @@ impl Engine {
         }
     }
 
-    /// The event with its reader's cgroup, of which the controller is told first.
-    fn with_cgroup(&mut self, at: Nanos, input: Input) -> Input {
+    /// The event with its reader's group, of which the controller is told first; `None` of a reader that may read only
+    /// so much in a second: the kernel reads ahead for it within that.
+    fn with_group(&mut self, at: Nanos, input: Input) -> Option<Input> {
         let mut input = input;
-        let (tgid, cgroup) = match &mut input {
-            Input::Access(access) => (access.of.tgid, &mut access.cgroup),
-            Input::Passed(passed) => (passed.of.tgid, &mut passed.cgroup),
-            _ => return input,
+        let (tgid, cgroup, is_read_for) = match &mut input {
+            Input::Access(access) => (access.of.tgid, &mut access.cgroup, true),
+            Input::Passed(passed) => (passed.of.tgid, &mut passed.cgroup, false),
+            _ => return Some(input),
         };
-        let (id, told) = self.facts.cgroup_of(at, tgid);
-        *cgroup = id;
+        let (reader, told) = self.facts.reader(at, tgid);
+        *cgroup = reader.group;
         if let Some(told) = told {
             self.feed(at, told);
         }
-        input
+        let is_left_alone = reader.is_throttled && is_read_for;
+        (!is_left_alone).then_some(input)
     }
 }
 

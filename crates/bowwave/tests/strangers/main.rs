@@ -256,3 +256,116 @@ fn write_leases_are_not_broken() {
         daemon.stop();
     }
 }
+
+/// Reads a page of each of many files that are all hole, so that no disk slows it down, and then the next page of each.
+const MANY_FILES: &str = "
+import os, resource, sys, time
+folder, seconds = sys.argv[1], float(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_NOFILE, (20000, 20000))
+names = [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith('hole')]
+files = [os.open(name, os.O_RDONLY) for name in names]
+drop_rights()
+until, page = time.monotonic() + seconds, 1
+while time.monotonic() < until:
+    for f in files:
+        os.pread(f, 1, page * 65536)
+    page += 7
+";
+
+#[test]
+fn a_user_who_reports_more_than_anybody_could_read_takes_nobody_elses_events() {
+    let Some(bench) = Bench::new("ext4") else { return };
+    bench.lab.set_fast(true).expect("fast");
+    for number in 0..8_000 {
+        let hole = File::create(bench.path(&format!("hole{number}"))).expect("room on the lab");
+        hole.set_len(16 << 30).expect("it takes no room");
+    }
+    let victim = bench.path("victim");
+    fs::write(&victim, vec![3; 64 << 20]).expect("room on the lab");
+    bench.lab.evict().expect("evicted");
+    let daemon = bench.daemon();
+    let folder = bench.lab.mount_point().to_owned();
+    let stranger = std::thread::spawn(move || {
+        run_by_nobody(MANY_FILES, &[&folder, Path::new(&seconds())]);
+    });
+    bench.lab.set_fast(false).expect("slow");
+    let victim = File::open(victim).expect("it was written");
+    let (mut part, mut requests, mut passes) = (vec![0; 64 << 10], u64::MAX, 0);
+    while passes == 0 || !stranger.is_finished() {
+        rustix::fs::fadvise(&victim, 0, None, rustix::fs::Advice::DontNeed).expect("advised");
+        let before = bench.requests();
+        for number in (0..BACKWARD_READS).rev() {
+            victim.read_exact_at(&mut part, (40 << 20) + (number << 16)).expect("read");
+        }
+        requests = requests.min(bench.requests() - before);
+        passes += 1;
+    }
+    stranger.join().expect("it ends");
+    let summary = daemon.stop();
+    assert!(summary["lost_events"].as_u64() > Some(0), "it was too slow: {summary}");
+    assert!(requests < BACKWARD_READS / 2, "{requests} requests: {summary}");
+}
+
+#[test]
+fn in_a_container_run_says_why_it_does_not_work_and_the_command_runs() {
+    let mut run = Command::new("unshare");
+    run.args(["--pid", "--fork", "--mount-proc", stage::BOWWAVE, "run"]);
+    let Ok(output) = run.args(["--", "sh", "-c", "echo started; exit 7"]).output() else {
+        return stage::skipped("no unshare").unwrap_or_default();
+    };
+    let told = String::from_utf8_lossy(&output.stderr);
+    if told.contains("unshare") {
+        return stage::skipped("no PID namespaces").unwrap_or_default();
+    }
+    assert_eq!((output.status.code(), &*output.stdout), (Some(7), &b"started\n"[..]), "{told}");
+    assert!(told.contains("--pid=host") && told.lines().count() == 1, "{told}");
+}
+
+/// A cgroup of version 1 that may read 10 MB/s from a device; `None` where none can be made.
+struct Throttled(PathBuf);
+
+impl Throttled {
+    fn of(device: u64) -> Option<Self> {
+        let folder = Path::new("/sys/fs/cgroup/blkio")
+            .join(format!("bowwave-test-throttled-{}", std::process::id()));
+        if fs::create_dir(&folder).is_err() {
+            return stage::skipped("no blkio cgroup can be made");
+        }
+        let cgroup = Throttled(folder);
+        let limit = format!("{}:{} 10000000", libc::major(device), libc::minor(device));
+        let file = cgroup.0.join("blkio.throttle.read_bps_device");
+        if fs::write(file, limit).is_err() {
+            return stage::skipped("no blkio cgroup can be limited");
+        }
+        Some(cgroup)
+    }
+}
+
+impl Drop for Throttled {
+    fn drop(&mut self) {
+        // What has just been reaped may still be there for a moment.
+        for _ in 0..100 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_read_ahead_for_who_may_read_only_so_much_in_a_second() {
+    let Some(bench) = Bench::new("ext4") else { return };
+    let paths = bench.baits(1, 8 << 20);
+    let device = fs::metadata(&paths[0]).expect("it was written").dev();
+    let Some(cgroup) = Throttled::of(device) else { return };
+    let daemon = bench.daemon();
+    // The shell goes there itself; what is read backwards the kernel does not read ahead.
+    let script = "echo $$ > \"$1\"/cgroup.procs && exec tac \"$0\" > /dev/null";
+    let mut tac = Command::new("sh");
+    tac.args(["-c", script]).arg(&paths[0]).arg(&cgroup.0);
+    assert!(Own::start(&mut tac).wait().expect("it ends").success());
+    let summary = daemon.stop();
+    assert!(summary["events"].as_u64() == Some(0), "{summary}");
+    assert!(summary["reads"].as_u64() == Some(0), "{summary}");
+}

@@ -11,8 +11,9 @@ use tune::persist;
 
 use crate::print;
 
-/// A backing device comes a moment before its file system is mounted.
-const MOST_WAITING: Duration = Duration::from_secs(5);
+/// A backing device comes a moment before its file system is mounted. One that is mounted where udev does not see it,
+/// as those of containers are, keeps one of udev's workers for so long.
+const MOST_WAITING: Duration = Duration::from_millis(500);
 
 /// Prints the window for `device`: a disk's name, or a backing device's number; fails without a word
 /// if the kernel's own may stay.
