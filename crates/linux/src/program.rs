@@ -9,19 +9,35 @@ use std::sync::LazyLock;
 
 /// Whether `process`, a folder of `/proc`, runs bowwave as root.
 ///
-/// Cheap: of most processes a link is read, and nothing else.
+/// Cheap: of most processes the name is read, and nothing else. To find out what another user's process runs would
+/// wait for as long as that is being started, which a user can make last for ever (a file of a FUSE server that does
+/// not answer, closed by `exec`).
 pub fn is_bowwave_of_root(process: &Path) -> bool {
-    is_bowwave(&process.join("exe"))
+    has_name(process)
         && crate::table::read(process.join("status")).is_ok_and(|status| is_of_root(&status))
+        && is_bowwave(&process.join("exe"))
 }
 
 const OWN: &str = "/proc/self/exe";
 
+/// A program of another name, as tests are, is taken for bowwave, too.
+static OWN_NAME: LazyLock<Option<OsString>> = LazyLock::new(|| name_of(Path::new(OWN)));
+
+/// Whether a process has the name of this program, which anybody may take.
+fn has_name(process: &Path) -> bool {
+    /// What the kernel keeps of it: `TASK_COMM_LEN`, less the NUL.
+    const KEPT_BYTES: usize = 15;
+    let own = OWN_NAME.as_ref().map(|name| name.as_bytes());
+    let is_it = |comm: &[u8]| {
+        let mut names = [Some(&b"bowwave"[..]), own].into_iter().flatten();
+        names.any(|name| comm == &name[..name.len().min(KEPT_BYTES)])
+    };
+    fs::read(process.join("comm")).is_ok_and(|comm| is_it(comm.trim_ascii_end()))
+}
+
 /// Whether a process runs this program or one of its name, also if its file was replaced since; and nobody
 /// but root, or whose this program is, has put it there.
 fn is_bowwave(exe: &Path) -> bool {
-    // A program of another name, as tests are, is taken for bowwave, too.
-    static OWN_NAME: LazyLock<Option<OsString>> = LazyLock::new(|| name_of(Path::new(OWN)));
     // The files of others are not looked at: they may lie on a server that does not answer.
     let name = name_of(exe).filter(|name| name == "bowwave" || Some(name) == OWN_NAME.as_ref());
     let owner = |exe: &Path| fs::metadata(exe).map(|about| about.uid()).ok();
@@ -55,6 +71,17 @@ mod tests {
         let link = folder.path().join("exe");
         std::os::unix::fs::symlink("/usr/bin/bowwave (deleted)", &link).expect("linked");
         assert_eq!(name_of(&link), Some("bowwave".into()));
+    }
+
+    #[test]
+    fn what_a_program_of_another_name_runs_is_not_asked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (comm, is_named) in [("bowwave\n", true), ("bowwave2\n", false), ("", false)] {
+            fs::write(folder.path().join("comm"), comm).expect("written");
+            assert_eq!(has_name(folder.path()), is_named, "{comm:?}");
+        }
+        assert!(has_name(Path::new("/proc/self")), "its own name is longer than is kept");
+        assert!(!has_name(Path::new("/proc/none")));
     }
 
     #[test]
