@@ -76,28 +76,38 @@ pub fn sees_all() -> bool {
 
 /// Who started a process: its real user id, which it cannot hide. `None` if it has ended.
 pub fn user(pid: u32) -> Option<u32> {
-    real_user(&table::read(format!("/proc/{pid}/status")).ok()?)
+    number_in(&status(pid).ok()?, "Uid:")
 }
 
-/// From `Uid:\treal\teffective\t...`.
-fn real_user(status: &str) -> Option<u32> {
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    users.split_ascii_whitespace().next()?.parse().ok()
+/// The parent of a process; `None` if it has ended.
+pub fn parent(pid: u32) -> Option<u32> {
+    number_in(&status(pid).ok()?, "PPid:")
 }
 
 /// Whether a process has not ended. A zombie has, unless other threads go on without the first one.
 pub fn is_alive(pid: u32) -> bool {
-    table::read(format!("/proc/{pid}/stat")).is_ok_and(|stat| !has_ended(&stat))
+    status(pid).is_ok_and(|status| !has_ended(&status))
 }
 
-/// A zombie waits for its parent only. Its name may hold anything.
-fn has_ended(stat: &str) -> bool {
-    let Some((_, behind_name)) = stat.rsplit_once(") ") else { return true };
-    let mut fields = behind_name.split_ascii_whitespace();
-    let state = fields.next();
-    // The 20th field of all.
-    let threads = fields.nth(16).and_then(|number| number.parse().ok()).unwrap_or(1);
-    matches!((state, threads), (None | Some("X"), _) | (Some("Z"), ..=1))
+/// The kernel tells this of any process at once. For `/proc/PID/stat` and most links it waits while the process is
+/// being started, which a user can make last for ever (a file of a FUSE server that does not answer, closed by `exec`).
+fn status(pid: u32) -> io::Result<String> {
+    table::read(format!("/proc/{pid}/status"))
+}
+
+/// What follows a name in `/proc/PID/status`, where a line feed in the process's own name is escaped.
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name))?.split_ascii_whitespace().next()
+}
+
+fn number_in(status: &str, name: &str) -> Option<u32> {
+    field(status, name)?.parse().ok()
+}
+
+/// A zombie waits for its parent only.
+fn has_ended(status: &str) -> bool {
+    let threads = number_in(status, "Threads:").unwrap_or(1);
+    matches!((field(status, "State:"), threads), (None | Some("X"), _) | (Some("Z"), ..=1))
 }
 
 /// A part of a process's memory that maps a file.
@@ -169,7 +179,8 @@ mod tests {
     fn a_process_is_its_users() {
         assert_eq!(user(std::process::id()), Some(rustix::process::getuid().as_raw()));
         assert_eq!(user(u32::MAX), None);
-        assert_eq!(real_user("Name:\tUid:\nUid:\t1000\t0\t0\t0\n"), Some(1000));
+        assert_eq!(number_in("Name:\tUid:\nUid:\t1000\t0\t0\t0\n", "Uid:"), Some(1000));
+        assert_eq!(parent(std::process::id()), Some(std::os::unix::process::parent_id()));
     }
 
     #[test]
@@ -205,9 +216,9 @@ mod tests {
 
     #[test]
     fn a_zombie_has_ended_whatever_its_name() {
-        assert!(has_ended("7 (x) R) Z 1 7"));
-        assert!(has_ended("7 (x) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 99"));
-        assert!(!has_ended("7 (x Z) S 1 7"));
+        assert!(has_ended("Name:\tState: R\nState:\tZ (zombie)\n"));
+        assert!(has_ended("Name:\tx\nState:\tZ (zombie)\nThreads:\t1\n"));
+        assert!(!has_ended("Name:\tState:\tZ\nState:\tS (sleeping)\nThreads:\t1\n"));
         assert!(has_ended(""));
     }
 
@@ -229,7 +240,7 @@ mod tests {
 
     #[test]
     fn threads_that_go_on_without_the_first_one_are_a_process() {
-        assert!(!has_ended("7 (x) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 3 0 99"));
+        assert!(!has_ended("Name:\tx\nState:\tZ (zombie)\nThreads:\t3\n"));
         // The first thread ends, and another sleeps on.
         let script = "import ctypes,threading,time
 threading.Thread(target=lambda: (print('there',flush=True),time.sleep(1000))).start()
