@@ -108,12 +108,16 @@ fn reach_through_process(read: FileRef) -> io::Result<OwnedFd> {
     if leads_to(&reached, read) { Ok(reached) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
-/// The descriptors of a process and the inode numbers they lead to.
+/// Descriptors of a process that are looked at, at some 8 us each: a process may have a million, and have us look
+/// for each of its reads.
+const MOST_DESCRIPTORS: usize = 10_000;
+
+/// The descriptors of a process and the inode numbers they lead to, as far as they are looked at.
 ///
 /// This asks no file system: some may lie on a server that does not answer.
 pub(crate) fn descriptors_of(tgid: u32) -> io::Result<impl Iterator<Item = (i32, u64)>> {
     let entries = fs::read_dir(format!("/proc/{tgid}/fdinfo"))?;
-    Ok(entries.filter_map(|entry| {
+    Ok(entries.take(MOST_DESCRIPTORS).filter_map(|entry| {
         let entry = entry.ok()?;
         let about = fs::read_to_string(entry.path()).ok()?;
         Some((entry.file_name().to_str()?.parse().ok()?, inode_in(&about)?))
