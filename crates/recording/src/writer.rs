@@ -1,4 +1,4 @@
-//! The writer thread: takes what is queued, and writes it as a block.
+//! The writer thread: takes the contents of the queue and writes them as a block.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,13 +9,13 @@ use std::time::Duration;
 use crate::block;
 use crate::header::Header;
 
-/// So much is written at once, where so much comes within [`PAUSE`].
+/// Usual size of a block, if this much arrives within [`PAUSE`].
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 
-/// What has come is written after so long, so that a kill loses less than a second.
+/// Longest time until queued records are written, so that a kill loses less than a second.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The thread, and what it shares.
+/// The thread and the state shared with it.
 #[derive(Debug)]
 pub(crate) struct Writer {
     shared: Arc<Shared>,
@@ -24,14 +24,14 @@ pub(crate) struct Writer {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Whole records. Locked for a moment only: nobody writes to the disk meanwhile.
+    /// Complete records. Locked only briefly, never during a write to the disk.
     queue: Mutex<Vec<u8>>,
     is_over: AtomicBool,
     has_failed: AtomicBool,
 }
 
 impl Writer {
-    /// Writes the header, and begins to write what is queued.
+    /// Writes the header and starts the thread.
     pub(crate) fn start(
         mut file: impl Write + Send + 'static,
         header: &Header,
@@ -53,19 +53,19 @@ impl Writer {
         &self.shared.queue
     }
 
-    /// A block is queued.
+    /// Enough for a block is queued.
     pub(crate) fn wake(&self) {
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
         }
     }
 
-    /// The disk takes no more.
+    /// Whether the disk accepts no more.
     pub(crate) fn has_failed(&self) -> bool {
         self.shared.has_failed.load(Ordering::Acquire)
     }
 
-    /// Writes all that is queued, then `last`; tells how many bytes the file has.
+    /// Writes everything queued, then `last`. Returns the size of the file in bytes.
     pub(crate) fn finish(&mut self, last: &[u8]) -> io::Result<u64> {
         self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(last);
         self.end()
@@ -80,9 +80,9 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// What is queued is written, also where nobody finishes.
+    /// Writes what is queued, even if nobody calls `finish`.
     fn drop(&mut self) {
-        // Whoever wants to know calls `finish`.
+        // To learn about errors, call `finish`.
         let _ = self.end();
     }
 }
@@ -90,7 +90,7 @@ impl Drop for Writer {
 fn write_all(shared: &Shared, mut file: impl Write, mut bytes: u64) -> io::Result<u64> {
     let mut taken = Vec::new();
     loop {
-        // Looked at first: what is queued before it is over is taken below.
+        // Read this first, so that everything queued before the end is still taken below.
         let is_over = shared.is_over.load(Ordering::Acquire);
         let mut queue = shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut *queue, &mut taken);

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use readahead::behind::Span;
 use readahead::{Cause, DeviceCost, Mark};
 
-/// Few enough devices, files and processes that some meet again.
+/// Few devices, files and processes, so that some occur again.
 fn device() -> impl Strategy<Value = DeviceNumber> {
     (0..3u32, 0..3u32).prop_map(|(major, minor)| DeviceNumber { major, minor })
 }
@@ -38,7 +38,7 @@ fn stream() -> impl Strategy<Value = StreamKey> {
     })
 }
 
-/// Pages of files of up to 4 EiB, most of them near the beginning.
+/// Pages of files of up to 4 EiB, most near the beginning.
 fn page() -> impl Strategy<Value = u64> {
     prop_oneof![3 => 0..100_000u64, 1 => 0..1u64 << 50]
 }
