@@ -1,7 +1,7 @@
-//! Opening a file that some program reads, without its path.
+//! Opens a file that another program reads, without its path.
 //!
-//! Descriptors are opened for one decision and closed with it: two microseconds, whereas a cached
-//! descriptor would keep an administrator from unmounting the file system.
+//! A descriptor is opened for one decision and closed right after. Opening takes two microseconds;
+//! keeping it would stop an administrator from unmounting the file system.
 
 use std::fs;
 use std::io;
@@ -13,18 +13,18 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Statx, StatxFlags, open, 
 use crate::mounts::Mount;
 use crate::sys;
 
-/// Opens a file that lies on `mount`.
+/// Opens a file of the file system `mount`.
 ///
 /// # Errors
-/// If neither its handle nor a descriptor of the reading process leads to it.
+/// If neither its handle nor a descriptor of the reading process refers to it.
 pub fn open_file(read: FileRef, mount: &Mount) -> io::Result<OwnedFd> {
     if encodes_inode_handles(&mount.fs_type)
         && let Ok(ino) = u32::try_from(read.file.ino)
     {
-        // Whatever else lies there by now is not opened.
+        // If something that is not a folder is there now, do not open it.
         let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let root = open(&mount.mount_point, folder, Mode::empty())?;
-        // Another file system may have been mounted there meanwhile.
+        // Another file system may have been mounted there since.
         if let Ok(file) = sys::open_by_inode(root.as_fd(), ino, read.generation)
             && leads_to(&file, read.file)
         {
@@ -34,17 +34,18 @@ pub fn open_file(read: FileRef, mount: &Mount) -> io::Result<OwnedFd> {
     open_through_process(read.tgid, read.file)
 }
 
-/// Whether a descriptor leads to that file.
+/// Whether the descriptor refers to the file `key`.
 pub fn leads_to(file: &OwnedFd, key: FileKey) -> bool {
     is_file(statx(file, c"", AtFlags::EMPTY_PATH | AS_KNOWN, LOOKED_AT), key)
 }
 
-/// What is known here already will do: no server is asked, which might not answer.
+/// Use only attributes the kernel already has: a server asked for them might never answer.
 const AS_KNOWN: AtFlags = AtFlags::STATX_DONT_SYNC;
 
 const LOOKED_AT: StatxFlags = StatxFlags::INO.union(StatxFlags::TYPE);
 
-/// btrfs shows a device number of its own for each subvolume: major 0, like network file systems.
+/// btrfs reports a separate device number for each subvolume. Its major number is 0, as with
+/// network file systems.
 fn is_file(about: rustix::io::Result<Statx>, key: FileKey) -> bool {
     about.is_ok_and(|about| {
         let dev = DeviceNumber { major: about.stx_dev_major, minor: about.stx_dev_minor };
@@ -53,7 +54,7 @@ fn is_file(about: rustix::io::Result<Statx>, key: FileKey) -> bool {
     })
 }
 
-/// File systems whose handles are inode number and generation, and nothing else.
+/// Whether this file system's handles consist of inode number and generation only.
 pub fn encodes_inode_handles(fs_type: &str) -> bool {
     matches!(fs_type, "ext2" | "ext3" | "ext4" | "xfs")
 }
@@ -64,8 +65,8 @@ fn open_through_process(tgid: u32, key: FileKey) -> io::Result<OwnedFd> {
     let mut descriptors = descriptors_of(tgid)?;
     let found = descriptors.find(|descriptor| leads_there(*descriptor));
     let (number, _) = found.ok_or(io::ErrorKind::NotFound)?;
-    // The process may have put another file there since it was looked at: it is reached without being opened, looked
-    // at, and only then opened.
+    // The process may have replaced the descriptor since. So open it without access to the file
+    // (`O_PATH`), check it, and only then open the file.
     let path = format!("/proc/{tgid}/fd/{number}");
     let reached = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     if !leads_to(&reached, key) {
@@ -76,9 +77,9 @@ fn open_through_process(tgid: u32, key: FileKey) -> io::Result<OwnedFd> {
     Ok(open(format!("/proc/self/fd/{}", reached.as_raw_fd()), flags, Mode::empty())?)
 }
 
-/// The descriptors of a process and the inode numbers they lead to.
+/// The descriptors of a process with the inode numbers they refer to.
 ///
-/// This asks no file system: some may lie on a server that does not answer.
+/// This sends no request to a file system: a server might never answer.
 pub(crate) fn descriptors_of(tgid: u32) -> io::Result<impl Iterator<Item = (i32, u64)>> {
     let entries = fs::read_dir(format!("/proc/{tgid}/fdinfo"))?;
     Ok(entries.filter_map(|entry| {
@@ -88,7 +89,7 @@ pub(crate) fn descriptors_of(tgid: u32) -> io::Result<impl Iterator<Item = (i32,
     }))
 }
 
-/// The inode number that one descriptor leads to.
+/// The inode number that one descriptor refers to.
 pub(crate) fn inode_of(tgid: u32, number: i32) -> io::Result<Option<u64>> {
     Ok(inode_in(&fs::read_to_string(format!("/proc/{tgid}/fdinfo/{number}"))?))
 }
@@ -97,7 +98,7 @@ pub(crate) fn inode_in(fdinfo: &str) -> Option<u64> {
     fdinfo.lines().find_map(|line| line.strip_prefix("ino:"))?.trim().parse().ok()
 }
 
-/// Whether a descriptor of a process leads to the file.
+/// Whether a descriptor of a process refers to the file.
 pub(crate) fn is_same_file(tgid: u32, file: FileKey, number: i32) -> bool {
     is_file(statx(CWD, format!("/proc/{tgid}/fd/{number}"), AS_KNOWN, LOOKED_AT), file)
 }
