@@ -36,6 +36,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// A change of a window.
 pub(super) struct Change {
+    pub(super) ticket: Ticket,
     pub(super) target: Target,
     pub(super) of: Option<FileRef>,
     pub(super) own_pages: u32,
@@ -119,9 +120,9 @@ impl Lane {
     }
 
     pub(super) fn set_window(&self, change: Change) {
-        let target = change.target;
+        let (ticket, target) = (change.ticket, change.target);
         if self.windows.send(ToWindows::Set(change)).is_err() {
-            self.answers.send(window_refused(target));
+            self.answers.send(window_refused(ticket, target));
         }
     }
 
@@ -143,8 +144,9 @@ impl Lane {
 }
 
 /// That a window cannot be set.
-pub(super) fn window_refused(target: Target) -> Completed {
-    Completed::WindowSet { target, outcome: WindowOutcome::Failed, during: (0, 0) }
+pub(super) fn window_refused(ticket: Ticket, target: Target) -> Completed {
+    let (ticket, outcome) = (Some(ticket), WindowOutcome::Failed);
+    Completed::WindowSet { ticket, target, outcome, during: (0, 0) }
 }
 
 /// Starts a thread; without it its channel is closed, which whoever sends there answers for.
@@ -197,8 +199,7 @@ fn set_windows(inbox: &Receiver<ToWindows>, mut windows: Windows, answers: &Answ
         }
         match inbox.recv_timeout(wait) {
             Ok(ToWindows::Set(change)) => {
-                let Change { target, of, own_pages, setting, knob } = change;
-                answers.send(windows.set(target, of, own_pages, setting, &knob));
+                answers.send(windows.set(&change));
             }
             Ok(ToWindows::End(done)) => {
                 windows.give_back_all();

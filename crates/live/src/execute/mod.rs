@@ -166,13 +166,13 @@ impl Executor {
                 }
                 self.ask_of(backing, Ask::Remember(cost));
             }
-            Command::SetWindow { target, of, kernel_window: own_pages, setting, file } => {
+            Command::SetWindow { ticket, target, of, kernel_window, setting, file } => {
                 match self.lane_of(file) {
                     Some((lane, volume)) => {
-                        let knob = volume.knob.clone();
-                        lane.set_window(Change { target, of, own_pages, setting, knob });
+                        let (knob, own_pages) = (volume.knob.clone(), kernel_window);
+                        lane.set_window(Change { ticket, target, of, own_pages, setting, knob });
                     }
-                    None => self.common.answers.send(lane::window_refused(target)),
+                    None => self.common.answers.send(lane::window_refused(ticket, target)),
                 }
             }
             Command::WriteOut { ticket, of, span } => match self.lane_of(of.file) {
