@@ -188,7 +188,7 @@ impl Faults {
             match &fault.sort {
                 Sort::Eio(bad) if is_read && touches(bad, offset, bytes) => fate.served = None,
                 Sort::Short if is_read => fate.served = fate.served.map(shortened),
-                Sort::Spike(by) if is_read && reads % SPIKE_EVERY == SPIKE_EVERY - 1 => {
+                Sort::Spike(by) if is_read && (reads + 1).is_multiple_of(SPIKE_EVERY) => {
                     fate.answered = Answered::Later(*by);
                 }
                 Sort::Vanish => fate.served = None,
@@ -291,7 +291,7 @@ mod tests {
         let mut reads = 0;
         while left > 0 {
             let served = faults.fate(AT_ONCE, Kind::Read, 0, left).served.expect("it is served");
-            assert!(0 < served && served <= left && served % 512 == 0);
+            assert!(0 < served && served <= left && served.is_multiple_of(512));
             (left, reads) = (left - served, reads + 1);
         }
         assert!((2..30).contains(&reads), "{reads}");

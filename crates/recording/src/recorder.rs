@@ -43,7 +43,7 @@ pub struct Totals {
     pub bytes: u64,
 }
 
-/// The disk took no more; what was written before can be read.
+/// The disk took no more, or does not answer; what was written before can be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the recording {} ends early: {cause}", path.display())]
 pub struct WriteError {
@@ -106,10 +106,10 @@ impl Recorder {
         self.totals.lost_inputs
     }
 
-    /// Writes what is left, and that this is all. Waits for the disk.
+    /// Writes what is left, and that this is all. Waits for the disk, for a few seconds at most.
     ///
     /// # Errors
-    /// The disk took no more, now or before.
+    /// The disk took no more, now or before, or does not answer.
     pub fn finish(mut self) -> Result<Totals, WriteError> {
         if self.lost_here > 0 {
             encode(&Record::Lost(self.lost_here), &mut self.kept);
@@ -259,6 +259,16 @@ mod tests {
             next += 1;
         }
         assert_eq!(next, now, "nothing is missing that was not counted");
+    }
+
+    #[test]
+    fn a_disk_that_does_not_answer_is_not_waited_for_and_what_is_missing_is_told() {
+        let (mut recorder, permit, _) = recorder(usize::MAX);
+        recorder.note(1, &Input::Tick, &vec![Command::LookBehind(true); 1000]);
+        recorder.writer.wait_at_most(std::time::Duration::from_millis(20));
+        let error = recorder.finish().expect_err("it stands still").to_string();
+        assert!(error.contains("has not taken the last 2"), "{error}");
+        drop(permit);
     }
 
     #[test]

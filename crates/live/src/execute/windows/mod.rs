@@ -188,6 +188,11 @@ impl Windows {
         Ok(WindowOutcome::Own)
     }
 
+    /// Whether nothing is left to be given back.
+    pub(super) fn has_set_none(&self) -> bool {
+        self.set.is_empty() && self.held.is_empty()
+    }
+
     /// Whether [`look_after`](Self::look_after) should be called soon.
     pub(super) fn holds_any(&self) -> bool {
         !self.held.is_empty()
