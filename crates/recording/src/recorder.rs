@@ -45,7 +45,7 @@ pub struct Totals {
     pub bytes: u64,
 }
 
-/// The disk accepts no more. What was written before can be read.
+/// The disk accepts no more, or does not answer. What was written before can be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the recording {} ends early: {cause}", path.display())]
 pub struct WriteError {
@@ -108,10 +108,10 @@ impl Recorder {
         self.totals.lost_inputs
     }
 
-    /// Writes the rest and the end mark. Waits for the disk.
+    /// Writes the rest and the end mark. Waits a few seconds for the disk at most.
     ///
     /// # Errors
-    /// If the disk accepts no more, now or earlier.
+    /// If the disk accepts no more, now or earlier, or does not answer.
     pub fn finish(mut self) -> Result<Totals, WriteError> {
         if self.lost_here > 0 {
             encode(&Record::Lost(self.lost_here), &mut self.kept);
@@ -262,6 +262,16 @@ mod tests {
             next += 1;
         }
         assert_eq!(next, now, "nothing is missing that was not counted");
+    }
+
+    #[test]
+    fn a_disk_that_does_not_answer_is_not_waited_for_and_what_is_missing_is_told() {
+        let (mut recorder, permit, _) = recorder(usize::MAX);
+        recorder.note(1, &Input::Tick, &vec![Command::LookBehind(true); 1000]);
+        recorder.writer.wait_at_most(std::time::Duration::from_millis(20));
+        let error = recorder.finish().expect_err("it stands still").to_string();
+        assert!(error.contains("has not taken the last 2"), "{error}");
+        drop(permit);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The writer thread: takes the contents of the queue and writes them as a block.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 use crate::block;
@@ -15,17 +16,25 @@ pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 /// Longest time until queued records are written, so that a kill loses less than a second.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// Longest wait for the disk at the end: it may never answer.
+const MOST_ENDING: Duration = Duration::from_secs(3);
+
 /// The thread and the state shared with it.
 #[derive(Debug)]
 pub(crate) struct Writer {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<io::Result<u64>>>,
+    thread: Thread,
+    /// How many bytes the file has, once all is written; `None` when that was told.
+    outcome: Option<Receiver<io::Result<u64>>>,
+    most_ending: Duration,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     /// Complete records. Locked only briefly, never during a write to the disk.
     queue: Mutex<Vec<u8>>,
+    /// Bytes taken from there that the disk has not taken yet.
+    in_hand: AtomicUsize,
     is_over: AtomicBool,
     has_failed: AtomicBool,
 }
@@ -40,13 +49,16 @@ impl Writer {
         let bytes = block::write_preamble(&mut file)? + block::write(&mut file, &header)?;
         let shared = Arc::new(Shared::default());
         let of_thread = Arc::clone(&shared);
+        let (tell, outcome) = mpsc::channel();
         let work = move || {
             let outcome = write_all(&of_thread, file, bytes);
             of_thread.has_failed.store(outcome.is_err(), Ordering::Release);
-            outcome
+            // Nobody listens any more if that took too long.
+            let _ = tell.send(outcome);
         };
         let thread = thread::Builder::new().name("recorder".into()).spawn(work)?;
-        Ok(Writer { shared, thread: Some(thread) })
+        let (thread, outcome) = (thread.thread().clone(), Some(outcome));
+        Ok(Writer { shared, thread, outcome, most_ending: MOST_ENDING })
     }
 
     pub(crate) fn queue(&self) -> &Mutex<Vec<u8>> {
@@ -55,9 +67,7 @@ impl Writer {
 
     /// Enough for a block is queued.
     pub(crate) fn wake(&self) {
-        if let Some(thread) = &self.thread {
-            thread.thread().unpark();
-        }
+        self.thread.unpark();
     }
 
     /// Whether the disk accepts no more.
@@ -65,7 +75,8 @@ impl Writer {
         self.shared.has_failed.load(Ordering::Acquire)
     }
 
-    /// Writes everything queued, then `last`. Returns the size of the file in bytes.
+    /// Writes everything queued, then `last`. Waits for the disk, but not for ever. Returns the size of the file in
+    /// bytes.
     pub(crate) fn finish(&mut self, last: &[u8]) -> io::Result<u64> {
         self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(last);
         self.end()
@@ -74,8 +85,27 @@ impl Writer {
     fn end(&mut self) -> io::Result<u64> {
         self.shared.is_over.store(true, Ordering::Release);
         self.wake();
-        let Some(thread) = self.thread.take() else { return Ok(0) };
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("the writer has panicked")))
+        let Some(outcome) = self.outcome.take() else { return Ok(0) };
+        match outcome.recv_timeout(self.most_ending) {
+            Ok(outcome) => outcome,
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                Err(io::Error::other("the writer has panicked"))
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => Err(self.is_late()),
+        }
+    }
+
+    fn is_late(&self) -> io::Error {
+        let queued = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let missing = queued + self.shared.in_hand.load(Ordering::Relaxed);
+        let seconds = self.most_ending.as_secs_f64();
+        let reason = format!("the disk has not taken the last {missing} bytes within {seconds} s");
+        io::Error::new(io::ErrorKind::TimedOut, reason)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn wait_at_most(&mut self, most_ending: Duration) {
+        self.most_ending = most_ending;
     }
 }
 
@@ -96,7 +126,9 @@ fn write_all(shared: &Shared, mut file: impl Write, mut bytes: u64) -> io::Resul
         std::mem::swap(&mut *queue, &mut taken);
         drop(queue);
         if !taken.is_empty() {
+            shared.in_hand.store(taken.len(), Ordering::Relaxed);
             bytes += block::write(&mut file, &taken)?;
+            shared.in_hand.store(0, Ordering::Relaxed);
             taken.clear();
         }
         if is_over {

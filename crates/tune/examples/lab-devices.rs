@@ -82,6 +82,7 @@ fn tuned(name: &str, program: &Path) -> Outcome<Tuning> {
         scheduler: None,
         server: Some(program.to_owned()),
         inject_late_us: 0.0,
+        faults: Vec::new(),
     })?;
     let target = Target::of(lab.block_device())?;
     let state = Path::new("/run/bowwave");

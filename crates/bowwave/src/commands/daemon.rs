@@ -85,11 +85,11 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         record: args.record.as_deref().map(recording::Place::take).transpose()?,
     };
     let mut engine = Engine::start(options).context("cannot start")?;
-    engine.get_to_know_devices(MOST_MEASURING)?;
     match Socket::bind(&args.state, Role::Daemon) {
         Ok(socket) => engine.answer_on(socket),
         Err(error) => print::note(error),
     }
+    engine.get_to_know_devices(MOST_MEASURING, signals.readiness())?;
     announce(&engine, args.json)?;
     engine.serve_until(signals.readiness())?;
     engine.finish(Duration::ZERO, || true)?;

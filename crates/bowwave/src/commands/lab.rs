@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail, ensure};
 use clap::Subcommand;
-use lab::{Lab, LabError, Options, ServeOptions, Status};
+use lab::{Fault, Lab, LabError, Options, ServeOptions, Status};
 use serde_json::{Value, json};
 
 use crate::{print, signals};
@@ -57,6 +57,8 @@ enum Action {
         folder: PathBuf,
         #[arg(long, default_value_t = 0.0)]
         inject_late: f64,
+        #[arg(long)]
+        fault: Vec<Fault>,
     },
 }
 
@@ -81,6 +83,10 @@ struct UpArgs {
     /// For tests: delay replies by this many microseconds on average, as a busy machine does.
     #[arg(long, value_name = "US", default_value_t = 0, hide_default_value = true)]
     inject_late: u32,
+    /// What goes wrong on purpose: eio:SECTORS, short, spike:MS, hang or vanish, with @SECONDS behind it to begin
+    /// later; may be given several times.
+    #[arg(long, value_name = "FAULT")]
+    fault: Vec<Fault>,
 }
 
 /// The smallest size for any file system.
@@ -99,9 +105,14 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         Some(Action::Up(up)) => return make(up, args.json),
         Some(Action::Status { name }) => return show(name, args.json),
         Some(Action::Down { name, .. }) => return remove(name, args.json),
-        Some(Action::Serve { device, size, folder, inject_late }) => {
-            let options =
-                ServeOptions { device, size_bytes: size, folder, inject_late_us: inject_late };
+        Some(Action::Serve { device, size, folder, inject_late, fault }) => {
+            let options = ServeOptions {
+                device,
+                size_bytes: size,
+                folder,
+                inject_late_us: inject_late,
+                faults: fault,
+            };
             lab::serve(&options, || {
                 // A folder that is in use cannot be unmounted.
                 std::env::set_current_dir("/")?;
@@ -137,6 +148,7 @@ fn make(up: UpArgs, as_json: bool) -> anyhow::Result<ExitCode> {
         scheduler: up.scheduler,
         server: None,
         inject_late_us: up.inject_late.into(),
+        faults: up.fault,
     };
     let stop = stop_on_signals()?;
     let lab = match Lab::up_unless(&options, || stop.load(Ordering::Relaxed)) {

@@ -115,6 +115,7 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         Err(error) => {
             let hint = args.drop_behind.and_then(|_| mode_hint(program)).unwrap_or_default();
             print::note(format_args!("cannot run {}: {error}{hint}", program.display()));
+            beside.abandon();
             return Ok(ExitCode::from(spawn_failure(&error)));
         }
     };

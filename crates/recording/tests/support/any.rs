@@ -176,9 +176,14 @@ fn completed() -> impl Strategy<Value = Completed> {
             Completed::Looked { ticket, evicted_pages, is_cached }
         }),
         (backing(), of(cost())).prop_map(|(backing, cost)| Completed::Probed { backing, cost }),
-        (target(), outcome, any::<(u64, u64)>()).prop_map(|(target, outcome, during)| {
-            Completed::WindowSet { target, outcome, during }
-        }),
+        (of(ticket()), target(), outcome, any::<(u64, u64)>()).prop_map(
+            |(ticket, target, outcome, during)| Completed::WindowSet {
+                ticket,
+                target,
+                outcome,
+                during
+            }
+        ),
         (ticket(), page(), page(), vec((span(), 0..1000u64), 0..4)).prop_map(
             |(ticket, dropped_pages, kept_pages, left)| Completed::Released {
                 ticket,
@@ -242,8 +247,9 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         }),
         backing().prop_map(Command::Probe),
         (backing(), cost()).prop_map(|(id, cost)| Command::Remember(id, cost)),
-        (target(), file(), of(file_ref()), any::<u32>(), setting).prop_map(
-            |(target, file, of, kernel_window, setting)| Command::SetWindow {
+        (ticket(), target(), file(), of(file_ref()), any::<u32>(), setting).prop_map(
+            |(ticket, target, file, of, kernel_window, setting)| Command::SetWindow {
+                ticket,
                 target,
                 file,
                 of,

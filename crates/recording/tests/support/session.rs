@@ -109,9 +109,10 @@ impl Session {
                     let cost = DeviceCost { latency_s: 0.009, ..DeviceCost::DISK };
                     Completed::Probed { backing, cost: Some(cost) }
                 }
-                Command::SetWindow { target, kernel_window, .. } => {
+                Command::SetWindow { ticket, target, kernel_window, .. } => {
                     let outcome = WindowOutcome::Set { own_pages: kernel_window };
-                    Completed::WindowSet { target, outcome, during: (self.now, self.now + 60_000) }
+                    let (ticket, during) = (Some(ticket), (self.now, self.now + 60_000));
+                    Completed::WindowSet { ticket, target, outcome, during }
                 }
                 Command::Describe(stream, _) => {
                     let path = format!("/srv/backup/{}", stream.file.ino);

@@ -19,8 +19,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use controller::metrics::Metrics;
-use live::engine::{Engine, MOST_MEASURING, Prepared};
+use live::engine::{Engine, EngineError, MOST_MEASURING, Prepared};
 use live::status::{Role, Socket};
+use rustix::io::Errno;
 use rustix::process::{getpid, set_child_subreaper};
 
 use crate::print;
@@ -139,6 +140,15 @@ impl Beside {
         let _ = self.endings.send(ending);
     }
 
+    /// There is no command. Waits until the engine has left, so that nothing of it stays.
+    pub(super) fn abandon(self) {
+        let Beside { endings, outcome, is_decided, .. } = self;
+        drop(endings);
+        if is_decided.swap(true, Ordering::SeqCst) {
+            let _ = outcome.recv();
+        }
+    }
+
     /// The command has ended. Waits for the engine to finish, but not for it to load.
     pub(super) fn end(&self) -> Outcome {
         if let Ok(outcome) = self.outcome.try_recv() {
@@ -164,7 +174,11 @@ fn load(job: Job) -> Result<Engine, String> {
     }
     let loaded = job.prepared.load().and_then(|mut engine| {
         if job.is_strict {
-            engine.get_to_know_devices(MOST_MEASURING)?;
+            // Until the command is there, signals end bowwave themselves.
+            let (never, _nobody) = io::pipe().map_err(|error| {
+                EngineError::Wait(Errno::from_io_error(&error).unwrap_or(Errno::MFILE))
+            })?;
+            engine.get_to_know_devices(MOST_MEASURING, never.as_fd())?;
         }
         Ok(engine)
     });
