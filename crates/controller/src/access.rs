@@ -5,7 +5,9 @@
 //! ```
 
 use readahead::behind::Span;
-use readahead::{Action, CacheView, DeviceCost, Hint, OpenFileId, PAGE_BYTES, Page, Trigger, Via};
+use readahead::{
+    Action, CacheView, DeviceCost, GroupId, Hint, OpenFileId, PAGE_BYTES, Page, Trigger, Via,
+};
 
 use crate::Nanos;
 use crate::backings::Backing;
@@ -16,6 +18,7 @@ use crate::input::{Access, Kind};
 use crate::memory::Room;
 use crate::metrics::Reason;
 use crate::question::{Knowledge, Question};
+use crate::windows::Bound;
 
 /// What came of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,7 @@ struct Facts {
     cost: DeviceCost,
     room: Room,
     knowledge: Knowledge,
+    group: GroupId,
 }
 
 impl CacheView for Facts {
@@ -44,6 +48,10 @@ impl CacheView for Facts {
 
     fn was_evicted_unused(&self) -> bool {
         self.knowledge.evicted_unused
+    }
+
+    fn group(&self) -> GroupId {
+        self.group
     }
 
     fn cost(&self) -> DeviceCost {
@@ -105,8 +113,8 @@ impl Controller {
         }
         let (room, lack) = self.room_for(now, access);
         let Some(backing) = self.backings.get(id) else { return };
-        let (facts, interest) =
-            (Facts { cost: backing.cost(), room, knowledge }, backing.interest());
+        let facts = Facts { cost: backing.cost(), room, knowledge, group: access.cgroup.group() };
+        let interest = backing.interest();
         let seen = self.as_policy_sees(at, access);
         self.plan.clear();
         self.policy.on_access(&seen, &facts, &mut self.plan);
@@ -143,9 +151,8 @@ impl Controller {
         backing: BackingId,
         kernel_pages: Option<u32>,
     ) {
-        let bound = self.policy.window_bound();
+        let bound = self.policy.window_bound(access.cgroup.group());
         let window = self.windows.window_of(access);
-        self.windows.bound_all(bound);
         let wanted = self.plan.actions().iter().find_map(|action| match action {
             Action::KernelWindow { pages } => Some(*pages),
             _ => None,
@@ -153,7 +160,7 @@ impl Controller {
         if let Some(pages) = wanted.filter(|pages| Some(*pages) != bound || *pages > window) {
             self.windows.narrow(now, access, pages);
         }
-        self.windows.hear(now, access, backing, kernel_pages);
+        self.windows.hear(now, access, backing, Bound { limit: kernel_pages, thrashing: bound });
     }
 
     /// Asks for what the plan reads: from the kernel, in the reader's place, or from the body.
@@ -189,7 +196,9 @@ impl Controller {
     /// Whether the plan is one range ahead of a plain reader that is to be charged itself, and the kernel can be made
     /// to read it.
     fn is_lent(&mut self, now: Nanos, access: &Access) -> bool {
-        if self.options.charge != Charge::Reader || self.policy.window_bound().is_some() {
+        if self.options.charge != Charge::Reader
+            || self.policy.window_bound(access.cgroup.group()).is_some()
+        {
             return false;
         }
         let mut reads = self.plan.actions().iter().filter_map(|action| match action {

@@ -14,7 +14,7 @@ use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::question::Questions;
 use crate::volumes::Volumes;
-use crate::windows::Windows;
+use crate::windows::{Bound, Windows};
 
 /// What is managed, and how.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -217,9 +217,11 @@ impl Controller {
 
     fn tidy(&mut self, now: Nanos, out: &mut Vec<Command>) {
         self.policy.forget_idle(now, IDLE_NS);
-        self.windows.bound_all(self.policy.window_bound());
         self.memory.forget_idle(now);
-        self.windows.bound_cgroups(|cgroup| self.memory.kernel_pages(cgroup));
+        self.windows.bound_cgroups(|cgroup, known| Bound {
+            limit: self.memory.kernel_pages(cgroup).unwrap_or(known.limit),
+            thrashing: self.policy.window_bound(cgroup.group()),
+        });
         self.windows.tidy(now);
         self.files.forget_before(now.saturating_sub(IDLE_NS), |file| {
             out.push(Command::Listen(file, Default::default()));

@@ -148,6 +148,13 @@ fn managed_from(table: Vec<Mount>, path: &Path, dev: DeviceNumber) -> io::Result
     Ok(listed.unwrap_or(found))
 }
 
+/// The mount of that number in a table of mounts.
+pub(crate) fn with_id(mountinfo: &str, id: u64) -> Option<Mount> {
+    let has_id =
+        |line: &&str| line.split(' ').next().and_then(|field| field.parse().ok()) == Some(id);
+    parse_line(mountinfo.lines().find(has_id)?)
+}
+
 /// `36 35 98:0 /root /mount/point options - type source options`, see proc(5).
 fn parse_line(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;

@@ -68,6 +68,17 @@ fn start_time(stat: &str) -> Option<u64> {
     behind_name.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
+/// Who started a process: its real user id, which it cannot hide. `None` if it has ended.
+pub fn user(pid: u32) -> Option<u32> {
+    real_user(&table::read(format!("/proc/{pid}/status")).ok()?)
+}
+
+/// From `Uid:\treal\teffective\t...`.
+fn real_user(status: &str) -> Option<u32> {
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_ascii_whitespace().next()?.parse().ok()
+}
+
 /// Whether a process is still running. A zombie is not, unless other threads continue without the
 /// first one.
 pub fn is_alive(pid: u32) -> bool {
@@ -147,6 +158,13 @@ mod tests {
         let stat = "42 (a) b (c) R 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 987654 0 0";
         assert_eq!(start_time(stat), Some(987_654));
         assert_eq!(start_time("42 (cut"), None);
+    }
+
+    #[test]
+    fn a_process_is_its_users() {
+        assert_eq!(user(std::process::id()), Some(rustix::process::getuid().as_raw()));
+        assert_eq!(user(u32::MAX), None);
+        assert_eq!(real_user("Name:\tUid:\nUid:\t1000\t0\t0\t0\n"), Some(1000));
     }
 
     #[test]

@@ -125,19 +125,19 @@ struct InodeHandle {
 /// `FILEID_INO32_GEN` of the kernel's exportfs.
 const FILEID_INO32_GEN: libc::c_int = 1;
 
-/// Opens a file of the file system that `mount` is on, by inode number and generation.
+/// Reaches a file of the file system that `mount` is on by inode number and generation, without opening it
+/// (`O_PATH`).
 ///
 /// # Errors
 /// `ESTALE` if there is no such inode or the file system uses other handles, `EPERM` without
 /// CAP_DAC_READ_SEARCH.
-pub(crate) fn open_by_inode(
+pub(crate) fn reach_by_inode(
     mount: BorrowedFd<'_>,
     ino: u32,
     generation: u32,
 ) -> io::Result<OwnedFd> {
     let mut handle = InodeHandle { bytes: 8, kind: FILEID_INO32_GEN, ino, generation };
-    // O_NONBLOCK: never wait for a lease to be broken.
-    let flags = libc::O_RDONLY | libc::O_NOATIME | libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let flags = libc::O_PATH | libc::O_CLOEXEC;
     // SAFETY: the handle is a live `struct file_handle` with `bytes` bytes of payload, and the
     // descriptor returned is owned by nobody else.
     unsafe {

@@ -46,8 +46,22 @@ struct super_block {
 	struct backing_dev_info *s_bdi;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
+struct file_lock_context {
+	struct list_head flc_lease;
+};
+
+struct file_lock_core {
+	struct list_head flc_list;
+	unsigned char flc_type;
+};
+
 struct inode {
 	u16 i_mode;
+	struct file_lock_context *i_flctx;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	s64 i_size;

@@ -1,6 +1,6 @@
 //! What a policy may ask about the page cache.
 
-use crate::access::Page;
+use crate::access::{GroupId, Page};
 use crate::cost::DeviceCost;
 
 /// A read-only view of the page cache and the device, for the file of the access at hand.
@@ -28,6 +28,12 @@ pub trait CacheView {
     /// thrashing. A body that cannot tell says no.
     fn was_evicted_unused(&self) -> bool {
         false
+    }
+
+    /// Whose memory the pages of this access take. Thrashing in one group is nothing to another. A body that
+    /// does not tell them apart has one.
+    fn group(&self) -> GroupId {
+        GroupId::default()
     }
 
     /// What the file's device charges.

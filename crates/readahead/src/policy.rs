@@ -1,6 +1,6 @@
 //! The contract between a policy and what drives it.
 
-use crate::access::{Access, Nanos, Page};
+use crate::access::{Access, GroupId, Nanos, Page};
 use crate::cache::CacheView;
 use crate::plan::Plan;
 use crate::tally::Tally;
@@ -21,9 +21,9 @@ pub trait Policy: Send {
         None
     }
 
-    /// Most pages of the kernel's own windows at the moment, where the policy
+    /// Most pages of the kernel's own windows for readers of this group, where the policy
     /// [bounds](crate::Action::KernelWindow) them; a body that has bounded some gives them back otherwise.
-    fn window_bound(&self) -> Option<u32> {
+    fn window_bound(&self, _group: GroupId) -> Option<u32> {
         None
     }
 

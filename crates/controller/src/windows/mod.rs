@@ -56,10 +56,7 @@ pub(crate) struct Windows {
     entries: BTreeMap<Target, Entry>,
     /// Targets whose desired window may differ from the actual one, and the changes under way.
     turns: Turns,
-    /// Most pages for all, while there is thrashing.
-    bound: Option<u32>,
-    /// Most pages for the open files of a cgroup.
-    bound_of: BTreeMap<CgroupId, u32>,
+    bounds: BTreeMap<CgroupId, Bound>,
     /// Who copies what, on a disk that does not keep up.
     copies: BTreeSet<(Tgid, FileKey)>,
     /// When a device's window was another one, from and to.
@@ -67,6 +64,21 @@ pub(crate) struct Windows {
     last_at: Nanos,
     set: u64,
     refused: u64,
+}
+
+/// Most pages for the open files of a cgroup.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bound {
+    /// As it has a limit.
+    pub(crate) limit: Option<u32>,
+    /// As it is thrashing.
+    pub(crate) thrashing: Option<u32>,
+}
+
+impl Bound {
+    fn pages(self) -> Option<u32> {
+        [self.limit, self.thrashing].into_iter().flatten().min()
+    }
 }
 
 impl Windows {
@@ -109,15 +121,9 @@ impl Windows {
             && self.entries.values().any(|entry| entry.is_held() && entry.reader() == reader)
     }
 
-    /// Notes an access to a file on `backing`; `limit` is the most that its cgroup may have, if there is a limit.
-    pub(crate) fn hear(
-        &mut self,
-        now: Nanos,
-        access: &Access,
-        backing: BackingId,
-        limit: Option<u32>,
-    ) {
-        self.bound_cgroup(access.cgroup, limit);
+    /// Notes an access to a file on `backing`; `bound` is what its cgroup may have.
+    pub(crate) fn hear(&mut self, now: Nanos, access: &Access, backing: BackingId, bound: Bound) {
+        self.bound_cgroup(access.cgroup, bound);
         let Some(target) = Self::target_of(access) else { return };
         if let (Target::OpenFile(_), Some(entry)) =
             (target, self.entries.get_mut(&Target::Mapping(access.of.tgid, access.of.file)))
@@ -169,27 +175,18 @@ impl Windows {
         matches!(self.desired(now, target), WindowSetting::Lent(_))
     }
 
-    /// While there is thrashing, no open file may have a window of more than `bound` pages; `None`: that is over.
-    pub(crate) fn bound_all(&mut self, bound: Option<u32>) {
-        if bound != self.bound {
-            self.bound = bound;
-            self.consider_those(|_| true);
-        }
-    }
-
-    fn bound_cgroup(&mut self, cgroup: CgroupId, limit: Option<u32>) {
-        let pages = limit.unwrap_or(u32::MAX);
-        let before = self.bound_of.insert(cgroup, pages).unwrap_or(u32::MAX);
-        if pages != before {
+    fn bound_cgroup(&mut self, cgroup: CgroupId, bound: Bound) {
+        let before = self.bounds.insert(cgroup, bound).unwrap_or_default();
+        if bound != before {
             self.consider_those(|entry| entry.access.cgroup == cgroup);
         }
     }
 
-    /// What cgroups may have has changed; `limit_of` tells what is known of one.
-    pub(crate) fn bound_cgroups(&mut self, limit_of: impl Fn(CgroupId) -> Option<Option<u32>>) {
-        let limits = self.bound_of.keys().filter_map(|cgroup| Some((*cgroup, limit_of(*cgroup)?)));
-        for (cgroup, limit) in limits.collect::<Vec<_>>() {
-            self.bound_cgroup(cgroup, limit);
+    /// What cgroups may have has changed; `bound_of` tells, given what was known before.
+    pub(crate) fn bound_cgroups(&mut self, bound_of: impl Fn(CgroupId, Bound) -> Bound) {
+        let bounds = self.bounds.iter().map(|(cgroup, known)| (*cgroup, bound_of(*cgroup, *known)));
+        for (cgroup, bound) in bounds.collect::<Vec<_>>() {
+            self.bound_cgroup(cgroup, bound);
         }
     }
 
@@ -295,16 +292,17 @@ impl Windows {
         if let Some(pages) = self.bound_for(entry) {
             return WindowSetting::Bounded(pages);
         }
+        let is_thrashing =
+            self.bounds.get(&entry.access.cgroup).is_some_and(|bound| bound.thrashing.is_some());
         match entry.lent {
-            Some(pages) if self.bound.is_none() => WindowSetting::Lent(pages),
+            Some(pages) if !is_thrashing => WindowSetting::Lent(pages),
             _ => WindowSetting::Own,
         }
     }
 
     /// The bound of an open file, where it has more by itself.
     fn bound_for(&self, entry: &Entry) -> Option<u32> {
-        let of_cgroup = self.bound_of.get(&entry.access.cgroup).copied();
-        let most = [self.bound, of_cgroup].into_iter().flatten().min()?;
+        let most = self.bounds.get(&entry.access.cgroup)?.pages()?;
         let is_wider = entry.own_pages > most && !entry.access.advice.sequential;
         let is_open_file = entry.access.open_file.is_some();
         // It is never widened by a little: each change takes the device's window for a moment.
@@ -374,7 +372,7 @@ impl Windows {
         self.entries
             .retain(|_, entry| entry.is_set() || entry.is_awaited() || is_fresh(entry.heard_at));
         let reading: BTreeSet<CgroupId> = self.entries.values().map(|e| e.access.cgroup).collect();
-        self.bound_of.retain(|cgroup, _| reading.contains(cgroup));
+        self.bounds.retain(|cgroup, _| reading.contains(cgroup));
     }
 
     /// Windows narrowed so far.
