@@ -13,7 +13,7 @@ use crate::Nanos;
 use crate::backings::Backing;
 use crate::command::Command;
 use crate::controller::{Charge, Controller};
-use crate::ids::Ticket;
+use crate::ids::{BackingId, Ticket};
 use crate::input::{Access, Kind};
 use crate::memory::Room;
 use crate::metrics::Reason;
@@ -119,10 +119,10 @@ impl Controller {
         self.plan.clear();
         self.policy.on_access(&seen, &facts, &mut self.plan);
         self.note_ahead();
-        self.set_windows(at, access, room.kernel_pages);
+        self.set_windows(at, access, id, room.kernel_pages);
         let decided = self.ask(at, access, lack, seen.hint, out);
         self.account(now, access, interest, decided, out);
-        self.windows.reconcile(now, out);
+        self.reconcile_windows(now, out);
     }
 
     /// What device and memory leave to a reader, and which of them leaves nothing.
@@ -144,7 +144,13 @@ impl Controller {
     }
 
     /// The windows that the kernel shall have after this access.
-    fn set_windows(&mut self, now: Nanos, access: &Access, kernel_pages: Option<u32>) {
+    fn set_windows(
+        &mut self,
+        now: Nanos,
+        access: &Access,
+        backing: BackingId,
+        kernel_pages: Option<u32>,
+    ) {
         let bound = self.policy.window_bound(access.cgroup.group());
         let window = self.windows.window_of(access);
         let wanted = self.plan.actions().iter().find_map(|action| match action {
@@ -154,7 +160,7 @@ impl Controller {
         if let Some(pages) = wanted.filter(|pages| Some(*pages) != bound || *pages > window) {
             self.windows.narrow(now, access, pages);
         }
-        self.windows.hear(now, access, Bound { limit: kernel_pages, thrashing: bound });
+        self.windows.hear(now, access, backing, Bound { limit: kernel_pages, thrashing: bound });
     }
 
     /// Asks for what the plan reads: from the kernel, in the reader's place, or from the body.

@@ -47,6 +47,8 @@ pub enum Command {
     Remember(BackingId, DeviceCost),
     /// Set, or give back, the kernel's own window.
     SetWindow {
+        /// The command.
+        ticket: Ticket,
         /// For what.
         target: Target,
         /// The file.

@@ -1,4 +1,4 @@
-//! Opening a file that some program reads, without its path.
+//! Opens a file that another program reads, without its path.
 //!
 //! ```text
 //!   inode and generation --.
@@ -6,11 +6,11 @@
 //!   reader's descriptor ---'
 //! ```
 //!
-//! A program may put another file in place of one at any moment, and to open a device, a terminal or a FIFO has
+//! A program may put another file in place of one at any moment, and opening a device, a terminal or a FIFO has
 //! effects. So a file is opened only once it cannot be exchanged any more and was found to be the right one.
 //!
-//! Descriptors are opened for one decision and closed with it: five microseconds, whereas a cached
-//! descriptor would keep an administrator from unmounting the file system.
+//! A descriptor is opened for one decision and closed right after. Opening takes five microseconds;
+//! keeping it would stop an administrator from unmounting the file system.
 
 use std::fs;
 use std::io;
@@ -22,10 +22,10 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Statx, StatxFlags, open, 
 use crate::mounts::{self, Mount};
 use crate::{sys, table};
 
-/// Opens a file that lies on `mount`.
+/// Opens a file of the file system `mount`.
 ///
 /// # Errors
-/// If neither its handle nor a descriptor of the reading process leads to it; `EAGAIN` if somebody holds a
+/// If neither its handle nor a descriptor of the reading process refers to it; `EAGAIN` if somebody holds a
 /// write lease on it.
 pub fn open_file(read: FileRef, mount: &Mount) -> io::Result<OwnedFd> {
     let reached = match reach_by_inode(read, mount) {
@@ -38,13 +38,13 @@ pub fn open_file(read: FileRef, mount: &Mount) -> io::Result<OwnedFd> {
     Ok(open(format!("/proc/self/fd/{}", reached.as_raw_fd()), flags, Mode::empty())?)
 }
 
-/// Whether a descriptor leads to that file.
+/// Whether the descriptor refers to that file.
 pub fn leads_to(file: &OwnedFd, read: FileRef) -> bool {
     let about = look_at(file);
     is_file(&about, read.file) && (dev_of(&about) == Some(read.file.dev) || is_on(file, read))
 }
 
-/// What is known here already will do: no server is asked, which might not answer.
+/// Use only attributes the kernel already has: a server asked for them might never answer.
 const AS_KNOWN: AtFlags = AtFlags::STATX_DONT_SYNC;
 
 const LOOKED_AT: StatxFlags = StatxFlags::INO.union(StatxFlags::TYPE);
@@ -80,7 +80,7 @@ fn is_on(file: &OwnedFd, read: FileRef) -> bool {
     mount.is_some_and(|mount| mount.dev == read.file.dev || mount.fs_type == "overlay")
 }
 
-/// File systems whose handles are inode number and generation, and nothing else.
+/// Whether this file system's handles consist of inode number and generation only.
 pub fn encodes_inode_handles(fs_type: &str) -> bool {
     matches!(fs_type, "ext2" | "ext3" | "ext4" | "xfs")
 }
@@ -108,13 +108,13 @@ fn reach_through_process(read: FileRef) -> io::Result<OwnedFd> {
     if leads_to(&reached, read) { Ok(reached) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
-/// Descriptors of a process that are looked at, at some 8 us each: a process may have a million, and have us look
-/// for each of its reads.
+/// At most so many descriptors of a process are looked at, at about 8 us each. A process may have a million, and cause
+/// a search with each of its reads.
 const MOST_DESCRIPTORS: usize = 10_000;
 
-/// The descriptors of a process and the inode numbers they lead to, as far as they are looked at.
+/// The descriptors of a process with the inode numbers they refer to, up to [`MOST_DESCRIPTORS`].
 ///
-/// This asks no file system: some may lie on a server that does not answer.
+/// This sends no request to a file system: a server might never answer.
 pub(crate) fn descriptors_of(tgid: u32) -> io::Result<impl Iterator<Item = (i32, u64)>> {
     let entries = fs::read_dir(format!("/proc/{tgid}/fdinfo"))?;
     Ok(entries.take(MOST_DESCRIPTORS).filter_map(|entry| {
@@ -124,7 +124,7 @@ pub(crate) fn descriptors_of(tgid: u32) -> io::Result<impl Iterator<Item = (i32,
     }))
 }
 
-/// The inode number that one descriptor leads to.
+/// The inode number that one descriptor refers to.
 pub(crate) fn inode_of(tgid: u32, number: i32) -> io::Result<Option<u64>> {
     Ok(inode_in(&fs::read_to_string(format!("/proc/{tgid}/fdinfo/{number}"))?))
 }
@@ -137,7 +137,7 @@ fn number_behind(fdinfo: &str, name: &str) -> Option<u64> {
     fdinfo.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
 }
 
-/// Whether a descriptor of a process leads to the file.
+/// Whether a descriptor of a process refers to the file.
 pub(crate) fn is_same_file(tgid: u32, file: FileKey, number: i32) -> bool {
     is_file(&statx(CWD, format!("/proc/{tgid}/fd/{number}"), AS_KNOWN, LOOKED_AT).ok(), file)
 }

@@ -1,4 +1,5 @@
-//! Processes: held so that no other one is taken for them, and what `/proc` tells of them.
+//! Processes, held by a descriptor so that none is mistaken for another, and what `/proc` says
+//! about them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,23 +10,24 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 
 use crate::{sys, table};
 
-/// A process, and no other one that is given its number when it has ended. What is read below `/proc/PID`
-/// after this was opened is told of the process if a call on it succeeds afterwards.
+/// A process, never a later one with the same number. To be sure that something below `/proc/PID`
+/// belongs to it, read that after opening this and call a method afterwards: if the call succeeds,
+/// it does.
 #[derive(Debug)]
 pub struct Process(OwnedFd);
 
 impl Process {
-    /// Opens the process of that number.
+    /// Opens the process with this number.
     ///
     /// # Errors
-    /// `ESRCH` if there is none.
+    /// `ESRCH` if there is no such process.
     pub fn open(pid: u32) -> io::Result<Self> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
         Ok(Process(pidfd_open(pid, PidfdFlags::empty())?))
     }
 
-    /// A duplicate of its descriptor `fd`: the same open file, not a new one.
+    /// Duplicates its descriptor `fd`. The result is the same open file, not a new one.
     ///
     /// # Errors
     /// `ESRCH` if the process has ended, `EBADF` if it has no such descriptor, `EPERM` without the
@@ -34,8 +36,8 @@ impl Process {
         Ok(pidfd_getfd(&self.0, fd, PidfdGetfdFlags::empty())?)
     }
 
-    /// Has the kernel take these parts of its memory, `(address, bytes)`, out of its page tables and
-    /// reclaim the pages that no other process has mapped. What it needs again it faults in again.
+    /// Removes these parts of its memory, `(address, bytes)`, from its page tables and reclaims the
+    /// pages that no other process maps. The process faults in again what it needs.
     ///
     /// # Errors
     /// `ESRCH` if the process has ended, `EPERM` without CAP_SYS_NICE and the right to trace it.
@@ -51,16 +53,17 @@ impl AsFd for Process {
     }
 }
 
-/// When a process started, in ticks since boot: with its number that names it, as numbers are used again.
+/// When the process started, in ticks since boot. Numbers are reused; a number with its start time
+/// is unique.
 ///
 /// # Errors
-/// `NotFound` if there is none of that number, `InvalidData` if `/proc` tells no time.
+/// `NotFound` if no process has that number, `InvalidData` if `/proc` gives no time.
 pub fn started(pid: u32) -> io::Result<u64> {
     let stat = table::read(format!("/proc/{pid}/stat"))?;
     start_time(&stat).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// The 22nd field of `/proc/PID/stat`; the second is a name that may hold anything.
+/// Field 22 of `/proc/PID/stat`. Field 2 is a name that may contain anything.
 fn start_time(stat: &str) -> Option<u64> {
     let (_, behind_name) = stat.rsplit_once(')')?;
     behind_name.split_ascii_whitespace().nth(19)?.parse().ok()
@@ -84,7 +87,8 @@ pub fn parent(pid: u32) -> Option<u32> {
     number_in(&status(pid).ok()?, "PPid:")
 }
 
-/// Whether a process has not ended. A zombie has, unless other threads go on without the first one.
+/// Whether a process is still running. A zombie is not, unless other threads continue without the
+/// first one.
 pub fn is_alive(pid: u32) -> bool {
     status(pid).is_ok_and(|status| !has_ended(&status))
 }
@@ -117,13 +121,13 @@ pub struct Mapping {
     pub address: u64,
     /// Its length.
     pub bytes: u64,
-    /// The byte of the file that lies at its first address.
+    /// Offset in the file of its first address, in bytes.
     pub offset: u64,
     /// The file.
     pub file: FileKey,
-    /// The process may change its pages, and the file stays as it is.
+    /// The process may change its pages without changing the file.
     pub is_private_writable: bool,
-    /// The process may execute it.
+    /// The process may execute its pages.
     pub is_executable: bool,
 }
 
@@ -133,7 +137,7 @@ pub fn mappings(pid: u32) -> Vec<Mapping> {
     table.lines().filter_map(mapping).collect()
 }
 
-/// A line of `/proc/PID/maps`: `7f..-7f.. r--s 00010000 fe:00 131  /a/file`.
+/// Parses a line of `/proc/PID/maps`: `7f..-7f.. r--s 00010000 fe:00 131  /a/file`.
 fn mapping(line: &str) -> Option<Mapping> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;
@@ -241,7 +245,7 @@ mod tests {
     #[test]
     fn threads_that_go_on_without_the_first_one_are_a_process() {
         assert!(!has_ended("Name:\tx\nState:\tZ (zombie)\nThreads:\t3\n"));
-        // The first thread ends, and another sleeps on.
+        // The first thread ends while another sleeps.
         let script = "import ctypes,threading,time
 threading.Thread(target=lambda: (print('there',flush=True),time.sleep(1000))).start()
 ctypes.CDLL(None).pthread_exit(None)";

@@ -45,12 +45,17 @@ fn carry_out(bench: &mut Bench, commands: Vec<Command>, evicted_pages: u64, serv
                 let evicted_pages = if of.file.ino < 10 { 0 } else { evicted_pages };
                 bench.completed(Completed::Looked { ticket, evicted_pages, is_cached: true })
             }
-            Command::SetWindow { target, .. } => {
+            Command::SetWindow { ticket, target, .. } => {
                 let is_victims =
                     target == Target::OpenFile(BACKWARD) || target == Target::OpenFile(FORWARD);
                 served.windows += usize::from(is_victims);
                 let outcome = WindowOutcome::Set { own_pages: 32 };
-                bench.completed(Completed::WindowSet { target, outcome, during: (0, 0) })
+                bench.completed(Completed::WindowSet {
+                    ticket: Some(ticket),
+                    target,
+                    outcome,
+                    during: (0, 0),
+                })
             }
             _ => continue,
         };

@@ -21,20 +21,14 @@ pub(super) enum Ask {
     /// What rules look at.
     Describe { stream: StreamKey, of: FileRef },
     /// What the device charges.
-    Probe,
+    Probe(BackingId),
     /// What was learned of the device shall be remembered.
     Remember(DeviceCost),
 }
 
 impl Ask {
     /// Finds the answer; `None` where nobody waits for one.
-    pub(super) fn run(
-        self,
-        backing: BackingId,
-        device: &Device,
-        volume: &Volume,
-        state: &Path,
-    ) -> Option<Completed> {
+    pub(super) fn run(self, device: &Device, volume: &Volume, state: &Path) -> Option<Completed> {
         match self {
             Ask::Look { ticket, of, evicted, cached } => {
                 // Where nothing can be learnt nothing was evicted.
@@ -46,7 +40,7 @@ impl Ask {
                 let attributes = describe(of, volume);
                 Some(Completed::Described { stream, attributes })
             }
-            Ask::Probe => {
+            Ask::Probe(backing) => {
                 let measured = device.disk.as_ref().and_then(|disk| {
                     let cost = devices::measure(disk, &devices::guess(disk)).ok()?;
                     devices::note(disk, &cost, devices::Found::Measured, state);
@@ -63,15 +57,16 @@ impl Ask {
     }
 
     /// The answer where nobody is there to find it.
-    pub(super) fn refused(self) -> Option<Completed> {
-        match self {
+    pub(super) fn refused(&self) -> Option<Completed> {
+        match *self {
             Ask::Look { ticket, .. } => {
                 Some(Completed::Looked { ticket, evicted_pages: 0, is_cached: true })
             }
             Ask::Describe { stream, .. } => {
                 Some(Completed::Described { stream, attributes: Attributes::default() })
             }
-            Ask::Probe | Ask::Remember(_) => None,
+            Ask::Probe(backing) => Some(Completed::Probed { backing, cost: None }),
+            Ask::Remember(_) => None,
         }
     }
 }
