@@ -1,5 +1,6 @@
 //! What a process opens, as strace(1) tells, which knows nothing of bowwave.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -39,11 +40,23 @@ impl Opened {
         self.strace.wait().expect("it ends");
         let text = fs::read(self.log.path()).expect("its log");
         let text = String::from_utf8_lossy(&text);
-        let opened = |line: &&str| {
-            let (call, result) = line.rsplit_once(" = ").unwrap_or_default();
+        // A call that another thread's has come between is told in two halves.
+        let mut begun: HashMap<&str, &str> = HashMap::new();
+        let mut calls = Vec::new();
+        for line in text.lines() {
+            let (thread, rest) = line.split_once(' ').unwrap_or_default();
+            if let Some(first) = rest.strip_suffix("<unfinished ...>") {
+                begun.insert(thread, first);
+                continue;
+            }
+            let first = if rest.contains("resumed>") { begun.remove(thread) } else { None };
+            calls.push(first.unwrap_or_default().to_owned() + rest);
+        }
+        calls.retain(|call| {
+            let (call, result) = call.rsplit_once(" = ").unwrap_or_default();
             result.contains('<') && !call.contains("O_PATH")
-        };
-        text.lines().filter(opened).map(str::to_owned).collect()
+        });
+        calls
     }
 }
 
