@@ -1,4 +1,4 @@
-//! The kernel's window of a device: one number in sysfs, borrowed and given back.
+//! Borrows the kernel's read-ahead window of a device, a number in sysfs, and restores it.
 //!
 //! ```text
 //!   borrow --> journal {knob, kb}, locked --> {set}, set; {set}, set --> put back --> journal removed
@@ -6,10 +6,10 @@
 //!                    '-- killed: the lock is free; the next recover() puts the number back
 //! ```
 //!
-//! A number that is not one of those set here is somebody's decision, and stays.
+//! If the number is none of those set here, somebody else has set it since, and it stays.
 //!
-//! Journals are in one folder, whatever state folder a run was given: the number is the machine's. Only root can
-//! open them, as anybody who can open a file can lock it.
+//! All journals are in one folder, whatever state folder a run was given, as all runs change the same numbers. Only root
+//! can open them: whoever can open a file can lock it.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Seek, Write};
@@ -27,19 +27,19 @@ use crate::failpoint;
 /// Where journals are kept; empty again after a boot.
 pub const JOURNALS: &str = "/run/bowwave/knobs";
 
-/// A `read_ahead_kb` file of sysfs.
+/// A `read_ahead_kb` file in sysfs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Knob(PathBuf);
 
-/// Why a window cannot be borrowed, set or put back.
+/// Why a window cannot be borrowed, set or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum KnobError {
-    /// Somebody else has borrowed it.
+    /// Another process has borrowed it.
     #[error("another bowwave (process {pid}) is measuring with {knob}; wait until it has ended")]
     Taken {
         /// The file.
         knob: PathBuf,
-        /// Its process id, as it noted it.
+        /// That process's id, as noted in the journal.
         pid: String,
     },
     /// It cannot be read or written.
@@ -50,7 +50,7 @@ pub enum KnobError {
         /// Why.
         error: io::Error,
     },
-    /// No journal can be kept, so nothing is changed.
+    /// The journal cannot be written, so nothing was changed.
     #[error("cannot keep a journal in {folder}, so no window is changed: {error}")]
     NoJournal {
         /// The folder.
@@ -61,20 +61,20 @@ pub enum KnobError {
 }
 
 impl Knob {
-    /// The knob at `path`; `None` if that is no window of the kernel's.
+    /// The knob at `path`; `None` if `path` is not a window of the kernel's.
     pub fn at(path: &Path) -> Option<Knob> {
         let is_plain = !path.components().any(|part| part.as_os_str() == "..");
         let is_window = path.starts_with("/sys") && path.ends_with("read_ahead_kb") && is_plain;
         (is_window && path.is_file()).then(|| Knob(path.to_owned()))
     }
 
-    /// One of this machine's, if it has any.
+    /// Some knob of this machine, if there is one.
     pub fn any() -> Option<Knob> {
         let path = fs::read_dir("/sys/class/bdi").ok()?.next()?.ok()?.path();
         Knob::at(&path.join("read_ahead_kb"))
     }
 
-    /// Its file.
+    /// The path of its file.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -87,7 +87,7 @@ impl Knob {
         fs::read_to_string(&self.0)?.trim().parse().map_err(io::Error::other)
     }
 
-    /// Whether this process may set it.
+    /// Whether this process may change it.
     pub fn is_writable(&self) -> bool {
         File::options().write(true).open(&self.0).is_ok()
     }
@@ -101,7 +101,7 @@ impl Knob {
         fs::write(&self.0, kb.to_string()).map_err(unusable)
     }
 
-    /// The journal's name: the path, flattened.
+    /// The journal's file name: the path with dashes for slashes.
     fn journal(&self, folder: &Path) -> PathBuf {
         let name = self.0.display().to_string().trim_start_matches('/').replace('/', "-");
         folder.join(format!("{name}.json"))
@@ -112,14 +112,14 @@ impl Knob {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Entry {
     knob: PathBuf,
-    /// The file's number, which another device of the same name does not have.
+    /// Inode number of the knob. A later device of the same name gets another one.
     ino: u64,
     /// What the knob said.
     kb: u64,
     pid: u32,
 }
 
-/// Each further line, written before the knob is.
+/// Each further line: a number, noted before the knob is set to it.
 #[derive(Serialize, Deserialize)]
 struct About {
     set: u64,
@@ -128,12 +128,12 @@ struct About {
 /// What a journal says.
 struct Noted {
     entry: Entry,
-    /// All that the knob may have been set to.
+    /// The numbers that the knob may have been set to.
     set: Vec<u64>,
 }
 
 impl Noted {
-    /// `None` of one that is damaged. A line that could not be written whole was followed by no setting.
+    /// `None` if the first line is damaged. After a line that is cut off nothing was set.
     fn read(journal: &Path) -> Option<Noted> {
         let mut text = String::new();
         File::open(journal).ok()?.take(1 << 20).read_to_string(&mut text).ok()?;
@@ -147,13 +147,13 @@ impl Noted {
         Some(Noted { entry, set: set.map(|about| about.set).collect() })
     }
 
-    /// The knob, if it is still that device's.
+    /// The knob, if it still belongs to the same device.
     fn knob(&self) -> Option<Knob> {
         let ino = fs::metadata(&self.entry.knob).ok()?.ino();
         Knob::at(&self.entry.knob).filter(|_| ino == self.entry.ino)
     }
 
-    /// The knob and what it was, if it is that device's and says what was set here.
+    /// The knob and its former value in KiB, if it still has a value that was set here.
     fn left(&self) -> Option<(Knob, u64)> {
         let knob = self.knob()?;
         let now = knob.kb().ok()?;
@@ -167,7 +167,8 @@ fn is_same_window(one_kb: u64, other_kb: u64) -> bool {
     one_kb / PAGE_KB == other_kb / PAGE_KB
 }
 
-/// A knob that is put back when this is dropped, or at the next [`recover`] if the process is killed.
+/// A borrowed knob, restored when dropped. If the process is killed, the next [`recover`] restores
+/// it.
 #[derive(Debug)]
 pub struct Borrowed {
     knob: Knob,
@@ -180,7 +181,7 @@ pub struct Borrowed {
 }
 
 impl Borrowed {
-    /// Notes what the knob says now, and takes it.
+    /// Borrows the knob and writes its current value into the journal.
     ///
     /// # Errors
     /// See [`KnobError`].
@@ -202,7 +203,7 @@ impl Borrowed {
             Err(error) => return Err(no_journal(error)),
         };
         failpoint::reach("knob-locked");
-        // What a killed run had set is not what was there before.
+        // A killed run may have left its own value. Restore the value from before.
         let left = Noted::read(&path).and_then(|noted| noted.left());
         if let Some((_, kb)) = left.filter(|(left, _)| *left == knob) {
             knob.set(kb)?;
@@ -228,10 +229,10 @@ impl Borrowed {
         self.kb
     }
 
-    /// Sets it for a while.
+    /// Sets the window until this is dropped.
     ///
     /// # Errors
-    /// [`KnobError::Unusable`]; [`KnobError::NoJournal`] if that cannot be noted, and then nothing is set.
+    /// [`KnobError::Unusable`], or [`KnobError::NoJournal`] if the journal cannot be written. Then nothing is set.
     pub fn set(&self, kb: u64) -> Result<(), KnobError> {
         let folder = self.path.parent().unwrap_or(Path::new("/")).to_owned();
         write_line(&mut &self.journal, &About { set: kb })
@@ -243,7 +244,7 @@ impl Borrowed {
         Ok(())
     }
 
-    /// Whether the knob says what was set here, and not what somebody else has set since.
+    /// Whether the knob still has the value that was set here.
     fn is_ours(&self) -> bool {
         let set = *self.set.lock().unwrap_or_else(PoisonError::into_inner);
         self.knob.kb().is_ok_and(|now| set.is_some_and(|kb| is_same_window(kb, now)))
@@ -256,7 +257,7 @@ impl Drop for Borrowed {
             && let Err(error) = self.knob.set(self.kb)
             && self.knob.0.exists()
         {
-            // The journal stays. If anybody listens there:
+            // Keep the journal. Standard error may be closed.
             let _ = writeln!(io::stderr(), "bowwave: {error}");
             return;
         }
@@ -266,14 +267,14 @@ impl Drop for Borrowed {
     }
 }
 
-/// One line in one call, so that it is there as a whole or not at all.
+/// Writes one line in one call, so that a kill leaves all of it or nothing.
 fn write_line(mut file: impl Write, line: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
     file.write_all(&text)
 }
 
-/// What runs that were killed have left changed: each knob with the KiB it had before.
+/// The knobs that killed runs left changed, each with its former value in KiB.
 pub fn left() -> Vec<(Knob, u64)> {
     let free = journals(Path::new(JOURNALS)).filter(|journal| !is_at_work(journal));
     free.filter_map(|journal| Noted::read(&journal)?.left()).collect()
