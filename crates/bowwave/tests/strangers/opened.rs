@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::NamedTempFile;
@@ -14,6 +14,8 @@ use crate::stage::skipped;
 pub(crate) struct Opened {
     strace: Own,
     log: NamedTempFile,
+    /// It says more with each thread, and ends if nobody could hear that.
+    _notes: BufReader<ChildStderr>,
 }
 
 impl Opened {
@@ -31,7 +33,7 @@ impl Opened {
         let mut notes = BufReader::new(strace.stderr.take().expect("piped"));
         notes.read_line(&mut said).expect("it says that it is there");
         assert!(said.contains("attached"), "{said}");
-        Some(Opened { strace, log })
+        Some(Opened { strace, log, _notes: notes })
     }
 
     /// The calls that have opened something, as strace prints them. What was only reached (`O_PATH`) was not opened.
