@@ -47,9 +47,6 @@ impl Cfq1 {
     /// kernel, which fits the published table.
     pub const QUANTUM: usize = 4;
 
-    /// The value in the first posting, of 11 February 2003.
-    pub const FIRST_QUANTUM: usize = 8;
-
     pub fn new(max_sectors: u32, quantum: usize) -> Self {
         Cfq1 {
             queues: HashMap::new(),
@@ -195,7 +192,7 @@ mod tests {
     #[test]
     fn fewer_turns_than_the_quantum_are_repeated() {
         assert_eq!(refill(&mut with(1, 10, Cfq1::QUANTUM)).len(), 4);
-        assert_eq!(refill(&mut with(1, 10, Cfq1::FIRST_QUANTUM)).len(), 8);
+        assert_eq!(refill(&mut with(1, 10, 8)).len(), 8);
         assert_eq!(refill(&mut with(3, 10, Cfq1::QUANTUM)).len(), 6);
         assert_eq!(refill(&mut with(1, 3, Cfq1::QUANTUM)).len(), 3);
     }
