@@ -12,6 +12,7 @@ use live::doctor::{self, Check, Health};
 use serde_json::json;
 
 use crate::print::{self, PrintError};
+use crate::signals;
 
 /// Show the effect: read test patterns from slow disks made for this, with the stock kernel and
 /// with bowwave.
@@ -51,9 +52,6 @@ pub(crate) struct Args {
     #[arg(long, hide = true)]
     hand: bool,
 }
-
-/// Exit status that shells use for SIGINT.
-const INTERRUPTED: u8 = 130;
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.list {
@@ -116,7 +114,7 @@ fn show(args: Args) -> anyhow::Result<ExitCode> {
         }
         Err(DemoError::Stopped) => {
             print::note("stopped; everything made has been removed");
-            Ok(ExitCode::from(INTERRUPTED))
+            Ok(ExitCode::from(signals::INTERRUPTED))
         }
         Err(DemoError::Output(error)) => Err(PrintError(error).into()),
         Err(error) => Err(explain(&error)),
@@ -140,7 +138,7 @@ fn explain(error: &DemoError) -> anyhow::Error {
             demo::next_steps()
         ),
         DemoError::Lab(_) | DemoError::Daemon(_) => anyhow!(
-            "{error}\n`bowwave doctor` tells what works here, `bowwave demo --list` what would be shown"
+            "{error}\n`bowwave doctor` shows what works here, `bowwave demo --list` lists what it would show"
         ),
         _ => anyhow!("{error}"),
     }

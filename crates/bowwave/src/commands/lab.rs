@@ -95,9 +95,6 @@ const LEAST_BYTES: u64 = 16 << 20;
 /// One sector.
 const LEAST_BARE_BYTES: u64 = 512;
 
-/// Exit status that shells use for SIGINT.
-const INTERRUPTED: u8 = 130;
-
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
         _ if args.list => list_devices(args.json)?,
@@ -154,7 +151,7 @@ fn make(up: UpArgs, as_json: bool) -> anyhow::Result<ExitCode> {
     let lab = match Lab::up_unless(&options, || stop.load(Ordering::Relaxed)) {
         Err(error @ LabError::Stopped) => {
             print::note(error);
-            return Ok(ExitCode::from(INTERRUPTED));
+            return Ok(ExitCode::from(signals::INTERRUPTED));
         }
         made => made.context("cannot make the lab")?,
     };
@@ -243,7 +240,7 @@ fn describe(lab: &Lab, status: &Status) -> String {
     format!(
         "{}: {} on {}\n  {} reads, {:.1} MB; {} writes, {:.1} MB; {} seeks\n  \
          queue depth {:.1} on average, {} at most\n  replies {:.0} us late on average, {:.0} us at most; \
-         times may be wrong by {:.3} s in all",
+         times may be wrong by {:.3} s in total",
         lab.name(),
         lab.block_device().display(),
         lab.mount_point().display(),
