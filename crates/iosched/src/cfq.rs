@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_drained_and_comes_back_is_at_the_head_again() {
+    fn a_drained_process_that_returns_is_at_the_head_again() {
         let mut cfq = with(10, 2, Cfq1::QUANTUM);
         refill(&mut cfq);
         for process in 5..10 {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dispatch_list_is_not_quite_sorted() {
+    fn the_dispatch_list_is_almost_sorted() {
         let mut cfq = Cfq1::new(128, 4);
         for start in [500, 700, 600, 800, 100, 50] {
             cfq.insert_for_dispatch(Command::new(&read(0, 0, start, 8)));

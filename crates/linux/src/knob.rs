@@ -100,6 +100,11 @@ fn journals(state: &Path) -> PathBuf {
     state.join("knobs")
 }
 
+fn all_journals(state: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(journals(state)).into_iter().flatten();
+    entries.filter_map(|entry| Some(entry.ok()?.path()))
+}
+
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Entry {
     knob: PathBuf,
@@ -201,11 +206,8 @@ impl Drop for Borrowed {
 
 /// The knobs that killed runs left changed, each with its former value in KiB.
 pub fn left(state: &Path) -> Vec<(Knob, u64)> {
-    let Ok(entries) = fs::read_dir(journals(state)) else {
-        return Vec::new();
-    };
-    let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    files.filter(|journal| !is_held(journal)).filter_map(|journal| noted(&journal)).collect()
+    let free = all_journals(state).filter(|journal| !is_held(journal));
+    free.filter_map(|journal| noted(&journal)).collect()
 }
 
 /// Whether a running process holds the journal.
@@ -229,11 +231,7 @@ fn noted(journal: &Path) -> Option<(Knob, u64)> {
 
 /// Restores the knobs that killed runs left changed. Returns each with the KiB it has again.
 pub fn recover(state: &Path) -> Vec<(Knob, u64)> {
-    let Ok(entries) = fs::read_dir(journals(state)) else {
-        return Vec::new();
-    };
-    let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    files.filter_map(|journal| put_back(&journal)).collect()
+    all_journals(state).filter_map(|journal| put_back(&journal)).collect()
 }
 
 fn put_back(journal: &Path) -> Option<(Knob, u64)> {
@@ -327,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_at_work_is_left_alone() {
+    fn a_journal_in_use_is_left_alone() {
         let state = tempfile::tempdir().expect("a folder");
         fs::create_dir_all(journals(state.path())).expect("made");
         let journal = journals(state.path()).join("x.json");

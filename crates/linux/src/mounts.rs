@@ -324,7 +324,7 @@ nonsense
     }
 
     #[test]
-    fn their_order_is_that_of_the_mount_points_whatever_was_mounted_first() {
+    fn mounts_are_sorted_by_mount_point() {
         let mut lines: Vec<_> = SAMPLE.lines().collect();
         lines.reverse();
         let mounts = with_page_cache(parse(&lines.join("\n")));
@@ -332,7 +332,7 @@ nonsense
     }
 
     #[test]
-    fn a_path_is_managed_where_it_lies_and_never_through_the_file_system_above() {
+    fn a_path_belongs_to_its_own_file_system_not_to_the_one_above() {
         let found = |path: &str, major, minor| {
             managed_from(parse(SAMPLE), Path::new(path), DeviceNumber { major, minor })
         };

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_nothing_to_remember() {
+    fn without_a_measurement_nothing_is_remembered() {
         assert_eq!(tuning(None).profile(), None);
     }
 }

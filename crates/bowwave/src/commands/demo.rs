@@ -9,7 +9,6 @@ use demo::pattern::{PATTERNS, find};
 use demo::small::SHOWS;
 use demo::{DemoError, Options};
 use live::doctor::{self, Check, Health};
-use serde_json::json;
 
 use crate::print::{self, PrintError};
 use crate::signals;
@@ -69,13 +68,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 
 fn list(as_json: bool) -> anyhow::Result<ExitCode> {
     let named = PATTERNS.iter().map(|pattern| (pattern.name, pattern.definition)).chain(SHOWS);
-    if as_json {
-        let row = |(name, definition)| json!({ "pattern": name, "definition": definition });
-        print::json(&named.map(row).collect())?;
-    } else {
-        let mut lines = named.map(|(name, definition)| format!("{name:<21}{definition}"));
-        lines.try_for_each(print::line)?;
-    }
+    print::list(["pattern", "definition"], &named.collect::<Vec<_>>(), as_json)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -97,7 +97,9 @@ const LEAST_BARE_BYTES: u64 = 512;
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
-        _ if args.list => list_devices(args.json)?,
+        _ if args.list => {
+            print::list(["device", "description"], &device::catalog(), args.json)?;
+        }
         None => bail!("nothing to do; see `bowwave lab --help`"),
         Some(Action::Up(up)) => return make(up, args.json),
         Some(Action::Status { name }) => return show(name, args.json),
@@ -118,19 +120,6 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn list_devices(as_json: bool) -> anyhow::Result<()> {
-    let devices = device::catalog();
-    if as_json {
-        let rows =
-            devices.iter().map(|(name, text)| json!({ "device": name, "description": text }));
-        return print::json(&rows.collect());
-    }
-    let width = devices.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let mut lines =
-        devices.iter().map(|(name, description)| format!("{name:<width$}  {description}"));
-    Ok(lines.try_for_each(print::line)?)
 }
 
 fn make(up: UpArgs, as_json: bool) -> anyhow::Result<ExitCode> {

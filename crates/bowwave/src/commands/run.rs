@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_from_the_first_word_on_is_the_commands() {
+    fn the_first_word_ends_bowwaves_own_options() {
         let tar = ["tar", "-cf", "-", "--", "-x"].map(OsString::from).to_vec();
         assert_eq!(command(&["tar", "-cf", "-", "--", "-x"]), Some(tar.clone()));
         assert_eq!(command(&["-v", "--", "tar", "-cf", "-", "--", "-x"]), Some(tar.clone()));
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_from_what_cannot_be_executed() {
+    fn a_missing_program_and_one_that_cannot_be_executed_differ_in_status() {
         assert_eq!(spawn_failure(&ErrorKind::NotFound.into()), 127);
         assert_eq!(spawn_failure(&ErrorKind::PermissionDenied.into()), 126);
     }

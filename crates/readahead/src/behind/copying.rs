@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_much_is_written_as_is_read_give_or_take_a_half() {
+    fn reads_and_writes_of_a_copy_differ_by_a_factor_of_two_at_most() {
         assert!(is_copy(1000, 1000));
         assert!(is_copy(1000, 500) && !is_copy(1000, 499));
         assert!(is_copy(500, 1000) && !is_copy(499, 1000));
