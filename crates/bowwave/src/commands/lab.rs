@@ -191,7 +191,7 @@ fn remove(name: Option<String>, as_json: bool) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Runs `action` on that lab, or on all, and prints the results as JSON or text. A failure does not
+/// Runs `act` on that lab, or on all, and prints the results as JSON or text. A failure does not
 /// hide the other results.
 fn each(
     name: Option<String>,

@@ -82,10 +82,10 @@ impl Args {
 
 /// Exit status for bowwave's own failures, the same as of `env`, `nohup` and `timeout`.
 pub(crate) const OWN_FAILURE: u8 = 125;
-/// Without --wait, the longest time after the command's end until its written pages are dropped.
+/// Without --wait, how long to wait after the command's end until its written pages can be dropped.
 const LAST_MOMENT: Duration = Duration::from_millis(300);
 
-/// With --wait. A USB stick takes long.
+/// How long to wait with --wait. A USB stick takes long.
 const MOST_WAITING: Duration = Duration::from_secs(3600);
 
 const TOO_SHORT: &str = "the command ended before eBPF was loaded, so bowwave did not help it";

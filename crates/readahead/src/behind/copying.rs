@@ -6,15 +6,15 @@
 //! copy waits for each read, and the disk writes meanwhile, as it must anyway. This should hold up
 //! only real copies: a program that reads much and writes a log would wait for nothing.
 
-/// Between what a copy reads and what it writes there is at most this factor. A result, a log or an
-/// index is smaller.
-const LEAST_SHARE: u64 = 2;
+/// What a copy reads and what it writes differ by this factor at most. What other programs write (a
+/// result, a log, an index) is smaller.
+const MOST_RATIO: u64 = 2;
 
 /// Whether a process copies that has read `read_pages` and written `written_pages` pages of a file
 /// system's files.
 pub fn is_copy(read_pages: u64, written_pages: u64) -> bool {
     let (less, more) = (read_pages.min(written_pages), read_pages.max(written_pages));
-    less > 0 && more / LEAST_SHARE <= less
+    less > 0 && more / MOST_RATIO <= less
 }
 
 #[cfg(test)]
