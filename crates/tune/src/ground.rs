@@ -55,7 +55,6 @@ impl Ground {
     ///
     /// # Errors
     /// If a source cannot be opened, or the kernel does not report what is cached.
-    /// If a source cannot be opened, or the kernel does not tell what is cached.
     pub(crate) fn take(&mut self, bytes: u64) -> io::Result<Option<Extent>> {
         let largest = self.sources.iter().map(|source| source.bytes).max().unwrap_or(0);
         let bytes = bytes.min(largest) / PAGE_BYTES * PAGE_BYTES;
