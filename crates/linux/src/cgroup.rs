@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions_are_understood_up_to_the_root() {
+    fn each_version_is_read_up_to_the_root() {
         let place = Place::in_table("7:memory:/a/small\n3:cpu:/x\n0::/user.slice\nnonsense\n");
         let files = place.levels().into_iter().map(|level| level.folder.join(level.limit));
         let expected = [
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_besides_files_is_not_for_files() {
+    fn other_memory_of_the_cgroup_leaves_less_room_for_files() {
         let folder = tempfile::tempdir().expect("a folder");
         let write = |name: &str, text: &str| {
             fs::write(folder.path().join(name), text).expect("written");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_has_no_limit_and_the_machines_pressure() {
+    fn the_root_has_no_limit_and_uses_the_machines_pressure() {
         let root = Place::in_table("4:memory:/\n0::/\n");
         assert_eq!(root.levels(), []);
         assert_eq!(root.file_room(), None);

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_a_process_has_open_is_opened_through_it_and_nothing_but_that_file() {
+    fn a_file_is_opened_through_its_reader_and_no_other_file_is() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let mut cat = Command::new("sleep")
             .arg("1000")

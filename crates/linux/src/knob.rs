@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_at_work_is_left_alone() {
+    fn a_journal_in_use_is_left_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         let journal = folder.path().join("x.json");
         let held = lock(&journal).expect("it is free");

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_lives_whatever_it_calls_itself() {
+    fn a_process_is_alive_whatever_its_name() {
         let script = "printf 'n\\377me' > /proc/self/comm; echo ready; read line";
         let mut shell = Command::new("sh");
         shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_go_on_without_the_first_one_are_a_process() {
+    fn threads_without_the_first_one_are_still_a_process() {
         assert!(!has_ended("Name:\tx\nState:\tZ (zombie)\nThreads:\t3\n"));
         // The first thread ends while another sleeps.
         let script = "import ctypes,threading,time

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_program_is_known_also_once_it_was_replaced() {
+    fn this_program_is_recognised_even_after_its_file_was_replaced() {
         assert!(is_bowwave(Path::new(OWN)));
         assert!(!is_bowwave(Path::new("/proc/1/status")));
         assert!(!is_bowwave(Path::new("/proc/none/exe")));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn root_is_it_by_its_real_and_its_effective_user() {
+    fn only_root_by_real_and_effective_user_counts() {
         assert!(is_of_root("Name:\tbowwave\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n"));
         assert!(!is_of_root("Uid:\t1000\t0\t0\t0\n"), "by its file's bit only");
         assert!(!is_of_root("Uid:\t0\t1000\t0\t0\n"));

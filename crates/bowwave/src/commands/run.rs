@@ -82,10 +82,10 @@ impl Args {
 
 /// Exit status for bowwave's own failures, the same as of `env`, `nohup` and `timeout`.
 pub(crate) const OWN_FAILURE: u8 = 125;
-/// Without --wait, the longest time after the command's end until its written pages are dropped.
+/// Without --wait, how long to wait after the command's end until its written pages can be dropped.
 const LAST_MOMENT: Duration = Duration::from_millis(300);
 
-/// With --wait. A USB stick takes long.
+/// How long to wait with --wait. A USB stick takes long.
 const MOST_WAITING: Duration = Duration::from_secs(3600);
 
 const TOO_SHORT: &str = "the command ended before eBPF was loaded, so bowwave did not help it";
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_from_the_first_word_on_is_the_commands() {
+    fn the_first_word_ends_bowwaves_own_options() {
         let tar = ["tar", "-cf", "-", "--", "-x"].map(OsString::from).to_vec();
         assert_eq!(command(&["tar", "-cf", "-", "--", "-x"]), Some(tar.clone()));
         assert_eq!(command(&["-v", "--", "tar", "-cf", "-", "--", "-x"]), Some(tar.clone()));
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_from_what_cannot_be_executed() {
+    fn a_missing_program_and_one_that_cannot_be_executed_differ_in_status() {
         assert_eq!(spawn_failure(&ErrorKind::NotFound.into()), 127);
         assert_eq!(spawn_failure(&ErrorKind::PermissionDenied.into()), 126);
     }

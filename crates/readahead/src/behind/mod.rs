@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_written_out_step_by_step() {
+    fn written_pages_are_written_out_step_by_step() {
         let mut behind = DropBehind::new(16, MEMORY);
         let answers = pass(&mut behind, 0..30_000, 30_000, Passing::Write);
         let first = answers.first().and_then(|answer| answer.write_out);
