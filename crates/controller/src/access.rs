@@ -74,6 +74,9 @@ impl Controller {
         if self.volumes.backing(access.of.file.dev).is_none() {
             return;
         }
+        if self.on_walkers_access(now, access, out) {
+            return;
+        }
         if let Some(question) = self.question_about(now, access) {
             let ticket = self.ticket();
             if self.questions.keep(now, ticket, access, question) {
@@ -127,7 +130,7 @@ impl Controller {
 
     /// What device and memory leave to a reader, and which of them leaves nothing.
     fn room_for(&mut self, now: Nanos, access: &Access) -> (Room, Reason) {
-        let ahead = self.policy.tally().ahead_pages();
+        let ahead = self.ahead_bytes() / PAGE_BYTES;
         let memory = self.memory.room(now, access.cgroup, access.of.file, ahead);
         let is_held_back = self.behind.as_ref().is_some_and(|b| b.holds_back(access.of.tgid))
             || self.windows.is_copied_by(access);
@@ -211,8 +214,13 @@ impl Controller {
         is_ahead && pages > access.kernel_window && self.windows.lend(now, access, pages)
     }
 
+    /// Bytes read ahead and not used yet, within files and across them.
+    pub(crate) fn ahead_bytes(&self) -> u64 {
+        self.policy.tally().ahead_pages() * PAGE_BYTES + self.walks.ahead_bytes()
+    }
+
     fn note_ahead(&mut self) {
-        let ahead = self.policy.tally().ahead_pages() * PAGE_BYTES;
+        let ahead = self.ahead_bytes();
         self.metrics.most_ahead_bytes = self.metrics.most_ahead_bytes.max(ahead);
     }
 

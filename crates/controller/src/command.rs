@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{BackingId, DeviceNumber, FileKey, FileRef, StreamKey, Target, Tgid, Ticket};
 
+use crate::listing::{EntryRef, Place};
+
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
@@ -21,6 +23,33 @@ pub enum Command {
         span: Span,
         /// Why.
         why: Cause,
+    },
+    /// List a directory, as far as the process may.
+    List {
+        /// The command, and the name of the listing from then on.
+        ticket: Ticket,
+        /// Which.
+        place: Place,
+        /// The process for which it is done.
+        tgid: Tgid,
+    },
+    /// A listing is needed no more.
+    ForgetListing(Ticket),
+    /// Read the first pages of files that the process may read, each from page 0 on.
+    ReadFiles {
+        /// The batch.
+        ticket: Ticket,
+        /// The file system.
+        dev: DeviceNumber,
+        /// The process for which it is done.
+        tgid: Tgid,
+        /// The files, in the order in which they will be wanted. A device that serves one access at a time is asked
+        /// for them as they lie.
+        files: Vec<EntryRef>,
+        /// Most pages of each.
+        head_pages: u32,
+        /// Most bytes of all; what comes behind is left out.
+        most_bytes: u64,
     },
     /// Report the first access to these pages.
     Mark(FileKey, Mark),

@@ -14,6 +14,7 @@ use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::question::Questions;
 use crate::volumes::Volumes;
+use crate::walks::Walks;
 use crate::windows::{Bound, Windows};
 
 /// What is managed, and how.
@@ -58,6 +59,7 @@ pub struct Controller {
     pub(crate) questions: Questions,
     pub(crate) windows: Windows,
     pub(crate) behind: Option<Behind>,
+    pub(crate) walks: Walks,
     pub(crate) metrics: Metrics,
     pub(crate) tickets: u64,
     tidied_at: Nanos,
@@ -79,6 +81,7 @@ impl Controller {
             questions: Questions::default(),
             windows: Windows::default(),
             behind,
+            walks: Walks::default(),
             metrics: Metrics::default(),
             tickets: 0,
             tidied_at: 0,
@@ -89,6 +92,7 @@ impl Controller {
     pub fn on(&mut self, now: Nanos, input: &Input, out: &mut Vec<Command>) {
         match input {
             Input::Access(access) => self.on_access(now, &access.clipped(), out),
+            Input::FileMiss(miss) => self.on_file_miss(now, miss, out),
             Input::Passed(passed) => {
                 self.metrics.events += 1;
                 if self.volumes.backing(passed.of.file.dev).is_some()
@@ -135,6 +139,12 @@ impl Controller {
                 self.windows.recovered(now, *entry, *file);
                 self.reconcile_windows(now, out);
             }
+            Completed::Listed { ticket, listing } => {
+                self.on_listed(now, *ticket, listing.as_ref(), out);
+            }
+            Completed::FilesRead { ticket, files, bytes } => {
+                self.on_files_read(now, *ticket, *files, *bytes, out);
+            }
             Completed::Released { .. }
             | Completed::WroteOut { .. }
             | Completed::Described { .. }
@@ -177,6 +187,7 @@ impl Controller {
         out.push(Command::Watch(dev, None));
         let volumes = &self.volumes;
         self.backings.keep(|backing| volumes.is_used(backing), out);
+        self.walks.forget_volume(dev, &mut Orders { now, tickets: &mut self.tickets, out });
         self.questions.forget_volume(dev);
         self.files.forget_volume(dev);
         self.windows.forget_volume(dev);
@@ -217,6 +228,8 @@ impl Controller {
 
     fn tidy(&mut self, now: Nanos, out: &mut Vec<Command>) {
         self.policy.forget_idle(now, IDLE_NS);
+        let mut orders = Orders { now, tickets: &mut self.tickets, out };
+        self.walks.forget_before(now.saturating_sub(IDLE_NS), &mut orders);
         self.memory.forget_idle(now);
         self.windows.bound_cgroups(|cgroup, known| Bound {
             limit: self.memory.kernel_pages(cgroup).unwrap_or(known.limit),
@@ -263,7 +276,7 @@ impl Controller {
 
     /// What was done so far, without what the body counts.
     pub fn metrics(&self) -> Metrics {
-        let tally = self.policy.tally();
+        let (tally, walks) = (self.policy.tally(), self.walks.totals());
         let behind = self.behind.as_ref().map(Behind::totals).unwrap_or_default();
         Metrics {
             used_bytes: tally.used_pages * PAGE_BYTES,
@@ -272,6 +285,10 @@ impl Controller {
             stalls_saved: tally.stalls_saved,
             bounded_windows: self.windows.bounded(),
             refused_windows: self.windows.refused(),
+            walk_files: walks.files,
+            walk_files_used: walks.used_files,
+            walk_bytes: walks.bytes,
+            listings: walks.listings,
             dropped_bytes: behind.dropped_pages.saturating_mul(PAGE_BYTES),
             kept_bytes: behind.kept_pages.saturating_mul(PAGE_BYTES),
             left_bytes: behind.left_pages.saturating_mul(PAGE_BYTES),

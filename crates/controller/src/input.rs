@@ -9,11 +9,15 @@ use crate::ids::{
     BackingId, CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, StreamKey, Target, Tgid, Ticket,
 };
 
+use crate::listing::{FileMiss, Listing};
+
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Input {
     /// A page was absent, or an access touched a mark.
     Access(Access),
+    /// The first page of a file was absent: tells the directory it lies in. Comes before the access.
+    FileMiss(FileMiss),
     /// A stream went on by a step.
     Passed(Passed),
     /// What the block layer has counted for one backing.
@@ -286,6 +290,22 @@ pub enum Completed {
         stream: StreamKey,
         /// The pages.
         span: Option<Span>,
+    },
+    /// A [`List`](crate::Command::List).
+    Listed {
+        /// The command.
+        ticket: Ticket,
+        /// What lies in the directory; `None` if it cannot be listed.
+        listing: Option<Listing>,
+    },
+    /// A [`ReadFiles`](crate::Command::ReadFiles).
+    FilesRead {
+        /// The command.
+        ticket: Ticket,
+        /// Of its files, from the first on, how many were asked for or cannot be read.
+        files: u32,
+        /// Bytes asked for.
+        bytes: u64,
     },
     /// An entry of the journal of windows that an earlier run has left.
     LeftBehind {

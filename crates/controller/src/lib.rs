@@ -30,12 +30,15 @@ mod files;
 pub mod ids;
 mod input;
 mod learn;
+mod listing;
 mod memory;
 pub mod metrics;
 mod question;
 mod readers;
 mod status;
 mod volumes;
+mod walking;
+mod walks;
 mod windows;
 
 pub use command::{Command, Interest, Listening, WindowSetting};
@@ -44,6 +47,7 @@ pub use input::{
     Access, Advice, Attributes, Completed, DeviceFacts, DiskStats, Failure, Input, Kind,
     MemoryStats, Mounted, Origin, Passed, WindowOutcome,
 };
+pub use listing::{DirectoryRef, Entry, EntryKind, EntryRef, FileMiss, Listing, Place};
 pub use memory::budget_bytes;
 pub use status::{BusyFile, Device, Status};
 

@@ -33,6 +33,14 @@ pub struct Metrics {
     pub bounded_windows: u64,
     /// Requests of programs that would have waited for the device and did not.
     pub stalls_saved: u64,
+    /// Files read ahead of programs that walk through directories.
+    pub walk_files: u64,
+    /// Of these, files that the program has come to, or passed.
+    pub walk_files_used: u64,
+    /// Bytes of the files read ahead.
+    pub walk_bytes: u64,
+    /// Directories listed for such programs.
+    pub listings: u64,
     /// Bytes dropped behind streams.
     pub dropped_bytes: u64,
     /// Bytes that such streams passed and that stay: cached before, used by others or again. Files that were fully

@@ -3,7 +3,6 @@
 //! The controller knows numbers only. The body adds names and mount points, as it adds to the
 //! [metrics](crate::metrics) what it counts itself.
 
-use readahead::PAGE_BYTES;
 use serde::{Deserialize, Serialize};
 
 use crate::behind::Behind;
@@ -99,7 +98,7 @@ impl Controller {
             metrics: self.metrics(),
             devices: devices.collect(),
             budget_bytes: self.memory.budget_bytes(),
-            ahead_bytes: self.policy.tally().ahead_pages() * PAGE_BYTES,
+            ahead_bytes: self.ahead_bytes(),
             files: self.files.len(),
             managed_files: self.files.managed(now),
             busiest_files: busiest.collect(),

@@ -44,6 +44,33 @@ pub fn leads_to(file: &OwnedFd, read: FileRef) -> bool {
     is_file(&about, read.file) && (dev_of(&about) == Some(read.file.dev) || is_on(file, read))
 }
 
+/// What a descriptor shall lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+}
+
+/// The file or directory that a descriptor refers to, as far as the kernel knows without asking a server.
+///
+/// # Errors
+/// `InvalidInput` if it refers to something else.
+pub fn key_of(file: &OwnedFd, kind: Kind) -> io::Result<FileKey> {
+    let about = statx(file, c"", AtFlags::EMPTY_PATH | AS_KNOWN, LOOKED_AT)?;
+    let found = FileType::from_raw_mode(about.stx_mode.into());
+    let is_it = match kind {
+        Kind::File => found.is_file(),
+        Kind::Directory => found.is_dir(),
+    };
+    if !is_it {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let dev = DeviceNumber { major: about.stx_dev_major, minor: about.stx_dev_minor };
+    Ok(FileKey { dev, ino: about.stx_ino })
+}
+
 /// Use only attributes the kernel already has: a server asked for them might never answer.
 const AS_KNOWN: AtFlags = AtFlags::STATX_DONT_SYNC;
 

@@ -3,19 +3,21 @@
 //! | topic | modules |
 //! |---|---|
 //! | disks | [`mounts`], [`identity`], [`knob`] (the kernel's window), [`direct`] (reads that bypass the cache) |
-//! | files that others read | [`handles`], [`descriptors`], [`sys`] (which pages are cached; read them, drop them) |
-//! | processes | [`process`], [`program`], [`daemons`], [`privilege`] |
+//! | files that others read | [`directories`], [`handles`], [`descriptors`], [`sys`] (which pages are cached; read them, drop them) |
+//! | processes | [`acting_as`], [`process`], [`program`], [`daemons`], [`privilege`] |
 //! | memory | [`meminfo`], [`cgroup`], [`psi`] |
 //! | bowwave's own files | [`state`], [`whole`] (a crash leaves the old file or the new one), [`small`], [`table`] |
 //! | tests | [`failpoint`] (steps at which a process kills itself) |
 //! | figures | [`median()`], [`provenance`] (kernel and date) |
 
+pub mod acting_as;
 #[cfg(any(test, fuzzing))]
 pub mod any_bytes;
 pub mod cgroup;
 pub mod daemons;
 pub mod descriptors;
 pub mod direct;
+pub mod directories;
 pub mod failpoint;
 pub mod handles;
 pub mod identity;

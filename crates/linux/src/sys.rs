@@ -168,6 +168,72 @@ pub(crate) fn reach_by_inode(
     }
 }
 
+/// Whether the calling thread may open a file for reading that it has reached (`O_PATH`).
+///
+/// # Errors
+/// `EACCES` if it may not.
+pub(crate) fn may_read(file: impl AsFd) -> io::Result<()> {
+    let flags = libc::AT_EACCESS | libc::AT_EMPTY_PATH;
+    // SAFETY: the empty path is a literal, and the descriptor is open.
+    let result = unsafe {
+        let fd = file.as_fd().as_raw_fd();
+        libc::syscall(libc::SYS_faccessat2, fd, c"".as_ptr(), libc::R_OK, flags)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// `FS_IOC_GETVERSION`: `_IOR('v', 1, long)`, whose number holds the size of a `long`.
+const FS_IOC_GETVERSION: libc::Ioctl =
+    (2 << 30 | (std::mem::size_of::<libc::c_long>() << 16) | 0x7601) as libc::Ioctl;
+
+/// The generation of a file's inode.
+///
+/// # Errors
+/// `ENOTTY` where the file system tells none.
+pub fn generation(file: impl AsFd) -> io::Result<u32> {
+    // The kernel writes an `int`, whatever the number of the call says.
+    let mut generation: libc::c_long = 0;
+    // SAFETY: the pointer leads to a live value that is no smaller than what is written.
+    let result =
+        unsafe { libc::ioctl(file.as_fd().as_raw_fd(), FS_IOC_GETVERSION, &mut generation) };
+    if result == 0 { Ok(generation as u32) } else { Err(io::Error::last_os_error()) }
+}
+
+/// `struct fiemap` with room for one extent.
+#[repr(C)]
+#[derive(Default)]
+struct Fiemap {
+    start: u64,
+    bytes: u64,
+    flags: u32,
+    mapped: u32,
+    room: u32,
+    reserved: u32,
+    extent: FiemapExtent,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct FiemapExtent {
+    logical: u64,
+    physical: u64,
+    bytes: u64,
+    reserved: [u64; 2],
+    flags: u32,
+    reserved_too: [u32; 3],
+}
+
+/// `FS_IOC_FIEMAP`: `_IOWR('f', 11, struct fiemap)`, without its extents.
+const FS_IOC_FIEMAP: libc::Ioctl = (3 << 30 | 32 << 16 | 0x660b) as libc::Ioctl;
+
+/// Where the first byte of a file lies on its device; `None` if that has no place or the file system does not tell.
+pub fn first_place(file: impl AsFd) -> Option<u64> {
+    let mut map = Fiemap { bytes: PAGE_BYTES, room: 1, ..Fiemap::default() };
+    // SAFETY: the pointer leads to a live value with room for the one extent it announces.
+    let result = unsafe { libc::ioctl(file.as_fd().as_raw_fd(), FS_IOC_FIEMAP, &mut map) };
+    (result == 0 && map.mapped > 0).then_some(map.extent.physical)
+}
+
 /// Removes parts of a process's memory, `(address, bytes)`, from its page tables; see
 /// [`Process::page_out`](crate::process::Process::page_out).
 pub(crate) fn page_out(process: BorrowedFd<'_>, parts: &[(u64, u64)]) -> io::Result<()> {

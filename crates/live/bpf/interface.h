@@ -18,6 +18,7 @@ enum event_kind {
 	EVENT_KERNEL_MARK = 1,	/* a read touched the kernel's own PG_readahead mark */
 	EVENT_MARK = 2,		/* a read or a mapped access touched our mark */
 	EVENT_FAULT = 3,	/* a page fault that fault-around could not serve */
+	EVENT_FILE = 4,		/* as EVENT_MISS of page 0, where only the file's directory is of interest */
 	EVENT_PASSED = 16,	/* a stream passed a step: pages [mark_first, mark_last) */
 };
 
@@ -54,8 +55,11 @@ struct event {
 				 * for this reader, who had not come so far; 0 elsewhere */
 	u64 mark_first;		/* of an EVENT_MARK: the mark that was touched, and is gone */
 	u64 mark_last;
+	u64 directory;		/* of an EVENT_MISS of page 0, and of an EVENT_FILE: the directory's inode; 0 elsewhere */
+	u32 directory_generation;
+	u32 reserved;
 };
-_Static_assert(sizeof(struct event) == 88, "as decode_event has it");
+_Static_assert(sizeof(struct event) == 104, "as decode_event has it");
 
 struct file_key {
 	u64 ino;

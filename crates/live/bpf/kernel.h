@@ -79,8 +79,18 @@ struct file_ra_state {
 	s64 prev_pos;
 };
 
+struct dentry {
+	struct dentry *d_parent;
+	struct inode *d_inode;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
 struct file {
 	unsigned int f_mode;
+	struct path f_path;
 	struct inode *f_inode;
 	struct file_ra_state f_ra;
 };

@@ -9,7 +9,8 @@
  *   fault-around           mm_filemap_map_pages -- our mark? yes - EVENT_MARK ---------> ring
  *   block layer            block_io_start/done  ------------------ counters per disk
  *
- * Where the device answers before user space could, plain forward reads are not reported at all.
+ * Where the device answers before user space could, of plain forward reads only the first page of a file is
+ * reported, with its directory.
  *
  * on_get_pages and on_map_pages, which see cached reads, are attached only while marks are out. A
  * read of a file without marks then costs one bit test. Marks are put into `marks` by user space and are taken out
@@ -232,6 +233,9 @@ static __always_inline struct event *begin_event(struct inode *inode, struct fil
 	event->window_left = 0;
 	event->mark_first = 0;
 	event->mark_last = 0;
+	event->directory = 0;
+	event->directory_generation = 0;
+	event->reserved = 0;
 	return event;
 }
 
@@ -258,6 +262,23 @@ static __always_inline void add_advice(struct event *event, struct inode *inode,
 	if (window == 2 * event->kernel_window)
 		event->flags |= FLAG_SEQUENTIAL;
 	event->kernel_window = window;
+}
+
+/* The directory through which the file was opened. */
+static __always_inline void add_directory(struct event *event, struct inode *inode,
+					  struct file_ra_state *ra)
+{
+	struct file *file = (void *)ra - bpf_core_field_offset(struct file, f_ra);
+	struct dentry *dentry, *parent;
+
+	if (BPF_CORE_READ(file, f_inode) != inode)
+		return;
+	dentry = BPF_CORE_READ(file, f_path.dentry);
+	parent = BPF_CORE_READ(dentry, d_parent);
+	if (!parent || parent == dentry)
+		return;
+	event->directory = BPF_CORE_READ(parent, d_inode, i_ino);
+	event->directory_generation = BPF_CORE_READ(parent, d_inode, i_generation);
 }
 
 /* Whether the kernel takes this for plain forward reading, which it reads ahead by itself. */
@@ -294,8 +315,12 @@ static __always_inline int on_read_ahead(struct inode *inode, u64 index, struct 
 
 	if (!interest || !is_our_business())
 		return 0;
-	if (interest == INTEREST_NOT_FORWARD && goes_forward(ra, index, kind))
-		return 0;
+	if (interest == INTEREST_NOT_FORWARD && goes_forward(ra, index, kind)) {
+		/* Whoever goes from file to file waits for each. */
+		if (kind != EVENT_MISS || index)
+			return 0;
+		kind = EVENT_FILE;
+	}
 	now = bpf_ktime_get_ns();
 	if (is_muted(&key, now))
 		return 0;
@@ -305,6 +330,8 @@ static __always_inline int on_read_ahead(struct inode *inode, u64 index, struct 
 	event->kind = kind;
 	if (kind == EVENT_MISS)
 		event->window_left = left_of_window(ra, index, event->file_bytes);
+	if (index == 0 && kind != EVENT_KERNEL_MARK)
+		add_directory(event, inode, ra);
 	add_advice(event, inode, ra);
 	bpf_ringbuf_submit(event, 0);
 	return 0;

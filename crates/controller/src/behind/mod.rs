@@ -100,7 +100,7 @@ pub(crate) struct Orders<'a> {
 }
 
 impl Orders<'_> {
-    fn ticket(&mut self) -> Ticket {
+    pub(crate) fn ticket(&mut self) -> Ticket {
         *self.tickets += 1;
         Ticket(*self.tickets)
     }

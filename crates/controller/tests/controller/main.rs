@@ -10,4 +10,5 @@ mod properties;
 mod reads;
 mod strangers;
 mod support;
+mod walks;
 mod windows;

@@ -9,8 +9,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use controller::behind::{Mode, Rules};
 use controller::ids::{BackingId, CgroupId, OpenFile, StreamKey, Target, Ticket};
 use controller::{
-    Access, Advice, Attributes, Charge, Command, Completed, DeviceFacts, DiskStats, Failure, Input,
-    Kind, MemoryStats, Mounted, Nanos, Options, Origin, Passed, WindowOutcome, WindowSetting,
+    Access, Advice, Attributes, Charge, Command, Completed, DeviceFacts, DirectoryRef, DiskStats,
+    EntryKind, Failure, FileMiss, Input, Kind, Listing, MemoryStats, Mounted, Nanos, Options,
+    Origin, Passed, WindowOutcome, WindowSetting,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -387,6 +388,32 @@ fn outcome() -> impl Strategy<Value = WindowOutcome> {
     ]
 }
 
+fn wild_directory() -> impl Strategy<Value = DirectoryRef> {
+    (1..4u64, 0..2u32).prop_map(|(ino, generation)| DirectoryRef { key: file(ino), generation })
+}
+
+/// Entries whose inodes and places by name may come twice; directories that contain themselves.
+fn wild_listing() -> impl Strategy<Value = Listing> {
+    let kinds = [EntryKind::File, EntryKind::Directory, EntryKind::Other];
+    let entry =
+        (1..8u64, any::<u32>(), 0..3u32, proptest::sample::select(kinds.to_vec())).prop_map(
+            |(ino, name_rank, suffix, kind)| controller::Entry { ino, name_rank, suffix, kind },
+        );
+    (wild_directory(), proptest::option::of(wild_directory()), vec(entry, 0..20))
+        .prop_map(|(directory, parent, entries)| Listing { directory, parent, entries })
+}
+
+fn wild_file_miss() -> impl Strategy<Value = FileMiss> {
+    (1..8u64, 0..3u32, wild_directory(), number(), any::<u32>()).prop_map(
+        |(ino, tgid, directory, file_bytes, request_pages)| FileMiss {
+            of: reference(ino, tgid),
+            directory,
+            file_bytes,
+            request_pages,
+        },
+    )
+}
+
 /// Answers to anything, asked or not.
 fn wild_answer() -> BoxedStrategy<Completed> {
     let ticket = || (0..60u64).prop_map(Ticket);
@@ -418,6 +445,10 @@ fn wild_answer() -> BoxedStrategy<Completed> {
             }
         ),
         ticket().prop_map(|ticket| Completed::WroteOut { ticket }),
+        (ticket(), proptest::option::of(wild_listing()))
+            .prop_map(|(ticket, listing)| Completed::Listed { ticket, listing }),
+        (ticket(), any::<u32>(), number())
+            .prop_map(|(ticket, files, bytes)| Completed::FilesRead { ticket, files, bytes }),
         stream()
             .prop_map(|stream| Completed::Described { stream, attributes: Attributes::default() }),
         (stream(), proptest::option::of(wild_span()))
@@ -461,6 +492,7 @@ fn wild_input() -> BoxedStrategy<Input> {
     });
     prop_oneof![
         8 => wild_access().prop_map(Input::Access),
+        6 => wild_file_miss().prop_map(Input::FileMiss),
         6 => passes,
         6 => wild_answer().prop_map(Input::Completed),
         2 => (0..3u32, wild_stats()).prop_map(|(id, stats)| Input::DiskStats(BackingId(id), stats)),

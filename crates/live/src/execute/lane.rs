@@ -4,6 +4,7 @@
 //!   Read ------------------> up to 16 readers   (a full queue blocks the call)
 //!   Release ---------------> one thread         (opening may wait for a server)
 //!   WriteOut --------------> one thread         (writing may wait for the device)
+//!   List, ReadFiles -------> up to 8 threads each (opening may wait for the device)
 //!   Look, Describe, Probe -> one thread
 //!   SetWindow -------------> one thread         (closing a duplicate may wait for a server)
 //! ```
@@ -28,6 +29,7 @@ use super::ask::Ask;
 use super::pool::{Job, ONE, Pool, Worker};
 use super::readers::{Batch, Manner, READERS, Reader};
 use super::release::Release;
+use super::walk::{self, FilesReader, List, Lister, Listings, ReadFiles};
 use super::windows::{Journal, Windows};
 use crate::devices::prober::Prober;
 use crate::mounted::{Device, Volume};
@@ -58,6 +60,8 @@ pub(super) struct Lane {
     releases: Option<Pool<Releaser>>,
     writes: Pool<Writer>,
     windows: Pool<Windows>,
+    lists: Pool<Lister>,
+    files: Pool<FilesReader>,
     answers: Answers,
 }
 
@@ -69,6 +73,7 @@ pub(super) struct Common {
     pub(super) state: PathBuf,
     pub(super) prober: Prober,
     pub(super) tables: Option<Arc<dyn PageTables>>,
+    pub(super) listings: Arc<Listings>,
 }
 
 impl Lane {
@@ -86,6 +91,10 @@ impl Lane {
         });
         let journal = common.journal.clone();
         let windows = move || Windows::new(journal.clone());
+        let listings = Arc::clone(&common.listings);
+        let lister = move || Lister(Arc::clone(&listings));
+        let (listings, of_files) = (Arc::clone(&common.listings), Arc::clone(&manner));
+        let files = move || FilesReader(Arc::clone(&listings), Arc::clone(&of_files));
         Lane {
             readers: Pool::new("bowwave-reader", READERS, answers(), reader),
             manner,
@@ -93,12 +102,22 @@ impl Lane {
             releases,
             writes: Pool::new("bowwave-writeout", ONE, answers(), || Writer),
             windows: Pool::new("bowwave-window", ONE, answers(), windows),
+            lists: Pool::new("bowwave-list", walk::THREADS, answers(), lister),
+            files: Pool::new("bowwave-files", walk::THREADS, answers(), files),
             answers: answers(),
         }
     }
 
     pub(super) fn read(&self, batch: Batch) {
         self.readers.submit(batch);
+    }
+
+    pub(super) fn list(&self, job: List) {
+        self.lists.submit(job);
+    }
+
+    pub(super) fn read_files(&self, job: ReadFiles) {
+        self.files.submit(job);
     }
 
     pub(super) fn ask(&self, ask: Ask, volume: Arc<Volume>) {

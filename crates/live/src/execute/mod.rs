@@ -6,6 +6,7 @@ mod pool;
 mod readers;
 mod release;
 mod unmap;
+mod walk;
 mod windows;
 
 use std::collections::HashMap;
@@ -29,6 +30,7 @@ use lane::{Change, Common, Lane};
 use pool::Job;
 use readers::Batch;
 use release::Release;
+use walk::{List, ReadFiles};
 pub(crate) use windows::Journal;
 #[cfg(any(test, fuzzing))]
 pub(crate) use windows::read_any_ledger;
@@ -100,7 +102,8 @@ impl Executor {
         (state, prober): (PathBuf, Prober),
         tables: Option<Arc<dyn PageTables>>,
     ) -> Self {
-        let common = Common { answers, journal, state, prober, tables };
+        let listings = Arc::default();
+        let common = Common { answers, journal, state, prober, tables, listings };
         Executor {
             common,
             lanes: HashMap::new(),
@@ -190,6 +193,24 @@ impl Executor {
                 match self.lane_of(of.file) {
                     Some((lane, volume)) => lane.release(release, volume),
                     None => self.common.answers.send(release.refused()),
+                }
+            }
+            Command::List { ticket, place, tgid } => match self.lane_of(place.key()) {
+                Some((lane, volume)) => lane.list(List { ticket, place, tgid, volume }),
+                None => self.common.answers.send(Completed::Listed { ticket, listing: None }),
+            },
+            Command::ForgetListing(listing) => self.common.listings.forget(listing),
+            Command::ReadFiles { ticket, dev, tgid, ref files, head_pages, most_bytes } => {
+                let files = files.clone();
+                match self.lane_of(FileKey { dev, ino: 0 }).filter(|_| !self.is_closed) {
+                    Some((lane, volume)) => {
+                        let most = (head_pages, most_bytes);
+                        lane.read_files(ReadFiles::new(ticket, tgid, files, most, volume));
+                    }
+                    None => {
+                        let (files, bytes) = (files.len() as u32, 0);
+                        self.common.answers.send(Completed::FilesRead { ticket, files, bytes });
+                    }
                 }
             }
             Command::Mark(..)

@@ -184,7 +184,9 @@ fn build_ring(
     let mut builder = RingBufferBuilder::new();
     builder
         .add(&skeleton.maps.events, move |bytes| {
-            fetched.borrow_mut().extend(layout::decode_event(bytes));
+            let mut fetched = fetched.borrow_mut();
+            fetched.extend(layout::decode_file_miss(bytes));
+            fetched.extend(layout::decode_event(bytes));
             0
         })
         .map_err(refused)?;

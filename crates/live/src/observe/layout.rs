@@ -1,13 +1,15 @@
 //! The contract with the eBPF programs, as bytes: mirrors `bpf/interface.h`.
 
 use controller::ids::{CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, StreamKey};
-use controller::{Access, Advice, Input, Interest, Kind, Listening, Nanos, Passed};
+use controller::{
+    Access, Advice, DirectoryRef, FileMiss, Input, Interest, Kind, Listening, Nanos, Passed,
+};
 use readahead::behind::{Block, Span};
 
 pub(super) const DISK_SLOTS: usize = 64;
 
 /// Size of `struct event`.
-pub(super) const EVENT_BYTES: usize = 88;
+pub(super) const EVENT_BYTES: usize = 104;
 
 const NO_PAGE: u64 = u64::MAX;
 const FLAG_RANDOM: u8 = 1;
@@ -16,6 +18,7 @@ const FLAG_MMAP: u8 = 4;
 const FLAG_NOREUSE: u8 = 8;
 const FLAG_WRITTEN: u8 = 64;
 const FLAG_FOREGROUND: u8 = 128;
+const KIND_FILE: u8 = 4;
 const KIND_PASSED: u8 = 16;
 
 const MARKED_INODES_LOG2: u32 = 12;
@@ -36,8 +39,27 @@ pub(super) fn marked_inode(ino: u64) -> (usize, u64) {
     ((bit / 64) as usize, 1 << (bit % 64))
 }
 
-/// Decodes `struct event`: when it happened, and what; `None` if the bytes are not one. The reader's cgroup is left
-/// open.
+/// Decodes the part of `struct event` that tells a file's directory; `None` if it tells none.
+pub(super) fn decode_file_miss(bytes: &[u8]) -> Option<(Nanos, Input)> {
+    let bytes: &[u8; EVENT_BYTES] = bytes.get(..EVENT_BYTES)?.try_into().ok()?;
+    let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+    let dev = DeviceNumber::from_kernel(word(48));
+    let directory = long(88);
+    if directory == 0 || !matches!(bytes[68], 0 | KIND_FILE) {
+        return None;
+    }
+    let miss = FileMiss {
+        of: FileRef { file: FileKey { ino: long(8), dev }, generation: word(52), tgid: word(56) },
+        directory: DirectoryRef { key: FileKey { ino: directory, dev }, generation: word(96) },
+        file_bytes: long(32),
+        request_pages: word(60),
+    };
+    Some((long(0), Input::FileMiss(miss)))
+}
+
+/// Decodes `struct event`: when it happened, and what; `None` if the bytes are not one, or one that tells only a
+/// directory. The reader's cgroup is left open.
 pub(super) fn decode_event(bytes: &[u8]) -> Option<(Nanos, Input)> {
     let bytes: &[u8; EVENT_BYTES] = bytes.get(..EVENT_BYTES)?.try_into().ok()?;
     let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));

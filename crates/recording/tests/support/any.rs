@@ -4,8 +4,9 @@ use controller::ids::{
     BackingId, CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, StreamKey, Target, Ticket,
 };
 use controller::{
-    Access, Advice, Attributes, Command, Completed, DeviceFacts, DiskStats, Failure, Input,
-    Interest, Kind, Listening, MemoryStats, Mounted, Origin, Passed, WindowOutcome, WindowSetting,
+    Access, Advice, Attributes, Command, Completed, DeviceFacts, DirectoryRef, DiskStats, Entry,
+    EntryKind, EntryRef, Failure, FileMiss, Input, Interest, Kind, Listening, Listing, MemoryStats,
+    Mounted, Origin, Passed, Place, WindowOutcome, WindowSetting,
 };
 use proptest::collection::vec;
 use proptest::option::of;
@@ -157,6 +158,34 @@ fn mounted() -> impl Strategy<Value = Mounted> {
     )
 }
 
+fn directory() -> impl Strategy<Value = DirectoryRef> {
+    (file(), any::<u32>()).prop_map(|(key, generation)| DirectoryRef { key, generation })
+}
+
+fn listing() -> impl Strategy<Value = Listing> {
+    let kind =
+        prop_oneof![Just(EntryKind::File), Just(EntryKind::Directory), Just(EntryKind::Other)];
+    let entry = (any::<u64>(), any::<u32>(), any::<u32>(), kind)
+        .prop_map(|(ino, name_rank, suffix, kind)| Entry { ino, name_rank, suffix, kind });
+    (directory(), of(directory()), vec(entry, 0..5))
+        .prop_map(|(directory, parent, entries)| Listing { directory, parent, entries })
+}
+
+fn file_miss() -> impl Strategy<Value = FileMiss> {
+    (file_ref(), directory(), any::<u64>(), any::<u32>()).prop_map(
+        |(of, directory, file_bytes, request_pages)| FileMiss {
+            of,
+            directory,
+            file_bytes,
+            request_pages,
+        },
+    )
+}
+
+fn entry_ref() -> impl Strategy<Value = EntryRef> {
+    (ticket(), any::<u32>()).prop_map(|(listing, entry)| EntryRef { listing, entry })
+}
+
 fn completed() -> impl Strategy<Value = Completed> {
     let failure = prop_oneof![
         Just(Failure::NotOpened),
@@ -193,6 +222,10 @@ fn completed() -> impl Strategy<Value = Completed> {
             }
         ),
         ticket().prop_map(|ticket| Completed::WroteOut { ticket }),
+        (ticket(), of(listing()))
+            .prop_map(|(ticket, listing)| Completed::Listed { ticket, listing }),
+        (ticket(), any::<u32>(), any::<u64>())
+            .prop_map(|(ticket, files, bytes)| Completed::FilesRead { ticket, files, bytes }),
         (stream(), attributes)
             .prop_map(|(stream, attributes)| Completed::Described { stream, attributes }),
         (stream(), of(span())).prop_map(|(stream, span)| Completed::Touched { stream, span }),
@@ -204,6 +237,7 @@ fn completed() -> impl Strategy<Value = Completed> {
 pub(crate) fn input() -> impl Strategy<Value = Input> {
     prop_oneof![
         4 => access().prop_map(Input::Access),
+        2 => file_miss().prop_map(Input::FileMiss),
         2 => passed().prop_map(Input::Passed),
         1 => (backing(), disk_stats()).prop_map(|(id, stats)| Input::DiskStats(id, stats)),
         1 => memory_stats().prop_map(Input::MemoryStats),
@@ -230,6 +264,11 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         any::<u32>().prop_map(WindowSetting::Lent),
         Just(WindowSetting::NoLookAhead),
     ];
+    let place = prop_oneof![
+        directory().prop_map(Place::Known),
+        (file(), entry_ref()).prop_map(|(key, at)| Place::Below(key, at)),
+    ];
+    let files = (ticket(), device(), 0..4u32, vec(entry_ref(), 0..5), any::<u32>(), any::<u64>());
     let release = (ticket(), stream(), file_ref(), span(), span(), any::<(bool, bool)>());
     prop_oneof![
         (ticket(), file_ref(), span(), cause).prop_map(|(ticket, of, span, why)| Command::Read {
@@ -258,6 +297,15 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
             }
         ),
         any::<bool>().prop_map(Command::LookBehind),
+        (ticket(), place, 0..4u32).prop_map(|(ticket, place, tgid)| Command::List {
+            ticket,
+            place,
+            tgid
+        }),
+        ticket().prop_map(Command::ForgetListing),
+        files.prop_map(|(ticket, dev, tgid, files, head_pages, most_bytes)| {
+            Command::ReadFiles { ticket, dev, tgid, files, head_pages, most_bytes }
+        }),
         (stream(), file_ref()).prop_map(|(stream, of)| Command::Describe(stream, of)),
         stream().prop_map(Command::Touched),
         stream().prop_map(Command::ForgetStream),

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use controller::ids::{BackingId, CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, Tgid};
 use controller::{
-    Access, Advice, Attributes, Command, Completed, Controller, DeviceFacts, DiskStats, Input,
-    Kind, MemoryStats, Mounted, Nanos, Origin, Passed, WindowOutcome,
+    Access, Advice, Attributes, Command, Completed, Controller, DeviceFacts, DirectoryRef,
+    DiskStats, Entry, EntryKind, FileMiss, Input, Kind, Listing, MemoryStats, Mounted, Nanos,
+    Origin, Passed, WindowOutcome,
 };
 use readahead::behind::Span;
 use readahead::{DeviceCost, Mark};
@@ -18,6 +19,9 @@ pub(crate) const DISK: DeviceNumber = DeviceNumber { major: 8, minor: 1 };
 const BACKING: BackingId = BackingId(0);
 const READERS: CgroupId = CgroupId(1);
 const MS: Nanos = 1_000_000;
+
+/// The inode number of a folder; those of its files follow.
+const FOLDER: u64 = 5000;
 
 /// Pages per read: 64 KiB.
 pub(crate) const REQUEST_PAGES: u64 = 16;
@@ -123,6 +127,26 @@ impl Session {
                 Command::Touched(stream) => {
                     Completed::Touched { stream, span: Some(Span { start: 0, end: 3000 }) }
                 }
+                Command::List { ticket, place, .. } => {
+                    let directory = DirectoryRef { key: place.key(), generation: 77 };
+                    let entry = |n: u32| Entry {
+                        ino: FOLDER + 1 + u64::from(n * 7 % 64),
+                        name_rank: n,
+                        suffix: 0,
+                        kind: EntryKind::File,
+                    };
+                    let entries = (0..64).map(entry).collect();
+                    let listing = Some(Listing { directory, parent: None, entries });
+                    Completed::Listed { ticket, listing }
+                }
+                Command::ReadFiles { ticket, dev, files, .. } => {
+                    for at in &files {
+                        let ino = FOLDER + 1 + u64::from(at.entry * 7 % 64);
+                        self.cached.entry(FileKey { dev, ino }).or_default().extend(0..16);
+                    }
+                    let count = files.len() as u32;
+                    Completed::FilesRead { ticket, files: count, bytes: files.len() as u64 * 4096 }
+                }
                 Command::WriteOut { ticket, .. } => Completed::WroteOut { ticket },
                 Command::Release { ticket, span, .. } => {
                     self.released += 1;
@@ -170,6 +194,24 @@ impl Session {
             window_left: if kind == Kind::Miss { 8 } else { 0 },
             mark: mark.filter(|_| kind == Kind::Mark).map(|mark| (mark.first, mark.last)),
         }));
+    }
+
+    /// The inode number of a folder; those of its files follow.
+    const FOLDER: u64 = 5000;
+
+    /// A program reads the 64 files of a folder, as they were created.
+    pub(crate) fn walk(&mut self, tgid: Tgid) {
+        let key = FileKey { dev: DISK, ino: FOLDER };
+        for of in (1..=64).map(|n| Session::file(FOLDER + n, tgid)) {
+            if !self.is_cached(of.file, 0) {
+                let directory = DirectoryRef { key, generation: 77 };
+                let (file_bytes, request_pages) = (16 << 12, REQUEST_PAGES as u32);
+                let miss = FileMiss { of, directory, file_bytes, request_pages };
+                self.tell(Input::FileMiss(miss));
+            }
+            self.read(of, 0, None, 16);
+            self.pass_time(MS);
+        }
     }
 
     /// A program reads a file from its end to its beginning, with 1 ms of work after each read.
@@ -258,6 +300,7 @@ impl Session {
 pub(crate) fn play(session: &mut Session) {
     session.read_backward(Session::file(1001, 41), 4096);
     session.read_forward(Session::file(1002, 42), 1024, 1 << 20);
+    session.walk(46);
     session.pass(Session::file(1003, 43), 8192, 8192, false);
     session.pass(Session::file(1004, 43), 8192, 8192, true);
     session.learn_a_disk();

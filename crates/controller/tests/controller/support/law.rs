@@ -92,6 +92,11 @@ impl Law {
             Command::Look { of, .. } | Command::WriteOut { of, .. } => {
                 self.is_mounted(of.file.dev, command);
             }
+            Command::List { place, .. } => self.is_mounted(place.key().dev, command),
+            Command::ReadFiles { dev, files, head_pages, most_bytes, .. } => {
+                self.is_mounted(*dev, command);
+                assert!(!files.is_empty() && *head_pages > 0 && *most_bytes > 0, "{command:?}");
+            }
             Command::Listen(file, _) => self.is_mounted(file.dev, command),
             Command::Describe(stream, _) | Command::Touched(stream) => {
                 self.is_mounted(stream.file.dev, command);

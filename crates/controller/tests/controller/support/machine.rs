@@ -346,6 +346,7 @@ impl Machine {
                 | Command::Remember(..)
                 | Command::LookBehind(_)
                 | Command::ForgetStream(_)
+                | Command::ForgetListing(_)
                 | Command::WatchProcess(..)
         );
         if !is_question {
@@ -434,6 +435,12 @@ impl Machine {
                 Completed::Touched { stream: *stream, span }
             }
             Command::WriteOut { ticket, .. } => Completed::WroteOut { ticket: *ticket },
+            // There are no directories here; see `walks.rs`.
+            Command::List { ticket, .. } => Completed::Listed { ticket: *ticket, listing: None },
+            Command::ReadFiles { ticket, files, .. } => {
+                let files = files.len() as u32;
+                Completed::FilesRead { ticket: *ticket, files, bytes: 0 }
+            }
             Command::Release { ticket, of, span, .. } => self.release(*ticket, of.file.ino, *span),
             other => unreachable!("{other:?} has no answer"),
         }

@@ -1,0 +1,91 @@
+//! Directories and their listings: what is told of them, and how their entries are named in commands.
+
+use readahead::{FileKey, FileRef};
+use serde::{Deserialize, Serialize};
+
+use crate::ids::Ticket;
+
+/// What it takes to open a directory again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryRef {
+    /// The directory's inode.
+    pub key: FileKey,
+    /// Its generation: inode numbers are used again.
+    pub generation: u32,
+}
+
+/// One entry of a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct EntryRef {
+    /// The command that asked for the listing.
+    pub listing: Ticket,
+    /// The index in [`Listing::entries`].
+    pub entry: u32,
+}
+
+/// Which directory to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Place {
+    /// One whose inode is known.
+    Known(DirectoryRef),
+    /// An entry of a directory that was listed.
+    Below(FileKey, EntryRef),
+}
+
+impl Place {
+    /// The directory's inode. Of an entry it is what the listing told.
+    pub fn key(&self) -> FileKey {
+        match self {
+            Place::Known(directory) => directory.key,
+            Place::Below(key, _) => *key,
+        }
+    }
+}
+
+/// A process read the first page of a file, and that page was absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileMiss {
+    /// The file, and who reads it.
+    pub of: FileRef,
+    /// The directory through which it was opened.
+    pub directory: DirectoryRef,
+    /// Size of the file in bytes.
+    pub file_bytes: u64,
+    /// Pages of the request, at least 1.
+    pub request_pages: u32,
+}
+
+/// The contents of a directory, as far as the reading process may list it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listing {
+    /// The directory itself.
+    pub directory: DirectoryRef,
+    /// The directory above it, if the process may list that as well and it lies on the same file system.
+    pub parent: Option<DirectoryRef>,
+    /// Its entries in the order of `readdir(3)`. The first 65,536 of a larger directory.
+    pub entries: Vec<Entry>,
+}
+
+/// One name in a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its inode number.
+    pub ino: u64,
+    /// Its place among all entries sorted by name.
+    pub name_rank: u32,
+    /// A hash of what follows the last dot of its name; 0 without a dot.
+    pub suffix: u32,
+    /// What it is.
+    pub kind: EntryKind,
+}
+
+/// What a name leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// Anything else; never opened.
+    Other,
+}

@@ -1,0 +1,85 @@
+//! What walks are told, and what they may use.
+
+use crate::Nanos;
+use crate::behind::Orders;
+use crate::command::Command;
+use crate::controller::Controller;
+use crate::ids::{DeviceNumber, Ticket};
+use crate::input::{Access, Kind};
+use crate::listing::{FileMiss, Listing};
+use crate::walks::Means;
+
+impl Controller {
+    /// The first page of a file was absent.
+    pub(crate) fn on_file_miss(&mut self, now: Nanos, miss: &FileMiss, out: &mut Vec<Command>) {
+        let Some(means) = self.means(miss.of.file.dev) else { return };
+        let mut orders = Orders { now, tickets: &mut self.tickets, out };
+        self.walks.on_miss(miss, &means, &mut orders);
+    }
+
+    /// An access that may be one of a walker; `true` if it told only how far that has come.
+    pub(crate) fn on_walkers_access(
+        &mut self,
+        now: Nanos,
+        access: &Access,
+        out: &mut Vec<Command>,
+    ) -> bool {
+        if access.kind != Kind::Mark {
+            if access.page > 0 {
+                self.walks.on_read_on(access);
+            }
+            return false;
+        }
+        if access.page > 0 {
+            return false;
+        }
+        let Some(means) = self.means(access.of.file.dev) else { return false };
+        let mut orders = Orders { now, tickets: &mut self.tickets, out };
+        self.walks.on_mark(access, &means, &mut orders)
+    }
+
+    /// A directory was listed, or could not be.
+    pub(crate) fn on_listed(
+        &mut self,
+        now: Nanos,
+        ticket: Ticket,
+        listing: Option<&Listing>,
+        out: &mut Vec<Command>,
+    ) {
+        let means = self.walks.device_of(ticket).and_then(|dev| self.means(dev));
+        let Some(means) = means else {
+            // Its walker was forgotten meanwhile.
+            if listing.is_some() {
+                out.push(Command::ForgetListing(ticket));
+            }
+            return;
+        };
+        let mut orders = Orders { now, tickets: &mut self.tickets, out };
+        self.walks.on_listed(ticket, listing, &means, &mut orders);
+    }
+
+    /// A batch of files was asked for.
+    pub(crate) fn on_files_read(
+        &mut self,
+        now: Nanos,
+        ticket: Ticket,
+        files: u32,
+        bytes: u64,
+        out: &mut Vec<Command>,
+    ) {
+        let Some(means) = self.walks.device_of(ticket).and_then(|dev| self.means(dev)) else {
+            return;
+        };
+        let mut orders = Orders { now, tickets: &mut self.tickets, out };
+        self.walks.on_files_read(ticket, files, bytes, &means, &mut orders);
+    }
+
+    /// What device and memory leave to walks.
+    fn means(&self, dev: DeviceNumber) -> Option<Means> {
+        let backing = self.volumes.backing(dev).and_then(|id| self.backings.get(id))?;
+        let device = backing.depth_bytes().saturating_sub(backing.in_flight_bytes());
+        let cost = backing.cost();
+        let memory = self.memory.budget_bytes().saturating_sub(self.ahead_bytes());
+        Some(Means { cost, room_bytes: device.min(memory) })
+    }
+}

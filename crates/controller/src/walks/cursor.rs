@@ -1,0 +1,118 @@
+//! A place in a tree, and what comes next from there for a walker of a given habit.
+
+use super::directory::Directories;
+use super::habit::{Habit, Row};
+use crate::ids::FileKey;
+use crate::listing::{DirectoryRef, EntryKind, EntryRef, Place};
+
+/// A file in a directory that was listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unit {
+    pub(super) directory: FileKey,
+    pub(super) entry: u32,
+}
+
+/// Where a walker goes on: at a place of one of the two rows of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cursor {
+    pub(super) directory: FileKey,
+    row: u8,
+    place: u32,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A file; the cursor is behind it.
+    File(Unit),
+    /// A directory that is not listed; the cursor stands before it.
+    Unlisted(Place),
+    /// The directory above is not listed; the cursor stands at the end of this one.
+    Above(DirectoryRef),
+    /// The walk ends here.
+    End,
+    /// So many entries were passed without a file; ask again.
+    Far,
+}
+
+/// Entries looked at for one file: a row may have none for long.
+const REACH: u32 = 4096;
+
+impl Cursor {
+    /// Behind a file or directory.
+    pub(super) fn behind(unit: Unit, habit: &Habit, directories: &Directories) -> Option<Self> {
+        let directory = directories.get(unit.directory)?;
+        let kind = directory.entries.get(unit.entry as usize)?.kind;
+        let row = habit.row_of(kind == EntryKind::Directory);
+        let (_, order) = habit.row(row)?;
+        let place = directory.place(order, unit.entry)? + 1;
+        Some(Cursor { directory: unit.directory, row, place })
+    }
+
+    /// At the first entry of a directory.
+    pub(super) fn start_of(directory: FileKey) -> Self {
+        Cursor { directory, row: 0, place: 0 }
+    }
+
+    /// Past what it stands before.
+    pub(super) fn skip(&mut self) {
+        self.place += 1;
+    }
+
+    /// The next file in the tree below `top`.
+    pub(super) fn next(&mut self, habit: &Habit, top: FileKey, directories: &Directories) -> Next {
+        for _ in 0..REACH {
+            let Some(directory) = directories.get(self.directory) else { return Next::End };
+            let Some((row, order)) = habit.row(self.row) else {
+                if let Some(stop) = self.climb(habit, top, directories) {
+                    return stop;
+                }
+                continue;
+            };
+            let Some(entry) = directory.at(order, self.place) else {
+                (self.row, self.place) = (self.row + 1, 0);
+                continue;
+            };
+            let about = directory.entries[entry as usize];
+            match (about.kind, row) {
+                (EntryKind::File, Row::Both | Row::Files) => {
+                    self.place += 1;
+                    return Next::File(Unit { directory: self.directory, entry });
+                }
+                (EntryKind::Directory, Row::Both | Row::Directories) => {
+                    let key = FileKey { dev: self.directory.dev, ino: about.ino };
+                    if directories.get(key).is_some() {
+                        *self = Cursor::start_of(key);
+                    } else if directories.has_failed(key) {
+                        self.place += 1;
+                    } else {
+                        let at = EntryRef { listing: directory.listing, entry };
+                        return Next::Unlisted(Place::Below(key, at));
+                    }
+                }
+                _ => self.place += 1,
+            }
+        }
+        Next::Far
+    }
+
+    /// Behind this directory in the one above it; or why not.
+    fn climb(&mut self, habit: &Habit, top: FileKey, directories: &Directories) -> Option<Next> {
+        let here = directories.get(self.directory).filter(|_| self.directory != top);
+        let Some(above) = here.and_then(|directory| directory.parent) else {
+            return Some(Next::End);
+        };
+        let Some(parent) = directories.get(above.key) else {
+            let is_shut = directories.has_failed(above.key);
+            return Some(if is_shut { Next::End } else { Next::Above(above) });
+        };
+        let behind = parent.find(self.directory.ino).and_then(|entry| {
+            Cursor::behind(Unit { directory: above.key, entry }, habit, directories)
+        });
+        match behind {
+            Some(cursor) => *self = cursor,
+            None => return Some(Next::End),
+        }
+        None
+    }
+}

@@ -1,0 +1,602 @@
+//! Read-ahead across files: a directory is a stream whose units are files.
+//!
+//! ```text
+//!   FileMiss: the first page of a file was absent --> Walker: the last files of this process
+//!                                                        |  two or three in one directory
+//!                                                        v
+//!                                 List --> Listed --> which habit explains the steps?
+//!                                                        |
+//!                                                        v
+//!   ReadFiles, Mark <--- the next files, as many as are proven <--- Stream: cursor in the tree
+//!       |                                                             ^
+//!       '--> the program comes to a marked file ----------------------'
+//! ```
+//!
+//! A cached file tells nothing, so some of the files asked for carry marks. Directories that the cursor will come to
+//! are listed before it does.
+
+mod cursor;
+mod directory;
+mod habit;
+mod stream;
+mod walker;
+
+use std::collections::BTreeMap;
+
+use readahead::{DeviceCost, Mark};
+
+use crate::Nanos;
+use crate::behind::Orders;
+use crate::command::{Command, Listening};
+use crate::ids::{DeviceNumber, FileKey, Tgid, Ticket};
+use crate::input::Access;
+use crate::listing::{DirectoryRef, EntryRef, FileMiss, Listing, Place};
+use cursor::{Cursor, Next, Unit};
+use directory::{Asked, Directories};
+use habit::{AS_THEY_LIE, Habit};
+use stream::{Marked, Stream};
+use walker::{STREAMS, Walker, suffix_of};
+
+/// Listings under way for one walker.
+const MOST_LISTING: usize = 32;
+
+/// Processes that are followed.
+const MOST_WALKERS: usize = 256;
+
+/// Files whose first access is reported.
+const MOST_MARKS: usize = 4096;
+
+/// A directory in which a file is new is listed again, but not more often than this.
+const LIST_AGAIN_NS: Nanos = 1_000_000_000;
+
+/// Files of one command where accesses overlap, so that several threads open files at once.
+const CHUNK: usize = 16;
+
+/// One file in so many of a large batch is marked.
+const MARK_EVERY: usize = 32;
+
+/// Files that the cursor looks ahead for directories to list.
+const SCOUTED_FILES: usize = 512;
+
+/// Files of a directory that is read in no order are worth reading together after one miss for so many files: on a
+/// disk a sweep takes about an eighth of what single reads take.
+const SWEEP_GAIN: f64 = 8.0;
+
+/// Misses in a directory before that is considered.
+const LEAST_MISSES: u32 = 16;
+
+/// What device and memory leave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Means {
+    pub(crate) cost: DeviceCost,
+    pub(crate) room_bytes: u64,
+}
+
+/// A process on a file system.
+type WalkerKey = (DeviceNumber, Tgid);
+
+/// A listing under way.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    walker: WalkerKey,
+    key: FileKey,
+}
+
+/// Files asked for together.
+#[derive(Debug)]
+struct Batch {
+    walker: WalkerKey,
+    stream: u32,
+    units: Vec<Unit>,
+}
+
+/// What was done, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    pub(crate) used_files: u64,
+    pub(crate) listings: u64,
+}
+
+/// All walks. See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Walks {
+    walkers: BTreeMap<WalkerKey, Walker>,
+    directories: Directories,
+    pending: BTreeMap<Ticket, Pending>,
+    batches: BTreeMap<Ticket, Batch>,
+    marks: BTreeMap<FileKey, Outstanding>,
+    streams_begun: u32,
+    totals: Totals,
+}
+
+impl Walks {
+    /// A process has come to a file whose first page was absent.
+    pub(crate) fn on_miss(&mut self, miss: &FileMiss, means: &Means, orders: &mut Orders<'_>) {
+        let key = (miss.of.file.dev, miss.of.tgid);
+        if miss.directory.key.dev != miss.of.file.dev || !self.make_room_for(key) {
+            return;
+        }
+        let directory = miss.directory.key;
+        let walker = self.walkers.entry(key).or_insert_with(Walker::new);
+        walker.hear(orders.now, directory, miss.of.file.ino);
+        walker.measure(miss);
+        let entry = self.find(orders.now, miss);
+        match entry {
+            Some(entry) => self.on_known_miss(key, Unit { directory, entry }, means, orders),
+            None => self.on_unknown_miss(key, miss.directory, orders),
+        }
+    }
+
+    /// The entry of a file in its directory, if that is listed.
+    fn find(&mut self, now: Nanos, miss: &FileMiss) -> Option<u32> {
+        let directory = self.directories.get_mut(miss.directory.key)?;
+        directory.used_at = now;
+        if directory.of.generation != miss.directory.generation {
+            return None;
+        }
+        directory.find(miss.of.file.ino)
+    }
+
+    /// A miss in a directory that is not listed, or of a file that is new there.
+    fn on_unknown_miss(&mut self, key: WalkerKey, of: DirectoryRef, orders: &mut Orders<'_>) {
+        let is_due = match self.directories.get(of.key) {
+            Some(old) => orders.now.saturating_sub(old.listed_at) >= LIST_AGAIN_NS,
+            None => !self.directories.is_known(of.key),
+        };
+        let Some(walker) = self.walkers.get(&key) else { return };
+        let is_promising =
+            walker.habit.is_some() || walker.recent_in(of.key) >= 2 || walker.has_history();
+        if is_due && is_promising {
+            self.list_at_credit(key, of, orders);
+        }
+    }
+
+    /// A miss of a file in a directory that is listed.
+    fn on_known_miss(
+        &mut self,
+        key: WalkerKey,
+        unit: Unit,
+        means: &Means,
+        orders: &mut Orders<'_>,
+    ) {
+        let suffix = suffix_of(unit, &self.directories);
+        let Some(walker) = self.walkers.get_mut(&key) else { return };
+        walker.tastes.note(suffix, true);
+        let asked = self.asked(unit);
+        if asked.stream != 0 && self.come_to(key, asked, orders) {
+            // It was asked for, and has not come yet.
+            return self.go_on(key, means, orders);
+        }
+        self.follow(key, unit, means, orders);
+    }
+
+    fn asked(&self, unit: Unit) -> Asked {
+        let directory = self.directories.get(unit.directory);
+        directory.and_then(|d| d.asked.get(unit.entry as usize)).copied().unwrap_or_default()
+    }
+
+    /// The program has come to a file that a stream of this walker has asked for; `false` if it had passed that.
+    fn come_to(&mut self, key: WalkerKey, asked: Asked, orders: &mut Orders<'_>) -> bool {
+        let Some(walker) = self.walkers.get_mut(&key) else { return false };
+        let found = walker.streams.iter_mut().find(|stream| stream.id == asked.stream);
+        let Some(stream) = found.filter(|stream| asked.number >= stream.used) else { return false };
+        let used = stream.come_to(orders.now, asked.number);
+        walker.used = walker.used.saturating_add(used);
+        self.totals.used_files += u64::from(used);
+        while let Some(marked) = stream.passed_mark(asked.number) {
+            walker.tastes.note(marked.suffix, marked.number == asked.number);
+            unmark(&mut self.marks, marked.file, orders);
+        }
+        true
+    }
+
+    /// An access touched a mark; `false` if that is none of ours.
+    pub(crate) fn on_mark(
+        &mut self,
+        access: &Access,
+        means: &Means,
+        orders: &mut Orders<'_>,
+    ) -> bool {
+        let Some(&Outstanding { walker: key, unit }) = self.marks.get(&access.of.file) else {
+            return false;
+        };
+        let asked = self.asked(unit);
+        if let Some(walker) = self.walkers.get_mut(&key) {
+            walker.hear(orders.now, unit.directory, access.of.file.ino);
+        }
+        if !self.come_to(key, asked, orders) {
+            unmark(&mut self.marks, access.of.file, orders);
+        }
+        self.go_on(key, means, orders);
+        true
+    }
+
+    /// A process has read on in a file, behind its first pages.
+    pub(crate) fn on_read_on(&mut self, access: &Access) {
+        if let Some(walker) = self.walkers.get_mut(&(access.of.file.dev, access.of.tgid)) {
+            walker.read_on(access.page.saturating_add(access.request_pages.into()));
+        }
+    }
+
+    /// A file that no stream has asked for: a stream has to go on from there, or to begin.
+    fn follow(&mut self, key: WalkerKey, unit: Unit, means: &Means, orders: &mut Orders<'_>) {
+        let directories = &self.directories;
+        let Some(walker) = self.walkers.get_mut(&key) else { return };
+        if walker.catch_up(orders.now, unit, directories) {
+            return self.go_on(key, means, orders);
+        }
+        match walker.explain(directories) {
+            Some(explained) => {
+                walker.note_passed_over(&explained.habit, directories);
+                walker.habit = Some(explained.habit);
+                self.begin(key, unit, explained.habit, explained.top, orders.now);
+            }
+            None => self.miss_at_random(key, unit, means, orders.now),
+        }
+        self.link(key, orders);
+        self.go_on(key, means, orders);
+    }
+
+    /// Begins a stream behind a file.
+    fn begin(&mut self, key: WalkerKey, unit: Unit, habit: Habit, top: FileKey, now: Nanos) {
+        if let Some(cursor) = Cursor::behind(unit, &habit, &self.directories) {
+            self.streams_begun = self.streams_begun.wrapping_add(1).max(1);
+            let stream = Stream::new(self.streams_begun, habit, top, cursor, now);
+            if let Some(walker) = self.walkers.get_mut(&key) {
+                walker.add(stream);
+            }
+        }
+    }
+
+    /// A file that follows from nothing: the whole directory is read once that costs no more than has been lost.
+    fn miss_at_random(&mut self, key: WalkerKey, unit: Unit, means: &Means, now: Nanos) {
+        let Some(walker) = self.walkers.get_mut(&key) else { return };
+        let Some(directory) = self.directories.get_mut(unit.directory) else { return };
+        directory.misses = directory.misses.saturating_add(1);
+        let gain = means.cost.concurrency.max(SWEEP_GAIN);
+        let is_paid = f64::from(directory.misses) * gain >= f64::from(directory.len());
+        let bytes = u64::from(directory.len()).saturating_mul(walker.file_bytes());
+        if directory.is_swept
+            || directory.misses < LEAST_MISSES
+            || !is_paid
+            || bytes > means.room_bytes
+        {
+            return;
+        }
+        directory.is_swept = true;
+        self.streams_begun = self.streams_begun.wrapping_add(1).max(1);
+        let cursor = Cursor::start_of(unit.directory);
+        let top = unit.directory;
+        let stream = Stream::new(self.streams_begun, AS_THEY_LIE, top, cursor, now);
+        walker.add(Stream { is_shuffled: true, ..stream });
+    }
+
+    /// Has the directories listed that are missing between the last two files.
+    fn link(&mut self, key: WalkerKey, orders: &mut Orders<'_>) {
+        let Some(walker) = self.walkers.get(&key) else { return };
+        let mut last = walker.last_directories();
+        let (Some(to), Some(from)) = (last.next(), last.next()) else { return };
+        drop(last);
+        if to == from || walker::common(to, from, &self.directories).is_some() {
+            return;
+        }
+        for directory in [to, from] {
+            if let Some(above) = self.directories.first_unlisted_above(directory) {
+                self.list_at_credit(key, above, orders);
+            }
+        }
+    }
+
+    /// Lists a directory from which nothing may come.
+    fn list_at_credit(&mut self, key: WalkerKey, of: DirectoryRef, orders: &mut Orders<'_>) {
+        let Some(walker) = self.walkers.get_mut(&key) else { return };
+        if walker.listings_left > 0
+            && self.list(key, Place::Known(of), orders)
+            && let Some(walker) = self.walkers.get_mut(&key)
+        {
+            walker.listings_left -= 1;
+        }
+    }
+
+    /// Has a directory listed; `false` if that cannot be asked for now.
+    fn list(&mut self, walker: WalkerKey, place: Place, orders: &mut Orders<'_>) -> bool {
+        let under_way = self.pending.values().filter(|pending| pending.walker == walker).count();
+        if under_way >= MOST_LISTING || !self.directories.has_room() {
+            return false;
+        }
+        let (key, ticket) = (place.key(), orders.ticket());
+        if let Some(old) = self.directories.pend(orders.now, key) {
+            orders.out.push(Command::ForgetListing(old));
+        }
+        self.pending.insert(ticket, Pending { walker, key });
+        self.totals.listings += 1;
+        orders.out.push(Command::List { ticket, place, tgid: walker.1 });
+        true
+    }
+
+    /// The file system on which a directory is being listed, or files are read.
+    pub(crate) fn device_of(&self, ticket: Ticket) -> Option<DeviceNumber> {
+        let pending = self.pending.get(&ticket).map(|pending| pending.walker.0);
+        pending.or_else(|| self.batches.get(&ticket).map(|batch| batch.walker.0))
+    }
+
+    /// A directory was listed, or could not be.
+    pub(crate) fn on_listed(
+        &mut self,
+        ticket: Ticket,
+        listing: Option<&Listing>,
+        means: &Means,
+        orders: &mut Orders<'_>,
+    ) {
+        let Some(Pending { walker: key, key: directory }) = self.pending.remove(&ticket) else {
+            return;
+        };
+        match listing.filter(|listing| listing.directory.key == directory) {
+            Some(listing) => {
+                if let Some(old) = self.directories.list(orders.now, ticket, listing) {
+                    orders.out.push(Command::ForgetListing(old));
+                }
+            }
+            None => {
+                self.directories.fail(orders.now, directory);
+                if listing.is_some() {
+                    orders.out.push(Command::ForgetListing(ticket));
+                }
+            }
+        }
+        let last = self.walkers.get(&key).and_then(|walker| walker.last(&self.directories));
+        if let Some(unit) = last
+            && self.asked(unit).stream == 0
+        {
+            return self.follow(key, unit, means, orders);
+        }
+        self.go_on(key, means, orders);
+    }
+
+    /// A batch of files was asked for: the first `files`, of so many bytes.
+    pub(crate) fn on_files_read(
+        &mut self,
+        ticket: Ticket,
+        files: u32,
+        bytes: u64,
+        means: &Means,
+        orders: &mut Orders<'_>,
+    ) {
+        let Some(batch) = self.batches.remove(&ticket) else { return };
+        let files = files.min(batch.units.len() as u32);
+        self.totals.files += u64::from(files);
+        self.totals.bytes = self.totals.bytes.saturating_add(bytes);
+        let Some(walker) = self.walkers.get_mut(&batch.walker) else { return };
+        walker.note_bytes(bytes, files);
+        if let Some(stream) = walker.streams.iter_mut().find(|stream| stream.id == batch.stream) {
+            stream.batches = stream.batches.saturating_sub(1);
+        }
+        self.go_on(batch.walker, means, orders);
+    }
+
+    /// Asks for more files in each stream of a walker, and has directories listed that these will come to.
+    fn go_on(&mut self, key: WalkerKey, means: &Means, orders: &mut Orders<'_>) {
+        for at in 0..STREAMS {
+            let Some(walker) = self.walkers.get_mut(&key) else { return };
+            let Some(stream) = walker.streams.get(at) else { break };
+            let room = means.room_bytes / walker.file_bytes();
+            let wanted = u64::from(walker.wanted(stream, &means.cost)).min(room) as usize;
+            if wanted > 0 {
+                let units = self.next_files(key, at, wanted, orders);
+                self.ask(key, at, units, means, orders);
+            }
+            self.scout(key, at, orders);
+        }
+        if let Some(walker) = self.walkers.get_mut(&key) {
+            walker.streams.retain(|stream| !stream.is_over());
+        }
+    }
+
+    /// The next files of a stream, up to so many.
+    fn next_files(
+        &mut self,
+        key: WalkerKey,
+        at: usize,
+        wanted: usize,
+        orders: &mut Orders<'_>,
+    ) -> Vec<Unit> {
+        let mut units = Vec::with_capacity(wanted);
+        let mut missing = None;
+        if let Some(walker) = self.walkers.get_mut(&key)
+            && let Some(stream) = walker.streams.get_mut(at)
+            && let Some(cursor) = &mut stream.cursor
+        {
+            // Files that were passed over are not counted.
+            for _ in 0..wanted.saturating_mul(8).max(MARK_EVERY) {
+                if units.len() == wanted {
+                    break;
+                }
+                match cursor.next(&stream.habit, stream.top, &self.directories) {
+                    Next::File(unit) => {
+                        let suffix = suffix_of(unit, &self.directories);
+                        let Some(directory) = self.directories.get_mut(unit.directory) else {
+                            break;
+                        };
+                        directory.used_at = orders.now;
+                        if walker.tastes.reads(suffix) {
+                            let number = stream.asked + units.len() as u32;
+                            directory.asked[unit.entry as usize] =
+                                Asked { stream: stream.id, number };
+                            units.push(unit);
+                        }
+                    }
+                    Next::Unlisted(place) => {
+                        missing = Some(place);
+                        break;
+                    }
+                    Next::Above(directory) => {
+                        missing = Some(Place::Known(directory));
+                        break;
+                    }
+                    Next::End => {
+                        stream.cursor = None;
+                        break;
+                    }
+                    Next::Far => {}
+                }
+            }
+        }
+        if let Some(place) = missing.filter(|place| !self.directories.is_known(place.key())) {
+            self.list(key, place, orders);
+        }
+        units
+    }
+
+    /// Asks for files, and for word when the program comes to some of them.
+    fn ask(
+        &mut self,
+        key: WalkerKey,
+        at: usize,
+        units: Vec<Unit>,
+        means: &Means,
+        orders: &mut Orders<'_>,
+    ) {
+        let Some(walker) = self.walkers.get_mut(&key) else { return };
+        let (head_pages, each) = (walker.head_pages, walker.file_bytes());
+        let Some(stream) = walker.streams.get_mut(at).filter(|_| !units.is_empty()) else { return };
+        let every = (units.len() / 8).clamp(1, MARK_EVERY);
+        for (place, unit) in units.iter().enumerate() {
+            let number = stream.asked + place as u32;
+            let Some(directory) = self.directories.get(unit.directory) else { continue };
+            let entry = directory.entries[unit.entry as usize];
+            let file = FileKey { dev: key.0, ino: entry.ino };
+            let is_last = place + 1 == units.len();
+            let is_marked = (number as usize).is_multiple_of(every) || is_last;
+            let is_free = self.marks.len() < MOST_MARKS && !self.marks.contains_key(&file);
+            if is_marked && is_free {
+                self.marks.insert(file, Outstanding { walker: key, unit: *unit });
+                stream.marks.push_back(Marked { number, file, suffix: entry.suffix });
+                mark(file, orders);
+            }
+        }
+        stream.asked = stream.asked.saturating_add(units.len() as u32);
+        let chunk = if means.cost.is_serial() { units.len() } else { CHUNK };
+        for units in units.chunks(chunk) {
+            let files = units.iter().filter_map(|unit| {
+                let directory = self.directories.get(unit.directory)?;
+                Some(EntryRef { listing: directory.listing, entry: unit.entry })
+            });
+            let files: Vec<EntryRef> = files.collect();
+            let ticket = orders.ticket();
+            // Sizes differ; twice as much as expected is a surprise.
+            let most_bytes = (each * 2 * files.len() as u64).min(means.room_bytes.max(each));
+            stream.batches += 1;
+            let batch = Batch { walker: key, stream: stream.id, units: units.to_vec() };
+            self.batches.insert(ticket, batch);
+            let (dev, tgid) = key;
+            orders.out.push(Command::ReadFiles {
+                ticket,
+                dev,
+                tgid,
+                files,
+                head_pages,
+                most_bytes,
+            });
+        }
+    }
+
+    /// Has directories listed that a stream will come to.
+    fn scout(&mut self, key: WalkerKey, at: usize, orders: &mut Orders<'_>) {
+        let Some(stream) = self.walkers.get(&key).and_then(|walker| walker.streams.get(at)) else {
+            return;
+        };
+        // Before anything has come of it, nothing is listed that may never be needed.
+        if stream.used == 0 {
+            return;
+        }
+        let (habit, top) = (stream.habit, stream.top);
+        let Some(mut cursor) = stream.cursor else { return };
+        for _ in 0..SCOUTED_FILES {
+            match cursor.next(&habit, top, &self.directories) {
+                Next::File(_) => {}
+                Next::Unlisted(place) => {
+                    cursor.skip();
+                    if !self.directories.is_known(place.key()) && !self.list(key, place, orders) {
+                        return;
+                    }
+                }
+                Next::Above(directory) => {
+                    if !self.directories.is_known(directory.key) {
+                        self.list(key, Place::Known(directory), orders);
+                    }
+                    return;
+                }
+                Next::End | Next::Far => return,
+            }
+        }
+    }
+
+    /// Whether this walker is followed, or there is room for one more.
+    fn make_room_for(&mut self, key: WalkerKey) -> bool {
+        self.walkers.contains_key(&key) || self.walkers.len() < MOST_WALKERS
+    }
+
+    /// Bytes read ahead of walkers that these have not come to, as far as is known.
+    pub(crate) fn ahead_bytes(&self) -> u64 {
+        let ahead = |walker: &Walker| u64::from(walker.ahead()) * walker.file_bytes();
+        self.walkers.values().map(ahead).sum()
+    }
+
+    /// Forgets what was not heard of since `moment`.
+    pub(crate) fn forget_before(&mut self, moment: Nanos, orders: &mut Orders<'_>) {
+        self.walkers.retain(|_, walker| {
+            walker.rest(orders.now);
+            walker.heard_at >= moment
+        });
+        let walkers = &self.walkers;
+        self.marks.retain(|file, marked| {
+            let stays = walkers.get(&marked.walker).is_some_and(|walker| walker.has_marked(*file));
+            if !stays {
+                orders.out.push(Command::Listen(*file, Listening::default()));
+            }
+            stays
+        });
+        self.batches.retain(|_, batch| walkers.contains_key(&batch.walker));
+        self.pending.retain(|_, pending| walkers.contains_key(&pending.walker));
+        self.directories.forget_before(moment, |listing| {
+            orders.out.push(Command::ForgetListing(listing));
+        });
+    }
+
+    /// A file system is gone.
+    pub(crate) fn forget_volume(&mut self, dev: DeviceNumber, orders: &mut Orders<'_>) {
+        self.walkers.retain(|key, _| key.0 != dev);
+        self.marks.retain(|file, _| file.dev != dev);
+        self.batches.retain(|_, batch| batch.walker.0 != dev);
+        self.pending.retain(|_, pending| pending.walker.0 != dev);
+        self.directories.forget_volume(dev, |listing| {
+            orders.out.push(Command::ForgetListing(listing));
+        });
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        self.totals
+    }
+}
+
+/// A file that carries a mark.
+#[derive(Clone, Copy, Debug)]
+struct Outstanding {
+    walker: WalkerKey,
+    unit: Unit,
+}
+
+/// Has the first access to a file reported. Its own reads are those of a managed reader.
+fn mark(file: FileKey, orders: &mut Orders<'_>) {
+    orders.out.push(Command::Mark(file, Mark { first: 0, last: 0 }));
+    let listening = Listening { marked_chunks: 1, muted_until: 0, managed: true };
+    orders.out.push(Command::Listen(file, listening));
+}
+
+fn unmark(marks: &mut BTreeMap<FileKey, Outstanding>, file: FileKey, orders: &mut Orders<'_>) {
+    if marks.remove(&file).is_some() {
+        orders.out.push(Command::Listen(file, Listening::default()));
+    }
+}

@@ -1,0 +1,95 @@
+//! One way through a tree: which files were asked for, and how far the program has come.
+
+use std::collections::VecDeque;
+
+use super::cursor::{Cursor, Unit};
+use super::habit::Habit;
+use crate::Nanos;
+use crate::ids::FileKey;
+
+/// A file whose first access is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Marked {
+    pub(super) number: u32,
+    pub(super) file: FileKey,
+    pub(super) suffix: u32,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Stream {
+    /// Never 0.
+    pub(super) id: u32,
+    pub(super) habit: Habit,
+    /// The walk stays below this directory, as far as is known.
+    pub(super) top: FileKey,
+    /// `None` at the end of the walk.
+    pub(super) cursor: Option<Cursor>,
+    /// Files that the cursor has passed and that could not be asked for in their turn.
+    pub(super) backlog: VecDeque<Unit>,
+    /// Files asked for.
+    pub(super) asked: u32,
+    /// Files of these that the program has passed.
+    pub(super) used: u32,
+    /// Batches that were not answered.
+    pub(super) batches: u32,
+    /// What the program comes to next, in order.
+    pub(super) marks: VecDeque<Marked>,
+    /// In no order: a mark that is touched stands for its neighbours.
+    pub(super) is_shuffled: bool,
+    pub(super) heard_at: Nanos,
+}
+
+impl Stream {
+    pub(super) fn new(id: u32, habit: Habit, top: FileKey, cursor: Cursor, now: Nanos) -> Self {
+        Stream {
+            id,
+            habit,
+            top,
+            cursor: Some(cursor),
+            backlog: VecDeque::new(),
+            asked: 0,
+            used: 0,
+            batches: 0,
+            marks: VecDeque::new(),
+            is_shuffled: false,
+            heard_at: now,
+        }
+    }
+
+    /// Files asked for that the program has not come to.
+    pub(super) fn ahead(&self) -> u32 {
+        self.asked - self.used
+    }
+
+    /// Whether it asks for nothing more and waits for nothing.
+    pub(super) fn is_over(&self) -> bool {
+        self.cursor.is_none() && self.backlog.is_empty() && self.ahead() == 0
+    }
+
+    /// The program has come to the file of that number; gives how many files that makes used: those behind the last
+    /// mark that it has passed over.
+    pub(super) fn come_to(&mut self, now: Nanos, number: u32) -> u32 {
+        self.heard_at = now;
+        let until = match self.is_shuffled {
+            true => self.used + self.ahead() / (self.marks.len() as u32 + 1),
+            false => number.saturating_add(1),
+        };
+        let until = until.clamp(self.used, self.asked);
+        let passed_over = self.marks.iter().take_while(|marked| marked.number < number).last();
+        let passed_over = passed_over.filter(|_| !self.is_shuffled).map_or(0, |m| m.number + 1);
+        let news = until.saturating_sub(self.used.max(passed_over));
+        self.used = until;
+        news
+    }
+
+    /// The next mark up to that number, which the program has passed.
+    pub(super) fn passed_mark(&mut self, number: u32) -> Option<Marked> {
+        if self.is_shuffled {
+            let at = self.marks.iter().position(|marked| marked.number == number)?;
+            return self.marks.remove(at);
+        }
+        let is_passed = self.marks.front().is_some_and(|marked| marked.number <= number);
+        if is_passed { self.marks.pop_front() } else { None }
+    }
+}

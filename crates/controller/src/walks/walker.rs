@@ -1,0 +1,456 @@
+//! One process on one file system: the files that it has come to, and what follows from that.
+
+use std::collections::VecDeque;
+
+use readahead::{DeviceCost, PAGE_BYTES};
+
+use super::cursor::{Cursor, Next, Unit};
+use super::directory::{Directories, LEVELS};
+use super::habit::{HABITS, Habit};
+use super::stream::Stream;
+use crate::Nanos;
+use crate::ids::FileKey;
+use crate::listing::FileMiss;
+
+/// Files remembered, the last ones that were told of.
+const RECENT: usize = 6;
+
+/// Steps that are explained: what was long ago may have followed another order.
+const STEPS: usize = 4;
+
+/// A file may have come after any of so many before it: several threads go on side by side.
+const SIDE_BY_SIDE: usize = 3;
+
+/// A step over more files than this is none.
+const LONGEST_STEP: u32 = 6;
+
+/// Entries between two files of one directory, beyond which they are not compared closely.
+const FARTHEST: u32 = 64;
+
+/// Two steps to the next file, or more that are less certain.
+const CONVINCING: f64 = 1.4;
+
+/// Bytes that may be read in vain for a walker that nothing is known of.
+const CREDIT_BYTES: u64 = 1 << 20;
+
+/// And files.
+const CREDIT_FILES: u64 = 64;
+
+/// For each file used so many may be ahead.
+const GAIN: u32 = 3;
+
+/// Directories listed for a walker before anything has come of it.
+const LISTINGS: u32 = 8;
+
+/// After so long without a miss.
+const REST_NS: Nanos = 1_000_000_000;
+
+/// Streams of one walker: `rg` has one for each thread.
+pub(super) const STREAMS: usize = 8;
+
+/// Kinds of files that are told apart.
+const SUFFIXES: usize = 16;
+
+/// Pages of a file that are read ahead at most, until the walker was seen to read on: 128 KiB.
+const HEAD_PAGES: u32 = 32;
+
+/// And after that: what comes behind is a stream within the file.
+const LONG_HEAD_PAGES: u32 = 256;
+
+/// Which kinds of files a walker reads, by suffix.
+#[derive(Debug, Default)]
+pub(super) struct Tastes {
+    tastes: Vec<Taste>,
+}
+
+/// Files with this suffix that were read and passed over.
+#[derive(Clone, Copy, Debug)]
+struct Taste {
+    suffix: u32,
+    read: u32,
+    passed_over: u32,
+}
+
+impl Tastes {
+    /// A file with that suffix was read, or passed over.
+    pub(super) fn note(&mut self, suffix: u32, is_read: bool) {
+        let found = self.tastes.iter().position(|taste| taste.suffix == suffix);
+        let at = found.unwrap_or(self.tastes.len());
+        if at == SUFFIXES {
+            return;
+        }
+        if at == self.tastes.len() {
+            self.tastes.push(Taste { suffix, read: 0, passed_over: 0 });
+        }
+        let taste = &mut self.tastes[at];
+        let count = if is_read { &mut taste.read } else { &mut taste.passed_over };
+        *count = count.saturating_add(1);
+    }
+
+    /// Whether such files are read, as far as is known.
+    pub(super) fn reads(&self, suffix: u32) -> bool {
+        let taste = self.tastes.iter().find(|taste| taste.suffix == suffix);
+        taste.is_none_or(|taste| {
+            taste.passed_over < 2 || taste.read.saturating_mul(8) >= taste.passed_over
+        })
+    }
+
+    /// Whether such files are known to be read.
+    pub(super) fn has_read(&self, suffix: u32) -> bool {
+        self.tastes.iter().any(|taste| taste.suffix == suffix && taste.read > 0)
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Walker {
+    recent: VecDeque<(FileKey, u64)>,
+    pub(super) habit: Option<Habit>,
+    pub(super) streams: Vec<Stream>,
+    pub(super) tastes: Tastes,
+    /// Files used, and those of streams that were given up before their use.
+    pub(super) used: u32,
+    pub(super) wasted: u32,
+    pub(super) listings_left: u32,
+    /// How often its steps were not explained, one after the other.
+    unexplained: u32,
+    mean_bytes: u64,
+    pub(super) head_pages: u32,
+    pub(super) heard_at: Nanos,
+}
+
+/// What explains the last steps.
+pub(super) struct Explained {
+    pub(super) habit: Habit,
+    pub(super) top: FileKey,
+}
+
+impl Walker {
+    pub(super) fn new() -> Self {
+        Walker {
+            recent: VecDeque::with_capacity(RECENT),
+            habit: None,
+            streams: Vec::new(),
+            tastes: Tastes::default(),
+            used: 0,
+            wasted: 0,
+            listings_left: LISTINGS,
+            unexplained: 0,
+            mean_bytes: 0,
+            head_pages: 1,
+            heard_at: 0,
+        }
+    }
+
+    /// It has come to a file.
+    pub(super) fn hear(&mut self, now: Nanos, directory: FileKey, ino: u64) {
+        self.heard_at = now;
+        if self.recent.back() == Some(&(directory, ino)) {
+            return;
+        }
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((directory, ino));
+    }
+
+    /// What a miss tells of sizes.
+    pub(super) fn measure(&mut self, miss: &FileMiss) {
+        self.head_pages = self.head_pages.max(kernel_reads(miss.request_pages));
+        let head_bytes = u64::from(self.head_pages) * PAGE_BYTES;
+        self.note_bytes(miss.file_bytes.min(head_bytes), 1);
+    }
+
+    /// So many files had so many bytes.
+    pub(super) fn note_bytes(&mut self, bytes: u64, files: u32) {
+        if files > 0 {
+            let most = u64::from(LONG_HEAD_PAGES) * PAGE_BYTES;
+            let each = (bytes / u64::from(files)).min(most);
+            let before = if self.mean_bytes == 0 { each } else { self.mean_bytes };
+            self.mean_bytes = (before * 3 + each) / 4;
+        }
+    }
+
+    /// It has read a file up to that page.
+    pub(super) fn read_on(&mut self, page: u64) {
+        let needed = page.saturating_add(1).next_power_of_two().max(u64::from(HEAD_PAGES));
+        let needed = needed.min(u64::from(LONG_HEAD_PAGES)) as u32;
+        self.head_pages = self.head_pages.max(needed);
+    }
+
+    /// Bytes of one more file, as far as they are read ahead.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.mean_bytes.max(PAGE_BYTES)
+    }
+
+    /// Recent files in that directory.
+    pub(super) fn recent_in(&self, directory: FileKey) -> usize {
+        self.recent.iter().filter(|(of, _)| *of == directory).count()
+    }
+
+    pub(super) fn has_history(&self) -> bool {
+        self.recent.len() > SIDE_BY_SIDE - 1
+    }
+
+    /// The last file's directory, and the one of the file before it.
+    pub(super) fn last_directories(&self) -> impl Iterator<Item = FileKey> {
+        self.recent.iter().rev().take(2).map(|(directory, _)| *directory)
+    }
+
+    /// The last file, if its directory is listed.
+    pub(super) fn last(&self, directories: &Directories) -> Option<Unit> {
+        self.recent.back().and_then(|seen| resolve(*seen, directories))
+    }
+
+    /// The files passed over since a stream asked last lead to this one: it goes on from there.
+    pub(super) fn catch_up(&mut self, now: Nanos, unit: Unit, directories: &Directories) -> bool {
+        for stream in &mut self.streams {
+            let Some(mut cursor) = stream.cursor.filter(|_| !stream.is_shuffled) else { continue };
+            let mut passed_over = Vec::new();
+            for _ in 0..LONGEST_STEP {
+                match cursor.next(&stream.habit, stream.top, directories) {
+                    Next::File(next) if next == unit => {
+                        self.used = self.used.saturating_add(stream.come_to(now, stream.asked));
+                        stream.cursor = Some(cursor);
+                        for suffix in passed_over {
+                            self.tastes.note(suffix, false);
+                        }
+                        return true;
+                    }
+                    Next::File(next) => passed_over.push(suffix_of(next, directories)),
+                    _ => break,
+                }
+            }
+        }
+        false
+    }
+
+    /// Follows one more stream, in place of the one that was heard of least lately.
+    pub(super) fn add(&mut self, stream: Stream) {
+        self.listings_left = LISTINGS;
+        if self.streams.len() == STREAMS {
+            let oldest = (0..STREAMS).min_by_key(|at| self.streams[*at].heard_at).unwrap_or(0);
+            let given_up = self.streams.remove(oldest);
+            self.wasted = self.wasted.saturating_add(given_up.ahead());
+        }
+        self.streams.push(stream);
+    }
+
+    /// Whether a stream of it has marked that file.
+    pub(super) fn has_marked(&self, file: FileKey) -> bool {
+        self.streams.iter().any(|stream| stream.marks.iter().any(|marked| marked.file == file))
+    }
+
+    /// Time has passed: what was lost is forgotten in the end, and a little may be tried again.
+    pub(super) fn rest(&mut self, now: Nanos) {
+        if now.saturating_sub(self.heard_at) >= REST_NS {
+            self.wasted -= self.wasted / 4;
+            self.listings_left = self.listings_left.max(1);
+        }
+    }
+
+    /// Files that may be ahead of it, of all its streams.
+    pub(super) fn allowance(&self) -> u32 {
+        let credit = (CREDIT_BYTES / self.file_bytes()).clamp(8, CREDIT_FILES) as u32;
+        let earned = self.used.saturating_mul(GAIN);
+        credit.saturating_add(earned).saturating_sub(self.wasted)
+    }
+
+    /// Files that are ahead of it.
+    pub(super) fn ahead(&self) -> u32 {
+        self.streams.iter().map(Stream::ahead).sum()
+    }
+
+    /// How many more files to ask for in a stream. Where accesses overlap, the device's queue is kept full; a disk
+    /// reads large batches one after the other.
+    pub(super) fn wanted(&self, stream: &Stream, cost: &DeviceCost) -> u32 {
+        if stream.is_shuffled {
+            // All of it has been paid for.
+            return SERIAL_FILES.saturating_sub(stream.batches.saturating_mul(LEAST_FILES));
+        }
+        let most = match cost.is_serial() {
+            true => SERIAL_FILES,
+            false => (cost.concurrency * QUEUES) as u32,
+        };
+        let most = most.clamp(LEAST_FILES, SERIAL_FILES);
+        let left = self.allowance().saturating_sub(self.ahead());
+        let ahead = stream.ahead();
+        let most = most.min(ahead.saturating_add(left));
+        let more = most.saturating_sub(ahead);
+        let is_time = match cost.is_serial() {
+            true => stream.batches == 0 && more >= most / 2,
+            false => more >= (most / 8).max(1),
+        };
+        if is_time { more } else { 0 }
+    }
+
+    /// The habit that explains the last steps, if one does.
+    pub(super) fn explain(&mut self, directories: &Directories) -> Option<Explained> {
+        // Of a random reader not every step is looked at.
+        self.unexplained = self.unexplained.saturating_add(1);
+        if self.unexplained > 8 && !self.unexplained.is_multiple_of(16) {
+            return None;
+        }
+        let units: Vec<Option<Unit>> =
+            self.recent.iter().map(|seen| resolve(*seen, directories)).collect();
+        let last = units.last().copied().flatten()?;
+        let habits = self.habit.iter().chain(HABITS.iter());
+        let mut best: Option<(f64, Habit)> = None;
+        for habit in habits {
+            let score = self.score(habit, &units, directories);
+            if best.is_none_or(|(most, _)| score > most) {
+                best = Some((score, *habit));
+            }
+        }
+        let (_, habit) = best.filter(|(score, _)| *score >= CONVINCING)?;
+        self.unexplained = 0;
+        let mut top = last.directory;
+        for unit in units.iter().flatten() {
+            if let Some(common) = common(top, unit.directory, directories) {
+                top = common;
+            }
+        }
+        Some(Explained { habit, top })
+    }
+
+    fn score(&self, habit: &Habit, units: &[Option<Unit>], directories: &Directories) -> f64 {
+        let first = units.len().saturating_sub(STEPS);
+        let mut score = 0.0;
+        for at in first.max(1)..units.len() {
+            let Some(to) = units[at] else { continue };
+            let before = units[at.saturating_sub(SIDE_BY_SIDE)..at].iter().flatten();
+            let steps = before.filter_map(|from| self.step(*from, to, habit, directories));
+            score += match steps.min() {
+                Some(1) => 1.0,
+                Some(2) => 0.7,
+                Some(3) => 0.5,
+                Some(_) => 0.3,
+                None => -1.0,
+            };
+        }
+        score
+    }
+
+    /// How many files of the kinds it reads lie from one to the other, that one counted.
+    fn step(&self, from: Unit, to: Unit, habit: &Habit, directories: &Directories) -> Option<u32> {
+        let top = common(from.directory, to.directory, directories)?;
+        if from.directory == to.directory {
+            let directory = directories.get(to.directory)?;
+            let (one, other) = (
+                directory.place(habit.files, from.entry)?,
+                directory.place(habit.files, to.entry)?,
+            );
+            if other <= one || other - one > FARTHEST {
+                return None;
+            }
+        }
+        let mut cursor = Cursor::behind(from, habit, directories)?;
+        let mut step = 1;
+        for _ in 0..FARTHEST {
+            match cursor.next(habit, top, directories) {
+                Next::File(unit) if unit == to => return Some(step),
+                Next::File(unit) => {
+                    step += u32::from(self.tastes.has_read(suffix_of(unit, directories)))
+                }
+                Next::Unlisted(_) => cursor.skip(),
+                Next::Above(_) | Next::End | Next::Far => return None,
+            }
+            if step > LONGEST_STEP {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Files between the last but one and the last, which it has passed over.
+    pub(super) fn note_passed_over(&mut self, habit: &Habit, directories: &Directories) {
+        let mut last = self.recent.iter().rev();
+        let (Some(to), Some(from)) = (last.next(), last.next()) else { return };
+        let (Some(from), Some(to)) = (resolve(*from, directories), resolve(*to, directories))
+        else {
+            return;
+        };
+        if from.directory != to.directory || self.step(from, to, habit, directories).is_none() {
+            return;
+        }
+        let Some(mut cursor) = Cursor::behind(from, habit, directories) else { return };
+        while let Next::File(unit) = cursor.next(habit, from.directory, directories)
+            && unit != to
+        {
+            self.tastes.note(suffix_of(unit, directories), false);
+        }
+    }
+}
+
+/// Fewer files at once are not worth a command.
+const LEAST_FILES: u32 = 16;
+
+/// A disk reads so many files in the order in which they lie.
+const SERIAL_FILES: u32 = 2048;
+
+/// Files ahead, for each access that a device serves at once: the ones in its queue, and those that wait for a place.
+const QUEUES: f64 = 4.0;
+
+fn resolve((directory, ino): (FileKey, u64), directories: &Directories) -> Option<Unit> {
+    let entry = directories.get(directory)?.find(ino)?;
+    Some(Unit { directory, entry })
+}
+
+pub(super) fn suffix_of(unit: Unit, directories: &Directories) -> u32 {
+    let entry = directories.get(unit.directory).and_then(|d| d.entries.get(unit.entry as usize));
+    entry.map_or(0, |entry| entry.suffix)
+}
+
+/// The lowest directory above both, or one of them, as far as they are listed.
+pub(super) fn common(one: FileKey, other: FileKey, directories: &Directories) -> Option<FileKey> {
+    let above = |key: FileKey| {
+        std::iter::successors(Some(key), |key| Some(directories.get(*key)?.parent?.key))
+            .take(LEVELS)
+    };
+    above(one)
+        .find(|key| directories.get(*key).is_some() && above(other).any(|other| other == *key))
+}
+
+/// What the kernel reads at first for a request at the start of a file, in pages (`get_init_ra_size`, for a window
+/// of 128 KiB).
+fn kernel_reads(request_pages: u32) -> u32 {
+    let pages = request_pages.clamp(1, HEAD_PAGES).next_power_of_two();
+    match pages {
+        1 => 4,
+        2..=8 => pages * 2,
+        _ => HEAD_PAGES,
+    }
+    .max(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_ahead_as_far_as_the_kernel_reads_at_first() {
+        let pages: Vec<u32> = [1, 2, 3, 4, 8, 9, 24, 32, 100].map(kernel_reads).to_vec();
+        assert_eq!(pages, [4, 4, 8, 8, 16, 32, 32, 32, 32]);
+    }
+
+    #[test]
+    fn kinds_of_files_that_are_passed_over_are_left_out() {
+        let mut tastes = Tastes::default();
+        assert!(tastes.reads(7), "nothing is known");
+        tastes.note(7, false);
+        tastes.note(7, false);
+        assert!(!tastes.reads(7));
+        tastes.note(7, true);
+        assert!(tastes.reads(7), "some are read");
+    }
+
+    #[test]
+    fn a_walker_may_have_more_ahead_the_more_it_has_used() {
+        let mut walker = Walker::new();
+        let before = walker.allowance();
+        walker.used = 100;
+        assert_eq!(walker.allowance(), before + 300);
+        walker.wasted = 1000;
+        assert_eq!(walker.allowance(), 0);
+    }
+}

@@ -1,0 +1,345 @@
+//! Programs that go from file to file.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use controller::ids::{FileKey, Tgid, Ticket};
+use controller::{
+    Access, Command, Completed, DirectoryRef, Entry, EntryKind, EntryRef, FileMiss, Input, Kind,
+    Listing, Options, Place,
+};
+use proptest::prelude::*;
+use readahead::{DeviceCost, PAGE_BYTES};
+
+use crate::support::{Bench, DEV, MS, SECOND, VOLUME, file, miss, reference};
+
+/// Bytes of each file.
+const FILE_BYTES: u64 = 3 * PAGE_BYTES;
+
+/// What lies in a directory: files and directories by name, in the order of `readdir`.
+#[derive(Clone, Debug, Default)]
+struct Folder {
+    parent: Option<u64>,
+    entries: Vec<(String, u64, EntryKind)>,
+}
+
+/// A machine on which programs walk: directories, and which files are cached.
+struct Forest {
+    bench: Bench,
+    folders: BTreeMap<u64, Folder>,
+    cached: BTreeSet<u64>,
+    marked: BTreeSet<u64>,
+    /// Files asked for, in order.
+    asked: Vec<u64>,
+    listings: BTreeMap<Ticket, Vec<u64>>,
+    listed: Vec<u64>,
+    answers: VecDeque<Input>,
+    /// No listing is ever answered.
+    is_mute: bool,
+    /// Files that programs had to wait for.
+    waits: u32,
+}
+
+impl Forest {
+    fn new(cost: DeviceCost) -> Self {
+        Forest {
+            bench: Bench::new(cost, Options::default()),
+            folders: BTreeMap::new(),
+            cached: BTreeSet::new(),
+            marked: BTreeSet::new(),
+            asked: Vec::new(),
+            listings: BTreeMap::new(),
+            listed: Vec::new(),
+            answers: VecDeque::new(),
+            is_mute: false,
+            waits: 0,
+        }
+    }
+
+    /// A directory of so many files. Its names, its inodes and `readdir` have three different orders.
+    fn folder(&mut self, ino: u64, parent: Option<u64>, files: u64) -> u64 {
+        let entry = |n: u64| {
+            (format!("{:05}.c", n * 61 % files), ino + 1 + n * 31 % files, EntryKind::File)
+        };
+        let entries = (0..files).map(entry).collect();
+        if let Some(above) = parent.and_then(|above| self.folders.get_mut(&above)) {
+            let at = above.entries.len() / 2;
+            above.entries.insert(at, (format!("{ino:05}"), ino, EntryKind::Directory));
+        }
+        self.folders.insert(ino, Folder { parent, entries });
+        ino
+    }
+
+    fn tell(&mut self, input: Input) {
+        self.answers.push_back(input);
+        while let Some(input) = self.answers.pop_front() {
+            for command in self.bench.on(&input) {
+                self.carry_out(command);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::List { ticket, place, .. } if !self.is_mute => {
+                let listing = self.list(ticket, place);
+                self.answers.push_back(Input::Completed(Completed::Listed { ticket, listing }));
+            }
+            Command::ReadFiles { ticket, files, most_bytes, .. } => {
+                let count = (most_bytes / FILE_BYTES).clamp(1, files.len() as u64);
+                for EntryRef { listing, entry } in &files[..count as usize] {
+                    let ino = self.listings[listing][*entry as usize];
+                    if self.cached.insert(ino) {
+                        self.asked.push(ino);
+                    }
+                }
+                let (files, bytes) = (count as u32, count * FILE_BYTES);
+                self.answers.push_back(Input::Completed(Completed::FilesRead {
+                    ticket,
+                    files,
+                    bytes,
+                }));
+            }
+            Command::Mark(file, _) => {
+                self.marked.insert(file.ino);
+            }
+            Command::Listen(file, listening) if listening.marked_chunks == 0 => {
+                self.marked.remove(&file.ino);
+            }
+            _ => {}
+        }
+    }
+
+    fn list(&mut self, ticket: Ticket, place: Place) -> Option<Listing> {
+        let ino = place.key().ino;
+        self.listed.push(ino);
+        let folder = self.folders.get(&ino)?;
+        let mut names: Vec<&String> = folder.entries.iter().map(|(name, ..)| name).collect();
+        names.sort();
+        let entry = |(name, ino, kind): &(String, u64, EntryKind)| Entry {
+            ino: *ino,
+            name_rank: names.binary_search(&name).expect("it is one") as u32,
+            suffix: name.rsplit('.').next().map_or(0, |suffix| suffix.len() as u32),
+            kind: *kind,
+        };
+        self.listings.insert(ticket, folder.entries.iter().map(|(_, ino, _)| *ino).collect());
+        Some(Listing {
+            directory: directory(ino),
+            parent: folder.parent.map(directory),
+            entries: folder.entries.iter().map(entry).collect(),
+        })
+    }
+
+    /// A program reads a file.
+    fn read(&mut self, tgid: Tgid, folder: u64, ino: u64) {
+        self.bench.now += MS;
+        let of = reference(ino, tgid);
+        if self.cached.insert(ino) {
+            self.waits += 1;
+            self.bench.now += 5 * MS;
+            let (file_bytes, request_pages) = (FILE_BYTES, 32);
+            let told = FileMiss { of, directory: directory(folder), file_bytes, request_pages };
+            self.tell(Input::FileMiss(told));
+        } else if self.marked.remove(&ino) {
+            let mark = Some((0, 0));
+            self.tell(Input::Access(Access { of, kind: Kind::Mark, mark, ..miss(ino, 0) }));
+        }
+    }
+
+    fn read_all(&mut self, tgid: Tgid, files: impl IntoIterator<Item = (u64, u64)>) {
+        files.into_iter().for_each(|(folder, ino)| self.read(tgid, folder, ino));
+    }
+
+    /// The files below a directory as a walker comes to them that takes entries as they are sorted.
+    fn walk(&self, folder: u64, sort: Sort, files_first: bool) -> Vec<(u64, u64)> {
+        let mut entries = self.folders[&folder].entries.clone();
+        match sort {
+            Sort::Readdir => {}
+            Sort::Name => entries.sort_by(|one, other| one.0.cmp(&other.0)),
+            Sort::Inode => entries.sort_by_key(|(_, ino, _)| *ino),
+            Sort::Back => entries.reverse(),
+        }
+        if files_first {
+            entries.sort_by_key(|(_, _, kind)| *kind == EntryKind::Directory);
+        }
+        let below = entries.into_iter().flat_map(|(_, ino, kind)| match kind {
+            EntryKind::Directory => self.walk(ino, sort, files_first),
+            _ => vec![(folder, ino)],
+        });
+        below.collect()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Sort {
+    Readdir,
+    Name,
+    Inode,
+    Back,
+}
+
+const SORTS: [Sort; 4] = [Sort::Readdir, Sort::Name, Sort::Inode, Sort::Back];
+
+fn directory(ino: u64) -> DirectoryRef {
+    DirectoryRef { key: file(ino), generation: 0 }
+}
+
+#[test]
+fn after_three_files_of_a_directory_the_others_are_there_before_the_program_whatever_their_order() {
+    for cost in [VOLUME, DeviceCost::DISK] {
+        for sort in SORTS {
+            let mut forest = Forest::new(cost);
+            let folder = forest.folder(1000, None, 500);
+            forest.read_all(7, forest.walk(folder, sort, false));
+            assert!(forest.waits <= 4, "{sort:?}: {} waits", forest.waits);
+            assert_eq!(forest.cached.len(), 500);
+        }
+    }
+}
+
+#[test]
+fn a_walk_goes_on_into_the_next_directories_before_the_program_does() {
+    for cost in [VOLUME, DeviceCost::DISK] {
+        for (sort, files_first) in
+            [(Sort::Readdir, false), (Sort::Name, true), (Sort::Inode, false)]
+        {
+            let mut forest = Forest::new(cost);
+            let top = forest.folder(1_000, None, 5);
+            for n in 1..40 {
+                forest.folder(1_000 + n * 100, Some(top), 12);
+            }
+            let files = forest.walk(top, sort, files_first);
+            let count = files.len();
+            forest.read_all(7, files);
+            assert!(forest.waits < 20, "{sort:?}: {} waits for {count} files", forest.waits);
+        }
+    }
+}
+
+#[test]
+fn two_programs_in_two_trees_have_a_stream_each_and_so_has_one_that_alternates() {
+    let mut forest = Forest::new(VOLUME);
+    let (one, other) = (forest.folder(1_000, None, 300), forest.folder(2_000, None, 300));
+    let files = forest.walk(one, Sort::Name, false);
+    let others = forest.walk(other, Sort::Name, false);
+    for (a, b) in files.iter().zip(&others) {
+        forest.read(7, a.0, a.1);
+        forest.read(7, b.0, b.1);
+    }
+    assert!(forest.waits <= 10, "{} waits", forest.waits);
+}
+
+#[test]
+fn a_program_that_stops_after_three_files_costs_little() {
+    for cost in [VOLUME, DeviceCost::DISK] {
+        let mut forest = Forest::new(cost);
+        let folder = forest.folder(1000, None, 5000);
+        let files = forest.walk(folder, Sort::Readdir, false);
+        forest.read_all(7, files.into_iter().take(3));
+        forest.bench.now += 20 * SECOND;
+        forest.tell(Input::Tick);
+        assert!(forest.asked.len() as u64 * FILE_BYTES <= 2 << 20, "{}", forest.asked.len());
+        assert!(forest.marked.is_empty(), "marks are taken back");
+    }
+}
+
+#[test]
+fn kinds_of_files_that_the_program_passes_over_are_left_out() {
+    let mut forest = Forest::new(VOLUME);
+    let folder = forest.folder(1000, None, 600);
+    let names = &mut forest.folders.get_mut(&folder).expect("made").entries;
+    for (at, (name, ..)) in names.iter_mut().enumerate() {
+        *name = format!("{at:05}.{}", ["c", "log"][at % 2]);
+    }
+    let files = forest.walk(folder, Sort::Name, false);
+    let wanted: Vec<_> = files.into_iter().step_by(2).collect();
+    forest.read_all(7, wanted);
+    assert!(forest.waits <= 8, "{} waits", forest.waits);
+    assert!(forest.asked.len() < 340, "{} files read for 300", forest.asked.len());
+}
+
+#[test]
+fn a_directory_that_is_read_in_no_order_is_read_whole_once_that_has_been_paid_for() {
+    let mut forest = Forest::new(VOLUME);
+    let folder = forest.folder(1000, None, 400);
+    let files = forest.walk(folder, Sort::Readdir, false);
+    let shuffled = (0..400).map(|n: usize| files[(n * 173 % 400) ^ (n * 37 % 2)]);
+    forest.read_all(7, shuffled);
+    assert!(forest.waits < 60, "{} waits", forest.waits);
+}
+
+#[test]
+fn while_a_listing_does_not_come_nothing_is_asked_for_twice() {
+    let mut forest = Forest::new(VOLUME);
+    forest.is_mute = true;
+    let folder = forest.folder(1000, None, 400);
+    forest.read_all(7, forest.walk(folder, Sort::Readdir, false));
+    assert!(forest.asked.is_empty());
+}
+
+#[test]
+fn a_directory_that_cannot_be_listed_is_left_alone_for_a_while() {
+    let mut forest = Forest::new(VOLUME);
+    let folder = forest.folder(1000, None, 400);
+    let files = forest.walk(folder, Sort::Readdir, false);
+    forest.folders.clear();
+    forest.read_all(7, files);
+    assert!(forest.asked.is_empty() && forest.listed.len() == 1, "{:?}", forest.listed);
+}
+
+#[test]
+fn listings_are_forgotten_when_nobody_walks_any_more() {
+    let mut forest = Forest::new(VOLUME);
+    let folder = forest.folder(1000, None, 100);
+    forest.read_all(7, forest.walk(folder, Sort::Readdir, false));
+    forest.bench.now += 20 * SECOND;
+    let commands = forest.bench.on(&Input::Tick);
+    assert!(commands.iter().any(|command| matches!(command, Command::ForgetListing(_))));
+}
+
+/// What is used is known by marks, one for so many files at least.
+const BETWEEN_MARKS: usize = 32;
+
+/// A file may be read, time may pass, and directories may change.
+fn steps() -> impl Strategy<Value = Vec<(u8, u64, u32)>> {
+    proptest::collection::vec((0..8u8, 0..200u64, 1..4u32), 1..300)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) })]
+
+    /// Whatever programs do, no more is read in vain than their credit, what they have earned, and directories that
+    /// were read in no order.
+    #[test]
+    fn what_is_ahead_is_within_what_was_earned(steps in steps(), is_disk in any::<bool>()) {
+        let mut forest = Forest::new(if is_disk { DeviceCost::DISK } else { VOLUME });
+        let top = forest.folder(1_000, None, 600);
+        for n in 1..8 {
+            forest.folder(10_000 + n * 1_000, Some(top), 400);
+        }
+        let mut hits = 0;
+        let mut reads_in = BTreeMap::<u64, usize>::new();
+        let mut walkers = BTreeSet::new();
+        for (kind, at, tgid) in steps {
+            let files = forest.walk(top, SORTS[usize::from(kind % 4)], kind >= 4);
+            let start = at as usize % files.len();
+            for (folder, ino) in files.into_iter().skip(start).take(1 + usize::from(kind)) {
+                hits += usize::from(forest.cached.contains(&ino));
+                forest.read(tgid, folder, ino);
+                *reads_in.entry(folder).or_default() += 1;
+                walkers.insert(tgid);
+            }
+            let is_swept = |(folder, reads): (&u64, &usize)| {
+                (*reads >= 16).then(|| forest.folders[folder].entries.len())
+            };
+            let swept: usize = reads_in.iter().filter_map(is_swept).sum();
+            let most = walkers.len() * 64 + 4 * BETWEEN_MARKS * hits + swept;
+            prop_assert!(forest.asked.len() <= most, "{} asked, {hits} hits", forest.asked.len());
+        }
+    }
+}
+
+/// So that the tests above name files of one volume.
+#[test]
+fn files_lie_on_the_volume_of_the_bench() {
+    assert_eq!(directory(1).key, FileKey { dev: DEV, ino: 1 });
+}

@@ -1,0 +1,164 @@
+//! Acting with the rights of another process: one thread takes over its user and groups for file access, and gives
+//! them back.
+//!
+//! These are the calling thread's alone (`setfsuid(2)`, `setfsgid(2)`, the system call behind `setgroups(2)`). With a
+//! user other than root the thread also lacks the capabilities that override permissions of files.
+#![allow(unsafe_code)]
+
+use std::io;
+
+use crate::table;
+
+/// The user and the groups with which a process accesses files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rights {
+    user: u32,
+    group: u32,
+    groups: Vec<u32>,
+    overrides: bool,
+}
+
+/// CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH.
+const OVERRIDING: u64 = 1 << 1 | 1 << 2;
+
+impl Rights {
+    /// Those of a process.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn of(pid: u32) -> io::Result<Self> {
+        let status = table::read(format!("/proc/{pid}/status"))?;
+        parse(&status).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Does `work` with these rights, or not at all.
+    ///
+    /// # Errors
+    /// If they cannot be taken over.
+    pub fn act<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
+        if self.user == 0 {
+            // A superuser without the power to override permissions cannot be imitated this way.
+            return if self.overrides {
+                Ok(work())
+            } else {
+                Err(io::ErrorKind::PermissionDenied.into())
+            };
+        }
+        let _taken = Taken::over(self)?;
+        Ok(work())
+    }
+}
+
+fn parse(status: &str) -> Option<Rights> {
+    let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+    // Real, effective, saved, and that of the file system.
+    let last = |name| line(name)?.split_ascii_whitespace().nth(3)?.parse().ok();
+    let groups = line("Groups:")?.split_ascii_whitespace().map(str::parse);
+    let capabilities = u64::from_str_radix(line("CapEff:")?.trim(), 16).ok()?;
+    Some(Rights {
+        user: last("Uid:")?,
+        group: last("Gid:")?,
+        groups: groups.collect::<Result<_, _>>().ok()?,
+        overrides: capabilities & OVERRIDING != 0,
+    })
+}
+
+/// Gives the thread its own rights back when dropped.
+struct Taken {
+    groups: Vec<u32>,
+    user: u32,
+    group: u32,
+}
+
+impl Taken {
+    fn over(rights: &Rights) -> io::Result<Self> {
+        let own = groups()?;
+        set_groups(&rights.groups)?;
+        let (user, group) = (set_user(u32::MAX), set_group(u32::MAX));
+        let taken = Taken { groups: own, user, group };
+        set_group(rights.group);
+        set_user(rights.user);
+        // Neither call tells whether it has failed.
+        if set_user(u32::MAX) != rights.user || set_group(u32::MAX) != rights.group {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok(taken)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        set_user(self.user);
+        set_group(self.group);
+        // What was allowed once is allowed again: the capability for it is not one of file access.
+        let _ = set_groups(&self.groups);
+    }
+}
+
+/// Sets the thread's user for file access and gives the one before; of `u32::MAX` nothing is set.
+fn set_user(user: u32) -> u32 {
+    // SAFETY: the call takes a number only, and is the calling thread's own.
+    unsafe { libc::setfsuid(user) as u32 }
+}
+
+/// The same of its group.
+fn set_group(group: u32) -> u32 {
+    // SAFETY: as above.
+    unsafe { libc::setfsgid(group) as u32 }
+}
+
+fn groups() -> io::Result<Vec<u32>> {
+    let count = rustix::process::getgroups()?;
+    Ok(count.into_iter().map(|group| group.as_raw()).collect())
+}
+
+/// Not the function of the C library, which sets those of all threads.
+fn set_groups(groups: &[u32]) -> io::Result<()> {
+    // SAFETY: the slice is live and as long as told.
+    let result = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Somebody without any rights of their own.
+#[cfg(test)]
+pub(crate) const NOBODY: Rights =
+    Rights { user: 65534, group: 65534, groups: Vec::new(), overrides: false };
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    use super::*;
+
+    const STATUS: &str = "Name:\tx\nUid:\t1\t2\t3\t65534\nGid:\t4\t5\t6\t7\nGroups:\t8 9 \n\
+                          CapEff:\t000001ffffffffff\n";
+
+    #[test]
+    fn rights_are_read_from_the_status_of_a_process() {
+        let expected = Rights { user: 65534, group: 7, groups: vec![8, 9], overrides: true };
+        assert_eq!(parse(STATUS), Some(expected));
+        assert_eq!(parse("Uid:\t1\n"), None);
+    }
+
+    #[test]
+    fn another_user_sees_what_that_user_may_see_and_afterwards_the_thread_has_its_own_rights_again()
+    {
+        if !rustix::process::geteuid().is_root() {
+            return eprintln!("skipped: needs root");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let file = folder.path().join("file");
+        fs::write(&file, "x").expect("it can be written");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        let nobody = NOBODY;
+        let before = groups().expect("it has some");
+        assert!(nobody.act(|| fs::read(&file)).expect("root may do that").is_err());
+        chown(&file, Some(65534), None).expect("root may do that");
+        assert!(nobody.act(|| fs::read(&file)).expect("root may do that").is_ok());
+        chown(&file, Some(1234), None).expect("root may do that");
+        assert!(fs::read(&file).is_ok(), "the thread is root again");
+        assert_eq!(groups().expect("it has some"), before);
+    }
+}

@@ -1,0 +1,216 @@
+//! Directories and the files in them, opened for a process that may, and for nobody else.
+//!
+//! Nothing but a regular file of the same file system is ever opened for reading: what a name leads to is looked at
+//! before (`O_PATH`).
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use readahead::FileKey;
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, open, openat, openat2};
+
+use crate::acting_as::Rights;
+use crate::handles::{self, Kind};
+use crate::mounts::Mount;
+use crate::sys;
+
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::CLOEXEC);
+
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_XDEV)
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_MAGICLINKS);
+
+/// Reaches a directory by its inode (`O_PATH`), whoever may look into it.
+///
+/// # Errors
+/// If there is no such directory, or the file system encodes handles otherwise.
+pub fn open_known(key: FileKey, generation: u32, mount: &Mount) -> io::Result<OwnedFd> {
+    let ino = u32::try_from(key.ino).map_err(|_| io::ErrorKind::Unsupported)?;
+    if !handles::encodes_inode_handles(&mount.fs_type) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let root = open(&mount.mount_point, DIRECTORY, Mode::empty())?;
+    let found = sys::reach_by_inode(root.as_fd(), ino, generation)?;
+    check(found, key, Kind::Directory)
+}
+
+/// The same directory, opened again with the rights of a process: to be listed.
+///
+/// # Errors
+/// If the process may not.
+pub fn open_as(directory: BorrowedFd<'_>, rights: &Rights) -> io::Result<OwnedFd> {
+    rights.act(|| openat(directory, c".", DIRECTORY, Mode::empty()))??;
+    Ok(openat(directory, c".", DIRECTORY | OFlags::NOATIME, Mode::empty())?)
+}
+
+/// A directory in a directory, with the rights of a process: to be listed.
+///
+/// # Errors
+/// If the process may not, or the name leads to something else.
+pub fn open_below(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    key: FileKey,
+    rights: &Rights,
+) -> io::Result<OwnedFd> {
+    let found = rights.act(|| openat2(directory, name, DIRECTORY, Mode::empty(), BENEATH))??;
+    let found = check(found, key, Kind::Directory)?;
+    Ok(openat(found, c".", DIRECTORY | OFlags::NOATIME, Mode::empty())?)
+}
+
+/// The inode and generation of the directory above, if it lies on the same file system and the process may list it.
+pub fn above(directory: BorrowedFd<'_>, key: FileKey, rights: &Rights) -> Option<(FileKey, u32)> {
+    let found = rights.act(|| openat(directory, c"..", DIRECTORY, Mode::empty())).ok()?.ok()?;
+    let above = handles::key_of(&found, Kind::Directory).ok()?;
+    let is_one = above.dev == key.dev && above.ino != key.ino;
+    is_one.then(|| Some((above, sys::generation(&found).ok()?))).flatten()
+}
+
+/// A file in a directory, reached with the rights of a process that may read it, and opened for reading ahead.
+///
+/// # Errors
+/// If the process may not, or the name leads to something else.
+pub fn open_file_in(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    key: FileKey,
+    rights: &Rights,
+) -> io::Result<OwnedFd> {
+    let path = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let reached = rights.act(|| -> io::Result<OwnedFd> {
+        let reached = openat2(directory, name, path, Mode::empty(), BENEATH)?;
+        sys::may_read(&reached)?;
+        Ok(reached)
+    })??;
+    let reached = check(reached, key, Kind::File)?;
+    let flags =
+        OFlags::RDONLY | OFlags::NOATIME | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let link = format!("/proc/self/fd/{}", reached.as_raw_fd());
+    Ok(openat(CWD, link, flags, Mode::empty())?)
+}
+
+fn check(found: OwnedFd, key: FileKey, kind: Kind) -> io::Result<OwnedFd> {
+    if handles::key_of(&found, kind)? == key {
+        Ok(found)
+    } else {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
+/// Calls `each` with name, inode number and kind of the entries, `.` and `..` left out, until that gives `false`.
+///
+/// # Errors
+/// Whatever `getdents64(2)` reports.
+pub fn for_each_entry(
+    directory: OwnedFd,
+    mut each: impl FnMut(&CStr, u64, FileType) -> bool,
+) -> io::Result<()> {
+    for entry in Dir::new(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_own = name == c"." || name == c"..";
+        if !is_own && !each(name, entry.ino(), entry.file_type()) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::path::Path;
+
+    use readahead::DeviceNumber;
+    use rustix::fs::mkfifoat;
+
+    use super::*;
+    use crate::acting_as::NOBODY;
+
+    fn key(path: &Path) -> FileKey {
+        let about = fs::symlink_metadata(path).expect("it is there");
+        FileKey { dev: DeviceNumber::from_stat(about.dev()), ino: about.ino() }
+    }
+
+    fn root() -> Option<Rights> {
+        let is_root = rustix::process::geteuid().is_root();
+        is_root.then(|| Rights::of(std::process::id()).expect("we are alive"))
+    }
+
+    /// A folder of mode 0755 with a file, a folder, a FIFO and links to file and folder.
+    fn tree() -> (tempfile::TempDir, OwnedFd) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name| folder.path().join(name);
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+        fs::write(at("file"), "words").expect("it can be written");
+        fs::create_dir(at("folder")).expect("it can be made");
+        symlink(at("file"), at("link")).expect("it can be made");
+        let opened = open(folder.path(), DIRECTORY, Mode::empty()).expect("it is ours");
+        mkfifoat(&opened, c"fifo", Mode::from_raw_mode(0o644)).expect("it can be made");
+        (folder, opened)
+    }
+
+    #[test]
+    fn a_regular_file_is_opened_and_nothing_else() {
+        let Some(rights) = root() else { return eprintln!("skipped: needs root") };
+        let (folder, opened) = tree();
+        let open = |name: &CStr| {
+            let key = key(&folder.path().join(name.to_str().expect("plain")));
+            open_file_in(opened.as_fd(), name, key, &rights)
+        };
+        let file = open(c"file").expect("a file");
+        let found = handles::key_of(&file, Kind::File).expect("it is one");
+        assert_eq!(found, key(&folder.path().join("file")));
+        for other in [c"folder", c"fifo", c"link"] {
+            assert!(open(other).is_err(), "{other:?}");
+        }
+        let wrong = key(&folder.path().join("folder"));
+        assert!(open_file_in(opened.as_fd(), c"file", wrong, &rights).is_err(), "replaced");
+        let out =
+            open_file_in(opened.as_fd(), c"../file", key(&folder.path().join("file")), &rights);
+        assert!(out.is_err(), "no way leads out");
+    }
+
+    #[test]
+    fn a_process_is_served_only_where_it_may_look_itself() {
+        if root().is_none() {
+            return eprintln!("skipped: needs root");
+        }
+        let (folder, opened) = tree();
+        let path = |name: &str| folder.path().join(name);
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+        };
+        let file = || open_file_in(opened.as_fd(), c"file", key(&path("file")), &NOBODY);
+        let below = || open_below(opened.as_fd(), c"folder", key(&path("folder")), &NOBODY);
+        assert!(file().is_ok() && below().is_ok() && open_as(opened.as_fd(), &NOBODY).is_ok());
+        mode(&path("file"), 0o600);
+        mode(&path("folder"), 0o700);
+        assert!(file().is_err(), "it may not be read");
+        assert!(below().is_err(), "it may not be listed");
+        mode(&path("file"), 0o644);
+        mode(folder.path(), 0o700);
+        assert!(file().is_err(), "it may not be reached");
+        assert!(open_as(opened.as_fd(), &NOBODY).is_err());
+    }
+
+    #[test]
+    fn entries_are_told_without_the_directory_itself() {
+        let (_folder, opened) = tree();
+        let mut names = Vec::new();
+        let listed = for_each_entry(opened, |name, _, kind| {
+            names.push((name.to_owned(), kind));
+            true
+        });
+        listed.expect("it can be listed");
+        assert_eq!(names.len(), 4);
+        assert!(names.contains(&(c"fifo".to_owned(), FileType::Fifo)));
+    }
+}

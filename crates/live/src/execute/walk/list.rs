@@ -1,0 +1,114 @@
+//! Lists a directory for a process that may list it.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use controller::{Completed, DirectoryRef, Entry, EntryKind, Listing, Place};
+use linux::acting_as::Rights;
+use linux::{directories, sys};
+use readahead::FileKey;
+use rustix::fs::{AtFlags, FileType, statat};
+
+use super::List;
+use super::names::{Listings, Names};
+
+/// Entries of a directory that are listed: 3 MiB of them.
+const MOST_ENTRIES: usize = 1 << 16;
+
+/// Lists it, and keeps the names.
+pub(super) fn run(job: &List, listings: &Listings) -> Completed {
+    let listing = list(job, listings).ok().map(|(listing, names)| {
+        listings.keep(job.ticket, names);
+        listing
+    });
+    Completed::Listed { ticket: job.ticket, listing }
+}
+
+fn list(job: &List, listings: &Listings) -> io::Result<(Listing, Names)> {
+    let rights = Rights::of(job.tgid)?;
+    let (opened, generation) = open(job, listings, &rights)?;
+    let directory = DirectoryRef { key: job.place.key(), generation };
+    let parent = directories::above(opened.as_fd(), directory.key, &rights)
+        .map(|(key, generation)| DirectoryRef { key, generation });
+    let (entries, names) = entries(opened, directory)?;
+    Ok((Listing { directory, parent, entries }, names))
+}
+
+fn open(job: &List, listings: &Listings, rights: &Rights) -> io::Result<(OwnedFd, u32)> {
+    let mount = &job.volume.mount;
+    match job.place {
+        Place::Known(DirectoryRef { key, generation }) => {
+            let opened = directories::open_known(key, generation, mount)?;
+            Ok((directories::open_as(opened.as_fd(), rights)?, generation))
+        }
+        Place::Below(key, at) => {
+            let names = listings.get(at.listing).ok_or(io::ErrorKind::NotFound)?;
+            let (name, _) = names.get(at.entry).ok_or(io::ErrorKind::NotFound)?;
+            let DirectoryRef { key: above, generation } = names.directory;
+            let above = directories::open_known(above, generation, mount)?;
+            let opened = directories::open_below(above.as_fd(), name, key, rights)?;
+            let generation = sys::generation(&opened)?;
+            Ok((opened, generation))
+        }
+    }
+}
+
+fn entries(opened: OwnedFd, directory: DirectoryRef) -> io::Result<(Vec<Entry>, Names)> {
+    let (mut names, mut entries) = (Names::new(directory), Vec::new());
+    let again = opened.try_clone()?;
+    directories::for_each_entry(opened, |name, ino, kind| {
+        names.push(name, ino);
+        let kind = match kind {
+            FileType::Unknown => look(&again, name, directory.key),
+            known => known,
+        };
+        let kind = match kind {
+            FileType::RegularFile => EntryKind::File,
+            FileType::Directory => EntryKind::Directory,
+            _ => EntryKind::Other,
+        };
+        entries.push(Entry { ino, name_rank: 0, suffix: suffix(name.to_bytes()), kind });
+        entries.len() < MOST_ENTRIES
+    })?;
+    let mut by_name: Vec<u32> = (0..names.len() as u32).collect();
+    by_name.sort_unstable_by_key(|entry| names.get(*entry).map(|(name, _)| name));
+    for (rank, entry) in by_name.into_iter().enumerate() {
+        entries[entry as usize].name_rank = rank as u32;
+    }
+    Ok((entries, names))
+}
+
+/// A file system that does not tell kinds with names.
+fn look(directory: &OwnedFd, name: &CStr, of: FileKey) -> FileType {
+    let about = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    let on_it =
+        about.ok().filter(|about| readahead::DeviceNumber::from_stat(about.st_dev) == of.dev);
+    on_it.map_or(FileType::Unknown, |about| FileType::from_raw_mode(about.st_mode))
+}
+
+/// What follows the last dot, as a number; 0 without a dot. Hidden names are one kind.
+fn suffix(name: &[u8]) -> u32 {
+    match name.iter().rposition(|byte| *byte == b'.') {
+        None => 0,
+        Some(_) if name[0] == b'.' => 1,
+        Some(dot) => {
+            // FNV-1a.
+            let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+            name[dot + 1..].iter().fold(0x811c_9dc5, mix).max(2)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_one_kind_share_a_suffix() {
+        assert_eq!(suffix(b"a.c"), suffix(b"b.x.c"));
+        assert_ne!(suffix(b"a.c"), suffix(b"a.h"));
+        assert_eq!(suffix(b"Makefile"), 0);
+        assert_eq!(suffix(b".gitignore"), suffix(b".config.old"));
+    }
+}
