@@ -32,7 +32,7 @@ pub(crate) fn prepare(folder: &Path, files: &[Files], stop: &Stop) -> Result<(),
             let parent = path.parent().unwrap_or(folder);
             fs::create_dir_all(parent).map_err(DemoError::file(parent))?;
             let file = create(&path, files.bytes).map_err(DemoError::file(&path))?;
-            let mut content = Content::of(&name);
+            let mut content = Content::of(content_of(files, &name));
             for start in (0..files.bytes).step_by(BLOCK_BYTES) {
                 stop.check()?;
                 let bytes = BLOCK_BYTES.min((files.bytes - start) as usize);
@@ -53,6 +53,12 @@ fn create(path: &Path, bytes: u64) -> io::Result<File> {
         Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(file),
         Err(error) => Err(error.into()),
     }
+}
+
+/// What tells the content of a file: of trees the file's own name, so that two trees are the same.
+fn content_of<'a>(files: &Files, name: &'a str) -> &'a str {
+    let own = name.rsplit('/').next().unwrap_or(name);
+    if files.per_folder > 0 { own } else { name }
 }
 
 /// What a file holds: noise of its own, or lines of 64 letters for a text.
@@ -116,7 +122,7 @@ mod tests {
     fn files_have_their_size_and_are_written_once() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let stop = Stop::on_signals().expect("pipes");
-        let files = [Files { name: "tree/file", count: 2, bytes: 3 << 19 }];
+        let files = [Files { name: "tree/file", count: 2, bytes: 3 << 19, per_folder: 0 }];
         prepare(folder.path(), &files, &stop).expect("room for 3 MB");
         let one = folder.path().join("tree/file1");
         let written = fs::metadata(&one).and_then(|about| about.modified()).expect("it is there");

@@ -13,9 +13,13 @@ const LARGEST: Files = Files::one("f2048", 2048 * M);
 const TEXT: Files = Files::one("text", 4 * M);
 const LONG_TEXT: Files = Files::one("text48", 48 * M);
 const FOLDER: Files = Files::one("folder/file", 100 * M);
-const TREE: Files = Files { name: "tree/file", count: 100, bytes: M };
-const CATS: Files = Files { name: "cat", count: 10, bytes: 20 * M };
-const STREAMS: Files = Files { name: "stream", count: 4, bytes: 200 * M };
+const TREE: Files = Files { name: "tree/file", count: 100, bytes: M, per_folder: 0 };
+const CATS: Files = Files { name: "cat", count: 10, bytes: 20 * M, per_folder: 0 };
+const STREAMS: Files = Files { name: "stream", count: 4, bytes: 200 * M, per_folder: 0 };
+/// 2,500 small files in 50 folders, as in a source tree.
+const SMALL: Files = Files { name: "small", count: 2500, bytes: 12 * K, per_folder: 50 };
+/// The same once more.
+const COPY: Files = Files { name: "small-copy", ..SMALL };
 
 macro_rules! patterns {
     ($($name:literal, $telling:ident, $files:expr, $work:expr, $definition:literal;)*) => {
@@ -119,6 +123,39 @@ patterns! {
     "grep-many", Nowhere, [TREE], Work::Program(&["grep", "-r", "no such words here", "tree"]),
     "grep -r over a folder with 100 files of 1 MB";
 
+    "grep-tree", Everywhere, [SMALL], Work::Program(&["grep", "-r", "no such words here", "small"]),
+    "grep -r over 2,500 files of 12 KiB in 50 folders";
+
+    "tar-tree", Nowhere, [SMALL], Work::Program(&["tar", "cf", "-", "small"]),
+    "tar of the same";
+
+    "cp-tree", Nowhere, [SMALL], Work::Program(&["sh", "-c", COPY_TO_MEMORY]),
+    "cp -r of the same into memory";
+
+    "rg-tree", Nowhere, [SMALL], Work::Program(&["rg", "--no-ignore", "--count-matches", "a", "small"]),
+    "rg over the same";
+
+    "rsync-tree", Nowhere, [SMALL, COPY],
+    Work::Program(&["rsync", "-rn", "--checksum", "small/", "small-copy/"]),
+    "rsync --checksum of two such trees that are the same";
+
+    "diff-trees", Nowhere, [SMALL, COPY], Work::Program(&["diff", "-r", "small", "small-copy"]),
+    "diff -r of the two";
+
+    "train-shuffled", Nowhere, [SMALL], Work::Program(&["python3", "-c", PYTHON_SHUFFLED]),
+    "the 2,500 files in random order, by 4 processes";
+
+    "find-first", Nowhere, [SMALL],
+    Work::Part(&["find", "small", "-name", "file1700", "-print", "-quit"], 0),
+    "find of one name in that tree: nothing to gain";
+
+    "three-then-stop", Nowhere, [SMALL],
+    Work::Part(&["cat", "small/7/file350", "small/7/file351", "small/7/file352"], 36 * K),
+    "three files of a folder, and no more: nothing to gain";
+
+    "heads-only", Nowhere, [TREE], Work::Part(&["sh", "-c", "head -qc 4096 tree/*"], 400 * K),
+    "the first 4 KiB of 100 files of 1 MB";
+
     "cp", Nowhere, [LARGE], Work::Copy,
     "cp of 100 MB into memory";
 
@@ -134,6 +171,21 @@ import mmap, sys
 f = open(sys.argv[1], 'rb')
 m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
 print(sum(m[i] for i in range(0, len(m), 4096)))";
+
+const COPY_TO_MEMORY: &str = "\
+to=$(mktemp -d /dev/shm/bowwave-demo-XXXXXX) && trap 'rm -r \"$to\"' EXIT && cp -r small \"$to\"";
+
+const PYTHON_SHUFFLED: &str = "\
+import glob, os, random
+files = sorted(glob.glob('small/*/*'))
+random.Random(1).shuffle(files)
+for n in range(4):
+    if os.fork() == 0:
+        for name in files[n::4]:
+            open(name, 'rb').read()
+        os._exit(0)
+for n in range(4):
+    os.wait()";
 
 fn stride_back() -> Vec<Read> {
     stride(100 * M, 64 * K, 256 * K).into_iter().rev().collect()

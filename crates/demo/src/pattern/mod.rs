@@ -24,19 +24,28 @@ pub struct Files {
     pub count: u32,
     /// Bytes of each.
     pub bytes: u64,
+    /// So many lie in one folder, the next ones in another; 0: all lie beside one another.
+    pub per_folder: u32,
 }
 
 impl Files {
     /// One file.
     pub const fn one(name: &'static str, bytes: u64) -> Self {
-        Files { name, count: 1, bytes }
+        Files { name, count: 1, bytes, per_folder: 0 }
     }
 
     /// Paths below the device's folder.
     pub fn names(&self) -> Vec<String> {
         match self.count {
             1 => vec![self.name.to_owned()],
-            count => (0..count).map(|number| format!("{}{number}", self.name)).collect(),
+            count => (0..count).map(|number| self.nth(number)).collect(),
+        }
+    }
+
+    fn nth(&self, number: u32) -> String {
+        match self.per_folder {
+            0 => format!("{}{number}", self.name),
+            each => format!("{}/{}/file{number}", self.name, number / each),
         }
     }
 
@@ -57,6 +66,8 @@ pub enum Work {
     Mapped(fn() -> Vec<Read>),
     /// A program and its arguments, run in the device's folder; its output is read and summed up.
     Program(&'static [&'static str]),
+    /// The same by a program that reads only so many bytes of its files.
+    Part(&'static [&'static str], u64),
     /// `cp` of the first file into memory.
     Copy,
     /// One `cat` a file, all at once.
@@ -113,6 +124,7 @@ impl Pattern {
             Work::Program(_) | Work::Copy | Work::Cats => {
                 Some(self.files.iter().map(Files::total_bytes).sum())
             }
+            Work::Part(_, bytes) => Some(bytes),
             Work::Beside => None,
         }
     }
@@ -120,7 +132,7 @@ impl Pattern {
     /// The program that has to be installed, if any.
     pub fn program(&self) -> Option<&'static str> {
         match self.work {
-            Work::Program(words) => words.first().copied(),
+            Work::Program(words) | Work::Part(words, _) => words.first().copied(),
             Work::Copy => Some("cp"),
             Work::Cats => Some("cat"),
             Work::Reads(_) | Work::Limited(..) | Work::Mapped(_) | Work::Beside => None,

@@ -48,6 +48,6 @@ impl Sizes {
     }
 
     pub(super) fn streams(&self) -> Files {
-        Files { name: "slow/stream", count: STREAMS, bytes: self.stream }
+        Files { name: "slow/stream", count: STREAMS, bytes: self.stream, per_folder: 0 }
     }
 }

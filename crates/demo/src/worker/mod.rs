@@ -59,7 +59,7 @@ pub fn perform(pattern: &Pattern, folder: &Path) -> io::Result<Outcome> {
     let outcome = match pattern.work {
         Work::Reads(order) | Work::Limited(order, _) => reads::read(&paths[0], &order()),
         Work::Mapped(order) => reads::touch(&paths[0], &order()),
-        Work::Program(words) => program::run(words, folder, &paths),
+        Work::Program(words) | Work::Part(words, _) => program::run(words, folder, &paths),
         Work::Copy => program::copy(&paths[0]),
         Work::Cats => program::cats(&paths),
         Work::Beside => beside::read(&paths[0], &paths[1..]),
