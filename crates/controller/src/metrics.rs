@@ -161,6 +161,20 @@ impl Metrics {
         is_rule.then(|| format!("not read ahead: {}", self.not_read))
     }
 
+    /// What was done for programs that walk through directories, in one line, if anything.
+    pub fn walks(&self) -> Option<String> {
+        let files = |count| if count == 1 { "1 file".into() } else { format!("{count} files") };
+        (self.listings > 0).then(|| {
+            format!(
+                "{} of {:.1} MB read ahead, {} used; {} directories listed",
+                files(self.walk_files),
+                mb(self.walk_bytes),
+                self.walk_files_used,
+                self.listings
+            )
+        })
+    }
+
     /// What drop-behind did, in one line.
     pub fn behind(&self) -> String {
         format!(
@@ -191,6 +205,20 @@ mod tests {
         let metrics = Metrics { reads: 5, not_read, ..Metrics::default() };
         assert_eq!(metrics.why_nothing(), None);
         assert_eq!(Metrics::default().why_nothing(), None);
+    }
+
+    #[test]
+    fn walks_are_told_where_there_were_any() {
+        assert_eq!(Metrics::default().walks(), None);
+        let metrics = Metrics {
+            walk_files: 2500,
+            walk_bytes: 31_000_000,
+            walk_files_used: 2490,
+            listings: 52,
+            ..Metrics::default()
+        };
+        let told = "2500 files of 31.0 MB read ahead, 2490 used; 52 directories listed";
+        assert_eq!(metrics.walks().as_deref(), Some(told));
     }
 
     #[test]

@@ -99,6 +99,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         print::line(serde_json::to_string(&metrics)?)?;
     } else {
         print::line(metrics)?;
+        metrics.walks().map_or(Ok(()), print::line)?;
         metrics.why_nothing().map_or(Ok(()), print::line)?;
     }
     Ok(ExitCode::SUCCESS)

@@ -229,6 +229,7 @@ fn report(args: &Args, outcome: &Outcome) {
         Outcome::Managed(summary) => {
             if args.verbose {
                 print::note(summary);
+                summary.walks().into_iter().for_each(print::note);
                 summary.why_nothing().into_iter().for_each(print::note);
             }
             if args.drops_behind() {

@@ -38,6 +38,9 @@ pub(super) fn of(report: &Report) -> Vec<String> {
     );
     lines.extend(wrapped("  windows", &windows));
     lines.extend(wrapped("  so far", &metrics.to_string()));
+    if let Some(walks) = metrics.walks() {
+        lines.extend(wrapped("  trees", &walks));
+    }
     let not_read = metrics.not_read.to_string();
     if !not_read.is_empty() {
         lines.extend(wrapped("  not read", &not_read));
