@@ -1,0 +1,166 @@
+//! Programs that walk through trees of small files, on the running kernel: a lab volume and the daemon beside it.
+//!
+//! What is asserted is counted, never timed. Needs root, FUSE and eBPF; elsewhere a test says why it is skipped,
+//! unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
+
+mod led;
+mod own;
+mod stage;
+
+use std::ffi::CString;
+use std::fs::{self, File, Permissions};
+use std::io::{BufReader, Read};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Command, Stdio};
+
+use lab::LabGuard;
+use own::Own;
+use stage::Alone;
+
+/// Somebody without any rights.
+const NOBODY: u32 = 65534;
+
+const FOLDERS: u64 = 20;
+const FILES: u64 = 40;
+const FILE_BYTES: u64 = 12 << 10;
+
+struct Bench {
+    lab: LabGuard,
+    state: tempfile::TempDir,
+    _alone: Alone,
+}
+
+impl Bench {
+    /// A network volume with a tree of 800 files, cold; `None` where labs or eBPF do not work.
+    fn new() -> Option<Self> {
+        led::possible()?;
+        let (alone, lab) = stage::lab("trees", "net", 512 << 20, "ext4");
+        lab.set_fast(true).expect("fast");
+        for folder in 0..FOLDERS {
+            let path = lab.mount_point().join(format!("tree/{folder}"));
+            fs::create_dir_all(&path).expect("a folder");
+            for file in 0..FILES {
+                let words = format!("{folder} {file} ").repeat(FILE_BYTES as usize);
+                let bytes = &words.as_bytes()[..FILE_BYTES as usize];
+                fs::write(path.join(format!("file{file}")), bytes).expect("a file");
+            }
+        }
+        Some(Bench { lab, state: tempfile::tempdir().expect("a folder"), _alone: alone })
+    }
+
+    fn tree(&self) -> PathBuf {
+        self.lab.mount_point().join("tree")
+    }
+
+    /// From now on nothing is cached, and the device takes its time.
+    fn cool(&self) {
+        self.lab.evict().expect("evicted");
+        self.lab.set_fast(false).expect("slow");
+    }
+
+    fn daemon(&self) -> (Own, BufReader<ChildStdout>) {
+        led::begin(&mut led::daemon(&self.lab, self.state.path(), &[]))
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.lab.status().expect("counters").bytes_read
+    }
+}
+
+/// Ends a daemon; gives what it says it did.
+fn stop((mut daemon, mut output): (Own, BufReader<ChildStdout>)) -> serde_json::Value {
+    let pid = rustix::process::Pid::from_child(&daemon);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+    let mut said = String::new();
+    output.read_to_string(&mut said).expect("its last words");
+    assert!(daemon.wait().expect("it ends").success(), "{said}");
+    serde_json::from_str(said.lines().last().unwrap_or_default()).expect("its summary")
+}
+
+/// `grep -r` over a folder, by root or by somebody else; gives what it found.
+fn grep(folder: &Path, user: Option<u32>) -> Vec<u8> {
+    let mut grep = Command::new("grep");
+    grep.args(["-rlD", "skip", "7 3"]).arg(folder).stderr(Stdio::null());
+    if let Some(user) = user {
+        grep.uid(user).gid(user);
+    }
+    grep.output().expect("grep is there").stdout
+}
+
+fn is_cached(path: &Path) -> bool {
+    let file = File::open(path).expect("it is there");
+    demo::resident(&file).expect("the kernel tells").contains(&true)
+}
+
+#[test]
+fn a_walk_through_a_tree_has_its_next_files_read_ahead_and_nothing_else() {
+    let Some(bench) = Bench::new() else { return };
+    let expected = grep(&bench.tree(), None);
+    bench.cool();
+    let daemon = bench.daemon();
+    let before = bench.bytes_read();
+    let found = grep(&bench.tree(), None);
+    let read = bench.bytes_read() - before;
+    let done = stop(daemon);
+    assert_eq!(found, expected, "the program reads what it has always read");
+    let files = done["walk_files"].as_u64().expect("a number");
+    assert!(files > FOLDERS * FILES / 2, "{done}");
+    // Directories, inodes and a block of each are read as well.
+    let needed = FOLDERS * FILES * FILE_BYTES + (4 << 20);
+    assert!(read <= needed * 11 / 10, "{read} bytes read, {needed} needed: {done}");
+}
+
+#[test]
+fn what_the_walker_may_not_read_and_what_is_no_file_of_the_tree_is_left_alone() {
+    let Some(bench) = Bench::new() else { return };
+    let tree = bench.tree();
+    let outside = bench.lab.mount_point().join("outside");
+    fs::write(&outside, vec![7; FILE_BYTES as usize]).expect("a file");
+    let (shut, secret) = (tree.join("11"), tree.join("12/file5"));
+    for folder in 0..FOLDERS {
+        let folder = tree.join(folder.to_string());
+        let fifo =
+            CString::new(folder.join("fifo").as_os_str().as_encoded_bytes()).expect("a path");
+        rustix::fs::mkfifoat(rustix::fs::CWD, fifo, rustix::fs::Mode::from_raw_mode(0o666))
+            .expect("a FIFO");
+        symlink(&outside, folder.join("link")).expect("a link");
+    }
+    fs::set_permissions(&shut, Permissions::from_mode(0o700)).expect("ours");
+    fs::set_permissions(&secret, Permissions::from_mode(0o600)).expect("ours");
+    bench.cool();
+    let daemon = bench.daemon();
+    grep(&tree, Some(NOBODY));
+    let done = stop(daemon);
+    assert!(done["walk_files"].as_u64().expect("a number") > FOLDERS * FILES / 2, "{done}");
+    assert!(!is_cached(&secret), "a file that the walker may not read");
+    assert!(!is_cached(&outside), "where a link leads");
+    for file in 0..FILES {
+        let file = shut.join(format!("file{file}"));
+        assert!(!is_cached(&file), "a folder that the walker may not enter");
+    }
+}
+
+#[test]
+fn files_that_are_replaced_and_removed_while_they_are_walked_do_no_harm() {
+    let Some(bench) = Bench::new() else { return };
+    let tree = bench.tree();
+    bench.cool();
+    let daemon = bench.daemon();
+    let mut walker = Own::start(
+        Command::new("grep").arg("-r").arg("no such words").arg(&tree).stderr(Stdio::null()),
+    );
+    for folder in (0..FOLDERS).rev() {
+        let folder = tree.join(folder.to_string());
+        for file in (0..FILES).step_by(3) {
+            let path = folder.join(format!("file{file}"));
+            fs::remove_file(&path).expect("it was there");
+            if file % 2 == 0 {
+                fs::create_dir(&path).expect("it is gone");
+            }
+        }
+    }
+    walker.wait().expect("it ends");
+    assert!(stop(daemon)["walk_files"].as_u64().is_some());
+}
