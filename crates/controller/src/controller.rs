@@ -228,8 +228,7 @@ impl Controller {
 
     fn tidy(&mut self, now: Nanos, out: &mut Vec<Command>) {
         self.policy.forget_idle(now, IDLE_NS);
-        let mut orders = Orders { now, tickets: &mut self.tickets, out };
-        self.walks.forget_before(now.saturating_sub(IDLE_NS), &mut orders);
+        self.forget_walks(now, now.saturating_sub(IDLE_NS), out);
         self.memory.forget_idle(now);
         self.windows.bound_cgroups(|cgroup, known| Bound {
             limit: self.memory.kernel_pages(cgroup).unwrap_or(known.limit),

@@ -2,7 +2,7 @@
 
 use crate::Nanos;
 use crate::behind::Orders;
-use crate::command::Command;
+use crate::command::{Command, Listening};
 use crate::controller::Controller;
 use crate::ids::{DeviceNumber, Ticket};
 use crate::input::{Access, Kind};
@@ -13,8 +13,15 @@ impl Controller {
     /// The first page of a file was absent.
     pub(crate) fn on_file_miss(&mut self, now: Nanos, miss: &FileMiss, out: &mut Vec<Command>) {
         let Some(means) = self.means(miss.of.file.dev) else { return };
+        let before = out.len();
         let mut orders = Orders { now, tickets: &mut self.tickets, out };
         self.walks.on_miss(miss, &means, &mut orders);
+        if self.walks.follows(miss) {
+            // So that its own reads are not taken for another program's, before which read-ahead steps back.
+            let listening = Listening { managed: true, ..Listening::default() };
+            out.push(Command::Listen(miss.of.file, listening));
+        }
+        self.keep_marks(&mut out[before..]);
     }
 
     /// An access that may be one of a walker; `true` if it told only how far that has come.
@@ -34,8 +41,11 @@ impl Controller {
             return false;
         }
         let Some(means) = self.means(access.of.file.dev) else { return false };
+        let before = out.len();
         let mut orders = Orders { now, tickets: &mut self.tickets, out };
-        self.walks.on_mark(access, &means, &mut orders)
+        let is_ours = self.walks.on_mark(access, &means, &mut orders);
+        self.keep_marks(&mut out[before..]);
+        is_ours
     }
 
     /// A directory was listed, or could not be.
@@ -54,8 +64,10 @@ impl Controller {
             }
             return;
         };
+        let before = out.len();
         let mut orders = Orders { now, tickets: &mut self.tickets, out };
         self.walks.on_listed(ticket, listing, &means, &mut orders);
+        self.keep_marks(&mut out[before..]);
     }
 
     /// A batch of files was asked for.
@@ -70,8 +82,31 @@ impl Controller {
         let Some(means) = self.walks.device_of(ticket).and_then(|dev| self.means(dev)) else {
             return;
         };
+        let before = out.len();
         let mut orders = Orders { now, tickets: &mut self.tickets, out };
         self.walks.on_files_read(ticket, files, bytes, &means, &mut orders);
+        self.keep_marks(&mut out[before..]);
+    }
+
+    /// Walks that are over are forgotten.
+    pub(crate) fn forget_walks(&mut self, now: Nanos, moment: Nanos, out: &mut Vec<Command>) {
+        let before = out.len();
+        let mut orders = Orders { now, tickets: &mut self.tickets, out };
+        self.walks.forget_before(moment, &mut orders);
+        self.keep_marks(&mut out[before..]);
+    }
+
+    /// A walk knows its own mark of a file. What streams within the file have marked stays.
+    fn keep_marks(&mut self, commands: &mut [Command]) {
+        for command in commands {
+            if let Command::Listen(file, listening) = command
+                && let Some(notes) = self.files.get_mut(*file)
+            {
+                let known = notes.listening(0);
+                listening.marked_chunks |= known.marked_chunks;
+                listening.managed |= known.managed;
+            }
+        }
     }
 
     /// What device and memory leave to walks.

@@ -115,9 +115,10 @@ impl Walks {
     /// A process has come to a file whose first page was absent.
     pub(crate) fn on_miss(&mut self, miss: &FileMiss, means: &Means, orders: &mut Orders<'_>) {
         let key = (miss.of.file.dev, miss.of.tgid);
-        if miss.directory.key.dev != miss.of.file.dev || !self.make_room_for(key) {
+        if miss.directory.key.dev != miss.of.file.dev {
             return;
         }
+        self.make_room_for(key);
         let directory = miss.directory.key;
         let walker = self.walkers.entry(key).or_insert_with(Walker::new);
         walker.hear(orders.now, directory, miss.of.file.ino);
@@ -533,9 +534,20 @@ impl Walks {
         }
     }
 
-    /// Whether this walker is followed, or there is room for one more.
-    fn make_room_for(&mut self, key: WalkerKey) -> bool {
-        self.walkers.contains_key(&key) || self.walkers.len() < MOST_WALKERS
+    /// Forgets the walker that was heard of least lately, if there is no room for a new one.
+    fn make_room_for(&mut self, key: WalkerKey) {
+        if self.walkers.len() >= MOST_WALKERS && !self.walkers.contains_key(&key) {
+            let oldest = self.walkers.iter().min_by_key(|(_, walker)| walker.heard_at);
+            if let Some(oldest) = oldest.map(|(key, _)| *key) {
+                self.walkers.remove(&oldest);
+            }
+        }
+    }
+
+    /// Whether the files of this process are read ahead.
+    pub(crate) fn follows(&self, miss: &FileMiss) -> bool {
+        let walker = self.walkers.get(&(miss.of.file.dev, miss.of.tgid));
+        walker.is_some_and(|walker| walker.habit.is_some())
     }
 
     /// Bytes read ahead of walkers that these have not come to, as far as is known.

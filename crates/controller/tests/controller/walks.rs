@@ -296,6 +296,20 @@ fn listings_are_forgotten_when_nobody_walks_any_more() {
     assert!(commands.iter().any(|command| matches!(command, Command::ForgetListing(_))));
 }
 
+#[test]
+fn of_many_programs_the_last_ones_are_followed() {
+    let mut forest = Forest::new(VOLUME);
+    let folder = forest.folder(1000, None, 2000);
+    let files = forest.walk(folder, Sort::Readdir, false);
+    for (tgid, (folder, ino)) in files.iter().take(500).enumerate() {
+        forest.read(tgid as u32, *folder, *ino);
+    }
+    forest.asked.clear();
+    let waits = forest.waits;
+    forest.read_all(5000, files.into_iter().skip(1500));
+    assert!(forest.waits - waits <= 4 || forest.asked.is_empty(), "{}", forest.waits - waits);
+}
+
 /// What is used is known by marks, one for so many files at least.
 const BETWEEN_MARKS: usize = 32;
 
