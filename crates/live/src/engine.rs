@@ -28,6 +28,7 @@ use readahead::adaptive::Limits;
 use recording::{CreateError, Header, OddLimits, Place, Recorder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::devices::prober::Prober;
 use crate::execute::{Answers, Executor, Journal};
 use crate::exits::Exits;
 use crate::facts::Facts;
@@ -45,6 +46,8 @@ pub struct Options {
     pub paths: Vec<PathBuf>,
     /// Where measurements are remembered until reboot, and journals are kept.
     pub state: PathBuf,
+    /// Who measures disks.
+    pub prober: Prober,
     /// Who pays for what is read ahead.
     pub charge: Charge,
     /// Whose streams drop behind.
@@ -168,7 +171,8 @@ impl Prepared {
         let answers = Answers::new()?;
         let tables = watch.map(|_| observer.page_tables()).transpose()?;
         let left_behind = journal.left_behind();
-        let executor = Executor::new(answers.clone(), journal, options.state.clone(), tables);
+        let of = (options.state.clone(), options.prober);
+        let executor = Executor::new(answers.clone(), journal, of, tables);
         let mut mounts = Mounts::new(options.paths, &options.state);
         let first = mounts.first().map_err(|(path, error)| match path {
             Some(path) => EngineError::Path { path, error },

@@ -29,7 +29,7 @@ use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
 
 use crate::commands::behind::ModeName;
-use crate::commands::privilege;
+use crate::commands::{privilege, probe};
 use crate::print;
 use crate::signals;
 use beside::{Beside, Ending, Job, Outcome};
@@ -181,6 +181,7 @@ fn job(args: &Args) -> anyhow::Result<Job> {
         scope: Scope::Process(std::process::id()),
         paths: Vec::new(),
         state: args.state.clone(),
+        prober: probe::by_process(),
         charge: Charge::Bowwave,
         behind: Rules::only(mode.into()),
         record: args.record.as_deref().map(recording::Place::take).transpose()?,

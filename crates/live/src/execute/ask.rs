@@ -12,6 +12,7 @@ use readahead::DeviceCost;
 use readahead::behind::Span;
 
 use crate::devices;
+use crate::devices::prober::Prober;
 use crate::mounted::{Device, Volume};
 
 /// A question.
@@ -28,7 +29,12 @@ pub(super) enum Ask {
 
 impl Ask {
     /// Finds the answer; `None` where nobody waits for one.
-    pub(super) fn run(self, device: &Device, volume: &Volume, state: &Path) -> Option<Completed> {
+    pub(super) fn run(
+        self,
+        device: &Device,
+        volume: &Volume,
+        (state, prober): (&Path, &Prober),
+    ) -> Option<Completed> {
         match self {
             Ask::Look { ticket, of, evicted, cached } => {
                 // Where nothing can be learnt nothing was evicted.
@@ -42,7 +48,7 @@ impl Ask {
             }
             Ask::Probe(backing) => {
                 let measured = device.disk.as_ref().and_then(|disk| {
-                    let cost = devices::measure(disk, &devices::guess(disk)).ok()?;
+                    let cost = prober.measure(disk).ok()?;
                     devices::note(disk, &cost, devices::Found::Measured, state);
                     Some(cost)
                 });
