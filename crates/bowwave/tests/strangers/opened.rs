@@ -26,7 +26,7 @@ impl Opened {
         }
         let log = NamedTempFile::new().expect("a file");
         let mut strace = Command::new("strace");
-        strace.args(["-f", "-y", "-e", "trace=openat,open_by_handle_at", "-p"]);
+        strace.args(["-f", "-y", "-e", "trace=open,openat,openat2,open_by_handle_at", "-p"]);
         strace.arg(process.to_string()).arg("-o").arg(log.path()).stderr(Stdio::piped());
         let mut strace = Own::start(&mut strace);
         let mut said = String::new();
