@@ -75,6 +75,43 @@ fn windows_end_at_round_pages_where_a_file_is_read_in_parts() {
     assert!(are_round(&beside[1..]), "{beside:?}");
 }
 
+/// A page far from others of its kind, and at no equal distances from them.
+fn anywhere(number: u64) -> u64 {
+    1_000 + (31 * number * number * number + 7 * number) % 997 * 1_000
+}
+
+/// Pages that are asked for at the first miss of one more run of 64 pages, in requests of 4, after as many.
+fn asked_at_first_miss(runs: u64, is_forward: bool) -> u64 {
+    let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
+    machine.cache.cost = VOLUME;
+    for run in 0..runs {
+        for request in 0..16 {
+            let part = if is_forward { request } else { 15 - request };
+            machine.read(1, anywhere(run) + 4 * part, 4);
+        }
+        machine.wait_a_second();
+    }
+    let before = machine.policy.tally().asked_pages;
+    machine.read(1, anywhere(runs) + if is_forward { 0 } else { 60 }, 4);
+    machine.policy.tally().asked_pages - before
+}
+
+#[test]
+fn a_miss_is_taken_for_the_start_of_a_run_where_most_misses_were() {
+    for is_forward in [true, false] {
+        assert_eq!(asked_at_first_miss(0, is_forward), 0, "nothing is known");
+        assert!(asked_at_first_miss(12, is_forward) > 0);
+    }
+}
+
+#[test]
+fn a_miss_is_not_taken_for_the_start_of_a_run_where_most_were_not() {
+    let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
+    machine.cache.cost = VOLUME;
+    (0..20).for_each(|number| machine.read(1, anywhere(number), 4));
+    assert_eq!(machine.policy.tally().asked_pages, 0);
+}
+
 #[test]
 fn a_region_is_not_filled_by_single_pages() {
     let dense_pages = |room_pages| {

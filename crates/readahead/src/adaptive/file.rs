@@ -7,10 +7,12 @@ use super::access_context::{AccessContext, READ_SLACK_PAGES};
 use super::completion_rate::CompletionRate;
 use super::pace::Pace;
 use super::read_around::ReadAround;
+use super::starts::Starts;
 use super::stream::Stream;
 use super::streams::{Slot, Streams};
 use super::tail_exponent::Runs;
 use super::unmatched_misses::{UNMATCHED_MISSES, UnmatchedMiss, UnmatchedMisses};
+use super::volume::Volume;
 use crate::access::{GroupId, Hint, Nanos, Page, Trigger, Via};
 use crate::plan::Cause;
 use crate::tally::Tally;
@@ -30,6 +32,7 @@ pub(super) struct FileState {
     group: GroupId,
     streams: Streams,
     ended: Runs,
+    starts: Starts,
     read_around: ReadAround,
     unmatched_misses: UnmatchedMisses,
 }
@@ -40,6 +43,7 @@ impl FileState {
             group: GroupId::default(),
             streams: Streams::new(),
             ended: Runs::default(),
+            starts: Starts::default(),
             read_around: ReadAround::new(),
             unmatched_misses: UnmatchedMisses::new(),
         }
@@ -62,28 +66,32 @@ impl FileState {
     pub(super) fn place(
         &mut self,
         context: &AccessContext,
-        completion_rate: &mut CompletionRate,
+        volume: &mut Volume,
         tally: &mut Tally,
     ) -> Found<'_> {
-        if let Some(index) = self.streams.nearest(context, Stream::is_contiguous) {
-            return self.found(index, context);
+        if let Some(slot) = self.streams.nearest(context, Stream::is_contiguous) {
+            self.go_on(slot, volume);
+            return self.found(slot, context);
         }
         // What a known stream passes it counts itself.
         let pages = context.end - context.first;
         let passed = tally.passed_pages + pages;
         if let Some(stream) = self.beside_an_unmatched_miss(context, self.slack(context), passed) {
             tally.passed_pages = passed;
+            self.starts.went_on(stream.step());
+            volume.starts.went_on(stream.step());
             return self.begun(stream, context, tally);
         }
         if let Some(index) = self.streams.nearest(context, |stream| !stream.is_contiguous()) {
             self.remember(context, passed);
             return self.found(index, context);
         }
-        let begun =
-            self.at_equal_distances(context).or_else(|| at_the_start(context, completion_rate));
+        let begun = self
+            .at_equal_distances(context)
+            .or_else(|| at_the_start(context, &mut volume.completion_rate));
         tally.passed_pages = passed;
         self.remember(context, passed);
-        match begun {
+        match begun.or_else(|| self.at_a_likely_start(context, volume)) {
             Some(stream) => self.begun(stream.at_pace(Pace::unknown(passed)), context, tally),
             None => Found::UnmatchedMiss,
         }
@@ -156,9 +164,41 @@ impl FileState {
         let now = context.access.now;
         let mut runs = self.ended;
         self.streams.each(|stream| {
-            runs.note(stream.log_length(), stream.has_stopped(now) && !stream.is_at_the_end());
+            if !stream.is_guess() {
+                runs.note(stream.log_length(), stream.has_stopped(now) && !stream.is_at_the_end());
+            }
         });
         runs.tail_exponent()
+    }
+
+    /// The start of a run, if most misses of this file and its volume are.
+    fn at_a_likely_start(
+        &mut self,
+        context: &AccessContext,
+        volume: &mut Volume,
+    ) -> Option<Stream> {
+        let access = context.access;
+        let spares_a_wait = !context.device.cost.outpaces_user_space();
+        if access.trigger != Trigger::Absent || access.via != Via::Read || !spares_a_wait {
+            return None;
+        }
+        let step = self.starts.step(&volume.starts);
+        self.starts.miss();
+        volume.starts.miss();
+        let (origin, cause) = match step? {
+            1 => (context.first, Cause::Context),
+            _ => (context.end - 1, Cause::Backward),
+        };
+        let run = context.end - context.first;
+        Some(Stream::contiguous(origin, step?, run, cause, access.now).guessed())
+    }
+
+    /// A stream goes on, which may have been a guess until now.
+    fn go_on(&mut self, slot: Slot, volume: &mut Volume) {
+        if let Some(step) = self.streams.get_mut(slot).and_then(Stream::confirm) {
+            self.starts.went_on(step);
+            volume.starts.went_on(step);
+        }
     }
 
     /// How far from an unmatched miss an access may lie that no contiguous stream explains. The mark of a
@@ -267,7 +307,9 @@ impl FileState {
 
 /// A stream has ended: its run tells of those to come.
 fn end(stream: Stream, ended: &mut Runs, tally: &mut Tally) {
-    ended.note(stream.log_length(), !stream.is_at_the_end());
+    if !stream.is_guess() {
+        ended.note(stream.log_length(), !stream.is_at_the_end());
+    }
     stream.give_up(tally);
 }
 

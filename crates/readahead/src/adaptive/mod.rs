@@ -39,22 +39,24 @@ mod read_around;
 mod region;
 mod rules;
 mod run;
+mod starts;
 mod stream;
 mod streams;
 mod tail_exponent;
 mod unmatched_misses;
+mod volume;
 mod window;
 
 use serde::{Deserialize, Serialize};
 
 use access_context::AccessContext;
 use allowance::{Allowance, MIN_READ_AHEAD_PAGES};
-use completion_rate::CompletionRate;
 use device::Device;
 use file::{FileState, Found};
 use kernel_window::KERNEL_WINDOW_PAGES;
 use pressure::Pressures;
 use region::Regions;
+use volume::Volume;
 
 use crate::access::{
     Access, FileId, GroupId, Hint, Nanos, PAGE_BYTES, Page, Trigger, Via, VolumeId,
@@ -99,7 +101,7 @@ fn pages(bytes: u64) -> u64 {
 /// With all files full of streams, looking through them takes some 100 us: 1 % of this time.
 const SWEEP_NS: Nanos = 10_000_000;
 
-/// Volumes whose completion rates are remembered.
+/// Volumes that are remembered.
 const VOLUMES: usize = 64;
 
 /// The policy. See the [module](self) for how it decides.
@@ -108,7 +110,7 @@ pub struct Adaptive {
     limits: Limits,
     rules: Rules,
     files: Table<FileId, FileState>,
-    completion_rates: Table<VolumeId, CompletionRate>,
+    volumes: Table<VolumeId, Volume>,
     regions: Regions,
     pressures: Pressures,
     /// The device of the last access.
@@ -130,7 +132,7 @@ impl Adaptive {
             limits,
             rules,
             files: Table::new(limits.files),
-            completion_rates: Table::new(VOLUMES),
+            volumes: Table::new(VOLUMES),
             regions: Regions::new(limits.files, pages(limits.region_bytes)),
             pressures: Pressures::new(),
             device: Device::new(DeviceCost::FLASH),
@@ -214,20 +216,16 @@ impl Policy for Adaptive {
                 forgotten.give_up(tally)
             });
         file.read_in(cache.group());
-        let completion_rate = self.completion_rates.get_or_insert_with(
-            access.volume,
-            access.now,
-            CompletionRate::default,
-            drop,
-        );
-        let is_unmatched = match file.place(&context, completion_rate, tally) {
+        let volume =
+            self.volumes.get_or_insert_with(access.volume, access.now, Volume::default, drop);
+        let is_unmatched = match file.place(&context, volume, tally) {
             Found::Stream(stream, tail_exponent) => {
                 if stream.can_gain(&context.device.cost) {
                     plan.recognise();
                 }
                 stream.proceed(&context, tail_exponent, plan, tally);
                 if stream.has_ended_a_file(access.file_pages) {
-                    completion_rate.end();
+                    volume.completion_rate.end();
                 }
                 false
             }
@@ -270,7 +268,7 @@ impl Policy for Adaptive {
         for file in self.files.values_mut() {
             file.forget_before(moment, tally);
         }
-        self.completion_rates.forget_before(moment, drop);
+        self.volumes.forget_before(moment, drop);
         self.regions.forget_before(moment);
     }
 }

@@ -69,6 +69,8 @@ pub(super) struct Stream {
     is_begun: bool,
     /// Its file is read in parts, of which this is one.
     is_part: bool,
+    /// Of its run only the first miss was seen.
+    is_guess: bool,
     cause: Cause,
     asked_at: Nanos,
     pub(super) used_at: Nanos,
@@ -132,6 +134,7 @@ impl Stream {
             announced: false,
             is_begun: false,
             is_part: false,
+            is_guess: false,
             cause,
             asked_at: now,
             used_at: now,
@@ -142,6 +145,26 @@ impl Stream {
             given_up: 0,
             pace: Pace::default(),
         }
+    }
+
+    /// The same, of which only the first miss was seen.
+    pub(super) fn guessed(self) -> Self {
+        Stream { is_guess: true, ..self }
+    }
+
+    /// Whether only the first miss of its run was seen.
+    pub(super) fn is_guess(&self) -> bool {
+        self.is_guess
+    }
+
+    /// Its reader went on: tells once at what step, if that was a guess.
+    pub(super) fn confirm(&mut self) -> Option<i64> {
+        std::mem::take(&mut self.is_guess).then_some(self.step)
+    }
+
+    /// From one unit to the next, in pages.
+    pub(super) fn step(&self) -> i64 {
+        self.step
     }
 
     /// The same, whose reader stood at unit `from` at `then`, and has waited for each unit since.
