@@ -1,5 +1,6 @@
 //! Pages that were cached before, and are read again.
 
+use readahead::behind::Span;
 use readahead::{Cause, Page};
 
 use super::table::Evicted;
@@ -9,6 +10,12 @@ impl PageCache {
     /// Whether a page was evicted before anything used it, and has not been read since.
     pub(crate) fn was_evicted_unused(&self, file: u32, page: Page) -> bool {
         matches!(self.evicted(file, page), Some(Evicted::Unused { .. }))
+    }
+
+    /// Pages of a span that were evicted and have not been read since.
+    pub(crate) fn evicted_in(&self, file: u32, span: Span) -> u64 {
+        let end = span.end.min(self.file(file).pages());
+        (span.start..end).filter(|page| self.evicted(file, *page).is_some()).count() as u64
     }
 
     /// How an absent page went, if it was cached before.

@@ -1,19 +1,19 @@
-//! Marks of the user-space policy: they belong to a file, and lie on pages whether cached or not.
+//! Marks of what runs on top of the kernel: they belong to a file, and lie on pages whether cached or not.
 
 use readahead::{Cause, Mark, Page};
 
 use super::PageCache;
 
-/// A mark of the user-space policy.
+/// A mark of what runs on top of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserMark {
-    mark: Mark,
+    pub(crate) mark: Mark,
     /// Why the pages ahead of which it lies were asked for; `None` if nothing was asked for with it.
     pub(crate) cause: Option<Cause>,
 }
 
 impl PageCache {
-    /// Sets a mark of the user-space policy, ahead of what it asked for with it.
+    /// Sets a mark of what runs on top of the kernel, ahead of what it asked for with it.
     pub(crate) fn set_mark(&mut self, file: u32, mark: Mark, cause: Option<Cause>) {
         self.files[file as usize].marks.push(UserMark { mark, cause });
     }
