@@ -84,7 +84,11 @@ impl Controller {
         let is_absent = access.kind == Kind::Miss || access.kind == Kind::Fault;
         let evicted = if is_absent { behind_it } else { 0 };
         let cached = self.policy.wants_to_know(&self.as_policy_sees(now, access));
-        let evicted = Span { start: access.page + 1, end: access.page + 1 + evicted };
+        let evicted = match cached {
+            // It was asked for, and its reader has not come there.
+            Some(page) if evicted == 0 => Span { start: page, end: page + 1 },
+            _ => Span { start: access.page + 1, end: access.page + 1 + evicted },
+        };
         (evicted.pages() > 0 || cached.is_some()).then_some(Question { evicted, cached })
     }
 

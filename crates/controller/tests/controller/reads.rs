@@ -218,3 +218,18 @@ fn the_busiest_files_are_shown_with_what_was_read_ahead_of_each() {
     assert_eq!(bytes, status.metrics.read_ahead_bytes);
     assert_eq!(status.busiest_files[0].volume, DEV.to_string());
 }
+
+#[test]
+fn of_what_was_asked_for_and_may_be_gone_is_asked_whether_it_was_evicted() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    bench.access(miss(1, 50_000));
+    for page in (49_990..50_000).rev() {
+        bench.access(miss(1, page));
+    }
+    bench.now += 2_000 * MS;
+    let commands = bench.access(miss(1, 49_989));
+    let [Command::Look { evicted, cached: Some(page), .. }] = commands[..] else {
+        panic!("{commands:?}")
+    };
+    assert_eq!(evicted, span(page, page + 1));
+}
