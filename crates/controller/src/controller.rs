@@ -12,7 +12,6 @@ use crate::ids::{BackingId, DeviceNumber};
 use crate::input::{Completed, Input, Mounted, clipped};
 use crate::memory::Memory;
 use crate::metrics::Metrics;
-use crate::question::Questions;
 use crate::volumes::Volumes;
 use crate::windows::Windows;
 
@@ -55,7 +54,6 @@ pub struct Controller {
     pub(crate) backings: Backings,
     pub(crate) memory: Memory,
     pub(crate) files: FileTable,
-    pub(crate) questions: Questions,
     pub(crate) windows: Windows,
     pub(crate) behind: Option<Behind>,
     pub(crate) metrics: Metrics,
@@ -76,7 +74,6 @@ impl Controller {
             backings: Backings::default(),
             memory: Memory::new(),
             files: FileTable::default(),
-            questions: Questions::default(),
             windows: Windows::default(),
             behind,
             metrics: Metrics::default(),
@@ -116,12 +113,6 @@ impl Controller {
     fn on_completed(&mut self, now: Nanos, completed: &Completed, out: &mut Vec<Command>) {
         match completed {
             Completed::Read { ticket, failed } => self.on_read(now, *ticket, failed.is_some(), out),
-            Completed::Looked { ticket, evicted_pages, is_cached } => {
-                let answered = self.questions.answer(*ticket, *evicted_pages, *is_cached);
-                if let Some((at, access, knowledge)) = answered {
-                    self.decide(now, at, &access, knowledge, out);
-                }
-            }
             Completed::Probed { backing, cost } => {
                 if self.backings.measured(*backing, *cost, out) {
                     self.watch_volumes_on(*backing, out);
@@ -177,7 +168,6 @@ impl Controller {
         out.push(Command::Watch(dev, None));
         let volumes = &self.volumes;
         self.backings.keep(|backing| volumes.is_used(backing), out);
-        self.questions.forget_volume(dev);
         self.files.forget_volume(dev);
         self.windows.forget_volume(dev);
         if let Some(behind) = &mut self.behind {

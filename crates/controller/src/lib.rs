@@ -32,7 +32,6 @@ mod input;
 mod learn;
 mod memory;
 pub mod metrics;
-mod question;
 mod readers;
 mod status;
 mod volumes;

@@ -46,15 +46,6 @@ pub fn cached_and_unwritten(file: impl AsFd, start: u64, pages: u64) -> io::Resu
     Ok((stat.cached, stat.dirty + stat.writeback))
 }
 
-/// Pages of `[start, start + pages)` that were reclaimed for want of memory, as far as the kernel still
-/// knows. Those that a program dropped, or that were never read, leave no such trace.
-///
-/// # Errors
-/// As [`cached_pages`].
-pub fn evicted_pages(file: impl AsFd, start: u64, pages: u64) -> io::Result<u64> {
-    Ok(cachestat(file, start, pages)?.evicted)
-}
-
 fn cachestat(file: impl AsFd, start: u64, pages: u64) -> io::Result<Cachestat> {
     if pages == 0 {
         // For the system call that is the rest of the file.

@@ -94,14 +94,16 @@ impl Machine {
                     body.note_thrashed(number, file);
                 }
             }
-            let window_left = self.left_of_window(reading);
+            let past = self.past_of(reading);
             self.ask_kernel(now, number, reading, historical::Trigger::Absent);
             if self.cache.lookup(file, reading.page).is_none() {
                 let behalf = Behalf { process: number, reader: number };
                 self.read_alone(now, file, reading.page, behalf);
             }
-            if !reading.is_fault {
-                self.report_miss(now, number, reading, window_left);
+            if reading.is_fault {
+                self.report_fault(now, number, reading, past);
+            } else {
+                self.report_miss(now, number, reading, past);
             }
             decisions += 1;
             has_acted = true;
@@ -118,20 +120,8 @@ impl Machine {
         }
         if self.body.is_some() {
             has_acted |= self.report_mark(now, number, reading);
-            has_acted |= reading.is_fault && self.fault_waits(now, number, reading);
         }
         (decisions, has_acted)
-    }
-
-    /// Reports a fault whose page has still to come; tells whether it is one.
-    fn fault_waits(&mut self, now: Nanos, number: u32, reading: &Reading) -> bool {
-        let file = self.opens[reading.open as usize].file;
-        let cached = self.cache.lookup(file, reading.page);
-        let waits = cached.is_none_or(|id| self.cache.frame(id).flags.has(Flags::LOCKED));
-        if waits {
-            self.report_fault(now, number, reading);
-        }
-        waits
     }
 
     /// Reads the page at hand alone if what was asked for left no frame for it, or it went before

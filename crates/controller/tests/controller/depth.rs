@@ -59,10 +59,6 @@ fn one_window_leaves_room_for_others() {
                     page = page.min(span.start);
                     bench.completed(Completed::Read { ticket, failed: None });
                 }
-                Command::Look { ticket, .. } => {
-                    let looked = Completed::Looked { ticket, evicted_pages: 0, is_cached: true };
-                    commands.extend(bench.completed(looked));
-                }
                 _ => {}
             }
         }

@@ -4,7 +4,7 @@
 //!   Read ------------------> up to 16 readers   (a full queue blocks the call)
 //!   Release ---------------> one thread         (opening may wait for a server)
 //!   WriteOut --------------> one thread         (writing may wait for the device)
-//!   Look, Describe, Probe -> one thread
+//!   Describe, Probe -------> one thread
 //!   SetWindow -------------> one thread         (closing a duplicate may wait for a server)
 //! ```
 

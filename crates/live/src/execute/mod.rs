@@ -155,9 +155,6 @@ impl Executor {
                     }
                 }
             }
-            Command::Look { ticket, of, evicted, cached } => {
-                self.ask(of.file, Ask::Look { ticket, of, evicted, cached });
-            }
             Command::Describe(stream, of) => self.ask(of.file, Ask::Describe { stream, of }),
             Command::Probe(backing) => self.ask_of(backing, Ask::Probe),
             Command::Remember(backing, cost) => {

@@ -8,7 +8,7 @@ use controller::{
     Kind, MemoryStats, Mounted, Nanos, Origin, Passed, WindowOutcome,
 };
 use readahead::behind::Span;
-use readahead::{DeviceCost, Mark};
+use readahead::{DeviceCost, Mark, Past};
 use recording::{Header, Recorder};
 
 /// The file system that everything lies on.
@@ -100,10 +100,6 @@ impl Session {
                     self.marks.entry(file).or_default().push(mark);
                     continue;
                 }
-                Command::Look { ticket, of, evicted, cached } => {
-                    let is_cached = cached.is_some_and(|page| self.is_cached(of.file, page));
-                    Completed::Looked { ticket, evicted_pages: evicted.pages(), is_cached }
-                }
                 Command::Probe(backing) => {
                     let cost = DeviceCost { latency_s: 0.009, ..DeviceCost::DISK };
                     Completed::Probed { backing, cost: Some(cost) }
@@ -135,10 +131,6 @@ impl Session {
         }
     }
 
-    fn is_cached(&self, file: FileKey, page: u64) -> bool {
-        self.cached.get(&file).is_some_and(|pages| pages.contains(&page))
-    }
-
     /// A program reads; it is reported where a page is absent or marked.
     pub(crate) fn read(&mut self, of: FileRef, page: u64, previous: Option<u64>, file_pages: u64) {
         let cached = self.cached.entry(of.file).or_default();
@@ -165,7 +157,11 @@ impl Session {
             kernel_window: 32,
             mapped: false,
             advice: Advice::default(),
-            window_left: if kind == Kind::Miss { 8 } else { 0 },
+            past: if kind == Kind::Miss && page.is_multiple_of(64) {
+                Past::EvictedUnused
+            } else {
+                Past::Unknown
+            },
             mark: mark.filter(|_| kind == Kind::Mark).map(|mark| (mark.first, mark.last)),
         }));
     }

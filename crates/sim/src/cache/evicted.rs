@@ -1,6 +1,5 @@
 //! Pages that were cached before, and are read again.
 
-use readahead::behind::Span;
 use readahead::{Cause, Page};
 
 use super::table::Evicted;
@@ -12,10 +11,9 @@ impl PageCache {
         matches!(self.evicted(file, page), Some(Evicted::Unused { .. }))
     }
 
-    /// Pages of a span that were evicted and have not been read since.
-    pub(crate) fn evicted_in(&self, file: u32, span: Span) -> u64 {
-        let end = span.end.min(self.file(file).pages());
-        (span.start..end).filter(|page| self.evicted(file, *page).is_some()).count() as u64
+    /// Whether an absent page was evicted, used or not.
+    pub(crate) fn was_evicted(&self, file: u32, page: Page) -> bool {
+        self.evicted(file, page).is_some()
     }
 
     /// How an absent page went, if it was cached before.

@@ -24,7 +24,7 @@ mod zone;
 
 pub(crate) use asked::Terms;
 pub(crate) use frame::{Flags, Frame, FrameId, NOBODY};
-pub(crate) use marks::UserMark;
+pub(crate) use marks::{CHUNK_PAGES, UserMark};
 pub use reclaim::Reclaim;
 pub(crate) use table::Evicted;
 
@@ -43,7 +43,7 @@ pub(crate) struct File {
     /// It has no blocks on the device.
     pub(crate) is_sparse: bool,
     /// Marks of the user-space policy; they belong to the file, not to cached pages.
-    marks: Vec<UserMark>,
+    marks: marks::Marks,
 }
 
 impl File {
@@ -116,7 +116,7 @@ impl PageCache {
     /// Adds a file of `pages` pages that begins at byte `offset` of the device.
     pub(crate) fn add_file(&mut self, pages: u64, offset: u64) -> u32 {
         let table = PageTable::new(pages);
-        self.files.push(File { table, offset, is_sparse: false, marks: Vec::new() });
+        self.files.push(File { table, offset, is_sparse: false, marks: marks::Marks::default() });
         (self.files.len() - 1) as u32
     }
 

@@ -37,12 +37,6 @@ impl Machine {
                 }
                 Completed::Read { ticket, failed: None }
             }
-            Command::Look { ticket, of, evicted, cached } => {
-                let file = of.file.ino as u32;
-                let is_cached = cached.is_none_or(|page| self.cache.lookup(file, page).is_some());
-                let evicted_pages = self.cache.evicted_in(file, evicted);
-                Completed::Looked { ticket, evicted_pages, is_cached }
-            }
             Command::SetWindow { target, file, setting, .. } => {
                 let outcome = self.set_window(target, file.ino as u32, setting);
                 Completed::WindowSet { target, outcome, during: (now, now) }

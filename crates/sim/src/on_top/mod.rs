@@ -203,7 +203,6 @@ impl Body {
             // Marks lie in the cache; nothing of the machine is guessed, remembered or left behind.
             Command::Mark(..) | Command::Probe(_) | Command::Remember(..) => {}
             Command::Read { .. }
-            | Command::Look { .. }
             | Command::SetWindow { .. }
             | Command::Describe(..)
             | Command::WriteOut { .. }

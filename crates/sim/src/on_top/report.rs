@@ -2,41 +2,25 @@
 
 use controller::ids::{FileRef, OpenFile};
 use controller::{Access, Advice, DiskStats, Input, Interest, Kind};
-use readahead::{Hint, Mark, Nanos, PAGE_BYTES, Page};
+use readahead::{Hint, Mark, Nanos, PAGE_BYTES, Page, Past};
 
 use super::{BACKING, Body, CGROUP, Due, Started, key_of};
-use crate::cache::UserMark;
+use crate::cache::{CHUNK_PAGES, UserMark};
 use crate::machine::Machine;
 use crate::process::{Open, Reading};
 
-/// Pages of a chunk, for which one bit tells whether it may carry a mark.
-const CHUNK_PAGES: u64 = controller::CHUNK_PAGES;
-
 impl Machine {
-    /// A read found its page absent, of which the kernel had read `window_left` pages ahead.
-    pub(crate) fn report_miss(
-        &mut self,
-        now: Nanos,
-        number: u32,
-        reading: &Reading,
-        window_left: u32,
-    ) {
-        self.report_plain(now, number, reading, Kind::Miss, window_left);
+    /// A read found its page absent.
+    pub(crate) fn report_miss(&mut self, now: Nanos, number: u32, reading: &Reading, past: Past) {
+        self.report_plain(now, number, reading, Kind::Miss, past);
     }
 
     /// A read or a fault touched the kernel's own mark.
     pub(crate) fn report_kernel_mark(&mut self, now: Nanos, number: u32, reading: &Reading) {
-        self.report_plain(now, number, reading, Kind::KernelMark, 0);
+        self.report_plain(now, number, reading, Kind::KernelMark, Past::Unknown);
     }
 
-    fn report_plain(
-        &mut self,
-        now: Nanos,
-        number: u32,
-        reading: &Reading,
-        kind: Kind,
-        window_left: u32,
-    ) {
+    fn report_plain(&mut self, now: Nanos, number: u32, reading: &Reading, kind: Kind, past: Past) {
         let Some(body) = &self.body else { return };
         let open = &self.opens[reading.open as usize];
         let is_forward = kind == Kind::KernelMark || goes_forward(open.previous, reading.page);
@@ -49,15 +33,9 @@ impl Machine {
             return;
         }
         let kernel_window = open.kernel_window.unwrap_or(self.kernel_window);
-        // The kernel takes a fault for a request of a whole window.
-        let request_pages = match reading.is_fault {
-            true => kernel_window.max(1),
-            false => (reading.asked_end - reading.page) as u32,
-        };
         let access = Access {
             kind,
             open_file: Some(OpenFile(u64::from(reading.open))),
-            request_pages,
             previous: open.previous,
             kernel_window,
             advice: Advice {
@@ -65,22 +43,21 @@ impl Machine {
                 sequential: open.kernel_window == Some(self.kernel_window.saturating_mul(2)),
                 noreuse: false,
             },
-            window_left,
-            mapped: false,
+            past,
             ..self.bare(number, reading)
         };
         self.hear(now, access);
     }
 
-    /// A fault found no page that it could map.
-    pub(crate) fn report_fault(&mut self, now: Nanos, number: u32, reading: &Reading) {
+    /// A fault found its page absent.
+    pub(crate) fn report_fault(&mut self, now: Nanos, number: u32, reading: &Reading, past: Past) {
         let file = self.opens[reading.open as usize].file;
         let Some(body) = &self.body else { return };
         if body.interest.is_none() || body.is_muted(file, now) {
             return;
         }
         self.opens[reading.open as usize].mapped_by = Some(number);
-        let access = Access { kind: Kind::Fault, ..self.bare(number, reading) };
+        let access = Access { kind: Kind::Fault, past, ..self.bare(number, reading) };
         self.hear(now, access);
     }
 
@@ -120,7 +97,7 @@ impl Machine {
             kernel_window: self.kernel_window,
             mapped: reading.is_fault,
             advice: Advice::default(),
-            window_left: 0,
+            past: Past::Unknown,
             mark: None,
         }
     }
@@ -183,17 +160,23 @@ impl Machine {
         }
     }
 
-    /// Of a page that the kernel has read ahead, and that is absent when its reader comes to it for the first time: the
-    /// pages from there to the end of the kernel's window. Else 0.
-    pub(crate) fn left_of_window(&self, reading: &Reading) -> u32 {
+    /// How the absent page at hand left the cache.
+    pub(crate) fn past_of(&self, reading: &Reading) -> Past {
         let Open { file, previous, kernel_read: (start, end), .. } =
             self.opens[reading.open as usize];
-        let end = end.min(self.cache.file(file).pages());
-        let is_first_time = previous.is_some_and(|previous| reading.page > previous);
-        if !is_first_time || !(start..end).contains(&reading.page) {
-            return 0;
+        if !self.cache.was_evicted(file, reading.page) {
+            return Past::Unknown;
         }
-        (end - reading.page) as u32
+        // Its reader is in the kernel's present window, or in the one before it.
+        let is_ahead = previous.is_some_and(|previous| {
+            previous < reading.page && previous + (end - start) >= start && reading.page < end
+        });
+        let is_next = previous.is_some_and(|previous| previous + 1 == reading.page);
+        match (is_ahead, is_next && end > start) {
+            (true, _) => Past::EvictedUnused,
+            (false, true) => Past::EvictedNext,
+            (false, false) => Past::Evicted,
+        }
     }
 }
 

@@ -88,9 +88,7 @@ impl Law {
                 self.is_mounted(file.dev, command);
                 assert!(mark.first <= mark.last && mark.last - mark.first < controller::MARK_PAGES);
             }
-            Command::Look { of, .. } | Command::WriteOut { of, .. } => {
-                self.is_mounted(of.file.dev, command);
-            }
+            Command::WriteOut { of, .. } => self.is_mounted(of.file.dev, command),
             Command::Listen(file, _) => self.is_mounted(file.dev, command),
             Command::Describe(stream, _) | Command::Touched(stream) => {
                 self.is_mounted(stream.file.dev, command);
