@@ -1,4 +1,4 @@
-//! `bowwave`: the command line. One file a subcommand; the work is done in the libraries.
+//! `bowwave`, the command line. Each subcommand has its file; the libraries do the work.
 
 mod commands;
 mod print;
@@ -28,13 +28,13 @@ enum Command {
     Demo(demo::Args),
     Tune(tune::Args),
     Lab(lab::Args),
-    /// Replay a trace of reads in a simulator: what would this policy do on that device?
+    /// Replay a trace of reads in a simulator: how would a policy perform on a device?
     Replay(replay::Args),
-    /// Run the published tables again, in a simulator
+    /// Run published tables again in a simulator
     Reproduce(reproduce::Args),
 }
 
-/// What shells make of SIGPIPE.
+/// Exit status that shells use for SIGPIPE.
 const CLOSED_PIPE: u8 = 128 + 13;
 
 fn main() -> ExitCode {
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     outcome.unwrap_or_else(|error| fail(&error))
 }
 
-/// Help, or what is wrong with the command line.
+/// Prints help, or what is wrong with the command line.
 fn give(answer: &clap::Error) -> ExitCode {
     if let Err(error) = answer.print() {
         return fail(&PrintError(error).into());

@@ -1,16 +1,16 @@
-//! Printing where the reader may have gone and the disk may be full.
+//! Prints to standard output and error, which may be closed or full.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, Write};
 
 use serde_json::Value;
 
-/// Standard output took no more.
+/// Standard output accepts no more.
 #[derive(Debug)]
 pub(crate) struct PrintError(pub(crate) io::Error);
 
 impl PrintError {
-    /// Whether whoever read it has seen enough (`| head`), which is nobody's fault.
+    /// Whether the program that read it has stopped (`| head`), which is no failure.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.0.kind() == ErrorKind::BrokenPipe
     }
@@ -24,25 +24,26 @@ impl Display for PrintError {
 
 impl std::error::Error for PrintError {}
 
-/// Prints a line, or several, and makes sure that they are written.
+/// Prints one or more lines and flushes them.
 pub(crate) fn line(text: impl Display) -> Result<(), PrintError> {
     let mut output = io::stdout().lock();
     writeln!(output, "{text}").and_then(|()| output.flush()).map_err(PrintError)
 }
 
-/// Prints what `print` writes, and makes sure that it is written.
+/// Prints what `print` writes and flushes it.
 pub(crate) fn all(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), PrintError> {
     let mut output = BufWriter::new(io::stdout().lock());
     print(&mut output).and_then(|()| output.flush()).map_err(PrintError)
 }
 
-/// Text of others without control characters, which a terminal would obey: `\n` and `\u{1b}` instead.
+/// Replaces control characters in text from others by `\n`, `\u{1b}` and so on, since a terminal
+/// would obey them.
 pub(crate) fn visible(text: &str) -> String {
     let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
     text.chars().map(shown).collect()
 }
 
-/// A count with its thousands apart: `1,234,567`.
+/// A number with thousands separators: `1,234,567`.
 pub(crate) fn thousands(count: u64) -> String {
     let digits = count.to_string();
     let is_first = |at: usize| at > 0 && (digits.len() - at).is_multiple_of(3);
@@ -50,12 +51,13 @@ pub(crate) fn thousands(count: u64) -> String {
     parts.flatten().collect()
 }
 
-/// Prints a value as JSON over several lines.
+/// Prints a value as indented JSON.
 pub(crate) fn json(value: &Value) -> anyhow::Result<()> {
     Ok(line(serde_json::to_string_pretty(value)?)?)
 }
 
-/// A word to the user on standard error; a closed one is no reason to stop.
+/// Prints a message to the user on standard error. Ignores errors: a closed one is no reason to
+/// stop.
 pub(crate) fn note(text: impl Display) {
     let _ = writeln!(io::stderr(), "bowwave: {text}");
 }

@@ -1,10 +1,10 @@
-//! Signals as something to wait for: each caught one writes a byte to a pipe.
+//! Makes signals waitable: each caught signal writes a byte to a pipe.
 
 use std::fs;
 use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The signals caught since the start.
+/// The signals caught so far.
 pub(crate) struct Signals {
     pipe: PipeReader,
 }
@@ -20,13 +20,13 @@ impl Signals {
         Ok(Signals { pipe: reader })
     }
 
-    /// Readable once a signal has come.
+    /// A descriptor that is readable once a signal has arrived.
     pub(crate) fn readiness(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }
 }
 
-/// Whether whoever started this process wants `signal` ignored, as `nohup` does with SIGHUP.
+/// Whether this process was started with `signal` ignored, as `nohup` does with SIGHUP.
 pub(crate) fn is_ignored(signal: i32) -> bool {
     is_ignored_in(&fs::read_to_string("/proc/self/status").unwrap_or_default(), signal)
 }

@@ -116,10 +116,10 @@ fn what_cannot_be_read_is_told_in_one_sentence() {
     let middle = fs::metadata(golden()).expect("there").len() as usize / 2;
     refused(&changed(folder.path(), |bytes| bytes[middle] ^= 1), "is damaged at byte ");
     refused(&changed(folder.path(), |bytes| bytes[30] ^= 1), "its header is damaged");
-    refused(&changed(folder.path(), |bytes| bytes[8] = 99), "take the version that recorded it");
+    refused(&changed(folder.path(), |bytes| bytes[8] = 99), "use the version that recorded it");
     refused(&changed(folder.path(), |bytes| bytes.truncate(20)), "nothing was recorded");
-    refused(&changed(folder.path(), |bytes| bytes[0] = b'#'), "it is no recording of bowwave");
-    refused(&changed(folder.path(), Vec::clear), "it is no recording of bowwave");
+    refused(&changed(folder.path(), |bytes| bytes[0] = b'#'), "it is not a recording of bowwave");
+    refused(&changed(folder.path(), Vec::clear), "it is not a recording of bowwave");
     refused(&folder.path().to_string_lossy(), "it is not a regular file");
     refused("/no/such/recording", "No such file");
 }

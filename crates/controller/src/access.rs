@@ -6,17 +6,18 @@
 
 use readahead::behind::Span;
 use readahead::{
-    Action, CacheView, DeviceCost, Hint, OpenFileId, PAGE_BYTES, Page, Past, Trigger, Via,
+    Action, CacheView, DeviceCost, GroupId, Hint, OpenFileId, PAGE_BYTES, Page, Past, Trigger, Via,
 };
 
 use crate::Nanos;
 use crate::backings::Backing;
 use crate::command::Command;
 use crate::controller::{Charge, Controller};
-use crate::ids::Ticket;
+use crate::ids::{BackingId, Ticket};
 use crate::input::{Access, Kind};
 use crate::memory::Room;
 use crate::metrics::Reason;
+use crate::windows::Bound;
 
 /// What came of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,7 @@ struct Facts {
     cost: DeviceCost,
     room: Room,
     past: Past,
+    group: GroupId,
 }
 
 impl CacheView for Facts {
@@ -44,6 +46,10 @@ impl CacheView for Facts {
 
     fn past(&self) -> Past {
         self.past
+    }
+
+    fn group(&self) -> GroupId {
+        self.group
     }
 
     fn cost(&self) -> DeviceCost {
@@ -79,16 +85,17 @@ impl Controller {
         }
         let (room, lack) = self.room_for(now, access);
         let Some(backing) = self.backings.get(id) else { return };
-        let (facts, interest) =
-            (Facts { cost: backing.cost(), room, past: access.past }, backing.interest());
+        let (cost, past, group) = (backing.cost(), access.past, access.cgroup.group());
+        let facts = Facts { cost, room, past, group };
+        let interest = backing.interest();
         let seen = self.as_policy_sees(now, access);
         self.plan.clear();
         self.policy.on_access(&seen, &facts, &mut self.plan);
         self.note_ahead();
-        self.set_windows(now, access, room.kernel_pages);
+        self.set_windows(now, access, id, room.kernel_pages);
         let decided = self.ask(now, access, lack, seen.hint, out);
         self.account(now, access, interest, decided, out);
-        self.windows.reconcile(now, out);
+        self.reconcile_windows(now, out);
     }
 
     /// What device and memory leave to a reader, and which of them leaves nothing.
@@ -110,10 +117,15 @@ impl Controller {
     }
 
     /// The windows that the kernel shall have after this access.
-    fn set_windows(&mut self, now: Nanos, access: &Access, kernel_pages: Option<u32>) {
-        let bound = self.policy.window_bound();
+    fn set_windows(
+        &mut self,
+        now: Nanos,
+        access: &Access,
+        backing: BackingId,
+        kernel_pages: Option<u32>,
+    ) {
+        let bound = self.policy.window_bound(access.cgroup.group());
         let window = self.windows.window_of(access);
-        self.windows.bound_all(bound);
         let wanted = self.plan.actions().iter().find_map(|action| match action {
             Action::KernelWindow { pages } => Some(*pages),
             _ => None,
@@ -121,7 +133,7 @@ impl Controller {
         if let Some(pages) = wanted.filter(|pages| Some(*pages) != bound || *pages > window) {
             self.windows.narrow(now, access, pages);
         }
-        self.windows.hear(now, access, kernel_pages);
+        self.windows.hear(now, access, backing, Bound { limit: kernel_pages, thrashing: bound });
     }
 
     /// Asks for what the plan reads: from the kernel, in the reader's place, or from the body.
@@ -157,7 +169,9 @@ impl Controller {
     /// Whether the plan is one range ahead of a plain reader that is to be charged itself, and the kernel can be made
     /// to read it.
     fn is_lent(&mut self, now: Nanos, access: &Access) -> bool {
-        if self.options.charge != Charge::Reader || self.policy.window_bound().is_some() {
+        if self.options.charge != Charge::Reader
+            || self.policy.window_bound(access.cgroup.group()).is_some()
+        {
             return false;
         }
         let mut reads = self.plan.actions().iter().filter_map(|action| match action {

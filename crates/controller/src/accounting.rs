@@ -3,7 +3,7 @@
 use readahead::{Action, Mark, PAGE_BYTES};
 
 use crate::access::Decided;
-use crate::command::{Command, Interest};
+use crate::command::{Command, Interest, Listening};
 use crate::controller::Controller;
 use crate::files::Tolerance;
 use crate::ids::Ticket;
@@ -41,6 +41,8 @@ impl Controller {
         out: &mut Vec<Command>,
     ) {
         let file = access.of.file;
+        let forget = |other| out.push(Command::Listen(other, Listening::default()));
+        self.files.make_room(file, forget);
         let notes = self.files.notes(file, now);
         let is_news = self.plan.is_recognised() && notes.recognised();
         if let Some((first, last)) = access.mark {

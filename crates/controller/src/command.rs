@@ -36,6 +36,8 @@ pub enum Command {
     Remember(BackingId, DeviceCost),
     /// Set, or give back, the kernel's own window.
     SetWindow {
+        /// The command.
+        ticket: Ticket,
         /// For what.
         target: Target,
         /// The file.

@@ -13,7 +13,7 @@ use crate::input::{Completed, Input, Mounted, clipped};
 use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::volumes::Volumes;
-use crate::windows::Windows;
+use crate::windows::{Bound, Windows};
 
 /// What is managed, and how.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -118,13 +118,13 @@ impl Controller {
                     self.watch_volumes_on(*backing, out);
                 }
             }
-            Completed::WindowSet { target, outcome, during } => {
-                self.windows.answered(now, *target, *outcome, *during);
-                self.windows.reconcile(now, out);
+            Completed::WindowSet { ticket, target, outcome, during } => {
+                self.windows.answered(now, *ticket, *target, *outcome, *during);
+                self.reconcile_windows(now, out);
             }
             Completed::LeftBehind { entry, file } => {
                 self.windows.recovered(now, *entry, *file);
-                self.windows.reconcile(now, out);
+                self.reconcile_windows(now, out);
             }
             Completed::Released { .. }
             | Completed::WroteOut { .. }
@@ -193,18 +193,25 @@ impl Controller {
             behind.tick(&has_head, &mut Orders { now, tickets: &mut self.tickets, out });
             self.windows.hold(behind.copied());
         }
-        self.windows.reconcile(now, out);
+        self.reconcile_windows(now, out);
         if now.saturating_sub(self.tidied_at) >= HOUSEKEEPING_NS {
             self.tidied_at = now;
             self.tidy(now, out);
         }
     }
 
+    /// Asks for the next change of a window, if there is one to ask for.
+    pub(crate) fn reconcile_windows(&mut self, now: Nanos, out: &mut Vec<Command>) {
+        self.windows.reconcile(now, &self.volumes, &mut self.tickets, out);
+    }
+
     fn tidy(&mut self, now: Nanos, out: &mut Vec<Command>) {
         self.policy.forget_idle(now, IDLE_NS);
-        self.windows.bound_all(self.policy.window_bound());
         self.memory.forget_idle(now);
-        self.windows.bound_cgroups(|cgroup| self.memory.kernel_pages(cgroup));
+        self.windows.bound_cgroups(|cgroup, known| Bound {
+            limit: self.memory.kernel_pages(cgroup).unwrap_or(known.limit),
+            thrashing: self.policy.window_bound(cgroup.group()),
+        });
         self.windows.tidy(now);
         self.files.forget_before(now.saturating_sub(IDLE_NS), |file| {
             out.push(Command::Listen(file, Default::default()));
@@ -214,7 +221,7 @@ impl Controller {
     /// When [`Input::Tick`] is due next, if nothing else happens.
     pub fn next_tick(&self, now: Nanos) -> Nanos {
         let wait = match () {
-            () if self.windows.is_busy() => WINDOWS_NS,
+            () if self.windows.is_busy(&self.volumes) => WINDOWS_NS,
             () if self.behind.as_ref().is_some_and(Behind::is_busy) => crate::behind::BUSY_NS,
             () => HOUSEKEEPING_NS,
         };

@@ -40,6 +40,10 @@ const AT_THE_MOMENT_NS: Nanos = 500_000_000;
 /// Chunks with marks that are kept per file: two a stream, for as many streams as a policy follows.
 const MARKED_CHUNKS: usize = 64;
 
+/// Files that are remembered: half of what the source of events can tell apart. A machine can read more within the time
+/// for which one is kept.
+const MOST_FILES: usize = 8192;
+
 /// One file.
 #[derive(Debug)]
 pub(crate) struct FileNotes {
@@ -132,6 +136,16 @@ impl FileTable {
         notes
     }
 
+    /// Makes room for a file: where there is none, forgets the half not heard of for longest, giving each to `forget`.
+    pub(crate) fn make_room(&mut self, file: FileKey, forget: impl FnMut(FileKey)) {
+        if self.files.len() < MOST_FILES || self.files.contains_key(&file) {
+            return;
+        }
+        let mut times: Vec<Nanos> = self.files.values().map(|notes| notes.used_at).collect();
+        let (_, median, _) = times.select_nth_unstable(MOST_FILES / 2);
+        self.forget_before(median.saturating_add(1), forget);
+    }
+
     /// The notes of a file that was heard of lately.
     pub(crate) fn get_mut(&mut self, file: FileKey) -> Option<&mut FileNotes> {
         self.files.get_mut(&file)
@@ -188,6 +202,20 @@ mod tests {
         assert_eq!(silences[..3], [FIRST_SILENCE_NS, 2 * FIRST_SILENCE_NS, 4 * FIRST_SILENCE_NS]);
         notes.served();
         assert_eq!(notes.unproductive(0, tolerance), None, "success is forgiving");
+    }
+
+    #[test]
+    fn of_too_many_files_those_heard_of_last_are_remembered() {
+        let mut table = FileTable::default();
+        let file = |ino| FileKey { dev: DeviceNumber { major: 7, minor: 1 }, ino };
+        let mut forgotten = 0;
+        for ino in 0..100_000 {
+            table.make_room(file(ino), |_| forgotten += 1);
+            table.notes(file(ino), ino);
+            assert!(table.len() <= MOST_FILES);
+            assert_eq!(table.len() as u64 + forgotten, ino + 1, "each is told of");
+        }
+        assert!((99_990..100_000).all(|ino| table.get_mut(file(ino)).is_some()));
     }
 
     #[test]

@@ -21,6 +21,13 @@ pub struct BackingId(pub u32);
 )]
 pub struct CgroupId(pub u32);
 
+impl CgroupId {
+    /// Its name for the policy.
+    pub(crate) fn group(self) -> readahead::GroupId {
+        readahead::GroupId(self.0)
+    }
+}
+
 /// Pairs a command with its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Ticket(pub u64);

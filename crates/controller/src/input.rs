@@ -237,6 +237,8 @@ pub enum Completed {
     },
     /// A [`SetWindow`](crate::Command::SetWindow).
     WindowSet {
+        /// The command; `None` where nobody asked: the reader has closed the file, or ended.
+        ticket: Option<Ticket>,
         /// For which.
         target: Target,
         /// How that ended.

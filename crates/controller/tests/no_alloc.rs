@@ -77,13 +77,14 @@ impl Body {
                     self.reads += 1;
                     Completed::Read { ticket, failed: None }
                 }
-                Command::SetWindow { target, setting, .. } => {
+                Command::SetWindow { ticket, target, setting, .. } => {
                     self.windows += 1;
                     let outcome = match setting {
                         WindowSetting::Own => WindowOutcome::Own,
                         _ => WindowOutcome::Set { own_pages: 32 },
                     };
-                    Completed::WindowSet { target, outcome, during: (self.now, self.now) }
+                    let (ticket, during) = (Some(ticket), (self.now, self.now));
+                    Completed::WindowSet { ticket, target, outcome, during }
                 }
                 Command::Mark(..) => {
                     self.marks += 1;

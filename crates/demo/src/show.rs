@@ -65,7 +65,7 @@ pub fn show(
     }
     // One that was given paths was not given those of a lab that is still to be made.
     let is_any_local = places.iter().any(|place| matches!(place, Place::Local(_)));
-    if let Some(daemon) = linux::daemons::running().find(|it| it.leads_all || is_any_local) {
+    if let Some(daemon) = linux::daemons::running().find(|it| it.manages_all || is_any_local) {
         return Err(DemoError::DaemonRuns(daemon.pid));
     }
     let mut stage = Stage {

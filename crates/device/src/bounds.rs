@@ -1,28 +1,28 @@
-//! What the figures of a device may be: wider than anything ever built, and narrow enough that waits and
-//! transfers are nanoseconds that can be counted, and buffers bytes.
+//! Limits for the parameters of a device. They are wider than any device ever built, yet narrow
+//! enough that times fit into nanoseconds and buffers into bytes.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// Microseconds of one step: a minute, which is beyond the time-outs of any driver.
+/// Duration of one step in microseconds: up to a minute, longer than any driver's time-out.
 pub(crate) const US: RangeInclusive<f64> = 0.0..=6e7;
 
-/// MB/s: from a kilobyte a second to a terabyte.
+/// MB/s: from one kilobyte to one terabyte per second.
 pub(crate) const MB_S: RangeInclusive<f64> = 0.001..=1e6;
 
-/// Revolutions a minute: a turn takes a minute at most, and 60 microseconds at least.
+/// Revolutions per minute: one takes between 60 microseconds and a minute.
 pub(crate) const RPM: RangeInclusive<f64> = 1.0..=1e6;
 
-/// GB: from a kilobyte to a petabyte.
+/// GB: from one kilobyte to one petabyte.
 pub(crate) const GB: RangeInclusive<f64> = 1e-6..=1e6;
 
-/// KiB of a buffer or of a command: 16 GiB at most.
+/// Size of a buffer or command in KiB: up to 16 GiB.
 pub(crate) const KIB: RangeInclusive<u64> = 0..=1 << 24;
 
-/// Requests at once: as many as an NVMe queue holds.
+/// Requests at once: up to what an NVMe queue holds.
 pub(crate) const DEPTH: RangeInclusive<usize> = 1..=1 << 16;
 
-/// An error that names the setting and what it may be, unless `value` is allowed.
+/// Fails if `value` is out of range. The error names the setting and its range.
 pub(crate) fn within<T: PartialOrd + Display>(
     name: &str,
     value: T,
@@ -34,7 +34,7 @@ pub(crate) fn within<T: PartialOrd + Display>(
     Err(format!("{name} must be {} to {}", allowed.start(), allowed.end()))
 }
 
-/// As [`within`], of a setting that may be absent.
+/// Like [`within`], for an optional setting.
 pub(crate) fn within_or_absent<T: PartialOrd + Display>(
     name: &str,
     value: Option<T>,

@@ -37,7 +37,7 @@ pub fn catalog() -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// The device of that name in the catalogue, or described in the TOML file of that path.
+/// Loads the device with this name from the catalogue, or from the TOML file with this path.
 ///
 /// # Errors
 /// See [`SpecError`].

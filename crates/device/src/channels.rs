@@ -1,4 +1,4 @@
-//! Devices without mechanics: requests wait side by side, then share one pipe.
+//! Devices without mechanics: requests wait in parallel, then share one pipe.
 //!
 //! ```text
 //!   submit -> [queue] -> slot 1: |--- latency ---|= transfer =|
@@ -6,11 +6,11 @@
 //!                        slot Q:     ...                      one pipe, in order of readiness
 //! ```
 //!
-//! A request takes one of `concurrency` slots, waits its latency there, is transferred through the
-//! pipe that all share, and frees the slot. Latency may grow with the size up to a plateau
-//! (`t = L + L1 * (1 - e^(-s/s0))`, an SSD's planes), and a request above the cap is served as
-//! several commands, each with a latency of its own. With `jitter`, waits differ from request to
-//! request, drawn from a fixed sequence.
+//! A request occupies one of `concurrency` slots, waits there for its latency, passes the shared
+//! pipe, and frees the slot. Latency may grow with size up to a plateau (`t = L + L1 * (1 -
+//! e^(-s/s0))`, from an SSD's planes). A request larger than the cap becomes several commands, each
+//! with its own latency. With `jitter`, waits vary by request, drawn from a fixed pseudo-random
+//! sequence.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -30,22 +30,22 @@ pub struct ChannelsSpec {
     pub latency_us: f64,
     /// MB/s of the pipe.
     pub bandwidth_mb_s: f64,
-    /// Requests that wait side by side.
+    /// Requests that can wait in parallel.
     pub concurrency: usize,
-    /// Largest command, in KiB; no limit if absent.
+    /// Largest command in KiB; unlimited if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_cap_kib: Option<u64>,
-    /// Microseconds that large commands wait in addition (`L1`).
+    /// Additional wait of large commands in microseconds (`L1`).
     #[serde(default)]
     pub saturating_us: f64,
-    /// Size at which 63 % of these apply (`s0`), in KiB.
+    /// Size in KiB at which 63 % of the additional wait apply (`s0`).
     #[serde(default)]
     pub saturating_kib: f64,
-    /// By which part of itself a request's wait varies up and down, evenly spread; 0.2 is 80 to
-    /// 120 %. No two requests of a real device take the same time, and policies see that.
+    /// How much a request's wait varies, as a share of itself, uniformly; 0.2 means 80 to 120 %. No
+    /// two requests of a real device take the same time, and policies see that.
     #[serde(default)]
     pub jitter: f64,
-    /// Which sequence of variations.
+    /// Seed of the sequence of variations.
     #[serde(default)]
     pub seed: u64,
 }
@@ -73,7 +73,7 @@ impl ChannelsSpec {
         }
     }
 
-    /// Waiting, in nanoseconds, before the transfer of the `index`th request.
+    /// Nanoseconds that the request number `index` waits before its transfer.
     fn wait(&self, bytes: u64, index: u64) -> Nanos {
         let cap = self.request_cap_kib.map_or(u64::MAX, |kib| kib * 1024);
         let commands = bytes.div_ceil(cap).max(1);
@@ -100,19 +100,19 @@ impl ChannelsSpec {
 pub struct Channels {
     spec: ChannelsSpec,
     queue: VecDeque<Request>,
-    /// When the waiting of a request in a slot is over; served by the pipe in this order.
+    /// When each waiting request is ready. The pipe serves them in this order.
     ready: BinaryHeap<Reverse<(Nanos, u64, u64)>>,
-    /// In the pipe or past it: done at, id, bytes.
+    /// Requests in the pipe or done: completion time, id, bytes.
     leaving: VecDeque<(Nanos, u64, u64)>,
     pipe_free_at: Nanos,
     next_offset: u64,
-    /// Requests that took a slot so far.
+    /// Number of requests that have occupied a slot.
     admitted: u64,
     counters: Counters,
 }
 
 impl Channels {
-    /// An idle device.
+    /// Creates an idle device.
     pub fn new(spec: ChannelsSpec) -> Self {
         Channels {
             spec,
@@ -145,7 +145,7 @@ impl Channels {
         }
     }
 
-    /// The next thing to happen: a request enters the pipe, or leaves it.
+    /// Processes the next event: a request enters the pipe or leaves it.
     fn step(&mut self, now: Nanos, done: &mut Vec<Completion>) -> bool {
         let entering = self.ready.peek().map(|Reverse((at, ..))| *at);
         let leaving = self.leaving.front().map(|(at, ..)| *at);

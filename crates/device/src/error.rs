@@ -1,16 +1,16 @@
-//! What can be wrong with a device's description.
+//! Errors in a device's description.
 
 /// What is wrong with a device's description.
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
-    /// No such name and no such file.
+    /// There is no such name and no such file.
     #[error(
-        "there is no device {name:?}; those there are: {known}, and a path to a TOML file works too (`bowwave lab --list` describes them)"
+        "there is no device {name:?}; choose one of {known} (`bowwave lab --list` describes them) or give the path of a TOML file"
     )]
     Unknown {
-        /// The name that was given.
+        /// The name that the user gave.
         name: String,
-        /// The names that the catalogue has.
+        /// The names in the catalogue.
         known: String,
     },
     /// The file cannot be read.
@@ -18,25 +18,25 @@ pub enum SpecError {
     Unreadable {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         error: std::io::Error,
     },
-    /// The text is not a description.
+    /// The text does not parse as a description.
     #[error("{path}, line {line}: {reason}; docs/devices.md describes the format")]
     Malformed {
-        /// The file, or the catalogue's name.
+        /// The path, or the name in the catalogue.
         path: String,
-        /// Where.
+        /// The line of the error.
         line: usize,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// The numbers make no device.
+    /// No device can have these numbers.
     #[error("{path} describes no possible device: {reason}; docs/devices.md describes the format")]
     Impossible {
-        /// The file, or the catalogue's name.
+        /// The path, or the name in the catalogue.
         path: String,
-        /// Which number, and what it has to be.
+        /// Which number, and its range.
         reason: String,
     },
 }

@@ -4,11 +4,12 @@
 //!   Request(offset, bytes) at t --submit--> [ queue -> mechanics or channels ] --advance--> Completion at t'
 //! ```
 //!
-//! A model is told the time with every call, so the same object serves a simulator, where time is a
-//! number, and the lab, where it is the clock. Three models cover what is in the catalogue:
-//! [`Disk`] (one head, a seek curve, a turning platter, a track buffer, a queue served
-//! nearest-first), [`Raid5`] (several of these behind one controller) and [`Channels`] (requests
-//! that wait side by side and share one pipe: flash, network volumes). Devices are TOML files under `devices/`, each number with its source.
+//! Each call tells the model the time. So the same model serves a simulator, where time is a
+//! number, and the lab, where time comes from a clock. There are three models: [`Disk`] (one head,
+//! a seek curve, a turning platter, a track buffer, a queue served nearest first), [`Raid5`]
+//! (several disks behind one controller) and [`Channels`] (requests that wait in parallel and share
+//! one pipe: flash, network volumes). Devices are TOML files below `devices/` that name a source
+//! for each number.
 
 mod bounds;
 mod catalog;

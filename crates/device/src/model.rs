@@ -1,57 +1,57 @@
-//! What every device model does.
+//! The interface of all device models.
 
 pub use readahead::Nanos;
 
-/// One read or write; the models charge both alike.
+/// A read or write. The models charge both alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The caller's name for it.
+    /// The caller's identifier.
     pub id: u64,
     /// First byte on the device.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
-/// A request that the device has served.
+/// A request that the device has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The request's id.
+    /// The id of the request.
     pub id: u64,
-    /// When its last byte had been transferred.
+    /// When its last byte was transferred.
     pub at: Nanos,
 }
 
-/// What a device has done so far.
+/// Totals of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Requests served.
+    /// Requests completed.
     pub requests: u64,
-    /// Bytes of these.
+    /// Bytes in these.
     pub bytes: u64,
-    /// Times the head had to be positioned; for channels, requests that did not continue another.
+    /// How often the head was positioned; for channels, the requests that did not continue another.
     pub seeks: u64,
 }
 
 /// A device in virtual time.
 pub trait Model: Send {
-    /// Hands over a request; `now` never decreases from call to call.
+    /// Submits a request. `now` never decreases from call to call.
     fn submit(&mut self, now: Nanos, request: Request);
 
-    /// When something will next complete; `None` while idle.
+    /// When the next request completes; `None` while idle.
     fn next_event(&self) -> Option<Nanos>;
 
-    /// Lets time pass until `now`, appending what has completed in the order it did.
+    /// Advances time to `now` and appends completions in the order they occurred.
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>);
 
-    /// Requests handed over and not completed.
+    /// Requests submitted and not completed.
     fn in_flight(&self) -> usize;
 
-    /// Totals so far.
+    /// The totals so far.
     fn counters(&self) -> Counters;
 }
 
-/// Seconds as nanoseconds.
+/// Converts seconds to nanoseconds.
 pub(crate) fn nanos(seconds: f64) -> Nanos {
     (seconds * 1e9).round() as Nanos
 }

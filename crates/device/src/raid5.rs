@@ -1,4 +1,4 @@
-//! RAID 5: disks behind one controller, data in chunks over all of them, parity rotating.
+//! RAID 5: disks behind one controller, with data in chunks over all disks and rotating parity.
 //!
 //! ```text
 //!          disk 0  disk 1  disk 2            submit -> controller_us -> parts, each into the queue
@@ -8,8 +8,8 @@
 //!   left-symmetric: the first chunk of a row follows its parity, as in Linux md's default
 //! ```
 //!
-//! Reads leave the parity out. Writes are charged as reads, as in the other models: the parity they
-//! would cost is not. Chunks of one request that lie one behind the other on a disk are one part.
+//! Reads skip the parity. Writes are charged as reads, as in the other models, without the cost of
+//! the parity. If chunks of one request are adjacent on a disk, they form one part.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -24,20 +24,20 @@ use crate::model::{Completion, Counters, Model, Nanos, Request, nanos};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Raid5Spec {
-    /// Disks, that of the parity included.
+    /// Number of disks, including one for parity.
     pub disks: u64,
-    /// KiB on one disk before the next one's turn.
+    /// KiB on one disk before the next disk follows.
     pub chunk_kib: u64,
-    /// Microseconds of the controller per request, side by side with other requests'.
+    /// Microseconds that the controller needs per request. Requests do not delay each other there.
     pub controller_us: f64,
-    /// MB/s through the controller, all disks together; absent: never the bottleneck.
+    /// MB/s through the controller for all disks together. If absent, it is never the bottleneck.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller_mb_s: Option<f64>,
-    /// Each of the disks; its seed is that of the first, others get the following ones.
+    /// Parameters of each disk. The first disk uses this seed, the others the following ones.
     pub disk: DiskSpec,
 }
 
-/// A part of a request on one disk.
+/// The part of a request that one disk serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Part {
     disk: usize,
@@ -69,7 +69,7 @@ impl Raid5Spec {
         self.chunk_kib * 1024
     }
 
-    /// Bytes of a disk of an array that holds `size`.
+    /// Bytes per disk in an array of `size` bytes.
     fn member_bytes(&self, size: u64) -> u64 {
         size.div_ceil(self.chunk_bytes() * (self.disks - 1)) * self.chunk_bytes()
     }
@@ -103,28 +103,28 @@ struct Pending {
     parts_left: usize,
 }
 
-/// An array of disks with rotating parity.
+/// A RAID 5 array.
 #[derive(Debug)]
 pub struct Raid5 {
     spec: Raid5Spec,
     members: Vec<Disk>,
-    /// In the controller: until when, and what.
+    /// Requests in the controller, and until when.
     arriving: VecDeque<(Nanos, Request)>,
-    /// By the number of a request.
+    /// Requests under way, by their number.
     pending: HashMap<u64, Pending>,
-    /// Of the parts that the disks work on: whose they are, and their bytes.
+    /// Parts at the disks: the request they belong to, and their bytes.
     parts: HashMap<u64, (u64, u64)>,
-    /// In the pipe or past it: done at, the number of the request.
+    /// Requests in the pipe or done: completion time, number.
     leaving: VecDeque<(Nanos, u64)>,
     pipe_free_at: Nanos,
     next_number: u64,
     counters: Counters,
-    /// Reused for what the members have completed.
+    /// Buffer for the completions of the disks.
     served: Vec<Completion>,
 }
 
 impl Raid5 {
-    /// An idle array that holds `size` bytes.
+    /// Creates an idle array of `size` bytes.
     pub fn new(spec: Raid5Spec, size: u64) -> Self {
         let member_bytes = spec.member_bytes(size);
         let members = (0..spec.disks)
@@ -147,7 +147,7 @@ impl Raid5 {
         }
     }
 
-    /// Hands the parts of a request to their disks.
+    /// Submits the parts of a request to their disks.
     fn split(&mut self, at: Nanos, request: Request) {
         let parts = self.spec.parts(&request);
         let number = self.next_number;
@@ -160,7 +160,7 @@ impl Raid5 {
         }
     }
 
-    /// Takes over what the disks have completed at `now`.
+    /// Collects what the disks have completed at `now`.
     fn collect(&mut self, now: Nanos) {
         for member in &mut self.members {
             member.advance(now, &mut self.served);

@@ -1,6 +1,7 @@
-//! Numbers that look random and are the same every time: a hash of a seed and a place.
+//! Pseudo-random numbers that are the same every time: a hash of a seed and a position.
 
-/// A number in [0, 1) for `place` in the sequence `seed`, by splitmix64 (Steele, Lea, Flood 2014).
+/// A number in [0, 1) at position `place` of the sequence `seed`, by splitmix64 (Steele, Lea, Flood
+/// 2014).
 pub(crate) fn unit(seed: u64, place: u64) -> f64 {
     (mixed(mixed(seed) ^ place) >> 11) as f64 / (1u64 << 53) as f64
 }

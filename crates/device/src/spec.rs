@@ -1,4 +1,4 @@
-//! A device's description, as its TOML file gives it.
+//! A device's description as in its TOML file.
 
 use readahead::DeviceCost;
 use serde::{Deserialize, Serialize};
@@ -10,28 +10,28 @@ use crate::model::Model;
 use crate::raid5::{Raid5, Raid5Spec};
 use crate::text;
 
-/// A device's description.
+/// The description of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// One line for the catalogue.
+    /// One line of text for the catalogue.
     pub description: String,
-    /// Mechanics, for a disk.
+    /// A disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskSpec>,
-    /// Channels, for everything that does not turn.
+    /// Channels, for devices without moving parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channels: Option<ChannelsSpec>,
-    /// Several disks with rotating parity.
+    /// An array of disks with rotating parity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raid5: Option<Raid5Spec>,
-    /// What `bowwave tune` noted of the very device that it measured; no model heeds it.
+    /// Results of `bowwave tune` for the device it measured. Models ignore them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuned: Option<toml::Table>,
 }
 
 impl Spec {
-    /// Reads a description; `path` names it in errors.
+    /// Parses a description. Errors name it `path`.
     ///
     /// # Errors
     /// [`SpecError::Malformed`] and [`SpecError::Impossible`].
@@ -53,7 +53,7 @@ impl Spec {
         Ok(spec)
     }
 
-    /// A new device of this description, `size` bytes large.
+    /// Creates an idle device of `size` bytes.
     pub fn build(&self, size: u64) -> Box<dyn Model> {
         match (&self.disk, &self.channels, &self.raid5) {
             (Some(disk), ..) => Box::new(Disk::new(disk.clone(), size)),
@@ -63,12 +63,12 @@ impl Spec {
         }
     }
 
-    /// Whether it has a head to move.
+    /// Whether it has a moving head.
     pub fn is_rotational(&self) -> bool {
         self.channels.is_none()
     }
 
-    /// What the device charges, in the terms of the policies.
+    /// The device's cost as the policies use it.
     pub fn cost(&self) -> DeviceCost {
         match (&self.disk, &self.channels, &self.raid5) {
             (Some(disk), ..) => disk.cost(),
@@ -78,7 +78,7 @@ impl Spec {
         }
     }
 
-    /// The least seconds in which the device can deliver `bytes`: one device access, then streaming.
+    /// Least time to deliver `bytes`, in seconds: one device access, then streaming.
     pub fn limit_seconds(&self, bytes: u64) -> f64 {
         let cost = self.cost();
         cost.latency_s + bytes as f64 / cost.bandwidth

@@ -1,4 +1,4 @@
-//! Reading a device file, and telling where it is wrong.
+//! Reads device files and locates errors in them.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use toml::{Table, Value};
 
 use crate::error::SpecError;
 
-/// The text of the device file `path`.
+/// Reads the text of the device file `path`.
 ///
 /// # Errors
-/// [`SpecError::Unreadable`] and, for bytes that are no text, [`SpecError::Malformed`].
+/// [`SpecError::Unreadable`], or [`SpecError::Malformed`] if it is not text.
 pub(crate) fn read(path: &str) -> Result<String, SpecError> {
     let bytes =
         linux::small::read(Path::new(path), "a device is a small TOML file (docs/devices.md)")
@@ -29,12 +29,12 @@ impl SpecError {
     }
 }
 
-/// The number of the line that has byte `at`.
+/// Number of the line that contains byte `at`.
 fn line_of(text: &[u8], at: usize) -> usize {
     1 + text[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// The name of a number that is none (`nan`) or has no end (`inf`), which TOML allows.
+/// The name of a value that is not a finite number (`nan`, `inf`). TOML allows those.
 pub(crate) fn name_of_not_finite(text: &str) -> Option<String> {
     fn find<'a>(name: &'a str, value: &'a Value) -> Option<&'a str> {
         match value {

@@ -1,4 +1,4 @@
-//! Whatever numbers a device file has, it is refused by name or makes a device whose time goes forward.
+//! Any number in a device file is either refused by name or gives a device whose time goes forward.
 
 use device::{Request, Spec};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ const KINDS: [&str; 3] = [
     include_str!("../devices/raid5-pe1750.toml"),
 ];
 
-/// Every setting of a number, as `(text of a device, name)`.
+/// All numeric settings, as `(device text, name)`.
 fn settings() -> Vec<(&'static str, &'static str)> {
     let is_number = |value: &str| value.trim_start().starts_with(|c: char| c.is_ascii_digit());
     let of = |text: &'static str| {
@@ -19,7 +19,7 @@ fn settings() -> Vec<(&'static str, &'static str)> {
     KINDS.into_iter().flat_map(of).collect()
 }
 
-/// The text with another value of a setting.
+/// The text with a different value of one setting.
 fn with(text: &str, name: &str, value: &str) -> String {
     let begins = format!("{name} = ");
     let line = |line: &str| match line.starts_with(&begins) {
@@ -29,7 +29,7 @@ fn with(text: &str, name: &str, value: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// Numbers of every size, whole ones and others.
+/// Numbers of any size, integers and others.
 fn numbers() -> impl Strategy<Value = String> {
     prop_oneof![
         (-300..300i32, 1..10u8).prop_map(|(exponent, digit)| format!("{digit}e{exponent}")),
@@ -39,7 +39,7 @@ fn numbers() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Serves reads that come one after another, or fails if time runs backwards.
+/// Serves several reads, one after the other. Fails if time runs backwards.
 fn serve(spec: &Spec) -> Result<(), TestCaseError> {
     let mut model = spec.build(1 << 30);
     let (mut now, mut done) = (0u64, Vec::new());

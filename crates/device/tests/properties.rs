@@ -1,4 +1,4 @@
-//! What holds for every device and every load.
+//! Properties of every device under every load.
 
 use std::collections::HashMap;
 
@@ -60,7 +60,7 @@ fn disk() -> impl Strategy<Value = Spec> {
                 media_mb_s: 80.0,
                 inner_mb_s,
                 bus_mb_s,
-                // Small enough that the loads reach the inner tracks.
+                // Small, so that the loads reach the inner tracks.
                 capacity_gb: 1.0,
                 segment_kib: 1024,
                 segments,
@@ -91,7 +91,7 @@ fn array() -> impl Strategy<Value = Spec> {
     })
 }
 
-/// Bytes a second that no load can exceed.
+/// An upper limit for bytes per second under any load.
 fn most_bytes_per_s(spec: &Spec) -> f64 {
     let platter = |disk: &DiskSpec| disk.media_mb_s.min(disk.bus_mb_s.unwrap_or(f64::INFINITY));
     let channels = spec.channels.as_ref().map(|channels| channels.bandwidth_mb_s);
@@ -103,7 +103,7 @@ fn most_bytes_per_s(spec: &Spec) -> f64 {
     channels.or(disk).or(raid5).expect("one of the three") * 1e6
 }
 
-/// Without what a disk might serve from its buffer a second time.
+/// The load without repeated reads, which a disk could serve from its buffer.
 fn without_repetitions(load: &[Arrival]) -> Vec<Arrival> {
     let mut kept: Vec<Arrival> = Vec::new();
     for arrival in load {
@@ -118,7 +118,7 @@ fn without_repetitions(load: &[Arrival]) -> Vec<Arrival> {
     kept
 }
 
-/// Arrivals near each other: in both directions, within a few tracks.
+/// Requests close to each other: in both directions, within a few tracks.
 fn neighbours() -> impl Strategy<Value = Vec<Arrival>> {
     let arrival = (0u64..20_000_000, 0u64..1024, 1u64..65).prop_map(|(after_ns, page, pages)| {
         Arrival { after_ns, offset: (SIZE / 2) + page * 4096, bytes: pages * 4096 }

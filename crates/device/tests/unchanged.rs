@@ -1,11 +1,12 @@
-//! The devices that measurements in docs/ rest on are served to the nanosecond as they were then.
+//! Figures in docs/ depend on these devices, so they must serve requests exactly as before, to the
+//! nanosecond.
 
 use device::{Completion, Request};
 
 const REQUESTS: u64 = 4000;
 const SIZE: u64 = 4 << 30;
 
-/// A fixed mixture: two streams, one of them backward, and scattered reads, a few in flight.
+/// A fixed mix of requests: two streams, one of them backward, and random reads, a few in flight.
 struct Mixture {
     state: u64,
     forward: u64,
@@ -35,7 +36,7 @@ impl Mixture {
     }
 }
 
-/// FNV-1a of every completion's id and time.
+/// FNV-1a over the id and time of every completion.
 fn checksum(name: &str) -> u64 {
     let mut model = device::load(name).expect("in the catalogue").build(SIZE);
     let mut load = Mixture { state: 2003, forward: 0, backward: SIZE / 2 };

@@ -6,11 +6,11 @@ use sim::{Listed, MachineSpec, Op};
 use super::parsers::Parsers;
 use super::{
     blkid, copies, desktop, drop_behind, field, flash, parallel_streams, ramp, random_reads, rules,
-    servers, slow_streams,
+    run_lengths, servers, slow_streams,
 };
 
 /// The parsers of every table.
-pub(super) const PARSERS: [(&str, Parsers); 12] = [
+pub(super) const PARSERS: [(&str, Parsers); 13] = [
     ("blkid-2011", blkid::PARSERS),
     ("copies-2005", copies::PARSERS),
     ("desktop-2006", desktop::PARSERS),
@@ -21,6 +21,7 @@ pub(super) const PARSERS: [(&str, Parsers); 12] = [
     ("flash-2011", flash::PARSERS),
     ("random-reads-2006", random_reads::PARSERS),
     ("rules", rules::PARSERS),
+    ("run-lengths", run_lengths::PARSERS),
     ("servers-2006", servers::PARSERS),
     ("slow-streams-2005", slow_streams::PARSERS),
 ];

@@ -27,7 +27,9 @@ mod parsers;
 mod ramp;
 mod random_reads;
 mod rules;
+mod run_lengths;
 mod servers;
+mod side_by_side;
 mod slow_streams;
 mod table;
 
@@ -45,7 +47,7 @@ pub fn read_any_experiment(text: &str) {
 }
 
 /// Every table by the name users type.
-pub const TABLES: [(&str, Run); 12] = [
+pub const TABLES: [(&str, Run); 13] = [
     ("blkid-2011", blkid::run),
     ("copies-2005", copies::run),
     ("desktop-2006", desktop::run),
@@ -56,6 +58,7 @@ pub const TABLES: [(&str, Run); 12] = [
     ("flash-2011", flash::run),
     ("random-reads-2006", random_reads::run),
     ("rules", rules::run),
+    ("run-lengths", run_lengths::run),
     ("servers-2006", servers::run),
     ("slow-streams-2005", slow_streams::run),
 ];

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use experiments::{TABLES, Table};
+use experiments::{Figure, TABLES, Table};
 
 /// Claims that fail; the experiment files say why they do.
-const KNOWN_FAILURES: [&str; 16] = [
+const KNOWN_FAILURES: [&str; 19] = [
+    "adaptive is as near to the clairvoyant as it is to be",
+    "adaptive is the fastest in the mean, or within 3 % of it",
+    "adaptive reads few bytes in vain",
     "adaptive is the best policy or within 3 % of it",
     "adaptive is within 3 % of linux-6 at its best static window",
     "parallel grep+dd+diff: elapsed and system seconds of stock",
@@ -31,10 +34,15 @@ const MOST_BEHIND_THE_BEST_WINDOW: usize = 34;
 
 /// Its distance to the oracle over all cells: the median and the geometric mean.
 const MOST_IN_THE_MEDIAN: f64 = 1.1747;
-const MOST_IN_THE_MEAN: f64 = 1.6765;
+const MOST_IN_THE_MEAN: f64 = 1.6767;
+
+/// The geometric mean of its time over that of the clairvoyant, over all places of `run-lengths`, and that of the
+/// bytes it reads over those needed.
+const MOST_OF_THE_CLAIRVOYANT: f64 = 1.882;
+const MOST_OF_WHAT_IS_NEEDED: f64 = 2.227;
 
 /// These take a while, and run on what the others run on.
-const LONG: [&str; 2] = ["field", "rules"];
+const LONG: [&str; 3] = ["field", "rules", "run-lengths"];
 
 #[test]
 fn every_claim_holds_but_for_those_known_to_fail() {
@@ -50,6 +58,9 @@ fn every_claim_holds_but_for_those_known_to_fail() {
         assert!(!table.figures.is_empty(), "{name} has no figures");
         if name == "field" {
             adaptive_has_lost_nothing(&table);
+        }
+        if name == "run-lengths" {
+            adaptive_is_as_near_to_the_clairvoyant(&table);
         }
         let failing: Vec<&str> = table
             .verdicts
@@ -93,6 +104,23 @@ fn adaptive_has_lost_nothing(field: &Table) {
     assert!(of_window <= MOST_BEHIND_THE_BEST_WINDOW, "{of_window} cells");
     assert!(median <= MOST_IN_THE_MEDIAN, "{median}");
     assert!(mean <= MOST_IN_THE_MEAN, "{mean}");
+}
+
+/// Its verdicts fail as long as one place does; this takes the mean of all.
+fn adaptive_is_as_near_to_the_clairvoyant(table: &Table) {
+    let mean = |are_bytes: bool| {
+        let is_one = |figure: &&Figure| {
+            let is_mean = figure.row.starts_with("mean") && figure.policy == "adaptive";
+            is_mean && figure.row.ends_with(", bytes") == are_bytes
+        };
+        let of_all: Vec<f64> =
+            table.figures.iter().filter(is_one).map(|figure| figure.simulated.ln()).collect();
+        (of_all.iter().sum::<f64>() / of_all.len() as f64).exp()
+    };
+    let (time, bytes) = (mean(false), mean(true));
+    println!("run-lengths: time {time:.4} of the clairvoyant, bytes {bytes:.4} of those needed");
+    assert!(time <= MOST_OF_THE_CLAIRVOYANT, "{time}");
+    assert!(bytes <= MOST_OF_WHAT_IS_NEEDED, "{bytes}");
 }
 
 #[test]

@@ -1,15 +1,15 @@
-//! What the kernel's own read-ahead hears of.
+//! The accesses that the kernel's own read-ahead is told about.
 
-/// Why a kernel's policy is asked.
+/// Why a kernel's policy is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
     /// The page was not in the page cache; the program waits for it.
     Absent,
     /// The access touched a mark that the policy had put there.
     Mark,
-    /// A read begins, or reached the page given to [`Plan::call_again_at`](crate::Plan::call_again_at),
-    /// whether or not the page is cached. Told to policies that
-    /// [want calls](crate::KernelPolicy::wants_calls).
+    /// A read begins, or it has reached the page given to
+    /// [`Plan::call_again_at`](crate::Plan::call_again_at). The page may be cached or not. Only
+    /// policies that [want calls](crate::KernelPolicy::wants_calls) get this.
     Call,
 }
 
@@ -22,10 +22,10 @@ impl From<readahead::Trigger> for Trigger {
     }
 }
 
-/// One access, as a kernel's policy is told of it.
+/// An access as a kernel's policy is told about it.
 pub type Access = readahead::Access<Trigger>;
 
-/// A miss of one page of a large file, by a program that has given no advice.
+/// A one-page miss in a large file, by a program that gave no advice.
 #[cfg(test)]
 pub(crate) fn miss(page: readahead::Page, previous: Option<readahead::Page>) -> Access {
     Access {

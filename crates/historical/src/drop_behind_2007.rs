@@ -1,9 +1,9 @@
 //! Drop-behind as proposed for the kernel in July 2007.
 //!
-//! When a mark is touched and the window has its full size, the pages of one window before the mark
-//! are put first in line for reclaim, up to the first page that others use, too. They are not freed
-//! at once. Written pages come without read-ahead, and so were never dropped: copies still emptied
-//! the cache.
+//! When a full-sized window's mark is touched, the pages of one window before the mark become first
+//! in line for reclaim, up to the first page that others also use. They are not freed at once.
+//! Written pages arrive without read-ahead and were never dropped, so copies still emptied the
+//! cache.
 
 use readahead::Action;
 use readahead::{Nanos, OpenFileId};
@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::policy::KernelPolicy;
 use crate::view::KernelView;
 
-/// A kernel's policy with the proposal applied.
+/// A kernel's policy with this proposal.
 #[derive(Debug)]
 pub struct DropBehind2007<P>(pub P);
 

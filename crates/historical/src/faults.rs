@@ -1,13 +1,13 @@
-//! Faults in mappings of which nothing was announced: the page is read *around*, until many more
-//! faults missed than found their page.
+//! Page faults in mappings without advice. The kernel reads *around* the page until far more faults
+//! have missed than found their page.
 //!
 //! ```text
 //!             page - window/2        page         page + window/2
 //!                   |------------------x---------------------|
 //! ```
 //!
-//! A policy is told of a fault that found its page only if it wants calls; otherwise it sees from
-//! where the reader came, and takes that for the count.
+//! A policy is told about faults that found their page only if it wants calls. Otherwise it
+//! estimates their number from the distance that the reader has moved.
 
 use readahead::Cause;
 use readahead::{Hint, Page};
@@ -17,27 +17,28 @@ use crate::kernel::Chunk;
 use crate::plan::Plan;
 use crate::view::KernelView;
 
-/// Misses beyond hits after which a mapping is taken as read at random (`MMAP_LOTSAMISS`).
+/// Excess of misses over hits from which a mapping counts as randomly read (`MMAP_LOTSAMISS`).
 pub(crate) const FAULT_MISSES: u64 = 100;
 
-/// Faults that found their page since the fault at `last`. Within `window` pages the reader is
-/// taken to have walked; from farther away, it found at least the page it came from.
+/// Estimated number of faults since the one at `last` that found their page. If the reader moved by
+/// at most `window` pages, it walked through them. From farther away, it found at least the page it
+/// came from.
 pub(crate) fn faults_served_since(last: Page, access: &Access, window: u64) -> u64 {
     let distance = access.previous.map_or(0, |previous| previous.abs_diff(last));
     if distance <= window { distance } else { 1 }
 }
 
-/// The count of an open file since 2.6.23: misses less hits, never below none.
+/// The counter of an open file since 2.6.23: misses minus hits, at least 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ExcessMisses {
     misses: u64,
-    /// The page of the last fault told of.
+    /// The page of the last reported fault.
     last: Page,
 }
 
 impl ExcessMisses {
-    /// Counts a fault (a miss as 1, a hit as -1) and those before it that found their page;
-    /// returns the misses in excess, up to `most`.
+    /// Counts a fault (1 for a miss, -1 for a hit) and the earlier faults that found their page.
+    /// Returns the excess of misses, at most `most`.
     pub(crate) fn count(&mut self, access: &Access, change: i64, most: u64) -> u64 {
         let served = faults_served_since(self.last, access, u64::from(access.kernel_window));
         self.last = access.page;
@@ -46,7 +47,7 @@ impl ExcessMisses {
     }
 }
 
-/// The counts of an open file until 2.6.22: hits and misses apart, so that many hits buy many
+/// The counters of an open file up to 2.6.22: hits and misses separately, so many hits allow many
 /// misses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HitsAndMisses {
@@ -56,8 +57,8 @@ pub(crate) struct HitsAndMisses {
 }
 
 impl HitsAndMisses {
-    /// A fault of which nothing was announced: counts it, and reads around an absent page a window
-    /// that half of the reclaimable memory can hold.
+    /// Counts a fault without advice. For an absent page, reads around it a window that half of the
+    /// reclaimable memory can hold.
     pub(crate) fn on_fault(&mut self, access: &Access, cache: &dyn KernelView, plan: &mut Plan) {
         if access.hint == Hint::Random {
             return;
@@ -104,7 +105,7 @@ mod tests {
         Access { trigger, via: Via::Mmap, ..miss(page, previous) }
     }
 
-    /// All of a file, or nothing.
+    /// Either all pages of a file are cached or none is.
     struct Cached(bool);
 
     impl CacheView for Cached {

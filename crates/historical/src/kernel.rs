@@ -1,5 +1,5 @@
-//! What every policy that models a kernel has in common: how a chunk is submitted, how large the
-//! first one is, and what comes after a cached run.
+//! Shared by all policies that model a kernel: how a chunk is submitted, the size of the first one,
+//! and what follows a cached run.
 //!
 //! ```text
 //!        start                        start + pages - look_ahead     start + pages
@@ -7,8 +7,8 @@
 //!                                                 `- PG_readahead mark
 //! ```
 //!
-//! The pages that are absent are read, as far as the file goes. One of them is marked, unless it
-//! was cached already (the mark is set on new pages only) or lies past the end of the file.
+//! The absent pages are read, up to the end of the file. One is marked, unless it was cached
+//! already (the kernel marks new pages only) or lies beyond the end of the file.
 
 use readahead::Cause;
 use readahead::Page;
@@ -17,17 +17,17 @@ use crate::access::Access;
 use crate::plan::Plan;
 use crate::view::KernelView;
 
-/// Pages to read, the last `look_ahead` of them before they are needed.
+/// Pages to read. The last `look_ahead` of them are read before they are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chunk {
     pub(crate) start: Page,
     pub(crate) pages: u64,
-    /// Distance of the mark from the chunk's end; 0 for no mark.
+    /// Distance between the mark and the chunk's end; 0 for no mark.
     pub(crate) look_ahead: u64,
 }
 
 impl Chunk {
-    /// `pages` from `start` on, without a mark.
+    /// `pages` pages from `start` on, without a mark.
     pub(crate) fn unmarked(start: Page, pages: u64) -> Self {
         Chunk { start, pages, look_ahead: 0 }
     }
@@ -51,8 +51,8 @@ impl Chunk {
     }
 }
 
-/// The first window for a request, since 2.6.17: the request rounded up to a power of two, four or
-/// two times that where it is small, the whole of `most` where it is not.
+/// The first window for a request, since 2.6.17: the request rounded up to a power of two. A small
+/// one is multiplied by four or two; a large one gets `most`.
 pub(crate) fn initial_size(request: u64, most: u64) -> u64 {
     let rounded = request.next_power_of_two();
     if rounded <= most / 32 {
@@ -64,7 +64,7 @@ pub(crate) fn initial_size(request: u64, most: u64) -> u64 {
     }
 }
 
-/// The first absent page after `page`, at most `most` pages on.
+/// The first absent page after `page`, within `most` pages.
 pub(crate) fn next_hole(page: Page, most: u64, cache: &dyn KernelView) -> Option<Page> {
     let distance = 1 + cache.run_after(page.checked_add(1)?, most);
     if distance > most {

@@ -1,18 +1,18 @@
-//! Read-ahead policies of kernels, past and present, to compare bowwave's with: pure, no I/O, no
+//! Read-ahead policies of past and present kernels, to compare bowwave's with. Pure: no I/O, no
 //! clock, no threads.
 //!
 //! ```text
 //!   2002   linux-2.5, stock-2.6.13, stock-2.6.17     windows that grow while reading is sequential
 //!   2005   adaptive-2005                             proposed: what is cached is the history
 //!   2006   adaptive-v16                              proposed: the sixteenth version of that
-//!   2007   ondemand-2.6.23, drop-behind-2007         misses and marks; a proposal on top
-//!   2009   context-2.6.31, context-3.12              and the pages cached before a miss
+//!   2007   ondemand-2.6.23, drop-behind-2007         misses and marks; a proposal on top of it
+//!   2009   context-2.6.31, context-3.12              also: pages cached before a miss
 //!   today  linux-6                                   the same, in folios
 //! ```
 //!
-//! They implement [`KernelPolicy`]: [`readahead::Policy`] with what only a kernel can see (the state
-//! and age of pages) and do (move pages on the lists of reclaim, have a reader wait). [`by_name`]
-//! makes any of them.
+//! The policies implement [`KernelPolicy`], which adds to [`readahead::Policy`] what only a kernel
+//! can see (state and age of pages) and do (move pages on the reclaim lists, make a reader wait).
+//! [`by_name`] creates any of them.
 
 mod access;
 mod adaptive2005;

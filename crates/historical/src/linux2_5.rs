@@ -1,5 +1,5 @@
-//! The read-ahead of Linux 2.5.61 (February 2003), as far as it matters to a sequential reader: two
-//! windows, the next submitted at the second page of the one that is read.
+//! The read-ahead of Linux 2.5.61 (February 2003), as far as it affects a sequential reader. It has
+//! two windows, and submits the next one at the second page of the one being read.
 //!
 //! ```text
 //!   |------ current ------|------- ahead -------|
@@ -7,10 +7,11 @@
 //!      the ahead window      the next one
 //! ```
 //!
-//! A reader that enters the ahead window before it has arrived sleeps on its first page, and only
-//! then, on the second, is the next window asked for: a sleeping reader has exactly one window
-//! queued. From memory; the first windows' growth by two pages a hit is left out, and every window
-//! is as large as the limit, but not below 16 KiB, whatever the limit (`VM_MIN_READAHEAD`, applied
+//! A reader that enters the ahead window before it has arrived sleeps on its first page. It submits
+//! the next window only on the second page. So a sleeping reader has exactly one window queued.
+//!
+//! Recalled from memory. The growth of the first windows by two pages per hit is left out: every
+//! window has the limit's size, but at least 16 KiB whatever the limit (`VM_MIN_READAHEAD`, applied
 //! after the limit).
 
 use readahead::Cause;
@@ -29,12 +30,12 @@ const SMALLEST_WINDOW_PAGES: u64 = 4;
 /// The policy.
 #[derive(Debug)]
 pub struct Linux25 {
-    /// Where the window that was submitted last ends.
+    /// End of the last submitted window.
     ends: Table<OpenFileId, Page>,
 }
 
 impl Linux25 {
-    /// A policy that follows at least `open_files` open files.
+    /// A policy that tracks at least `open_files` open files.
     pub fn new(open_files: usize) -> Self {
         Linux25 { ends: Table::new(open_files) }
     }
@@ -75,7 +76,7 @@ impl KernelPolicy for Linux25 {
     }
 }
 
-/// Whether a read begins the file or follows the page before.
+/// Whether a read starts at the file's beginning or follows the page before.
 fn is_next(access: &Access) -> bool {
     let follows =
         access.previous.is_some_and(|previous| previous.checked_add(1) == Some(access.page));

@@ -1,5 +1,4 @@
-//! The policies by the names that users type, with parameters where they have any:
-//! `name:key=value,...`.
+//! Finds policies by the names that users type, with optional parameters: `name:key=value,...`.
 
 use crate::adaptive2005::Adaptive2005;
 use crate::drop_behind_2007::DropBehind2007;
@@ -11,7 +10,7 @@ use crate::policy::KernelPolicy;
 use crate::stock::{Stock, StockRelease};
 use crate::v16::{AdaptiveV16, V16Parameters};
 
-/// Every policy's name, from the oldest kernel's to today's.
+/// The names of all policies, oldest kernel first.
 pub const NAMES: [&str; 11] = [
     "none",
     "linux-2.5",
@@ -26,12 +25,13 @@ pub const NAMES: [&str; 11] = [
     "linux-6",
 ];
 
-/// The policy of that name, following at least `open_files` open files; `None` if there is no such
-/// policy, or it has no such parameter.
+/// The policy with this name, which tracks at least `open_files` open files; `None` if there is no
+/// such policy or parameter.
 ///
-/// Two take parameters: `adaptive-2005:ratio=101`, and `adaptive-v16:ratio=50,hit-rate=1,max=256,
-/// initial=16,nfsd=1,loop=1,laptop=1` (any of these; `max` and `initial` in pages). The first of
-/// each may be given without its key, and for `adaptive-v16` that is the hit rate.
+/// Two policies take parameters: `adaptive-2005:ratio=101`, and
+/// `adaptive-v16:ratio=50,hit-rate=1,max=256,initial=16,nfsd=1,loop=1,laptop=1` (any of these;
+/// `max` and `initial` in pages). A value without a key means `ratio` for the first and `hit-rate`
+/// for the second.
 pub fn by_name(name: &str, open_files: usize) -> Option<Box<dyn KernelPolicy>> {
     let (name, parameters) = name.split_once(':').unwrap_or((name, ""));
     match name {
@@ -65,7 +65,8 @@ pub fn by_name(name: &str, open_files: usize) -> Option<Box<dyn KernelPolicy>> {
     })
 }
 
-/// The parameters that the policy of that name takes, as an error tells them; `None` if there is no such policy.
+/// The parameters of the policy with this name, as shown in an error; `None` if there is no such
+/// policy.
 pub fn parameters_of(name: &str) -> Option<&'static str> {
     match name {
         "adaptive-2005" => Some("ratio=PERCENT of 10 or more, or that number alone"),
@@ -76,7 +77,8 @@ pub fn parameters_of(name: &str) -> Option<&'static str> {
     }
 }
 
-/// `key=value` pairs; `None` for one that is no number. A lone value is given the `first` key.
+/// Parses `key=value` pairs; `None` for a value that is not a number. A value without a key gets
+/// the key `first`.
 fn pairs<'a>(parameters: &'a str, first: &'a str) -> impl Iterator<Item = Option<(&'a str, u32)>> {
     let parts = parameters.split(',').filter(|part| !part.is_empty());
     parts.map(move |part| {

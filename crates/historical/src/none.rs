@@ -1,4 +1,4 @@
-//! No read-ahead: every request is read as it is, for what read-ahead is worth to be seen.
+//! No read-ahead: reads exactly the requests. Shows what read-ahead is worth.
 
 use readahead::Cause;
 use readahead::{Nanos, Via};
@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use crate::policy::KernelPolicy;
 use crate::view::KernelView;
 
-/// Reads what is asked for, when it is asked for.
+/// Reads what is requested, when it is requested.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoReadAhead;
 

@@ -1,20 +1,20 @@
-//! What the kernel's own read-ahead can do, beyond what any policy may ask for.
+//! What the kernel's own read-ahead can request beyond what other policies can.
 
 use readahead::Page;
 
-/// Pages of the file at hand, from `start` on.
+/// Pages of the current file, from `start` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// First page.
     pub start: Page,
-    /// How many.
+    /// Number of pages.
     pub pages: u64,
 }
 
-/// A plan of a policy inside the kernel.
+/// The plan of a kernel's policy.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// What to read ahead, and which pages to mark. This is done first.
+    /// What to read ahead and which pages to mark. Executed first.
     pub ahead: readahead::Plan,
     rescued: Option<Range>,
     demoted: Option<Range>,
@@ -23,7 +23,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// An empty plan; the only allocations a plan ever makes.
+    /// An empty plan. A plan allocates only here.
     pub fn new() -> Self {
         Self::default()
     }
@@ -47,8 +47,8 @@ impl Plan {
         self.rescued
     }
 
-    /// Puts what the stream has read of `[start, start + pages)` first in line for reclaim, up to a
-    /// page that others use, too (an active one).
+    /// Puts the pages of `[start, start + pages)` that the stream has read first in line for
+    /// reclaim, up to an active page, which others use.
     pub fn demote(&mut self, start: Page, pages: u64) {
         self.demoted = Some(Range { start, pages });
     }
@@ -58,23 +58,23 @@ impl Plan {
         self.demoted
     }
 
-    /// Asks to be called when the read under way reaches `page`. Otherwise a policy that wants calls
-    /// is called once a read.
+    /// Requests a call when the current read reaches `page`. Without this, a policy that wants
+    /// calls gets one per read.
     pub fn call_again_at(&mut self, page: Page) {
         self.next_call = Some(page);
     }
 
-    /// Where the policy wants to be called within the read under way.
+    /// Where the policy wants to be called within the current read.
     pub fn next_call(&self) -> Option<Page> {
         self.next_call
     }
 
-    /// Has the reader wait until `page` has been read, as if it had asked for it.
+    /// Makes the reader wait until `page` has been read, as if it had requested it.
     pub fn wait_for(&mut self, page: Page) {
         self.waits_for = Some(page);
     }
 
-    /// The page that the reader waits for, beyond what it asked for.
+    /// The additional page that the reader waits for.
     pub fn waits_for(&self) -> Option<Page> {
         self.waits_for
     }

@@ -1,4 +1,4 @@
-//! The contract of policies that stand in the kernel's place.
+//! The interface of policies that replace the kernel's read-ahead.
 
 use readahead::{Nanos, OpenFileId};
 
@@ -6,23 +6,23 @@ use crate::access::Access;
 use crate::plan::Plan;
 use crate::view::KernelView;
 
-/// Decides what the kernel reads ahead by itself.
+/// Decides what the kernel reads ahead.
 pub trait KernelPolicy: Send {
     /// The policy's name as users type it, for example `linux-6`.
     fn name(&self) -> &'static str;
 
-    /// Answers one access by appending to `plan` (which the caller has cleared).
+    /// Answers one access by appending to `plan`, which the caller has cleared.
     ///
-    /// An empty plan means "nothing beyond what the program itself asked for".
+    /// An empty plan means that only the program's own request is read.
     fn on_access(&mut self, access: &Access, cache: &dyn KernelView, plan: &mut Plan);
 
-    /// Whether to tell it of every read, not only of absent and marked pages.
+    /// Whether the policy wants every read reported, not only absent and marked pages.
     fn wants_calls(&self) -> bool {
         false
     }
 
-    /// Gives an open file what is known of another one of its file, as an NFS server does that keeps
-    /// read-ahead state from request to request. A policy that keeps none by open file has none to give.
+    /// Copies the state of one open file to another one of the same file. An NFS server does this
+    /// to keep read-ahead state between requests. Policies without state per open file ignore it.
     fn copy_state(&mut self, _from: OpenFileId, _to: OpenFileId, _now: Nanos) {}
 
     /// Forgets every file and stream idle since before `now - idle`.

@@ -1,4 +1,4 @@
-//! A kernel's policy run in user space, to be compared with policies made for that.
+//! Runs a kernel's policy in user space, for comparison with policies made for that.
 
 use readahead::{CacheView, DeviceCost, Nanos, Page, Policy};
 
@@ -7,8 +7,8 @@ use crate::plan::Plan;
 use crate::policy::KernelPolicy;
 use crate::view::KernelView;
 
-/// Runs a kernel's policy on misses and marks alone. What only a kernel can do is left out: nothing
-/// outside it moves a page on the lists that reclaim goes through.
+/// Gives a kernel's policy only misses and marks. Drops what only a kernel can do, such as moving
+/// pages on the reclaim lists.
 #[derive(Debug)]
 pub struct InUserSpace<P> {
     policy: P,
@@ -16,7 +16,7 @@ pub struct InUserSpace<P> {
 }
 
 impl<P: KernelPolicy> InUserSpace<P> {
-    /// The policy as seen by a body in user space.
+    /// Wraps a policy.
     pub fn new(policy: P) -> Self {
         InUserSpace { policy, plan: Plan::new() }
     }
@@ -34,7 +34,7 @@ impl<P: KernelPolicy> Policy for InUserSpace<P> {
         plan: &mut readahead::Plan,
     ) {
         self.plan.clear();
-        // The two lists change places, so that nothing is copied or allocated.
+        // Swapping the two lists avoids copies and allocations.
         std::mem::swap(plan, &mut self.plan.ahead);
         self.policy.on_access(&access_of(access), &FromOutside(cache), &mut self.plan);
         std::mem::swap(plan, &mut self.plan.ahead);
@@ -62,7 +62,7 @@ fn access_of(access: &readahead::Access) -> Access {
     }
 }
 
-/// The page cache without what only the kernel sees of it.
+/// The page cache as seen from outside the kernel.
 struct FromOutside<'a>(&'a dyn CacheView);
 
 impl CacheView for FromOutside<'_> {

@@ -1,18 +1,18 @@
-//! A file that is opened anew for each request, as servers do: what was known of it is handed on.
+//! A file that is opened anew for each request, as servers do: its state is passed on.
 
 mod support;
 
 use historical::{NAMES, by_name};
 use support::Machine;
 
-/// These decide by the page cache, or by what they know of the file, whoever has it open.
+/// These policies decide by the page cache, or by state that does not depend on the open file.
 const STATELESS: [&str; 2] = ["none", "adaptive-2005"];
 
 /// Pages of a request.
 const REQUEST: u64 = 8;
 
-/// What is asked for while a file is read to page 2000, skipping some pages at 1000, by requests of which
-/// each begins with the open file that `next` makes of the last one's.
+/// What is requested while a file is read up to page 2000, with some pages skipped at 1000. `next`
+/// turns each request's open file into that of the next one.
 fn trace(name: &str, next: fn(&mut Machine, u64) -> u64) -> Vec<String> {
     let policy = by_name(name, 1024).expect("it is one of the names");
     let mut machine = Machine::boxed(policy, 10_000, 128);

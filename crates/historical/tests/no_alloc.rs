@@ -1,4 +1,4 @@
-//! Deciding allocates nothing, so that a policy may sit in the event path of a busy machine.
+//! Decisions do not allocate, so that a policy may run in the event path of a busy machine.
 
 #![allow(unsafe_code)] // a global allocator is an unsafe trait; the invariant is written there
 
@@ -18,8 +18,8 @@ fn allocations_of(work: impl FnOnce()) -> u64 {
     allocations() - before
 }
 
-/// The n-th access of a mixture: sequences forward and backward, strides, random and dense reads,
-/// faults, over more files than are remembered.
+/// The n-th access of a mix: sequences forward and backward, strides, random and dense reads,
+/// faults, over more files than the policy tracks.
 fn access(n: u64) -> Access {
     let scattered = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
     let step = n / 8;

@@ -1,4 +1,4 @@
-//! What every policy promises, whatever it is told.
+//! What every policy guarantees for any accesses.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::inputs::{accesses, moment};
 use support::liar::Liar;
 use support::policies::{self, ALL, KERNELS, Make};
 
-/// All that a kernel's policy is told of.
+/// All triggers of a kernel's policy.
 const TRIGGERS: [Trigger; 3] = [Trigger::Absent, Trigger::Mark, Trigger::Call];
 
 fn any_policy() -> impl Strategy<Value = Make> {
@@ -22,7 +22,7 @@ fn any_kernel() -> impl Strategy<Value = Make> {
     proptest::sample::select(KERNELS.to_vec())
 }
 
-/// What a policy answers to each access.
+/// The policy's answers to each access.
 fn answers(policy: &mut dyn KernelPolicy, accesses: &[(Access, Liar)]) -> Vec<Vec<Action>> {
     let mut plan = Plan::new();
     let answer = |(access, view): &(Access, Liar)| {
@@ -41,7 +41,7 @@ fn pages(actions: &[Action]) -> u64 {
     actions.iter().map(pages).sum()
 }
 
-/// First page, and the page after the last, of what an action is about, if it is about pages.
+/// First page, and page after the last, of an action, if it concerns pages.
 fn extent(action: &Action) -> Option<(Page, Page)> {
     match *action {
         Action::Read { start, pages, .. } => Some((start, start + pages)),
@@ -106,7 +106,7 @@ proptest! {
         }
     }
 
-    /// A window and the one ahead of it; or one, and eight pages before a backward reader's.
+    /// Two windows; or one, and eight pages before a backward reader's.
     #[test]
     fn older_kernels_never_ask_for_more_than_two_windows_at_once(
         make in proptest::sample::select(policies::WITHIN_THE_WINDOW.to_vec()),
@@ -168,7 +168,7 @@ proptest! {
         }
     }
 
-    /// A chunk of 256 pages, extended to the end of the file, and the request of an NFS client.
+    /// A chunk of 256 pages, extended to the end of the file, plus the request of an NFS client.
     #[test]
     fn adaptive_v16_never_exceeds_its_largest_chunk(
         make in proptest::sample::select(policies::V16.to_vec()),
@@ -187,7 +187,7 @@ proptest! {
 
 }
 
-// Whole reads of a file through a modelled page cache take longer.
+// Fewer cases: reading whole files through a modelled page cache takes longer.
 proptest! {
     #![proptest_config(config(64))]
 
@@ -200,7 +200,7 @@ proptest! {
     ) {
         let mut machine = Machine::boxed(make(), end, window);
         machine.scan(1, start, end, request);
-        // It believes the reader beyond what it has read ahead (vectors/stock.rs).
+        // It assumes that the reader is beyond what was read ahead (vectors/stock.rs).
         let is_ahead_of_itself =
             machine.policy.name() == "stock-2.6.13" && request > u64::from(window);
         prop_assert!(

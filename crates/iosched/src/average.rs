@@ -1,7 +1,7 @@
-//! A decaying average in integers, as the kernel keeps them.
+//! A decaying integer average, as the kernel keeps it.
 //!
-//! Of the past seven eighths stay with every sample. The weight of what was seen so far is kept
-//! beside it, in 256ths, so that the first samples count in full:
+//! Each sample leaves seven eighths of the past. The average also keeps the weight of all samples,
+//! in 256ths, so that the first ones count in full:
 //!
 //! ```text
 //!   weight  <- (7 weight + 256) / 8          32, 60, 84, ... 249
@@ -9,7 +9,7 @@
 //!   mean     = total / weight, rounded
 //! ```
 
-/// One in fixed point.
+/// 1 in fixed point.
 const ONE: u64 = 256;
 
 /// The average.
@@ -25,12 +25,12 @@ impl Average {
         self.total = (7 * self.total + ONE * sample) / 8;
     }
 
-    /// Whether there is no sample yet.
+    /// Whether there are no samples yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.weight == 0
     }
 
-    /// How much was seen, of 256.
+    /// The weight of all samples, out of 256.
     pub(crate) fn weight(&self) -> u64 {
         self.weight
     }
@@ -40,14 +40,14 @@ impl Average {
         (self.total + self.weight / 2).checked_div(self.weight)
     }
 
-    /// The mean as the kernel takes it of think times: with half of one added whatever the weight,
-    /// which makes the first samples too large, by four for the first.
+    /// The mean as the kernel computes it for think times. It adds half of one whatever the weight,
+    /// so the first samples are too large, the very first by four.
     pub(crate) fn high_mean(&self) -> Option<u64> {
         (self.total + ONE / 2).checked_div(self.weight)
     }
 }
 
-/// The same without the weight: it begins at zero and takes a few samples to rise.
+/// An average without the weight. It starts at zero and needs a few samples to rise.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlowAverage {
     total: u64,

@@ -1,4 +1,4 @@
-//! `base-2.5.61`: what the reference kernel of the comparison of February 2003 did, in effect.
+//! `base-2.5.61`: behaves like the reference kernel in the comparison of February 2003.
 //!
 //! ```text
 //!   process 1   [ a1 ] [ a2 ]        turns:  a1 b1 c1 a2 b2 ...
@@ -6,14 +6,13 @@
 //!   process 3   [ c1 ]
 //! ```
 //!
-//! Strict rotation over the processes, *one request* each turn, in order of arrival, without
-//! merging.
+//! Processes strictly take turns with *one request* each, in order of arrival, without merging.
 //!
-//! That is inferred from measurements, not read in source: 2.5.61 with the patches of its time
-//! ("hacks" against writes that starve reads) served ten parallel streams equally, and each window
-//! of 128 KiB, which its disk split in two requests, cost two full seeks. Plain deadline and arrival
-//! order both keep the two together and would have been nearly twice as fast. What in those patches
-//! separated them is not known.
+//! This is inferred from measurements, not from source code. 2.5.61 with the patches of its time
+//! ("hacks" against writes that starve reads) served ten parallel streams equally. Each window of
+//! 128 KiB, which its disk split into two requests, cost two full seeks. Plain deadline and arrival
+//! order both keep those two requests together and would have been almost twice as fast. What in
+//! the patches separated them is unknown.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -24,7 +23,7 @@ use crate::{Dispatch, Elevator};
 #[derive(Debug, Default)]
 pub struct Base2561 {
     queues: HashMap<ProcessId, VecDeque<Request>>,
-    /// Processes with requests, the next first.
+    /// Processes with requests, in the order of their turns.
     turns: VecDeque<ProcessId>,
     queued: usize,
 }

@@ -7,22 +7,22 @@
 //!   tail: oldest  [ p1: 80 95 ]
 //! ```
 //!
-//! * A process has a queue sorted by sector while it has requests. There are no time slices, no
-//!   deadlines, no idling, and reads are not told from writes.
-//! * A new queue is put at the *head* of the list.
-//! * When the dispatch list is empty, it is refilled: as many turns as there are queues, each of
-//!   which moves the lowest request of the queue *at the head*. An emptied queue leaves the list,
-//!   any other stays where it is. Unless `quantum` requests were moved, again.
-//! * The dispatch list is not quite sorted: a request below its first goes just before its *last*;
-//!   any other, searching from the tail, before the first one met that is not below it; else it is
-//!   appended.
+//! * Each process with requests has a queue sorted by sector. There are no time slices, deadlines or
+//!   idling. Reads and writes are treated alike.
+//! * A new queue is inserted at the *head* of the list.
+//! * An empty dispatch list is refilled. Each pass takes as many turns as there are queues; each turn
+//!   moves the lowest request of the queue *at the head*. An empty queue leaves the list; any other
+//!   stays in place. Passes repeat until at least `quantum` requests were moved or none is left.
+//! * The dispatch list is almost sorted. A request below its first is inserted just before its
+//!   *last*. For any other, the search from the end of the list stops at the first request not below
+//!   it, and it is inserted before that one. Without one it is appended.
 //!
-//! Hence ten processes with two requests each are not served in turn: the ten turns of a refill
-//! drain the five at the head, which submit again and are at the head again. The published table of
-//! ten parallel streams shows two groups of five.
+//! So ten processes with two requests each are not served in turn. The ten turns of a refill drain
+//! the five queues at the head; these processes submit again and return to the head. The published
+//! table of ten parallel streams shows two groups of five.
 //!
-//! Requests merge within the queue of their process only, which is recalled from memory; two
-//! requests of one window together exceed the device's largest and do not merge.
+//! Requests merge only within the queue of their process (recalled from memory). The two requests
+//! of one window together exceed the device's largest request and do not merge.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -43,11 +43,11 @@ pub struct Cfq1 {
 }
 
 impl Cfq1 {
-    /// Requests a refill moves at least, if there are as many: as merged into the kernel, and what
-    /// fits the published table.
+    /// Least number of requests per refill, if there are that many: the value merged into the
+    /// kernel, which fits the published table.
     pub const QUANTUM: usize = 4;
 
-    /// The same in the first posting, of 11 February 2003.
+    /// The value in the first posting, of 11 February 2003.
     pub const FIRST_QUANTUM: usize = 8;
 
     pub fn new(max_sectors: u32, quantum: usize) -> Self {
@@ -77,7 +77,7 @@ impl Cfq1 {
         }
     }
 
-    /// The lowest request of the queue at the head of the list.
+    /// Takes the lowest request of the queue at the head of the list.
     fn take_from_head(&mut self) -> Option<Command> {
         let process = *self.round_robin.front()?;
         let queue = self.queues.get_mut(&process)?;
@@ -143,7 +143,7 @@ mod tests {
     use crate::request::Sector;
     use crate::testing::{read, take};
 
-    /// Processes 0, 1, ... with `each` requests, process n from sector 1000 n on.
+    /// Processes 0, 1, ... with `each` requests. Process n reads from sector 1000 n on.
     fn with(processes: u32, each: u64, quantum: usize) -> Cfq1 {
         let mut cfq = Cfq1::new(128, quantum);
         for process in 0..processes {
@@ -155,7 +155,7 @@ mod tests {
         cfq
     }
 
-    /// Processes of what one refill moved, in order of dispatch.
+    /// The processes whose requests one refill moved, in order of dispatch.
     fn refill(cfq: &mut Cfq1) -> Vec<u32> {
         let first = take(cfq, 0).process.0;
         let rest: Vec<u32> = cfq.dispatch_list.drain(..).map(|command| command.process.0).collect();

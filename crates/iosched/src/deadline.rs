@@ -1,4 +1,4 @@
-//! `deadline`: a one-way sweep in batches, and expiry by age (2.5, 2.6).
+//! `deadline`: a one-way sweep in batches, with expiry by age (2.5, 2.6).
 //!
 //! ```text
 //!   reads    sorted  [ 100 ]->[ 108 ]->[ 900 ]      by age  [ 900 ][ 100 ][ 108 ]
@@ -8,34 +8,34 @@
 //!
 //! To dispatch one request:
 //!
-//! 1. If a *next* is cached and the batch has not reached `fifo_batch`, take it. A next that is not
-//!    contiguous with the last one ends the batch.
-//! 2. Otherwise choose a direction: reads, unless there are none, or writes wait and reads have been
-//!    preferred `writes_starved` times already.
-//! 3. In that direction: the oldest if it has expired, which begins a batch; else the cached next,
-//!    so that the sweep goes on; else the lowest sector, which begins a batch.
-//! 4. Cache as next what is now the successor.
+//! 1. If a *next* is cached and the batch has fewer than `fifo_batch` requests, take it. A next
+//!    that is not contiguous with the last request ends the batch.
+//! 2. Otherwise choose a direction. Choose reads, unless there are none, or unless writes wait and
+//!    reads were preferred `writes_starved` times already.
+//! 3. In that direction, take the oldest request if it has expired; this begins a batch. Otherwise
+//!    take the cached next, which continues the sweep, or the lowest sector, which begins a batch.
+//! 4. Cache the current successor as next.
 //!
-//! Rule 4 is why it did not follow a stream: a request contiguous with the one under way, but added
-//! a tenth of a millisecond after its dispatch, waits for the next sweep.
+//! Rule 4 is why this elevator did not follow a stream. A request contiguous with the current one,
+//! but added a tenth of a millisecond after its dispatch, waits for the next sweep.
 //!
-//! The order of the rules and where batches begin are recalled from memory of kernels around 2.6.10;
-//! a variant of November 2002 that counted costs is not modelled.
+//! The order of the rules and the places where batches begin are recalled from memory of kernels
+//! around 2.6.10. A variant of November 2002 that counted costs is not modelled.
 
 use crate::request::{Command, Direction, Nanos, Request, Sector};
 use crate::sorted::{SortedQueue, Ticket};
 use crate::{Dispatch, Elevator};
 
-/// What can be set.
+/// The parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct DeadlineParameters {
-    /// Age at which a read goes first, half a second.
+    /// Age at which a read is served first: half a second.
     pub read_expire: Nanos,
-    /// Age at which a write goes first, five seconds.
+    /// Age at which a write is served first: five seconds.
     pub write_expire: Nanos,
     /// How often reads are preferred while writes wait.
     pub writes_starved: u32,
-    /// Requests of a batch.
+    /// Requests per batch.
     pub fifo_batch: u32,
 }
 
@@ -223,7 +223,7 @@ mod tests {
         let mut deadline = with_reads(&starts);
         deadline.add(0, write(99, 0, 100_000, 8));
         let order = drain(&mut deadline, 0);
-        // Sixteen, of which the check at the end finds reads preferred once more, once.
+        // Sixteen; the check at the end finds that reads were preferred once more.
         let place = order.iter().position(|&start| start == 100_000);
         assert_eq!(place, Some(17));
     }

@@ -1,7 +1,8 @@
 //! `linus`: the elevator of Linux 2.4.
 //!
-//! One list, kept sorted by insertion alone; the head goes to the device. Every request is born
-//! with a number of *passovers*: how often others may still be put before it.
+//! There is one list, kept sorted only by where requests are inserted. The head of the list goes to
+//! the device. Each request starts with a number of *passovers*: how often others may still be
+//! inserted before it.
 //!
 //! ```text
 //!   active   head                                   tail
@@ -12,29 +13,31 @@
 //!
 //! For each new request:
 //!
-//! 1. Into an empty list, append. Otherwise scan from the tail.
-//! 2. A request without passovers left is a *barrier*: it can still be back-merged with, but the
-//!    scan goes no farther.
-//! 3. The first slot met counts: between two ascending neighbours, or where the list wraps, above
-//!    the one or below the other. After the last element there is no slot.
-//! 4. Contiguous, of the same direction and small enough together: merge, and stop. A front merge
-//!    costs the element a passover.
-//! 5. All behind the place taken were passed: 1 for a merge, `seek_cost` for an insertion.
-//! 6. No slot: append. Neighbours that have become contiguous are coalesced; the smaller number of
-//!    passovers stays.
+//! 1. If the list is empty, append. Otherwise scan from the tail.
+//! 2. A request without passovers left is a *barrier*. A request can still merge behind it, but the
+//!    scan goes no further.
+//! 3. The first slot found counts: between two ascending neighbours, or where the list wraps, above
+//!    the one or below the other. There is no slot after the last element.
+//! 4. If contiguous, in the same direction and small enough together, merge and stop. A front merge
+//!    costs the element one passover.
+//! 5. Every request behind the chosen place was passed: it pays 1 for a merge, `seek_cost` for an
+//!    insertion.
+//! 6. Without a slot, append. Neighbours that became contiguous coalesce and keep the smaller number
+//!    of passovers.
 //!
-//! Time plays no part. A stream whose next window finds its place at the head runs on until those
-//! it passes have become barriers; then each has a turn, and another stream runs.
+//! Time plays no part. A stream whose next window is inserted at the head continues until the
+//! requests it passes have become barriers. Then each of those is served, and another stream
+//! continues.
 //!
-//! 2.4 handed over single buffers of 4 KiB, the first of which was inserted and the rest merged one
-//! by one. Here a request stays whole: its first buffer decides, the others are charged for as
-//! merges. A body that wants the exact behaviour adds buffers. A barrier is no slot's neighbour,
-//! recalled from memory.
+//! 2.4 passed on single buffers of 4 KiB: the first was inserted, the others merged one by one.
+//! Here a request stays whole. Its first buffer decides; the others cost as much as merges. Add
+//! single buffers to get the exact behaviour. A barrier is never the neighbour of a slot (recalled
+//! from memory).
 //!
-//! *Assumption*: a request may be placed directly behind the active one
-//! ([`LinusParameters::after_active`]). The code of later 2.4 kernels stops the scan before the
-//! active request, and yet the bandwidth published for ten parallel streams is reached only if a
-//! stream's next window can follow the one being read.
+//! *Assumption*: a request may be inserted directly behind the active one
+//! ([`LinusParameters::after_active`]). Later 2.4 kernels stop the scan before the active request.
+//! But ten parallel streams reach the published bandwidth only if a stream's next window can follow
+//! the one being read.
 
 use std::collections::VecDeque;
 
@@ -44,16 +47,16 @@ use crate::{Dispatch, Elevator};
 /// A buffer of 4 KiB, in sectors.
 const BUFFER_SECTORS: u32 = 8;
 
-/// What can be set.
+/// The parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct LinusParameters {
-    /// Passovers of a read, 2048 (`elvtune -r`).
+    /// Passovers of a read: 2048 (`elvtune -r`).
     pub read_passovers: i64,
-    /// Passovers of a write, 8192 (`elvtune -w`).
+    /// Passovers of a write: 8192 (`elvtune -w`).
     pub write_passovers: i64,
-    /// Passovers that an insertion costs; a merge costs one.
+    /// Passovers that an insertion costs. A merge costs one.
     pub seek_cost: i64,
-    /// Whether a request may be placed directly behind the active one.
+    /// Whether a request may be inserted directly behind the active one.
     pub after_active: bool,
 }
 
@@ -72,7 +75,7 @@ impl Default for LinusParameters {
 #[derive(Debug)]
 pub struct Linus {
     list: VecDeque<Element>,
-    /// The command dispatched last, until it completes.
+    /// The last command dispatched, until it completes.
     active: Option<Command>,
     parameters: LinusParameters,
     max_sectors: u32,
@@ -85,7 +88,7 @@ struct Element {
     passovers: i64,
 }
 
-/// Where a request goes: an index of the list.
+/// Where a request goes, by index in the list.
 #[derive(Clone, Copy)]
 enum Place {
     Behind(usize),
@@ -98,7 +101,7 @@ impl Linus {
         Linus { list: VecDeque::new(), active: None, parameters, max_sectors, queued: 0 }
     }
 
-    /// Rules 1 to 4.
+    /// Applies rules 1 to 4.
     fn place(&self, request: &Request) -> Place {
         let mut slot = None;
         for (index, element) in self.list.iter().enumerate().rev() {
@@ -123,7 +126,7 @@ impl Linus {
         Place::Slot(slot.unwrap_or(self.list.len()))
     }
 
-    /// Whether a request belongs between an element that starts at `before` and its successor.
+    /// Whether a request fits between an element that starts at `before` and its successor.
     fn is_between(&self, request: &Request, before: Sector, successor: usize) -> bool {
         let Some(after) = self.list.get(successor).map(|element| element.command.start) else {
             return false;
@@ -133,7 +136,7 @@ impl Linus {
         if before < after { above && below } else { above || below }
     }
 
-    /// Charges everything from `index` to the tail.
+    /// Charges passovers to all elements from `index` to the tail.
     fn charge(&mut self, index: usize, passovers: i64) {
         for element in self.list.range_mut(index..) {
             element.passovers -= passovers;

@@ -1,4 +1,4 @@
-//! `mq-deadline`: deadline as it is today.
+//! `mq-deadline`: today's deadline.
 //!
 //! ```text
 //!   class        reads and writes, sorted and by age     served when
@@ -9,20 +9,20 @@
 //!
 //! Within a class:
 //!
-//! 1. While the batch has fewer than `fifo_batch` requests, and there is a request at or above the
-//!    last one in its direction, take it.
-//! 2. Otherwise reads, unless there are none, or writes wait and reads have been preferred
+//! 1. While the batch has fewer than `fifo_batch` requests and a request lies at or above the last
+//!    one in its direction, take that.
+//! 2. Otherwise choose reads, unless there are none, or unless writes wait and reads were preferred
 //!    `writes_starved` times.
-//! 3. In that direction a new batch begins: with the oldest if it has expired *or none lies above
-//!    the last position*; else with the next above.
+//! 3. A new batch begins in that direction. It begins with the oldest request if that has expired
+//!    *or no request lies above the last position*, and otherwise with the next one above.
 //!
-//! The next is looked up by position when it is needed, so that a request added meanwhile is
-//! noticed, and a batch is not ended by a seek: two differences to `deadline`. A lower class goes
-//! first when its oldest has waited for `prio_aging_expire`.
+//! Unlike `deadline`, it looks up the next request by position when needed, so a request added
+//! meanwhile counts, and a seek does not end a batch. A lower class goes first when its oldest
+//! request has waited for `prio_aging_expire`.
 //!
 //! Recalled from memory of 6.x kernels. Requests carry no class here: [`MqDeadline::set_class`]
-//! gives one to a process, which is best effort otherwise. Zoned devices and the limit on
-//! asynchronous requests are left out.
+//! gives one to a process, otherwise it is best effort. Zoned devices and the limit on asynchronous
+//! requests are left out.
 
 use std::collections::HashMap;
 
@@ -39,18 +39,18 @@ pub enum Class {
     Idle,
 }
 
-/// What can be set.
+/// The parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct MqDeadlineParameters {
-    /// Age at which a read goes first, half a second.
+    /// Age at which a read is served first: half a second.
     pub read_expire: Nanos,
-    /// Age at which a write goes first, five seconds.
+    /// Age at which a write is served first: five seconds.
     pub write_expire: Nanos,
     /// How often reads are preferred while writes wait.
     pub writes_starved: u32,
-    /// Requests of a batch.
+    /// Requests per batch.
     pub fifo_batch: u32,
-    /// Age at which a lower class goes before a higher one, ten seconds.
+    /// Age at which a lower class is served before a higher one: ten seconds.
     pub prio_aging_expire: Nanos,
 }
 
@@ -69,7 +69,7 @@ impl Default for MqDeadlineParameters {
 /// The elevator.
 #[derive(Debug)]
 pub struct MqDeadline {
-    /// By class, the highest first.
+    /// One per class, highest class first.
     levels: [Level; 3],
     classes: HashMap<ProcessId, Class>,
     parameters: MqDeadlineParameters,
@@ -130,12 +130,12 @@ impl MqDeadline {
         }
     }
 
-    /// The class of what a process adds from now on.
+    /// Sets the class of all requests that a process adds from now on.
     pub fn set_class(&mut self, process: ProcessId, class: Class) {
         self.classes.insert(process, class);
     }
 
-    /// The class to serve: one that has waited too long, else the highest that has requests.
+    /// The class to serve: one that has waited too long, or else the highest with requests.
     fn choose_level(&self, now: Nanos) -> Option<usize> {
         let highest = self.levels.iter().position(|level| !level.is_empty())?;
         let age = self.parameters.prio_aging_expire;
@@ -144,7 +144,7 @@ impl MqDeadline {
         Some(aged.unwrap_or(highest))
     }
 
-    /// Rule 2.
+    /// Applies rule 2.
     fn choose_direction(&mut self, level: usize) -> Direction {
         let Level { reads, writes } = &self.levels[level];
         if reads.queue.is_empty() {

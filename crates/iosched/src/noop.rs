@@ -1,4 +1,4 @@
-//! `noop`: arrival order, and merging.
+//! `noop`: arrival order with merging.
 //!
 //! ```text
 //!   head  [ a ] [ b ] [ c ]  tail   <-- scan for a neighbour from here; if none, append
@@ -6,8 +6,8 @@
 //!     v  dispatch
 //! ```
 //!
-//! A request joins one it is contiguous with, of the same direction and small enough together;
-//! the list is searched from its tail. Otherwise it is appended.
+//! A request merges with a contiguous one if both have the same direction and together are small
+//! enough. The search starts at the tail of the list. Otherwise the request is appended.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The elevators by name.
+//! Finds elevators by name.
 
 use crate::{
     Anticipatory, AnticipatoryParameters, Base2561, Bfq, BfqParameters, Cfq1, Deadline,
@@ -6,16 +6,16 @@ use crate::{
     Noop,
 };
 
-/// What [`by_name`] knows.
+/// The names that [`by_name`] accepts.
 pub const NAMES: [&str; 8] =
     ["noop", "linus", "deadline", "base-2.5.61", "cfq-1", "anticipatory", "mq-deadline", "bfq"];
 
 /// Nanoseconds in a millisecond.
 const MS: Nanos = 1_000_000;
 
-/// The elevator of that name with the parameters of its time, merging up to `max_sectors`.
+/// The elevator with this name and the parameters of its time. It merges up to `max_sectors`.
 ///
-/// `anticipatory:25` has a slice (`read_expire`) of 25 ms instead.
+/// `anticipatory:25` has a time slice (`read_expire`) of 25 ms.
 pub fn by_name(name: &str, max_sectors: u32) -> Option<Box<dyn Elevator>> {
     if let Some(slice) = name.strip_prefix("anticipatory:") {
         let read_expire = slice.parse::<Nanos>().ok().filter(|ms| *ms > 0)?.checked_mul(MS)?;

@@ -1,4 +1,4 @@
-//! What goes into an elevator (requests) and what comes out of it (commands).
+//! Requests, which go into an elevator, and commands, which come out of it.
 //!
 //! ```text
 //!   requests    [ 7: 0..8 ]  [ 8: 8..16 ]  [ 9: 16..24 ]        of the same direction, contiguous
@@ -8,25 +8,25 @@
 
 pub use readahead::Nanos;
 
-/// 512 bytes of a device.
+/// A sector of 512 bytes on the device, by number.
 pub type Sector = u64;
 
-/// A process as the elevator knows it: whoever shares queue and anticipation.
+/// A process as the elevator sees it: its requests share a queue and anticipation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId(pub u32);
 
-/// A request as its body knows it.
+/// The caller's number of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// To the device or from it.
+/// Whether data moves from the device or to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     Read,
     Write,
 }
 
-/// Contiguous sectors, already split to the device's largest request.
+/// A request for contiguous sectors, no larger than the device's largest request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub id: RequestId,
@@ -34,7 +34,7 @@ pub struct Request {
     pub start: Sector,
     pub sectors: u32,
     pub direction: Direction,
-    /// Whether a process waits for it: reads, and writes that are synced.
+    /// Whether a process waits for it: reads and synchronous writes.
     pub is_sync: bool,
 }
 
@@ -44,20 +44,20 @@ impl Request {
     }
 }
 
-/// What goes to the device: one command, made of one or several merged requests.
+/// A command for the device, made of one or more merged requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     pub start: Sector,
     pub sectors: u32,
     pub direction: Direction,
-    /// In order of their sectors.
+    /// The requests, sorted by sector.
     pub requests: RequestIds,
-    /// Of the request that the others were merged with.
+    /// The process of the request that the others merged with.
     pub process: ProcessId,
 }
 
 impl Command {
-    /// Made of one request.
+    /// A command of one request.
     pub fn new(request: &Request) -> Self {
         Command {
             start: request.start,
@@ -72,23 +72,23 @@ impl Command {
         self.start + Sector::from(self.sectors)
     }
 
-    /// Whether both are of one direction and not too large together.
+    /// Whether both have the same direction and are small enough together.
     fn fits(&self, sectors: u32, direction: Direction, max_sectors: u32) -> bool {
         let together = self.sectors.checked_add(sectors);
         self.direction == direction && together.is_some_and(|sectors| sectors <= max_sectors)
     }
 
-    /// Whether `request` may be back-merged: it begins where this ends.
+    /// Whether `request` can merge at the back: it begins where this command ends.
     pub(crate) fn takes_behind(&self, request: &Request, max_sectors: u32) -> bool {
         self.end() == request.start && self.fits(request.sectors, request.direction, max_sectors)
     }
 
-    /// Whether `request` may be front-merged: it ends where this begins.
+    /// Whether `request` can merge at the front: it ends where this command begins.
     pub(crate) fn takes_in_front(&self, request: &Request, max_sectors: u32) -> bool {
         request.end() == self.start && self.fits(request.sectors, request.direction, max_sectors)
     }
 
-    /// Whether `next` may be coalesced with this.
+    /// Whether `next` can coalesce with this command.
     pub(crate) fn takes_whole(&self, next: &Command, max_sectors: u32) -> bool {
         self.end() == next.start && self.fits(next.sectors, next.direction, max_sectors)
     }
@@ -105,14 +105,14 @@ impl Command {
         self.requests.rest.insert(0, second);
     }
 
-    /// Coalesces with the command that begins where this ends.
+    /// Coalesces with the command that begins where this one ends.
     pub(crate) fn absorb(&mut self, next: &Command) {
         self.sectors += next.sectors;
         self.requests.rest.extend(next.requests.iter());
     }
 }
 
-/// The requests of a command, one or more: a single one takes no allocation.
+/// The requests of a command, at least one. A single request needs no allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestIds {
     first: RequestId,

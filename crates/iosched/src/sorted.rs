@@ -1,38 +1,38 @@
-//! Requests sorted by sector, remembered by age, and found for merging.
+//! A queue of requests sorted by sector, also searchable by age and for merging.
 //!
 //! ```text
 //!   by start    100      240      700 ...    the sweep: lowest, successor, predecessor
-//!   by end          108      248      764    who ends where a new request begins?
-//!   by ticket     #2       #0       #1       arrival order, whose first is the oldest
+//!   by end          108      248      764    which command ends where a new request begins?
+//!   by ticket     #2       #0       #1       arrival order; the smallest is the oldest
 //! ```
 //!
-//! A ticket keeps naming its command while requests are merged with it. When merging makes two
-//! commands contiguous, they are coalesced under the older ticket.
+//! A ticket still identifies its command after requests merge with it. If a merge makes two
+//! commands contiguous, they coalesce and keep the older ticket.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::request::{Command, Nanos, ProcessId, Request, Sector};
 
-/// A command in a queue; the smaller, the older.
+/// Identifies a command in a queue. Smaller tickets are older.
 pub(crate) type Ticket = u64;
 
-/// A command waiting for its turn.
+/// A queued command.
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub(crate) command: Command,
-    /// When the first of its requests came.
+    /// When its first request arrived.
     pub(crate) arrived: Nanos,
     /// Whether a process waits for it.
     pub(crate) is_sync: bool,
 }
 
-/// Where a request was merged.
+/// The result of a merge.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Merged {
     pub(crate) into: Ticket,
-    /// The ticket that ceased to exist, if two commands were coalesced.
+    /// The ticket that disappeared, if two commands coalesced.
     pub(crate) absorbed: Option<Ticket>,
-    /// Whose command ceased to exist.
+    /// The process whose command disappeared.
     pub(crate) lost_by: Option<ProcessId>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct SortedQueue {
 }
 
 impl SortedQueue {
-    /// Requests, not commands.
+    /// Number of requests (not commands).
     pub(crate) fn requests(&self) -> usize {
         self.requests
     }
@@ -60,12 +60,12 @@ impl SortedQueue {
         self.by_ticket.get(&ticket)
     }
 
-    /// Where a command begins; the ticket must be valid.
+    /// First sector of a command. The ticket must be valid.
     pub(crate) fn start(&self, ticket: Ticket) -> Sector {
         self.by_ticket[&ticket].command.start
     }
 
-    /// The command that came first.
+    /// The command that arrived first.
     pub(crate) fn oldest(&self) -> Option<Ticket> {
         self.by_ticket.first_key_value().map(|(&ticket, _)| ticket)
     }
@@ -107,7 +107,7 @@ impl SortedQueue {
         ticket
     }
 
-    /// Merges a request with a command that it is contiguous with, at the back if possible.
+    /// Merges a request with a contiguous command, at the back if possible.
     pub(crate) fn merge(&mut self, request: &Request, max_sectors: u32) -> Option<Merged> {
         let behind = self
             .ending_at(request.start)
@@ -128,14 +128,15 @@ impl SortedQueue {
         Some(self.relink(ticket, queued, max_sectors))
     }
 
-    /// Takes a command out.
+    /// Removes a command.
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<Queued> {
         let queued = self.unlink(ticket)?;
         self.requests -= queued.command.requests.count();
         Some(queued)
     }
 
-    /// Puts a grown command back, coalesced with a neighbour if that has become contiguous.
+    /// Returns a grown command to the queue and coalesces it with a neighbour that became
+    /// contiguous.
     fn relink(&mut self, ticket: Ticket, mut grown: Queued, max_sectors: u32) -> Merged {
         let after = self
             .starting_at(grown.command.end())

@@ -5,16 +5,16 @@
 //!   |--- wrapped: last ---|--- cost 2d ---|*|------ cost d ------>
 //! ```
 //!
-//! Among the commands just before and just behind the head the cheaper is next. If all lie far
-//! back, the sweep begins anew at the lowest: one seek back instead of several.
+//! The cheaper one of the commands just before and just behind the head is next. If all commands
+//! are far back, the sweep starts again at the lowest: one seek back instead of several.
 
 use crate::request::Sector;
 use crate::sorted::{SortedQueue, Ticket};
 
-/// What a sector back costs, in sectors forward.
+/// Cost of a sector backwards, in sectors forwards.
 const BACK_PENALTY: Sector = 2;
 
-/// The next command for a head at `head`, which may go back by `most_back` sectors.
+/// The next command for a head at `head`, which may move back by `most_back` sectors.
 pub(crate) fn next(queue: &SortedQueue, head: Sector, most_back: Sector) -> Option<Ticket> {
     let forward = queue.at_or_above(head).map(|ticket| (queue.start(ticket) - head, ticket));
     let back = queue

@@ -1,4 +1,4 @@
-//! Requests and outcomes in few words, for the tests beside the code.
+//! Short forms of requests and outcomes for unit tests.
 
 use crate::request::{Command, Direction, Nanos, ProcessId, Request, RequestId, Sector};
 use crate::{Dispatch, Elevator};
@@ -20,7 +20,7 @@ pub(crate) fn write(id: u64, process: u32, start: Sector, sectors: u32) -> Reque
     Request { direction: Direction::Write, is_sync: false, ..read(id, process, start, sectors) }
 }
 
-/// The command dispatched at `now`, which there must be.
+/// Dispatches a command at `now`. Panics if there is none.
 pub(crate) fn take(elevator: &mut dyn Elevator, now: Nanos) -> Command {
     match elevator.dispatch(now) {
         Dispatch::Command(command) => command,
@@ -28,14 +28,14 @@ pub(crate) fn take(elevator: &mut dyn Elevator, now: Nanos) -> Command {
     }
 }
 
-/// Dispatches and completes at one instant; the first sector.
+/// Dispatches and completes a command at once. Returns its first sector.
 pub(crate) fn serve(elevator: &mut dyn Elevator, now: Nanos) -> Sector {
     let command = take(elevator, now);
     elevator.completed(now, &command);
     command.start
 }
 
-/// Serves all there is at one instant: the first sectors, in order.
+/// Serves everything at once. Returns the first sectors in order.
 pub(crate) fn drain(elevator: &mut dyn Elevator, now: Nanos) -> Vec<Sector> {
     let mut order = Vec::new();
     while elevator.queued() > 0 {

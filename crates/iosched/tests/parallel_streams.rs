@@ -1,13 +1,13 @@
-//! Ten processes, each reading a file from start to end: the comparison of February 2003, on a
-//! small model of its disk.
+//! Ten processes each read a file from start to end: the comparison of February 2003, on a small
+//! model of its disk.
 //!
 //! ```text
 //!   window n            window n + 1
-//!   [ 64 KiB ][ 60 ]    [ 64 KiB ][ 60 ]      31 pages each, which the disk splits in two requests
-//!     ^ its second page is read: window n + 1 is submitted
+//!   [ 64 KiB ][ 60 ]    [ 64 KiB ][ 60 ]      31 pages each, which the disk splits into two requests
+//!     ^ reading its second page submits window n + 1
 //! ```
 //!
-//! Published for 128 KiB windows were 28 to 35 s with anticipation, 37 s on 2.4, 92 s with CFQ
+//! Published times with 128 KiB windows: 28 to 35 s with anticipation, 37 s on 2.4, 92 s with CFQ
 //! (in two groups of five) and 133 s on 2.5.61.
 
 mod support;
@@ -21,24 +21,24 @@ use support::disk::Disk;
 
 const PROCESSES: usize = 10;
 
-/// Each file's distance from the next: 100 MiB.
+/// Distance between the starts of two files: 100 MiB.
 const FILE_DISTANCE: Sector = 100 << 11;
 
-/// Pages of a window, of its first request, and of the rest.
+/// Pages of a window, of its first request, and of its second.
 const WINDOW: u64 = 31;
 const FIRST: u64 = 16;
 const PAGE_SECTORS: u64 = 8;
 const MAX_SECTORS: u32 = 128;
 
-/// From a completion to the reader's next system call.
+/// Time from a completion to the reader's next system call.
 const WAKE_UP: Nanos = 30_000;
 
 const SECOND: f64 = 1e9;
 
-/// A reader: window by window, half by half.
+/// A reader that proceeds window by window, half by half.
 #[derive(Clone, Copy, Default)]
 struct Reader {
-    /// Halves of windows submitted, completed (as they come in order), and read.
+    /// Halves of windows submitted, completed in order, and read.
     submitted: u64,
     completed: u64,
     read: u64,
@@ -49,7 +49,7 @@ struct Run {
     elevator: Box<dyn Elevator>,
     readers: [Reader; PROCESSES],
     windows: u64,
-    /// Readers that wake up, by time.
+    /// When readers wake up.
     wakes: BTreeMap<(Nanos, usize), ()>,
 }
 
@@ -76,7 +76,7 @@ impl Run {
         }
     }
 
-    /// Reads all that is there; touching a window submits the next.
+    /// Reads everything available. Touching a window submits the next one.
     fn wake(&mut self, now: Nanos, process: usize) {
         while self.readers[process].read < self.readers[process].completed {
             let touches_window = self.readers[process].read.is_multiple_of(2);
@@ -101,7 +101,7 @@ impl Run {
         }
     }
 
-    /// When each process was done, sorted.
+    /// When each process finished, sorted.
     fn finish(mut self) -> Vec<Nanos> {
         let mut disk = Disk::new();
         let mut running: Option<(Nanos, Command)> = None;
@@ -156,7 +156,7 @@ fn total(name: &str, mebibytes: u64) -> f64 {
     run(name, mebibytes)[PROCESSES - 1]
 }
 
-/// Files as large as the original's, as the bursts of 2.4 are longer than small ones.
+/// File size of the original comparison: the bursts of 2.4 are longer than small files.
 const FILE_MIB: u64 = 100;
 
 #[test]

@@ -1,4 +1,4 @@
-//! What every elevator promises, whatever it is given.
+//! What every elevator guarantees for any requests.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,15 +12,15 @@ use proptest::prelude::*;
 const MAX_SECTORS: u32 = 64;
 const MS: Nanos = 1_000_000;
 
-/// What a command takes.
+/// Time of one command.
 const SERVICE: Nanos = MS;
 
-/// A request, and how long after the one before it comes.
+/// A request, and the time between the one before it and itself.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     gap: Nanos,
     request: Request,
-    /// The process's last.
+    /// Whether it is the process's last one.
     exits: bool,
 }
 
@@ -53,13 +53,13 @@ fn arrivals(most: usize) -> impl Strategy<Value = Vec<Arrival>> {
     })
 }
 
-/// A device of some depth that takes a millisecond for every command.
+/// A device with a queue that takes a millisecond per command.
 struct Body {
     elevator: Box<dyn Elevator>,
     now: Nanos,
     in_flight: VecDeque<(Nanos, Command)>,
     added: BTreeMap<RequestId, (Nanos, Request)>,
-    /// What was dispatched, and when.
+    /// Dispatched commands with their times.
     log: Vec<(Nanos, Command)>,
 }
 
@@ -81,7 +81,7 @@ impl Body {
         assert_eq!(self.elevator.queued(), queued + 1);
     }
 
-    /// Gives the device what it can take; when to ask again.
+    /// Fills the device's queue. Returns when to ask again.
     fn fill(&mut self, depth: usize) -> Option<Nanos> {
         while self.in_flight.len() < depth {
             let queued = self.elevator.queued();
@@ -107,7 +107,7 @@ impl Body {
         None
     }
 
-    /// Lets time pass until `until`, or until nothing is left to do.
+    /// Lets time pass until `until`, or until all is done.
     fn run(&mut self, until: Nanos, depth: usize) {
         loop {
             let ask_again = self.fill(depth);
@@ -142,7 +142,7 @@ fn play(name: &str, arrivals: &[Arrival], depth: usize) -> Body {
     body
 }
 
-/// A command is made of its requests, in order, without gaps.
+/// A command consists of its requests in order, without gaps.
 fn assert_is_union(command: &Command, added: &BTreeMap<RequestId, (Nanos, Request)>) {
     let mut end = command.start;
     for id in command.requests.iter() {
@@ -155,23 +155,24 @@ fn assert_is_union(command: &Command, added: &BTreeMap<RequestId, (Nanos, Reques
     assert!(command.sectors <= MAX_SECTORS);
 }
 
-/// Longest wait with sixteen requests out at a time, a millisecond each, where the historical
-/// elevator has a bound; reads and asynchronous writes.
+/// Longest wait, with up to sixteen requests queued and a millisecond each, of reads and of
+/// asynchronous writes; `None` if the historical elevator has no bound.
 fn longest_wait(name: &str) -> Option<[Nanos; 2]> {
     let [read, write] = match name {
-        // All that was there before.
+        // All requests queued before.
         "noop" => [20, 20],
-        // A turn of the six processes for each request before it of its own.
+        // One turn of all six processes for each earlier request of its own.
         "base-2.5.61" => [100, 100],
-        // 2048 / 16 insertions may pass a read, 8192 / 16 a write, and these behind each other.
+        // 2048 / 16 insertions may pass a read, 8192 / 16 a write, and one request after another.
         "linus" => [700, 700],
-        // Expiry, and for each older one a batch, and half as many of writes.
+        // Expiry, plus a batch for each older request, and half as many of writes.
         "deadline" | "mq-deadline" => [1_200, 5_800],
-        // A look each 50 ms, waits of 40 ms, and batches of writes; one write a batch at least.
+        // An expiry check each 50 ms, waits of 40 ms, and batches of writes with at least one write
+        // each.
         "anticipatory" => [2_500, 12_000],
-        // Seven queues' timeouts and idling, for each request that is older.
+        // The timeouts and idling of seven queues for each older request.
         "bfq" => [2_500, 4_000],
-        // Who comes back is at the head again: the others may wait for as long as that goes on.
+        // A returning process goes to the head again, so the others may wait without end.
         "cfq-1" => return None,
         other => panic!("no bound for {other}"),
     };

@@ -15,6 +15,9 @@ pub enum LabError {
     /// The device's description is at fault.
     #[error(transparent)]
     Device(#[from] device::SpecError),
+    /// The device cannot have that fault.
+    #[error(transparent)]
+    Fault(#[from] crate::fault::FaultError),
     /// There is one of that name.
     #[error(
         "a lab named {0:?} is up already; `bowwave lab down {0}` removes it, --name chooses another name"

@@ -12,6 +12,7 @@ use linux::meminfo;
 use crate::claim::Claim;
 use crate::control::set_fast;
 use crate::error::LabError;
+use crate::fault::Fault;
 use crate::layers;
 use crate::remove;
 use crate::state::{self, State};
@@ -34,6 +35,8 @@ pub struct Options {
     pub server: Option<PathBuf>,
     /// How late replies are made on purpose, in microseconds on average; 0 but in tests.
     pub inject_late_us: f64,
+    /// What goes wrong while the delays are on.
+    pub faults: Vec<Fault>,
 }
 
 /// Memory beyond the image that a machine needs to go on, in bytes.
@@ -63,6 +66,7 @@ impl Lab {
         state::check_name(&options.name)?;
         check_privilege()?;
         layers::check_file_system(&options.fs_type)?;
+        options.faults.iter().try_for_each(|fault| fault.check(options.size_bytes))?;
         check_memory(options.size_bytes)?;
         let mut state = State {
             name: options.name.clone(),
@@ -283,6 +287,9 @@ fn start_server(state: &State, options: &Options) -> Result<u32, LabError> {
     command.args(["lab", "serve", "--device", &state.device, "--size"]);
     command.arg(state.size_bytes.to_string()).arg("--folder").arg(state.fuse());
     command.arg("--inject-late").arg(options.inject_late_us.to_string());
+    for fault in &options.faults {
+        command.arg("--fault").arg(fault.to_string());
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().map_err(LabError::file(server))?;
     let mut line = String::new();

@@ -18,6 +18,7 @@ pub mod any_bytes;
 mod claim;
 mod control;
 mod error;
+mod fault;
 mod injected;
 mod lab;
 mod layers;
@@ -33,6 +34,7 @@ mod tool;
 mod users;
 
 pub use error::LabError;
+pub use fault::{Fault, FaultError};
 pub use lab::{Lab, LabGuard, Options};
 pub use remove::remove;
 pub use server::{ServeOptions, serve};

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `disk` | the image; reads and writes take what the model says |
 //! | `status` | the counters, as JSON |
-//! | `control` | write `fast` to switch the delays off (while files are prepared), `timed` to switch them on |
+//! | `control` | write `fast` to switch delays and faults off (while files are prepared), `timed` to switch them on |
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -22,6 +22,7 @@ use fuser::{
 
 use crate::control;
 use crate::error::LabError;
+use crate::fault::{Fault, Faults};
 use crate::injected::Injected;
 use crate::map::Image;
 use crate::pacing::Pacing;
@@ -39,6 +40,8 @@ pub struct ServeOptions {
     pub folder: PathBuf,
     /// How late replies are made on purpose, in microseconds on average; 0 but in tests.
     pub inject_late_us: f64,
+    /// What goes wrong while the delays are on.
+    pub faults: Vec<Fault>,
 }
 
 /// Which sequence of injected lateness; any number serves.
@@ -69,7 +72,8 @@ pub fn serve(
     let spec = device::load(&options.device)?;
     let image = Image::new(options.size_bytes).map_err(LabError::file("the image in memory"))?;
     let pacing = Pacing::new(spec.build(options.size_bytes), spec.is_rotational());
-    let timer = Timer::start(pacing, Injected::new(options.inject_late_us, LATENESS_SEED));
+    let injected = Injected::new(options.inject_late_us, LATENESS_SEED);
+    let timer = Timer::start(pacing, injected, Faults::new(options.faults.clone()));
     let files = LabFiles {
         image: Arc::new(image),
         timer,
@@ -233,8 +237,12 @@ impl Filesystem for LabFiles {
             DISK => {
                 let image = Arc::clone(&self.image);
                 let bytes = u64::from(size);
-                let answer = move || image.read(offset, bytes, |data| reply.data(data));
-                self.timer.submit(Kind::Read, offset, bytes, Box::new(answer));
+                let fate = self.timer.fate(Kind::Read, offset, bytes);
+                let answer = move || match fate.served {
+                    Some(bytes) => image.read(offset, bytes, |data| reply.data(data)),
+                    None => reply.error(Errno::EIO),
+                };
+                self.timer.submit(Kind::Read, (offset, bytes), fate.answered, Box::new(answer));
             }
             STATUS => {
                 let snapshots = self.snapshots();
@@ -260,9 +268,14 @@ impl Filesystem for LabFiles {
     ) {
         match ino.0 {
             DISK => {
-                let written = self.image.write(offset, data) as u32;
-                let answer = move || reply.written(written);
-                self.timer.submit(Kind::Write, offset, u64::from(written), Box::new(answer));
+                let bytes = data.len() as u64;
+                let fate = self.timer.fate(Kind::Write, offset, bytes);
+                let written = fate.served.map(|_| self.image.write(offset, data) as u32);
+                let answer = move || match written {
+                    Some(written) => reply.written(written),
+                    None => reply.error(Errno::EIO),
+                };
+                self.timer.submit(Kind::Write, (offset, bytes), fate.answered, Box::new(answer));
             }
             CONTROL => match control::word(data) {
                 Some(is_fast) => {

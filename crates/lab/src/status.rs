@@ -29,6 +29,9 @@ pub struct Status {
     pub depth_sum: u64,
     /// Most requests in flight.
     pub depth_max: u64,
+    /// Requests that a [fault](crate::Fault) has met.
+    #[serde(default)]
+    pub faults: u64,
 }
 
 impl Status {
@@ -47,6 +50,7 @@ impl Status {
             spread_us2: self.spread_us2 - earlier.spread_us2,
             depth_sum: self.depth_sum - earlier.depth_sum,
             depth_max: self.depth_max,
+            faults: self.faults - earlier.faults,
         }
     }
 

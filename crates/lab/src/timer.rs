@@ -6,11 +6,13 @@
 //!                                                    +--large reply--> copying threads --> kernel
 //! ```
 //!
+//! What a fault holds up waits on after the model has served it; what hangs waits until the delays are switched off.
+//!
 //! Copying a megabyte would make the next reply late, so large replies are copied elsewhere. How the model is
 //! kept in step with replies that are late all the same is in [`pacing`](crate::pacing).
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -18,6 +20,7 @@ use std::time::Duration;
 
 use device::{Completion, Nanos, Request};
 
+use crate::fault::{Answered, Fate, Faults};
 use crate::injected::Injected;
 use crate::pacing::Pacing;
 use crate::real_time::{now, take_precedence};
@@ -34,18 +37,22 @@ pub(crate) type Reply = Box<dyn FnOnce() + Send>;
 
 struct Waiting {
     bytes: u64,
+    answered: Answered,
     reply: Reply,
 }
 
 /// A large reply on its way to a copying thread.
 struct Copy {
-    completion: Completion,
+    /// `None` of one that a fault has held up, which is no measure of how late replies are.
+    completion: Option<Completion>,
     reply: Reply,
 }
 
 struct Inner {
     pacing: Pacing,
     waiting: HashMap<u64, Waiting>,
+    /// Served by the model and held up by a fault: until then, by their number.
+    held: BTreeMap<(Nanos, u64), Waiting>,
     next_id: u64,
     status: Status,
 }
@@ -54,9 +61,13 @@ struct Inner {
 pub(crate) struct Timer {
     inner: Mutex<Inner>,
     changed: Condvar,
-    /// Answer at once, without the model.
-    is_fast: AtomicBool,
+    /// When the delays were switched on; [`FAST`] while they are off.
+    timed_since: AtomicU64,
+    faults: Faults,
 }
+
+/// Requests are answered at once, without the model and without faults.
+const FAST: Nanos = Nanos::MAX;
 
 /// What a request is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,13 +78,14 @@ pub(crate) enum Kind {
 
 impl Timer {
     /// Starts the timing threads, which live as long as the process.
-    pub(crate) fn start(pacing: Pacing, injected: Injected) -> Arc<Self> {
-        let inner =
-            Inner { pacing, waiting: HashMap::new(), next_id: 0, status: Status::default() };
+    pub(crate) fn start(pacing: Pacing, injected: Injected, faults: Faults) -> Arc<Self> {
+        let (waiting, held) = (HashMap::new(), BTreeMap::new());
+        let inner = Inner { pacing, waiting, held, next_id: 0, status: Status::default() };
         let timer = Arc::new(Timer {
             inner: Mutex::new(inner),
             changed: Condvar::new(),
-            is_fast: AtomicBool::new(false),
+            timed_since: AtomicU64::new(now()),
+            faults,
         });
         let copiers = (0..COPYING_THREADS).map(|_| start_copier(&timer)).collect();
         let timing = Arc::clone(&timer);
@@ -81,8 +93,26 @@ impl Timer {
         timer
     }
 
+    /// Switches the delays off or on; when they go off, all that waits is answered.
     pub(crate) fn set_fast(&self, is_fast: bool) {
-        self.is_fast.store(is_fast, Ordering::Relaxed);
+        self.timed_since.store(if is_fast { FAST } else { now() }, Ordering::Relaxed);
+        if is_fast {
+            let waiting = self.lock().take_all();
+            waiting.into_iter().for_each(|waiting| (waiting.reply)());
+        }
+    }
+
+    /// What becomes of a request that comes now.
+    pub(crate) fn fate(&self, kind: Kind, offset: u64, bytes: u64) -> Fate {
+        match self.timed_since.load(Ordering::Relaxed) {
+            FAST => Fate::good(bytes),
+            since => {
+                let since = Duration::from_nanos(now().saturating_sub(since));
+                let fate = self.faults.fate(since, kind, offset, bytes);
+                self.lock().status.faults += u64::from(fate != Fate::good(bytes));
+                fate
+            }
+        }
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -100,17 +130,24 @@ impl Timer {
     }
 
     /// Answers with `reply` when the device would have served the request.
-    pub(crate) fn submit(&self, kind: Kind, offset: u64, bytes: u64, reply: Reply) {
+    pub(crate) fn submit(
+        &self,
+        kind: Kind,
+        (offset, bytes): (u64, u64),
+        answered: Answered,
+        reply: Reply,
+    ) {
         let mut inner = self.lock();
         inner.count(kind, bytes);
-        if self.is_fast.load(Ordering::Relaxed) {
+        // Under the lock, so that none comes to wait after the delays were switched off.
+        if self.timed_since.load(Ordering::Relaxed) == FAST {
             drop(inner);
             reply();
             return;
         }
         let id = inner.next_id;
         inner.next_id += 1;
-        inner.waiting.insert(id, Waiting { bytes, reply });
+        inner.waiting.insert(id, Waiting { bytes, answered, reply });
         inner.pacing.submit(now(), Request { id, offset, bytes });
         let depth = inner.pacing.in_flight() as u64;
         inner.status.depth_sum += depth;
@@ -130,7 +167,7 @@ impl Timer {
         let mut sleep: Option<(Nanos, Nanos)> = None;
         let mut inner = self.lock();
         loop {
-            let Some(due) = inner.pacing.next_due() else {
+            let Some(due) = inner.next_due() else {
                 inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
@@ -146,7 +183,9 @@ impl Timer {
             sleep = None;
             let ready = inner.take_due(now());
             drop(inner);
-            for (completion, waiting) in ready {
+            let held = ready.held.into_iter().map(|waiting| (None, waiting));
+            let served = ready.served.into_iter().map(|(done, waiting)| (Some(done), waiting));
+            for (completion, waiting) in served.chain(held) {
                 if waiting.bytes <= LARGE_BYTES {
                     (waiting.reply)();
                 } else {
@@ -167,13 +206,34 @@ fn start_copier(timer: &Arc<Timer>) -> Sender<Copy> {
         take_precedence();
         for Copy { completion, reply } in inbox {
             reply();
-            timer.lock().pacing.sent(completion, now());
+            if let Some(completion) = completion {
+                timer.lock().pacing.sent(completion, now());
+            }
         }
     });
     replies
 }
 
+/// What is to be answered now.
+#[derive(Default)]
+struct Ready {
+    served: Vec<(Completion, Waiting)>,
+    held: Vec<Waiting>,
+}
+
 impl Inner {
+    /// When something has to be done next.
+    fn next_due(&self) -> Option<Nanos> {
+        let held = self.held.first_key_value().map(|((until, _), _)| *until);
+        self.pacing.next_due().into_iter().chain(held.filter(|until| *until < Nanos::MAX)).min()
+    }
+
+    /// All that waits, served or not.
+    fn take_all(&mut self) -> Vec<Waiting> {
+        let waiting = std::mem::take(&mut self.waiting).into_values();
+        waiting.chain(std::mem::take(&mut self.held).into_values()).collect()
+    }
+
     fn count(&mut self, kind: Kind, bytes: u64) {
         match kind {
             Kind::Read => {
@@ -188,15 +248,90 @@ impl Inner {
     }
 
     /// Takes out what is due by `now`. Small replies count as sent: they go out at once.
-    fn take_due(&mut self, now: Nanos) -> Vec<(Completion, Waiting)> {
-        let mut ready = Vec::new();
+    fn take_due(&mut self, now: Nanos) -> Ready {
+        let mut ready = Ready::default();
         for completion in self.pacing.take_due(now) {
-            let Some(waiting) = self.waiting.remove(&completion.id) else { continue };
-            if waiting.bytes <= LARGE_BYTES {
+            let Some(waiting) = self.waiting.remove(&completion.id) else {
+                // It was answered when the delays went off.
+                self.pacing.forget(completion);
+                continue;
+            };
+            let until = match waiting.answered {
+                Answered::InTime => None,
+                Answered::Later(by) => Some(completion.at.saturating_add(by.as_nanos() as Nanos)),
+                Answered::Never => Some(Nanos::MAX),
+            };
+            if until.is_some() || waiting.bytes <= LARGE_BYTES {
                 self.pacing.sent(completion, now);
             }
-            ready.push((completion, waiting));
+            match until {
+                Some(until) => drop(self.held.insert((until, completion.id), waiting)),
+                None => ready.served.push((completion, waiting)),
+            }
+        }
+        while let Some(first) = self.held.first_entry().filter(|first| first.key().0 <= now) {
+            ready.held.push(first.remove());
         }
         ready
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A timer for an SSD with these faults.
+    fn timer(faults: &[&str]) -> Arc<Timer> {
+        let ssd = device::load("ssd").expect("it is in the catalogue").build(1 << 30);
+        let faults = faults.iter().map(|fault| fault.parse().expect("a fault")).collect();
+        Timer::start(Pacing::new(ssd, false), Injected::new(0.0, 1), Faults::new(faults))
+    }
+
+    /// Reads 4 KiB; what was served is sent to `replies`.
+    fn read(timer: &Timer, replies: &Sender<Option<u64>>) {
+        let fate = timer.fate(Kind::Read, 0, 4096);
+        let replies = replies.clone();
+        let reply = move || replies.send(fate.served).expect("somebody waits");
+        timer.submit(Kind::Read, (0, 4096), fate.answered, Box::new(reply));
+    }
+
+    #[test]
+    fn what_hangs_is_answered_when_the_delays_go_off() {
+        let (timer, (replies, inbox)) = (timer(&["hang"]), mpsc::channel());
+        read(&timer, &replies);
+        while timer.lock().held.is_empty() {
+            thread::yield_now();
+        }
+        assert!(inbox.try_recv().is_err(), "the model has served it, and nobody has answered");
+        timer.set_fast(true);
+        assert_eq!(inbox.recv(), Ok(Some(4096)));
+        read(&timer, &replies);
+        assert_eq!(inbox.recv(), Ok(Some(4096)), "at once");
+        timer.set_fast(false);
+        read(&timer, &replies);
+        timer.set_fast(true);
+        assert_eq!(inbox.recv(), Ok(Some(4096)), "also what the model has not served yet");
+        assert_eq!(timer.status().faults, 2);
+    }
+
+    #[test]
+    fn a_spike_holds_up_its_own_read_only() {
+        let (timer, (replies, inbox)) = (timer(&["spike:3600000"]), mpsc::channel());
+        for _ in 0..64 {
+            read(&timer, &replies);
+        }
+        (0..63).for_each(|_| assert_eq!(inbox.recv(), Ok(Some(4096))));
+        while timer.lock().held.is_empty() {
+            thread::yield_now();
+        }
+        assert!(inbox.try_recv().is_err(), "the last one takes an hour");
+    }
+
+    #[test]
+    fn a_device_that_has_vanished_answers_each_request_with_an_error() {
+        let (timer, (replies, inbox)) = (timer(&["vanish"]), mpsc::channel());
+        read(&timer, &replies);
+        assert_eq!(inbox.recv(), Ok(None));
+        assert_eq!(timer.fate(Kind::Write, 0, 512).served, None);
     }
 }

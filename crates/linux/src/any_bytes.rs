@@ -1,14 +1,15 @@
-//! Every parser of what the kernel and others have written, given any bytes: none panics. A property test
-//! does so for a moment, and `fuzz/` for as long as one likes.
+//! Feeds any bytes to every parser of text that the kernel or others wrote. None may panic. A
+//! property test does this briefly; `fuzz/` does it for as long as you like.
 
 use crate::{cgroup, daemons, handles, knob, meminfo, mounts, privilege, process, psi};
 
-/// The table of mounts.
+/// Parses a mount table.
 pub fn mountinfo(bytes: &[u8]) {
     mounts::read_any(&String::from_utf8_lossy(bytes));
 }
 
-/// What `/proc` and `/sys` tell of memory, processes and their cgroups, by the names they have given.
+/// Parses what `/proc` and `/sys` say about memory, processes and cgroups, names chosen by others
+/// included.
 pub fn processes(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     cgroup::read_any(&text);
@@ -20,7 +21,7 @@ pub fn processes(bytes: &[u8]) {
     privilege::Privilege::in_status(&text).losses();
 }
 
-/// The journal of a borrowed window.
+/// Parses the journal of a borrowed window.
 pub fn journal(bytes: &[u8]) {
     knob::read_any(bytes);
 }
@@ -31,7 +32,7 @@ mod tests {
 
     use super::*;
 
-    /// Texts that look like what is expected, here and there changed, and others.
+    /// Expected texts with a few bytes changed, numbers of any length, and arbitrary bytes.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         let samples = [
             "24 22 7:3 / /mnt/with\\040blank rw - overlay overlay rw,lowerdir=/a:/b,upperdir=/u\n",

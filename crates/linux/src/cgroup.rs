@@ -1,4 +1,4 @@
-//! Memory cgroups: whose limit a process lives under, version 1 and 2.
+//! Memory cgroups, version 1 and 2: which limits apply to a process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 /// Where cgroup file systems are mounted.
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// The memory cgroup of a process, and its cgroup of version 2, which tells of its pressure.
+/// The memory cgroup of a process. The version 2 cgroup also reports its memory pressure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// Of version 1, where the memory controller is mounted as such.
+    /// In version 1, if the memory controller is mounted there.
     v1: Option<PathBuf>,
     v2: Option<PathBuf>,
 }
 
 impl Place {
-    /// Of a process; the root of everything if it is gone.
+    /// The cgroup of a process. Returns the root cgroup if the process has ended.
     pub fn of(pid: &str) -> Self {
         let cgroups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         Self::in_table(&cgroups)
     }
 
-    /// From the text of `/proc/PID/cgroup`.
+    /// Parses the text of `/proc/PID/cgroup`.
     fn in_table(cgroups: &str) -> Self {
         let mut place = Place::default();
         for line in cgroups.lines() {
@@ -37,8 +37,8 @@ impl Place {
         place
     }
 
-    /// Most bytes of files that the cgroup may hold: the least, of itself and those above it, of the
-    /// limit less what is held besides files; `None` if there are no limits.
+    /// Bytes of file pages that the cgroup may hold; `None` without a limit. Each level from this
+    /// cgroup up to the root allows its limit minus its non-file memory; the smallest level counts.
     pub fn file_room(&self) -> Option<u64> {
         self.levels().iter().filter_map(Level::file_room).min()
     }
@@ -60,8 +60,8 @@ impl Place {
         v1.chain(v2).collect()
     }
 
-    /// What tells of the cgroup's memory pressure: its own file, or the machine's at the root and where
-    /// only version 1 is mounted.
+    /// The file that reports memory pressure: the cgroup's own, or the machine's for the root
+    /// cgroup and where only version 1 is mounted.
     pub fn pressure_file(&self) -> PathBuf {
         let below_root = self.v2.as_deref().filter(|path| !path.as_os_str().is_empty());
         let own = below_root.into_iter().flat_map(|path| {
@@ -73,17 +73,17 @@ impl Place {
     }
 }
 
-/// One cgroup, and how its version calls things.
+/// One cgroup, with the file names of its version.
 #[derive(Debug, PartialEq, Eq)]
 struct Level {
     folder: PathBuf,
     limit: &'static str,
     used: &'static str,
-    /// What a line of `memory.stat` with the bytes of files begins with.
+    /// Prefix of the `memory.stat` line that gives the bytes of file pages.
     files: &'static str,
 }
 
-/// A limit beyond this is none: version 1 has the largest number of pages there.
+/// Limits from here on mean no limit: version 1 reports a very large number then.
 const UNLIMITED: u64 = 1 << 60;
 
 impl Level {
@@ -99,12 +99,12 @@ impl Level {
     }
 }
 
-/// The number behind `name` in a text of such lines.
+/// The number that follows `name` at the start of a line.
 fn field(stat: &str, name: &str) -> Option<u64> {
     stat.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
 }
 
-/// A cgroup and those above it, without the root, which has no limit.
+/// The cgroup and its ancestors, except the root, which has no limit.
 fn up(path: Option<&Path>) -> impl Iterator<Item = &Path> {
     let all = path.into_iter().flat_map(Path::ancestors);
     all.filter(|path| !path.as_os_str().is_empty())

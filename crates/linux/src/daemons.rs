@@ -1,22 +1,23 @@
-//! The daemons of bowwave that run on this machine, found in the table of processes.
+//! Finds the bowwave daemons that run on this machine.
 
 use std::fs;
 use std::path::Path;
 
 use crate::program::is_bowwave_of_root;
 
-/// One of them.
+/// A running daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Daemon {
     /// Its process id.
     pub pid: u32,
-    /// Whether it was given no paths, and manages every program.
-    pub leads_all: bool,
+    /// It was started without paths and manages every program.
+    pub manages_all: bool,
 }
 
-/// Those of root's, this process excepted; none of anybody else's, who could call anything by that name.
+/// The daemons that run as root, except this process. Other users' processes do not count: anybody
+/// can give a program that name.
 ///
-/// Cheap enough for once a second: of most processes a link is read, and nothing else.
+/// Cheap enough to call once a second: for most processes it only reads one link.
 pub fn running() -> impl Iterator<Item = Daemon> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -24,7 +25,7 @@ pub fn running() -> impl Iterator<Item = Daemon> {
     pids.filter(move |pid| *pid != own).filter_map(look_at)
 }
 
-/// Whether that process is one of them.
+/// Whether this process is a daemon.
 pub fn is_running(pid: u32) -> bool {
     look_at(pid).is_some()
 }
@@ -34,12 +35,12 @@ fn look_at(pid: u32) -> Option<Daemon> {
     if !is_bowwave_of_root(&process) {
         return None;
     }
-    // Last of all, as reading it may wait for a process that maps memory.
+    // Read this last: it may wait for a process that is mapping memory.
     let line = fs::read(process.join("cmdline")).ok()?;
-    is_daemon(&line).then(|| Daemon { pid, leads_all: !has_paths(&line) })
+    is_daemon(&line).then(|| Daemon { pid, manages_all: !has_paths(&line) })
 }
 
-/// The words of a command line as `/proc/PID/cmdline` has it.
+/// The words of a command line in the format of `/proc/PID/cmdline`.
 fn words(command_line: &[u8]) -> impl Iterator<Item = &[u8]> {
     command_line.split(|byte| *byte == 0)
 }
@@ -78,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_only_calls_itself_so_is_none() {
+    fn another_program_with_that_name_is_no_daemon() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("daemon"), "echo ready\nread line").expect("written");
         let mut shell = Command::new("sh");
         shell.arg0("bowwave").arg("daemon").current_dir(folder.path());
         let mut shell =
             shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
-        // Before it has begun it has no arguments yet.
+        // Until it runs, its command line is empty.
         let mut ready = [0; 6];
         shell.stdout.take().expect("piped").read_exact(&mut ready).expect("it says so");
         let line = fs::read(format!("/proc/{}/cmdline", shell.id())).expect("it is there");

@@ -1,7 +1,7 @@
-//! Which descriptor of a process leads to a file.
+//! Finds the descriptor through which a process uses a file.
 //!
-//! Servers have thousands of descriptors, and looking through them takes milliseconds: what such a look
-//! has found serves for some more. Elsewhere each window that is set has a look of its own.
+//! Servers hold thousands of descriptors, and listing them takes milliseconds. So a list is kept
+//! for a while; without that, every change of a window would list them again.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,11 +12,12 @@ use readahead::FileKey;
 use crate::handles::{descriptors_of, inode_of, is_same_file};
 use crate::sys;
 
-/// What was found serves for so many times what it took: looking takes a tenth of the time at most. The
-/// program may have opened the file once more since.
+/// A list is kept for this many times the time it took to make, so listing takes at most a tenth of
+/// the time. The program may open the file again meanwhile.
 const SHARE: u64 = 10;
 
-/// That nothing can be done, which does no harm if it is not so any more, serves for so long.
+/// A failure to find the descriptor is kept at least this long. If it is outdated, the file merely
+/// gets no window for a moment.
 const PAUSE_NS: u64 = 100_000_000;
 
 #[derive(Debug)]
@@ -26,18 +27,18 @@ struct Look {
     by_inode: HashMap<u64, Vec<i32>>,
 }
 
-/// What the last looks have found.
+/// The descriptor lists that are still valid, by process.
 #[derive(Debug, Default)]
 pub struct Descriptors {
     looks: HashMap<u32, Look>,
 }
 
 impl Descriptors {
-    /// The one descriptor of the process that leads to the file, or one of its duplicates.
+    /// The process's only descriptor of the file. Duplicates of it do not count.
     ///
     /// # Errors
-    /// If there is none, or several of different open files: nothing tells then which of them the file
-    /// was read through.
+    /// If the process has no descriptor of the file, or several different open files: then nothing
+    /// tells which one it reads through.
     pub fn sole(&mut self, tgid: u32, file: FileKey, now: u64) -> io::Result<i32> {
         self.looks.retain(|_, look| now.saturating_sub(look.at) < look.serves_ns(true));
         if let Some(look) = self.looks.get(&tgid) {
@@ -52,8 +53,8 @@ impl Descriptors {
         found
     }
 
-    /// The descriptor that a window was given through, `number`, if it still leads there, also where
-    /// others do by now; else the sole one.
+    /// The descriptor through which a window was set, `number`, if it still refers to the file,
+    /// even if other descriptors do too. Otherwise the only descriptor.
     ///
     /// # Errors
     /// As [`Descriptors::sole`].
@@ -100,14 +101,14 @@ mod tests {
     use super::*;
     use readahead::DeviceNumber;
 
-    /// A file, open, and its key.
+    /// An open file and its key.
     fn open(path: &Path) -> (File, FileKey) {
         let file = File::open(path).expect("it opens");
         let about = file.metadata().expect("metadata");
         (file, FileKey { dev: DeviceNumber::from_stat(about.dev()), ino: about.ino() })
     }
 
-    /// So long does no look serve.
+    /// No list is valid for this long.
     const LONG_NS: u64 = 60_000_000_000;
 
     #[test]

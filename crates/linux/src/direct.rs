@@ -1,4 +1,4 @@
-//! Reading past the page cache, with a clock: what one request costs a device.
+//! Direct reads, which bypass the page cache, with their duration: what one request costs a device.
 
 use std::fs::File;
 use std::io;
@@ -6,7 +6,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Instant;
 
-/// Direct I/O wants buffers and offsets aligned to the logical block; a page satisfies every disk.
+/// Direct I/O needs buffers and offsets aligned to the logical block. Page alignment satisfies
+/// every disk.
 pub const ALIGNMENT: usize = 4096;
 
 /// A file or device opened for direct reads.
@@ -25,10 +26,10 @@ impl DirectReader {
         Ok(DirectReader { file })
     }
 
-    /// Reads `bytes` at `offset`, both multiples of [`ALIGNMENT`]; gives the seconds it took.
+    /// Reads `bytes` at `offset`, both multiples of [`ALIGNMENT`]. Returns the duration in seconds.
     ///
     /// # Errors
-    /// If less can be read.
+    /// If fewer bytes can be read.
     pub fn timed_read(&self, offset: u64, bytes: usize) -> io::Result<f64> {
         let mut buffer = vec![0u8; bytes + ALIGNMENT];
         let skew = buffer.as_ptr().align_offset(ALIGNMENT);

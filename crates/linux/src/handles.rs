@@ -1,7 +1,16 @@
-//! Opening a file that some program reads, without its path.
+//! Opens a file that another program reads, without its path.
 //!
-//! Descriptors are opened for one decision and closed with it: two microseconds, whereas a cached
-//! descriptor would keep an administrator from unmounting the file system.
+//! ```text
+//!   inode and generation --.
+//!                           +--> O_PATH: reached, not opened --> is it that file? --> opened
+//!   reader's descriptor ---'
+//! ```
+//!
+//! A program may put another file in place of one at any moment, and opening a device, a terminal or a FIFO has
+//! effects. So a file is opened only once it cannot be exchanged any more and was found to be the right one.
+//!
+//! A descriptor is opened for one decision and closed right after. Opening takes five microseconds;
+//! keeping it would stop an administrator from unmounting the file system.
 
 use std::fs;
 use std::io;
@@ -10,75 +19,98 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use readahead::{DeviceNumber, FileKey, FileRef};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Statx, StatxFlags, open, statx};
 
-use crate::mounts::Mount;
-use crate::sys;
+use crate::mounts::{self, Mount};
+use crate::{sys, table};
 
-/// Opens a file that lies on `mount`.
+/// Opens a file of the file system `mount`.
 ///
 /// # Errors
-/// If neither its handle nor a descriptor of the reading process leads to it.
+/// If neither its handle nor a descriptor of the reading process refers to it; `EAGAIN` if somebody holds a
+/// write lease on it.
 pub fn open_file(read: FileRef, mount: &Mount) -> io::Result<OwnedFd> {
-    if encodes_inode_handles(&mount.fs_type)
-        && let Ok(ino) = u32::try_from(read.file.ino)
-    {
-        // Whatever else lies there by now is not opened.
-        let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let root = open(&mount.mount_point, folder, Mode::empty())?;
-        // Another file system may have been mounted there meanwhile.
-        if let Ok(file) = sys::open_by_inode(root.as_fd(), ino, read.generation)
-            && leads_to(&file, read.file)
-        {
-            return Ok(file);
-        }
-    }
-    open_through_process(read.tgid, read.file)
-}
-
-/// Whether a descriptor leads to that file.
-pub fn leads_to(file: &OwnedFd, key: FileKey) -> bool {
-    is_file(statx(file, c"", AtFlags::EMPTY_PATH | AS_KNOWN, LOOKED_AT), key)
-}
-
-/// What is known here already will do: no server is asked, which might not answer.
-const AS_KNOWN: AtFlags = AtFlags::STATX_DONT_SYNC;
-
-const LOOKED_AT: StatxFlags = StatxFlags::INO.union(StatxFlags::TYPE);
-
-/// btrfs shows a device number of its own for each subvolume: major 0, like network file systems.
-fn is_file(about: rustix::io::Result<Statx>, key: FileKey) -> bool {
-    about.is_ok_and(|about| {
-        let dev = DeviceNumber { major: about.stx_dev_major, minor: about.stx_dev_minor };
-        let is_regular = FileType::from_raw_mode(about.stx_mode.into()).is_file();
-        is_regular && about.stx_ino == key.ino && (dev == key.dev || dev.major == 0)
-    })
-}
-
-/// File systems whose handles are inode number and generation, and nothing else.
-pub fn encodes_inode_handles(fs_type: &str) -> bool {
-    matches!(fs_type, "ext2" | "ext3" | "ext4" | "xfs")
-}
-
-/// Looks for the file among the reading process's descriptors.
-fn open_through_process(tgid: u32, key: FileKey) -> io::Result<OwnedFd> {
-    let leads_there = |(number, ino)| ino == key.ino && is_same_file(tgid, key, number);
-    let mut descriptors = descriptors_of(tgid)?;
-    let found = descriptors.find(|descriptor| leads_there(*descriptor));
-    let (number, _) = found.ok_or(io::ErrorKind::NotFound)?;
-    // The process may have put another file there since it was looked at: it is reached without being opened, looked
-    // at, and only then opened.
-    let path = format!("/proc/{tgid}/fd/{number}");
-    let reached = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    if !leads_to(&reached, key) {
-        return Err(io::ErrorKind::NotFound.into());
-    }
+    let reached = match reach_by_inode(read, mount) {
+        Ok(reached) if leads_to(&reached, read) => reached,
+        _ => reach_through_process(read)?,
+    };
+    // Neither becomes the controlling terminal, nor waits for a lease or a FIFO, nor changes an access time.
     let flags =
         OFlags::RDONLY | OFlags::NOATIME | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     Ok(open(format!("/proc/self/fd/{}", reached.as_raw_fd()), flags, Mode::empty())?)
 }
 
-/// The descriptors of a process and the inode numbers they lead to.
+/// Whether the descriptor refers to that file.
+pub fn leads_to(file: &OwnedFd, read: FileRef) -> bool {
+    let about = look_at(file);
+    is_file(&about, read.file) && (dev_of(&about) == Some(read.file.dev) || is_on(file, read))
+}
+
+/// Use only attributes the kernel already has: a server asked for them might never answer.
+const AS_KNOWN: AtFlags = AtFlags::STATX_DONT_SYNC;
+
+const LOOKED_AT: StatxFlags = StatxFlags::INO.union(StatxFlags::TYPE);
+
+fn look_at(file: &OwnedFd) -> Option<Statx> {
+    statx(file, c"", AtFlags::EMPTY_PATH | AS_KNOWN, LOOKED_AT).ok()
+}
+
+fn dev_of(about: &Option<Statx>) -> Option<DeviceNumber> {
+    let about = about.as_ref()?;
+    Some(DeviceNumber { major: about.stx_dev_major, minor: about.stx_dev_minor })
+}
+
+/// Whether it is a regular file of that number, as far as `statx` tells: btrfs and overlay show a device number
+/// of their own for some files, of major 0.
+fn is_file(about: &Option<Statx>, key: FileKey) -> bool {
+    let is_on_it = dev_of(about).is_some_and(|dev| dev == key.dev || dev.major == 0);
+    about.as_ref().is_some_and(|about| {
+        let is_regular = FileType::from_raw_mode(about.stx_mode.into()).is_file();
+        is_on_it && is_regular && about.stx_ino == key.ino
+    })
+}
+
+/// Whether a file, whose device number differs from its file system's, lies there all the same: as the table of
+/// mounts of its reader says, or on an overlay. On any other file system a stranger could choose the inode number.
+fn is_on(file: &OwnedFd, read: FileRef) -> bool {
+    let about = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()));
+    let Some(id) = about.ok().and_then(|about| number_behind(&about, "mnt_id:")) else {
+        return false;
+    };
+    let table = table::read(format!("/proc/{}/mountinfo", read.tgid)).unwrap_or_default();
+    let mount = mounts::with_id(&table, id);
+    mount.is_some_and(|mount| mount.dev == read.file.dev || mount.fs_type == "overlay")
+}
+
+/// Whether this file system's handles consist of inode number and generation only.
+pub fn encodes_inode_handles(fs_type: &str) -> bool {
+    matches!(fs_type, "ext2" | "ext3" | "ext4" | "xfs")
+}
+
+fn reach_by_inode(read: FileRef, mount: &Mount) -> io::Result<OwnedFd> {
+    let ino = u32::try_from(read.file.ino).map_err(|_| io::ErrorKind::Unsupported)?;
+    if !encodes_inode_handles(&mount.fs_type) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    // Whatever else lies there by now is not opened.
+    let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let root = open(&mount.mount_point, folder, Mode::empty())?;
+    sys::reach_by_inode(root.as_fd(), ino, read.generation)
+}
+
+/// Looks for the file among the reading process's descriptors.
+fn reach_through_process(read: FileRef) -> io::Result<OwnedFd> {
+    let FileRef { tgid, file: key, .. } = read;
+    let leads_there = |(number, ino)| ino == key.ino && is_same_file(tgid, key, number);
+    let mut descriptors = descriptors_of(tgid)?;
+    let found = descriptors.find(|descriptor| leads_there(*descriptor));
+    let (number, _) = found.ok_or(io::ErrorKind::NotFound)?;
+    let path = format!("/proc/{tgid}/fd/{number}");
+    let reached = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    if leads_to(&reached, read) { Ok(reached) } else { Err(io::ErrorKind::NotFound.into()) }
+}
+
+/// The descriptors of a process with the inode numbers they refer to.
 ///
-/// This asks no file system: some may lie on a server that does not answer.
+/// This sends no request to a file system: a server might never answer.
 pub(crate) fn descriptors_of(tgid: u32) -> io::Result<impl Iterator<Item = (i32, u64)>> {
     let entries = fs::read_dir(format!("/proc/{tgid}/fdinfo"))?;
     Ok(entries.filter_map(|entry| {
@@ -88,18 +120,22 @@ pub(crate) fn descriptors_of(tgid: u32) -> io::Result<impl Iterator<Item = (i32,
     }))
 }
 
-/// The inode number that one descriptor leads to.
+/// The inode number that one descriptor refers to.
 pub(crate) fn inode_of(tgid: u32, number: i32) -> io::Result<Option<u64>> {
     Ok(inode_in(&fs::read_to_string(format!("/proc/{tgid}/fdinfo/{number}"))?))
 }
 
 pub(crate) fn inode_in(fdinfo: &str) -> Option<u64> {
-    fdinfo.lines().find_map(|line| line.strip_prefix("ino:"))?.trim().parse().ok()
+    number_behind(fdinfo, "ino:")
 }
 
-/// Whether a descriptor of a process leads to the file.
+fn number_behind(fdinfo: &str, name: &str) -> Option<u64> {
+    fdinfo.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
+}
+
+/// Whether a descriptor of a process refers to the file.
 pub(crate) fn is_same_file(tgid: u32, file: FileKey, number: i32) -> bool {
-    is_file(statx(CWD, format!("/proc/{tgid}/fd/{number}"), AS_KNOWN, LOOKED_AT), file)
+    is_file(&statx(CWD, format!("/proc/{tgid}/fd/{number}"), AS_KNOWN, LOOKED_AT).ok(), file)
 }
 
 #[cfg(test)]
@@ -123,11 +159,13 @@ mod tests {
             .stdout(Stdio::null())
             .spawn()
             .expect("it runs");
-        let opened = open_through_process(cat.id(), key(file.path()));
-        let other = open_through_process(cat.id(), key(std::path::Path::new("/dev/null")));
+        let read = |path| FileRef { file: key(path), generation: 0, tgid: cat.id() };
+        let regular = read(file.path());
+        let reached = reach_through_process(regular);
+        let other = reach_through_process(read(std::path::Path::new("/dev/null")));
         cat.kill().expect("it sleeps");
         cat.wait().expect("it ends");
-        assert!(leads_to(&opened.expect("it has it open"), key(file.path())));
+        assert!(leads_to(&reached.expect("it has it open"), regular));
         assert!(other.is_err(), "what is no regular file is never opened");
     }
 

@@ -1,4 +1,4 @@
-//! By what a device is recognised after the next boot.
+//! How to recognise a device after a reboot.
 
 use std::fs;
 use std::path::Path;
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::mounts::{Disk, Mount};
 
-/// A device's lasting name.
+/// A name that a device keeps across reboots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Identity {
-    /// A disk, by what its hardware says of itself: attributes of sysfs with their values.
+    /// A disk, by attributes of its hardware: sysfs attributes with their values.
     Disk(Vec<Attribute>),
-    /// A file system without a disk: its type, and what is mounted.
+    /// A file system without a disk, by its type and its source.
     Mount {
         /// For example `nfs4`.
         fs_type: String,
@@ -27,19 +27,19 @@ pub enum Identity {
 pub struct Attribute {
     /// For example `wwid`.
     pub name: String,
-    /// Its text.
+    /// Its value.
     pub value: String,
 }
 
-/// Names that the maker gave, surest first; each is unlike any other disk's.
+/// Attributes that identify a disk uniquely, most reliable first.
 const UNIQUE: [&str; 7] =
     ["wwid", "device/wwid", "serial", "device/serial", "device/cid", "dm/uuid", "md/uuid"];
 
-/// What a disk without such a name is known by: its image, or model and size.
+/// Attributes for a disk without a unique name: its image, or its model and size.
 const FALLBACK: [&str; 4] = ["loop/backing_file", "device/vendor", "device/model", "size"];
 
 impl Identity {
-    /// Of what is mounted.
+    /// The identity of what is mounted.
     pub fn of(mount: &Mount, disk: Option<&Disk>) -> Identity {
         disk.map_or_else(
             || Identity::Mount { fs_type: mount.fs_type.clone(), source: mount.source.clone() },
@@ -47,7 +47,7 @@ impl Identity {
         )
     }
 
-    /// Of a disk.
+    /// The identity of a disk.
     pub fn of_disk(disk: &Disk) -> Identity {
         Self::of_folder(&disk.sysfs)
     }
@@ -65,18 +65,18 @@ impl Identity {
         })
     }
 
-    /// Whether another disk of the same make would be taken for this one.
+    /// Whether another disk of the same model would have the same identity.
     pub fn is_weak(&self) -> bool {
         let is_strong = |a: &Attribute| UNIQUE.contains(&&*a.name) || a.name.starts_with("loop/");
         matches!(self, Identity::Disk(attributes) if !attributes.iter().any(is_strong))
     }
 
-    /// Whether it is nothing but a size, which any number of disks have.
+    /// Whether the size is all that is known. Any number of disks share a size.
     pub fn is_size_only(&self) -> bool {
         matches!(self, Identity::Disk(attributes) if attributes.iter().all(|a| a.name == "size"))
     }
 
-    /// A name for files: letters, digits, dashes.
+    /// A name for use in file names: letters, digits, dashes.
     pub fn slug(&self) -> String {
         let text = match self {
             Identity::Disk(attributes) => {
@@ -89,13 +89,13 @@ impl Identity {
     }
 }
 
-/// The text with everything but letters and digits as single dashes; not the same for texts that
-/// differ only in these.
+/// Replaces every run of other characters than letters and digits by one dash. Texts that differ
+/// only in those characters get different names.
 fn slug(text: &str) -> String {
     let words: Vec<&str> =
         text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let short: String = words.join("-").chars().take(80).collect();
-    // FNV-1a, so that names stay the same from release to release.
+    // FNV-1a, so that names stay the same across releases.
     let hash = text
         .bytes()
         .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));

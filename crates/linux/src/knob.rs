@@ -1,4 +1,4 @@
-//! The kernel's window of a device: one number in sysfs, borrowed and given back.
+//! Borrows the kernel's read-ahead window of a device, a number in sysfs, and restores it.
 //!
 //! ```text
 //!   borrow --> journal {knob, kb}, locked --> set, set, set --> put back --> journal removed
@@ -15,19 +15,19 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// A `read_ahead_kb` file of sysfs.
+/// A `read_ahead_kb` file in sysfs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Knob(PathBuf);
 
-/// Why a window cannot be borrowed, set or put back.
+/// Why a window cannot be borrowed, set or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum KnobError {
-    /// Somebody else has borrowed it.
+    /// Another process has borrowed it.
     #[error("another bowwave (process {pid}) is measuring with {knob}; wait until it has ended")]
     Taken {
         /// The file.
         knob: PathBuf,
-        /// Its process id, as it noted it.
+        /// That process's id, as noted in the journal.
         pid: String,
     },
     /// It cannot be read or written.
@@ -38,7 +38,7 @@ pub enum KnobError {
         /// Why.
         error: io::Error,
     },
-    /// No journal can be kept, so nothing is changed.
+    /// The journal cannot be written, so nothing was changed.
     #[error("cannot keep a journal in {folder}: {error}; name another folder with --state")]
     NoJournal {
         /// The folder.
@@ -49,20 +49,20 @@ pub enum KnobError {
 }
 
 impl Knob {
-    /// The knob at `path`; `None` if that is no window of the kernel's.
+    /// The knob at `path`; `None` if `path` is not a window of the kernel's.
     pub fn at(path: &Path) -> Option<Knob> {
         let is_plain = !path.components().any(|part| part.as_os_str() == "..");
         let is_window = path.starts_with("/sys") && path.ends_with("read_ahead_kb") && is_plain;
         (is_window && path.is_file()).then(|| Knob(path.to_owned()))
     }
 
-    /// One of this machine's, if it has any.
+    /// Some knob of this machine, if there is one.
     pub fn any() -> Option<Knob> {
         let path = fs::read_dir("/sys/class/bdi").ok()?.next()?.ok()?.path();
         Knob::at(&path.join("read_ahead_kb"))
     }
 
-    /// Its file.
+    /// The path of its file.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -75,7 +75,7 @@ impl Knob {
         fs::read_to_string(&self.0)?.trim().parse().map_err(io::Error::other)
     }
 
-    /// Whether this process may set it.
+    /// Whether this process may change it.
     pub fn is_writable(&self) -> bool {
         File::options().write(true).open(&self.0).is_ok()
     }
@@ -89,7 +89,7 @@ impl Knob {
         fs::write(&self.0, kb.to_string()).map_err(unusable)
     }
 
-    /// The journal's name: the path, flattened.
+    /// The journal's file name: the path with dashes for slashes.
     fn journal(&self, state: &Path) -> PathBuf {
         let name = self.0.display().to_string().trim_start_matches('/').replace('/', "-");
         journals(state).join(format!("{name}.json"))
@@ -103,21 +103,22 @@ fn journals(state: &Path) -> PathBuf {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Entry {
     knob: PathBuf,
-    /// The file's number, which another device of the same name does not have.
+    /// Inode number of the knob. A later device of the same name gets another one.
     ino: u64,
     kb: u64,
     pid: u32,
 }
 
 impl Entry {
-    /// The knob, if it is still that device's.
+    /// The knob, if it still belongs to the same device.
     fn knob(&self) -> Option<Knob> {
         let ino = fs::metadata(&self.knob).ok()?.ino();
         Knob::at(&self.knob).filter(|_| ino == self.ino)
     }
 }
 
-/// A knob that is put back when this is dropped, or at the next [`recover`] if the process is killed.
+/// A borrowed knob, restored when dropped. If the process is killed, the next [`recover`] restores
+/// it.
 #[derive(Debug)]
 pub struct Borrowed {
     knob: Knob,
@@ -128,7 +129,7 @@ pub struct Borrowed {
 }
 
 impl Borrowed {
-    /// Notes what the knob says now, and takes it.
+    /// Borrows the knob and writes its current value into the journal.
     ///
     /// # Errors
     /// See [`KnobError`].
@@ -145,7 +146,7 @@ impl Borrowed {
             }
             Err(error) => return Err(no_journal(error)),
         };
-        // What a killed run had set is not what was there before.
+        // A killed run may have left its own value. Restore the value from before.
         if let Some(entry) =
             read_entry(&journal).filter(|entry| entry.knob().as_ref() == Some(&knob))
         {
@@ -171,7 +172,7 @@ impl Borrowed {
         self.kb
     }
 
-    /// Sets it for a while.
+    /// Sets the window until this is dropped.
     ///
     /// # Errors
     /// [`KnobError::Unusable`].
@@ -186,9 +187,9 @@ impl Drop for Borrowed {
             Ok(()) => {
                 let _ = fs::remove_file(&self.journal);
             }
-            // The journal stays, unless the device is gone and its knob with it.
+            // Keep the journal, unless the device is gone.
             Err(error) if self.knob.0.exists() => {
-                // If anybody listens there.
+                // Standard error may be closed.
                 let _ = writeln!(io::stderr(), "bowwave: {error}");
             }
             Err(_) => {
@@ -198,35 +199,35 @@ impl Drop for Borrowed {
     }
 }
 
-/// What runs that were killed have left changed: each knob with the KiB it had before.
+/// The knobs that killed runs left changed, each with its former value in KiB.
 pub fn left(state: &Path) -> Vec<(Knob, u64)> {
     let Ok(entries) = fs::read_dir(journals(state)) else {
         return Vec::new();
     };
     let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    files.filter(|journal| !is_at_work(journal)).filter_map(|journal| noted(&journal)).collect()
+    files.filter(|journal| !is_held(journal)).filter_map(|journal| noted(&journal)).collect()
 }
 
-/// Whether somebody holds the journal.
-fn is_at_work(journal: &Path) -> bool {
+/// Whether a running process holds the journal.
+fn is_held(journal: &Path) -> bool {
     File::open(journal).is_ok_and(|file| !is_shared(&file))
 }
 
-/// Whether nobody holds the journal: others look at it at most, which takes them a moment.
+/// Whether no process holds the journal exclusively. Readers only lock it for a moment.
 fn is_shared(journal: &File) -> bool {
     flock(journal, FlockOperation::NonBlockingLockShared).is_ok()
 }
 
-/// So often somebody who looks at a journal is given way.
+/// How often [`lock`] yields to readers of a journal before it gives up.
 const MOST_LOOKS: u32 = 1000;
 
-/// What a journal says of a device that is still there.
+/// The knob and its former value, if the device still exists.
 fn noted(journal: &Path) -> Option<(Knob, u64)> {
     let entry = read_entry(journal)?;
     Some((entry.knob()?, entry.kb))
 }
 
-/// Puts back what runs that were killed have left set; gives each knob with its KiB.
+/// Restores the knobs that killed runs left changed. Returns each with the KiB it has again.
 pub fn recover(state: &Path) -> Vec<(Knob, u64)> {
     let Ok(entries) = fs::read_dir(journals(state)) else {
         return Vec::new();
@@ -238,7 +239,7 @@ pub fn recover(state: &Path) -> Vec<(Knob, u64)> {
 fn put_back(journal: &Path) -> Option<(Knob, u64)> {
     let _lock = lock(journal).ok()?;
     let Some((knob, kb)) = noted(journal) else {
-        // Damaged, or the device is gone, and perhaps another in its place.
+        // The journal is damaged, or the device is gone or replaced by another.
         let _ = fs::remove_file(journal);
         return None;
     };
@@ -247,7 +248,7 @@ fn put_back(journal: &Path) -> Option<(Knob, u64)> {
     Some((knob, kb))
 }
 
-/// The journal, locked, and still the one of that name.
+/// Locks the journal and makes sure that it still has its name.
 fn lock(journal: &Path) -> io::Result<File> {
     let mut looks = 0;
     loop {
@@ -263,7 +264,7 @@ fn lock(journal: &Path) -> io::Result<File> {
             Err(Errno::WOULDBLOCK) => return Err(io::ErrorKind::WouldBlock.into()),
             Err(error) => return Err(error.into()),
         }
-        // Whoever held it before may have removed it meanwhile.
+        // Its last holder may have removed it before this process got the lock.
         if fs::metadata(journal)
             .is_ok_and(|now| file.metadata().is_ok_and(|f| f.ino() == now.ino()))
         {
@@ -332,7 +333,7 @@ mod tests {
         let journal = journals(state.path()).join("x.json");
         let held = lock(&journal).expect("it is free");
         assert_eq!(recover(state.path()), []);
-        assert!(is_at_work(&journal));
+        assert!(is_held(&journal));
         assert!(journal.exists(), "somebody measures with it");
         drop(held);
         recover(state.path());

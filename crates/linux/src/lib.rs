@@ -1,12 +1,12 @@
-//! What bowwave asks of the operating system. No decision is made here.
+//! Everything bowwave asks of the operating system. This crate makes no decisions.
 //!
-//! | of | modules |
+//! | topic | modules |
 //! |---|---|
-//! | disks | [`mounts`], [`identity`], [`knob`] (the kernel's own window), [`direct`] (reads past the cache) |
-//! | files that others read | [`handles`], [`descriptors`], [`sys`] (what is cached, read, dropped) |
+//! | disks | [`mounts`], [`identity`], [`knob`] (the kernel's window), [`direct`] (reads that bypass the cache) |
+//! | files that others read | [`handles`], [`descriptors`], [`sys`] (which pages are cached; read them, drop them) |
 //! | processes | [`process`], [`program`], [`daemons`], [`privilege`] |
 //! | memory | [`meminfo`], [`cgroup`], [`psi`] |
-//! | our own files | [`state`], [`whole`] (written so that a crash leaves the old or the new one), [`small`], [`table`] |
+//! | bowwave's own files | [`state`], [`whole`] (a crash leaves the old file or the new one), [`small`], [`table`] |
 //! | figures | [`median()`], [`provenance`] (kernel and date) |
 
 #[cfg(any(test, fuzzing))]

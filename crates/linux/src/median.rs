@@ -1,6 +1,6 @@
-//! The median, by which repeated measurements are told.
+//! The median of repeated measurements.
 
-/// The middle value, or the mean of the two middle ones of an even number; `None` of none.
+/// The middle value, or the mean of the two middle values; `None` for no values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);

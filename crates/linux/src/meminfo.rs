@@ -4,18 +4,18 @@ use std::fs;
 
 use crate::cgroup::Place;
 
-/// The machine's memory, in bytes; `None` if it does not tell.
+/// The machine's memory in bytes; `None` if the kernel does not report it.
 pub fn total_bytes() -> Option<u64> {
     bytes_of(&read(), "MemTotal:")
 }
 
-/// What can be had without swapping, in bytes; `None` if the machine does not tell.
+/// Memory available without swapping, in bytes; `None` if the kernel does not report it.
 pub fn available_bytes() -> Option<u64> {
     bytes_of(&read(), "MemAvailable:")
 }
 
-/// What a process may fill with pages, in bytes: the room in its memory cgroup, or what the machine has
-/// available, whichever is less.
+/// Bytes of pages that a process may fill: the room in its memory cgroup or the machine's available
+/// memory, whichever is less.
 pub fn available_to(tgid: u32) -> u64 {
     let available = available_bytes().unwrap_or(u64::MAX);
     Place::of(&tgid.to_string()).file_room().map_or(available, |room| room.min(available))
@@ -25,7 +25,7 @@ fn read() -> String {
     fs::read_to_string("/proc/meminfo").unwrap_or_default()
 }
 
-/// A line of `/proc/meminfo`.
+/// The value of a line of `/proc/meminfo`.
 fn bytes_of(meminfo: &str, name: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?.checked_mul(1024)

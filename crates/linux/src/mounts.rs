@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use readahead::DeviceNumber;
 
-/// File systems whose pages are the data itself, or that have none: nothing to read ahead.
+/// File systems without data to read ahead: their pages are the data itself, or they have none.
 const WITHOUT_BACKING: [&str; 24] = [
     "autofs",
     "binfmt_misc",
@@ -34,19 +34,20 @@ const WITHOUT_BACKING: [&str; 24] = [
     "swap",
 ];
 
-/// What a lab's server is mounted as: its files are not cached, the disk made of them is.
+/// The type under which a lab's server is mounted. Its files are not cached; the disk on top of
+/// them is.
 const LAB_SERVER: &str = "bowwave-lab";
 
 /// One mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Its device number, as the kernel's events give it.
+    /// Its device number, as kernel events report it.
     pub dev: DeviceNumber,
-    /// One place it is mounted at.
+    /// One place where it is mounted.
     pub mount_point: PathBuf,
     /// Its type, for example `ext4`.
     pub fs_type: String,
-    /// What is mounted, for example `/dev/sda1`.
+    /// Its source, for example `/dev/sda1`.
     pub source: String,
 }
 
@@ -56,7 +57,7 @@ impl Mount {
     }
 }
 
-/// Every mounted file system with a page cache, one mount each, by mount point.
+/// Every mounted file system with a page cache, one mount each, sorted by mount point.
 ///
 /// # Errors
 /// If `/proc/self/mountinfo` cannot be read.
@@ -64,7 +65,7 @@ pub fn list() -> io::Result<Vec<Mount>> {
     Ok(with_page_cache(table()?))
 }
 
-/// The file system of that number, whatever its type; `None` if it is not mounted.
+/// The file system with this number, of any type; `None` if it is not mounted.
 ///
 /// # Errors
 /// If `/proc/self/mountinfo` cannot be read.
@@ -72,22 +73,22 @@ pub fn of_number(dev: DeviceNumber) -> io::Result<Option<Mount>> {
     Ok(table()?.into_iter().find(|mount| mount.dev == dev))
 }
 
-/// The file system that `path` lies on.
+/// The file system that holds `path`.
 ///
 /// # Errors
-/// If `path` does not exist, or lies on a file system without a page cache to read into.
+/// If `path` does not exist, or its file system has no page cache to read into.
 pub fn of_path(path: &Path) -> io::Result<Mount> {
     use std::os::unix::fs::MetadataExt;
     let path = path.canonicalize()?;
     let dev = DeviceNumber::from_stat(path.metadata()?.dev());
-    led_from(table()?, &path, dev)
+    managed_from(table()?, &path, dev)
 }
 
-/// The layer of an overlay that takes what is written, or else the first one below; `None` if
-/// `path` lies on no overlay.
+/// The writable layer of an overlay, or else its first lower layer; `None` if `path` is not on an
+/// overlay.
 ///
 /// # Errors
-/// If `path` does not exist or the table of mounts cannot be read.
+/// If `path` does not exist or the mount table cannot be read.
 pub fn upper_layer(path: &Path) -> io::Result<Option<PathBuf>> {
     let path = path.canonicalize()?;
     let text = crate::table::read(MOUNTINFO)?;
@@ -97,7 +98,7 @@ pub fn upper_layer(path: &Path) -> io::Result<Option<PathBuf>> {
     Ok(found.filter(|(mount, _)| mount.fs_type == "overlay").and_then(|(_, line)| layer_in(line)))
 }
 
-/// The folder named in an overlay's options.
+/// The folder that an overlay's options name.
 fn layer_in(line: &str) -> Option<PathBuf> {
     let options = line.split(' ').next_back()?;
     let value = |key: &str| options.split(',').find_map(|option| option.strip_prefix(key));
@@ -126,8 +127,9 @@ fn with_page_cache(table: Vec<Mount>) -> Vec<Mount> {
     mounts
 }
 
-/// By its number; btrfs gives its files another one, so else by its place in the tree.
-fn led_from(table: Vec<Mount>, path: &Path, dev: DeviceNumber) -> io::Result<Mount> {
+/// Finds a mount by its number. btrfs gives its files other numbers, so the mount point decides
+/// then.
+fn managed_from(table: Vec<Mount>, path: &Path, dev: DeviceNumber) -> io::Result<Mount> {
     let by_number = table.iter().find(|mount| mount.dev == dev);
     let by_place = || {
         let holding = table.iter().filter(|mount| path.starts_with(&mount.mount_point));
@@ -136,14 +138,21 @@ fn led_from(table: Vec<Mount>, path: &Path, dev: DeviceNumber) -> io::Result<Mou
     let found = by_number.or_else(by_place).ok_or(io::ErrorKind::NotFound)?.clone();
     if !found.has_page_cache() {
         let reason = format!(
-            "it lies on {}, which has no page cache on a device that bowwave could read ahead",
+            "it is on {}, which has no page cache on a device, so nothing can be read ahead",
             found.fs_type
         );
         return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
     }
-    // The same one that is listed, wherever else it is mounted.
+    // The listed mount of that file system, even if `path` is below another one.
     let listed = with_page_cache(table).into_iter().find(|mount| mount.dev == found.dev);
     Ok(listed.unwrap_or(found))
+}
+
+/// The mount of that number in a table of mounts.
+pub(crate) fn with_id(mountinfo: &str, id: u64) -> Option<Mount> {
+    let has_id =
+        |line: &&str| line.split(' ').next().and_then(|field| field.parse().ok()) == Some(id);
+    parse_line(mountinfo.lines().find(has_id)?)
 }
 
 /// `36 35 98:0 /root /mount/point options - type source options`, see proc(5).
@@ -161,7 +170,7 @@ fn parse_line(line: &str) -> Option<Mount> {
     })
 }
 
-/// Undoes the octal escapes of blanks and backslashes.
+/// Decodes the octal escapes of blanks and backslashes.
 fn unescape(field: &str) -> String {
     let mut out = String::with_capacity(field.len());
     let mut rest = field;
@@ -186,33 +195,34 @@ fn unescape(field: &str) -> String {
 pub(crate) fn read_any(mountinfo: &str) {
     let table = parse(mountinfo);
     for (mount, line) in table.iter().zip(mountinfo.lines()) {
-        // Refused, or one of those that are listed.
-        let _ = led_from(table.clone(), &mount.mount_point, mount.dev);
+        // Either an error or one of the listed mounts.
+        let _ = managed_from(table.clone(), &mount.mount_point, mount.dev);
         layer_in(line);
     }
     assert!(with_page_cache(table).is_sorted_by(|a, b| a.mount_point <= b.mount_point));
 }
 
-/// The whole disk under a file system: its number, its sysfs folder and its node.
+/// The whole disk below a file system: its number, sysfs folder and device node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// The disk's number (not a partition's).
+    /// The number of the disk, not of a partition.
     pub dev: DeviceNumber,
     /// `/sys/block/NAME`.
     pub sysfs: PathBuf,
     /// Its name, for example `sda`.
     pub name: String,
-    /// A number that no other disk has had since boot, also not one in the same place.
+    /// A number that no other disk gets until the next boot, even one in the same slot.
     pub sequence: String,
 }
 
 impl Disk {
-    /// The disk under `mount`; `None` for network and other file systems without one.
+    /// The disk below `mount`; `None` for file systems without a disk, such as network file
+    /// systems.
     pub fn under(mount: &Mount) -> Option<Disk> {
         Disk::of(block_device(mount)?)
     }
 
-    /// The disk of that number, or of which it is a partition.
+    /// The disk with this number, or the disk of the partition with this number.
     pub fn of(dev: DeviceNumber) -> Option<Disk> {
         let folder = fs::canonicalize(format!("/sys/dev/block/{dev}")).ok()?;
         let folder =
@@ -225,23 +235,23 @@ impl Disk {
         })
     }
 
-    /// A number from the disk's queue folder.
+    /// A number from the disk's `queue` folder.
     pub fn queue(&self, attribute: &str) -> Option<u64> {
         fs::read_to_string(self.sysfs.join("queue").join(attribute)).ok()?.trim().parse().ok()
     }
 
-    /// Whether the kernel takes it for a rotating disk.
+    /// Whether the kernel considers it a rotating disk.
     pub fn is_rotational(&self) -> bool {
         self.queue("rotational") == Some(1)
     }
 
-    /// Its size.
+    /// Its size in bytes.
     pub fn bytes(&self) -> Option<u64> {
         let sectors = fs::read_to_string(self.sysfs.join("size")).ok()?;
         Some(sectors.trim().parse::<u64>().ok()? * 512)
     }
 
-    /// The device node.
+    /// Its device node.
     pub fn node(&self) -> PathBuf {
         Path::new("/dev").join(&self.name)
     }
@@ -252,14 +262,14 @@ fn block_device(mount: &Mount) -> Option<DeviceNumber> {
     if mount.dev.major != 0 {
         return Some(mount.dev);
     }
-    // btrfs has a number of its own; its source names the disk.
+    // btrfs has a device number of its own; its source names the disk.
     let node = fs::metadata(&mount.source).ok()?;
     let dev = node.rdev();
     (dev != 0).then(|| DeviceNumber::from_stat(dev))
 }
 
-/// The file that tells the kernel's own window for this file system, in KiB; that of the disk for
-/// a partition, which has none of its own. btrfs, CIFS and others have one by a name, `btrfs-1`.
+/// The file with the kernel's window for this file system, in KiB. A partition has none and uses
+/// its disk's. btrfs, CIFS and others have one with a name such as `btrfs-1`.
 pub fn read_ahead_knob(mount: &Mount) -> PathBuf {
     let knob = |dev: DeviceNumber| PathBuf::from(format!("/sys/class/bdi/{dev}/read_ahead_kb"));
     let own = knob(mount.dev);
@@ -272,7 +282,7 @@ pub fn read_ahead_knob(mount: &Mount) -> PathBuf {
     Disk::under(mount).map_or(own, |disk| knob(disk.dev))
 }
 
-/// btrfs tells which of them is whose; of others there is only one, or nobody can tell.
+/// btrfs tells which file belongs to which volume. For other types, only a single file is certain.
 fn named_knob(mount: &Mount) -> Option<PathBuf> {
     let entries = |folder: &str| fs::read_dir(folder).ok().map(|list| list.flatten());
     if mount.fs_type == "btrfs" {
@@ -322,16 +332,19 @@ nonsense
     }
 
     #[test]
-    fn a_path_is_led_where_it_lies_and_never_through_the_file_system_above() {
-        let led = |path: &str, major, minor| {
-            led_from(parse(SAMPLE), Path::new(path), DeviceNumber { major, minor })
+    fn a_path_is_managed_where_it_lies_and_never_through_the_file_system_above() {
+        let found = |path: &str, major, minor| {
+            managed_from(parse(SAMPLE), Path::new(path), DeviceNumber { major, minor })
         };
-        assert_eq!(led("/mnt/with blank/x", 7, 3).map(|m| m.fs_type).ok().as_deref(), Some("xfs"));
-        assert_eq!(led("/srv/x", 254, 0).map(|m| m.mount_point).ok(), Some("/".into()));
-        // btrfs: the number is no mount's.
-        assert_eq!(led("/net/x", 0, 99).map(|m| m.fs_type).ok().as_deref(), Some("nfs4"));
+        assert_eq!(
+            found("/mnt/with blank/x", 7, 3).map(|m| m.fs_type).ok().as_deref(),
+            Some("xfs")
+        );
+        assert_eq!(found("/srv/x", 254, 0).map(|m| m.mount_point).ok(), Some("/".into()));
+        // btrfs: no mount has this number.
+        assert_eq!(found("/net/x", 0, 99).map(|m| m.fs_type).ok().as_deref(), Some("nfs4"));
         for (path, minor) in [("/proc", 5), ("/run/bowwave/lab/hdd/fuse", 50), ("/proc/1", 99)] {
-            let refused = led(path, 0, minor).unwrap_err();
+            let refused = found(path, 0, minor).unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::Unsupported, "{path}");
         }
     }

@@ -1,8 +1,8 @@
-//! What this process may do, by its capabilities, and what is lost without each.
+//! The capabilities of this process, and what does not work without each.
 
 use std::fs;
 
-/// Numbers of `linux/capability.h`.
+/// Capability numbers from `linux/capability.h`.
 const CAP_DAC_READ_SEARCH: u32 = 2;
 const CAP_FOWNER: u32 = 3;
 const CAP_SYS_PTRACE: u32 = 19;
@@ -10,15 +10,15 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
-/// What `run` and `daemon` go on without.
+/// What `run` and `daemon` can do without.
 const LOSSES: [(u32, &str); 3] = [
     (
         CAP_DAC_READ_SEARCH,
-        "without CAP_DAC_READ_SEARCH files are opened through their readers' descriptors only, so \
-         mapped files get no help once those are closed",
+        "without CAP_DAC_READ_SEARCH, files are opened only through their readers' descriptors, so \
+         mapped files get no help after their descriptors are closed",
     ),
-    (CAP_FOWNER, "without CAP_FOWNER files of other users get no help"),
-    (CAP_SYS_PTRACE, "without CAP_SYS_PTRACE descriptors of other users' programs are not reached"),
+    (CAP_FOWNER, "without CAP_FOWNER, files of other users get no help"),
+    (CAP_SYS_PTRACE, "without CAP_SYS_PTRACE, descriptors of other users' programs cannot be used"),
 ];
 
 /// The effective capabilities of a process.
@@ -26,12 +26,12 @@ const LOSSES: [(u32, &str); 3] = [
 pub struct Privilege(u64);
 
 impl Privilege {
-    /// This process's; none if `/proc` does not tell.
+    /// This process's capabilities; none if `/proc` does not tell.
     pub fn own() -> Self {
         Self::in_status(&fs::read_to_string("/proc/self/status").unwrap_or_default())
     }
 
-    /// As `/proc/PID/status` has it.
+    /// Parses the text of `/proc/PID/status`.
     pub fn in_status(status: &str) -> Self {
         let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
         Privilege(line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0))
@@ -41,12 +41,12 @@ impl Privilege {
         self.0 & (1 << capability) != 0
     }
 
-    /// Whether the kernel lets it load tracing programs, without which nothing works.
+    /// Whether the kernel lets it load tracing programs. Nothing works without them.
     pub fn may_observe(self) -> bool {
         self.has(CAP_SYS_ADMIN) || (self.has(CAP_BPF) && self.has(CAP_PERFMON))
     }
 
-    /// What does not work for lack of a capability, though the rest does.
+    /// The features that missing capabilities disable.
     pub fn losses(self) -> Vec<&'static str> {
         LOSSES
             .iter()

@@ -1,4 +1,5 @@
-//! Processes: held so that no other one is taken for them, and what `/proc` tells of them.
+//! Processes, held by a descriptor so that none is mistaken for another, and what `/proc` says
+//! about them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,23 +9,24 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 
 use crate::{sys, table};
 
-/// A process, and no other one that is given its number when it has ended. What is read below `/proc/PID`
-/// after this was opened is told of the process if a call on it succeeds afterwards.
+/// A process, never a later one with the same number. To be sure that something below `/proc/PID`
+/// belongs to it, read that after opening this and call a method afterwards: if the call succeeds,
+/// it does.
 #[derive(Debug)]
 pub struct Process(OwnedFd);
 
 impl Process {
-    /// Opens the process of that number.
+    /// Opens the process with this number.
     ///
     /// # Errors
-    /// `ESRCH` if there is none.
+    /// `ESRCH` if there is no such process.
     pub fn open(pid: u32) -> io::Result<Self> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
         Ok(Process(pidfd_open(pid, PidfdFlags::empty())?))
     }
 
-    /// A duplicate of its descriptor `fd`: the same open file, not a new one.
+    /// Duplicates its descriptor `fd`. The result is the same open file, not a new one.
     ///
     /// # Errors
     /// `ESRCH` if the process has ended, `EBADF` if it has no such descriptor, `EPERM` without the
@@ -33,8 +35,8 @@ impl Process {
         Ok(pidfd_getfd(&self.0, fd, PidfdGetfdFlags::empty())?)
     }
 
-    /// Has the kernel take these parts of its memory, `(address, bytes)`, out of its page tables and
-    /// reclaim the pages that no other process has mapped. What it needs again it faults in again.
+    /// Removes these parts of its memory, `(address, bytes)`, from its page tables and reclaims the
+    /// pages that no other process maps. The process faults in again what it needs.
     ///
     /// # Errors
     /// `ESRCH` if the process has ended, `EPERM` without CAP_SYS_NICE and the right to trace it.
@@ -50,32 +52,45 @@ impl AsFd for Process {
     }
 }
 
-/// When a process started, in ticks since boot: with its number that names it, as numbers are used again.
+/// When the process started, in ticks since boot. Numbers are reused; a number with its start time
+/// is unique.
 ///
 /// # Errors
-/// `NotFound` if there is none of that number, `InvalidData` if `/proc` tells no time.
+/// `NotFound` if no process has that number, `InvalidData` if `/proc` gives no time.
 pub fn started(pid: u32) -> io::Result<u64> {
     let stat = table::read(format!("/proc/{pid}/stat"))?;
     start_time(&stat).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// The 22nd field of `/proc/PID/stat`; the second is a name that may hold anything.
+/// Field 22 of `/proc/PID/stat`. Field 2 is a name that may contain anything.
 fn start_time(stat: &str) -> Option<u64> {
     let (_, behind_name) = stat.rsplit_once(')')?;
     behind_name.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// Whether a process has not ended. A zombie has, unless other threads go on without the first one.
+/// Who started a process: its real user id, which it cannot hide. `None` if it has ended.
+pub fn user(pid: u32) -> Option<u32> {
+    real_user(&table::read(format!("/proc/{pid}/status")).ok()?)
+}
+
+/// From `Uid:\treal\teffective\t...`.
+fn real_user(status: &str) -> Option<u32> {
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Whether a process is still running. A zombie is not, unless other threads continue without the
+/// first one.
 pub fn is_alive(pid: u32) -> bool {
     table::read(format!("/proc/{pid}/stat")).is_ok_and(|stat| !has_ended(&stat))
 }
 
-/// A zombie waits for its parent only. Its name may hold anything.
+/// Whether only the parent is left to wait for it. Its name may contain anything.
 fn has_ended(stat: &str) -> bool {
     let Some((_, behind_name)) = stat.rsplit_once(") ") else { return true };
     let mut fields = behind_name.split_ascii_whitespace();
     let state = fields.next();
-    // The 20th field of all.
+    // Field 20 of the line.
     let threads = fields.nth(16).and_then(|number| number.parse().ok()).unwrap_or(1);
     matches!((state, threads), (None | Some("X"), _) | (Some("Z"), ..=1))
 }
@@ -87,13 +102,13 @@ pub struct Mapping {
     pub address: u64,
     /// Its length.
     pub bytes: u64,
-    /// The byte of the file that lies at its first address.
+    /// Offset in the file of its first address, in bytes.
     pub offset: u64,
     /// The file.
     pub file: FileKey,
-    /// The process may change its pages, and the file stays as it is.
+    /// The process may change its pages without changing the file.
     pub is_private_writable: bool,
-    /// The process may execute it.
+    /// The process may execute its pages.
     pub is_executable: bool,
 }
 
@@ -103,7 +118,7 @@ pub fn mappings(pid: u32) -> Vec<Mapping> {
     table.lines().filter_map(mapping).collect()
 }
 
-/// A line of `/proc/PID/maps`: `7f..-7f.. r--s 00010000 fe:00 131  /a/file`.
+/// Parses a line of `/proc/PID/maps`: `7f..-7f.. r--s 00010000 fe:00 131  /a/file`.
 fn mapping(line: &str) -> Option<Mapping> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;
@@ -143,6 +158,13 @@ mod tests {
         let stat = "42 (a) b (c) R 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 987654 0 0";
         assert_eq!(start_time(stat), Some(987_654));
         assert_eq!(start_time("42 (cut"), None);
+    }
+
+    #[test]
+    fn a_process_is_its_users() {
+        assert_eq!(user(std::process::id()), Some(rustix::process::getuid().as_raw()));
+        assert_eq!(user(u32::MAX), None);
+        assert_eq!(real_user("Name:\tUid:\nUid:\t1000\t0\t0\t0\n"), Some(1000));
     }
 
     #[test]
@@ -203,7 +225,7 @@ mod tests {
     #[test]
     fn threads_that_go_on_without_the_first_one_are_a_process() {
         assert!(!has_ended("7 (x) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 3 0 99"));
-        // The first thread ends, and another sleeps on.
+        // The first thread ends while another sleeps.
         let script = "import ctypes,threading,time
 threading.Thread(target=lambda: (print('there',flush=True),time.sleep(1000))).start()
 ctypes.CDLL(None).pthread_exit(None)";

@@ -1,4 +1,5 @@
-//! Processes known by the program that they run: what one is called by its arguments is its own choice.
+//! Identifies processes by the program they run. A process chooses its own arguments, so these
+//! prove nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -9,7 +10,7 @@ use std::sync::LazyLock;
 
 /// Whether `process`, a folder of `/proc`, runs bowwave as root.
 ///
-/// Cheap: of most processes a link is read, and nothing else.
+/// Cheap: for most processes it only reads one link.
 pub fn is_bowwave_of_root(process: &Path) -> bool {
     is_bowwave(&process.join("exe"))
         && crate::table::read(process.join("status")).is_ok_and(|status| is_of_root(&status))
@@ -17,26 +18,26 @@ pub fn is_bowwave_of_root(process: &Path) -> bool {
 
 const OWN: &str = "/proc/self/exe";
 
-/// Whether a process runs this program or one of its name, also if its file was replaced since; and nobody
-/// but root, or whose this program is, has put it there.
+/// Whether the program is this one, or has its name and belongs to root or to this program's owner.
+/// A file replaced since the program started still counts.
 fn is_bowwave(exe: &Path) -> bool {
-    // A program of another name, as tests are, is taken for bowwave, too.
+    // So a program of another name, such as a test, counts as bowwave, too.
     static OWN_NAME: LazyLock<Option<OsString>> = LazyLock::new(|| name_of(Path::new(OWN)));
-    // The files of others are not looked at: they may lie on a server that does not answer.
+    // Do not look at files of other programs: they may be on a server that does not answer.
     let name = name_of(exe).filter(|name| name == "bowwave" || Some(name) == OWN_NAME.as_ref());
     let owner = |exe: &Path| fs::metadata(exe).map(|about| about.uid()).ok();
     let owner_of_it = name.and_then(|_| owner(exe));
     owner_of_it.is_some_and(|user| user == 0 || Some(user) == owner(Path::new(OWN)))
 }
 
-/// A program's name, also if its file was replaced since it began.
+/// A program's name, even if its file was replaced since it started.
 fn name_of(exe: &Path) -> Option<OsString> {
     let link = fs::read_link(exe).ok()?;
     let name = link.file_name()?.as_bytes();
     Some(OsStr::from_bytes(name.strip_suffix(b" (deleted)").unwrap_or(name)).to_owned())
 }
 
-/// Whether a process is root's by its real and its effective user, as `/proc/PID/status` has them first.
+/// Whether both the real and the effective user in `/proc/PID/status`, the first two, are root.
 fn is_of_root(status: &str) -> bool {
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     users.is_some_and(|users| users.split_ascii_whitespace().take(2).eq(["0", "0"]))

@@ -1,17 +1,17 @@
-//! What every measured figure names beside its device: the kernel and the day.
+//! The kernel and date that every measured figure names, next to its device.
 
 /// Release of the running kernel.
 pub fn kernel() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// Today, as YYYY-MM-DD (UTC).
+/// Today's date as YYYY-MM-DD (UTC).
 pub fn date() -> String {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
     civil(now.div_euclid(86_400))
 }
 
-/// Days since 1970-01-01 as a date (Howard Hinnant's algorithm).
+/// Turns days since 1970-01-01 into a date (Howard Hinnant's algorithm).
 fn civil(days: i64) -> String {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);

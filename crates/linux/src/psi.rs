@@ -3,16 +3,16 @@
 use std::fs;
 use std::path::Path;
 
-/// The machine's own.
+/// The whole machine's pressure.
 pub const MACHINE: &str = "/proc/pressure/memory";
 
-/// Percent of the last ten seconds in which some task waited, as `file` tells; `None` where the kernel
-/// does not.
+/// Percentage of the last ten seconds in which some task waited, according to `file`; `None` if the
+/// kernel does not report it.
 pub fn waiting_percent(file: &Path) -> Option<f64> {
     some_avg10(&fs::read_to_string(file).ok()?)
 }
 
-/// From `some avg10=1.53 avg60=...`.
+/// Parses `some avg10=1.53 avg60=...`.
 fn some_avg10(text: &str) -> Option<f64> {
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
     let percent = some.split(' ').find_map(|field| field.strip_prefix("avg10="))?;

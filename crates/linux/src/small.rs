@@ -1,18 +1,18 @@
-//! Reading a file that a person wrote.
+//! Reads files that people write.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// What a person writes by hand is smaller by far: the catalogue's device files have less than a twentieth
-/// of that.
+/// Files written by hand are much smaller: the catalogue's device files stay below a twentieth of
+/// this.
 pub const LARGEST_KIB: u64 = 64;
 
-/// The bytes of `path`, which is to be `what` ("a device is a small TOML file").
+/// Reads `path`; `what` completes the error message ("a device is a small TOML file").
 ///
 /// # Errors
-/// That of opening or reading it; and if it is no regular file, as a device node or a pipe could be read, or
-/// waited for, for ever; or larger than [`LARGEST_KIB`].
+/// If it cannot be opened or read, is larger than [`LARGEST_KIB`], or is no regular file: a device
+/// node or pipe might never end.
 pub fn read(path: &Path, what: &str) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other(format!("it is not a regular file; {what}")));

@@ -1,4 +1,4 @@
-//! Where bowwave keeps what it knows: the state folder, gone with a boot, and profiles, which stay.
+//! Where bowwave keeps state: a state folder that a reboot empties, and profiles that stay.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -10,14 +10,14 @@ use rustix::io::Errno;
 use crate::identity::Identity;
 use crate::whole;
 
-/// Where state is kept unless the user names another folder; empty again after a boot.
+/// The default state folder. A reboot empties it.
 pub const FOLDER: &str = "/run/bowwave";
 
-/// Where profiles are kept: devices that were measured thoroughly (`bowwave tune --persist`).
+/// Profiles of devices that were measured thoroughly (`bowwave tune --persist`).
 pub const PROFILES: &str = "/var/lib/bowwave/devices";
 
-/// The profile of a device in `folder`, whether or not it is there: a device file, as the catalogue has
-/// them, under the name of its identity.
+/// The path of a device's profile in `folder`, whether or not it exists. A profile is a device file
+/// as in the catalogue, named after the device's identity.
 pub fn profile_of(identity: &Identity, folder: &Path) -> PathBuf {
     folder.join(format!("{}.toml", identity.slug()))
 }
@@ -25,7 +25,7 @@ pub fn profile_of(identity: &Identity, folder: &Path) -> PathBuf {
 /// Why a state folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// It cannot be made or written.
+    /// It cannot be created or written.
     #[error("cannot keep state in {folder}: {error}")]
     Unusable {
         /// The folder.
@@ -35,7 +35,7 @@ pub enum StateError {
     },
     /// Another daemon uses it.
     #[error(
-        "a bowwave daemon (process {pid}) runs already with {folder}; stop it first \
+        "a bowwave daemon (process {pid}) already uses {folder}; stop it first \
          (systemctl stop bowwave, or kill {pid})"
     )]
     Taken {
@@ -46,7 +46,7 @@ pub enum StateError {
     },
 }
 
-/// Makes the folder and sees whether files can be written there.
+/// Creates the folder and checks that files can be written there.
 ///
 /// # Errors
 /// [`StateError::Unusable`].
@@ -54,12 +54,12 @@ pub fn prepare(folder: &Path) -> Result<(), StateError> {
     whole::probe(folder).map_err(|error| StateError::Unusable { folder: folder.into(), error })
 }
 
-/// The right to be the daemon of a state folder; it ends with the process, however that ends.
+/// The right to be the daemon of a state folder. It ends with the process, however that ends.
 #[derive(Debug)]
 pub struct DaemonLock(#[allow(dead_code)] File);
 
 impl DaemonLock {
-    /// Takes it.
+    /// Locks the folder.
     ///
     /// # Errors
     /// See [`StateError`].

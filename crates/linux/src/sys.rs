@@ -1,5 +1,5 @@
-//! System calls that no library wraps. None writes to a file; those of drop-behind let go of clean
-//! pages, or start the writing of dirty ones.
+//! System calls that no library wraps. None writes data to a file; those for drop-behind release
+//! clean pages or start writing dirty ones.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use readahead::PAGE_BYTES;
 use rustix::fs::{Advice, fadvise};
 
-/// `cachestat(2)`, since Linux 6.5, the same number on every architecture.
+/// `cachestat(2)`, since Linux 6.5, has the same number on every architecture.
 const SYS_CACHESTAT: libc::c_long = 451;
 
 #[repr(C)]
@@ -28,7 +28,7 @@ struct Cachestat {
     recently_evicted: u64,
 }
 
-/// Pages of `[start, start + pages)` that are cached or being read.
+/// Counts the pages of `[start, start + pages)` that are cached or being read.
 ///
 /// # Errors
 /// `ENOSYS` before Linux 6.5, `EPERM` where the caller may not write to the file.
@@ -36,8 +36,8 @@ pub fn cached_pages(file: impl AsFd, start: u64, pages: u64) -> io::Result<u64> 
     Ok(cachestat(file, start, pages)?.cached)
 }
 
-/// Of the pages of `[start, start + pages)`, those that are cached, and those not on the disk yet: dirty
-/// or being written.
+/// Counts, within `[start, start + pages)`, the cached pages and those not on the disk yet, which
+/// are dirty or being written.
 ///
 /// # Errors
 /// As [`cached_pages`].
@@ -48,7 +48,7 @@ pub fn cached_and_unwritten(file: impl AsFd, start: u64, pages: u64) -> io::Resu
 
 fn cachestat(file: impl AsFd, start: u64, pages: u64) -> io::Result<Cachestat> {
     if pages == 0 {
-        // For the system call that is the rest of the file.
+        // For the system call, length 0 means the rest of the file.
         return Ok(Cachestat::default());
     }
     let range = CachestatRange { offset: start * PAGE_BYTES, bytes: pages * PAGE_BYTES };
@@ -61,8 +61,8 @@ fn cachestat(file: impl AsFd, start: u64, pages: u64) -> io::Result<Cachestat> {
     if result == 0 { Ok(stat) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Asks the kernel to read `[start, start + pages)` into the page cache; returns once the requests
-/// are submitted, or have found the device's queue full and waited for room.
+/// Asks the kernel to read `[start, start + pages)` into the page cache. Returns once the requests
+/// are submitted; waits if the device's queue is full.
 ///
 /// # Errors
 /// Whatever `readahead(2)` reports; `EINVAL` for a file that has no page cache.
@@ -74,15 +74,16 @@ pub fn readahead(file: impl AsFd, start: u64, pages: u64) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Starts writing the dirty pages of `[start, start + pages)`; waits for nothing but room in the
-/// device's queue.
+/// Starts writing the dirty pages of `[start, start + pages)`. Waits only if the device's queue is
+/// full.
 ///
-/// What goes wrong with the writing is not told here and stays for the program to hear: the kernel
-/// keeps an error until each open file that was there before has asked for it (`fsync`, or a
+/// This call reports no write errors; programs still receive them. The kernel keeps an error until
+/// each file that was open then has asked for it (`fsync`, or a waiting `sync_file_range`), and
+/// this call never asks.
 /// `sync_file_range` that waits), and this call never asks.
 ///
 /// # Errors
-/// Whatever `sync_file_range(2)` reports; `ESPIPE` for what is no file.
+/// Whatever `sync_file_range(2)` reports; `ESPIPE` if it is no file.
 pub fn write_out(file: impl AsFd, start: u64, pages: u64) -> io::Result<()> {
     let (offset, bytes) = ((start * PAGE_BYTES) as i64, (pages * PAGE_BYTES) as i64);
     // SAFETY: the call takes no pointers, and the descriptor is open.
@@ -92,13 +93,13 @@ pub fn write_out(file: impl AsFd, start: u64, pages: u64) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Drops the clean, unmapped pages of `[start, start + pages)` that nobody holds. Dirty ones would be
-/// written first: ask for none.
+/// Drops the clean, unmapped, unused pages of `[start, start + pages)`. The kernel would first
+/// write dirty ones, so do not pass any.
 ///
 /// # Errors
 /// Whatever `posix_fadvise(2)` reports.
 pub fn drop_pages(file: impl AsFd, start: u64, pages: u64) -> io::Result<()> {
-    // Of no length the call would take the rest of the file.
+    // For the system call, length 0 means the rest of the file.
     let Some(bytes) = NonZeroU64::new(pages * PAGE_BYTES) else { return Ok(()) };
     Ok(fadvise(file, start * PAGE_BYTES, Some(bytes), Advice::DontNeed)?)
 }
@@ -115,19 +116,19 @@ struct InodeHandle {
 /// `FILEID_INO32_GEN` of the kernel's exportfs.
 const FILEID_INO32_GEN: libc::c_int = 1;
 
-/// Opens a file of the file system that `mount` lies on by inode number and generation.
+/// Reaches a file of the file system that `mount` is on by inode number and generation, without opening it
+/// (`O_PATH`).
 ///
 /// # Errors
-/// `ESTALE` if there is no such inode or the file system encodes handles otherwise, `EPERM`
-/// without CAP_DAC_READ_SEARCH.
-pub(crate) fn open_by_inode(
+/// `ESTALE` if there is no such inode or the file system uses other handles, `EPERM` without
+/// CAP_DAC_READ_SEARCH.
+pub(crate) fn reach_by_inode(
     mount: BorrowedFd<'_>,
     ino: u32,
     generation: u32,
 ) -> io::Result<OwnedFd> {
     let mut handle = InodeHandle { bytes: 8, kind: FILEID_INO32_GEN, ino, generation };
-    // O_NONBLOCK: never wait for a lease to be broken.
-    let flags = libc::O_RDONLY | libc::O_NOATIME | libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let flags = libc::O_PATH | libc::O_CLOEXEC;
     // SAFETY: the handle is a live `struct file_handle` with `bytes` bytes of payload, and the
     // descriptor returned is owned by nobody else.
     unsafe {
@@ -144,7 +145,7 @@ pub(crate) fn open_by_inode(
     }
 }
 
-/// Has the kernel take parts of a process's memory, `(address, bytes)`, out of its page tables; see
+/// Removes parts of a process's memory, `(address, bytes)`, from its page tables; see
 /// [`Process::page_out`](crate::process::Process::page_out).
 pub(crate) fn page_out(process: BorrowedFd<'_>, parts: &[(u64, u64)]) -> io::Result<()> {
     let parts: Vec<libc::iovec> = parts
@@ -154,8 +155,8 @@ pub(crate) fn page_out(process: BorrowedFd<'_>, parts: &[(u64, u64)]) -> io::Res
             iov_len: bytes as usize,
         })
         .collect();
-    // SAFETY: the vector is live and as long as told; its addresses are another process's and are
-    // not looked at here.
+    // SAFETY: the vector is live and has the length given. Its addresses belong to another process
+    // and are not dereferenced here.
     let result = unsafe {
         libc::syscall(
             libc::SYS_process_madvise,
@@ -169,31 +170,31 @@ pub(crate) fn page_out(process: BorrowedFd<'_>, parts: &[(u64, u64)]) -> io::Res
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// `KCMP_FILE`: whether two descriptors are of one open file.
+/// `KCMP_FILE` compares the open files of two descriptors.
 const KCMP_FILE: i32 = 0;
 
-/// Whether two descriptors of process `pid` are duplicates: one open file. Where the kernel does not
-/// tell they are not.
+/// Whether two descriptors of process `pid` share one open file. Returns false if the kernel does
+/// not tell.
 pub(crate) fn is_one_open_file(pid: u32, one: i32, other: i32) -> bool {
     // SAFETY: the call takes numbers only.
     unsafe { libc::syscall(libc::SYS_kcmp, pid, pid, KCMP_FILE, one, other) == 0 }
 }
 
-/// Whether a descriptor of process `pid` is of the same open file as `file`. Where the kernel does not tell,
-/// or the process has ended, it is not.
+/// Whether a descriptor of process `pid` shares its open file with `file`. Returns false if the
+/// kernel does not tell or the process has ended.
 pub fn has_open_file(pid: u32, number: i32, file: impl AsFd) -> bool {
     let (own, file) = (std::process::id(), file.as_fd().as_raw_fd());
     // SAFETY: the call takes numbers only.
     unsafe { libc::syscall(libc::SYS_kcmp, own, pid, KCMP_FILE, file, number) == 0 }
 }
 
-/// CPU time this process has used, in seconds.
+/// CPU time used by this process, in seconds.
 pub fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Nanoseconds on the clock that events are stamped with.
+/// The time in nanoseconds on the clock that stamps events.
 pub fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

@@ -1,14 +1,14 @@
-//! Reading tables of the kernel's, in which others have chosen names.
+//! Reads kernel tables that contain names chosen by others.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The text of `path`. A name in it that is no UTF-8 (a mount point, a mapped file, what a process calls
-/// itself) is changed, and hides nothing else.
+/// Reads `path` as text. In a name that is not UTF-8 (of a mount point, mapped file or process),
+/// only the invalid bytes are replaced; the rest of the table stays.
 ///
 /// # Errors
-/// That of reading it.
+/// If it cannot be read.
 pub fn read(path: impl AsRef<Path>) -> io::Result<String> {
     let bytes = fs::read(path)?;
     Ok(String::from_utf8(bytes)

@@ -1,4 +1,4 @@
-//! Writing a file so that a full disk or a crash leaves the old one or the new one.
+//! Writes files so that a full disk or a crash leaves either the old file or the new one.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// Sees whether files can be written in a folder, which is made; nothing is left in it.
+/// Creates `folder` and checks that files can be written there. Leaves nothing else behind.
 ///
 /// # Errors
-/// Why not.
+/// If they cannot.
 pub fn probe(folder: &Path) -> io::Result<()> {
     if folder.is_file() {
         return Err(io::Error::other("it is a file"));
@@ -18,17 +18,17 @@ pub fn probe(folder: &Path) -> io::Result<()> {
     try_out(&folder.join(format!("probe-{}", std::process::id())))
 }
 
-/// Makes a file of one byte, and removes it.
+/// Creates a file of one byte and removes it.
 fn try_out(path: &Path) -> io::Result<()> {
     let written = create_anew(path, PLAIN)?.write_all(b"x");
     written.and(fs::remove_file(path))
 }
 
-/// Sees whether [`write`] could write `path` as things are: a draft of it can be. Nothing is left of that, and
-/// what is no regular file is not touched.
+/// Checks that [`write`] could write `path` now, by creating and removing a draft. Does not touch
+/// what is no regular file.
 ///
 /// # Errors
-/// Why not.
+/// If it could not.
 pub fn check(path: &Path) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
         return Ok(());
@@ -37,16 +37,18 @@ pub fn check(path: &Path) -> io::Result<()> {
     try_out(&draft)
 }
 
-/// Writes `text` to `path`, making its folder: a draft beside it, which then takes its name and, if there
-/// was a file, its owner and permissions. What is no regular file (a pipe, `/dev/stdout`) is written to as it is.
+/// Writes `text` to `path` and creates its folder. Writes a draft next to it first, gives it the
+/// old file's owner and permissions, and renames it. What is no regular file (a pipe,
+/// `/dev/stdout`) is written to directly.
 ///
 /// # Errors
-/// That of writing; then `path` is as it was, and no draft is left.
+/// If writing fails; then `path` is unchanged and no draft is left.
 pub fn write(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     replace(path, text.as_ref(), |_| Ok(()))
 }
 
-/// The same, and it is on the disk before the old one is gone, so that a crash of the machine leaves either.
+/// Like [`write`], but flushes the new file to the disk before it replaces the old one, so that a
+/// crash of the machine leaves one of the two.
 ///
 /// # Errors
 /// As [`write`].
@@ -54,20 +56,20 @@ pub fn write_durably(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     replace(path, text.as_ref(), File::sync_all)
 }
 
-/// Removes what a process that was killed while it wrote `path` has left beside it.
+/// Removes the drafts that killed processes left next to `path`.
 pub fn forget_drafts(path: &Path) {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
     let begins = format!("{}{DRAFT}", name.display());
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().strip_prefix(&begins).is_some_and(is_number) {
-            // Another one may have removed it.
+            // Another process may have removed it.
             let _ = fs::remove_file(entry.path());
         }
     }
 }
 
-/// A draft's name is the file's, this, and the process's number.
+/// A draft's name is the file's name, this, and the process id.
 const DRAFT: &str = ".new-";
 
 fn replace(
@@ -86,7 +88,8 @@ fn replace(
     let mode = before.as_ref().map_or(PLAIN, |before| before.mode() & PLAIN);
     let written = create_anew(&draft, mode).and_then(|mut file| {
         if let Some(before) = before {
-            // Only root may give files away; who else may write in the folder has it as their own.
+            // Only root may give files away. Other users who may write in the folder become the
+            // owner.
             let _ = fchown(&file, Some(before.uid()), Some(before.gid()));
             file.set_permissions(before.permissions())?;
         }
@@ -100,13 +103,14 @@ fn replace(
     written
 }
 
-/// Which file is written for `path`, and its draft.
+/// The file to write for `path`, and its draft.
 ///
-/// What a link leads to is written, not the link; one that leads nowhere is replaced, so that nobody
-/// chooses by it where a file is made.
+/// Follows a link and replaces its target, not the link. Replaces a dangling link, so that it
+/// cannot choose where a file is created.
 fn draft_of(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
     if path.is_symlink() && path.exists() {
-        // Another user's in a folder like /tmp the kernel does not follow, and then nor is it here.
+        // The kernel does not follow another user's link in a folder like /tmp. Opening it first
+        // applies that rule here, too.
         File::options().write(true).open(path)?;
     }
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.into());
@@ -116,11 +120,11 @@ fn draft_of(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
     Ok((path, draft))
 }
 
-/// Permissions of a file that has none of its own yet, less the umask.
+/// Permissions of a new file, before the umask.
 const PLAIN: u32 = 0o666;
 
-/// A file that was not there, so that no link is followed that somebody has put there: its name can be
-/// guessed. One that an earlier process of this number has left is removed.
+/// Creates a file that did not exist: its name can be guessed, and somebody may have put a link
+/// there. Removes a draft that an earlier process with this id left.
 fn create_anew(path: &Path, mode: u32) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -187,7 +191,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file");
         fs::write(&path, "one").expect("written");
-        // Only root may.
+        // Only root may do this.
         if chown(&path, Some(1234), Some(1235)).is_err() {
             return;
         }
@@ -205,7 +209,7 @@ mod tests {
         symlink(&target, &link).expect("linked");
         fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).expect("ours");
         let guard = fs::read_to_string("/proc/sys/fs/protected_symlinks").unwrap_or_default();
-        // Only root may.
+        // Only root may do this.
         if std::os::unix::fs::lchown(&link, Some(1234), None).is_err() || guard.trim() != "1" {
             return;
         }
@@ -228,7 +232,7 @@ mod tests {
     #[test]
     fn what_cannot_be_written_leaves_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
-        // A folder in its place cannot be replaced.
+        // A file cannot replace a folder.
         let taken = folder.path().join("taken");
         fs::create_dir(&taken).expect("made");
         assert!(write(&taken, "x").is_err());

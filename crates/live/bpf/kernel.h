@@ -48,8 +48,22 @@ struct super_block {
 
 struct address_space;
 
+struct list_head {
+	struct list_head *next;
+};
+
+struct file_lock_context {
+	struct list_head flc_lease;
+};
+
+struct file_lock_core {
+	struct list_head flc_list;
+	unsigned char flc_type;
+};
+
 struct inode {
 	u16 i_mode;
+	struct file_lock_context *i_flctx;
 	struct super_block *i_sb;
 	struct address_space *i_mapping;
 	unsigned long i_ino;

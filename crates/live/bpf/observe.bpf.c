@@ -31,6 +31,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define FMODE_NOREUSE 0x800000
 #define REQ_OP_MASK 0xff
 #define REQ_OP_READ 0
+#define F_RDLCK 0
 #define NO_PAGE (~0ULL)
 /* A read of 2 MiB covers 16 chunks; what lies beyond is seen by the read's next batch. */
 #define CHUNKS_PER_READ 16
@@ -131,6 +132,22 @@ static __always_inline bool is_our_business(void)
 	return !only_tasks || bpf_map_lookup_elem(&tasks, &tgid);
 }
 
+/* Whether a process holds a write lease on the file: user space would break it by opening the file. */
+static __always_inline bool is_leased(struct inode *inode)
+{
+	struct file_lock_context *context = inode->i_flctx;
+	unsigned long leases, first;
+
+	if (!context)
+		return false;
+	leases = (unsigned long)context + bpf_core_field_offset(struct file_lock_context, flc_lease);
+	first = (unsigned long)BPF_CORE_READ(context, flc_lease.next);
+	if (first == leases)
+		return false;
+	first -= bpf_core_field_offset(struct file_lock_core, flc_list);
+	return BPF_CORE_READ((struct file_lock_core *)first, flc_type) != F_RDLCK;
+}
+
 /* What of a regular file is reported, 0 if it lies on no watched file system; fills its key. */
 static __always_inline u32 interest_in(struct inode *inode, struct file_key *key)
 {
@@ -139,7 +156,7 @@ static __always_inline u32 interest_in(struct inode *inode, struct file_key *key
 
 	if (!interest)
 		return 0;
-	if ((inode->i_mode & S_IFMT) != S_IFREG)
+	if ((inode->i_mode & S_IFMT) != S_IFREG || is_leased(inode))
 		return 0;
 	key->ino = inode->i_ino;
 	key->dev = dev;
@@ -583,10 +600,10 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task, bool group_dead)
 {
-	u32 tgid = bpf_get_current_pid_tgid() >> 32, pid = bpf_get_current_pid_tgid();
+	u32 tgid = bpf_get_current_pid_tgid() >> 32;
 
-	/* The leader may exit before its threads; their reads are then missed, nothing worse. */
-	if (only_tasks && tgid == pid)
+	/* With its last thread: where another than the first one calls exec, the first one exits before. */
+	if (only_tasks && group_dead)
 		bpf_map_delete_elem(&tasks, &tgid);
 	/* Its number may be given to another process, which is none of them. */
 	for (int i = 0; group_dead && i < DAEMONS; i++)

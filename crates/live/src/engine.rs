@@ -255,26 +255,22 @@ impl Engine {
         Prepared::new(options).load()
     }
 
-    /// Manages reads until every device is measured that has not been met before, for so long at most: one that
-    /// does not answer is managed by a guess.
+    /// Manages reads until every device is measured that has not been met before, for so long at most, or until
+    /// `stop` becomes readable. A device that does not answer is managed by a guess.
     ///
     /// # Errors
     /// If the source of events failed.
-    pub fn get_to_know_devices(&mut self, most: Duration) -> Result<(), EngineError> {
+    pub fn get_to_know_devices(
+        &mut self,
+        most: Duration,
+        stop: BorrowedFd<'_>,
+    ) -> Result<(), EngineError> {
         let until = Instant::now() + most;
-        while self.controller.is_measuring() && Instant::now() < until {
+        while self.controller.is_measuring() {
             let left = until.saturating_duration_since(Instant::now());
-            let mut ready = [
-                PollFd::from_borrowed_fd(self.observer.readiness(), PollFlags::IN),
-                PollFd::new(self.answers.readiness(), PollFlags::IN),
-            ];
-            let wait =
-                Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-            match poll(&mut ready, Some(&wait)) {
-                Err(rustix::io::Errno::INTR) => continue,
-                other => other.map_err(|error| ObserveError::Lost(error.to_string()))?,
-            };
-            self.turn(Duration::ZERO)?;
+            if left.is_zero() || self.serve_once(stop, left)? {
+                break;
+            }
         }
         Ok(())
     }
@@ -284,36 +280,37 @@ impl Engine {
     /// # Errors
     /// If the source of events failed.
     pub fn serve_until(&mut self, stop: BorrowedFd<'_>) -> Result<(), EngineError> {
-        loop {
-            let (is_stopped, is_asked) = {
-                let asked = self.socket.as_ref().map_or(stop, Socket::readiness);
-                let mut ready = [
-                    PollFd::from_borrowed_fd(stop, PollFlags::IN),
-                    PollFd::from_borrowed_fd(self.observer.readiness(), PollFlags::IN),
-                    PollFd::new(self.answers.readiness(), PollFlags::IN),
-                    PollFd::from_borrowed_fd(self.exits.readiness(), PollFlags::IN),
-                    PollFd::from_borrowed_fd(asked, PollFlags::IN),
-                ];
-                match poll(&mut ready, Some(&self.pause())) {
-                    Err(rustix::io::Errno::INTR) => continue,
-                    Err(error) => return Err(ObserveError::Lost(error.to_string()).into()),
-                    Ok(_) => (!ready[0].revents().is_empty(), !ready[4].revents().is_empty()),
-                }
-            };
-            if is_stopped {
-                return Ok(());
-            }
+        while !self.serve_once(stop, Duration::MAX)? {}
+        Ok(())
+    }
+
+    /// Waits until something happens, for so long at most, and handles it; tells whether `stop` is readable.
+    fn serve_once(&mut self, stop: BorrowedFd<'_>, most: Duration) -> Result<bool, EngineError> {
+        let until_tick = self.tick_at.saturating_sub(sys::monotonic_ns());
+        let wait = most.min(Duration::from_nanos(until_tick));
+        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        let asked = self.socket.as_ref().map_or(stop, Socket::readiness);
+        let mut ready = [
+            PollFd::from_borrowed_fd(stop, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.observer.readiness(), PollFlags::IN),
+            PollFd::new(self.answers.readiness(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.exits.readiness(), PollFlags::IN),
+            PollFd::from_borrowed_fd(asked, PollFlags::IN),
+        ];
+        match poll(&mut ready, Some(&wait)) {
+            Err(rustix::io::Errno::INTR) => return Ok(false),
+            Err(error) => return Err(ObserveError::Lost(error.to_string()).into()),
+            Ok(_) => {}
+        }
+        let (is_stopped, is_asked) =
+            (!ready[0].revents().is_empty(), !ready[4].revents().is_empty());
+        if !is_stopped {
             self.turn(Duration::ZERO)?;
             if is_asked {
                 self.answer();
             }
         }
-    }
-
-    /// Time until the next tick.
-    fn pause(&self) -> Timespec {
-        let wait = self.tick_at.saturating_sub(sys::monotonic_ns());
-        Timespec { tv_sec: (wait / 1_000_000_000) as i64, tv_nsec: (wait % 1_000_000_000) as i64 }
+        Ok(is_stopped)
     }
 
     /// Lets go of what ended streams have left, for at most so long and until `stop` says so: what is not
@@ -527,7 +524,9 @@ impl Engine {
             Change::Gone(dev) => {
                 // What was asked for before it went is answered by its lane.
                 self.feed(now, Input::Unmounted(dev));
-                self.executor.remove(dev);
+                if let Some(backing) = self.executor.remove(dev) {
+                    self.slots.disks.remove(&backing);
+                }
             }
         }
     }

@@ -1,4 +1,7 @@
-//! What memory there is: looked up about once a second, for the machine and for each cgroup that reads.
+//! What memory there is: looked up about once a second, for the machine and for each group that reads.
+//!
+//! A group is the processes of one memory cgroup, as these share its limit. Where there is no limit, processes of
+//! several users may share a cgroup and nothing else, so a group is those of one user there.
 //!
 //! Files of `/proc` and `/sys` answer at once, so this is done where events come in.
 
@@ -7,6 +10,7 @@ use std::collections::HashMap;
 use controller::ids::{CgroupId, Tgid};
 use controller::{Input, MemoryStats, Nanos};
 use linux::cgroup::Place;
+use linux::process::user;
 use linux::{meminfo, psi};
 
 /// What was looked up serves for so long.
@@ -19,60 +23,94 @@ const IDLE_NS: Nanos = 60_000_000_000;
 #[derive(Default)]
 pub(crate) struct Facts {
     machine_at: Option<Nanos>,
-    places: HashMap<Tgid, (CgroupId, Nanos)>,
-    cgroups: HashMap<Place, Told>,
+    processes: HashMap<Tgid, (CgroupId, Nanos)>,
+    cgroups: HashMap<Place, Looked>,
+    groups: HashMap<Group, Told>,
     numbers: u32,
 }
 
-/// A cgroup that the controller has been told about.
+/// Processes that share memory.
+#[derive(PartialEq, Eq, Hash)]
+struct Group {
+    place: Place,
+    /// Whose processes, where the cgroup has no limit.
+    user: Option<u32>,
+}
+
+/// What was found of a cgroup.
+#[derive(Clone, Copy)]
+struct Looked {
+    file_bytes: Option<u64>,
+    stalled_percent: f64,
+    at: Nanos,
+}
+
+impl Looked {
+    fn at(place: &Place, at: Nanos) -> Self {
+        let stalled_percent = psi::waiting_percent(&place.pressure_file()).unwrap_or(0.0);
+        Looked { file_bytes: place.file_room(), stalled_percent, at }
+    }
+}
+
+/// A group that the controller has been told about.
 struct Told {
     id: CgroupId,
     at: Nanos,
 }
 
+fn is_fresh(now: Nanos, at: Nanos) -> bool {
+    now.saturating_sub(at) < FRESH_NS
+}
+
 impl Facts {
     /// The machine's memory, if it is time to look again.
     pub(crate) fn machine(&mut self, now: Nanos) -> Option<Input> {
-        if self.machine_at.is_some_and(|at| now.saturating_sub(at) < FRESH_NS) {
+        if self.machine_at.is_some_and(|at| is_fresh(now, at)) {
             return None;
         }
         self.machine_at = Some(now);
-        self.places.retain(|_, (_, at)| now.saturating_sub(*at) < FRESH_NS);
-        self.cgroups.retain(|_, told| now.saturating_sub(told.at) < IDLE_NS);
+        self.processes.retain(|_, (_, at)| is_fresh(now, *at));
+        self.cgroups.retain(|_, looked| is_fresh(now, looked.at));
+        self.groups.retain(|_, told| now.saturating_sub(told.at) < IDLE_NS);
         Some(Input::MemoryStats(MemoryStats::Machine {
             available_bytes: meminfo::available_bytes(),
             own_cgroup_bytes: Place::of("self").file_room(),
         }))
     }
 
-    /// The cgroup of a process, and what there is to tell of it.
+    /// The group of a process, and what there is to tell of it.
     pub(crate) fn cgroup_of(&mut self, now: Nanos, tgid: Tgid) -> (CgroupId, Option<Input>) {
-        let known = self.places.get(&tgid).filter(|(_, at)| now.saturating_sub(*at) < FRESH_NS);
-        if let Some((cgroup, _)) = known {
-            return (*cgroup, None);
+        if let Some((id, _)) = self.processes.get(&tgid).filter(|(_, at)| is_fresh(now, *at)) {
+            return (*id, None);
         }
         let place = Place::of(&tgid.to_string());
-        let is_fresh = |told: &&mut Told| now.saturating_sub(told.at) < FRESH_NS;
-        if let Some(told) = self.cgroups.get_mut(&place).filter(is_fresh) {
-            self.places.insert(tgid, (told.id, now));
-            return (told.id, None);
-        }
-        let stats = |cgroup| MemoryStats::Cgroup {
-            cgroup,
-            file_bytes: place.file_room(),
-            stalled_percent: psi::waiting_percent(&place.pressure_file()).unwrap_or(0.0),
+        let looked = match self.cgroups.get(&place).filter(|looked| is_fresh(now, looked.at)) {
+            Some(looked) => *looked,
+            None => Looked::at(&place, now),
         };
-        let id = self.cgroups.get(&place).map_or_else(
-            || {
-                self.numbers += 1;
-                CgroupId(self.numbers)
-            },
-            |told| told.id,
-        );
-        let input = Input::MemoryStats(stats(id));
-        self.cgroups.insert(place, Told { id, at: now });
-        self.places.insert(tgid, (id, now));
-        (id, Some(input))
+        self.cgroups.insert(place.clone(), looked);
+        let user = if looked.file_bytes.is_none() { user(tgid) } else { None };
+        let (id, is_news) = self.number(now, Group { place, user });
+        self.processes.insert(tgid, (id, now));
+        let Looked { file_bytes, stalled_percent, .. } = looked;
+        let told = || MemoryStats::Cgroup { cgroup: id, file_bytes, stalled_percent };
+        (id, is_news.then(|| Input::MemoryStats(told())))
+    }
+
+    /// The number of a group, and whether it is time to tell of it.
+    fn number(&mut self, now: Nanos, group: Group) -> (CgroupId, bool) {
+        let numbers = &mut self.numbers;
+        let mut is_news = false;
+        let told = self.groups.entry(group).or_insert_with(|| {
+            *numbers += 1;
+            is_news = true;
+            Told { id: CgroupId(*numbers), at: now }
+        });
+        is_news |= !is_fresh(now, told.at);
+        if is_news {
+            told.at = now;
+        }
+        (told.id, is_news)
     }
 }
 
@@ -97,6 +135,17 @@ mod tests {
         let (one, _) = facts.cgroup_of(1, std::process::id());
         let (other, told) = facts.cgroup_of(1, std::os::unix::process::parent_id());
         assert_eq!((one == other), told.is_none());
+    }
+
+    #[test]
+    fn without_a_limit_each_user_is_a_group() {
+        let mut facts = Facts::default();
+        let place = || Place::of("no process");
+        let of = |user| Group { place: place(), user };
+        let (root, _) = facts.number(1, of(Some(0)));
+        let (nobody, is_news) = facts.number(1, of(Some(65534)));
+        assert!(root != nobody && is_news);
+        assert_eq!(facts.number(2, of(Some(0))), (root, false));
     }
 
     #[test]

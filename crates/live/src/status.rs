@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use controller::Status;
 use controller::ids::BackingId;
 use linux::mounts::{Disk, Mount};
-use rustix::fs::{CWD, FileType, Mode, OFlags, chmod, fchmod, fstat, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, chmod, fchmod, fstat, openat, rename};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{
@@ -102,7 +102,7 @@ impl Socket {
     /// Listens in the state folder. Sockets there of processes that were killed are removed.
     ///
     /// # Errors
-    /// If the folder cannot be written, or its path is too long for a socket (about 90 bytes).
+    /// If the folder cannot be written, or its path is too long for a socket (about 85 bytes).
     pub fn bind(folder: &Path, role: Role) -> Result<Socket, BindError> {
         remove_stale(folder);
         let path = folder.join(match role {
@@ -159,7 +159,19 @@ impl Drop for Socket {
     }
 }
 
+/// Under its name only once it listens: whoever finds it is answered. A process of this name that was killed may have
+/// left a draft.
 fn listen_on(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let draft = path.with_extension("sock.new");
+    let _ = fs::remove_file(&draft);
+    let listener = listen_under(&draft).and_then(|listener| {
+        rename(&draft, path)?;
+        Ok(listener)
+    });
+    listener.inspect_err(|_| drop(fs::remove_file(&draft)))
+}
+
+fn listen_under(path: &Path) -> rustix::io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

@@ -1,24 +1,24 @@
-//! A device that was measured: its curve beside its model's.
+//! Shows a measured device: its curve beside its model's.
 
 use sim::{Axis, Plot, Series};
 
 use crate::document::{Text, cell, document};
 use crate::{plot, short};
 
-/// What is shown of a device.
+/// What to show about a device.
 #[derive(Clone, Debug)]
 pub struct DeviceCurve {
-    /// Which device.
+    /// The name of the device.
     pub title: String,
-    /// What is to be said of it, a sentence each.
+    /// Remarks, one sentence each.
     pub sentences: Vec<String>,
-    /// Window in KiB, MB/s measured, MB/s of the model.
+    /// Window in KiB, measured MB/s, the model's MB/s.
     pub points: Vec<(u64, f64, Option<f64>)>,
-    /// The window that was chosen, in KiB.
+    /// The chosen window in KiB.
     pub chosen_kb: u64,
 }
 
-/// The page.
+/// Returns the whole page.
 pub fn device_curve(curve: &DeviceCurve) -> String {
     let mut body = String::new();
     for sentence in &curve.sentences {
@@ -40,7 +40,7 @@ pub fn device_curve(curve: &DeviceCurve) -> String {
     document(&curve.title, &body)
 }
 
-/// The picture alone.
+/// Returns only the plot, as SVG.
 pub fn device_svg(curve: &DeviceCurve) -> String {
     let measured = curve.points.iter().map(|(kb, mb_s, _)| (*kb as f64, *mb_s)).collect();
     let model = curve.points.iter().filter_map(|(kb, _, mb_s)| Some((*kb as f64, (*mb_s)?)));

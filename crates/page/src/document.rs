@@ -1,8 +1,8 @@
-//! The frame of the page, and text that cannot break out of it.
+//! The frame of a page, and text that cannot break out of it.
 
 use std::fmt::{self, Display};
 
-/// Text with HTML's own characters escaped; also right inside a double-quoted attribute.
+/// Text with HTML's special characters escaped, also safe inside a double-quoted attribute.
 pub(crate) struct Text<T>(pub(crate) T);
 
 impl<T: Display> Display for Text<T> {
@@ -14,7 +14,7 @@ impl<T: Display> Display for Text<T> {
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
-                // No control character may stand in HTML, not even by its number.
+                // HTML allows no control characters, not even as numeric references.
                 c if c.is_control() && c != '\n' && c != '\t' => f.write_str("\u{fffd}")?,
                 c => write!(f, "{c}")?,
             }
@@ -23,7 +23,7 @@ impl<T: Display> Display for Text<T> {
     }
 }
 
-/// A whole page. `body` is HTML.
+/// A whole page; `body` is HTML.
 pub(crate) fn document(title: &str, body: &str) -> String {
     let style = include_str!("style.css");
     format!(
@@ -34,7 +34,7 @@ pub(crate) fn document(title: &str, body: &str) -> String {
     )
 }
 
-/// A cell of a table: `class` is one of the style's.
+/// A table cell; `class` is one of the style's classes.
 pub(crate) fn cell(class: &str, text: impl Display) -> String {
     match class {
         "" => format!("<td>{}</td>", Text(text)),

@@ -1,5 +1,5 @@
-//! Tables and plots of the simulator and of measured devices, as one page of HTML. It has no scripts,
-//! fetches nothing and opens from disk.
+//! Shows tables and plots of the simulator and of measured devices on one HTML page. The page has
+//! no scripts, fetches nothing and opens from the disk.
 //!
 //! ```text
 //!   experiments::Table ----> published ---+
@@ -19,7 +19,7 @@ pub use device::{DeviceCurve, device_curve, device_svg};
 pub use published::published;
 pub use replays::replays;
 
-/// A figure as people write it: three digits that count.
+/// A number with three significant digits.
 pub fn short(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => "-".into(),

@@ -1,4 +1,4 @@
-//! A plot as SVG: axes, lines, points, a legend.
+//! Draws a plot as SVG: axes, lines, points, a legend.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::document::Text;
 use crate::scale::Scale;
 use crate::short;
 
-/// The picture and the field within it, in SVG's units.
+/// Size of the picture and of the plot area in it, in SVG units.
 const WIDTH: f64 = 560.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = WIDTH - 14.0;
@@ -16,15 +16,15 @@ const TOP: f64 = 34.0;
 const FIELD_HEIGHT: f64 = 250.0;
 const BOTTOM: f64 = TOP + FIELD_HEIGHT;
 
-/// Below the field: ticks and label, then a line of the legend each.
+/// Height below the plot area for ticks and axis label. Each line of the legend adds to it.
 const BELOW: f64 = 46.0;
 const LEGEND_LINE: f64 = 17.0;
 
-/// Colours that are told apart on white and black, and by most who do not see all colours.
+/// Colours that stand out on white and black, and that most colour-blind people can tell apart.
 const COLOURS: [&str; 8] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8a8a00", "#888888"];
 
-/// Points a series shows at most; of more, evenly chosen ones.
+/// Points drawn per series at most. Of a longer series, every nth one is drawn.
 const MOST_POINTS: usize = 4000;
 
 /// Draws a plot.
@@ -41,7 +41,7 @@ pub(crate) fn svg(plot: &Plot) -> String {
     grid(&mut svg, plot, &x, &y);
     let mut names: Vec<&str> = Vec::new();
     for (index, one) in plot.series.iter().enumerate() {
-        // What was published has the colour of what was simulated for it.
+        // A published series has the colour of its simulated one.
         let known = names.iter().position(|name| *name == one.name);
         let colour = COLOURS[known.unwrap_or(names.len()) % COLOURS.len()];
         if known.is_none() {
@@ -127,7 +127,7 @@ fn series(svg: &mut String, series: &Series, colour: &str, x: &Scale, y: &Scale)
     }
 }
 
-/// A ring for what was published, a dot for what was simulated.
+/// A ring for published figures, a dot for simulated ones.
 fn point(series: &Series, colour: &str, x: f64, y: f64) -> String {
     let at = format!("cx=\"{x:.1}\" cy=\"{y:.1}\"");
     if series.style == Style::Rings {

@@ -1,4 +1,4 @@
-//! The published tables beside the simulator's.
+//! Shows published tables beside the simulator's figures.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use sim::Plot;
 use crate::document::{Text, cell, document};
 use crate::{plot, short};
 
-/// A page of published tables.
+/// A page with these tables.
 pub fn published(tables: &[Table]) -> String {
     let verdicts = || tables.iter().flat_map(|table| &table.verdicts);
     let hold = verdicts().filter(|verdict| verdict.holds).count();
@@ -38,7 +38,7 @@ fn section(table: &Table) -> String {
     html
 }
 
-/// Plots side by side.
+/// Plots, side by side.
 pub(crate) fn plots(plots: &[Plot]) -> String {
     if plots.is_empty() {
         return String::new();
@@ -68,7 +68,7 @@ fn log(table: &Table) -> Option<String> {
     Some(html)
 }
 
-/// A line a row, the columns side by side.
+/// One table line for each row, with its columns side by side.
 fn figures(table: &Table) -> String {
     let (rows, policies) = (table.rows(), table.policies());
     let mut html = "<table>\n<tr><th></th>".to_owned();

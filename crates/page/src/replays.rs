@@ -1,4 +1,4 @@
-//! Replays of one trace side by side.
+//! Shows replays of one trace side by side.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::document::{Text, cell, document};
 use crate::published;
 use crate::short;
 
-/// A page of replays; `about` says of what trace and on what machine.
+/// A page of replays; `about` names the trace and the machine.
 pub fn replays(about: &str, trace: &Trace, replays: &[Replay]) -> String {
     let mut body = format!("<p>{}</p>\n", Text(about));
     body.push_str(&summary(replays));

@@ -1,11 +1,11 @@
-//! From values to places on an axis, and where its ticks are.
+//! Maps values to positions on an axis and places the ticks.
 
 use sim::Axis;
 
-/// Ticks an axis has at most, roughly.
+/// Approximate maximum of ticks on an axis.
 const TICKS: f64 = 6.0;
 
-/// An axis with its range: equal steps, or equal factors.
+/// An axis with its range, linear or logarithmic.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
     low: f64,
@@ -14,7 +14,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// An axis on which all of the values fit; those that do not belong on it are left out.
+    /// An axis with room for all values; values that it cannot show are left out.
     pub(crate) fn new(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         let is_log = axis.is_log;
         let valid = values.filter(|value| value.is_finite() && (!is_log || *value > 0.0));
@@ -29,7 +29,7 @@ impl Scale {
                 let (low, high) = (power_below(low), power_above(high));
                 scale(low, if high > low { high } else { low * 2.0 })
             }
-            // Amounts start at zero, so that equal heights are equal amounts.
+            // Amounts start at zero, so that heights are proportional.
             (true, false) => {
                 let (low, high) = (low.min(0.0), high.max(0.0));
                 if high == low { scale(0.0, 1.0) } else { scale(low, high + (high - low) * 0.04) }
@@ -37,7 +37,7 @@ impl Scale {
         }
     }
 
-    /// Where a value lies, from 0 to 1; `None` if it does not.
+    /// Position of a value from 0 to 1; `None` if it is not on the axis.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         let of = |value: f64| if self.is_log { value.log2() } else { value };
         let place = (of(value) - of(self.low)) / (of(self.high) - of(self.low));

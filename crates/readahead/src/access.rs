@@ -17,6 +17,10 @@ pub struct FileId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VolumeId(pub u32);
 
+/// Names readers that share memory: those of one memory cgroup, for instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupId(pub u32);
+
 /// Names one open file description, the owner of the kernel's own read-ahead state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OpenFileId(pub u64);

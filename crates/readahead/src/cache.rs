@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::Page;
+use crate::access::{GroupId, Page};
 use crate::cost::DeviceCost;
 
 /// How an absent page left the page cache.
@@ -43,6 +43,12 @@ pub trait CacheView {
     /// How the absent page at hand left the page cache. A body that cannot tell says that it was never there.
     fn past(&self) -> Past {
         Past::Unknown
+    }
+
+    /// Whose memory the pages of this access take. Thrashing in one group is nothing to another. A body that
+    /// does not tell them apart has one.
+    fn group(&self) -> GroupId {
+        GroupId::default()
     }
 
     /// What the file's device charges.

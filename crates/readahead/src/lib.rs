@@ -29,7 +29,7 @@ mod table;
 mod tally;
 
 pub use access::{
-    Access, FileId, Hint, Nanos, OpenFileId, PAGE_BYTES, Page, Trigger, Via, VolumeId,
+    Access, FileId, GroupId, Hint, Nanos, OpenFileId, PAGE_BYTES, Page, Trigger, Via, VolumeId,
 };
 pub use adaptive::Adaptive;
 pub use cache::{CacheView, Past};

@@ -1,6 +1,6 @@
 //! The contract between a policy and what drives it.
 
-use crate::access::{Access, Nanos};
+use crate::access::{Access, GroupId, Nanos};
 use crate::cache::CacheView;
 use crate::plan::Plan;
 use crate::tally::Tally;
@@ -15,9 +15,9 @@ pub trait Policy: Send {
     /// An empty plan means "nothing beyond what the program itself asked for".
     fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan);
 
-    /// Most pages of the kernel's own windows at the moment, where the policy
+    /// Most pages of the kernel's own windows for readers of this group, where the policy
     /// [bounds](crate::Action::KernelWindow) them; a body that has bounded some gives them back otherwise.
-    fn window_bound(&self) -> Option<u32> {
+    fn window_bound(&self, _group: GroupId) -> Option<u32> {
         None
     }
 

@@ -1,4 +1,4 @@
-//! What a recording takes: bytes on the disk, and time of the deciding thread.
+//! The cost of a recording: bytes on the disk and time of the deciding thread.
 //!
 //! ```text
 //! cargo run --release -p bowwave-recording --example recording-cost
@@ -19,7 +19,7 @@ use support::session::{REQUEST_PAGES, Session};
 /// A file of 1 GiB.
 const FILE_PAGES: u64 = 1 << 18;
 
-/// Times are medians of so many runs.
+/// Times are medians of this many runs.
 const RUNS: usize = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -36,11 +36,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     })?;
     row("random", folder.path(), |session| {
         let requests = FILE_PAGES / REQUEST_PAGES;
-        // An odd step visits each request once.
-        let visit = |number: u64| number * 7919 % requests * REQUEST_PAGES;
-        let previous = |number: u64| number.checked_sub(1).map(visit);
+        // An odd step reads each request once.
+        let at = |number: u64| number * 7919 % requests * REQUEST_PAGES;
+        let previous = |number: u64| number.checked_sub(1).map(at);
         for number in 0..requests {
-            session.read(Session::file(2, 1), visit(number), previous(number), FILE_PAGES);
+            session.read(Session::file(2, 1), at(number), previous(number), FILE_PAGES);
             session.pass_time(1_000_000);
         }
     })?;
@@ -95,7 +95,7 @@ fn time_deciding(entries: &[Entry]) -> Result<u128, Box<dyn Error>> {
     Ok(begun.elapsed().as_nanos())
 }
 
-/// Nanoseconds to note all of these.
+/// Nanoseconds to record all of these.
 fn time_noting(entries: &[Entry], path: &Path) -> Result<u128, Box<dyn Error>> {
     let mut recorder = Recorder::create(path, &support::header())?;
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! The file's frame: what it begins with, and its blocks.
+//! The format of the file: its preamble and its blocks.
 //!
 //! ```text
 //!   magic (8 bytes)  format (4)
@@ -6,45 +6,45 @@
 //!   length (4)  ...
 //! ```
 //!
-//! Numbers are little-endian, checksums CRC-32. With the head's own checksum, a length that was changed is told from a
-//! file that ends too early.
+//! Numbers are little-endian, checksums CRC-32. The head's own checksum distinguishes a changed
+//! length from a file that ends too early.
 
 use std::io::{self, Read, Write};
 
-/// What every recording begins with: no text, and changed by a transfer that takes it for text.
+/// The first bytes of every recording. They are not text, and a transfer as text changes them.
 pub(crate) const MAGIC: [u8; 8] = *b"\x8bbowrec\n";
 
-/// The version of all that follows. Raise it when the header, an input or a command changes its form
-/// (`tests/golden.rs` tells).
-pub(crate) const FORMAT: u32 = 2;
+/// The version of all that follows. Raise it when the header, an input or a command changes its
+/// form (`tests/golden.rs` tells when).
+pub(crate) const FORMAT: u32 = 3;
 
-/// Bytes of a block's head.
+/// Size of a block's head in bytes.
 const HEAD_BYTES: usize = 12;
 
-/// No block is larger: it is all that may be queued, and a little more at the end.
+/// Largest block: everything that can be queued, and a little more at the end.
 pub(crate) const MOST_BYTES: usize = crate::QUEUE_BYTES + (1 << 17);
 
-/// What reading a block came to.
+/// Result of reading a block.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Block {
-    /// It is whole; so many bytes were read.
+    /// The block is complete. The number is its size in the file in bytes.
     Whole(u64),
-    /// The file ends where a block might begin.
+    /// The file ends where a block could begin.
     None,
-    /// The file ends within it.
+    /// The file ends within the block.
     Cut,
-    /// It is not what was written.
+    /// The block is not what was written.
     Damaged,
 }
 
-/// Writes what a file begins with.
+/// Writes the preamble. Returns its size in bytes.
 pub(crate) fn write_preamble(file: &mut impl Write) -> io::Result<u64> {
     file.write_all(&MAGIC)?;
     file.write_all(&FORMAT.to_le_bytes())?;
     Ok((MAGIC.len() + 4) as u64)
 }
 
-/// Writes a block; tells how many bytes it takes in the file.
+/// Writes a block. Returns its size in the file in bytes.
 pub(crate) fn write(file: &mut impl Write, bytes: &[u8]) -> io::Result<u64> {
     let length = u32::try_from(bytes.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut head = [0; HEAD_BYTES];
@@ -80,7 +80,7 @@ pub(crate) fn read(file: &mut impl Read, bytes: &mut Vec<u8>) -> io::Result<Bloc
     }
 }
 
-/// Reads until the buffer is full or the file ends; tells how much was read.
+/// Reads until the buffer is full or the file ends. Returns the number of bytes read.
 pub(crate) fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

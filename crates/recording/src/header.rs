@@ -1,29 +1,30 @@
-//! What a recording says of itself: enough to build the same controller again.
+//! What a recording tells about itself: enough to build the same controller again.
 
 use controller::Options;
 use readahead::adaptive::Limits;
 use readahead::{Adaptive, Policy};
 use serde::{Deserialize, Serialize};
 
-/// The first block.
+/// The contents of the first block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// Version of the bowwave that recorded.
     pub bowwave: String,
-    /// Release of the kernel that it ran on.
+    /// Release of the kernel it ran on.
     pub kernel: String,
-    /// The day, as YYYY-MM-DD (UTC).
+    /// The date, as YYYY-MM-DD (UTC).
     pub date: String,
-    /// The processor's architecture, as Rust names it: the mathematical library may round otherwise on another.
+    /// The processor's architecture, as Rust names it. Mathematical functions may round differently
+    /// on another one.
     pub architecture: String,
-    /// What the controller was told to manage.
+    /// What the controller had to manage.
     pub options: Options,
-    /// The limits of the policy that decided.
+    /// The limits of the policy.
     pub limits: Limits,
 }
 
 impl Header {
-    /// That of a recording by this version of bowwave.
+    /// The header of a recording by this version of bowwave.
     pub fn new(kernel: String, date: String, options: Options, limits: Limits) -> Self {
         Header {
             bowwave: env!("CARGO_PKG_VERSION").to_owned(),
@@ -36,21 +37,21 @@ impl Header {
     }
 }
 
-/// The limits are none that bowwave sets.
+/// The limits are not ones that bowwave sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("its policy has limits that no bowwave sets ({0:?}); the recording was changed")]
+#[error("its policy has limits that no bowwave sets ({0:?}): the recording was changed")]
 pub struct OddLimits(Limits);
 
-/// A policy for more files would take more than 400 MiB; the live engine asks for fewer.
+/// A policy for more files would need more than 400 MiB. The live engine asks for fewer.
 const MOST_FILES: usize = 1 << 15;
 
 /// No policy plans for more memory.
 const MOST_BYTES: u64 = 1 << 40;
 
-/// The policy with these limits, having seen nothing yet.
+/// A policy with these limits and without state.
 ///
 /// # Errors
-/// The limits are none that bowwave sets.
+/// If bowwave never sets such limits.
 pub fn policy(limits: Limits) -> Result<Box<dyn Policy>, OddLimits> {
     let bytes = [limits.plan_bytes, limits.region_bytes, limits.ahead_bytes];
     let is_sane = limits.files <= MOST_FILES && bytes.iter().all(|bytes| *bytes <= MOST_BYTES);

@@ -1,17 +1,17 @@
-//! Records what the controller hears and asks for, and checks that it would ask for the same again.
+//! Records the inputs and commands of a controller, and checks that they can be reproduced.
 //!
 //! ```text
 //!   deciding thread: controller.on(now, input) --> recorder.note(now, input, commands)
-//!                                                     |  encoded into a bounded queue, never waiting
+//!                                                     |  encodes into a bounded queue, never waits
 //!   writer thread:                                    v
-//!                                                  blocks of some 64 KiB, once a second at least --> file
+//!                                                  blocks of about 64 KiB, every 0.5 s at least --> file
 //!
 //!   bowwave replay --verify:  file --> Recording --> a new controller --> the same commands?
 //! ```
 //!
-//! The file is the magic, the format's version, and blocks: the first holds the [`Header`], the others records, one
-//! behind the other. Each block carries its length and checksums, so that a recording whose writer was killed, or
-//! whose disk was full, is read up to its last whole block.
+//! The file consists of the magic, the format's version, and blocks. The first block holds the
+//! [`Header`], the others hold records. Each block has its length and checksums. So if the writer
+//! was killed or the disk was full, the recording can be read up to its last complete block.
 
 mod block;
 mod header;

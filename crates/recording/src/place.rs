@@ -1,4 +1,5 @@
-//! Where a recording is made: a new file of ours alone, never through a link, never in place of what is no recording.
+//! Creates the file of a recording: always a new file of our own, never through a link, and never
+//! over a file that is no recording.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,28 +10,28 @@ use rustix::fs::OFlags;
 
 use crate::block::{self, MAGIC};
 
-/// Why a recording cannot be made.
+/// Why a recording cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    /// The file system says no.
+    /// The file system refuses.
     #[error("cannot make the recording {}: {cause}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The error.
         cause: io::Error,
     },
-    /// Something is there that must not be replaced.
+    /// Something exists that must not be replaced.
     #[error("{} {why}; name another file for the recording", path.display())]
     Taken {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Why it must not be replaced.
         why: &'static str,
     },
 }
 
-/// A file that was made to record to; nothing is in it yet.
+/// A new, empty file for a recording.
 #[derive(Debug)]
 pub struct Place {
     pub(crate) path: PathBuf,
@@ -38,7 +39,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Makes the file, so that whoever names a wrong one is told at once.
+    /// Creates the file, so that the user learns about a wrong path at once.
     ///
     /// # Errors
     /// [`CreateError`].
@@ -47,8 +48,8 @@ impl Place {
     }
 }
 
-/// A new file that only its owner may read: it tells who read what. An older recording in its place is removed, and
-/// never written to, as somebody may have it open.
+/// Creates a file that only its owner may read, since it shows who read what. Removes an older
+/// recording of that name instead of writing to it, since somebody may have it open.
 fn create(path: &Path) -> Result<File, CreateError> {
     let io = |cause| CreateError::Io { path: path.into(), cause };
     match anew(path) {
@@ -63,12 +64,12 @@ fn create(path: &Path) -> Result<File, CreateError> {
     }
 }
 
-/// Only if nothing has that name, not even a link that leads nowhere.
+/// Creates the file only if the name is free. Even a dangling link fails.
 fn anew(path: &Path) -> io::Result<File> {
     File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Why what has this name is not to be replaced, if so.
+/// Why the existing file must not be replaced; `None` if it may be.
 fn why_kept(path: &Path) -> io::Result<Option<&'static str>> {
     let about = fs::symlink_metadata(path)?;
     if about.is_symlink() {
@@ -83,7 +84,7 @@ fn why_kept(path: &Path) -> io::Result<Option<&'static str>> {
     if about.len() == 0 {
         return Ok(None);
     }
-    // Should it have become something else since, no link is followed and no pipe waited for.
+    // If it has been replaced meanwhile, follow no link and wait for no pipe.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let mut file = File::options().read(true).custom_flags(flags).open(path)?;
     let mut magic = [0; MAGIC.len()];

@@ -1,4 +1,4 @@
-//! Reads a recording as far as it is whole.
+//! Reads a recording as far as it is complete.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -10,12 +10,12 @@ use crate::block::{self, Block, FORMAT, MAGIC};
 use crate::header::Header;
 use crate::record::{Entry, Event, Record, decode};
 
-/// A recording: its [header](Self::header), and what it holds, one [`Item`] after the other.
+/// A recording: its [header](Self::header), and an iterator over its [`Item`]s.
 #[derive(Debug)]
 pub struct Recording<R> {
     file: R,
     header: Header,
-    /// The block that is being read, and how much of it was.
+    /// The current block, and how much of it was read.
     block: Vec<u8>,
     read: usize,
     /// Where that begins in the file, and where it ends.
@@ -26,28 +26,28 @@ pub struct Recording<R> {
     end: Option<End>,
 }
 
-/// What a recording holds.
+/// An item of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    /// The controller was told something.
+    /// An event that the controller was told, and its commands.
     Entry(Entry),
-    /// So many inputs are missing here.
+    /// This many inputs are missing here.
     Lost(u64),
 }
 
 /// How a recording ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// As it should.
+    /// Complete.
     Clean,
-    /// Its writer was killed, or its disk was full: it is whole up to this byte.
+    /// The writer was killed, or the disk was full.
     Cut {
-        /// Bytes that are whole.
+        /// Number of complete bytes.
         at_byte: u64,
     },
-    /// The block that begins at this byte is not what was written.
+    /// A block is not what was written.
     Damaged {
-        /// Bytes that are whole.
+        /// Number of complete bytes, and start of that block.
         at_byte: u64,
     },
 }
@@ -55,23 +55,23 @@ pub enum End {
 /// Why a file cannot be read as a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The file system says no.
+    /// The file system refuses.
     #[error("cannot read it: {0}")]
     Io(#[from] io::Error),
-    /// A device or a pipe may never end.
+    /// It is not a regular file: a device or a pipe may never end.
     #[error("it is not a regular file; name a file that --record made")]
     NoFile,
-    /// Something else.
-    #[error("it is no recording of bowwave; name a file that --record made")]
-    Foreign,
-    /// Of another version.
-    #[error("it has format {0} and this bowwave reads {FORMAT}; take the version that recorded it")]
+    /// It is not a recording.
+    #[error("it is not a recording of bowwave; name a file that --record made")]
+    NotARecording,
+    /// It has another format.
+    #[error("it has format {0}, not {FORMAT} as this bowwave; use the version that recorded it")]
     Format(u32),
-    /// The header is incomplete.
+    /// Its header is incomplete.
     #[error("it ends within its header; nothing was recorded")]
     CutHeader,
-    /// The header is not what was written.
-    #[error("its header is damaged; get the file anew, not as text")]
+    /// Its header is not what was written.
+    #[error("its header is damaged; copy the file again, in binary mode")]
     DamagedHeader,
 }
 
@@ -89,7 +89,7 @@ impl Recording<BufReader<File>> {
 }
 
 impl<R: Read> Recording<R> {
-    /// Reads from anywhere.
+    /// Reads a recording from any source.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -97,7 +97,7 @@ impl<R: Read> Recording<R> {
         let mut magic = [0; MAGIC.len()];
         block::fill(&mut file, &mut magic)?;
         if magic != MAGIC {
-            return Err(OpenError::Foreign);
+            return Err(OpenError::NotARecording);
         }
         let mut format = [0; 4];
         if block::fill(&mut file, &mut format)? < format.len() {
@@ -128,17 +128,17 @@ impl<R: Read> Recording<R> {
         })
     }
 
-    /// What it says of itself.
+    /// The header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// How it ends, once all was read.
+    /// How it ends; `None` until everything was read.
     pub fn end(&self) -> Option<End> {
         self.end
     }
 
-    /// Makes sure that there is something of a block to be read, unless the recording ends.
+    /// Makes sure that there is an unread part of a block, unless the recording ends.
     fn next_block(&mut self) -> io::Result<()> {
         while self.end.is_none() && self.read == self.block.len() {
             self.begins_at = self.ends_at;

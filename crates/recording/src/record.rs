@@ -1,25 +1,25 @@
-//! What the blocks hold, one behind the other.
+//! The records that blocks consist of.
 
 use controller::{Command, Input, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// As it is in the file: written from borrowed inputs and commands, read as owned ones. Times are differences to the
-/// entry before, as most inputs follow one another within milliseconds.
+/// A record as in the file: written from borrowed inputs and commands, read as owned ones. Times
+/// are differences to the previous entry, since most inputs follow one another within milliseconds.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Record<I, C> {
-    /// The controller was told an input.
+    /// The controller got an input.
     Input { since: i64, input: I, commands: C },
     /// The controller was built.
     Begun { since: i64, commands: C },
     /// [`controller::Controller::finish`] was called.
     Finishing { since: i64 },
-    /// So many inputs here found no room in the queue.
+    /// This many inputs were dropped here, because the queue was full.
     Lost(u64),
-    /// Nothing follows.
+    /// The recording is complete.
     End,
 }
 
-/// A record to be written.
+/// A record to write.
 pub(crate) type Borrowed<'a> = Record<&'a Input, &'a [Command]>;
 
 /// A record that was read.
@@ -28,37 +28,37 @@ pub(crate) type Owned = Record<Input, Vec<Command>>;
 /// Appends a record to `bytes`.
 pub(crate) fn encode(record: &Borrowed<'_>, bytes: &mut Vec<u8>) {
     let written = postcard::to_extend(record, std::mem::take(bytes));
-    // Only a sequence of unknown length, or no memory, could stop it.
+    // Only a sequence of unknown length or lack of memory could make this fail.
     *bytes = written.expect("inputs and commands have known lengths");
 }
 
-/// The record that `bytes` begin with, and what follows it.
+/// Decodes the first record of `bytes`. Returns it with the remaining bytes.
 pub(crate) fn decode(bytes: &[u8]) -> Option<(Owned, &[u8])> {
     postcard::take_from_bytes(bytes).ok()
 }
 
-/// Commands as they are compared: to the byte.
+/// Encodes commands, to compare them byte by byte.
 pub(crate) fn bytes_of(commands: &[Command]) -> Vec<u8> {
     postcard::to_allocvec(commands).expect("commands have known lengths")
 }
 
-/// One thing that the controller was told, and what it asked for.
+/// An event that the controller was told, with the commands that it answered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Counts from 0 in the recording, the building of the controller.
+    /// Counts from 0 within the recording. Entry 0 is the creation of the controller.
     pub number: u64,
-    /// The body's time.
+    /// The time of the event.
     pub at: Nanos,
-    /// What it was told.
+    /// The event.
     pub event: Event,
-    /// What it asked for.
+    /// The commands that the controller answered.
     pub commands: Vec<Command>,
 }
 
-/// What a controller can be told.
+/// An event that a controller can be told.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Event {
-    /// It was built.
+    /// It was created.
     Begun,
     /// An input.
     Input(Input),

@@ -1,4 +1,4 @@
-//! The deciding thread's side of a recording: encodes, and never waits.
+//! The deciding thread's side of a recording. It encodes and never waits.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,38 +12,40 @@ use crate::place::{CreateError, Place};
 use crate::record::{Borrowed, Record, encode};
 use crate::writer::{BLOCK_BYTES, Writer};
 
-/// Bytes that may wait for the disk: some 40,000 accesses. What finds no room is dropped and counted.
+/// Bytes that may wait for the disk: about 40,000 accesses. If the queue is full, inputs are
+/// dropped and counted.
 pub const QUEUE_BYTES: usize = 4 << 20;
 
-/// Makes a recording.
+/// Writes a recording.
 ///
-/// It is [finished](Self::finish) or, where that is not reached, written as far as it has come when dropped.
+/// Call [`finish`](Self::finish) to complete it. If it is dropped instead, everything recorded so
+/// far is written.
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
     writer: Writer,
-    /// Encoded, and not in the queue yet: the writer had it locked.
+    /// Encoded bytes that are not in the queue yet, since the writer had it locked.
     kept: Vec<u8>,
     last_at: Nanos,
-    /// Lost since the last record that found room.
+    /// Inputs lost since the last record that found room.
     lost_here: u64,
     totals: Totals,
 }
 
-/// What was recorded.
+/// Totals of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Inputs, the lost ones left out.
+    /// Recorded inputs, without lost ones.
     pub inputs: u64,
     /// Their commands.
     pub commands: u64,
-    /// Inputs for which there was no room.
+    /// Inputs dropped because the queue was full.
     pub lost_inputs: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
 }
 
-/// The disk took no more; what was written before can be read.
+/// The disk accepts no more, or does not answer. What was written before can be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the recording {} ends early: {cause}", path.display())]
 pub struct WriteError {
@@ -52,7 +54,7 @@ pub struct WriteError {
 }
 
 impl Recorder {
-    /// Makes the file and writes its header.
+    /// Creates the file and writes its header.
     ///
     /// # Errors
     /// [`CreateError`].
@@ -60,10 +62,10 @@ impl Recorder {
         Self::start(Place::take(path)?, header)
     }
 
-    /// Writes the header to a file that was made before.
+    /// Writes the header to a file that was created before.
     ///
     /// # Errors
-    /// The disk is full.
+    /// If it cannot be written.
     pub fn start(place: Place, header: &Header) -> Result<Self, CreateError> {
         let Place { path, file } = place;
         Self::begin(&path, file, header).map_err(|cause| CreateError::Io { path, cause })
@@ -80,13 +82,13 @@ impl Recorder {
         })
     }
 
-    /// The controller was built, and asks for this first.
+    /// Records that the controller was created, and its first commands.
     pub fn begun(&mut self, now: Nanos, commands: &[Command]) {
         let since = self.since(now);
         self.append(now, &Record::Begun { since, commands });
     }
 
-    /// The controller was told an input, and asks for this. Takes less than a microsecond, and never waits.
+    /// Records an input and its commands. Takes less than a microsecond and never waits.
     pub fn note(&mut self, now: Nanos, input: &Input, commands: &[Command]) {
         let since = self.since(now);
         if self.append(now, &Record::Input { since, input, commands }) {
@@ -95,21 +97,21 @@ impl Recorder {
         }
     }
 
-    /// [`controller::Controller::finish`] was called.
+    /// Records a call of [`controller::Controller::finish`].
     pub fn finishing(&mut self, now: Nanos) {
         let since = self.since(now);
         self.append(now, &Record::Finishing { since });
     }
 
-    /// Inputs for which there was no room so far.
+    /// Number of inputs lost so far.
     pub fn lost(&self) -> u64 {
         self.totals.lost_inputs
     }
 
-    /// Writes what is left, and that this is all. Waits for the disk.
+    /// Writes the rest and the end mark. Waits a few seconds for the disk at most.
     ///
     /// # Errors
-    /// The disk took no more, now or before.
+    /// If the disk accepts no more, now or earlier, or does not answer.
     pub fn finish(mut self) -> Result<Totals, WriteError> {
         if self.lost_here > 0 {
             encode(&Record::Lost(self.lost_here), &mut self.kept);
@@ -124,7 +126,7 @@ impl Recorder {
         now.wrapping_sub(self.last_at) as i64
     }
 
-    /// Tells whether there was room.
+    /// Returns whether there was room.
     fn append(&mut self, now: Nanos, record: &Borrowed<'_>) -> bool {
         let before = self.kept.len();
         if self.lost_here > 0 {
@@ -143,8 +145,8 @@ impl Recorder {
         has_room
     }
 
-    /// Moves what is kept to the queue. While the writer has that locked, for the moment of taking it over, it is kept
-    /// until next time.
+    /// Moves the encoded bytes to the queue. The writer locks the queue only while it takes the
+    /// contents; in that moment the bytes stay here until the next call.
     fn hand_over(&mut self) -> bool {
         if self.writer.has_failed() {
             return false;
@@ -181,7 +183,7 @@ mod tests {
 
     use crate::{End, Item, Recording};
 
-    /// A disk that takes a block for each permission, and has so many bytes of room.
+    /// A disk that accepts one write per permission and has a limited size.
     struct Disk {
         may_write: Receiver<()>,
         holds: Arc<Mutex<Vec<u8>>>,
@@ -190,7 +192,7 @@ mod tests {
 
     impl Write for Disk {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // Once there is nobody to permit, all is permitted.
+            // Without a sender, everything is permitted.
             let _ = self.may_write.recv();
             let mut holds = self.holds.lock().expect("nobody panics");
             let room = bytes.len().min(self.room - holds.len());
@@ -203,10 +205,11 @@ mod tests {
         }
     }
 
-    /// Records to a disk that has taken the header, and takes nothing more until the sender is dropped.
+    /// A recorder with a disk that has accepted the header and accepts nothing more until the
+    /// sender is dropped.
     fn recorder(room: usize) -> (Recorder, Sender<()>, Arc<Mutex<Vec<u8>>>) {
         let (permit, may_write) = channel();
-        // Magic, format, head, header.
+        // Magic, format, head of the block, header.
         (0..4).for_each(|_| permit.send(()).expect("the disk is there"));
         let holds = Arc::new(Mutex::new(Vec::new()));
         let disk = Disk { may_write, holds: Arc::clone(&holds), room };
@@ -238,7 +241,7 @@ mod tests {
         assert!(recorder.kept.len() <= 2 * BLOCK_BYTES, "memory is bounded");
         let lost = recorder.lost();
         drop(permit);
-        // There is room again as soon as the disk goes on.
+        // There is room again as soon as the disk continues.
         while recorder.lost_here > 0 {
             recorder.note(now, &Input::Tick, &[]);
             now += 1;
@@ -259,6 +262,16 @@ mod tests {
             next += 1;
         }
         assert_eq!(next, now, "nothing is missing that was not counted");
+    }
+
+    #[test]
+    fn a_disk_that_does_not_answer_is_not_waited_for_and_what_is_missing_is_told() {
+        let (mut recorder, permit, _) = recorder(usize::MAX);
+        recorder.note(1, &Input::Tick, &vec![Command::LookBehind(true); 1000]);
+        recorder.writer.wait_at_most(std::time::Duration::from_millis(20));
+        let error = recorder.finish().expect_err("it stands still").to_string();
+        assert!(error.contains("has not taken the last 2"), "{error}");
+        drop(permit);
     }
 
     #[test]

@@ -1,11 +1,10 @@
-//! An entry as a line for people.
+//! Shows an entry as a line of text.
 
 use std::fmt::{Display, Formatter, Result};
 
 use crate::record::{Entry, Event};
 
-/// Number, time, what happened, and what was asked for. Names that others have chosen are quoted, without control
-/// characters.
+/// Number, time, event and commands. Names chosen by others are quoted, without control characters.
 impl Display for Entry {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         write!(f, "{} {:.6} ", self.number, self.at as f64 * 1e-9)?;

@@ -1,4 +1,4 @@
-//! Whether a controller asks for the same again.
+//! Checks whether a controller gives the same commands again.
 
 use std::io::{self, Read};
 
@@ -8,54 +8,54 @@ use crate::header::{OddLimits, policy};
 use crate::reader::{End, Item, Recording};
 use crate::record::{Entry, Event, bytes_of};
 
-/// What a recording was checked to be.
+/// Result of checking a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// All that can be compared is identical.
+    /// All entries that can be compared are identical.
     Identical(Checked),
-    /// The first entry that is not.
+    /// The first entry that differs.
     Differs(Box<Difference>),
 }
 
 /// What was compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Inputs.
+    /// Number of inputs.
     pub inputs: u64,
-    /// Their commands, and the first ones.
+    /// Number of commands, including those at creation.
     pub commands: u64,
-    /// From the first entry to the last, in nanoseconds.
+    /// Nanoseconds from the first entry to the last.
     pub recorded_ns: Nanos,
-    /// Inputs that were not recorded here; what follows cannot be compared.
+    /// Number of inputs lost at this point. What follows cannot be compared.
     pub lost_inputs: Option<u64>,
-    /// How the recording ends, if it was read so far.
+    /// How the recording ends, if it was read to the end.
     pub end: Option<End>,
 }
 
-/// What was asked for then, and what would be now.
+/// The recorded commands of an entry, and the new ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// What was recorded.
+    /// The recorded entry.
     pub recorded: Entry,
     /// Nanoseconds since the first entry.
     pub after_ns: Nanos,
-    /// What this controller asks for.
+    /// The commands of this controller.
     pub replayed: Vec<Command>,
 }
 
-/// Why nothing can be compared.
+/// Why a recording cannot be checked.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// The file system says no.
-    #[error("cannot read on: {0}")]
+    /// The file system refuses.
+    #[error("cannot continue reading: {0}")]
     Io(#[from] io::Error),
-    /// Its policy cannot be built.
+    /// The recording's policy cannot be created.
     #[error(transparent)]
     Limits(#[from] OddLimits),
 }
 
-/// Tells a new controller all that the recording's was told, and compares what it asks for, byte by byte, up to the
-/// first entry that differs, to lost inputs, or to the end.
+/// Tells a new controller everything in the recording and compares its commands byte by byte, up to
+/// the first difference, to lost inputs, or to the end.
 ///
 /// # Errors
 /// [`VerifyError`].
@@ -75,7 +75,7 @@ pub fn verify<R: Read>(recording: &mut Recording<R>) -> Result<Verdict, VerifyEr
         };
         let first_at = *first_at.get_or_insert(entry.at);
         match &entry.event {
-            // What it asks for first is there already.
+            // Its first commands are already there.
             Event::Begun => {}
             Event::Input(input) => controller.on(entry.at, input, &mut replayed),
             Event::Finishing => controller.finish(),

@@ -1,4 +1,4 @@
-//! What is recorded is read again, whatever happens to the file meanwhile.
+//! A recording can be read again, whatever happens to the file.
 
 mod support;
 
@@ -15,7 +15,7 @@ use support::any;
 
 type Told = (Nanos, Input, Vec<Command>);
 
-/// Records all of these; gives the file's bytes.
+/// Records all of these. Returns the file's bytes.
 fn record(told: &[Told]) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("recording");
@@ -31,14 +31,14 @@ fn record(told: &[Told]) -> Vec<u8> {
     bytes
 }
 
-/// All that can be read, and how it ends.
+/// Everything that can be read, and how it ends.
 fn read(bytes: &[u8]) -> Result<(Vec<Item>, End), OpenError> {
     let mut recording = Recording::read(bytes)?;
     let items = recording.by_ref().collect::<Result<_, _>>().expect("memory can be read");
     Ok((items, recording.end().expect("it was read to its end")))
 }
 
-/// A recording of several blocks, and where each ends.
+/// A recording of several blocks, and the end of each.
 fn in_blocks() -> (Vec<u8>, Vec<usize>) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("recording");
@@ -83,14 +83,14 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..300), is_framed in any::<bool>()) {
-        // With a header that is whole, more of them are read.
+        // With a complete header, the rest is read, too.
         let framed = [&record(&[])[..header_bytes()], &bytes].concat();
         let outcome = read(if is_framed { &framed } else { &bytes });
         prop_assert_eq!(outcome.is_ok(), is_framed);
     }
 }
 
-/// Bytes of the preamble and the header.
+/// Size of the preamble and the header in bytes.
 fn header_bytes() -> usize {
     let empty = record(&[]).len();
     let block_with_an_end = 13;
@@ -104,7 +104,7 @@ fn a_recording_cut_at_any_byte_is_read_to_its_last_whole_block() {
         let outcome = read(&bytes[..length]);
         let whole = ends.iter().filter(|end| **end <= length).count();
         match outcome {
-            Err(OpenError::Foreign) => assert!(length < 8, "{length}"),
+            Err(OpenError::NotARecording) => assert!(length < 8, "{length}"),
             Err(OpenError::CutHeader) => assert!(whole == 0, "{length}"),
             Err(odd) => panic!("cut at {length}: {odd}"),
             Ok((items, end)) => {
@@ -123,7 +123,7 @@ fn a_changed_bit_is_noticed_at_its_block() {
         let mut changed = bytes.clone();
         changed[at] ^= 1 << (at % 8);
         match read(&changed) {
-            Err(OpenError::Foreign) => assert!(at < 8, "{at}"),
+            Err(OpenError::NotARecording) => assert!(at < 8, "{at}"),
             Err(OpenError::Format(_)) => assert!((8..12).contains(&at), "{at}"),
             Err(OpenError::DamagedHeader) => assert!((12..ends[0]).contains(&at), "{at}"),
             Err(odd) => panic!("changed at {at}: {odd}"),
@@ -163,7 +163,7 @@ fn only_its_owner_may_read_a_recording() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("recording");
     for _ in 0..2 {
-        // The second time, the older one is replaced.
+        // The second time, this replaces the older one.
         Recorder::create(&path, &support::header()).expect("ours").finish().expect("room");
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
     }
@@ -197,7 +197,7 @@ fn nothing_but_a_recording_is_replaced() {
     assert!(refused(folder.path()).contains("is not a regular file"));
     let others = folder.path().join("others");
     fs::write(&others, "").expect("ours");
-    // Only root may.
+    // Only root may do this.
     if chown(&others, Some(1234), None).is_ok() {
         assert!(refused(&others).contains("belongs to another user"));
     }

@@ -1,9 +1,10 @@
-//! A recording that is kept with the code. It fails when a decision changes, or the form of a recording.
+//! A recording that is kept with the code. This test fails when a decision changes, or the form of
+//! a recording.
 //!
-//! * It cannot be read any more: raise `FORMAT` in `src/block.rs`, as older recordings cannot be read either.
-//! * It differs: look at the entry. If the new decision is the better one, say so in the commit.
+//! * If it cannot be read: raise `FORMAT` in `src/block.rs`, since older recordings cannot be read, either.
+//! * If it differs: look at the entry. If the new decision is better, say so in the commit.
 //!
-//! Then, in either case, make it anew and commit it:
+//! In both cases, record it anew and commit it:
 //!
 //! ```text
 //! RENEW_GOLDEN=1 cargo test -p bowwave-recording --test golden
@@ -55,7 +56,7 @@ fn the_golden_session_is_decided_as_ever() {
     }
 }
 
-/// So that a change of the form is noticed here, and not by who reads an older recording.
+/// A change of the form must fail here, not for a user with an older recording.
 #[test]
 fn the_golden_session_holds_every_kind_of_input_and_command() {
     let entries = entries(&golden());

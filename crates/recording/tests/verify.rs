@@ -1,4 +1,4 @@
-//! The same inputs give the same commands, and what does not is found.
+//! The same inputs give the same commands, and a difference is found.
 
 mod support;
 
@@ -37,7 +37,7 @@ fn open(path: &Path) -> Recording<impl std::io::Read + use<>> {
     Recording::open(path).expect("its header is whole")
 }
 
-/// A recorder that does not tell the truth about one input.
+/// Records one input wrongly.
 fn record_wrongly(place: &Place, wrong: usize) {
     let header = support::header();
     let mut commands = Vec::new();
@@ -105,7 +105,7 @@ fn nothing_is_compared_after_lost_inputs() {
     Controller::new(header.options.clone(), policy, &mut commands);
     let mut recorder = place.recorder(&header);
     recorder.begun(0, &commands);
-    // More than can wait for any disk is lost, and what follows is not what was decided.
+    // More than can wait for any disk: some inputs are lost, so what follows cannot be compared.
     let too_many = vec![Command::LookBehind(true); recording::QUEUE_BYTES];
     recorder.note(1, &Input::Tick, &too_many);
     recorder.note(2, &Input::Tick, &too_many[..1]);

@@ -1,12 +1,13 @@
-//! How exact tuning is: lab devices, whose truth is known, tuned for real through FUSE and loop.
+//! How exact is tuning? Tunes lab devices, whose parameters are known, through FUSE and loop.
 //!
 //! ```text
 //!   cargo run --release -p bowwave-tune --example lab-devices -- BOWWAVE [RUNS [DEVICE...]]
 //! ```
 //!
-//! For each of the flash drives whose curves were published in 2011: the published curve, what was
-//! measured, how far the model is off, and the size chosen beside the published one. For a disk, a
-//! network volume and a stick: the model found beside the true one. As root; half a minute a run.
+//! For each flash drive with a curve published in 2011, prints the published curve, the measured
+//! one, the model's error, and the chosen size beside the published one. For a disk, a network
+//! volume and a memory card, prints the fitted model beside the true one. Needs root. A run takes
+//! half a minute.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ use tune::tuning::Tuning;
 
 const PUBLISHED: &str = include_str!("../../../experiments/device-curves-2011.csv");
 
-/// Devices whose parameters are to be found again.
+/// Devices whose parameters tuning should find again.
 const KNOWN: [&str; 3] = ["hdd", "net", "sd"];
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -45,7 +46,7 @@ fn main() -> Outcome<()> {
 struct Drive {
     name: String,
     curve: Vec<Point>,
-    /// Where its author marked the plateau.
+    /// The plateau as marked by the author.
     marked_kb: u64,
 }
 
@@ -70,7 +71,7 @@ fn published() -> Vec<Drive> {
     drives
 }
 
-/// Makes the device, tunes it, removes it.
+/// Creates the device, tunes it and removes it.
 fn tuned(name: &str, program: &Path) -> Outcome<Tuning> {
     let bytes = if name.ends_with("64m") { 64 << 20 } else { 2 << 30 };
     let lab = LabGuard::up(&Options {
@@ -81,6 +82,7 @@ fn tuned(name: &str, program: &Path) -> Outcome<Tuning> {
         scheduler: None,
         server: Some(program.to_owned()),
         inject_late_us: 0.0,
+        faults: Vec::new(),
     })?;
     let target = Target::of(lab.block_device())?;
     let state = Path::new("/run/bowwave");
@@ -147,7 +149,7 @@ fn known(name: &str, runs: u32, program: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// Microseconds of a random read of 4 KiB, by the model, on average over a lab's size.
+/// Microseconds of a random 4 KiB read according to the model, averaged over a lab's size.
 fn random_us(spec: &Spec) -> f64 {
     const READS: u64 = 2000;
     const SIZE: u64 = 2 << 30;
@@ -156,7 +158,7 @@ fn random_us(spec: &Spec) -> f64 {
     for n in 0..READS {
         drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let place = (drawn >> 11) as f64 / (1u64 << 53) as f64 * (SIZE - 4096) as f64;
-        // The host takes a moment that is never the same.
+        // The host's own time varies.
         now += 20_000 + n * 7919 % 10_007;
         let began = now;
         model.submit(now, Request { id: n, offset: place as u64 / 4096 * 4096, bytes: 4096 });

@@ -1,4 +1,4 @@
-//! Which window to set.
+//! Chooses the window to set.
 //!
 //! ```text
 //!   plateau of the curve                        smallest window that loses nothing
@@ -12,39 +12,40 @@ use readahead::DeviceCost;
 use crate::curve::{self, Point};
 use crate::formula;
 
-/// The kernel maps and reads a whole window around a fault, so a random one waits for that: no longer
-/// than two pictures of a film.
+/// The kernel reads and maps a whole window around a fault, so a random fault waits for it. Limit
+/// that to 40 ms, the time of one frame of a film.
 const FAULT_S: f64 = 0.040;
 
-/// What stock kernels have harms nobody more than they do.
+/// Stock kernels set this much, so it makes nothing worse.
 const STOCK_KB: u64 = 128;
 
-/// Figures of one size differ by so much from run to run; if in doubt the larger size loses nothing.
+/// Figures for one size differ by this share between runs. In doubt, choose the larger size, which
+/// loses nothing.
 const MARGIN: f64 = 0.003;
 
-/// 512 streams of two windows each leave memory to others.
+/// With this bound, 512 streams of two windows each fit into memory.
 const MEMORY_SHARE: u64 = 1024;
 
 const LEAST_KB: u64 = 4;
 
-/// The largest window that is measured.
+/// The largest window to measure.
 pub(crate) const MOST_KB: u64 = 16_384;
 
-/// Why the size is what it is.
+/// Why this size was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The curve's plateau begins there.
     Plateau,
-    /// The plateau begins below, but parallel readers make the head move.
+    /// The plateau begins below, but with parallel readers the head would seek too often.
     Seeks,
     /// The plateau begins above, but random faults would wait too long.
     Faults,
-    /// The plateau begins above, but memory is small.
+    /// The plateau begins above, but the machine has little memory.
     Memory,
-    /// Nothing was lost up to there, and larger ones took too long to measure: the window is not made
-    /// smaller.
+    /// The plateau begins at the largest size that could be measured in time. Larger ones may be
+    /// better, so the window is not reduced.
     Unmeasured,
-    /// Nothing could be measured: the device's size suggests it.
+    /// Nothing could be measured; the device's capacity suggests it.
     Formula,
 }
 
@@ -53,13 +54,13 @@ pub enum Reason {
 pub struct Choice {
     /// The window, in KiB.
     pub kb: u64,
-    /// Why.
+    /// Why this size.
     pub reason: Reason,
-    /// Throughput of a sequential reader, over that with the current window; `None` if unknown.
+    /// Throughput of a sequential reader relative to the current window; `None` if unknown.
     pub gain: Option<f64>,
 }
 
-/// Chooses from a curve.
+/// Chooses a window from a curve.
 pub fn choose(
     curve: &[Point],
     cost: &DeviceCost,
@@ -73,9 +74,9 @@ pub fn choose(
     if is_cut {
         (kb, reason) = (current_kb.unwrap_or(kb).max(kb), Reason::Unmeasured);
     }
-    let visit_kb = power_of_two_kb(cost.latency_s * cost.bandwidth);
-    if is_positional && visit_kb > kb {
-        (kb, reason) = (visit_kb, Reason::Seeks);
+    let access_kb = power_of_two_kb(cost.latency_s * cost.bandwidth);
+    if is_positional && access_kb > kb {
+        (kb, reason) = (access_kb, Reason::Seeks);
     }
     let bounds = [
         (power_of_two_kb(FAULT_S * cost.bandwidth).max(STOCK_KB), Reason::Faults),
@@ -89,12 +90,12 @@ pub fn choose(
     Some(Choice { kb, reason, gain: current_kb.and_then(|current| gain(curve, current, kb)) })
 }
 
-/// What the size of the device suggests.
+/// The window that a device's capacity suggests.
 pub fn by_formula(bytes: u64) -> Choice {
     Choice { kb: formula::readahead_kb(bytes), reason: Reason::Formula, gain: None }
 }
 
-/// The largest power of two that is no more.
+/// The largest power of two, in KiB, that does not exceed `bytes`.
 fn power_of_two_kb(bytes: f64) -> u64 {
     let kb = (bytes / 1024.0) as u64;
     kb.checked_ilog2().map_or(LEAST_KB, |log| 1 << log).max(LEAST_KB)

@@ -1,27 +1,27 @@
-//! A curve of throughput against read-ahead size, and where its plateau begins.
+//! Throughput by read-ahead size, and where that curve's plateau begins.
 
 use serde::{Deserialize, Serialize};
 
-/// One point: what a sequential reader got at this setting.
+/// One point of a curve: the throughput of a sequential reader with this setting.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// The setting, in KiB.
     pub readahead_kb: u64,
-    /// Megabytes (10^6) a second.
+    /// Throughput in MB/s (10^6 bytes).
     pub mb_s: f64,
 }
 
-/// The plateau begins at the smallest size that gives this share of the median of all larger ones. No
-/// rule was published with the curves of 2011; this one finds every size marked in them, which 98 % and
-/// 99 % do not.
+/// The plateau begins at the smallest size that reaches this share of the median of all larger
+/// sizes. The curves of 2011 came without a rule. This share finds every size marked in them; 98 %
+/// and 99 % do not.
 const PLATEAU_SHARE: f64 = 0.985;
 
-/// And it is never this far below the best of the curve: where throughput falls again beyond a peak, the
-/// median of what is larger says little.
+/// The plateau also reaches this share of the best throughput. If throughput falls again after a
+/// peak, the median of larger sizes says little.
 const SHARE_OF_BEST: f64 = 0.97;
 
-/// The point at which the plateau begins, of points in the order of their size; `None` if there are
-/// none. With a `margin` (a share) figures have to clear the bar by that much.
+/// The point where the plateau begins, for points sorted by size; `None` without points. Throughput
+/// must exceed the threshold by `margin` (a share).
 pub fn plateau(curve: &[Point], margin: f64) -> Option<Point> {
     let least = SHARE_OF_BEST * best(curve);
     let share = PLATEAU_SHARE + margin;
@@ -38,7 +38,8 @@ pub fn best(curve: &[Point]) -> f64 {
     curve.iter().map(|point| point.mb_s).fold(0.0, f64::max)
 }
 
-/// Throughput at a size, between its neighbours on the curve; at its ends, of the last point there.
+/// Throughput at a size, interpolated between its neighbours on the curve; beyond the ends, that of
+/// the last point.
 pub fn at(curve: &[Point], readahead_kb: u64) -> Option<f64> {
     let above = curve.iter().find(|point| point.readahead_kb >= readahead_kb);
     let below = curve.iter().rev().find(|point| point.readahead_kb <= readahead_kb);

@@ -1,4 +1,4 @@
-//! Fitting a device model to a curve.
+//! Fits a device model to a curve.
 //!
 //! ```text
 //!   t(s) = ceil(s / cap) * (L + L1 * (1 - e^(-min(s, cap)/s0))) + s / B
@@ -6,36 +6,36 @@
 //!   one window of s bytes takes t(s) = s / throughput; L, L1 and 1/B enter linearly
 //! ```
 //!
-//! For each candidate of the request cap and of `s0` the three linear unknowns follow from least squares
-//! of the *relative* error, so that small and large windows count alike; of the candidates the one with
-//! the smallest error is kept, but a term is only taken in where it pays: a model with one more number has
-//! to halve the error. The result is a `[channels]` table as the device files have it.
+//! For each candidate of request cap and `s0`, least squares of the *relative* error give the three
+//! linear unknowns, so that small and large windows count alike. The candidate with the smallest
+//! error wins, but another term must pay for itself: it must reduce the error to 60 %. The result
+//! is a `[channels]` table as in device files.
 
 use device::ChannelsSpec;
 
 use crate::curve::Point;
 
-/// Caps that devices have: from 64 KiB to 1 MiB, the 240 sectors of usb-storage among them.
+/// Request caps found in devices, from 64 KiB to 1 MiB, including usb-storage's 240 sectors.
 const CAPS_KIB: [u64; 9] = [64, 88, 96, 120, 128, 240, 256, 512, 1024];
 
-/// Sizes at which an SSD's overhead has risen to 63 %.
+/// Sizes at which an SSD's overhead has grown to 63 %.
 const SATURATING_KIB: [f64; 8] = [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 84.0, 128.0];
 
-/// A model with one more number has to bring the error down to this share.
+/// A model with one more number must reduce the error to this share.
 const WORTH_A_NUMBER: f64 = 0.6;
 
 /// A model fitted to a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// Latency, bandwidth, cap and saturating overhead, as of one request at a time.
+    /// Latency, bandwidth, cap and saturating overhead, for one request at a time.
     pub channels: ChannelsSpec,
     /// Root mean square of the relative errors, in percent.
     pub rms_percent: f64,
-    /// Throughput of the model over that measured, less one, for each point, in percent.
+    /// Error of the model's throughput at each point, in percent of the measured one.
     pub error_percent: Vec<f64>,
 }
 
-/// The shape of a candidate: what does not enter linearly.
+/// The parameters of a candidate that do not enter linearly.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     cap_kib: Option<u64>,
@@ -43,7 +43,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// Numbers that have to be found beyond latency and bandwidth.
+    /// How many parameters it has beyond latency and bandwidth.
     fn extra_numbers(self) -> i32 {
         i32::from(self.cap_kib.is_some()) + 2 * i32::from(self.saturating_kib.is_some())
     }
@@ -52,14 +52,14 @@ impl Shape {
         self.cap_kib.map_or(1.0, |kib| (bytes / (kib as f64 * 1024.0)).ceil().max(1.0))
     }
 
-    /// What `L1` is multiplied by.
+    /// The factor of `L1`.
     fn saturation(self, bytes: f64) -> f64 {
         let command = self.cap_kib.map_or(bytes, |kib| bytes.min(kib as f64 * 1024.0));
         self.saturating_kib.map_or(0.0, |kib| 1.0 - (-command / (kib * 1024.0)).exp())
     }
 }
 
-/// Fits a model to a curve; `None` for fewer than three points, or none with throughput.
+/// Fits a model to a curve; `None` for fewer than three points or without throughput.
 pub fn fit(curve: &[Point]) -> Option<Fit> {
     let samples: Vec<(f64, f64)> = curve
         .iter()
@@ -88,7 +88,7 @@ fn shapes() -> impl Iterator<Item = Shape> {
     })
 }
 
-/// Least squares of one shape; `None` if it leads to a negative latency or bandwidth.
+/// Least squares for one shape; `None` if latency or bandwidth would be negative.
 fn solve(shape: Shape, samples: &[(f64, f64)]) -> Option<Fit> {
     let unknowns = if shape.saturating_kib.is_some() { 3 } else { 2 };
     let row = |bytes: f64| {
@@ -131,7 +131,7 @@ fn solve(shape: Shape, samples: &[(f64, f64)]) -> Option<Fit> {
     })
 }
 
-/// Solves the first `n` of three normal equations, their right sides in the last column.
+/// Solves the first `n` of three normal equations. The last column holds their right sides.
 fn eliminate(mut m: [[f64; 4]; 3], n: usize) -> Option<[f64; 3]> {
     for pivot in 0..n {
         let largest =
@@ -161,7 +161,7 @@ mod tests {
 
     const SIZES_KB: [u64; 9] = [4, 16, 32, 64, 128, 256, 512, 1024, 2048];
 
-    /// The curve of a device that takes `seconds` for a window of so many bytes.
+    /// The curve of a device that takes `seconds` for a window of the given bytes.
     fn curve(seconds: impl Fn(f64) -> f64) -> Vec<Point> {
         let point = |readahead_kb: u64| {
             let bytes = readahead_kb as f64 * 1024.0;

@@ -5,8 +5,8 @@
 //!   KiB            64       128     256     512     1024     2048      4096    8192
 //! ```
 //!
-//! Twice the size for every fourfold capacity. It is a guess from the days when small devices were
-//! slow; what was measured is better, but it is there where nothing can be measured. The proposal left
+//! The window doubles for every fourfold capacity. This is a guess from the days when small devices
+//! were slow. A measurement is better; the formula serves where none is possible. The proposal left
 //! devices below 256 KiB undefined; here they get one page.
 
 /// Sectors of 512 bytes in the formula's unit of 256 KiB.

@@ -1,12 +1,12 @@
-//! Where to read: stretches of the sources that nobody has in the page cache, each read once.
+//! Chooses where to read: parts of the sources that are not in the page cache, each read once.
 //!
 //! ```text
 //!   source  |=====|##|=====|=====|.....|        = handed out, read, evicted again
-//!                  cached by others: passed over  . not yet
+//!                  # cached by others: skipped  . not yet
 //! ```
 //!
-//! What others have cached is neither read, as it would tell nothing, nor evicted. When the sources
-//! come to their end they are read again from the start.
+//! Pages that others have cached are not read, since they would say nothing about the device, and
+//! not evicted. After the last source, reading starts again with the first.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,14 +22,14 @@ use crate::target::Source;
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
-/// Cached pages are passed over in steps of so many bytes.
+/// Skip cached pages in steps of this size.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Pages that are being read cannot be evicted, so it is tried so often, and so far apart.
+/// Pages cannot be evicted while they are read, so eviction is retried this often, this far apart.
 const EVICTIONS: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A stretch that is cold, to be read.
+/// A range that is not cached, to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) path: PathBuf,
@@ -37,7 +37,7 @@ pub(crate) struct Extent {
     pub(crate) bytes: u64,
 }
 
-/// Hands out stretches.
+/// Hands out uncached ranges.
 #[derive(Debug)]
 pub(crate) struct Ground {
     sources: Vec<Source>,
@@ -50,15 +50,16 @@ impl Ground {
         Ground { sources, source: 0, at: 0 }
     }
 
-    /// The next cold stretch of `bytes`, or of the largest source if none has as much; `None` if all
-    /// of them are cached.
+    /// The next uncached range of `bytes`, or as long as the largest source if that is shorter;
+    /// `None` if everything is cached.
     ///
     /// # Errors
+    /// If a source cannot be opened, or the kernel does not report what is cached.
     /// If a source cannot be opened, or the kernel does not tell what is cached.
     pub(crate) fn take(&mut self, bytes: u64) -> io::Result<Option<Extent>> {
         let largest = self.sources.iter().map(|source| source.bytes).max().unwrap_or(0);
         let bytes = bytes.min(largest) / PAGE_BYTES * PAGE_BYTES;
-        // From here to the end, then all of them from the start.
+        // Search from here to the end, then all sources from the start.
         for _ in 0..=self.sources.len() {
             let source = &self.sources[self.source];
             let file = File::open(&source.path)?;
@@ -77,12 +78,12 @@ impl Ground {
     }
 }
 
-/// Opens a stretch's file with the window that is set now.
+/// Opens the range's file, with the window that is set now.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     fs::OpenOptions::new().read(true).open(path)
 }
 
-/// Evicts what was brought in of a stretch, and waits until it has gone.
+/// Evicts the pages of a range and waits until they are gone.
 pub(crate) fn leave(extent: &Extent) -> io::Result<()> {
     let file = open(&extent.path)?;
     let length = std::num::NonZeroU64::new(extent.bytes);
@@ -111,7 +112,7 @@ mod tests {
         let mut file = open(&path).expect("it is there");
         file.sync_all().expect("written out");
         leave(&Extent { path: path.clone(), start: 0, bytes: 8 << 20 }).expect("evicted");
-        // Somebody reads the first page and keeps it.
+        // Another program reads the first page; it stays cached.
         file.read_exact(&mut [0; 4096]).expect("it has a page");
         let theirs = || sys::cached_pages(&file, 0, 256).expect("root is told");
         let before = theirs();

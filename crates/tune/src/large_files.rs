@@ -1,4 +1,4 @@
-//! Large files below a folder, for file systems without a device that could be read.
+//! Finds large files below a folder, for file systems without a readable device.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use crate::target::Source;
 
-/// Smaller files hold no window worth timing.
+/// Smaller files cannot hold a window worth timing.
 pub(crate) const LEAST_BYTES: u64 = 256 << 10;
 
-/// As many as a sweep reads at most, if each is of 64 MiB.
+/// The most that a sweep reads, if each has 64 MiB.
 const MOST_FILES: usize = 64;
 
-/// Looking for files is not what the user waits for.
+/// Limit of the search, so that the user does not wait for it.
 const MOST_TIME: Duration = Duration::from_secs(2);
 
-/// The largest files below `folder`, without leaving file system `dev`, that may be read.
+/// The largest readable files below `folder` on file system `dev`.
 pub(crate) fn largest(folder: &Path, dev: u64) -> Vec<Source> {
     let until = Instant::now() + MOST_TIME;
     let mut folders = vec![folder.to_path_buf()];

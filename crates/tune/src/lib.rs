@@ -1,4 +1,4 @@
-//! Measure a device, choose its read-ahead, remember it.
+//! Measures a device, chooses its read-ahead window and remembers it.
 //!
 //! ```text
 //!   target --> measure ------> fit -----> choose --> apply (the knob)
@@ -8,9 +8,9 @@
 //!                                '--> simulate it, serve it in the lab, read ahead by it
 //! ```
 //!
-//! Nothing but the one number in sysfs is written while measuring, and it is put back from a journal
-//! even if the process is killed. Files are written where the user asks for it, below
-//! `/var/lib/bowwave/devices` and `/etc/udev/rules.d`.
+//! Measuring writes nothing but the one number in sysfs, which a journal restores even if the
+//! process is killed. Only with `--persist`, files are written below `/var/lib/bowwave/devices` and
+//! `/etc/udev/rules.d`.
 
 pub mod choose;
 pub mod curve;

@@ -1,16 +1,16 @@
-//! From measurements to a device's description, and back to a curve.
+//! Turns measurements into a device description, and that back into a curve.
 //!
 //! ```text
-//!   a head moves:   seconds = command + settle + stroke * sqrt(distance) + a part of a turn
-//!                   regression over the random reads; what is left over is spread over one turn
-//!   visits overlap: latency of a random read, bandwidth of large ones at once
-//!   they do not:    fitted to the curve (see fit)
+//!   a head moves:        seconds = command + settle + stroke * sqrt(distance) + a part of a turn
+//!                        regression over the random reads; the residuals span one turn
+//!   reads overlap:       latency of a random read, bandwidth of large ones at once
+//!   they do not overlap: fitted to the curve (see fit)
 //! ```
 //!
-//! The description is then put into a simulated machine with today's kernel, which reads with every
-//! window that was measured: the error of each point is that of model and kernel together. Of the last
-//! two kinds the one with the smaller error is taken, as the host's own work overlaps with that of any
-//! device and looks like a second visit.
+//! A simulated machine with today's kernel then reads through the description with every measured
+//! window, so each point's error is that of model and kernel together. Of the last two kinds, the
+//! one with the smaller error is chosen: the host's own work overlaps with that of any device and
+//! looks like a second read.
 
 use device::{ChannelsSpec, DiskSpec, Spec};
 use readahead::{DeviceCost, PAGE_BYTES};
@@ -18,35 +18,37 @@ use sim::{CpuCosts, Listed, Machine, Op, Parts, Reclaim};
 
 use crate::curve::{self, Point};
 use crate::fit;
-use crate::measure::{Measured, Visit};
+use crate::measure::{Measured, RandomRead};
 
 /// Speeds that disks turn at, in revolutions a minute.
 const SPEEDS_RPM: [f64; 5] = [5400.0, 5900.0, 7200.0, 10_000.0, 15_000.0];
 
-/// What cannot be measured from outside is that of most disks: a segment of half a MiB, nearest
-/// first with patience.
+/// Some parameters cannot be measured from outside. They are those of most disks: a segment of half
+/// a MiB, and shortest positioning time first with ageing.
 const SEGMENT_KIB: u64 = 512;
 const AGEING: f64 = 0.1;
 
-/// A queue that gains this much is a queue: nearest-first takes about half of the way off.
+/// A queue that raises the rate by this factor is real: choosing the nearest request saves about
+/// half of the way.
 const QUEUE_GAIN: f64 = 1.2;
 const QUEUE_DEPTH: usize = 32;
 
-/// Fewer visits tell nothing of seeks.
-const LEAST_VISITS: usize = 16;
+/// Fewer random reads say nothing about seeks.
+const LEAST_READS: usize = 16;
 
-/// A visit that crosses the disk and just misses its sector takes less than so many median ones.
+/// A read that crosses the whole disk and just misses its sector takes less than this many times
+/// the median.
 const MOST_TIMES_MEDIAN: f64 = 2.5;
 
-/// Largest request of the block layer where nothing else is known, in KiB.
+/// Largest request of the block layer in KiB, if nothing else is known.
 const REQUEST_KB: u64 = 1024;
 
-/// A model of what was measured.
+/// A model of the measured device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// The description, which simulator and lab take.
+    /// The description, as simulator and lab take it.
     pub spec: Spec,
-    /// Throughput of the model over that measured, less one, for each point, in percent.
+    /// Error of the model's throughput at each point, in percent of the measured one.
     pub error_percent: Vec<f64>,
 }
 
@@ -57,13 +59,13 @@ impl Model {
         (squares / self.error_percent.len().max(1) as f64).sqrt()
     }
 
-    /// What the policies take the device to charge.
+    /// The device's cost as the policies use it.
     pub fn cost(&self) -> DeviceCost {
         self.spec.cost()
     }
 }
 
-/// Makes a model of a device of `bytes` bytes; `None` if too little was measured.
+/// Models a device of `bytes` bytes; `None` if too little was measured.
 pub fn model(measured: &Measured, bytes: u64, description: &str) -> Option<Model> {
     let spec = |disk, channels| Spec {
         description: description.into(),
@@ -83,7 +85,7 @@ pub fn model(measured: &Measured, bytes: u64, description: &str) -> Option<Model
     models.min_by(|a, b| a.rms_percent().total_cmp(&b.rms_percent()))
 }
 
-/// The description with its errors.
+/// Adds the errors of a description.
 fn judged(spec: Spec, measured: &Measured, bytes: u64) -> Option<Model> {
     let error = |point: &Point| {
         let mb_s = simulated_mb_s(&spec, point.readahead_kb, bytes);
@@ -94,7 +96,7 @@ fn judged(spec: Spec, measured: &Measured, bytes: u64) -> Option<Model> {
 }
 
 fn one_at_a_time(measured: &Measured) -> Option<ChannelsSpec> {
-    /// The host's own work overlaps with a visit, but with no more than one.
+    /// The host's own work overlaps with at most one read.
     const HOSTS_OVERLAP: usize = 2;
     measured.concurrency.is_none_or(|at_once| at_once <= HOSTS_OVERLAP).then_some(())?;
     fit::fit(&measured.curve).map(|fit| fit.channels)
@@ -123,16 +125,16 @@ fn overlapping(measured: &Measured) -> Option<ChannelsSpec> {
 
 fn of_disk(measured: &Measured, bytes: u64) -> Option<DiskSpec> {
     let media_mb_s = curve::best(&measured.curve);
-    if media_mb_s <= 0.0 || measured.visits.len() < LEAST_VISITS {
+    if media_mb_s <= 0.0 || measured.random_reads.len() < LEAST_READS {
         return None;
     }
     let transfer_s = PAGE_BYTES as f64 / (media_mb_s * 1e6);
-    // What takes several times as long waited for something else than the disk.
+    // A read that took several times the median waited for something other than the disk.
     let most_s = MOST_TIMES_MEDIAN * measured.random_s(0.5)?;
-    let usual: Vec<Visit> =
-        measured.visits.iter().copied().filter(|visit| visit.seconds < most_s).collect();
+    let usual: Vec<RandomRead> =
+        measured.random_reads.iter().copied().filter(|read| read.seconds < most_s).collect();
     let (mean_s, per_root, spread_s) = regression(&usual);
-    // Evenly spread over one turn: the standard deviation is a turn over the root of twelve.
+    // The residuals are uniform over one turn, so their standard deviation is a turn over sqrt(12).
     let turn_s = nearest_turn_s(spread_s * 12f64.sqrt());
     let command_s = (measured.adjacent_s? - transfer_s).max(0.0);
     let settle_s = (mean_s - command_s - turn_s / 2.0 - transfer_s).max(0.0);
@@ -157,34 +159,34 @@ fn of_disk(measured: &Measured, bytes: u64) -> Option<DiskSpec> {
     })
 }
 
-/// Seconds over the root of the distance: where the line begins, how steep it is (not negative), and
-/// the standard deviation around it.
-fn regression(visits: &[Visit]) -> (f64, f64, f64) {
-    let n = visits.len() as f64;
-    let root = |visit: &Visit| (visit.distance as f64).sqrt();
-    let mean = |of: &dyn Fn(&Visit) -> f64| visits.iter().map(of).sum::<f64>() / n;
-    let (mean_root, mean_s) = (mean(&root), mean(&|visit| visit.seconds));
-    let along = mean(&|visit| (root(visit) - mean_root) * (visit.seconds - mean_s));
-    let across = mean(&|visit| (root(visit) - mean_root).powi(2));
+/// Linear regression of seconds over the square root of the distance: intercept, slope (not
+/// negative) and standard deviation of the residuals.
+fn regression(reads: &[RandomRead]) -> (f64, f64, f64) {
+    let n = reads.len() as f64;
+    let root = |read: &RandomRead| (read.distance as f64).sqrt();
+    let mean = |of: &dyn Fn(&RandomRead) -> f64| reads.iter().map(of).sum::<f64>() / n;
+    let (mean_root, mean_s) = (mean(&root), mean(&|read| read.seconds));
+    let along = mean(&|read| (root(read) - mean_root) * (read.seconds - mean_s));
+    let across = mean(&|read| (root(read) - mean_root).powi(2));
     let slope = if across > 0.0 { (along / across).max(0.0) } else { 0.0 };
     let start = mean_s - slope * mean_root;
-    let deviation = mean(&|visit| (visit.seconds - start - slope * root(visit)).powi(2)).sqrt();
+    let deviation = mean(&|read| (read.seconds - start - slope * root(read)).powi(2)).sqrt();
     (start, slope, deviation)
 }
 
-/// Seconds of a turn, of the speed that disks have.
+/// Seconds per turn at the closest speed that disks have.
 fn nearest_turn_s(estimate: f64) -> f64 {
     let distance = |rpm: &f64| (estimate.max(1e-9) * rpm / 60.0).ln().abs();
     let rpm = SPEEDS_RPM.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
     60.0 / rpm.unwrap_or(SPEEDS_RPM[2])
 }
 
-/// MB/s that a sequential reader gets from the model, under today's kernel with that window.
+/// MB/s of a sequential reader of the model, under today's kernel with this window.
 fn simulated_mb_s(spec: &Spec, window_kb: u64, bytes: u64) -> Option<f64> {
-    /// The kernel has come up to its full window, and what is timed.
+    /// The kernel reaches its full window in these; timing starts after them.
     const RAMP_WINDOWS: u64 = 3;
     const TIMED_WINDOWS: u64 = 8;
-    /// At least so much is timed.
+    /// Least number of bytes to time.
     const LEAST_BYTES: u64 = 1 << 20;
     let window = window_kb * 1024;
     let ramp = RAMP_WINDOWS * window;
@@ -207,7 +209,7 @@ fn simulated_mb_s(spec: &Spec, window_kb: u64, bytes: u64) -> Option<f64> {
 }
 
 fn machine(spec: &Spec, window: u64, bytes: u64) -> Option<Machine> {
-    /// Enough that nothing is evicted.
+    /// Enough memory that nothing is evicted.
     const MEMORY_PAGES: u64 = 1 << 20;
     const DEPTH: usize = 64;
     Some(Machine::new(Parts {
@@ -231,7 +233,7 @@ mod tests {
 
     const BYTES: u64 = 4 << 30;
 
-    /// What a perfect measurement of a device of the catalogue would bring.
+    /// The result of a perfect measurement of a device of the catalogue.
     fn measured(name: &str, concurrency: usize, adjacent_s: f64) -> Measured {
         let spec = device::load(name).expect("in the catalogue");
         let sizes = (0..13).map(|log| 4u64 << log);
@@ -241,7 +243,7 @@ mod tests {
         };
         Measured {
             curve: sizes.map(point).collect(),
-            visits: visits(&spec),
+            random_reads: random_reads(&spec),
             adjacent_s: Some(adjacent_s),
             concurrency: Some(concurrency),
             queue_gain: Some(1.5),
@@ -250,15 +252,15 @@ mod tests {
     }
 
     /// Random reads, one at a time.
-    fn visits(spec: &Spec) -> Vec<Visit> {
+    fn random_reads(spec: &Spec) -> Vec<RandomRead> {
         let mut model = spec.build(BYTES);
         let (mut now, mut at) = (0u64, 0u64);
         let mut done = Vec::new();
-        let visit = |n: u64| {
+        let read = |n: u64| {
             let place = (n as f64 * 0.618_033_988_75).sin().abs() * (BYTES - PAGE_BYTES) as f64;
             let offset = place as u64 / PAGE_BYTES * PAGE_BYTES;
             let request = device::Request { id: n, offset, bytes: PAGE_BYTES };
-            // The host takes a moment that is never the same.
+            // The host's own time varies.
             now += 20_000 + n * 7919 % 10_007;
             let began = now;
             model.submit(now, request);
@@ -266,12 +268,12 @@ mod tests {
                 now = next;
                 model.advance(now, &mut done);
             }
-            let visit =
-                Visit { distance: offset.abs_diff(at), seconds: (now - began) as f64 * 1e-9 };
+            let read =
+                RandomRead { distance: offset.abs_diff(at), seconds: (now - began) as f64 * 1e-9 };
             at = offset + PAGE_BYTES;
-            visit
+            read
         };
-        (1..=400).map(visit).collect()
+        (1..=400).map(read).collect()
     }
 
     fn within(found: f64, truth: f64, percent: f64) {

@@ -1,12 +1,12 @@
-//! Setting the window again after the next boot, by the distribution's own means: udev.
+//! Restores the window after a reboot by the distribution's own means: udev.
 //!
 //! ```text
-//!   a disk    60-bowwave-NAME.rules    its hardware's name, and the window: works without bowwave
-//!   a mount   60-bowwave-mounts.rules  a mount has no hardware: `bowwave tune --hook` looks it up
+//!   a disk    60-bowwave-NAME.rules    hardware attributes and window: works without bowwave
+//!   a mount   60-bowwave-mounts.rules  has no hardware attributes: runs `bowwave tune --hook`
 //! ```
 //!
-//! `--hook` prints what is remembered of a device that has come; for one that is not, what its size
-//! suggests, if that is less than the kernel's default.
+//! `--hook` prints the remembered window of a device that has appeared. For an unknown device it
+//! prints the window that its size suggests, if that is less than the kernel's default.
 
 use std::fs;
 use std::io;
@@ -18,25 +18,26 @@ use linux::mounts::{Disk, Mount};
 use crate::formula;
 use crate::profile::{Profile, ProfileError};
 
-/// Where an administrator's rules lie.
+/// The folder of an administrator's rules.
 pub const RULES: &str = "/etc/udev/rules.d";
 
 const MOUNTS_RULE: &str = "60-bowwave-mounts.rules";
 
-/// A window of one page was to mean that nothing is read ahead. Since Linux 6 a request that is larger opens
-/// a window of its own with it, and only 0 means none.
+/// A chosen window of one page means no read-ahead. Since Linux 6, a larger read opens a window of
+/// its own size all the same; only 0 turns read-ahead off.
 const ONE_PAGE_KB: u64 = 4;
 
 /// A file to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Where.
+    /// Its path.
     pub path: PathBuf,
-    /// What.
+    /// Its content.
     pub text: String,
 }
 
-/// The rule that sets the window of a remembered device, in the folder `rules`; `program` is bowwave.
+/// The rule that sets the window of a remembered device, in the folder `rules`. `program` is the
+/// path of bowwave.
 pub fn rule(profile: &Profile, rules: &Path, program: &Path) -> Rule {
     let kb = profile.tuned.chosen_kb;
     match &profile.tuned.identity {
@@ -71,8 +72,8 @@ fn matching(attribute: &Attribute) -> String {
     format!("ATTR{{{}}}==\"{}\"", attribute.name, pattern(&attribute.value))
 }
 
-/// A pattern of udev's that fits the text: what has a meaning in patterns, or would end the string,
-/// becomes any one character.
+/// A udev pattern that matches the text. Characters with a meaning in patterns, or that would end
+/// the string, match any one character.
 fn pattern(text: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() && !"\"\\*?[]|$%{}".contains(c) || c == ' ';
     text.chars().map(|c| if plain(c) { c } else { '?' }).collect()
@@ -83,7 +84,7 @@ fn one_line(text: &str) -> String {
 }
 
 impl Rule {
-    /// Writes it.
+    /// Writes the rule.
     ///
     /// # Errors
     /// [`ProfileError::File`].
@@ -93,7 +94,7 @@ impl Rule {
     }
 }
 
-/// Sees whether anything can be remembered in these folders, before time is spent on measuring.
+/// Checks that profiles and rules can be written, before time is spent on measuring.
 ///
 /// # Errors
 /// [`ProfileError::File`] with the folder.
@@ -104,17 +105,17 @@ pub fn prepare(profiles: &Path, rules: &Path) -> Result<(), ProfileError> {
     })
 }
 
-/// Removes a profile from `profiles` and its rule from `rules`; gives the files removed.
+/// Removes a profile from `profiles` and its rule from `rules`. Returns the removed files.
 ///
 /// # Errors
-/// [`ProfileError::Unknown`] if there is none of that name.
+/// [`ProfileError::Unknown`] if there is no such profile.
 pub fn forget(name: &str, profiles: &Path, rules: &Path) -> Result<Vec<PathBuf>, ProfileError> {
     let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
     let profile = profiles.join(format!("{name}.toml"));
     if !is_name || !profile.exists() {
         return Err(ProfileError::Unknown(name.into()));
     }
-    // The mounts' rule serves others, too, and does nothing for those that are forgotten.
+    // Keep the rule for mounts: it serves others, and ignores forgotten devices.
     let rule = rules.join(format!("60-bowwave-{name}.rules"));
     let mut removed = Vec::new();
     for path in [rule, profile] {
@@ -127,7 +128,7 @@ pub fn forget(name: &str, profiles: &Path, rules: &Path) -> Result<Vec<PathBuf>,
     Ok(removed)
 }
 
-/// The window for a disk that has come, in KiB; `None` if the kernel's own may stay.
+/// The window in KiB for a disk that has appeared; `None` to keep the kernel's own.
 pub fn window_for_disk(disk: &Disk, profiles: &Path) -> Option<u64> {
     if let Ok(profile) = Profile::of(&Identity::of_disk(disk), profiles) {
         return Some(profile.tuned.chosen_kb);
@@ -139,7 +140,7 @@ pub fn window_for_disk(disk: &Disk, profiles: &Path) -> Option<u64> {
     (suggested < disk.queue("read_ahead_kb")?).then_some(suggested)
 }
 
-/// The same for a file system without a disk.
+/// The window in KiB for a file system without a disk; `None` to keep the kernel's own.
 pub fn window_for_mount(mount: &Mount, profiles: &Path) -> Option<u64> {
     let profile = Profile::of(&Identity::of(mount, None), profiles).ok()?;
     Some(profile.tuned.chosen_kb)

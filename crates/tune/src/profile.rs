@@ -1,4 +1,4 @@
-//! What was found out about a device, kept as a device file that people read, too.
+//! What tuning found out about a device, kept as a readable device file.
 //!
 //! ```text
 //!   description = "..."
@@ -21,24 +21,24 @@ use crate::curve::Point;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Tuned {
-    /// What the user named.
+    /// The target, as the user named it.
     pub target: PathBuf,
-    /// `2011-11-29`.
+    /// The date, as in `2011-11-29`.
     pub date: String,
     /// The kernel's release.
     pub kernel: String,
-    /// The window to be set, in KiB.
+    /// The window to set, in KiB.
     pub chosen_kb: u64,
-    /// The window there was.
+    /// The window before tuning, in KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_kb: Option<u64>,
     /// Root mean square of the model's errors, in percent.
     pub fit_error_percent: f64,
-    /// Whether others used the device meanwhile.
+    /// Whether other programs used the device during the measurement.
     pub disturbed: bool,
     /// Which device.
     pub identity: Identity,
-    /// What was measured.
+    /// The measured curve.
     pub curve: Vec<Point>,
 }
 
@@ -47,46 +47,46 @@ pub struct Tuned {
 pub struct Profile {
     /// Its model.
     pub spec: Spec,
-    /// What is known beyond it.
+    /// The results of tuning.
     pub tuned: Tuned,
 }
 
-/// Why a profile cannot be kept or read.
+/// Why a profile cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// A file cannot be written, read or removed.
-    #[error("cannot keep what was found in {path}: {error}")]
+    #[error("cannot read or write {path}: {error}")]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
-    /// A file is no profile.
+    /// A file is not a profile.
     #[error(
         "{path} is no profile of a tuned device: {reason}; remove it, or tune the device again"
     )]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// There is a number that TOML does not have.
-    #[error("what was found cannot be written down: {0}; tune the device again")]
+    /// It contains a number that TOML cannot express.
+    #[error("the results cannot be written: {0}; tune the device again")]
     Unwritable(#[from] toml::ser::Error),
     /// There is no such profile.
-    #[error("no device is remembered as {0:?}; `bowwave tune --list` names those that are")]
+    #[error("no device is remembered as {0:?}; `bowwave tune --list` lists the names")]
     Unknown(String),
 }
 
 impl Profile {
-    /// Its file in `folder`.
+    /// The path of its file in `folder`.
     pub fn file(&self, folder: &Path) -> PathBuf {
         state::profile_of(&self.tuned.identity, folder)
     }
 
-    /// As it is written.
+    /// The text of its file.
     ///
     /// # Errors
     /// [`ProfileError::Unwritable`] if a number cannot be written.
@@ -96,7 +96,7 @@ impl Profile {
         Ok(toml::to_string(&spec)?)
     }
 
-    /// Writes it to `folder`, whole or not at all.
+    /// Writes it to `folder`, entirely or not at all.
     ///
     /// # Errors
     /// See [`ProfileError`].
@@ -118,15 +118,15 @@ impl Profile {
             .map_err(malformed)
     }
 
-    /// The profile in a text.
+    /// Parses the text of a profile.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Why it is not a profile.
     pub fn parse(text: &str) -> Result<Profile, String> {
         Self::of_spec(Spec::parse(text, "profile").map_err(|error| error.to_string())?)
     }
 
-    /// A device's description with what is known beyond it.
+    /// Splits a device description into the model and the results of tuning.
     fn of_spec(mut spec: Spec) -> Result<Profile, String> {
         let table = spec.tuned.take().ok_or("it has no table [tuned]")?;
         let tuned = table.try_into().map_err(|error: toml::de::Error| {
@@ -144,7 +144,7 @@ impl Profile {
         if !path.exists() {
             return Err(ProfileError::Unknown(identity.slug()));
         }
-        // Two names may be shortened to the same file.
+        // Two identities may share a file name.
         Self::read(&path).and_then(|profile| match profile.tuned.identity == *identity {
             true => Ok(profile),
             false => Err(ProfileError::Unknown(identity.slug())),
@@ -152,10 +152,10 @@ impl Profile {
     }
 }
 
-/// All profiles in `folder` by name, those that cannot be read among them.
+/// All profiles in `folder` by name, unreadable ones included.
 ///
 /// # Errors
-/// If the folder cannot be read; one that is not there has none.
+/// If the folder cannot be read. A missing folder holds no profiles.
 pub fn list(folder: &Path) -> io::Result<Vec<(String, Result<Profile, ProfileError>)>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

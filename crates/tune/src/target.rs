@@ -1,4 +1,4 @@
-//! What is to be tuned: where it can be read, and which knob sets its window.
+//! Finds out, for a target, where it can be read and which knob sets its window.
 //!
 //! ```text
 //!   block device ----------------------------------> its node          /sys/class/bdi/<its number>/read_ahead_kb
@@ -7,7 +7,7 @@
 //!                      '-- network, FUSE, btrfs, ... -> its large files/  a disk's, or /sys/class/bdi/...
 //! ```
 //!
-//! An overlay has no window; the file system of its upper layer has.
+//! An overlay has no window; the file system of its upper layer has one.
 
 use std::fs::{self, File};
 use std::io;
@@ -21,59 +21,58 @@ use readahead::DeviceNumber;
 
 use crate::large_files;
 
-/// Something that can be read to see how fast a device is.
+/// A device or file that can be read to measure the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// A device node or a file.
     pub path: PathBuf,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
-/// What is to be tuned.
+/// The target of tuning.
 #[derive(Debug)]
 pub struct Target {
-    /// As the user gave it.
+    /// The path that the user gave.
     pub given: PathBuf,
-    /// What is read; nothing if it is a device that this process may not read.
+    /// The sources to read; none if this process may not read the device.
     pub sources: Vec<Source>,
-    /// The window; `None` where the kernel shows none.
+    /// The knob of its window; `None` if the kernel offers none.
     pub knob: Option<Knob>,
-    /// The disk under it, whole; `None` for network and other file systems without one.
+    /// The whole disk below it; `None` for file systems without a disk, such as network file
+    /// systems.
     pub disk: Option<Disk>,
-    /// By what it is recognised again.
+    /// How to recognise it after a reboot.
     pub identity: Identity,
 }
 
-/// Why something cannot be tuned.
+/// Why a target cannot be tuned.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// It is not there, or must not be read.
+    /// It does not exist or may not be read.
     #[error("cannot read {path}: {error}")]
     Unreadable {
-        /// As given.
+        /// The path that the user gave.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
-    /// It is a pipe, a terminal...
+    /// It is a pipe, a terminal or similar.
     #[error("{0} is neither a block device nor a file or folder on one; name one of these")]
     NoStorage(PathBuf),
     /// It has no bytes.
-    #[error(
-        "{0} is empty: no medium is in it, or nothing attached to it; see to that, then repeat"
-    )]
+    #[error("{0} is empty: insert a medium or attach an image, then repeat this")]
     Empty(PathBuf),
-    /// There is nothing to read.
+    /// It has no file to read.
     #[error(
-        "{0} has no file of at least {least} KiB that may be read; name a large file on it",
+        "{0} has no readable file of at least {least} KiB; name a large file on it",
         least = large_files::LEAST_BYTES >> 10
     )]
     NothingToRead(PathBuf),
 }
 
 impl Target {
-    /// Finds out about `path`.
+    /// Examines `path`.
     ///
     /// # Errors
     /// See [`TargetError`].
@@ -121,24 +120,25 @@ impl Target {
         Ok(Target { given: path.into(), sources, knob, disk: Some(disk), identity })
     }
 
-    /// Bytes that can be read.
+    /// Bytes that can be read in total.
     pub fn readable_bytes(&self) -> u64 {
         self.sources.iter().map(|source| source.bytes).sum()
     }
 
-    /// The device's size, where it is one and has any.
+    /// The device's size in bytes, if the target is on a device and its size is known.
     pub fn device_bytes(&self) -> Option<u64> {
         self.disk.as_ref().and_then(Disk::bytes).filter(|bytes| *bytes > 0)
     }
 }
 
-/// A disk's window, under the one name by which its files have it, too: journals and locks go by names.
+/// A disk's window. Uses the same path as for the disk's files, since journals and locks are named
+/// after it.
 fn knob_of(disk: &Disk) -> Option<Knob> {
     Knob::at(Path::new(&format!("/sys/class/bdi/{}/read_ahead_kb", disk.dev)))
         .or_else(|| Knob::at(&disk.sysfs.join("queue/read_ahead_kb")))
 }
 
-/// The node under a file system, if its window is the disk's and this process may read it.
+/// The device node below a file system, if its window is the disk's and this process may read it.
 fn node_of(mount: &Mount, disk: Option<&Disk>, knob: Option<&Knob>) -> Option<Source> {
     if knob.is_none() || knob_of(disk?).as_ref() != knob {
         return None;
@@ -150,7 +150,7 @@ fn node_of(mount: &Mount, disk: Option<&Disk>, knob: Option<&Knob>) -> Option<So
     Some(Source { path, bytes })
 }
 
-/// Bytes of a device, or file, that can be read.
+/// Size in bytes of a device or file.
 fn size_of(path: &Path) -> io::Result<u64> {
     use std::io::{Seek, SeekFrom};
     File::open(path)?.seek(SeekFrom::End(0))
@@ -190,7 +190,7 @@ mod tests {
             let size = fs::read_to_string(format!("/sys/block/loop{number}/size"));
             size.is_ok_and(|size| size.trim() == "0")
         };
-        // The last one: labs that come up meanwhile take the first.
+        // The last free one: labs started meanwhile take the first.
         let Some(number) = (0..64).rev().find(is_free) else {
             eprintln!("skipped: no loop device is free");
             return;

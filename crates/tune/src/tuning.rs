@@ -1,4 +1,4 @@
-//! One target, from its name to a choice that is explained.
+//! Tunes one target: from its path to a choice with its explanation.
 
 use std::path::Path;
 
@@ -12,25 +12,25 @@ use crate::model::{self, Model};
 use crate::profile::{Profile, Tuned};
 use crate::target::Target;
 
-/// Memory of a machine that does not tell: nothing is bounded by it.
+/// Assumed if the kernel does not report the memory: no bound.
 const UNKNOWN_MEMORY: u64 = u64::MAX;
 
-/// What was found out about a target.
+/// The results of tuning a target.
 #[derive(Debug)]
 pub struct Tuning {
     /// The target.
     pub target: Target,
-    /// The window now, in KiB.
+    /// The current window in KiB.
     pub current_kb: Option<u64>,
-    /// What a disk's size suggests, in KiB.
+    /// The window in KiB that a disk's capacity suggests.
     pub formula_kb: Option<u64>,
-    /// What was measured; `None` if the target may not be read.
+    /// The measurement; `None` if the target may not be read.
     pub measured: Option<Measured>,
     /// The model; `None` if too little was measured.
     pub model: Option<Model>,
-    /// The window to set; `None` if nothing speaks for any.
+    /// The window to set; `None` without a reason for any.
     pub choice: Option<Choice>,
-    /// Windows that an earlier run had left behind, put back first.
+    /// Windows that an earlier, killed run left changed and this run restored.
     pub recovered: Vec<(Knob, u64)>,
 }
 
@@ -46,7 +46,7 @@ pub enum TuneError {
 }
 
 impl Tuning {
-    /// Measures the target and chooses; `state` keeps the journal. The window is as it was
+    /// Measures the target and chooses a window; `state` holds the journal. The window is the same
     /// afterwards, however this ends.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Tuning {
         Ok(Tuning { target, current_kb, formula_kb, measured, model, choice, recovered })
     }
 
-    /// What is remembered of it; `None` if nothing was measured that is worth it.
+    /// The profile to remember; `None` if too little was measured.
     pub fn profile(&self) -> Option<Profile> {
         let (measured, model) = (self.measured.as_ref()?, self.model.as_ref()?);
         Some(Profile {
@@ -111,11 +111,11 @@ impl Tuning {
         })
     }
 
-    /// The choice in two sentences.
+    /// Explains the choice in two sentences.
     pub fn explanation(&self) -> String {
         let Some(choice) = self.choice else {
-            return "Too little could be measured to choose a window, and there is no device whose \
-                    size would suggest one. Name a larger file on it."
+            return "Too little could be measured to choose a window, and there is no device \
+                    size to suggest one. Name a larger file on it."
                 .into();
         };
         format!("{} {}", self.reason(choice), self.comparison(choice))
@@ -124,28 +124,28 @@ impl Tuning {
     fn reason(&self, Choice { kb, reason, .. }: Choice) -> String {
         match reason {
             Reason::Plateau => format!(
-                "{kb} KiB is the smallest window with which a sequential reader gets all that \
-                 larger ones give, less 1.5 % at most."
+                "{kb} KiB is the smallest window whose sequential throughput is within 1.5 % of that \
+                 of larger windows."
             ),
             Reason::Seeks => format!(
-                "A sequential reader alone would need less, but {kb} KiB is what the disk reads \
-                 in the time of one seek, which parallel readers spend on each window."
+                "A sequential reader alone needs less. But parallel readers cost a seek per window, \
+                 and {kb} KiB is what the disk reads in the time of a seek."
             ),
             Reason::Unmeasured => format!(
-                "A sequential reader gains with every window that was measured, and larger ones took \
-                 too long to measure (--thorough measures more): {kb} KiB is the largest of those \
-                 measured and the present one, as a window is not made smaller on so little."
+                "Throughput grows up to the largest window measured; larger ones took too long to \
+                 measure (--thorough measures more). {kb} KiB is that window or, if larger, the \
+                 current one: this is too little to choose a smaller one."
             ),
             Reason::Faults => format!(
-                "Larger windows would give a sequential reader more, but beyond {kb} KiB a random \
+                "Larger windows would speed up a sequential reader. But beyond {kb} KiB, a random \
                  fault in a mapped file would wait longer than 40 ms for its window."
             ),
             Reason::Memory => format!(
-                "Larger windows would give a sequential reader more, but {kb} KiB is what this \
-                 machine's memory holds for several hundred streams."
+                "Larger windows would speed up a sequential reader. But with windows above {kb} KiB, \
+                 several hundred streams would not fit into this machine's memory."
             ),
             Reason::Formula if self.target.sources.is_empty() => format!(
-                "Nothing was measured, as you may not read {} (permission denied); {kb} KiB is what \
+                "Nothing was measured because you may not read {} (permission denied); {kb} KiB is what \
                  the device's size suggests (the formula proposed for the kernel in 2011).",
                 self.target.given.display()
             ),
@@ -166,7 +166,7 @@ impl Tuning {
         };
         let gain = match choice.gain {
             _ if self.current_kb == Some(choice.kb) => "; it stays".into(),
-            Some(gain) => format!("; the change gives a sequential reader {gain:.2} times as much"),
+            Some(gain) => format!("; the change multiplies sequential throughput by {gain:.2}"),
             None => String::new(),
         };
         format!("The window is {current} now{formula}{gain}.")

@@ -1,4 +1,4 @@
-//! The modes of drop-behind by the names that users type, and the daemon's configuration.
+//! The modes of drop-behind as users type them, and the daemon's configuration file.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use controller::behind::{Mode, Rules};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ModeName {
-    /// Behind streams that have passed an eighth of the memory there is, or whose file is larger.
+    /// Behind streams that have passed an eighth of the available memory, or whose file is larger.
     #[default]
     Auto,
     /// Behind every stream.
@@ -27,7 +27,7 @@ impl From<ModeName> for Mode {
     }
 }
 
-/// The rules of the configuration file; a mode given by the user takes the place of its own.
+/// The rules of the configuration file. A mode given by the user replaces the file's mode.
 pub(crate) fn rules(config: Option<&Path>, mode: Option<ModeName>) -> anyhow::Result<Rules> {
     let mut rules = match config {
         None => Rules::default(),

@@ -19,41 +19,41 @@ use crate::signals::{self, Signals};
 
 /// Adaptive read-ahead for every program on the machine, until stopped.
 ///
-/// Needs root. SIGTERM, SIGHUP or Ctrl-C ends it; it then prints what it did. If it is killed, its next start
-/// undoes what it had set.
+/// Needs root. SIGTERM, SIGHUP or Ctrl-C ends it; it then prints what it did. If it is killed, the
+/// next start restores the settings that it had changed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Manage only the file system that this path lies on; may be given several times.
+    /// Manage only the file system that holds this path; may be given several times.
     #[arg(long, value_name = "PATH")]
     path: Vec<PathBuf>,
-    /// Record what bowwave hears and asks for, to be checked by `bowwave replay --verify FILE`.
+    /// Record all inputs and commands, for `bowwave replay --verify FILE`.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Where measurements of disks are kept until reboot.
+    /// Folder for measurements of disks, kept until reboot.
     #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
-    /// Whose memory cgroup pays for what is read ahead: bowwave's own, or the reader's wherever the
-    /// kernel can be made to read by itself.
+    /// Which memory cgroup is charged for pages read ahead: bowwave's own, or the reader's wherever
+    /// the kernel can do the read-ahead itself.
     #[arg(long, value_enum, default_value_t)]
     charge: ChargeName,
-    /// Drop pages behind streams: once they have passed an eighth of the memory there is (auto, the
-    /// default), from their first page on (always), or not at all (never).
+    /// Drop pages behind streams: after they have passed an eighth of the available memory (auto,
+    /// the default), from their first page on (always), or never.
     #[arg(long, value_enum, value_name = "MODE")]
     drop_behind: Option<ModeName>,
-    /// A file with the mode of drop-behind, and rules by path, cgroup or command.
+    /// A file with the drop-behind mode, and rules by path, cgroup or command.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// One JSON object when ready and one at the end, instead of text.
+    /// Print one JSON object when ready and one at the end, instead of text.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
 enum ChargeName {
-    /// Bowwave's own.
+    /// Bowwave's own cgroup.
     #[default]
     Bowwave,
-    /// The reader's, for forward streams.
+    /// The reader's cgroup, for forward streams.
     Reader,
 }
 
@@ -85,11 +85,11 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         record: args.record.as_deref().map(recording::Place::take).transpose()?,
     };
     let mut engine = Engine::start(options).context("cannot start")?;
-    engine.get_to_know_devices(MOST_MEASURING)?;
     match Socket::bind(&args.state, Role::Daemon) {
         Ok(socket) => engine.answer_on(socket),
         Err(error) => print::note(error),
     }
+    engine.get_to_know_devices(MOST_MEASURING, signals.readiness())?;
     announce(&engine, args.json)?;
     engine.serve_until(signals.readiness())?;
     engine.finish(Duration::ZERO, || true)?;

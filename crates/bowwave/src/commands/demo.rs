@@ -13,43 +13,46 @@ use serde_json::json;
 
 use crate::print::{self, PrintError};
 
-/// Show the effect: patterns read cold from slow disks made on the spot, stock kernel and bowwave.
+/// Show the effect: read test patterns from slow disks made for this, with the stock kernel and
+/// with bowwave.
 ///
-/// Takes two minutes, four on a busy machine, and half an hour with --full. Needs root, FUSE and a kernel that bowwave runs on (see `bowwave doctor`).
+/// Takes two minutes, four on a busy machine, and half an hour with --full. Needs root, FUSE and a
+/// kernel that bowwave supports (see `bowwave doctor`).
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Every pattern, 3 rounds; takes half an hour.
+    /// Run every pattern in 3 rounds; takes half an hour.
     #[arg(long)]
     full: bool,
-    /// Devices, separated by commas: those of `bowwave lab --list`, TOML files, or local[:FOLDER]
+    /// Devices, separated by commas: names from `bowwave lab --list`, TOML files, or local[:FOLDER]
     /// for the machine's own disk.
     #[arg(long, value_delimiter = ',', default_value = "net,hdd")]
     device: Vec<String>,
     /// Patterns, separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "PATTERN")]
     only: Vec<String>,
-    /// Runs of each pattern; medians are shown.
+    /// Rounds per pattern; shows medians.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// JSON instead of text: a list of rows, or of patterns with --list.
+    /// Print JSON instead of text: a list of rows, or of patterns with --list.
     #[arg(long)]
     json: bool,
-    /// Name the patterns.
+    /// List the patterns.
     #[arg(long)]
     list: bool,
-    /// For tests: makes the modelled devices reply so many microseconds late on average, as a busy machine does.
+    /// For tests: delay the replies of modelled devices by this many microseconds on average, as a
+    /// busy machine does.
     #[arg(long, value_name = "US", default_value_t = 0, hide_default_value = true)]
     inject_late: u32,
     #[arg(long, hide = true, requires = "folder")]
     worker: Option<String>,
     #[arg(long, hide = true)]
     folder: Option<PathBuf>,
-    /// Do jobs as told on standard input.
+    /// Execute jobs read from standard input.
     #[arg(long, hide = true)]
     hand: bool,
 }
 
-/// What shells make of SIGINT.
+/// Exit status that shells use for SIGINT.
 const INTERRUPTED: u8 = 130;
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
@@ -128,11 +131,11 @@ fn why_not_able() -> Option<String> {
     Some(format!("{}: {}", check.name, check.finding))
 }
 
-/// Where the machine is at fault, what can be tried on it all the same.
+/// Adds to the error what the user can still try on this machine.
 fn explain(error: &DemoError) -> anyhow::Error {
     match error {
         DemoError::NotRoot => anyhow!(
-            "{error}\n`bowwave demo --list` tells what would be shown, `bowwave reproduce` shows simulated \
+            "{error}\n`bowwave demo --list` lists what it would show; `bowwave reproduce` shows simulated \
              figures without root\n\n{}",
             demo::next_steps()
         ),
@@ -143,11 +146,13 @@ fn explain(error: &DemoError) -> anyhow::Error {
     }
 }
 
-/// Waits for the word, reads, reports.
+/// Waits for the start signal, reads, and reports.
 fn work(pattern: &str, folder: &Path) -> anyhow::Result<ExitCode> {
     let pattern = find(pattern).with_context(|| format!("there is no pattern {pattern:?}"))?;
     let mut word = [0; demo::WORD.len()];
-    std::io::stdin().read_exact(&mut word).context("the word to start never came")?;
+    std::io::stdin()
+        .read_exact(&mut word)
+        .context("standard input ended before the start signal")?;
     let outcome = demo::worker::perform(pattern, folder)?;
     print::line(serde_json::to_string(&outcome)?)?;
     Ok(ExitCode::SUCCESS)

@@ -8,15 +8,15 @@ use serde_json::json;
 
 use crate::print;
 
-/// Tell what works on this machine, what does not, why, and what to do.
+/// Show what works on this machine, what does not, why, and what to do.
 ///
-/// Ends with 0 if `bowwave run` and `bowwave daemon` work here.
+/// Exits with 0 if `bowwave run` and `bowwave daemon` work here.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// JSON instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
-    /// Where bowwave keeps its state.
+    /// The state folder.
     #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
 }

@@ -7,22 +7,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail, ensure};
 use clap::Subcommand;
-use lab::{Lab, LabError, Options, ServeOptions, Status};
+use lab::{Fault, Lab, LabError, Options, ServeOptions, Status};
 use serde_json::{Value, json};
 
 use crate::{print, signals};
 
 use super::size;
 
-/// Make a slow disk: a device model behind a real block device and file system.
+/// Make a slow disk: a real block device with a file system, as slow as a device model.
 ///
-/// Needs root and /dev/fuse. The image lives in memory.
+/// Needs root and /dev/fuse. The image is kept in memory.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Name the devices there are.
+    /// List the available devices.
     #[arg(long)]
     list: bool,
-    /// JSON instead of text.
+    /// Print JSON instead of text.
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -31,19 +31,19 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Make a lab; prints its block device and where it is mounted.
+    /// Make a lab; prints its block device and mount point.
     Up(UpArgs),
-    /// What a lab has served and how well it kept time; all labs without a name.
+    /// Show what a lab has served and how well it kept time; without a name, all labs.
     Status {
-        /// The lab's name.
+        /// Name of the lab.
         name: Option<String>,
     },
     /// Remove a lab: mount, block device, image and server.
     Down {
-        /// The lab's name.
+        /// Name of the lab.
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         name: Option<String>,
-        /// All that are up, or were left behind.
+        /// All labs, including leftovers of killed ones.
         #[arg(long)]
         all: bool,
     },
@@ -57,38 +57,45 @@ enum Action {
         folder: PathBuf,
         #[arg(long, default_value_t = 0.0)]
         inject_late: f64,
+        #[arg(long)]
+        fault: Vec<Fault>,
     },
 }
 
 #[derive(clap::Args)]
 struct UpArgs {
-    /// A device of `bowwave lab --list`, or a TOML file that describes one.
+    /// A device from `bowwave lab --list`, or a TOML file that describes one.
     #[arg(long, default_value = "hdd")]
     device: String,
-    /// Size in bytes, or with K, M or G behind it in KiB, MiB or GiB; 16M at least for ext4; xfs and btrfs need more.
+    /// Size in bytes, or followed by K, M or G for KiB, MiB or GiB; at least 16M for ext4, more for
+    /// xfs and btrfs.
     #[arg(long, default_value = "4G", value_parser = size::parse)]
     size: u64,
-    /// File system: ext4, xfs or btrfs; none for the bare device.
+    /// File system: ext4, xfs or btrfs; none for a bare device.
     #[arg(long, default_value = "ext4")]
     fs: String,
-    /// Name; the device's, or its file's without ending, by default.
+    /// Name of the lab; by default that of the device, or of its file without the ending.
     #[arg(long)]
     name: Option<String>,
     /// I/O scheduler, for example mq-deadline.
     #[arg(long)]
     scheduler: Option<String>,
-    /// For tests: makes replies so many microseconds late on average, as a busy machine does.
+    /// For tests: delay replies by this many microseconds on average, as a busy machine does.
     #[arg(long, value_name = "US", default_value_t = 0, hide_default_value = true)]
     inject_late: u32,
+    /// What goes wrong on purpose: eio:SECTORS, short, spike:MS, hang or vanish, with @SECONDS behind it to begin
+    /// later; may be given several times.
+    #[arg(long, value_name = "FAULT")]
+    fault: Vec<Fault>,
 }
 
-/// The smallest that every file system can be made on.
+/// The smallest size for any file system.
 const LEAST_BYTES: u64 = 16 << 20;
 
-/// A sector.
+/// One sector.
 const LEAST_BARE_BYTES: u64 = 512;
 
-/// What shells make of SIGINT.
+/// Exit status that shells use for SIGINT.
 const INTERRUPTED: u8 = 130;
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
@@ -98,11 +105,16 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         Some(Action::Up(up)) => return make(up, args.json),
         Some(Action::Status { name }) => return show(name, args.json),
         Some(Action::Down { name, .. }) => return remove(name, args.json),
-        Some(Action::Serve { device, size, folder, inject_late }) => {
-            let options =
-                ServeOptions { device, size_bytes: size, folder, inject_late_us: inject_late };
+        Some(Action::Serve { device, size, folder, inject_late, fault }) => {
+            let options = ServeOptions {
+                device,
+                size_bytes: size,
+                folder,
+                inject_late_us: inject_late,
+                faults: fault,
+            };
             lab::serve(&options, || {
-                // A folder that somebody works in cannot be unmounted.
+                // A folder that is in use cannot be unmounted.
                 std::env::set_current_dir("/")?;
                 print::line("ready").map_err(|error| error.0)
             })?;
@@ -136,6 +148,7 @@ fn make(up: UpArgs, as_json: bool) -> anyhow::Result<ExitCode> {
         scheduler: up.scheduler,
         server: None,
         inject_late_us: up.inject_late.into(),
+        faults: up.fault,
     };
     let stop = stop_on_signals()?;
     let lab = match Lab::up_unless(&options, || stop.load(Ordering::Relaxed)) {
@@ -157,7 +170,7 @@ fn make(up: UpArgs, as_json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Set once one of the signals has come that end a program.
+/// Returns a flag that SIGINT, SIGTERM and similar signals set.
 fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
@@ -192,8 +205,8 @@ fn remove(name: Option<String>, as_json: bool) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Does something with that lab, or with each there is, and prints what came of it as JSON or text.
-/// One that fails does not hide the others.
+/// Runs `action` on that lab, or on all, and prints the results as JSON or text. A failure does not
+/// hide the other results.
 fn each(
     name: Option<String>,
     as_json: bool,

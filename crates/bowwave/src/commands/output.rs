@@ -1,4 +1,4 @@
-//! What long commands write besides their text: pages, progress.
+//! Output of long commands besides text: pages and progress.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -9,7 +9,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::print;
 
-/// Whether a page may be written there, before the work that it would show; `trace` is what that reads.
+/// Checks that a page can be written there, before the long work begins. `trace` is a file that the
+/// work reads.
 pub(crate) fn check_page(page: &Path, trace: Option<&Path>) -> anyhow::Result<()> {
     let names_a_file = page != Path::new("-");
     ensure!(names_a_file, "the page goes to a file; name one");
@@ -34,7 +35,7 @@ pub(crate) fn check_page(page: &Path, trace: Option<&Path>) -> anyhow::Result<()
     linux::whole::check(page).with_context(|| format!("cannot write the page {}", page.display()))
 }
 
-/// Writes a page and says where, apart from what a program may read.
+/// Writes a page. Tells where on standard error, since programs may read standard output.
 pub(crate) fn write_page(path: &Path, page: &str) -> anyhow::Result<()> {
     let name = path.display();
     linux::whole::write(path, page).with_context(|| format!("cannot write the page {name}"))?;

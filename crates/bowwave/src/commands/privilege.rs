@@ -1,9 +1,9 @@
-//! What `run` and `daemon` cannot do without.
+//! The privileges that `run` and `daemon` require.
 
 use anyhow::ensure;
 use linux::privilege::Privilege;
 
-/// An error unless this process may look at reads.
+/// Fails unless this process may observe reads.
 pub(crate) fn demand(command: &str) -> anyhow::Result<()> {
     ensure!(
         Privilege::own().may_observe(),

@@ -1,4 +1,5 @@
-//! `bowwave replay`: a trace under policies, on a device of choice; or a recording, under this bowwave.
+//! `bowwave replay`: replays a trace with policies on a chosen device, or checks a recording with
+//! this bowwave.
 
 mod recorded;
 
@@ -18,23 +19,23 @@ use super::output::{check_page, progress_bar, write_page};
 use super::size;
 use crate::print;
 
-/// What the policies assume that know the trace.
+/// Explains the policies that know the trace.
 const KNOWING: &str = "\
-The policy oracle bounds what can be gained: the quickest of 72 that know which pages of each file are read
-and in which order, decide in the kernel and at once, ask for these and for gaps that are cheaper read than
-skipped, and do not choose what is evicted. The policy worst bounds what can be lost by one on top of
-linux-6: it asks for pages that nobody will read.";
+The policy oracle shows the most that can be gained: it is the fastest of 72 policies that know which pages
+of each file are read and in which order. They decide in the kernel without delay. They read these pages,
+and gaps that are cheaper to read than to skip. They do not choose what is evicted. The policy worst shows
+the most that can be lost on top of linux-6: it requests pages that nobody will read.";
 
 #[derive(clap::Args)]
 #[command(after_help = KNOWING)]
 pub(crate) struct Args {
-    /// What was read: a file in the format of docs/trace.md, or - for standard input
+    /// The trace: a file in the format of docs/trace.md, or - for standard input
     #[arg(required_unless_present_any = ["example", "verify", "show"])]
     trace: Option<PathBuf>,
-    /// Policies, the first being what the others are compared with; oracle and worst know the trace
+    /// Policies to compare, the reference first; oracle and worst know the trace
     #[arg(long = "policy", value_name = "POLICY,...", default_value = "linux-6,adaptive")]
     policies: Vec<String>,
-    /// A device of `bowwave lab --list`, or a TOML file that describes one
+    /// A device from `bowwave lab --list`, or a TOML file that describes one
     #[arg(long, default_value = "hdd")]
     device: String,
     /// Memory for the page cache
@@ -43,38 +44,39 @@ pub(crate) struct Args {
     /// The I/O scheduler, for example mq-deadline, noop or cfq-1
     #[arg(long, default_value = "mq-deadline")]
     elevator: String,
-    /// The kernel's largest read-ahead in KiB, as read_ahead_kb; several are compared
+    /// The kernel's largest read-ahead in KiB, as read_ahead_kb; several values are compared
     #[arg(long, value_name = "KIB,...", value_delimiter = ',', default_value = "128",
         value_parser = kib)]
     readahead: Vec<u64>,
-    /// Whether to keep the trace's time between operations
+    /// Whether to keep the times between the trace's operations
     #[arg(long, value_enum, default_value = "trace")]
     pace: PaceName,
-    /// Show what each cause of read-ahead came to
+    /// Show figures for each cause of read-ahead
     #[arg(long, short)]
     verbose: bool,
     /// Show every decision: readahead(file, start+asked) = read, in pages
     #[arg(long)]
     log: bool,
-    /// Print a list with one object for each replay (with --log, including its decisions); with --verify one object,
-    /// with --show one a line
+    /// Print a list with one object per replay (with --log, including its decisions); with --verify
+    /// one object, with --show one per line
     #[arg(long)]
     json: bool,
     /// Write a page with tables and plots to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Print a small trace to begin with
+    /// Print a small example trace
     #[arg(long, exclusive = true)]
     example: bool,
-    /// Check that this bowwave asks for the same as the one that made a recording (docs/recording.md)
+    /// Check that this bowwave gives the same commands as the one that made a recording
+    /// (docs/recording.md)
     #[arg(long, value_name = "FILE", conflicts_with_all = OF_TRACES)]
     verify: Option<PathBuf>,
-    /// Print a recording, a line an entry
+    /// Print a recording, one line per entry
     #[arg(long, value_name = "FILE", conflicts_with_all = OF_TRACES, conflicts_with = "verify")]
     show: Option<PathBuf>,
 }
 
-/// What concerns traces only. A recording says by itself what decided.
+/// Options for traces only. A recording names its own settings.
 const OF_TRACES: [&str; 10] = [
     "trace",
     "policies",
@@ -90,9 +92,9 @@ const OF_TRACES: [&str; 10] = [
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum PaceName {
-    /// Processes start and think as they did
+    /// Processes start and think as in the trace
     Trace,
-    /// As fast as it can
+    /// Everything runs as fast as possible
     None,
 }
 
@@ -118,7 +120,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let trace = read_trace(path)?;
     warn_of_what_is_beyond(&trace);
     let replays = replay_all(&trace, &policies, &setups)?;
-    // What can be printed is not lost where the page cannot be written, nor the other way round.
+    // Print even if the page cannot be written, and write the page even if printing fails.
     let printed = if args.json {
         print::json(&replays.iter().map(|replay| object_with_log(replay, &trace, &args)).collect())
     } else {
@@ -132,7 +134,8 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Commas divide policies, and a policy's parameters as well: `a:x=1,y=2,b` are two.
+/// Splits at the commas between policies, but not between a policy's parameters: `a:x=1,y=2,b`
+/// names two.
 fn split_policies(given: &[String]) -> Vec<String> {
     let mut policies: Vec<String> = Vec::new();
     for part in given.iter().flat_map(|list| list.split(',')).map(str::trim) {
@@ -153,11 +156,11 @@ fn memory(text: &str) -> Result<u64, String> {
     is_possible.then_some(bytes).ok_or_else(|| "the memory has to be between 1M and 64G".into())
 }
 
-/// A window as the kernel keeps it: in whole pages of 4 KiB, up to a GiB.
+/// Parses a window in KiB: whole pages of 4 KiB, up to a GiB, as the kernel keeps it.
 fn kib(text: &str) -> Result<u64, String> {
     let kib = text.parse().map_err(|_| "write KiB without a unit, for example 128")?;
     let is_window = kib <= 1 << 20 && kib % (PAGE_BYTES >> 10) == 0;
-    is_window.then_some(kib).ok_or_else(|| "write a multiple of 4, a page, up to 1048576".into())
+    is_window.then_some(kib).ok_or_else(|| "write a multiple of 4 (one page), up to 1048576".into())
 }
 
 fn setup(args: &Args, readahead_kb: u64) -> Setup {
@@ -178,7 +181,7 @@ fn read_trace(path: &PathBuf) -> anyhow::Result<Trace> {
     let name = path.display();
     let cannot = || format!("cannot read the trace {name}");
     let mut text = Vec::new();
-    // One byte more than is possible, so that a longer one is noticed and not held in memory.
+    // Read one byte more than permitted, to detect longer input without keeping it in memory.
     let most = MAX_TRACE_BYTES + 1;
     if path.as_os_str() == "-" {
         io::stdin().take(most).read_to_end(&mut text).with_context(cannot)?;
@@ -193,7 +196,8 @@ fn read_trace(path: &PathBuf) -> anyhow::Result<Trace> {
     Trace::parse(&text).with_context(|| format!("{name}"))
 }
 
-/// Reading beyond the end takes no time. Programs do that at the end of a file, but the sizes may be wrong.
+/// Warns about reads beyond the end of a file. They take no time. Programs do that at the end of a
+/// file, but the sizes in the trace may be wrong.
 fn warn_of_what_is_beyond(trace: &Trace) {
     let is_beyond = |record: &&Record| {
         let bytes = trace.files()[record.file as usize].bytes;

@@ -1,4 +1,4 @@
-//! `bowwave reproduce`: the published tables beside the simulator's figures.
+//! `bowwave reproduce`: prints published tables beside the simulator's figures.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -17,10 +17,11 @@ pub(crate) struct Args {
     /// Tables to reproduce; all of them by default
     #[arg(value_name = "TABLE")]
     tables: Vec<String>,
-    /// Name the tables there are
+    /// List the available tables
     #[arg(long, conflicts_with_all = ["tables", "html"])]
     list: bool,
-    /// A list of rows: table, row, policy, unit, published, simulated, kind; of tables with --list
+    /// Print a list of rows (table, row, policy, unit, published, simulated, kind), or of tables
+    /// with --list
     #[arg(long)]
     json: bool,
     /// Write a page with tables and plots to this file
@@ -34,7 +35,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(unknown) = args.tables.iter().find(|name| !TABLES.iter().any(|(n, _)| n == *name)) {
-        bail!("there is no table {unknown:?}; `bowwave reproduce --list` names those there are");
+        bail!("there is no table {unknown:?}; `bowwave reproduce --list` lists them");
     }
     if let Some(path) = &args.html {
         check_page(path, None)?;
@@ -55,7 +56,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         }
         all.push(table);
     }
-    // What can be printed is not lost where the page cannot be written, nor the other way round.
+    // Print even if the page cannot be written, and write the page even if printing fails.
     let printed = if args.json {
         print::json(&rows.into())
     } else {
@@ -109,8 +110,8 @@ fn print(out: &mut dyn Write, table: &Table) -> io::Result<()> {
     Ok(())
 }
 
-/// One line a row, the policies side by side: published, simulated, and the error; the simulated
-/// figures alone where none was published.
+/// Prints one line per row with all policies: published figure, simulated figure and error, or only
+/// the simulated figure if none was published.
 fn print_figures(out: &mut dyn Write, table: &Table) -> io::Result<()> {
     let (rows, policies) = (table.rows(), table.policies());
     let is_published = table.figures.iter().any(|figure| figure.published.is_some());
@@ -151,7 +152,7 @@ fn cell(figure: &Figure) -> String {
     format!("{published:>9} {:>9}{kind}{error}", short(figure.simulated))
 }
 
-/// One line a line of the log, the policies side by side: published and simulated.
+/// Prints one line per line of the log, with all policies: published and simulated.
 fn print_log(out: &mut dyn Write, table: &Table, lines: &[(&str, Vec<LogCell>)]) -> io::Result<()> {
     write!(out, "{:8}", "")?;
     for policy in table.policies() {
@@ -176,7 +177,7 @@ fn print_log(out: &mut dyn Write, table: &Table, lines: &[(&str, Vec<LogCell>)])
     Ok(())
 }
 
-/// Red on a terminal.
+/// Red text if standard output is a terminal.
 fn red(text: String) -> String {
     if io::stdout().is_terminal() { format!("\x1b[31m{text}\x1b[0m") } else { text }
 }

@@ -34,38 +34,39 @@ use crate::print;
 use crate::signals;
 use beside::{Beside, Ending, Job, Outcome};
 
-/// Run a command with adaptive read-ahead for it and its descendants, and for nothing else.
+/// Run a command with adaptive read-ahead for it and its descendants only.
 ///
-/// The command starts at once, and eBPF is loaded beside it; where that fails, bowwave says so and the
-/// command runs all the same. Its exit status is passed on (128 + N if signal N ended it; 127 if it is not
-/// found, 126 if it cannot be executed, 125 if it was not started), and so are signals: SIGTERM, SIGHUP,
-/// SIGINT, SIGQUIT, SIGUSR1 and SIGUSR2. Needs root to see reads.
+/// The command starts at once while eBPF is loaded. If that fails, bowwave says so and the command
+/// runs all the same. The exit status is the command's (128 + N if signal N ended it; 127 if it is
+/// not found, 126 if it cannot be executed, 125 if it was not started). Bowwave passes these
+/// signals on: SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1 and SIGUSR2. Needs root to see reads.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Say when bowwave begins to manage reads, and at the end what was read ahead, used and wasted.
+    /// Say when bowwave begins to manage reads, and at the end what was read ahead, used and
+    /// wasted.
     #[arg(short, long)]
     verbose: bool,
-    /// The same as one JSON object; on standard error, as standard output is the command's.
+    /// Print the same as one JSON object, on standard error since standard output belongs to the
+    /// command.
     #[arg(long)]
     json: bool,
-    /// Drop pages behind the command's streams: from the first page on (always), behind streams that
-    /// pass an eighth of the memory there is (auto), or not at all (never). Without =MODE it is
-    /// always, without the option auto.
+    /// Drop pages behind the command's streams: from the first page on (always), behind streams
+    /// that pass an eighth of the available memory (auto), or never. Without =MODE it means always;
+    /// without the option, auto.
     #[arg(long, value_enum, value_name = "MODE", num_args = 0..=1, require_equals = true,
           default_missing_value = "always")]
     drop_behind: Option<ModeName>,
-    /// With --drop-behind, end only when what the command wrote is on the disk and dropped, after an hour at
-    /// most; a second signal ends the wait. Without --wait, bowwave waits 0.3 s at most.
+    /// With --drop-behind, wait until everything the command wrote is on the disk and dropped, an
+    /// hour at most; a second signal ends the wait. Without --wait, bowwave waits 0.3 s at most.
     #[arg(long, requires = "drop_behind")]
     wait: bool,
-    /// Start the command only once bowwave manages its reads; if it cannot, do not start the command and end
-    /// with 125.
+    /// Start the command only once bowwave manages its reads; if that fails, exit with 125 instead.
     #[arg(long)]
     strict: bool,
-    /// Record what bowwave hears and asks for, to be checked by `bowwave replay --verify FILE`.
+    /// Record all inputs and commands, for `bowwave replay --verify FILE`.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Where measurements of disks are kept until reboot.
+    /// Folder for measurements of disks, kept until reboot.
     #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
     /// The command and its arguments.
@@ -79,12 +80,12 @@ impl Args {
     }
 }
 
-/// Exit status where bowwave itself is at fault, as `env`, `nohup` and `timeout` have it.
+/// Exit status for bowwave's own failures, the same as of `env`, `nohup` and `timeout`.
 pub(crate) const OWN_FAILURE: u8 = 125;
-/// Without --wait, bowwave waits so long after the command's end for what it wrote to leave the cache.
+/// Without --wait, the longest time after the command's end until its written pages are dropped.
 const LAST_MOMENT: Duration = Duration::from_millis(300);
 
-/// With --wait; a stick takes long.
+/// With --wait. A USB stick takes long.
 const MOST_WAITING: Duration = Duration::from_secs(3600);
 
 const TOO_SHORT: &str = "the command ended before eBPF was loaded, so bowwave did not help it";
@@ -101,12 +102,12 @@ pub(crate) fn main(args: Args) -> ExitCode {
 
 fn run(args: Args) -> anyhow::Result<ExitCode> {
     let beside = begin(&args)?;
-    // What is ignored stays so: the command inherits that, and not that a signal is caught.
+    // Leave ignored signals ignored: the command inherits that, but would not inherit a handler.
     let meant = FORWARDED.iter().map(|signal| signal.as_raw());
     let meant: Vec<i32> = meant.filter(|signal| !signals::is_ignored(*signal)).collect();
-    // Before the command is there: a signal that comes as it starts would end bowwave alone.
+    // Catch signals before the command starts: one that arrives meanwhile would end bowwave alone.
     let caught = SignalsInfo::new(&meant)?;
-    // Where it is ignored, the kernel tells nobody how the command has ended.
+    // If SIGCHLD is ignored, the kernel does not report how the command ended.
     signal_hook::flag::register(libc::SIGCHLD, Arc::default())?;
     let program = &args.command[0];
     let child = match Command::new(program).args(&args.command[1..]).spawn() {
@@ -114,26 +115,27 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         Err(error) => {
             let hint = args.drop_behind.and_then(|_| mode_hint(program)).unwrap_or_default();
             print::note(format_args!("cannot run {}: {error}{hint}", program.display()));
+            beside.abandon();
             return Ok(ExitCode::from(spawn_failure(&error)));
         }
     };
     let command = Pid::from_child(&child);
     let is_interrupted = Arc::new(AtomicBool::new(false));
-    // From here on the command's status is what counts: what fails is told, and no more.
+    // From here on the command's status counts, so failures are only reported.
     let ended = pidfd_open(command, PidfdFlags::empty()).map_err(io::Error::from);
     match ended.and_then(|ended| Ok((ended.try_clone()?, ended))) {
         Ok((to_signal, ended)) => {
             pass_signals_on(caught, to_signal);
             let most = if args.wait { MOST_WAITING } else { LAST_MOMENT };
-            beside.lead_until(Ending { ended, most, is_interrupted: is_interrupted.clone() });
+            beside.manage_until(Ending { ended, most, is_interrupted: is_interrupted.clone() });
         }
         Err(error) => {
-            print::note(format_args!("{error}; the command goes on without read-ahead"));
+            print::note(format_args!("{error}; the command continues without read-ahead"));
         }
     }
     let status = wait_for(command)?;
-    // Signals are for bowwave from now on. Those that came before do not count, however late they are
-    // handled: one of them may have ended the command.
+    // From here on signals end bowwave's own waiting. Earlier ones do not count, even if they are
+    // handled late: one of them may have ended the command.
     for signal in meant {
         let _ = signal_hook::flag::register(signal, Arc::clone(&is_interrupted));
     }
@@ -141,14 +143,14 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(exit_code(status))
 }
 
-/// Begins to load the engine. If that fails, says so once.
+/// Starts to load the engine. Reports a failure once.
 ///
 /// # Errors
-/// With `--strict`, why reads cannot be managed.
+/// With `--strict`, if reads cannot be managed.
 fn begin(args: &Args) -> anyhow::Result<Beside> {
     let started = privilege::demand("run").and_then(|()| {
         if let Err(error) = linux::state::prepare(&args.state) {
-            print::note(format_args!("{error}; what is measured of disks will be measured again"));
+            print::note(format_args!("{error}; the next start will measure disks again"));
         }
         Ok(Beside::start(job(args)?)?)
     });
@@ -161,7 +163,8 @@ fn begin(args: &Args) -> anyhow::Result<Beside> {
         }
         Ok(beside) => beside,
     };
-    // What the command reads before that is not known to be its own, and would stay in the cache.
+    // With drop-behind, wait for eBPF: pages read before that are not known to be the command's and
+    // would stay cached.
     let drops_all = args.drop_behind == Some(ModeName::Always);
     if args.strict || drops_all {
         match beside.wait_until_loaded() {
@@ -192,8 +195,8 @@ fn job(args: &Args) -> anyhow::Result<Job> {
     })
 }
 
-/// Waits until the command has ended. Descendants whose parents have exited may have become children of ours:
-/// those that end are reaped.
+/// Waits until the command has ended. Also reaps descendants that became children of this process
+/// when their parents exited.
 fn wait_for(command: Pid) -> std::io::Result<WaitStatus> {
     loop {
         match wait(WaitOptions::empty()) {
@@ -204,25 +207,25 @@ fn wait_for(command: Pid) -> std::io::Result<WaitStatus> {
     }
 }
 
-/// Says what was done, as far as that was asked for.
+/// Reports what was done, as requested.
 fn report(args: &Args, outcome: &Outcome) {
     if args.json {
         let mut object = json!(match outcome {
-            Outcome::Led(summary) => *summary,
+            Outcome::Managed(summary) => *summary,
             _ => Metrics::default(),
         });
-        object["loaded"] = matches!(outcome, Outcome::Led(_)).into();
+        object["loaded"] = matches!(outcome, Outcome::Managed(_)).into();
         object["reason"] = match outcome {
-            Outcome::Led(_) => Value::Null,
+            Outcome::Managed(_) => Value::Null,
             Outcome::Refused(reason) => reason.as_str().into(),
             Outcome::TooShort => TOO_SHORT.into(),
         };
-        // The command's status is what counts, not whether this can be written.
+        // Ignore errors here: the command's status counts.
         let _ = writeln!(std::io::stderr(), "{object}");
         return;
     }
     match outcome {
-        Outcome::Led(summary) => {
+        Outcome::Managed(summary) => {
             if args.verbose {
                 print::note(summary);
                 summary.why_nothing().into_iter().for_each(print::note);
@@ -232,12 +235,12 @@ fn report(args: &Args, outcome: &Outcome) {
             }
         }
         Outcome::TooShort if args.verbose || args.drops_behind() => print::note(TOO_SHORT),
-        // The reason has been told.
+        // The reason was reported before.
         Outcome::Refused(_) | Outcome::TooShort => {}
     }
 }
 
-/// What was meant by a command that is no program, but the name of a mode.
+/// A hint for users who wrote the name of a mode where the command should be.
 fn mode_hint(program: &OsStr) -> Option<String> {
     let name = program.to_str()?;
     ModeName::from_str(name, false).ok()?;
@@ -254,14 +257,14 @@ fn spawn_failure(error: &std::io::Error) -> u8 {
 const FORWARDED: [Signal; 6] =
     [Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2, Signal::INT, Signal::QUIT];
 
-/// What is sent to bowwave is meant for the command. Of SIGINT and SIGQUIT that is so if a process sent
-/// them: the terminal sends them to the whole foreground group, so the command has them already.
+/// Passes signals on to the command. For SIGINT and SIGQUIT, only if a process sent them: the
+/// terminal sends them to the whole foreground group, which includes the command.
 fn pass_signals_on(mut caught: SignalsInfo<WithOrigin>, command: OwnedFd) {
     let pass = move || {
         for origin in caught.forever() {
             let signal = FORWARDED.iter().find(|signal| signal.as_raw() == origin.signal);
             let Some(signal) = signal.filter(|_| origin.cause != Cause::Kernel) else { continue };
-            // It may have ended, and then needs none.
+            // If the command has ended, it needs no signal.
             let _ = pidfd_send_signal(&command, *signal);
         }
     };

@@ -1,6 +1,6 @@
-//! Sizes as users write them.
+//! Parses and prints sizes as users write them.
 
-/// Bytes of a size such as `512M` or `4G`.
+/// Parses a size such as `512M` or `4G` into bytes.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
     let (number, shift) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
@@ -8,12 +8,13 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
         Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
         _ => (text, 0),
     };
-    let number: u64 =
-        number.parse().map_err(|_| "write a whole number, with K, M or G behind it: 1536M")?;
+    let number: u64 = number
+        .parse()
+        .map_err(|_| "write a whole number, optionally followed by K, M or G, for example 1536M")?;
     number.checked_mul(1 << shift).ok_or_else(|| "it is too large".into())
 }
 
-/// A size as it would be given.
+/// The size as a user would write it.
 pub(crate) fn written(bytes: u64) -> String {
     let units = [("G", 30), ("M", 20), ("K", 10)];
     let unit = units.into_iter().find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift));

@@ -11,16 +11,16 @@ use serde_json::Value;
 
 use crate::print;
 
-/// Show what the daemon, and each `bowwave run`, does at the moment: devices, files, budget, totals, and why
-/// nothing was read ahead.
+/// Show what the daemon and each `bowwave run` are doing: devices, files, budget, totals, and why
+/// pages were not read ahead.
 ///
-/// Needs root. Ends with 1 if none runs.
+/// Needs root. Exits with 1 if none is running.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A JSON array instead of text, with one object a process.
+    /// Print a JSON array with one object per process instead of text.
     #[arg(long)]
     json: bool,
-    /// Where the daemon keeps its state.
+    /// The state folder.
     #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
 }
@@ -40,7 +40,8 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 
 type Answers = Vec<Result<Value, AskError>>;
 
-/// Tells whether every process has answered, as does [`show_text`]; those that have not are named.
+/// Prints the answers. Returns whether every process has answered, and names those that have not.
+/// [`show_text`] does the same.
 fn show_json(answers: Answers) -> anyhow::Result<bool> {
     let asked = answers.len();
     let told: Vec<Value> = answers.into_iter().filter_map(or_note).collect();

@@ -21,29 +21,29 @@ mod hook;
 mod remember;
 mod text;
 
-/// Measure a device, choose its read-ahead, remember it.
+/// Measure a device, choose its read-ahead window, remember it.
 ///
-/// TARGET is a block device, a mount point, a folder or a file. Nothing is written but the kernel's
-/// window of it, for as long as it is measured. Without root the curve is estimated from a file that
-/// you may read, and the command for an administrator is printed.
+/// TARGET is a block device, a mount point, a folder or a file. Measuring changes only the device's
+/// kernel window, and restores it. Without root, bowwave estimates the curve from a file that you
+/// may read, and prints the command for an administrator.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to tune.
+    /// The target.
     target: Option<PathBuf>,
-    /// A first impression: 8 seconds instead of 30.
+    /// Measure for 8 seconds instead of 30, for a first impression.
     #[arg(long, conflicts_with_all = ["thorough", "seconds"])]
     quick: bool,
-    /// Two minutes, for slow devices and noisy machines.
+    /// Measure for two minutes, for slow devices and noisy machines.
     #[arg(long, conflicts_with = "seconds")]
     thorough: bool,
-    /// So many seconds.
+    /// Measure for this many seconds.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(2..=3600))]
     seconds: Option<u64>,
-    /// Set the window now.
+    /// Set the chosen window now.
     #[arg(long)]
     apply: bool,
-    /// Remember it: a profile in /var/lib/bowwave/devices, and a udev rule that sets the window when
-    /// the device comes again.
+    /// Remember the device: write a profile to /var/lib/bowwave/devices and a udev rule that sets
+    /// the window whenever the device appears.
     #[arg(long)]
     persist: bool,
     /// With --persist, print the files instead of writing them.
@@ -52,26 +52,26 @@ pub(crate) struct Args {
     /// Draw the curve.
     #[arg(long, conflicts_with = "json")]
     plot: bool,
-    /// Write a page with the curve to this file; of the picture alone if it ends in .svg.
+    /// Write a page with the curve to this file, or only the picture if its name ends in .svg.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// One JSON object instead of text.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
-    /// Name the devices that are remembered.
+    /// List the remembered devices.
     #[arg(long, conflicts_with_all = ["target", "forget"])]
     list: bool,
-    /// Remove what is remembered of a device, by its name in --list.
+    /// Forget a device, by its name in --list.
     #[arg(long, value_name = "NAME", conflicts_with = "target")]
     forget: Option<String>,
-    /// For udev: print the window of a disk or backing device that has come; fails if the kernel's
-    /// own may stay.
+    /// For udev: print the window of a disk or backing device that has appeared; fails if the
+    /// kernel's own window may stay.
     #[arg(long, value_name = "DEVICE", conflicts_with_all = ["target", "forget", "list"])]
     hook: Option<String>,
-    /// Write and look for remembered devices below this folder instead of /.
+    /// Use this folder instead of / for remembered devices.
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
-    /// Where the journal is kept from which a window is put back.
+    /// Folder of the journal that restores a window.
     #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
 }
@@ -99,13 +99,12 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
     let target = Target::of(path)?;
     let may_set = target.knob.as_ref().is_some_and(Knob::is_writable);
-    let nameless =
-        "has no read-ahead window that can be set, so --apply has nothing to do; leave it out";
+    let nameless = "has no read-ahead window to set; leave out --apply";
     ensure!(target.knob.is_some() || !args.apply, "{} {nameless}", path.display());
     ensure!(may_set || !args.apply, "--apply needs root; run it with sudo");
     ensure!(
         !args.persist || !target.identity.is_size_only(),
-        "{} has no serial number and no model name to recognise it by; leave --persist out",
+        "{} has no serial number and no model name to recognise it by; leave out --persist",
         path.display()
     );
     if let Some(page) = &args.html {
@@ -125,7 +124,7 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
     let tuning = measure(args, target, &stop)?;
     for (knob, kb) in &tuning.recovered {
         print::note(format_args!(
-            "put {} back to {kb}, which a run that was killed had left changed",
+            "put {} back to {kb}, which a killed run had left changed",
             knob.path().display()
         ));
     }
@@ -156,7 +155,8 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ctrl-C and SIGTERM end it in order; the second one at once, and the journal sees to the rest.
+/// The first Ctrl-C or SIGTERM stops in order. The second one exits at once; the journal then
+/// restores the window later.
 fn stop_on_signals() -> anyhow::Result<Stop> {
     let stop = Stop::default();
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {

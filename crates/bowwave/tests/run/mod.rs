@@ -141,7 +141,7 @@ fn processes_that_are_older_than_the_programs_are_led_also_if_their_parents_are_
     let mut notes = BufReader::new(run.stderr.take().expect("piped"));
     let mut note = String::new();
     notes.read_line(&mut note).expect("it tells when");
-    assert!(note.contains("reads are led from now on"), "{note}");
+    assert!(note.contains("reads are managed from now on"), "{note}");
     let before = lab.status().expect("counters");
     run.stdin.take().expect("piped").write_all(b"go\n").expect("the reader listens");
     assert!(run.wait().expect("it ends").success());

@@ -28,6 +28,7 @@ pub(crate) fn lab(
         scheduler: None,
         server: Some(PathBuf::from(BOWWAVE)),
         inject_late_us: 0.0,
+        faults: Vec::new(),
     };
     (alone, LabGuard::up(&options).expect("a lab"))
 }

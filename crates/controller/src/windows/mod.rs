@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   accesses, memory, policy ---> desired(target) --.
-//!                                                    +--> differ? --> SetWindow, one at a time, one a millisecond
-//!   answers to SetWindow     ---> actual(target) ---'
+//!                                                    +--> differ? --> SetWindow, one a millisecond,
+//!   answers to SetWindow     ---> actual(target) ---'                 one at a time on each device
 //! ```
 //!
 //! [`desired`](Windows::desired) states the precedence once. [`reconcile`](Windows::reconcile) is the only place that
@@ -12,14 +12,17 @@
 
 mod copies;
 mod target;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::Nanos;
 use crate::command::{Command, WindowSetting};
-use crate::ids::{CgroupId, DeviceNumber, FileKey, Target, Tgid};
+use crate::ids::{BackingId, CgroupId, DeviceNumber, FileKey, Target, Tgid, Ticket};
 use crate::input::{Access, WindowOutcome};
+use crate::volumes::Volumes;
 use target::Entry;
+use turns::Turns;
 
 /// Windows are set no more often than this: each takes some 60 us, in which files that others open inherit it.
 const PAUSE_NS: Nanos = 1_000_000;
@@ -51,44 +54,30 @@ const FRESH_NS: Nanos = 1_000_000_000;
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
     entries: BTreeMap<Target, Entry>,
-    /// Targets whose desired window may differ from the actual one, in the order in which that arose.
-    queue: Queue,
-    /// Most pages for all, while there is thrashing.
-    bound: Option<u32>,
-    /// Most pages for the open files of a cgroup.
-    bound_of: BTreeMap<CgroupId, u32>,
+    /// Targets whose desired window may differ from the actual one, and the changes under way.
+    turns: Turns,
+    bounds: BTreeMap<CgroupId, Bound>,
     /// Who copies what, on a disk that does not keep up.
     copies: BTreeSet<(Tgid, FileKey)>,
     /// When a device's window was another one, from and to.
     moments: VecDeque<(Nanos, Nanos)>,
-    under_way: Option<Target>,
     last_at: Nanos,
     set: u64,
     refused: u64,
 }
 
-/// Targets in the order in which they were first put in.
-#[derive(Debug, Default)]
-struct Queue {
-    order: VecDeque<Target>,
-    members: BTreeSet<Target>,
+/// Most pages for the open files of a cgroup.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bound {
+    /// As it has a limit.
+    pub(crate) limit: Option<u32>,
+    /// As it is thrashing.
+    pub(crate) thrashing: Option<u32>,
 }
 
-impl Queue {
-    fn push(&mut self, target: Target) {
-        if self.members.insert(target) {
-            self.order.push_back(target);
-        }
-    }
-
-    fn pop(&mut self) -> Option<Target> {
-        let target = self.order.pop_front()?;
-        self.members.remove(&target);
-        Some(target)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.order.is_empty()
+impl Bound {
+    fn pages(self) -> Option<u32> {
+        [self.limit, self.thrashing].into_iter().flatten().min()
     }
 }
 
@@ -132,22 +121,22 @@ impl Windows {
             && self.entries.values().any(|entry| entry.is_held() && entry.reader() == reader)
     }
 
-    /// Notes an access; `limit` is the most that its cgroup may have, if there is a limit.
-    pub(crate) fn hear(&mut self, now: Nanos, access: &Access, limit: Option<u32>) {
-        self.bound_cgroup(access.cgroup, limit);
+    /// Notes an access to a file on `backing`; `bound` is what its cgroup may have.
+    pub(crate) fn hear(&mut self, now: Nanos, access: &Access, backing: BackingId, bound: Bound) {
+        self.bound_cgroup(access.cgroup, bound);
         let Some(target) = Self::target_of(access) else { return };
         if let (Target::OpenFile(_), Some(entry)) =
             (target, self.entries.get_mut(&Target::Mapping(access.of.tgid, access.of.file)))
         {
             entry.heard_at = now;
         }
-        let was_set = self.was_set(now);
+        let was_set = self.was_set(now, backing);
         if let Some(entry) = self.entries.get_mut(&target) {
             entry.hear(now, access, was_set);
         } else if self.has_room_for(target) {
             self.entries.insert(target, Entry::new(now, access, was_set));
         }
-        self.queue.push(target);
+        self.turns.push(access.of.file.dev, target);
     }
 
     /// A mapped file is remembered once the policy wants a window for it.
@@ -169,7 +158,7 @@ impl Windows {
         let before = entry.narrow;
         entry.narrow = is_narrow.then_some(pages);
         let is_news = entry.narrow != before;
-        self.queue.push(target);
+        self.turns.push(access.of.file.dev, target);
         is_narrow && is_news
     }
 
@@ -182,31 +171,22 @@ impl Windows {
             return false;
         }
         entry.lent = Some(entry.lent.unwrap_or(0).max(pages));
-        self.queue.push(target);
+        self.turns.push(access.of.file.dev, target);
         matches!(self.desired(now, target), WindowSetting::Lent(_))
     }
 
-    /// While there is thrashing, no open file may have a window of more than `bound` pages; `None`: that is over.
-    pub(crate) fn bound_all(&mut self, bound: Option<u32>) {
-        if bound != self.bound {
-            self.bound = bound;
-            self.consider_those(|_| true);
-        }
-    }
-
-    fn bound_cgroup(&mut self, cgroup: CgroupId, limit: Option<u32>) {
-        let pages = limit.unwrap_or(u32::MAX);
-        let before = self.bound_of.insert(cgroup, pages).unwrap_or(u32::MAX);
-        if pages != before {
+    fn bound_cgroup(&mut self, cgroup: CgroupId, bound: Bound) {
+        let before = self.bounds.insert(cgroup, bound).unwrap_or_default();
+        if bound != before {
             self.consider_those(|entry| entry.access.cgroup == cgroup);
         }
     }
 
-    /// What cgroups may have has changed; `limit_of` tells what is known of one.
-    pub(crate) fn bound_cgroups(&mut self, limit_of: impl Fn(CgroupId) -> Option<Option<u32>>) {
-        let limits = self.bound_of.keys().filter_map(|cgroup| Some((*cgroup, limit_of(*cgroup)?)));
-        for (cgroup, limit) in limits.collect::<Vec<_>>() {
-            self.bound_cgroup(cgroup, limit);
+    /// What cgroups may have has changed; `bound_of` tells, given what was known before.
+    pub(crate) fn bound_cgroups(&mut self, bound_of: impl Fn(CgroupId, Bound) -> Bound) {
+        let bounds = self.bounds.iter().map(|(cgroup, known)| (*cgroup, bound_of(*cgroup, *known)));
+        for (cgroup, bound) in bounds.collect::<Vec<_>>() {
+            self.bound_cgroup(cgroup, bound);
         }
     }
 
@@ -219,26 +199,29 @@ impl Windows {
             copies.contains(&entry.reader()) != self.copies.contains(&entry.reader())
         };
         let concerned = self.entries.iter().filter(|(_, entry)| concerns(entry));
-        concerned.for_each(|(target, _)| self.queue.push(*target));
+        concerned.for_each(|(target, entry)| self.turns.push(entry.dev(), *target));
         self.copies.clone_from(copies);
     }
 
     /// A file system was unmounted, and its open files are closed.
     pub(crate) fn forget_volume(&mut self, dev: DeviceNumber) {
-        self.entries.retain(|_, entry| entry.access.of.file.dev != dev);
+        self.entries.retain(|_, entry| entry.dev() != dev);
+        self.turns.forget(dev);
     }
 
     /// An earlier run has left this entry in its journal.
     pub(crate) fn recovered(&mut self, now: Nanos, entry: u32, file: FileKey) {
         let target = Target::Recovered(entry);
         self.entries.entry(target).or_insert_with(|| Entry::left_behind(now, file));
-        self.queue.push(target);
+        self.turns.push(file.dev, target);
     }
 
-    /// A change was made, or could not be.
+    /// A change was made, or could not be; or, without a ticket, the reader has closed the file or ended. Of several
+    /// commands for one target, only the answer to the newest counts.
     pub(crate) fn answered(
         &mut self,
         now: Nanos,
+        ticket: Option<Ticket>,
         target: Target,
         outcome: WindowOutcome,
         during: (Nanos, Nanos),
@@ -247,17 +230,10 @@ impl Windows {
             self.moments.pop_front();
         }
         self.moments.push_back(during);
-        let entry = self.entries.get_mut(&target);
-        if entry.as_ref().is_some_and(|entry| !entry.is_answer(outcome)) {
-            return;
-        }
-        if self.under_way == Some(target) {
-            self.under_way = None;
-        }
-        let Some(entry) = entry else { return };
-        if !entry.is_asked() {
-            // Its reader has closed it, or ended: the address may be another one's next.
-            self.entries.remove(&target);
+        let Some(ticket) = ticket else { return self.closed(now, target) };
+        self.turns.end(ticket);
+        let Some(entry) = self.entries.get_mut(&target) else { return };
+        if !entry.is_answer(ticket) {
             return;
         }
         let is_new_bound = entry.answered(now, outcome);
@@ -267,13 +243,23 @@ impl Windows {
             self.entries.remove(&target);
             return;
         }
-        self.queue.push(target);
+        self.turns.push(entry.dev(), target);
     }
 
-    /// Whether a device's window was not its own at that moment, or may not have been: one that looks like twice
-    /// as large, the sign of sequential advice, then tells nothing.
-    fn was_set(&self, at: Nanos) -> bool {
-        self.under_way.is_some()
+    /// The address may be another open file's next.
+    fn closed(&mut self, now: Nanos, target: Target) {
+        let Some(entry) = self.entries.get_mut(&target) else { return };
+        if entry.is_awaited() {
+            entry.is_own_again(now);
+        } else if entry.is_set() {
+            self.entries.remove(&target);
+        }
+    }
+
+    /// Whether the window of a device was not its own at that moment, or may not have been: one that looks like
+    /// twice as large, the sign of sequential advice, then tells nothing.
+    fn was_set(&self, at: Nanos, backing: BackingId) -> bool {
+        self.turns.is_under_way(backing)
             || self.moments.iter().any(|(from, to)| (*from..=*to).contains(&at))
     }
 
@@ -306,16 +292,17 @@ impl Windows {
         if let Some(pages) = self.bound_for(entry) {
             return WindowSetting::Bounded(pages);
         }
+        let is_thrashing =
+            self.bounds.get(&entry.access.cgroup).is_some_and(|bound| bound.thrashing.is_some());
         match entry.lent {
-            Some(pages) if self.bound.is_none() => WindowSetting::Lent(pages),
+            Some(pages) if !is_thrashing => WindowSetting::Lent(pages),
             _ => WindowSetting::Own,
         }
     }
 
     /// The bound of an open file, where it has more by itself.
     fn bound_for(&self, entry: &Entry) -> Option<u32> {
-        let of_cgroup = self.bound_of.get(&entry.access.cgroup).copied();
-        let most = [self.bound, of_cgroup].into_iter().flatten().min()?;
+        let most = self.bounds.get(&entry.access.cgroup)?.pages()?;
         let is_wider = entry.own_pages > most && !entry.access.advice.sequential;
         let is_open_file = entry.access.open_file.is_some();
         // It is never widened by a little: each change takes the device's window for a moment.
@@ -329,56 +316,63 @@ impl Windows {
     /// Has [`reconcile`](Self::reconcile) look at some targets.
     fn consider_those(&mut self, which: impl Fn(&Entry) -> bool) {
         let those = self.entries.iter().filter(|(_, entry)| which(entry));
-        those.for_each(|(target, _)| self.queue.push(*target));
+        those.for_each(|(target, entry)| self.turns.push(entry.dev(), *target));
     }
 
     /// Whether [`reconcile`](Self::reconcile) has something to look at, and may.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.under_way.is_none() && !self.queue.is_empty()
+    pub(crate) fn is_busy(&self, volumes: &Volumes) -> bool {
+        self.turns.are_waiting(volumes)
     }
 
-    /// Asks for the next change, if it is time.
-    pub(crate) fn reconcile(&mut self, now: Nanos, out: &mut Vec<Command>) {
-        if self.under_way.is_some() || now.saturating_sub(self.last_at) < PAUSE_NS {
+    /// Asks for the next change, if it is time. A device whose last change is not answered has to wait.
+    pub(crate) fn reconcile(
+        &mut self,
+        now: Nanos,
+        volumes: &Volumes,
+        tickets: &mut u64,
+        out: &mut Vec<Command>,
+    ) {
+        if now.saturating_sub(self.last_at) < PAUSE_NS {
             return;
         }
-        while let Some(target) = self.queue.pop() {
+        while let Some((dev, target)) = self.turns.next(volumes) {
             let desired = self.desired(now, target);
-            let Some(entry) = self.entries.get(&target) else { continue };
-            if entry.actual == desired || !entry.may_be_tried(now, desired) {
+            let Some(entry) = self.entries.get_mut(&target) else { continue };
+            let is_elsewhere = entry.dev() != dev;
+            if is_elsewhere || entry.actual == desired || !entry.may_be_tried(now, desired) {
                 continue;
             }
+            *tickets += 1;
+            let ticket = Ticket(*tickets);
             self.last_at = now;
-            self.under_way = Some(target);
-            out.push(entry.command(target, desired));
-            let entry = self.entries.get_mut(&target).expect("it was there");
-            entry.asked_for(now, desired);
+            self.turns.begin(volumes.backing(dev), now, ticket, target);
+            out.push(entry.command(ticket, target, desired));
+            entry.asked_for(now, ticket, desired);
             return;
         }
     }
 
     /// Forgets what is over, once a second or so.
     pub(crate) fn tidy(&mut self, now: Nanos) {
-        // An answer that has not come does not hold up everything for good.
-        if now.saturating_sub(self.last_at) > PATIENCE_NS
-            && let Some(target) = self.under_way.take()
-            && let Some(entry) = self.entries.get_mut(&target)
-        {
-            entry.is_not_answered(now);
-            self.queue.push(target);
+        // An answer that does not come does not hold up its device for good.
+        for (ticket, target) in self.turns.give_up(now) {
+            if let Some(entry) = self.entries.get_mut(&target) {
+                entry.is_not_answered(now, ticket);
+                self.turns.push(entry.dev(), target);
+            }
         }
         let is_fresh = |at: Nanos| now.saturating_sub(at) < PATIENCE_NS;
         let is_crowded = self.entries.len() > MOST_TARGETS / 2;
         for (target, entry) in &mut self.entries {
             let is_idle = !is_fresh(entry.heard_at);
             if (is_idle && entry.rests(is_crowded)) || entry.is_owed(now) {
-                self.queue.push(*target);
+                self.turns.push(entry.dev(), *target);
             }
         }
         self.entries
-            .retain(|_, entry| entry.is_set() || entry.is_asked() || is_fresh(entry.heard_at));
+            .retain(|_, entry| entry.is_set() || entry.is_awaited() || is_fresh(entry.heard_at));
         let reading: BTreeSet<CgroupId> = self.entries.values().map(|e| e.access.cgroup).collect();
-        self.bound_of.retain(|cgroup, _| reading.contains(cgroup));
+        self.bounds.retain(|cgroup, _| reading.contains(cgroup));
     }
 
     /// Windows narrowed so far.

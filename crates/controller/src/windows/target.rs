@@ -5,8 +5,17 @@ use readahead::Past;
 use super::{PATIENCE_NS, RETRY_NS};
 use crate::Nanos;
 use crate::command::{Command, WindowSetting};
-use crate::ids::{FileKey, FileRef, Target, Tgid};
+use crate::ids::{DeviceNumber, FileKey, FileRef, Target, Tgid, Ticket};
 use crate::input::{Access, Advice, Kind, WindowOutcome};
+
+/// A change that was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    ticket: Ticket,
+    setting: WindowSetting,
+    /// Its answer is overdue, so that it counts as made; what the window was before.
+    overdue: Option<WindowSetting>,
+}
 
 /// What is known of a target.
 #[derive(Debug)]
@@ -27,8 +36,8 @@ pub(super) struct Entry {
     pub(super) is_over: bool,
     /// Whose copy it is, if it was advised for that: others may have the open file, too.
     held_for: Option<(Tgid, FileKey)>,
-    /// What was asked for, and is not answered yet.
-    asked: Option<WindowSetting>,
+    /// The newest change that was asked for and is not answered yet.
+    asked: Option<Asked>,
     /// When it was last found that nothing could be done.
     failed_at: Option<Nanos>,
     /// When advice of ours was last set, and when it was last taken back: what was seen before either may still
@@ -100,6 +109,11 @@ impl Entry {
         }
     }
 
+    /// The file system that it lies on.
+    pub(super) fn dev(&self) -> DeviceNumber {
+        self.access.of.file.dev
+    }
+
     /// Who reads what.
     pub(super) fn reader(&self) -> (Tgid, FileKey) {
         self.held_for.unwrap_or((self.access.of.tgid, self.access.of.file))
@@ -128,7 +142,8 @@ impl Entry {
 
     /// Whether random advice that an access at that moment has seen is ours.
     pub(super) fn has_our_advice(&self, at: Nanos) -> bool {
-        let is_ours = self.is_held() || self.asked == Some(WindowSetting::NoLookAhead);
+        let asked = self.asked.map(|asked| asked.setting);
+        let is_ours = self.is_held() || asked == Some(WindowSetting::NoLookAhead);
         is_ours || self.given_back_at.is_some_and(|given_back| at <= given_back)
     }
 
@@ -152,7 +167,7 @@ impl Entry {
 
     /// Whether a change to `setting` may be asked for now.
     pub(super) fn may_be_tried(&self, now: Nanos, setting: WindowSetting) -> bool {
-        if self.asked.is_some() {
+        if self.is_awaited() {
             return false;
         }
         match setting {
@@ -171,8 +186,14 @@ impl Entry {
         self.is_set() && self.failed_at.is_some() && !self.was_refused(now)
     }
 
-    pub(super) fn command(&self, target: Target, setting: WindowSetting) -> Command {
+    pub(super) fn command(
+        &self,
+        ticket: Ticket,
+        target: Target,
+        setting: WindowSetting,
+    ) -> Command {
         Command::SetWindow {
+            ticket,
             target,
             file: self.access.of.file,
             of: (!self.is_left_behind).then_some(self.access.of),
@@ -181,7 +202,7 @@ impl Entry {
         }
     }
 
-    pub(super) fn asked_for(&mut self, now: Nanos, setting: WindowSetting) {
+    pub(super) fn asked_for(&mut self, now: Nanos, ticket: Ticket, setting: WindowSetting) {
         if setting == WindowSetting::Abandoned {
             // There is no answer to wait for that would change anything.
             self.actual = WindowSetting::Abandoned;
@@ -190,66 +211,70 @@ impl Entry {
             self.advised_at = now;
             self.held_for = Some(self.reader());
         }
-        self.asked = Some(setting);
+        self.asked = Some(Asked { ticket, setting, overdue: None });
     }
 
-    /// Whether an answer is still to come.
-    pub(super) fn is_asked(&self) -> bool {
-        self.asked.is_some()
+    /// Whether an answer is waited for.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.asked.is_some_and(|asked| asked.overdue.is_none())
     }
 
-    /// No answer came, so it is not known what was done. It counts as set, so that it is given back.
-    pub(super) fn is_not_answered(&mut self, now: Nanos) {
-        match self.asked.take() {
-            Some(WindowSetting::Own) => self.failed_at = Some(now),
-            Some(setting) => self.actual = setting,
-            None => {}
+    /// No answer has come, so it is not known what was done. The window counts as set, so that it is given back. A
+    /// late answer still counts, until another change is asked for.
+    pub(super) fn is_not_answered(&mut self, now: Nanos, ticket: Ticket) {
+        let Some(asked) = self.asked.as_mut().filter(|asked| asked.ticket == ticket) else {
+            return;
+        };
+        asked.overdue = Some(self.actual);
+        match asked.setting {
+            WindowSetting::Own => self.failed_at = Some(now),
+            setting => self.actual = setting,
         }
     }
 
-    /// Whether this answers what was asked for, and has not come twice or too late. That a window is its own again may
-    /// come unasked, when its reader has closed the file or ended.
-    pub(super) fn is_answer(&self, outcome: WindowOutcome) -> bool {
-        match (self.asked, outcome) {
-            (None, outcome) => self.is_set() && outcome == WindowOutcome::Own,
-            (Some(WindowSetting::Own), outcome) => !matches!(outcome, WindowOutcome::Set { .. }),
-            (Some(_), _) => true,
-        }
+    /// Whether this answers what was asked for last.
+    pub(super) fn is_answer(&self, ticket: Ticket) -> bool {
+        self.asked.is_some_and(|asked| asked.ticket == ticket)
     }
 
     /// Tells whether the window is narrower than it was.
     pub(super) fn answered(&mut self, now: Nanos, outcome: WindowOutcome) -> bool {
-        let asked = self.asked.take();
+        let Some(asked) = self.asked.take() else { return false };
         match outcome {
-            WindowOutcome::Set { own_pages } => {
-                let Some(setting) = asked else { return false };
+            WindowOutcome::Set { own_pages } if asked.setting != WindowSetting::Own => {
                 self.own_pages = own_pages;
-                self.actual = setting;
+                self.actual = asked.setting;
                 self.failed_at = None;
-                if setting == WindowSetting::NoLookAhead {
+                if asked.setting == WindowSetting::NoLookAhead {
                     self.advised_at = now;
                 }
-                matches!(setting, WindowSetting::Bounded(_))
+                matches!(asked.setting, WindowSetting::Bounded(_))
             }
             WindowOutcome::Own => {
-                if self.is_held() {
-                    self.given_back_at = Some(now);
-                }
-                self.held_for = None;
-                self.actual = WindowSetting::Own;
+                self.is_own_again(now);
                 // Closed, if another one was asked for: it is not asked for again at once.
                 let is_given_back =
-                    matches!(asked, None | Some(WindowSetting::Own | WindowSetting::Abandoned));
+                    matches!(asked.setting, WindowSetting::Own | WindowSetting::Abandoned);
                 self.failed_at = (!is_given_back).then_some(now);
                 false
             }
-            WindowOutcome::Failed => {
+            WindowOutcome::Failed | WindowOutcome::Set { .. } => {
                 self.failed_at = Some(now);
+                self.actual = asked.overdue.unwrap_or(self.actual);
                 if !self.is_held() {
                     self.held_for = None;
                 }
                 false
             }
         }
+    }
+
+    /// Nothing of ours is left of its window.
+    pub(super) fn is_own_again(&mut self, now: Nanos) {
+        if self.is_held() {
+            self.given_back_at = Some(now);
+        }
+        self.held_for = None;
+        self.actual = WindowSetting::Own;
     }
 }

@@ -113,6 +113,7 @@ fn who_has_closed_what_it_copies_is_not_given_anything_back() {
     let mut machine = copying(DeviceCost::DISK, 40_000);
     machine.wait(100 * MS);
     let closed = Completed::WindowSet {
+        ticket: None,
         target: Target::OpenFile(OpenFile(9)),
         outcome: WindowOutcome::Own,
         during: (machine.now, machine.now),
@@ -215,6 +216,7 @@ fn of_two_open_files_that_a_copy_reads_through_one_is_held() {
     assert_eq!(settings(&machine), [WindowSetting::NoLookAhead]);
     assert!(!machine.opened(second).advice.random);
     let closed = Completed::WindowSet {
+        ticket: None,
         target: Target::OpenFile(OpenFile(9)),
         outcome: WindowOutcome::Own,
         during: (machine.now, machine.now),
@@ -269,7 +271,7 @@ fn sixty_four_copies_are_held_at_once_and_further_ones_read_as_ever() {
             assert_eq!(setting, WindowSetting::NoLookAhead);
             held += 1;
             let outcome = WindowOutcome::Set { own_pages: 32 };
-            bench.completed(Completed::WindowSet { target, outcome, during: (0, 0) });
+            bench.window_set(target, outcome);
         }
     }
     assert_eq!(held, 64);

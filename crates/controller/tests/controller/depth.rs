@@ -51,16 +51,11 @@ fn one_window_leaves_room_for_others() {
     let (mut longest, mut page) = (0, 90_000);
     while page > 4 {
         page -= 4;
-        let mut commands = bench.access(Access { request_pages: 4, ..miss(1, page) });
-        while let Some(command) = commands.pop() {
-            match command {
-                Command::Read { ticket, span, .. } => {
-                    longest = longest.max(span.pages() * PAGE_BYTES);
-                    page = page.min(span.start);
-                    bench.completed(Completed::Read { ticket, failed: None });
-                }
-                _ => {}
-            }
+        for command in bench.access(Access { request_pages: 4, ..miss(1, page) }) {
+            let Command::Read { ticket, span, .. } = command else { continue };
+            longest = longest.max(span.pages() * PAGE_BYTES);
+            page = page.min(span.start);
+            bench.completed(Completed::Read { ticket, failed: None });
         }
     }
     assert!(share * 3 / 4 < longest && longest <= share, "{longest} of {share}");

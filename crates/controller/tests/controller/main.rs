@@ -8,5 +8,6 @@ mod mounts;
 mod muting;
 mod properties;
 mod reads;
+mod strangers;
 mod support;
 mod windows;

@@ -1,7 +1,7 @@
 //! What holds whatever comes.
 //!
 //! Every command is checked by [`crate::support`]'s law: within the file, on a mounted volume, within the device's
-//! depth, one window at a time, nothing given back twice, nothing let go that its stream has not passed.
+//! depth, one window at a time on a device, nothing given back twice, nothing let go that its stream has not passed.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -404,8 +404,14 @@ fn wild_answer() -> BoxedStrategy<Completed> {
         }),
         (0..4u32, proptest::option::of(wild_cost()))
             .prop_map(|(backing, cost)| Completed::Probed { backing: BackingId(backing), cost }),
-        (target(), outcome(), (number(), number()))
-            .prop_map(|(target, outcome, during)| Completed::WindowSet { target, outcome, during }),
+        (proptest::option::of(ticket()), target(), outcome(), (number(), number())).prop_map(
+            |(ticket, target, outcome, during)| Completed::WindowSet {
+                ticket,
+                target,
+                outcome,
+                during,
+            }
+        ),
         (ticket(), number(), number(), left).prop_map(
             |(ticket, dropped_pages, kept_pages, left)| Completed::Released {
                 ticket,

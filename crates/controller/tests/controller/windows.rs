@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use controller::ids::CgroupId;
-use controller::ids::{OpenFile, Target, Tgid};
+use controller::ids::{BackingId, CgroupId, DeviceNumber, OpenFile, Target, Tgid, Ticket};
 use controller::{
     Access, Advice, Charge, Command, Completed, Input, MemoryStats, Options, WindowOutcome,
     WindowSetting,
@@ -11,7 +10,8 @@ use controller::{
 use readahead::{DeviceCost, Past};
 
 use crate::support::{
-    Bench, DEV, MS, Machine, SECOND, VOLUME, charging, facts, fault, file, miss, mounted, reference,
+    Bench, DEV, DISK, MS, Machine, SECOND, VOLUME, charging, facts, fault, file, miss, mounted,
+    reference,
 };
 
 /// What was asked for, of which target.
@@ -24,10 +24,6 @@ fn set(commands: &[Command]) -> Option<(Target, WindowSetting)> {
 
 fn open_file(number: u64) -> Target {
     Target::OpenFile(OpenFile(number))
-}
-
-fn answer(target: Target, outcome: WindowOutcome) -> Completed {
-    Completed::WindowSet { target, outcome, during: (0, 0) }
 }
 
 const DONE: WindowOutcome = WindowOutcome::Set { own_pages: 32 };
@@ -55,7 +51,7 @@ fn bounded() -> Bench {
     bench.on(&limited(512 << 10));
     let asked = set(&bench.access(miss(1, 500)));
     assert_eq!(asked, Some((open_file(9), WindowSetting::Bounded(16))));
-    bench.completed(answer(open_file(9), DONE));
+    bench.window_set(open_file(9), DONE);
     bench
 }
 
@@ -114,7 +110,7 @@ fn a_program_that_has_given_advice_keeps_it() {
         let mut bench = bounded();
         let asked = set(&bench.access(advised));
         assert_eq!(asked, Some((open_file(9), WindowSetting::Abandoned)), "{advised:?}");
-        bench.completed(answer(open_file(9), WindowOutcome::Own));
+        bench.window_set(open_file(9), WindowOutcome::Own);
         bench.on(&unlimited());
         for page in 0..20 {
             let next = Access { page: 800 + 20 * page, ..advised };
@@ -145,12 +141,12 @@ fn what_looks_like_advice_while_a_window_is_set_is_none() {
     let sequential = Advice { sequential: true, ..Advice::default() };
     let other = Access { advice: sequential, open_file: Some(OpenFile(10)), ..miss(2, 500) };
     bench.access(other);
+    let (ticket, target) = (bench.asked.get(&open_file(9)).copied(), open_file(9));
     let during = (bench.now, bench.now + 3 * MS);
-    let next =
-        bench.completed(Completed::WindowSet { target: open_file(9), outcome: DONE, during });
+    let next = bench.completed(Completed::WindowSet { ticket, target, outcome: DONE, during });
     let bounded = (open_file(10), WindowSetting::Bounded(16));
     assert_eq!(set(&next), Some(bounded), "it has not advised anything");
-    bench.completed(answer(open_file(10), DONE));
+    bench.window_set(open_file(10), DONE);
     bench.access(Access { advice: sequential, ..miss(1, 700) });
     bench.on(&unlimited());
     let asked = set(&bench.access(miss(1, 900)));
@@ -167,7 +163,7 @@ fn an_open_file_is_given_its_window_back_once_and_only_when_it_may_have_all_of_i
     let asked = set(&bench.access(miss(1, 900)));
     assert_eq!(asked, Some((open_file(9), WindowSetting::Own)));
     assert_eq!(set(&bench.tick(MS)), None, "it is under way");
-    bench.completed(answer(open_file(9), WindowOutcome::Own));
+    bench.window_set(open_file(9), WindowOutcome::Own);
     assert_eq!(set(&bench.access(miss(1, 1_100))), None);
     assert_eq!(bench.controller.status(bench.now).changed_windows, 0);
 }
@@ -177,7 +173,7 @@ fn a_window_that_cannot_be_set_is_left_alone_for_ten_seconds() {
     let mut bench = Bench::new(VOLUME, Options::default());
     bench.on(&limited(512 << 10));
     assert!(set(&bench.access(miss(1, 500))).is_some());
-    bench.completed(answer(open_file(9), WindowOutcome::Failed));
+    bench.window_set(open_file(9), WindowOutcome::Failed);
     assert_eq!(bench.controller.metrics().refused_windows, 1);
     for page in 0..90 {
         bench.now += 100 * MS;
@@ -194,13 +190,13 @@ fn what_cannot_be_given_back_is_tried_each_second() {
     let own = Some((open_file(9), WindowSetting::Own));
     assert_eq!(set(&bench.access(miss(1, 900))), own);
     for _ in 0..20 {
-        bench.completed(answer(open_file(9), WindowOutcome::Failed));
+        bench.window_set(open_file(9), WindowOutcome::Failed);
         assert_eq!(set(&bench.tick(SECOND / 2)), None);
         // Found by housekeeping, and asked for at the next occasion.
         let tries = [bench.tick(SECOND), bench.tick(MS)].concat();
         assert_eq!(set(&tries), own);
     }
-    bench.completed(answer(open_file(9), WindowOutcome::Own));
+    bench.window_set(open_file(9), WindowOutcome::Own);
     assert_eq!(set(&bench.tick(5 * SECOND)), None);
 }
 
@@ -211,18 +207,19 @@ fn what_an_earlier_run_has_left_is_given_back_and_retried_while_it_fails() {
     let target = Target::Recovered(3);
     let commands = bench.completed(left);
     let expected = Command::SetWindow {
+        ticket: Ticket(1),
         target,
         file: file(1),
         of: None,
         kernel_window: 0,
         setting: WindowSetting::Own,
     };
-    assert_eq!(commands, std::slice::from_ref(&expected));
-    bench.completed(answer(target, WindowOutcome::Failed));
+    assert_eq!(commands, [expected]);
+    bench.window_set(target, WindowOutcome::Failed);
     let tries = [bench.tick(2 * SECOND), bench.tick(MS)].concat();
-    assert!(tries.contains(&expected));
+    assert_eq!(set(&tries), Some((target, WindowSetting::Own)));
     assert_eq!(bench.controller.status(bench.now).changed_windows, 1);
-    bench.completed(answer(target, WindowOutcome::Own));
+    bench.window_set(target, WindowOutcome::Own);
     assert_eq!(bench.controller.status(bench.now).changed_windows, 0);
     assert_eq!(set(&bench.tick(5 * SECOND)), None);
 }
@@ -233,7 +230,7 @@ fn what_was_left_behind_and_is_told_of_twice_is_given_back_once() {
     let left = Completed::LeftBehind { entry: 3, file: file(1) };
     assert!(set(&bench.completed(left.clone())).is_some());
     bench.completed(left);
-    bench.completed(answer(Target::Recovered(3), WindowOutcome::Own));
+    bench.window_set(Target::Recovered(3), WindowOutcome::Own);
     assert_eq!(set(&bench.tick(20 * SECOND)), None);
     assert_eq!(bench.controller.status(bench.now).changed_windows, 0);
 }
@@ -251,8 +248,97 @@ fn entries_that_were_left_behind_are_given_back_one_after_another() {
     assert_eq!(machine.journal, BTreeMap::new());
 }
 
+/// A further file system, on a disk of its own, and a miss there through open file 20.
+const OTHER_DEV: DeviceNumber = DeviceNumber { major: 7, minor: 2 };
+
+fn elsewhere() -> Access {
+    let mut access = Access { open_file: Some(OpenFile(20)), ..miss(3, 500) };
+    access.of.file.dev = OTHER_DEV;
+    access
+}
+
 #[test]
-fn an_answer_that_does_not_come_holds_up_no_other_window() {
+fn a_device_that_does_not_answer_holds_up_the_windows_of_no_other() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    bench.on(&mounted(OTHER_DEV, BackingId(2), facts(VOLUME)));
+    bench.on(&limited(512 << 10));
+    assert!(set(&bench.access(miss(1, 500))).is_some());
+    let sequential = Advice { sequential: true, ..Advice::default() };
+    let told = bench.access(Access { advice: sequential, kernel_window: 64, ..elsewhere() });
+    assert_eq!(set(&told), None, "its own advice is seen as such beside the other's change");
+    bench.on(&Input::Unmounted(OTHER_DEV));
+    bench.on(&mounted(OTHER_DEV, BackingId(2), facts(VOLUME)));
+    let asked = set(&bench.access(elsewhere()));
+    assert_eq!(asked, Some((open_file(20), WindowSetting::Bounded(16))));
+    bench.window_set(open_file(20), DONE);
+    bench.on(&unlimited());
+    let asked = set(&bench.access(Access { page: 900, ..elsewhere() }));
+    assert_eq!(asked, Some((open_file(20), WindowSetting::Own)), "and is given back");
+}
+
+#[test]
+fn two_file_systems_of_one_disk_take_turns() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    bench.on(&mounted(OTHER_DEV, DISK, facts(VOLUME)));
+    bench.on(&limited(512 << 10));
+    for number in 9..12 {
+        let open_file = Some(OpenFile(number));
+        bench.access(Access { open_file, ..miss(number, 500) });
+    }
+    assert_eq!(set(&bench.access(elsewhere())), None, "one at a time");
+    bench.now += MS;
+    let next = set(&bench.window_set(open_file(9), DONE)).map(|(target, _)| target);
+    assert_eq!(next, Some(open_file(20)), "before those that wait on the first");
+    bench.now += MS;
+    let next = set(&bench.window_set(open_file(20), DONE)).map(|(target, _)| target);
+    assert_eq!(next, Some(open_file(10)));
+}
+
+#[test]
+fn a_late_answer_tells_what_was_done_until_another_change_is_asked_for() {
+    for (outcome, changed) in [(DONE, 1), (WindowOutcome::Failed, 0), (WindowOutcome::Own, 0)] {
+        let mut bench = Bench::new(VOLUME, Options::default());
+        bench.on(&limited(512 << 10));
+        bench.access(miss(1, 500));
+        bench.tick(11 * SECOND);
+        let status = bench.controller.status(bench.now);
+        assert_eq!(status.changed_windows, 1, "it may have been set");
+        bench.window_set(open_file(9), outcome);
+        let status = bench.controller.status(bench.now);
+        assert_eq!(status.changed_windows, changed, "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_late_answer_to_an_earlier_change_tells_nothing() {
+    let mut bench = bounded();
+    bench.on(&unlimited());
+    bench.access(miss(1, 900));
+    let first = bench.asked[&open_file(9)];
+    bench.tick(11 * SECOND);
+    let again = [bench.tick(2 * SECOND), bench.tick(MS)].concat();
+    assert_eq!(set(&again), Some((open_file(9), WindowSetting::Own)));
+    let (ticket, during) = (Some(first), (0, 0));
+    let outcome = WindowOutcome::Failed;
+    bench.completed(Completed::WindowSet { ticket, target: open_file(9), outcome, during });
+    bench.window_set(open_file(9), WindowOutcome::Own);
+    assert_eq!(bench.controller.status(bench.now).changed_windows, 0);
+    assert_eq!(set(&bench.tick(5 * SECOND)), None);
+}
+
+#[test]
+fn a_file_that_is_closed_while_a_change_is_under_way_is_not_given_anything_back() {
+    let mut bench = bounded();
+    bench.on(&unlimited());
+    bench.access(miss(1, 900));
+    bench.closed(open_file(9));
+    assert_eq!(bench.controller.status(bench.now).changed_windows, 0);
+    bench.window_set(open_file(9), WindowOutcome::Own);
+    assert_eq!(set(&[bench.tick(20 * SECOND), bench.tick(MS)].concat()), None);
+}
+
+#[test]
+fn an_answer_that_does_not_come_holds_up_its_device_for_ten_seconds() {
     let mut bench = Bench::new(VOLUME, Options::default());
     bench.on(&limited(512 << 10));
     assert!(set(&bench.access(miss(1, 500))).is_some());
@@ -269,11 +355,13 @@ fn what_may_have_been_set_is_given_back_though_no_answer_came() {
     let mut bench = Bench::new(VOLUME, Options::default());
     bench.on(&limited(512 << 10));
     assert!(set(&bench.access(miss(1, 500))).is_some());
+    let (ticket, target) = (bench.asked.get(&open_file(9)).copied(), open_file(9));
     bench.on(&unlimited());
     bench.tick(11 * SECOND);
     let commands = [bench.access(miss(1, 700)), bench.tick(MS)].concat();
     assert_eq!(set(&commands), Some((open_file(9), WindowSetting::Own)));
-    let late = [bench.completed(answer(open_file(9), DONE)), bench.tick(MS)].concat();
+    let late = Completed::WindowSet { ticket, target, outcome: DONE, during: (0, 0) };
+    let late = [bench.completed(late), bench.tick(MS)].concat();
     assert_eq!(set(&late), None, "of the first one, which tells nothing");
     // Nor has the second one been answered.
     let commands = [bench.tick(11 * SECOND), bench.tick(2 * SECOND), bench.tick(MS)].concat();
@@ -283,11 +371,11 @@ fn what_may_have_been_set_is_given_back_though_no_answer_came() {
 #[test]
 fn an_answer_that_comes_twice_is_one_answer() {
     let mut bench = bounded();
-    bench.completed(answer(open_file(9), DONE));
-    bench.completed(answer(open_file(9), WindowOutcome::Failed));
+    bench.window_set(open_file(9), DONE);
+    bench.window_set(open_file(9), WindowOutcome::Failed);
     assert_eq!(bench.controller.status(bench.now).changed_windows, 1);
     assert_eq!(bench.controller.metrics().bounded_windows, 1);
-    bench.completed(answer(open_file(77), DONE));
+    bench.window_set(open_file(77), DONE);
     assert_eq!(bench.controller.status(bench.now).changed_windows, 1, "nobody knows that one");
 }
 
@@ -303,7 +391,7 @@ fn who_has_closed_its_file_is_not_asked_again_each_millisecond() {
 #[test]
 fn who_has_ended_is_not_given_anything_back() {
     let mut bench = bounded();
-    bench.completed(answer(open_file(9), WindowOutcome::Own));
+    bench.closed(open_file(9));
     assert_eq!(bench.controller.status(bench.now).changed_windows, 0);
     bench.on(&unlimited());
     assert_eq!(set(&[bench.tick(20 * SECOND), bench.tick(MS)].concat()), None);
@@ -330,12 +418,12 @@ fn a_file_of_a_volume_that_has_gone_is_not_given_anything_back() {
 fn a_mapped_file_that_is_read_at_random_has_a_narrow_window_until_it_is_not_read_any_more() {
     let mut bench = Bench::empty(Options::default());
     let cost = DeviceCost { latency_s: 0.000_5, bandwidth: 50e6, concurrency: 32.0 };
-    bench.on(&mounted(DEV, crate::support::DISK, facts(cost)));
+    bench.on(&mounted(DEV, DISK, facts(cost)));
     let target = Target::Mapping(1, file(1));
     let far = |n: u64| Access { file_bytes: 1 << 50, ..fault(1, 10_000 * n * (n + 1)) };
     let narrowed = (0..40).find_map(|n| set(&bench.access(far(n))));
     assert_eq!(narrowed, Some((target, WindowSetting::Bounded(1))));
-    bench.completed(answer(target, DONE));
+    bench.window_set(target, DONE);
     for n in 40..80 {
         assert_eq!(set(&bench.access(far(n))), None, "it stays so");
     }

@@ -51,6 +51,7 @@ impl Place {
                     scheduler: None,
                     server: None,
                     inject_late_us,
+                    faults: Vec::new(),
                 };
                 Ok(Target::Lab(Box::new(LabGuard::up(&options)?)))
             }

@@ -1,10 +1,10 @@
-//! What the drive holds in its buffer, and what it is reading into it.
+//! The contents of the drive's buffer, and what the drive is reading into it.
 //!
 //! ```text
 //!   segment: |-- last request --|-- read-ahead, grows at media rate, up to the limit --|
 //!
 //!   lap:     index |=== read second ===| arrival |=== read first ===| end of track
-//!            a drive that reads whole tracks; afterwards it goes on as a segment does
+//!            a drive that reads whole tracks; afterwards it continues like a segment
 //! ```
 
 use std::ops::Range;
@@ -13,35 +13,36 @@ use super::spec::DiskSpec;
 use super::surface::Surface;
 use crate::model::Nanos;
 
-/// What the drive holds in its buffer and reads on into.
+/// A part of the disk in the drive's buffer, which the drive continues to fill.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub(super) start: u64,
-    /// Up to here the host has asked; the drive reads on for what the segment has room for.
+    /// The end of what the host has requested. The drive reads ahead of it as far as the segment
+    /// has room.
     pub(super) consumed: u64,
-    /// The media passed this byte ...
+    /// The head passed this byte ...
     pub(super) media_from: u64,
-    /// ... at this moment, reading on ever since until the limit.
+    /// ... at this time, and has read on since, until the limit.
     pub(super) media_at: Nanos,
-    /// The turn in which all of a track is read; `media_from` is then the track's end.
+    /// The revolution that reads a whole track. `media_from` is then the end of the track.
     pub(super) lap: Option<Lap>,
 }
 
-/// One turn over one track.
+/// One revolution over one track.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lap {
-    /// First byte of the track that is (or will be) in the buffer.
+    /// First byte of the track that is in the buffer, or will be.
     pub(super) start: u64,
     /// End of the track.
     pub(super) end: u64,
-    /// The head arrived then ...
+    /// The head arrived at this time ...
     pub(super) at: Nanos,
     /// ... at this angle.
     pub(super) angle: Nanos,
 }
 
 impl Lap {
-    /// When `from..to`, a part of the track, is in the buffer.
+    /// When `from..to`, which is a part of the track, is in the buffer.
     fn ready(&self, surface: &Surface, from: u64, to: u64) -> Nanos {
         let turn = surface.turn;
         let first = (surface.angle(from) + turn - self.angle % turn) % turn;
@@ -49,7 +50,7 @@ impl Lap {
         self.at.saturating_add(last.min(turn))
     }
 
-    /// What is in the buffer at `now`: up to the track's end, and from its beginning on.
+    /// The contents of the buffer at `now`: up to the track's end, and from its beginning on.
     fn held(&self, surface: &Surface, now: Nanos) -> [Range<u64>; 2] {
         let track = surface.track_start(surface.track(self.start));
         let elapsed = now.saturating_sub(self.at).min(surface.turn);
@@ -59,13 +60,14 @@ impl Lap {
         [from..to, track..surface.reached(track, begun).min(from)]
     }
 
-    /// When the head first comes to the track's end.
+    /// When the head first reaches the track's end.
     fn end_passes(&self, surface: &Surface) -> Nanos {
         self.at.saturating_add(surface.turn - self.angle)
     }
 
-    /// When `from..to` is in the buffer, if it is on the track or runs past its end in time: the
-    /// drive completes the track before the next one, unless the host wants that one already.
+    /// When `from..to` is in the buffer, if it lies on the track or continues past its end in time.
+    /// The drive finishes the track before it reads the next one, unless the host already wants
+    /// that one.
     pub(super) fn serves(
         &self,
         surface: &Surface,
@@ -87,7 +89,7 @@ impl Lap {
 }
 
 impl Segment {
-    /// What a request that ended at `end` leaves if it began a lap.
+    /// The segment after a request that began a lap and ended at `end`.
     pub(super) fn lapping(lap: Lap, end: u64, surface: &Surface) -> Self {
         Segment {
             start: lap.start,
@@ -98,7 +100,7 @@ impl Segment {
         }
     }
 
-    /// Whether all of `from..to` is in the buffer by now.
+    /// Whether all of `from..to` is in the buffer at `now`.
     pub(super) fn holds(&self, surface: &Surface, now: Nanos, from: u64, to: u64) -> bool {
         match self.lap {
             Some(lap) if to <= lap.end => lap.ready(surface, from, to) <= now,
@@ -106,7 +108,7 @@ impl Segment {
         }
     }
 
-    /// Forgets what has no room beside what the host has asked for since.
+    /// Forgets the oldest data, so that what the host has requested since fits into `size`.
     pub(super) fn trim(&mut self, size: u64) {
         self.start = self.start.max(self.consumed.saturating_sub(size));
         if let Some(lap) = &mut self.lap {
@@ -118,10 +120,10 @@ impl Segment {
 /// How far a drive reads ahead.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
-    /// Bytes of the buffer.
+    /// Size of the buffer in bytes.
     pub(super) buffer: u64,
     look_ahead: Option<u64>,
-    /// Bytes of the disk.
+    /// Size of the disk in bytes.
     size: u64,
 }
 
@@ -131,14 +133,15 @@ impl ReadAhead {
         ReadAhead { buffer: spec.segment_kib * 1024, look_ahead, size }
     }
 
-    /// How far the drive reads: what the segment has room for, half of it at least.
+    /// Where the drive stops reading: where the segment is full, which is after at least half its
+    /// size.
     pub(super) fn limit(&self, segment: &Segment) -> u64 {
         let used = segment.consumed - segment.start;
         let room = self.look_ahead.unwrap_or(self.buffer.saturating_sub(used).max(self.buffer / 2));
         (segment.consumed + room).min(self.size).max(segment.media_from)
     }
 
-    /// Runs of bytes that are in the buffer at `now`.
+    /// Ranges of bytes in the buffer at `now`.
     pub(super) fn held(&self, segment: &Segment, surface: &Surface, now: Nanos) -> [Range<u64>; 2] {
         match segment.lap {
             Some(lap) if now < lap.at.saturating_add(surface.turn) => lap.held(surface, now),
@@ -146,7 +149,7 @@ impl ReadAhead {
         }
     }
 
-    /// The media's end of the segment at `now`: it grows at media rate up to the limit.
+    /// The end of the segment at `now`. It grows at the media rate up to the limit.
     pub(super) fn end(&self, segment: &Segment, surface: &Surface, now: Nanos) -> u64 {
         let elapsed = now.saturating_sub(segment.media_at);
         surface.reached(segment.media_from, elapsed).min(self.limit(segment))

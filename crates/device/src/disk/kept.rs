@@ -1,9 +1,9 @@
-//! What the drive's buffer still holds of earlier places, when it has several segments.
+//! What the drive's buffer still holds from earlier places, if it has several segments.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Runs of bytes, the one left last in front.
+/// Ranges of bytes, most recently left first.
 #[derive(Debug)]
 pub(super) struct Kept {
     runs: VecDeque<Range<u64>>,
@@ -11,12 +11,12 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Room for `most` runs; none if that is 0.
+    /// Keeps up to `most` ranges.
     pub(super) fn new(most: usize) -> Self {
         Kept { runs: VecDeque::with_capacity(most), most }
     }
 
-    /// Keeps a run in place of the one left longest ago.
+    /// Keeps a range. It replaces the one that was left longest ago.
     pub(super) fn keep(&mut self, run: Range<u64>) {
         if self.most == 0 || run.is_empty() {
             return;
@@ -25,12 +25,12 @@ impl Kept {
         self.runs.push_front(run);
     }
 
-    /// Whether all of `from..to` is in one of them.
+    /// Whether all of `from..to` is in one range.
     pub(super) fn holds(&self, from: u64, to: u64) -> bool {
         self.runs.iter().any(|run| run.start <= from && to <= run.end)
     }
 
-    /// Where the end of `from..to` begins that is in one of them; `to` if none is.
+    /// Where the end of `from..to` that a range holds begins; `to` if no range holds any.
     pub(super) fn end_of(&self, from: u64, to: u64) -> u64 {
         let tails = self.runs.iter().filter(|run| run.contains(&(to - 1)));
         tails.map(|run| run.start.max(from)).min().unwrap_or(to)

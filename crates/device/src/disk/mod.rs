@@ -1,4 +1,4 @@
-//! A disk: one head, a seek curve, a platter that really turns, a track buffer, a queue.
+//! A disk: one head, a seek curve, a platter that turns in virtual time, a track buffer, a queue.
 //!
 //! ```text
 //!   angle of a byte  = (offset mod track) / track          the platter's angle = (now mod turn) / turn
@@ -10,12 +10,12 @@
 //!        a request that starts in here is served from the buffer and streams on from it
 //! ```
 //!
-//! The queue is served shortest positioning time first; waiting makes a request nearer (`ageing`),
-//! so that none starves. Tracks are laid so that the next one follows without a gap. Writes are
-//! charged as reads; there is no write cache.
+//! The queue is served shortest positioning time first. A waiting request counts as nearer
+//! (`ageing`), so none starves. Tracks are laid out so that the next one follows without a gap.
+//! Writes cost as much as reads; there is no write cache.
 //!
-//! Optional: zones (`inner_mb_s`), a bus (`bus_mb_s`), a drive that reads whole tracks from
-//! wherever it arrives (`reads_whole_tracks`), angles drawn at random (`random_rotation`).
+//! Optional: zones (`inner_mb_s`), a bus (`bus_mb_s`), reading whole tracks from wherever the head
+//! arrives (`reads_whole_tracks`), random angles (`random_rotation`).
 
 mod buffer;
 mod kept;
@@ -54,14 +54,14 @@ pub struct Disk {
     queue: VecDeque<Queued>,
     active: Option<Active>,
     segment: Option<Segment>,
-    /// What earlier segments hold.
+    /// What earlier segments left in the buffer.
     kept: Kept,
     head: u64,
     counters: Counters,
 }
 
 impl Disk {
-    /// An idle disk of `size` bytes with its head at the start.
+    /// Creates an idle disk of `size` bytes with its head at the start.
     pub fn new(spec: DiskSpec, size: u64) -> Self {
         Disk {
             surface: spec.surface(),
@@ -76,7 +76,7 @@ impl Disk {
         }
     }
 
-    /// How a request started at `now` would be served.
+    /// How a request would be served from `now` on.
     fn service(&self, now: Nanos, request: &Request) -> Service {
         let begin = now.saturating_add(nanos(self.spec.command_us * 1e-6));
         if let Some(segment) = &self.segment
@@ -101,8 +101,8 @@ impl Disk {
         Service { read_from, ..Service::positioned(done_at) }
     }
 
-    /// The first byte of the track of `offset` that passes the head during a wait for `offset`: that of
-    /// the angle at which the head arrived, or the track's first if that is behind `offset`.
+    /// The first byte of `offset`'s track that passes the head during a wait for `offset`: the byte
+    /// at the angle where the head arrived, or the track's first byte if that lies behind `offset`.
     fn passed(&self, wait: Nanos, offset: u64) -> u64 {
         let first = self.surface.track_start(self.surface.track(offset));
         match self.surface.angle(offset).checked_sub(wait) {
@@ -111,7 +111,7 @@ impl Disk {
         }
     }
 
-    /// How a request is served that starts in the buffer or where the drive is reading on.
+    /// Serves a request that starts in the buffer or where the drive is currently reading.
     fn served_from_buffer(
         &self,
         segment: &Segment,
@@ -140,15 +140,15 @@ impl Disk {
             let streamed = self.surface.passing(segment.media_from, end) as Nanos;
             return Some(Service::buffered(segment.media_at.saturating_add(streamed).max(sent)));
         }
-        // The drive had stopped reading ahead: the platter must come round again.
+        // The drive had stopped reading ahead, so the platter must turn to that angle again.
         let at = begin.saturating_add(self.turn_to(begin, buffered));
         let done_at = at.saturating_add(self.surface.passing(buffered, end) as Nanos);
         Some(Service::positioned(done_at.max(sent)))
     }
 
-    /// Up to where a request is served by reading on. True angles know what is about to pass the
-    /// head; with drawn ones the drive reads on to what comes within half a turn, as it does when
-    /// a stream leaves something out.
+    /// Up to where a request is served by reading on. With true angles, it is known what will pass
+    /// the head. With random ones, the drive reads on to data that arrives within half a
+    /// revolution, as it does when a stream skips something.
     fn known_end(&self, segment: &Segment, now: Nanos, buffered: u64, limit: u64) -> u64 {
         if self.spec.random_rotation && segment.media_at <= now {
             return self.surface.reached(buffered, self.surface.turn / 2).min(limit);
@@ -156,7 +156,7 @@ impl Disk {
         buffered
     }
 
-    /// What the drive has to read: not what it holds of the request's end already.
+    /// What the drive has to read: the request without the end that is in the buffer already.
     fn missing(&self, now: Nanos, request: &Request) -> (u64, u64) {
         let end = request.offset + request.bytes;
         let end = self.kept.end_of(request.offset, end);
@@ -172,8 +172,8 @@ impl Disk {
         }
     }
 
-    /// The turn over the track of `offset`, for a drive that reads whole tracks, unless the request
-    /// goes on to the next.
+    /// The revolution over `offset`'s track, if the drive reads whole tracks and the request does
+    /// not continue on the next one.
     fn lap(&self, arrived: Nanos, wait: Nanos, offset: u64, end: u64) -> Option<Lap> {
         let track = self.surface.track(offset);
         let (start, track_end) =
@@ -188,7 +188,7 @@ impl Disk {
         })
     }
 
-    /// From the platter to the host; the slower of both ways counts.
+    /// Nanoseconds from the platter to the host. The slower of media and bus counts.
     fn transfer(&self, from: u64, to: u64) -> Nanos {
         (self.surface.passing(from, to) as Nanos).max(self.bus(to - from))
     }
@@ -205,7 +205,7 @@ impl Disk {
         nanos((self.spec.settle_us + self.spec.full_stroke_us * distance.sqrt()) * 1e-6)
     }
 
-    /// How long until the platter brings `offset` under the head.
+    /// Nanoseconds until `offset` is under the head.
     fn turn_to(&self, now: Nanos, offset: u64) -> Nanos {
         let turn = self.surface.turn;
         if self.spec.random_rotation {
@@ -215,7 +215,7 @@ impl Disk {
         (self.surface.angle(offset) + turn - now % turn) % turn
     }
 
-    /// Starts the request of the queue's first `queue_depth` that is nearest, its age considered.
+    /// Starts the nearest of the queue's first `queue_depth` requests, considering their ages.
     fn start_next(&mut self, now: Nanos) {
         let choice = self
             .queue
@@ -258,12 +258,13 @@ impl Disk {
             Some(lap) => Segment::lapping(lap, end, &self.surface),
             None => self.segment_after(&request, end, &service),
         });
-        // On a lap the head stays on the track, wherever the request ended.
+        // During a lap, the head stays on the track, wherever the request ended.
         self.head = service.lap.map_or(end, |lap| lap.start);
         completion
     }
 
-    /// A request served from the buffer leaves the drive reading on; any other begins a segment.
+    /// The segment after a request. If it was served from the buffer, the drive reads on; any other
+    /// request begins a new segment.
     fn segment_after(&self, request: &Request, end: u64, service: &Service) -> Segment {
         let size = self.read_ahead.buffer;
         let done_at = service.done_at;
@@ -283,12 +284,14 @@ impl Disk {
             return fresh;
         }
         if end > media {
-            // Positioned, kept elsewhere, or there in time but for the rounding of bytes and nanoseconds.
+            // Start a new segment if the head was positioned. Otherwise continue: data kept
+            // elsewhere, or present in time except for rounding of bytes and nanoseconds.
             let start = if service.is_positioned { fresh.start } else { segment.start };
             return Segment { start: start.max(end.saturating_sub(size)), ..fresh };
         }
         if media == self.read_ahead.limit(&segment) {
-            // It had stopped; to go on the platter must come round, after the lap if there is one.
+            // The drive had stopped. To continue, the platter must turn there, after the lap if
+            // there is one.
             let lap_over = segment.lap.map_or(0, |_| segment.media_at);
             segment.media_from = media;
             segment.media_at = done_at.saturating_add(self.turn_to(done_at, media)).max(lap_over);

@@ -1,19 +1,19 @@
-//! How and when a request is served, as far as that is known before it is.
+//! How and when a request will be served, as far as known in advance.
 
 use super::buffer::Lap;
 use crate::model::Nanos;
 
-/// How a request is served.
+/// How a request will be served.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Service {
     pub(super) done_at: Nanos,
-    /// Whether the head has to be positioned.
+    /// Whether the head must be positioned.
     pub(super) is_positioned: bool,
-    /// The track that is read on this occasion.
+    /// The track that is read on the way.
     pub(super) lap: Option<Lap>,
-    /// From here on the drive has read while it waited for the request's first byte.
+    /// The drive has read from here on while it waited for the request's first byte.
     pub(super) read_from: Option<u64>,
-    /// All of it is in an earlier segment: the drive goes on with what it is at.
+    /// All of it is in an earlier segment. The drive continues what it is doing.
     pub(super) is_kept: bool,
 }
 

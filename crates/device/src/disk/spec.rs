@@ -1,4 +1,4 @@
-//! What describes a disk.
+//! The parameters of a disk.
 
 use std::ops::RangeInclusive;
 
@@ -12,49 +12,49 @@ use crate::bounds::{self, within, within_or_absent};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskSpec {
-    /// Revolutions a minute.
+    /// Revolutions per minute.
     pub rpm: f64,
-    /// MB/s off the platter; of the outermost track, if there is an `inner_mb_s`.
+    /// Media rate in MB/s; that of the outermost track if there is an `inner_mb_s`.
     pub media_mb_s: f64,
-    /// MB/s off the innermost track. The rate falls evenly over the capacity, because tracks get
-    /// shorter inwards; absent: the same everywhere.
+    /// Media rate of the innermost track in MB/s. The rate falls linearly with the offset, because
+    /// inner tracks are shorter. If absent, the rate is the same everywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inner_mb_s: Option<f64>,
-    /// MB/s between drive and host. Every byte passes it, so data in the buffer costs this too;
-    /// absent: never the bottleneck.
+    /// Rate between drive and host in MB/s. Every byte passes the bus, even from the buffer. If
+    /// absent, the bus is never the bottleneck.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bus_mb_s: Option<f64>,
-    /// Microseconds of controller and bus per request.
+    /// Microseconds that controller and bus need per request.
     pub command_us: f64,
     /// Microseconds of the shortest seek.
     pub settle_us: f64,
-    /// Microseconds that a seek over the whole capacity takes in addition.
+    /// Additional microseconds of a seek over the whole capacity.
     pub full_stroke_us: f64,
-    /// Capacity over which the seek curve is stretched, in GB.
+    /// Capacity over which the seek curve extends, in GB.
     pub capacity_gb: f64,
-    /// Track buffer, in KiB.
+    /// Size of the track buffer in KiB.
     pub segment_kib: u64,
-    /// Places of which the buffer keeps what was read there last.
+    /// Number of places whose last data the buffer keeps.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub segments: usize,
-    /// How far the drive reads ahead, in KiB; absent: as far as the buffer has room, half of it at
-    /// least.
+    /// How far the drive reads ahead, in KiB. If absent, it fills the buffer, with at least half of
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub look_ahead_kib: Option<u64>,
-    /// Whether the drive, once on a track, reads all of it from wherever it arrived. Reading
-    /// backwards then costs one turn a track instead of one a request.
+    /// Whether the drive reads a whole track from wherever the head arrives. Backward reads then
+    /// cost one revolution per track, not per request.
     #[serde(default)]
     pub reads_whole_tracks: bool,
-    /// Whether the platter's angle after a seek is drawn at random instead of kept. True angles can
-    /// resonate with a regular load, which on a real disk, whose speed drifts, does not last.
+    /// Whether the angle after a seek is random. True angles can resonate with a regular load. On a
+    /// real disk, whose speed drifts, such resonance does not last.
     #[serde(default)]
     pub random_rotation: bool,
-    /// Which sequence of random angles.
+    /// Seed of the random angles.
     #[serde(default)]
     pub seed: u64,
-    /// Requests the drive chooses from.
+    /// Number of requests that the drive chooses from.
     pub queue_depth: usize,
-    /// Milliseconds of positioning that a request gains per millisecond of waiting.
+    /// Milliseconds of positioning time that a request is credited per millisecond of waiting.
     pub ageing: f64,
 }
 
@@ -68,9 +68,9 @@ fn is_one(segments: &usize) -> bool {
 
 impl DiskSpec {
     pub(crate) fn check(&self) -> Result<(), String> {
-        /// Drives divide their buffer into some tens.
+        /// Real drives divide their buffer into some tens of segments.
         const MOST_SEGMENTS: usize = 1024;
-        /// From age that never counts to age that alone counts.
+        /// From almost no influence of age to almost nothing else.
         const AGEING: RangeInclusive<f64> = 1e-6..=1e6;
         within("rpm", self.rpm, bounds::RPM)?;
         within("media_mb_s", self.media_mb_s, bounds::MB_S)?;
@@ -106,7 +106,7 @@ impl DiskSpec {
         Ok(())
     }
 
-    /// A device access is a command, a seek over a tenth of the capacity and half a turn.
+    /// A device access costs a command, a seek over a tenth of the capacity and half a revolution.
     pub(crate) fn cost(&self) -> DeviceCost {
         let seek_s = (self.settle_us + self.full_stroke_us * 0.1f64.sqrt()) * 1e-6;
         DeviceCost {

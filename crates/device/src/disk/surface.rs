@@ -1,4 +1,4 @@
-//! Where the bytes are: on which track, at which angle, and how fast they pass the head.
+//! Where bytes are: on which track, at which angle, and how fast they pass the head.
 //!
 //! ```text
 //!   rate |\                      media time of x = the time in which the head passes 0 .. x
@@ -7,23 +7,23 @@
 //!        +------ offset
 //! ```
 //!
-//! Tracks are laid so that the next one follows without a gap.
+//! Tracks are laid out so that the next one follows without a gap.
 
 use crate::model::{Nanos, nanos};
 
-/// A platter's tracks.
+/// The tracks of a platter.
 #[derive(Debug)]
 pub(super) struct Surface {
-    /// Of one revolution.
+    /// Duration of one revolution.
     pub(super) turn: Nanos,
     zones: Zones,
 }
 
 #[derive(Debug)]
 enum Zones {
-    /// All tracks hold the same.
+    /// All tracks hold the same number of bytes.
     One { bytes_per_ns: f64, track_bytes: u64 },
-    /// The rate falls evenly from `outer` at 0 to `inner` at `capacity` (bytes a nanosecond).
+    /// The rate falls linearly from `outer` at 0 to `inner` at `capacity`, in bytes per nanosecond.
     Many { outer: f64, inner: f64, capacity: f64, turn_ns: f64 },
 }
 
@@ -40,7 +40,7 @@ impl Surface {
         Surface { turn: nanos(turn_s), zones }
     }
 
-    /// Nanoseconds in which the head passes `from..to`.
+    /// Nanoseconds that the head needs to pass `from..to`.
     pub(super) fn passing(&self, from: u64, to: u64) -> f64 {
         match self.zones {
             Zones::One { bytes_per_ns, .. } => (to - from) as f64 / bytes_per_ns,
@@ -48,7 +48,7 @@ impl Surface {
         }
     }
 
-    /// The byte that the head has reached `elapsed` after `from`.
+    /// The byte that the head reaches `elapsed` after `from`.
     pub(super) fn reached(&self, from: u64, elapsed: Nanos) -> u64 {
         match self.zones {
             Zones::One { bytes_per_ns, .. } => {
@@ -75,7 +75,7 @@ impl Surface {
         }
     }
 
-    /// How far behind the index a byte lies, as time.
+    /// Angle of a byte, as time after the index mark.
     pub(super) fn angle(&self, offset: u64) -> Nanos {
         match self.zones {
             Zones::One { track_bytes, .. } => {
@@ -88,7 +88,7 @@ impl Surface {
         }
     }
 
-    /// The integral of 1 / rate from 0 to `offset`, for a rate that falls evenly.
+    /// The integral of 1 / rate from 0 to `offset`, for a linearly falling rate.
     fn media_time(&self, offset: u64) -> f64 {
         match self.zones {
             Zones::One { bytes_per_ns, .. } => offset as f64 / bytes_per_ns,

@@ -1,10 +1,10 @@
-//! Flash drives of 2011 against their published throughput at each read-ahead size.
+//! Flash drives of 2011: simulated against published throughput at each read-ahead size.
 
 use super::*;
 
 const CURVES: &str = include_str!("../../../../experiments/device-curves-2011.csv");
 
-/// Error of the throughput at each size, in percent.
+/// Errors of the throughput at each size, in percent.
 fn errors(name: &str) -> Vec<f64> {
     CURVES
         .lines()
@@ -22,7 +22,7 @@ fn errors(name: &str) -> Vec<f64> {
 
 #[test]
 fn flash_drives_follow_their_published_curves() {
-    // Root mean square and largest error in percent, as the device files say.
+    // Root mean square and largest error in percent, as stated in the device files.
     let drives = [
         ("intel-x25m-80g", 11, 1.6, 3.7),
         ("sandisk-sata-30g", 9, 1.5, 3.0),

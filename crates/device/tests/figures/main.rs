@@ -1,13 +1,12 @@
-//! The disk and the volume, timed in virtual time against figures measured on a real-time
-//! prototype of the same parameters (see docs/lab.md), and published machines against what was
-//! published of them.
+//! Compares the disk and the volume in virtual time with figures from a real-time prototype with
+//! the same parameters (see docs/lab.md), and published machines with their published figures.
 
 mod flash;
 mod published;
 
 use device::{Completion, Model, Request};
 
-/// Reads `requests` keeping `depth` in flight; seconds until the last is done.
+/// Reads `requests` with `depth` in flight. Returns the seconds until the last one completes.
 fn timed(model: &mut dyn Model, requests: &[(u64, u64)], depth: usize) -> f64 {
     let (mut next, mut now, mut done) = (0, 0, Vec::<Completion>::new());
     let mut completed = 0;

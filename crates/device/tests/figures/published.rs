@@ -1,5 +1,5 @@
-//! The disks of published benchmarks. Each figure is derived from elapsed times; the device files
-//! say from which.
+//! The disks of published benchmarks. Each figure is derived from elapsed times, which the device
+//! files name.
 
 use super::*;
 
@@ -10,12 +10,12 @@ fn device(name: &str) -> Box<dyn Model> {
     device::load(name).expect("in the catalogue").build(64 << 30)
 }
 
-/// Milliseconds a request, one at a time or several in flight.
+/// Milliseconds per request, with `depth` in flight.
 fn ms(name: &str, requests: &[(u64, u64)], depth: usize) -> f64 {
     timed(&mut *device(name), requests, depth) * 1e3 / requests.len() as f64
 }
 
-/// Some streams, one request of each in turn; they lie `apart`.
+/// Several streams at a distance of `apart`, one request of each in turn.
 fn in_turn(streams: u64, apart: u64, count: u64, bytes: u64) -> Vec<(u64, u64)> {
     (0..count).map(|i| (i % streams * apart + i / streams * bytes, bytes)).collect()
 }
@@ -49,7 +49,7 @@ fn ide_2003_streams_at_41_mb_s_in_windows_of_16_kib_too() {
 fn ide_2003_sends_what_it_holds_at_bus_speed() {
     let mut disk = device("ide-2003");
     let first = timed(&mut *disk, &[(0, 64 * KIB)], 1);
-    // The look-ahead reads 128 KiB in 3.2 ms.
+    // Looking ahead by 128 KiB takes 3.2 ms.
     let later = (first * 1e9) as u64 + 10_000_000;
     disk.submit(later, Request { id: 1, offset: 64 * KIB, bytes: 64 * KIB });
     let at = disk.next_event().expect("a request is in flight");
@@ -74,8 +74,8 @@ fn st3250820a_reads_backwards_without_losing_a_revolution_each_time() {
 
 #[test]
 fn st3250820a_finds_what_passed_before_a_chunk_when_it_reads_the_one_before() {
-    // Each chunk as two requests, the first half first. Alone, one is 13.4 ms of the media and 6.5 until
-    // its first byte comes round.
+    // Each chunk as two requests, the first half first. A chunk alone takes 13.4 ms of media time
+    // and 6.5 ms until its first byte arrives at the head.
     let halves = |end: u64, i: u64| [0, 512 * KIB].map(|half| (end - i * MIB + half, 512 * KIB));
     for end in [100 * MIB, 777 * MIB, 1500 * MIB] {
         let chunks: Vec<_> = (1..=95).flat_map(|i| halves(end, i)).collect();
@@ -101,8 +101,9 @@ fn st3250820a_changes_between_two_streams_in_3_3_ms_or_finds_what_passed_meanwhi
         let window = ms("st3250820a", &in_turn(2, apart, 1000, 128 * KIB), 1);
         window - transfer_ms(128 * KIB, 78.1)
     };
-    // There and back takes one turn if the angle between the files allows it. Else two, in which so much
-    // of what comes next passes the head that every other window is in the buffer.
+    // Seeking there and back takes one revolution if the angle between the files allows it.
+    // Otherwise it takes two. During those, so much of the following data passes the head that
+    // every other window is in the buffer.
     assert_within(change(300 * MIB), 3.3, 0.03);
     assert_within(change(330 * MIB), 2.2, 0.03);
 }
@@ -114,7 +115,7 @@ fn raid5_pe1750_streams_a_mib_in_21_ms_pipelined() {
 
 #[test]
 fn raid5_pe1750_takes_5_ms_longer_for_a_lone_window() {
-    // Published: 29.28 ms, 2.4 ms of them on the CPU, between the windows.
+    // Published: 29.28 ms between the windows, of which 2.4 ms on the CPU.
     const CPU_NS: u64 = 2_400_000;
     let (mut array, mut now, mut done) = (device("raid5-pe1750"), 0, Vec::new());
     for id in 0..800 {

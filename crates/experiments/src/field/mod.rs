@@ -3,17 +3,16 @@
 
 mod cell;
 mod patterns;
-mod side_by_side;
 
 use std::collections::BTreeMap;
 
 use cell::{oracle_time, time_under, worst_time};
 use patterns::Pattern;
 use serde::Deserialize;
-use side_by_side::side_by_side;
 use sim::MachineSpec;
 
 use super::experiment::{Experiment, ExperimentError};
+use super::side_by_side::side_by_side;
 use super::table::{Figure, Kind, Table, Verdict, median};
 
 const NAME: &str = "field";

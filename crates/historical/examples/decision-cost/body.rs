@@ -1,4 +1,4 @@
-//! The least that can drive a policy: one file, in a cache from which nothing is evicted.
+//! A minimal driver for policies: one file, in a cache that evicts nothing.
 
 use std::collections::HashSet;
 
@@ -8,15 +8,15 @@ use readahead::{
     VolumeId,
 };
 
-/// From one read to the next.
+/// Time between two reads.
 const READ_NS: u64 = 2_000;
 
 const FILE_PAGES: u64 = 1 << 32;
 
-/// What may be asked for at once: 2 MiB.
+/// Pages that may be requested at once: 2 MiB.
 const ROOM_PAGES: u64 = 512;
 
-/// A view that answers at once, and the same each time: all is cached.
+/// A view that gives the same answer each time: every page is cached.
 pub(crate) struct View {
     pub(crate) cost: DeviceCost,
 }
@@ -37,23 +37,24 @@ impl CacheView for View {
 
 impl KernelView for View {}
 
-/// A policy as the body drives it: a kernel's, or one in user space.
+/// A policy as the driver calls it: a kernel's or one in user space.
 pub(crate) trait Driven {
-    /// What it is told of.
+    /// The accesses that it is told about.
     type Access;
 
-    /// Asks it, and returns what to do.
+    /// Tells the policy about an access and returns its plan.
     fn ask(&mut self, access: &Self::Access, view: &View) -> &Plan;
 
     fn wants_calls(&self) -> bool {
         false
     }
 
-    /// The access, if the policy hears of those with this trigger.
+    /// The access, if this policy is told about accesses with this trigger.
     fn heard(access: Access<Trigger>) -> Option<Self::Access>;
 }
 
-/// Reads these pages in turn, doing what the policy says; returns all that it was told.
+/// Reads these pages in turn and executes the policy's plans. Returns every access that it was told
+/// about.
 pub(crate) fn told<D: Driven>(
     mut policy: D,
     pages: impl Iterator<Item = Page>,

@@ -1,16 +1,19 @@
-//! What a decision costs: nanoseconds of a policy call, and of a read of 4 KiB.
+//! The cost of a decision: nanoseconds per policy call and per 4 KiB read.
 //!
-//! A body reads page by page, and tells the policy of what it has to be told of: absent pages, marks,
-//! and calls where it wants those. Reads that find their page are among them, and for most policies cost
-//! nothing. What the policy was told is then told again, to a fresh one each round, and only that is timed:
-//! the body costs nothing here. The best of all rounds is what the later half costs on a quiet machine; what
-//! it needs from memory is in the processor's cache then, which in a busy system it may not be.
+//! A driver reads page by page and tells the policy about absent pages, marks and, if it wants
+//! them, calls. Reads that find their page count too; for most policies they cost nothing. Then the
+//! same accesses are told to a fresh policy in each round, and only that is timed, so the driver's
+//! own work does not count. The result is the best round's time for the later half of the accesses
+//! on a quiet machine. The policy's memory is in the processor's cache then; in a busy system it
+//! may not be.
 //!
-//! `sequential`, `backward` and `streams` are of a disk, `strided` of a network volume. A decision of these
-//! is a stream's: nearly each finds a mark, sizes a window and sets the next mark. One of `random` is a miss
-//! that belongs to no stream: it is compared with all misses of late, and counted in the regions around it.
+//! `sequential`, `backward` and `streams` read from a disk, `strided` from a network volume. Their
+//! decisions belong to streams: nearly each one finds a mark, sizes a window and sets the next
+//! mark. A decision of `random` is a miss that belongs to no stream: the policy compares it with
+//! all recent misses and counts it in the regions around it.
 //!
-//! Given names of policies or patterns, it measures these only (as a profiler wants it).
+//! Names of policies or patterns as arguments restrict the measurement to these, for use with a
+//! profiler.
 
 // An example measures and prints; the crate does not.
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types)]
@@ -25,21 +28,21 @@ use historical::{KernelPolicy, NAMES, Trigger, by_name};
 use readahead::adaptive::Limits;
 use readahead::{Access, Adaptive, DeviceCost, Page, Plan, Policy};
 
-/// Reads of a pattern: enough for a thousand decisions in each.
+/// Reads per pattern: enough for a thousand decisions in each.
 const READS: u64 = 1 << 18;
 
 const ROUNDS: usize = 40;
 
-/// Open files that are followed.
+/// Number of open files that policies track.
 const OPEN_FILES: usize = 1024;
 
-/// Streams that are read in turn.
+/// Number of streams read in turn.
 const STREAMS: u64 = 16;
 
-/// Pages from one of the pieces read to the next.
+/// Pages between the starts of two strided reads.
 const STRIDE: u64 = 64;
 
-/// Reads that are scattered over 64 GiB: each is heard of.
+/// Number of random reads over 64 GiB. The policy is told about each.
 const SCATTERED: u64 = 1 << 14;
 
 const SCATTERED_OVER_PAGES: u64 = 1 << 24;
@@ -47,7 +50,7 @@ const SCATTERED_OVER_PAGES: u64 = 1 << 24;
 /// A network volume, as in `bowwave demo`.
 const VOLUME: DeviceCost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
 
-/// What is read, and from what.
+/// What to read, and from which device.
 struct Pattern {
     name: &'static str,
     cost: DeviceCost,
@@ -73,15 +76,15 @@ const PATTERNS: [Pattern; 5] = [
     },
 ];
 
-/// A number that has nothing to do with those before and after it. (Multiples of one number would stand at
-/// equal distances, and pass for a stride.)
+/// A number unrelated to its neighbours'. (Multiples of one number have equal distances and would
+/// look like a stride.)
 fn mixed(n: u64) -> u64 {
     let mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed ^ (mixed >> 31)
 }
 
-/// A kernel's policy, and the plan that it is given.
+/// A kernel's policy and its plan.
 struct Kernels(Box<dyn KernelPolicy>, historical::Plan);
 
 impl Driven for Kernels {
@@ -102,7 +105,7 @@ impl Driven for Kernels {
     }
 }
 
-/// Bowwave's policy, and the plan that it is given.
+/// Bowwave's policy and its plan.
 struct Bowwaves(Adaptive, Plan);
 
 impl Driven for Bowwaves {
@@ -139,7 +142,7 @@ impl Driven for Bowwaves {
     }
 }
 
-/// What a pattern costs a policy: nanoseconds a decision, and a read.
+/// The cost of a pattern for a policy: nanoseconds per decision and per read.
 fn cost<D: Driven>(build: &dyn Fn() -> D, pattern: &Pattern) -> (f64, f64) {
     let view = View { cost: pattern.cost };
     let told = body::told(build(), (0..pattern.reads).map(pattern.page), &view);
@@ -147,7 +150,8 @@ fn cost<D: Driven>(build: &dyn Fn() -> D, pattern: &Pattern) -> (f64, f64) {
     (ns, ns * told.len() as f64 / pattern.reads as f64)
 }
 
-/// Seconds a decision that a fresh policy takes for the later half of what it was told, at best.
+/// Seconds per decision that a fresh policy needs for the later half of the accesses, in the best
+/// round.
 fn best_s<D: Driven>(build: &dyn Fn() -> D, told: &[D::Access], view: &View) -> f64 {
     let round = || {
         let mut policy = build();

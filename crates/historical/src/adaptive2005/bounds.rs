@@ -1,25 +1,26 @@
-//! Fewest and most pages of a chunk, by how much memory reclaim has to offer.
+//! Least and most pages of a chunk, from the memory that reclaim can offer.
 
 use crate::view::Ageing;
 
 const PAGES_PER_MIB: u64 = 256;
 const KIB_PER_PAGE: u64 = 4;
 
-/// More memory than this makes no difference: 2 GiB.
+/// More memory than this (2 GiB) makes no difference.
 const MOST_MEMORY_MIB: u64 = 2048;
 
 /// Bounds of a chunk, in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// The start of a file; what a history must come to.
+    /// Pages read at the start of a file, and the least length of a history.
     pub(super) fewest: u64,
-    /// Most that may be read at once.
+    /// Most pages to read at once.
     pub(super) most: u64,
 }
 
 impl Bounds {
-    /// At most 64 KiB and 8 KiB for each MiB of inactive and free memory, 2 MiB, and the device's
-    /// limit; at least 32 KiB and a quarter of a KiB for each of these MiB, up to 128 KiB.
+    /// Most pages: the least of 64 KiB plus 8 KiB per MiB of inactive and free memory, 2 MiB, and
+    /// the device's limit. Fewest: 32 KiB plus a quarter of a KiB for each of these MiB, up to 128
+    /// KiB.
     pub(super) fn new(kernel_window: u32, ageing: &Ageing) -> Self {
         let memory_mib = (ageing.inactive_and_free_pages / PAGES_PER_MIB).min(MOST_MEMORY_MIB);
         let most_kib = (64 + 8 * memory_mib).min(2048);

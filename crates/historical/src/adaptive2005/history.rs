@@ -1,31 +1,31 @@
-//! How many pages before a page are cached in a given state, estimated from a few samples.
+//! Estimates from a few samples how many pages before a page are cached in a given state.
 //!
 //! ```text
 //!    farthest                                             page
 //!       |- - - - - o - - - - - x - - - o - - - o - - - o - -|
-//!                              ^ not in that state: what is left is divided by four anew
+//!                              ^ not in that state: divide the remaining distance by four again
 //! ```
 
 use readahead::Page;
 
 use crate::view::{KernelView, PageState};
 
-/// Samples in a row that make a history.
+/// Consecutive samples that prove a history.
 const ENOUGH_SAMPLES: u64 = 3;
 
-/// Into how many parts the samples divide a history.
+/// Samples divide a history into this many parts.
 const PARTS: u64 = 4;
 
-/// Page states, one bit each.
+/// A set of page states, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Classes(u8);
 
 impl Classes {
     pub(super) const ABSENT: Classes = Classes(0);
     pub(super) const FRESH: Classes = Classes(1);
-    /// Used once, as the pages behind a reader are.
+    /// Used once, like the pages behind a reader.
     pub(super) const STALE: Classes = Classes(2);
-    /// Anything that is cached.
+    /// Cached in any state.
     pub(super) const ANY: Classes = Classes(0xF);
 
     pub(super) fn of(page: Page, cache: &dyn KernelView) -> Self {
@@ -43,8 +43,8 @@ impl Classes {
     }
 }
 
-/// Pages before `page`, looking back at most `farthest` pages, that are of one of `classes`; 0 if
-/// not even the last three samples are.
+/// Number of pages before `page`, at most `farthest`, in one of `classes`. Returns 0 if the last
+/// three samples are not.
 pub(super) fn history(page: Page, farthest: u64, classes: Classes, cache: &dyn KernelView) -> u64 {
     let mut at = page.saturating_sub(farthest);
     let mut step = (page - at).div_ceil(PARTS);
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// Pages from this one on were used once.
+    /// Pages from this one on have been used once.
     struct UsedFrom(Page);
 
     impl CacheView for UsedFrom {

@@ -1,9 +1,9 @@
-//! The adaptive read-ahead first proposed to the kernel, in September 2005: the page cache's
-//! context alone.
+//! The first adaptive read-ahead proposed to the kernel, in September 2005. It uses only the page
+//! cache's contents.
 //!
-//! The inactive list is a pipe of constant length, so what is still cached of a sequence tells how
-//! long its pages survive; the next chunk, with all that is cached before it, must be consumed
-//! before it has travelled through:
+//! The inactive list is a pipe of constant length, so the cached part of a sequence shows how long
+//! its pages survive. The next chunk, with everything cached before it, must be used before it has
+//! passed through the pipe:
 //!
 //! ```text
 //!    reclaimed  |<------ history: still cached ------>|<--- history * ratio/100 --->|
@@ -11,26 +11,27 @@
 //!                                                     ^ absent page
 //! ```
 //!
-//! There are no marks and hardly any state: the policy is asked when a page was absent, and its
-//! reader waits. In this order:
+//! There are no marks and almost no state. The policy is called when a page is absent and its
+//! reader waits. It checks these cases in order:
 //!
-//! | the page at hand                                            | what is read                  |
+//! | this page                                                   | what to read                  |
 //! |-------------------------------------------------------------|-------------------------------|
 //! | is the file's first                                         | the fewest pages              |
-//! | follows one that was used, or is of a very large request    | its history times the ratio   |
+//! | follows a used page, or belongs to a very large request     | its history times the ratio   |
 //! | begins a small request that ends before a page used once    | backward: 8 pages before, too |
-//! | is none of these                                            | random: what was asked for    |
+//! | is none of these                                            | random: only the request      |
 //!
-//! The history counts the pages in the state of the page before (used once, on the active list, on
-//! it and used again; for a very large request, in any). One that is too short is made the fewest
-//! pages if its pages were used once, as a sequence begins like that; otherwise it is chance.
+//! The history counts pages in the same state as the page before (used once; active; active and
+//! used again); for a very large request, cached pages in any state. A history that is too short
+//! counts as the fewest pages if its pages were used once, since a sequence begins like that.
+//! Otherwise it is chance.
 //!
-//! When a chunk met pages that were cached already, other readers are near: all that is cached
-//! from its start on is kept for another round, so that it is reclaimed together. The ratio also
-//! chose how it was debugged: readers wait for the last page of a chunk if it is a multiple of 3.
+//! If a chunk contained cached pages, other readers are nearby. Everything cached from its start on
+//! then stays for another round, so that it is reclaimed together. The ratio also selected
+//! debugging features: if it is a multiple of 3, readers wait for the last page of a chunk.
 //!
-//! A request is known from its call; a body that does not tell of calls has a request begin with
-//! its first absent page.
+//! A call tells where a request begins. For a caller that does not report calls, a request begins
+//! with its first absent page.
 
 mod bounds;
 mod history;
@@ -48,7 +49,7 @@ use crate::plan::Plan;
 use crate::policy::KernelPolicy;
 use crate::view::KernelView;
 
-/// Pages read before the first page of a backward reader.
+/// Pages read before a backward reader's first page.
 const BACKWARD_PAGES: u64 = 8;
 
 /// The policy, for the open files of any device.
@@ -58,7 +59,7 @@ pub struct Adaptive2005 {
     open_files: Table<OpenFileId, State>,
 }
 
-/// What is remembered of an open file: the request under way, and its faults.
+/// State of an open file: the current request and its faults.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     first: Page,
@@ -70,11 +71,11 @@ impl Adaptive2005 {
     /// The ratio that was suggested.
     pub const DEFAULT_RATIO: u32 = 50;
 
-    /// Smallest ratio that chose this logic; below it the kernel used its stock one.
+    /// The smallest ratio that enabled this logic. Below it the kernel used its stock read-ahead.
     pub const SMALLEST_RATIO: u32 = 10;
 
-    /// A policy that follows at least `open_files` open files and reads `ratio` percent of a
-    /// history (`vm.readahead_ratio`); 0 reads requests as they are.
+    /// A policy that tracks at least `open_files` open files and reads `ratio` percent of a history
+    /// (`vm.readahead_ratio`). With 0 it reads exactly the requests.
     pub fn new(open_files: usize, ratio: u32) -> Self {
         Adaptive2005 { ratio, open_files: Table::new(open_files) }
     }
@@ -102,7 +103,7 @@ impl Adaptive2005 {
         }
     }
 
-    /// What is read for an absent page.
+    /// What to read for an absent page.
     fn chunk(&self, context: &AccessContext) -> (Chunk, Cause) {
         let Bounds { fewest, most } = context.bounds;
         let here = |pages| Chunk::unmarked(context.page, pages);
@@ -145,13 +146,13 @@ impl Adaptive2005 {
     }
 }
 
-/// One absent page with all that is needed to judge it.
+/// An absent page with everything needed to judge it.
 struct AccessContext<'a> {
     access: &'a Access,
     cache: &'a dyn KernelView,
     bounds: Bounds,
     page: Page,
-    /// The request: first page, and the page after the last, within the file.
+    /// The part of the request inside the file: first page, and the page after the last.
     first: Page,
     last: Page,
 }

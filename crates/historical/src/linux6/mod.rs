@@ -1,4 +1,4 @@
-//! What the kernel does today (Linux 6.16 and later): one window per open file, two triggers.
+//! Today's kernel (Linux 6.16 and later): one window per open file, two triggers.
 //!
 //! ```text
 //!                 |<----- async size ------|
@@ -6,29 +6,29 @@
 //!     ^start              ^mark            ^start + size
 //! ```
 //!
-//! The next window is asked for when its reader touches the mark, so that it arrives while the
-//! rest of this one is being read.
+//! When the reader touches the mark, the next window is submitted, so that it arrives while the
+//! rest of this one is read.
 //!
 //! *Sync*: the page was absent.
-//! - The start of a file, a request larger than the window, or a page next to the one read before:
-//!   a new window here, sized from the request.
-//! - Else *context*: the pages cached just before this one are the trace of a sequence (unless no
-//!   more than the request itself): a window as long as that history, marked on its last page.
-//! - Else a random read, as requested; the window is left alone.
+//! - At the start of a file, for a request larger than the window, or next to the page read before:
+//!   start a new window here, sized by the request.
+//! - Otherwise *context*: if more pages than the request are cached just before this one, they are
+//!   the trace of a sequence. The window is as long as that history, with its mark on the last page.
+//! - Otherwise this is a random read: read only the request and keep the window.
 //!
 //! *Async*: the page carried the mark.
-//! - At the place the window expects: the next window, two or four times as large.
-//! - Elsewhere (several readers of one open file): the window starts at the next hole.
-//! - Either way, its end is aligned to the folios it will be made of, which grow by two orders from
-//!   window to window, and its mark is on its first page.
+//! - Where the window expects it: submit the next window, two or four times as large.
+//! - Elsewhere (several readers share the open file): the window starts at the next hole.
+//! - In both cases, the window's end is aligned to its folios, which grow by two orders from window
+//!   to window, and its mark is on its first page.
 //!
-//! Page faults read *around* the page, until a hundred more of them missed than found their page;
-//! see [`Linux6::on_fault`].
+//! Page faults read *around* the page until a hundred more of them have missed than found their
+//! page; see [`Linux6::on_fault`].
 //!
-//! Sizes, alignment and order were compared with the tracepoints of a 6.18 kernel. Left out, as
-//! no access tells of it: huge-page advice, executable mappings, a throttled cgroup. Folios are
-//! not modelled beyond the order that sizes a window, and neither is the kernel's search for the
-//! next hole, which from within a large folio finds it up to a folio too late.
+//! Sizes, alignment and order were compared with the tracepoints of a 6.18 kernel. Huge-page
+//! advice, executable mappings and cgroup throttling are left out, since accesses do not tell about
+//! them. Folios matter only for window sizes. Inside a large folio, the kernel finds the next hole
+//! up to a folio too late; this is not modelled either.
 
 mod window;
 
@@ -44,20 +44,20 @@ use crate::plan::Plan;
 use crate::policy::KernelPolicy;
 use crate::view::KernelView;
 
-/// Where the count of such misses stops.
+/// The excess of misses stops growing here.
 const MOST_FAULT_MISSES: u64 = 10 * FAULT_MISSES;
 
-/// A program that announced random reading has its requests read in pieces of 2 MiB.
+/// If a program announced random reading, its requests are read in pieces of 2 MiB.
 const FORCED_PIECE_PAGES: u64 = 512;
 
-/// Order of the largest folio: a huge page of 2 MiB.
+/// Order of the largest folio, a huge page of 2 MiB.
 const LARGEST_FOLIO_ORDER: u32 = 9;
 
-/// Largest request of most block devices, 1280 KiB (`max_sectors_kb`), which the kernel also takes
-/// for the optimal one (`io_pages`).
+/// Largest request of most block devices (`max_sectors_kb`), 1280 KiB. The kernel also uses it as
+/// the optimal one (`io_pages`).
 const LARGEST_REQUEST_PAGES: u32 = 320;
 
-/// The kernel's own policy.
+/// Today's kernel policy.
 #[derive(Debug)]
 pub struct Linux6 {
     open_files: Table<OpenFileId, State>,
@@ -73,8 +73,8 @@ struct State {
 }
 
 impl Linux6 {
-    /// A policy that follows at least `open_files` open files, on a device that takes requests of
-    /// 1280 KiB, for a file system with large folios.
+    /// A policy that tracks at least `open_files` open files, for a device with requests of up to
+    /// 1280 KiB and a file system with large folios.
     pub fn new(open_files: usize) -> Self {
         Linux6 {
             open_files: Table::new(open_files),
@@ -83,21 +83,20 @@ impl Linux6 {
         }
     }
 
-    /// The same on a device that takes requests of at most `pages` pages (`max_sectors_kb`): a read
-    /// larger than the window is read ahead by as much.
+    /// Sets the device's largest request in pages (`max_sectors_kb`). A read larger than the window
+    /// is read ahead up to this size.
     pub fn with_largest_request(mut self, pages: u32) -> Self {
         self.largest_request_pages = pages;
         self
     }
 
-    /// The same for a file system whose folios have at most `2^order` pages; 0 for none but single
-    /// pages.
+    /// Sets the file system's largest folio to `2^order` pages; 0 for single pages only.
     pub fn with_largest_folio(mut self, order: u32) -> Self {
         self.largest_folio_order = order.min(LARGEST_FOLIO_ORDER);
         self
     }
 
-    /// Most pages of a window for a request of `request` pages.
+    /// Largest window in pages for a request of `request` pages.
     fn most_pages(&self, access: &Access, request: u64) -> u64 {
         let window = u64::from(access.kernel_window);
         let largest = u64::from(self.largest_request_pages);
@@ -108,7 +107,7 @@ impl Linux6 {
         self.open_files.get_or_insert_with(access.open_file, access.now, State::default, drop)
     }
 
-    /// An absent page.
+    /// Handles an absent page.
     fn sync(&mut self, access: &Access, request: u64, cache: &dyn KernelView, plan: &mut Plan) {
         if access.kernel_window == 0 {
             return forced(access, 1, plan);
@@ -129,7 +128,7 @@ impl Linux6 {
         self.submit(access, window, cause, cache, plan);
     }
 
-    /// A marked page.
+    /// Handles a marked page.
     fn r#async(&mut self, access: &Access, request: u64, cache: &dyn KernelView, plan: &mut Plan) {
         if access.kernel_window == 0 {
             return;
@@ -164,9 +163,9 @@ impl Linux6 {
         window.chunk().submit(access, cache, cause, plan);
     }
 
-    /// A page fault: announced sequential, it counts as a request of a whole window; otherwise a
-    /// window *around* the page is read, marked a quarter before its end, in case what looks
-    /// random is a scan.
+    /// Handles a page fault. With sequential advice, it counts as a request of a whole window.
+    /// Otherwise a window *around* the page is read, with a mark a quarter before its end, in case
+    /// the faults are a scan after all.
     fn on_fault(&mut self, access: &Access, cache: &dyn KernelView, plan: &mut Plan) {
         if access.hint == Hint::Random || access.kernel_window == 0 {
             return;
@@ -213,9 +212,9 @@ impl KernelPolicy for Linux6 {
     }
 }
 
-/// Whether a page follows the one read before. The kernel remembers where the last `read(2)`
-/// ended, which for whole pages is the page after the last one touched; it accepts that page, the
-/// one after it, and the last one again. Faults leave no such trace.
+/// Whether a page follows the last read. The kernel remembers where the last `read(2)` ended; for
+/// whole pages that is the page after the last one. It accepts that page, the one after it, and the
+/// last page itself. Faults do not update that position.
 fn is_next(access: &Access) -> bool {
     let Some(previous) = access.previous.filter(|_| access.via == Via::Read) else {
         return false;
@@ -223,8 +222,8 @@ fn is_next(access: &Access) -> bool {
     access.page.wrapping_sub(previous) <= 2
 }
 
-/// Pages of a window that a history of cached pages before `page` suggests; `None` if it is no
-/// longer than the request, as a random read leaves one, too.
+/// Window size in pages from the history of cached pages before `page`. Returns `None` if the
+/// history is no longer than the request: a random read leaves that, too.
 fn pages_from_context(page: Page, request: u64, most: u64, cache: &dyn KernelView) -> Option<u64> {
     let history = cache.run_before(page, most);
     if history <= request {
@@ -235,7 +234,7 @@ fn pages_from_context(page: Page, request: u64, most: u64, cache: &dyn KernelVie
     Some((proven + request).min(most))
 }
 
-/// Reads as requested, without regard to windows.
+/// Reads exactly the request, without a window.
 fn forced(access: &Access, pages: u64, plan: &mut Plan) {
     let end = access.file_pages.min(access.page.saturating_add(pages));
     let mut start = access.page;

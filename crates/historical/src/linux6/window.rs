@@ -4,7 +4,7 @@ use readahead::Page;
 
 use crate::kernel::{Chunk, initial_size};
 
-/// How many orders the folios of a window exceed those of the one before.
+/// Difference in folio order between a window and the next.
 const ORDER_STEP: u32 = 2;
 
 /// One window: `[start, start + size)`, marked at `start + size - async_size`.
@@ -13,48 +13,48 @@ pub(super) struct Window {
     start: Page,
     size: u64,
     async_size: u64,
-    /// log2 of the pages of the folios it is made of.
+    /// log2 of the pages per folio.
     order: u32,
 }
 
 impl Window {
-    /// The first window of a sequence, of at most `most` pages.
+    /// The first window of a sequence, at most `most` pages.
     pub(super) fn begin(start: Page, request: u64, most: u64) -> Self {
         let size = initial_size(request, most);
         let beyond = size.saturating_sub(request);
         Window { start, size, async_size: if beyond > 0 { beyond } else { size / 2 }, order: 0 }
     }
 
-    /// The first window of a sequence that left a trace in the page cache: cautious, it asks to be
-    /// consulted on its last page.
+    /// The first window of a sequence known from the page cache. It is cautious: its mark is on its
+    /// last page.
     pub(super) fn from_history(start: Page, size: u64) -> Self {
         Window { start, size, async_size: 1, order: 0 }
     }
 
-    /// The window around the page of a fault.
+    /// The window around a faulting page.
     pub(super) fn around(page: Page, size: u64) -> Self {
         Window { start: page.saturating_sub(size / 2), size, async_size: size / 4, order: 0 }
     }
 
-    /// Where the mark is.
+    /// The page that carries the mark.
     pub(super) fn mark(&self) -> Page {
         self.start.saturating_add(self.size.saturating_sub(self.async_size))
     }
 
-    /// Moves on to the window that follows, and grows it.
+    /// Moves on to the next window, which is larger.
     pub(super) fn advance(&mut self, most: u64) {
         self.start = self.start.saturating_add(self.size);
         self.size = self.size.max(next_size(self.size, most));
     }
 
-    /// Starts anew at `start`, as the successor of a window of `size` pages.
+    /// Restarts at `start`, as the successor of a window of `size` pages.
     pub(super) fn restart(&mut self, start: Page, size: u64, most: u64) {
         self.start = start;
         self.size = next_size(size, most);
     }
 
-    /// Raises the order of the folios and aligns the window's end to them, so that the next one
-    /// starts with a whole folio. The window is then ahead of its reader as a whole.
+    /// Raises the folio order and aligns the window's end to it, so that the next window starts
+    /// with a whole folio. The whole window is then ahead of its reader.
     pub(super) fn align_end(&mut self, most: u64) {
         self.order += ORDER_STEP;
         let order = self.order.min(most.trailing_zeros());
@@ -66,7 +66,7 @@ impl Window {
         self.async_size = self.size;
     }
 
-    /// Lowers the order of the folios to what the window and the file system can hold.
+    /// Lowers the folio order to what the window and the file system allow.
     pub(super) fn limit_order(&mut self, largest: u32) {
         let whole = self.size.checked_ilog2().unwrap_or(0);
         self.order = self.order.min(largest).min(whole);
@@ -77,7 +77,7 @@ impl Window {
     }
 }
 
-/// Four times a small window, twice a medium one, up to `most`.
+/// The next size: four times a small window, twice a medium one, at most `most`.
 fn next_size(size: u64, most: u64) -> u64 {
     if size < most / 16 {
         4 * size
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(full.mark(), 16, "nothing beyond the request: halfway");
     }
 
-    /// From the tracepoints of a 6.18 kernel, window limit 2048 pages.
+    /// From the tracepoints of a 6.18 kernel with a window limit of 2048 pages.
     #[test]
     fn an_end_is_aligned_to_folios_of_the_next_order() {
         let mut now = window(0, 4, 3, 0);

@@ -1,4 +1,4 @@
-//! Read-ahead on demand: what the kernel did from 2.6.23 on, with one window per open file.
+//! Read-ahead on demand: the kernel from 2.6.23 on, with one window per open file.
 //!
 //! ```text
 //!                 |<----- async size -----|
@@ -6,7 +6,7 @@
 //!     ^start      ^mark                   ^start + size
 //! ```
 //!
-//! The policy is asked when a page was absent, or carried the mark. In this order:
+//! The policy is called when a page was absent or carried the mark. It checks these cases in order:
 //!
 //! | case        | when                                               | window                      |
 //! |-------------|----------------------------------------------------|-----------------------------|
@@ -19,21 +19,21 @@
 //! | context     | the pages before are cached (2.6.31)               | from their number           |
 //! | random      | none of these                                      | none: the request is read   |
 //!
-//! Random reads leave the window alone, so that a sequence among them goes on. A page of the window
-//! that was evicted before its reader came is absent and in sequence: it starts a small window,
-//! which is all the answer there is to thrashing.
+//! Random reads do not change the window, so a sequence among them continues. If a page of the
+//! window was evicted before its reader came, it is absent and in sequence, and starts a small
+//! window. That is the only response to thrashing.
 //!
-//! What releases added:
-//! - 2.6.23 (with the interleaved case of 2.6.24): readers of one open file that take turns get
-//!   no window each, but keep one that they have.
-//! - 2.6.31: *context*. Pages cached before the page at hand are the trace of a sequence; where
-//!   they reach back to the file's start they count double. A window whose mark would be on the
-//!   page at hand takes the next one with it.
-//! - 3.12: a history no longer than the request is what random reads leave, too; other histories
-//!   give a window of history and request, marked on its last page.
+//! Later releases added:
+//! - 2.6.23 (with the interleaved case of 2.6.24): if readers of one open file take turns, they get no
+//!   window each, but keep one that exists.
+//! - 2.6.31: *context*. Pages cached before the current page are the trace of a sequence. If they
+//!   reach back to the file's start, they count double. If a window's mark would be on the current
+//!   page, the next window is joined to it.
+//! - 3.12: a history no longer than the request does not count, since random reads leave that, too.
+//!   Other histories give a window as long as history and request, marked on its last page.
 //!
-//! Faults read around the page, until a hundred more of them missed than found their page; since
-//! 2.6.31 that is the open file's window, and since 3.0 it is marked a quarter before its end.
+//! Faults read around the page until a hundred more of them have missed than found their page.
+//! Since 2.6.31 they use the open file's window; since 3.0 it has a mark a quarter before its end.
 
 mod window;
 
@@ -49,14 +49,14 @@ use crate::plan::Plan;
 use crate::policy::KernelPolicy;
 use crate::view::KernelView;
 
-/// Which of the kernels.
+/// A range of kernel releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OnDemandRelease {
     /// 2.6.23 to 2.6.30.
     Linux2_6_23,
     /// 2.6.31 to 3.11.
     Linux2_6_31,
-    /// From 3.12 on, until large folios.
+    /// From 3.12 to the introduction of large folios.
     Linux3_12,
 }
 
@@ -74,11 +74,11 @@ struct State {
     faults: ExcessMisses,
 }
 
-/// A window to be read for a cause.
+/// A window to read, and its cause.
 type Decision = (Window, Cause);
 
 impl OnDemand {
-    /// A policy that follows at least `open_files` open files.
+    /// A policy that tracks at least `open_files` open files.
     pub fn new(open_files: usize, release: OnDemandRelease) -> Self {
         OnDemand { release, open_files: Table::new(open_files) }
     }
@@ -91,7 +91,7 @@ impl OnDemand {
         self.open_files.get_or_insert_with(access.open_file, access.now, State::default, drop)
     }
 
-    /// An absent or a marked page.
+    /// Handles an absent or marked page.
     fn on_page(&mut self, access: &Access, request: u64, cache: &dyn KernelView, plan: &mut Plan) {
         let most = most(access);
         let marked = access.trigger == Trigger::Mark;
@@ -113,7 +113,8 @@ impl OnDemand {
         }
     }
 
-    /// The window that is due because the reader is where it was expected, or at the start.
+    /// The next window, if the reader is where the window expects it, or the first one at the
+    /// start.
     fn due(&mut self, access: &Access, request: u64, most: u64) -> Option<Decision> {
         if access.page == 0 && self.has_context() {
             return Some((Window::begin(0, request, most), Cause::Initial));
@@ -156,7 +157,7 @@ impl OnDemand {
         Some((window, Cause::Context))
     }
 
-    /// The window that a history of cached pages before the page at hand suggests.
+    /// The window suggested by the history of cached pages before the current page.
     fn by_context(
         &self,
         access: &Access,
@@ -195,8 +196,8 @@ impl OnDemand {
         window.chunk().submit(access, cache, cause, plan);
     }
 
-    /// A page fault: marked or announced sequential, it is taken like a read of one page, since
-    /// 2.6.31 of a whole window; otherwise a window around the page is read.
+    /// Handles a page fault. With a mark or sequential advice it counts as a read of one page,
+    /// since 2.6.31 of a whole window. Otherwise a window around the page is read.
     fn on_fault(&mut self, access: &Access, cache: &dyn KernelView, plan: &mut Plan) {
         let most = most(access);
         if most == 0 {
@@ -251,7 +252,7 @@ impl KernelPolicy for OnDemand {
     }
 }
 
-/// Largest window: none for a program that announced random reading.
+/// Largest window in pages; 0 if the program announced random reading.
 fn most(access: &Access) -> u64 {
     match access.hint {
         Hint::Random => 0,
@@ -259,8 +260,8 @@ fn most(access: &Access) -> u64 {
     }
 }
 
-/// Whether the page is the one read last, or the one after it; the first page of the file follows
-/// an open.
+/// Whether the page is the last one read or the one after it. After an open, the first page of the
+/// file is next.
 fn is_next(access: &Access) -> bool {
     match access.previous {
         Some(previous) => access.page.wrapping_sub(previous) <= 1,
@@ -268,7 +269,7 @@ fn is_next(access: &Access) -> bool {
     }
 }
 
-/// Reads a request without regard to windows.
+/// Reads exactly the request, without a window.
 fn read_as_is(access: &Access, request: u64, cache: &dyn KernelView, plan: &mut Plan) {
     Chunk::unmarked(access.page, request).submit(access, cache, Cause::Random, plan);
 }

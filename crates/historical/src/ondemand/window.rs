@@ -13,49 +13,49 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The first window of a sequence: what exceeds the request comes after the mark.
+    /// The first window of a sequence. Pages beyond the request come after the mark.
     pub(super) fn begin(start: Page, request: u64, most: u64) -> Self {
         let size = initial_size(request, most);
         let async_size = if size > request { size - request } else { size };
         Window { start, size, async_size }
     }
 
-    /// The first window of a sequence that left `seen` pages in the page cache: it counts as a
-    /// request of all of them, none of which is waited for.
+    /// The first window of a sequence that left `seen` pages in the page cache. They count as one
+    /// request, but no reader waits for them.
     pub(super) fn from_history(start: Page, seen: u64, most: u64) -> Self {
         let size = initial_size(seen, most);
         Window { start, size, async_size: size }
     }
 
-    /// The same with the caution of 3.12: no more pages than were seen, marked on the last.
+    /// Like `from_history`, with the caution of 3.12: no more pages than seen, marked on the last.
     pub(super) fn from_history_cautiously(start: Page, seen: u64, most: u64) -> Self {
         Window { start, size: seen.min(most), async_size: 1 }
     }
 
-    /// The window that begins at a hole, as the successor of a window of `size` pages.
+    /// A window that begins at a hole, as the successor of a window of `size` pages.
     pub(super) fn after(size: u64, start: Page, most: u64) -> Self {
         let size = next_size(size, most);
         Window { start, size, async_size: size }
     }
 
-    /// The window around the page of a fault.
+    /// The window around a faulting page.
     pub(super) fn around(page: Page, size: u64, async_size: u64) -> Self {
         Window { start: page.saturating_sub(size / 2), size, async_size }
     }
 
-    /// The window that follows.
+    /// The next window.
     pub(super) fn next(&self, most: u64) -> Self {
         Self::after(self.size, self.end(), most)
     }
 
-    /// Whether a reader in sequence is at `page` when the next window is due: on the mark, or,
-    /// where that was lost, at the end.
+    /// Whether `page` is where a sequential reader requests the next window: on the mark or, if
+    /// that was lost, at the end.
     pub(super) fn expects(&self, page: Page) -> bool {
         let mark = self.start.saturating_add(self.size.saturating_sub(self.async_size));
         page != 0 && (page == mark || page == self.end())
     }
 
-    /// Joins the next window to one whose mark its own reader is about to touch.
+    /// If its own reader is about to touch the mark, joins the next window to this one.
     pub(super) fn merge_own_mark(&mut self, reader: Page, most: u64) {
         if self.start != reader || self.async_size != self.size {
             return;
@@ -79,7 +79,7 @@ impl Window {
     }
 }
 
-/// Four times a small window, twice another, up to `most`.
+/// The next size: four times a small window, otherwise twice, at most `most`.
 fn next_size(size: u64, most: u64) -> u64 {
     let grown = if size < most / 16 { 4 * size } else { 2 * size };
     grown.min(most)

@@ -1,4 +1,4 @@
-//! What the kernel did from 2.6.13 to 2.6.22: two windows per open file.
+//! The kernel from 2.6.13 to 2.6.22: two windows per open file.
 //!
 //! ```text
 //!     |---- current window ----|-------- ahead window --------|
@@ -6,32 +6,33 @@
 //!                  reader -->
 //! ```
 //!
-//! The reader consumes the current window while the ahead window is being read. There are no
-//! marks: the policy is asked at the first page of every `read(2)`, and again at the page it names.
-//! It believes that the reader takes all that the request was for, up to a window (`seen`).
+//! The reader uses the current window while the ahead window is being read. There are no marks. The
+//! policy is called at the first page of each `read(2)` and again at the page it names. It assumes
+//! that the reader uses all of a request, up to a window (`seen`).
 //!
-//! | request                            | what is done                                              |
+//! | request                            | action                                                    |
 //! |------------------------------------|-----------------------------------------------------------|
-//! | at `seen`                          | its first page was read already: the rest counts          |
-//! | at `seen + 1`, no window           | a window here, sized from the request; for a request as   |
-//! |                                    | large as a window, the ahead window, too                  |
+//! | at `seen`                          | its first page was read before: the rest counts           |
+//! | at `seen + 1`, no window           | a window here, sized by the request; if the request is as |
+//! |                                    | large as a window, also the ahead window                  |
 //! | at `seen + 1`, no ahead window     | the ahead window                                          |
-//! | at `seen + 1`, into ahead window   | which becomes the current one; the next ahead window      |
-//! | anywhere else                      | random: windows are dropped, the request is read          |
+//! | at `seen + 1`, in the ahead window | it becomes the current one; a new ahead window            |
+//! | anywhere else                      | random: drop both windows, read the request               |
 //!
-//! Windows grow by four while they are small, then by two. A page found absent at its turn was
-//! evicted: the next window is two pages smaller, and that is all that thrashing leads to. A full
-//! device queue drops an ahead window that the reader does not wait for yet. When 256 pages asked
-//! for in a row were cached, the file is taken as cached and read-ahead is off until the next miss.
+//! Small windows grow fourfold, others double. If a page is absent at its turn, it was evicted: the
+//! next window is two pages smaller. That is the only response to thrashing. If the device's queue
+//! is full, an ahead window is dropped, provided that the reader does not wait for it yet. If 256
+//! requested pages in a row were cached, the file counts as cached, and read-ahead stays off until
+//! the next miss.
 //!
-//! Where a request is not consumed in full (`sendfile` to a slow socket), `seen` runs ahead of the
-//! reader, whose next request then passes for random: the windows go, and nothing is pipelined.
+//! If a request is not used in full (`sendfile` to a slow socket), `seen` runs ahead of the reader.
+//! Its next request then counts as random: the windows are dropped and nothing is pipelined.
 //!
-//! Releases differ in the [first window](size::initial), and in how far `seen` may run: from 2.6.17
-//! on not beyond the ahead window.
+//! Releases differ in the [first window](size::initial) and in how far `seen` may run ahead: since
+//! 2.6.17, not beyond the ahead window.
 //!
-//! Mappings are read around, or, announced sequential, like requests of a page each. A body that
-//! does not tell of calls gets no read-ahead of this policy.
+//! Mappings are read around; with sequential advice, each fault counts as a request of one page. If
+//! calls are not reported, this policy reads nothing ahead.
 
 mod size;
 mod windows;
@@ -45,7 +46,7 @@ use crate::plan::Plan;
 use crate::policy::KernelPolicy;
 use crate::view::KernelView;
 
-/// Which of the kernels.
+/// A range of kernel releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StockRelease {
     /// 2.6.13 to 2.6.16.
@@ -62,7 +63,7 @@ pub struct Stock {
 }
 
 impl Stock {
-    /// A policy that follows at least `open_files` open files.
+    /// A policy that tracks at least `open_files` open files.
     pub fn new(open_files: usize, release: StockRelease) -> Self {
         Stock { release, open_files: Table::new(open_files) }
     }
@@ -121,7 +122,7 @@ fn request(access: &Access) -> u64 {
     }
 }
 
-/// Largest window: none for a program that announced random reading.
+/// Largest window in pages; 0 if the program announced random reading.
 fn most(access: &Access) -> u64 {
     match access.hint {
         Hint::Random => 0,

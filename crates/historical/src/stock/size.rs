@@ -1,16 +1,16 @@
-//! How large the windows of the stock read-ahead are.
+//! Window sizes of the stock read-ahead.
 
 use super::StockRelease;
 use crate::kernel;
 
-/// Smallest window that thrashing leaves: 16 KiB (`VM_MIN_READAHEAD`).
+/// Smallest window after thrashing: 16 KiB (`VM_MIN_READAHEAD`).
 const FEWEST_PAGES: u64 = 4;
 
-/// By how much a miss within what was read ahead shrinks the window.
+/// How much a miss within the read-ahead shrinks the window.
 const SHRINK_PAGES: u64 = 2;
 
-/// The first window of a sequence. Until 2.6.16 a tiny request was squared and a small one made a
-/// quarter of the limit, so that one page gave one page, or, with a small limit, eight.
+/// The first window of a sequence. Up to 2.6.16, a tiny request was squared, and a small one became
+/// a quarter of the limit. So one page gave one page or, with a small limit, eight.
 pub(super) fn initial(release: StockRelease, request: u64, most: u64) -> u64 {
     match release {
         StockRelease::Linux2_6_17 => kernel::initial_size(request, most),
@@ -27,13 +27,13 @@ pub(super) fn initial(release: StockRelease, request: u64, most: u64) -> u64 {
     }
 }
 
-/// Four times a small window, twice another, up to `most`.
+/// The next size: four times a small window, otherwise twice, at most `most`.
 pub(super) fn grown(pages: u64, most: u64) -> u64 {
     let grown = if pages < most / 16 { 4 * pages } else { 2 * pages };
     grown.min(most)
 }
 
-/// The window after one of which pages were evicted before they were used.
+/// The window after one whose pages were evicted before use.
 pub(super) fn shrunk(pages: u64, most: u64) -> u64 {
     pages.saturating_sub(SHRINK_PAGES).max(FEWEST_PAGES).min(most)
 }

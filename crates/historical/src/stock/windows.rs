@@ -1,4 +1,4 @@
-//! The state of one open file: two windows, and how they are submitted and moved.
+//! State of one open file: its two windows, and how they are submitted and moved.
 
 use readahead::Cause;
 use readahead::Page;
@@ -10,29 +10,29 @@ use crate::kernel::Chunk;
 use crate::plan::Plan;
 use crate::view::KernelView;
 
-/// Pages asked for and found cached, with no other between, after which a file is taken as cached
+/// If this many requested pages in a row were cached, the file counts as cached
 /// (`VM_MAX_CACHE_HIT`).
 const MOST_CACHE_HITS: u64 = 256;
 
-/// What came of submitting a window.
+/// Result of submitting a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Submitted {
     Done,
-    /// The device's queue is full, or the file was found to be cached.
+    /// The device's queue is full, or the file is cached.
     Failed,
 }
 
-/// One request with all that is needed to judge it.
+/// A request with everything needed to judge it.
 #[derive(Clone, Copy)]
 pub(super) struct AccessContext<'a> {
     pub(super) access: &'a Access,
     pub(super) cache: &'a dyn KernelView,
     pub(super) release: StockRelease,
-    /// Most pages of a window.
+    /// Largest window in pages.
     pub(super) most: u64,
 }
 
-/// Indexes as in the [diagram](super).
+/// Positions as in the [diagram](super).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Windows {
     start: Page,
@@ -40,13 +40,13 @@ pub(super) struct Windows {
     /// 0 for no ahead window.
     ahead_start: Page,
     ahead_pages: u64,
-    /// Last page that the reader is believed to have read; one before the file at first.
+    /// Last page that the reader is assumed to have read; initially the one before the file.
     seen: Page,
-    /// Cached pages asked for since the last that was not.
+    /// Cached pages requested since the last absent one.
     cache_hits: u64,
-    /// A page that was read ahead had been evicted.
+    /// A page was evicted after it had been read ahead.
     missed: bool,
-    /// Read-ahead is off, as the file seems to be cached.
+    /// Read-ahead is off because the file seems to be cached.
     in_cache: bool,
     pub(super) faults: HitsAndMisses,
 }
@@ -68,19 +68,19 @@ impl Default for Windows {
 }
 
 impl Windows {
-    /// The page at which the policy is to be asked next.
+    /// The page at which the policy must be called next.
     pub(super) fn next(&self) -> Page {
         self.seen.wrapping_add(1)
     }
 
-    /// A page was absent at its turn: what was read ahead does not survive, or nothing was.
+    /// A page was absent at its turn: read-ahead was evicted, or there was none.
     pub(super) fn on_miss(&mut self) {
         self.missed = true;
         self.in_cache = false;
         self.cache_hits = 0;
     }
 
-    /// A request of `request` pages from `page` on.
+    /// Handles a request of `request` pages from `page` on.
     pub(super) fn on_request(
         &mut self,
         mut page: Page,
@@ -109,7 +109,7 @@ impl Windows {
         }
     }
 
-    /// The first window, and a second at once for a request as large as a window.
+    /// Submits the first window; for a request as large as a window, also the second.
     fn begin(
         &mut self,
         page: Page,
@@ -128,7 +128,7 @@ impl Windows {
         }
     }
 
-    /// Moves on into the ahead window where the reader has reached it, and reads the one after.
+    /// Moves into the ahead window when the reader has reached it, and submits the next.
     fn proceed(&mut self, context: &AccessContext, plan: &mut Plan) {
         let has_ahead = self.ahead_start != 0 || self.make_ahead(context, plan) == Submitted::Done;
         if has_ahead {
@@ -145,9 +145,9 @@ impl Windows {
         }
     }
 
-    /// The ahead window, unless the reader can do without it while the device is busy; dropped if
-    /// nothing came of it. 2.6.17 remembers where it would have ended, so that the reader is not
-    /// believed beyond it.
+    /// Submits the ahead window, unless the device is busy and the reader does not need it yet.
+    /// Drops it if that fails. 2.6.17 remembers where it would have ended, so that `seen` stays
+    /// before that.
     fn make_ahead(&mut self, context: &AccessContext, plan: &mut Plan) -> Submitted {
         self.place_ahead(context);
         let may_block = self.seen >= self.ahead_start;
@@ -182,7 +182,7 @@ impl Windows {
         self.submit(ahead, Cause::Sequential, context, plan)
     }
 
-    /// Submits a window, and counts it as cached if no page of it was new.
+    /// Submits a window. Counts it as cached if none of its pages was new.
     fn submit(
         &mut self,
         chunk: Chunk,

@@ -1,4 +1,4 @@
-//! The backward method: a reader that moves towards the start of the file.
+//! The backward method, for a reader that moves towards the start of the file.
 //!
 //! ```text
 //!        |<--------- q ---------->|

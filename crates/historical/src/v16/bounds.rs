@@ -1,5 +1,5 @@
-//! Sizes that hold for all methods: bounds from memory, the split of a chunk into what is needed
-//! now and what is looked ahead to, and the device's thrash estimate.
+//! Sizes shared by all methods: limits from memory, the division of a chunk into needed pages and
+//! look-ahead, and the device's thrash estimate.
 
 use readahead::PAGE_BYTES;
 
@@ -9,24 +9,24 @@ use crate::view::Ageing;
 /// Smallest chunk worth a request: 16 KiB (`MIN_RA_PAGES`).
 pub(super) const MIN_PAGES: u64 = 4;
 
-/// Largest lower bound: 64 KiB.
+/// Upper limit of `fewest`: 64 KiB.
 const MOST_FEWEST_PAGES: u64 = 16;
 
-/// Largest chunk that the state could hold.
+/// Largest chunk that the original's state could hold.
 const MOST_PAGES: u64 = 65_535;
 
-/// One page in so many of a chunk is looked ahead to (`LOOKAHEAD_RATIO`).
+/// One part in this many of a chunk is look-ahead (`LOOKAHEAD_RATIO`).
 pub(super) const LOOKAHEAD_RATIO: u64 = 8;
 
-/// A large memory affords larger minimal chunks: one page more for each 64 MiB.
+/// Much memory allows larger minimal chunks: one more page for each 64 MiB.
 const PAGES_PER_EXTRA_PAGE: u64 = 16_384;
 
-/// Bounds of a chunk, in pages.
+/// Limits of a chunk in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// Fewest that are worth reading on an uncertain guess.
+    /// Least pages worth reading on an uncertain guess.
     pub(super) fewest: u64,
-    /// Most that may be read at once.
+    /// Most pages to read at once.
     pub(super) most: u64,
 }
 
@@ -40,7 +40,7 @@ impl Bounds {
     }
 }
 
-/// A chunk: `ra` pages to read, the last `la` of them look-ahead.
+/// Size of a chunk: `ra` pages to read, of which the last `la` are look-ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) ra: u64,
@@ -48,19 +48,20 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// `ra` pages, an eighth of them look-ahead.
+    /// `ra` pages, one eighth of them look-ahead.
     pub(super) fn with_default_look_ahead(ra: u64) -> Self {
         Size { ra, la: ra / LOOKAHEAD_RATIO }
     }
 
-    /// What is left of `threshold` when `ahead` pages are in memory already; `None` if nothing.
+    /// The part of `threshold` that remains when `ahead` pages are in memory already; `None` if
+    /// nothing remains.
     pub(super) fn beyond(threshold: u64, ahead: u64) -> Option<Self> {
         let ra = threshold.checked_sub(ahead).filter(|ra| *ra > 0)?;
         Some(Self::with_default_look_ahead(ra))
     }
 
-    /// Cuts the chunk to `most` pages, and its look-ahead so that at least a quarter of the chunk
-    /// passes before the policy is asked again; `ahead` pages come before the chunk.
+    /// Limits the chunk to `most` pages. Also limits its look-ahead, so that at least a quarter of
+    /// the chunk is used before the next call. `ahead` pages precede the chunk.
     pub(super) fn limit(self, most: u64, ahead: u64) -> Self {
         let ra = self.ra.min(most);
         let la = self.la.min(ra);
@@ -70,8 +71,8 @@ impl Size {
     }
 }
 
-/// Pages that survive on this device between being read ahead and being used: a running average
-/// that rises slowly and falls fast, so that it is nearer to a minimum.
+/// How many pages survive on this device between read-ahead and use. The running average rises
+/// slowly and falls fast, so it stays close to the minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ThrashEstimate {
     bytes: u64,

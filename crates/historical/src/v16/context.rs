@@ -1,11 +1,11 @@
-//! The context based method: where the page cache itself tells of a sequence.
+//! The context based method: the page cache itself shows a sequence.
 //!
 //! ```text
 //!    . . . [ history: cached pages ] offset [ look-ahead: cached ] start [ new chunk ) . . .
 //! ```
 //!
-//! It serves streams whose state is lost or shared (several readers of one open file, threads of
-//! an NFS server, a resumed sequence). How long the history is tells how long pages survive.
+//! It serves streams whose state is lost or shared: several readers of one open file, threads of an
+//! NFS server, a resumed sequence. The length of the history shows how long pages survive.
 
 use readahead::Cause;
 use readahead::Page;
@@ -16,23 +16,23 @@ use super::stream::{ReadAheadState, rescue};
 use super::{AccessContext, Verdict};
 use crate::plan::Plan;
 
-/// Where a chunk would begin.
+/// Where a chunk could begin.
 struct Opening {
-    /// The page whose history counts; the reader is taken to be there.
+    /// The page whose history counts, which is where the reader is assumed to be.
     offset: Page,
     start: Page,
-    /// Fewest pages of the chunk.
+    /// Least pages of the chunk.
     fewest: u64,
     class: Cause,
 }
 
 impl Opening {
-    /// A new sequence after a seek, or one resumed after it found its pages.
+    /// A new sequence after a seek, or one that resumes after a cached part.
     fn here(offset: Page, fewest: u64) -> Self {
         Opening { offset, start: offset, fewest, class: Cause::Context }
     }
 
-    /// Whether the chunk follows pages that are cached ahead of the reader.
+    /// Number of cached pages between the reader and the chunk.
     fn ahead(&self) -> u64 {
         self.start - self.offset
     }
@@ -55,7 +55,7 @@ pub(super) fn proceed(
     opening.map_or(Verdict::NotApplicable, |opening| submit(stream, context, opening, plan))
 }
 
-/// The absent page that ends the look-ahead of a marked page; `None` if there is enough ahead.
+/// The absent page that ends the look-ahead of a marked page; `None` if enough is cached ahead.
 fn after_look_ahead(context: &AccessContext) -> Option<Opening> {
     let enough = context.bounds.most + context.bounds.fewest;
     let ahead = context.cache.run_after(context.offset, enough);
@@ -68,7 +68,7 @@ fn after_look_ahead(context: &AccessContext) -> Option<Opening> {
     })
 }
 
-/// How an absent page belongs to what is cached before it; `None` if it does not.
+/// How an absent page relates to the pages cached before it; `None` if it does not.
 fn at_absent_page(context: &AccessContext) -> Option<Opening> {
     let fewest = context.bounds.fewest;
     let before = context.offset.checked_sub(1)?;
@@ -85,7 +85,7 @@ fn at_absent_page(context: &AccessContext) -> Option<Opening> {
     None
 }
 
-/// Sparse: fills the gap after the nearest cached page, as if the request had begun there.
+/// Sparse reads: fills the gap after the nearest cached page, as if the request had started there.
 fn across_gap(context: &AccessContext) -> Option<Opening> {
     let farthest = context.bounds.fewest.min(context.offset);
     let gap = (1..=farthest).find(|gap| context.cache.is_cached(context.offset - gap))?;
@@ -105,7 +105,7 @@ fn submit(
     }
     let ahead = opening.ahead();
     if context.marked && history < ahead {
-        // The pages before were reclaimed already, and those ahead will be next.
+        // The pages before were already reclaimed; those ahead are next.
         if history < opening.offset {
             rescue(context, ahead, plan);
         }
@@ -119,8 +119,8 @@ fn submit(
     Verdict::Decided
 }
 
-/// The chunk that a history suggests: aggressive if it reaches the start of the file, otherwise a
-/// share of it.
+/// The chunk that a history suggests: an aggressive one if it reaches the start of the file,
+/// otherwise a share of it.
 fn size(context: &AccessContext, opening: &Opening, history: u64) -> Option<Size> {
     let (offset, ahead) = (opening.offset, opening.ahead());
     if history >= offset {

@@ -6,17 +6,17 @@ use super::AccessContext;
 use super::bounds::LOOKAHEAD_RATIO;
 use crate::view::PageState;
 
-/// Pages sampled of a history.
+/// Number of samples in a history.
 const SAMPLES: u64 = 8;
 
-/// Scatters the samples: prime, so that it falls on every eighth of the history.
+/// A prime that spreads the samples over all eighths of the history.
 const SAMPLE_KEY: u64 = 29;
 
-/// Hits after which sampling stops.
+/// Sampling stops after this many hits.
 const ENOUGH_HITS: u64 = 2;
 
-/// Length of the history before `offset`, in pages; 0 if too few of its pages were used. Beyond
-/// the largest chunk it is counted coarsely.
+/// Length of the history before `offset` in pages; 0 if too few of its pages were used. Beyond the
+/// largest chunk, it is counted coarsely.
 pub(super) fn history(context: &AccessContext, offset: Page) -> u64 {
     let most = context.bounds.most;
     let near = context.cache.run_before(offset, most);
@@ -29,8 +29,8 @@ pub(super) fn history(context: &AccessContext, offset: Page) -> u64 {
     near + far(context, offset, near)
 }
 
-/// Pages of the history beyond `near`, in steps of the largest chunk: up to the first step that
-/// lands on an absent page, or before the file.
+/// Pages of the history beyond `near`, counted in steps of the largest chunk, up to the first step
+/// on an absent page or before the file.
 fn far(context: &AccessContext, offset: Page, near: u64) -> u64 {
     let step = context.bounds.most;
     let ratio = u64::from(context.parameters.readahead_ratio | 1);
@@ -44,12 +44,12 @@ fn far(context: &AccessContext, offset: Page, near: u64) -> u64 {
     count - near
 }
 
-/// Whether enough of the `pages` from `start` on were used for the pages to come to be worth it.
+/// Whether enough of the `pages` from `start` on were used to make further reading worthwhile.
 fn is_used(context: &AccessContext, start: Page, pages: u64) -> bool {
     sampled_hits(context, start, pages).saturating_mul(context.hit_rate().max(1)) >= pages
 }
 
-/// Estimates how many of the `pages` from `start` on were used once.
+/// Estimates how many of the `pages` from `start` on were used at least once.
 fn sampled_hits(context: &AccessContext, start: Page, pages: u64) -> u64 {
     let (mut hits, mut probes) = (0, 0);
     while probes < SAMPLES && hits < ENOUGH_HITS {

@@ -1,5 +1,5 @@
-//! Faults in mappings without sequential advice keep what the kernel of the time did: read around
-//! the page, until many more faults missed than found their page.
+//! Faults in mappings without sequential advice are handled as by the kernel of the time: read
+//! around the page until far more faults have missed than found their page.
 
 use readahead::Cause;
 use readahead::Hint;
@@ -10,7 +10,7 @@ use crate::faults::{FAULT_MISSES, faults_served_since};
 use crate::kernel::Chunk;
 use crate::plan::Plan;
 
-/// Reads a window of which the page is the middle.
+/// Reads a window with the page in its middle.
 pub(super) fn read_around(stream: &mut ReadAheadState, context: &AccessContext, plan: &mut Plan) {
     if context.access.hint == Hint::Random {
         return;

@@ -1,6 +1,6 @@
 //! The adaptive read-ahead proposed to the kernel in 2006 (its sixteenth version).
 //!
-//! Every open file has a chunk that its reader works through, and the one submitted before it:
+//! Each open file has the chunk that its reader is using and the chunk submitted before it:
 //!
 //! ```text
 //!   |------ old chunk ------|----------- new chunk -----------|
@@ -9,25 +9,25 @@
 //!             |<------ interval ---------->|<--- la_size ---->|
 //! ```
 //!
-//! `la_index` is where the reader was when the new chunk was submitted; `lookahead_index` carries
-//! the mark that will ask for the next. Asked about a page that is absent or marked, the policy
-//! tries its methods in this order:
+//! `la_index` is where the reader was when the new chunk was submitted. `lookahead_index` carries
+//! the mark that requests the next one. For an absent or marked page, the policy tries its methods
+//! in this order:
 //!
-//! | method    | when                                                  | how much          | in         |
+//! | method    | when                                                  | how much          | module     |
 //! |-----------|-------------------------------------------------------|-------------------|------------|
 //! | initial   | the file's first page                                 | a fixed minimum   | `start`    |
 //! | state     | at `lookahead_index`, in sequence                     | thrash threshold  | `state`    |
 //! | thrashing | absent, in sequence, inside the chunks                | what survived     | `start`    |
 //! | backward  | absent, just before the previous page                 | twice the last    | `backward` |
-//! | context   | marked, or absent next to what is cached              | cached history    | `context`  |
+//! | context   | marked, or absent next to cached pages                | cached history    | `context`  |
 //! | random    | absent, and none of these                             | the request       |            |
 //!
-//! The *thrash threshold* is how far ahead of its reader a stream can be before its pages are
-//! reclaimed unread. It is measured by the page cache's ageing clock: while the reader consumed
-//! `interval` pages, reclaim examined `g` of the `G` pages on the list a new page travels along, so
-//! a page survives `interval * G / g` pages of this stream; half of that is used
-//! (`readahead_ratio`). Where a stream has no state, its history takes the place of the threshold:
-//! pages it has read that are still cached have survived that long.
+//! The *thrash threshold* is how far a stream can be ahead of its reader before its pages are
+//! reclaimed unused. The page cache's ageing clock measures it: while the reader used `interval`
+//! pages, reclaim examined `g` of the `G` pages on the list that a new page passes through. So a
+//! page survives `interval * G / g` pages of this stream. The policy uses half of that
+//! (`readahead_ratio`). Without state, a stream's history replaces the threshold: pages that it has
+//! read and that are still cached have survived that long.
 
 mod backward;
 mod bounds;
@@ -63,7 +63,7 @@ pub struct AdaptiveV16 {
 }
 
 impl AdaptiveV16 {
-    /// A policy that follows at least `open_files` open files.
+    /// A policy that tracks at least `open_files` open files.
     pub fn new(open_files: usize, parameters: V16Parameters) -> Self {
         AdaptiveV16 {
             parameters,
@@ -107,7 +107,7 @@ impl KernelPolicy for AdaptiveV16 {
     }
 }
 
-/// One access with all that is needed to judge it.
+/// An access with everything needed to judge it.
 #[derive(Clone, Copy)]
 struct AccessContext<'a> {
     access: &'a Access,
@@ -116,7 +116,7 @@ struct AccessContext<'a> {
     bounds: Bounds,
     ageing: Ageing,
     offset: Page,
-    /// Pages left in the request; one for a fault.
+    /// Remaining pages of the request; 1 for a fault.
     request: u64,
     previous: Option<Page>,
     marked: bool,
@@ -152,7 +152,7 @@ impl<'a> AccessContext<'a> {
     }
 }
 
-/// Whether a method took the decision, be it to read nothing; otherwise the next is tried.
+/// Whether a method has decided, even to read nothing. Otherwise the next one is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Decided,
@@ -177,7 +177,7 @@ fn dispatch(
         return;
     }
     if context.access.hint == Hint::Random {
-        // Advised so, an open file has no window.
+        // With this advice, an open file has no window.
         if absent {
             read_as_is(context, context.request.min(context.bounds.most), plan);
         }
@@ -203,7 +203,7 @@ fn dispatch(
     }
 }
 
-/// A random read: no more than asked for, and no change of state.
+/// Reads exactly the request and keeps the state.
 fn read_as_is(context: &AccessContext, pages: u64, plan: &mut Plan) {
     Chunk::unmarked(context.offset, pages).submit(
         context.access,

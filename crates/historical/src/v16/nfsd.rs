@@ -1,11 +1,11 @@
 //! The NFS server's delayed decision.
 //!
-//! A client's requests reach the server's threads in another order than they were sent, and all
-//! threads would decide before any of them has read a page. So a request is first read as it is,
-//! and then judged by what lies around it:
+//! A client's requests reach the server's threads out of order, and all threads would decide before
+//! any of them has read a page. So a request is first read as it is, and then judged by the pages
+//! around it:
 //!
 //! ```text
-//!   [ cached ] offset [ just read ) tail: absent -> context based, as if the reader were here
+//!   [ cached ] offset [ just read ) end: absent -> context based, as if the reader were here
 //! ```
 
 use readahead::Page;
@@ -16,7 +16,7 @@ use super::{AccessContext, context, read_as_is};
 use crate::plan::Plan;
 use crate::view::{Ageing, KernelView, PageState};
 
-/// Reads an absent page's request, and on from its end if it is the middle of something.
+/// Reads an absent page's request, and continues at its end if it lies within a sequence.
 pub(super) fn delayed(stream: &mut ReadAheadState, context: &AccessContext, plan: &mut Plan) {
     let pages = context.request.min(context.bounds.most);
     read_as_is(context, pages, plan);
@@ -34,7 +34,7 @@ pub(super) fn delayed(stream: &mut ReadAheadState, context: &AccessContext, plan
     context::proceed(stream, &at_tail, plan);
 }
 
-/// The page cache as it will be when `[start, end)` has been read.
+/// The page cache as it will be after `[start, end)` has been read.
 struct AfterRead<'a> {
     before: &'a dyn KernelView,
     start: Page,

@@ -1,4 +1,4 @@
-//! The two methods that begin at the page at hand: at the start of a file, and where a chunk was
+//! The two methods that start at the current page: at the start of a file, and where a chunk was
 //! reclaimed before its reader came.
 
 use readahead::Cause;
@@ -8,7 +8,8 @@ use super::bounds::{Size, ThrashEstimate};
 use super::stream::ReadAheadState;
 use crate::plan::Plan;
 
-/// Initial: the device's minimum, or the request if larger, unless the device thrashes.
+/// Initial: reads the device's minimum, or the request if that is larger, unless the device
+/// thrashes.
 pub(super) fn initial(
     stream: &mut ReadAheadState,
     thrash: &ThrashEstimate,
@@ -21,9 +22,9 @@ pub(super) fn initial(
     stream.submit(context, plan);
 }
 
-/// Thrashing recovery: the page was read ahead, and is gone. What survived of the chunk measures
-/// the threshold, three quarters of which are safe; if even the old chunk is lost, what is left of
-/// it is read again.
+/// Thrashing recovery: the page was read ahead and evicted. The surviving part of the chunk
+/// measures the threshold; three quarters of that are safe. If even the old chunk is lost, the rest
+/// of it is read again.
 pub(super) fn recover(
     stream: &mut ReadAheadState,
     thrash: &mut ThrashEstimate,

@@ -1,4 +1,4 @@
-//! The state based method: the fast path of a sequence that reads on.
+//! The state based method: the fast path of a sequence that continues.
 //!
 //! ```text
 //!   |------ old chunk ------|----------- new chunk -----------|::::::::: next chunk :::::::::|
@@ -15,11 +15,11 @@ use super::bounds::{Size, ThrashEstimate};
 use super::stream::{ReadAheadState, rescue};
 use crate::plan::Plan;
 
-/// What the last interval says about how long pages survive, in pages of this stream.
+/// What the last interval shows about how long pages survive, in pages of this stream.
 struct Survival {
-    /// Pages that may safely be ahead of the reader.
+    /// Pages that can safely be ahead of the reader.
     threshold: u64,
-    /// Pages that the reader will get through before the chunk at hand is reclaimed.
+    /// Pages that the reader will use before the current chunk is reclaimed.
     remaining: u64,
 }
 
@@ -35,7 +35,7 @@ impl Survival {
     }
 }
 
-/// The reader reached `lookahead_index`: submits the next chunk, or saves the one at hand.
+/// The reader has reached `lookahead_index`: submits the next chunk, or saves the current one.
 pub(super) fn proceed(
     stream: &mut ReadAheadState,
     thrash: &mut ThrashEstimate,
@@ -60,7 +60,7 @@ pub(super) fn proceed(
     stream.submit(context, plan);
 }
 
-/// A chunk is at most some two times the old one.
+/// A chunk is at most about twice the old one.
 fn growth_limit(context: &AccessContext, old: u64) -> u64 {
     let most = context.bounds.most;
     let times = 2 + u64::from(context.parameters.readahead_ratio) / 64;

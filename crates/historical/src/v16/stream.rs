@@ -1,4 +1,4 @@
-//! The state of one open file: the chunk at hand and the one before.
+//! State of one open file: the current chunk and the one before.
 
 use readahead::Cause;
 use readahead::Page;
@@ -8,10 +8,10 @@ use super::bounds::{MIN_PAGES, Size};
 use crate::kernel::Chunk;
 use crate::plan::Plan;
 
-/// How far a mark is moved on while the disk rests (`LAPTOP_POLL_INTERVAL`).
+/// How far a mark is moved while the disk rests (`LAPTOP_POLL_INTERVAL`).
 const LAPTOP_POLL_PAGES: u64 = 16;
 
-/// Indexes as in the [diagram](super), and what the other methods need to remember.
+/// Positions as in the [diagram](super), and state for the other methods.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadAheadState {
     pub(super) la_index: Page,
@@ -22,7 +22,7 @@ pub(super) struct ReadAheadState {
     pub(super) age: u64,
     /// Why the chunk was submitted.
     pub(super) class: Cause,
-    /// Faults outside of announced sequences that missed, and that found their page.
+    /// Faults without sequential advice: misses and hits.
     pub(super) fault_misses: u64,
     pub(super) fault_hits: u64,
     pub(super) last_fault: Page,
@@ -50,17 +50,17 @@ impl ReadAheadState {
         self.readahead_index - self.ra_index
     }
 
-    /// Pages that the reader consumed between the last decision and this one.
+    /// Pages that the reader used between the last decision and this one.
     pub(super) fn interval(&self) -> u64 {
         self.lookahead_index.saturating_sub(self.la_index)
     }
 
-    /// Whether a page is one of those the chunks were to bring.
+    /// Whether a page is part of the chunks.
     pub(super) fn covers(&self, page: Page) -> bool {
         (self.la_index..self.readahead_index).contains(&page)
     }
 
-    /// Makes `[start, start + size.ra)` the new chunk, its reader being at `reader`.
+    /// Makes `[start, start + size.ra)` the new chunk. Its reader is at `reader`.
     pub(super) fn set_chunk(&mut self, class: Cause, reader: Page, start: Page, size: Size) {
         self.class = class;
         self.la_index = reader;
@@ -69,7 +69,7 @@ impl ReadAheadState {
         self.lookahead_index = self.readahead_index.saturating_sub(size.la);
     }
 
-    /// Submits the chunk, extended to the end of the file rather than leaving a tiny rest.
+    /// Submits the chunk. Extends it to the end of the file if only a tiny rest would remain.
     pub(super) fn submit(&mut self, context: &AccessContext, plan: &mut Plan) {
         let eof = context.access.file_pages;
         if self.ra_index >= eof {
@@ -92,7 +92,8 @@ impl ReadAheadState {
         chunk.submit(context.access, context.cache, self.class, plan);
     }
 
-    /// Moves the mark on within the chunk instead of reading; false if it cannot go further.
+    /// Moves the mark further within the chunk instead of reading. Returns false if it is at the
+    /// end.
     pub(super) fn defer_mark(&mut self, context: &AccessContext, plan: &mut Plan) -> bool {
         let Some(next) = context.offset.checked_add(LAPTOP_POLL_PAGES) else {
             return false;
@@ -107,7 +108,7 @@ impl ReadAheadState {
     }
 }
 
-/// Keeps `pages` from `context`'s page on from being reclaimed before they are used.
+/// Keeps `pages` from `context`'s page on from being reclaimed before use.
 pub(super) fn rescue(context: &AccessContext, pages: u64, plan: &mut Plan) {
     let left = context.access.file_pages.saturating_sub(context.offset);
     let pages = pages.min(left);

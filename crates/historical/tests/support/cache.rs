@@ -1,11 +1,11 @@
-//! The modelled page cache: what is cached, in which state, and where the marks are.
+//! The modelled page cache: which pages are cached, in which state, and where the marks are.
 
 use std::collections::BTreeMap;
 
 use historical::{Ageing, KernelView, PageState};
 use readahead::{Action, CacheView, DeviceCost, Mark, Page, Plan};
 
-/// Pages of a list that makes `adaptive-v16` use a lower bound of 10 pages: 384 MiB.
+/// List length with which `adaptive-v16` has a lower limit of 10 pages: 384 MiB.
 pub(crate) const LIST_PAGES: u64 = 98_304;
 
 /// The cached pages of one file.
@@ -13,9 +13,9 @@ pub(crate) const LIST_PAGES: u64 = 98_304;
 pub(crate) struct PageCache {
     pages: BTreeMap<Page, PageState>,
     marks: Vec<Mark>,
-    /// Pages read since the start, counting those evicted and read again.
+    /// Pages read since the start, including those read again after eviction.
     pub(crate) read_pages: u64,
-    /// Pages that a plan asked for while they were cached.
+    /// Pages requested by a plan while they were cached.
     pub(crate) overlap_pages: u64,
     pub(crate) ageing: Ageing,
     pub(crate) room_pages: u64,
@@ -90,7 +90,7 @@ impl PageCache {
         self.marks.retain(|mark| mark.last < start || mark.first >= end);
     }
 
-    /// Cached pages that nothing has used.
+    /// Cached pages that were never used.
     pub(crate) fn unused_pages(&self) -> usize {
         let fresh = |state: &&PageState| **state == PageState::Fresh;
         self.pages.values().filter(fresh).count()

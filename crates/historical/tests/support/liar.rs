@@ -1,4 +1,4 @@
-//! The page cache that contradicts itself, seen from within the kernel.
+//! A page cache that contradicts itself, as seen from within the kernel.
 
 use historical::{Ageing, KernelView, PageState};
 use readahead::Page;

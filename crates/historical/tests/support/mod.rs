@@ -1,10 +1,11 @@
-//! A modelled page cache under one policy, which it asks as the kernel would.
+//! A modelled page cache with one policy, called as the kernel would call it.
 //!
-//! For each page of a read: a policy that wants calls is asked at the first one and at the one it
-//! named. If the page is absent the policy is asked and its plan carried out; if it is absent still,
-//! what is left of the request is read, for a policy that wants calls that page alone. If it
-//! carries a mark, the mark is taken off and the policy is asked about it. Then the page is used:
-//! the first use makes it referenced, the next active.
+//! For each page of a read:
+//! 1. A policy that wants calls is called at the first page, and at the page it named.
+//! 2. If the page is absent, the policy is called and its plan executed. If it is still absent, the
+//!    rest of the request is read; for a policy that wants calls, only this page.
+//! 3. If the page carries a mark, the mark is removed and the policy is called about it.
+//! 4. The page is used. Its first use makes it referenced, the next one active.
 
 #![allow(dead_code)] // every test binary uses its own part
 
@@ -24,7 +25,7 @@ use readahead::{Action, Asked, CacheView, Cause, FileId, Hint, OpenFileId, Page,
 /// The kernel's default window, 128 KiB, in pages.
 pub(crate) const KERNEL_WINDOW: u32 = 32;
 
-/// A policy, the page cache of one file, and what happened so far.
+/// A policy, the page cache of one file, and a log.
 pub(crate) struct Machine {
     pub(crate) policy: Box<dyn KernelPolicy>,
     pub(crate) cache: PageCache,
@@ -32,7 +33,7 @@ pub(crate) struct Machine {
     pub(crate) kernel_window: u32,
     /// Pages that reclaim examines while a reader uses one.
     pub(crate) scanned_per_page: u64,
-    /// What the program has said about its reads.
+    /// The program's advice.
     pub(crate) hint: Hint,
     previous: HashMap<u64, Page>,
     plan: Plan,
@@ -40,12 +41,12 @@ pub(crate) struct Machine {
     next_call: Option<Page>,
     trace: Vec<(Page, String)>,
     published: Vec<String>,
-    /// Pages that the policy had a reader wait for.
+    /// Pages for which the policy made a reader wait.
     pub(crate) waits: Vec<Page>,
 }
 
 impl Machine {
-    /// A file of `file_pages` pages, none cached, read through open files whose kernel window is
+    /// A file of `file_pages` pages, none cached. Its open files have a kernel window of
     /// `kernel_window` pages.
     pub(crate) fn new(
         policy: impl KernelPolicy + 'static,
@@ -55,7 +56,7 @@ impl Machine {
         Self::boxed(Box::new(policy), file_pages, kernel_window)
     }
 
-    /// The same for a policy chosen at run time.
+    /// The same, for a policy chosen at run time.
     pub(crate) fn boxed(
         policy: Box<dyn KernelPolicy>,
         file_pages: u64,
@@ -78,12 +79,12 @@ impl Machine {
         }
     }
 
-    /// One `read(2)` through the open file of that number.
+    /// One `read(2)` through the open file with this number.
     pub(crate) fn read(&mut self, open_file: u64, start: Page, pages: u64) {
         self.read_in_part(open_file, start, pages, pages);
     }
 
-    /// One request for `pages` of which only `taken` are consumed, as of `sendfile(2)` to a socket.
+    /// A request for `pages`, of which only `taken` are used, like `sendfile(2)` to a socket.
     pub(crate) fn read_in_part(&mut self, open_file: u64, start: Page, pages: u64, taken: u64) {
         let end = (start + pages).min(self.file_pages);
         self.next_call = Some(start);
@@ -105,25 +106,25 @@ impl Machine {
         }
     }
 
-    /// Has an open file begin with the state of another.
+    /// Copies the state of one open file to another.
     pub(crate) fn copy_state(&mut self, from: u64, to: u64) {
         self.copy_place(from, to);
         self.policy.copy_state(OpenFileId(from), OpenFileId(to), self.now);
     }
 
-    /// Has an open file begin where another one was read last, of which its policy is not told.
+    /// Sets an open file's position to where another one was last read, without telling the policy.
     pub(crate) fn copy_place(&mut self, from: u64, to: u64) {
         if let Some(page) = self.previous.get(&from).copied() {
             self.previous.insert(to, page);
         }
     }
 
-    /// Lets time pass, in which everything under way arrives.
+    /// Lets a second pass, in which all reads complete.
     pub(crate) fn wait_a_second(&mut self) {
         self.now += 1_000_000_000;
     }
 
-    /// Lets a tenth of that pass.
+    /// Lets a tenth of that time pass.
     pub(crate) fn wait_a_tenth(&mut self) {
         self.now += 100_000_000;
     }
@@ -182,18 +183,18 @@ impl Machine {
         self.trace.extend(lines.into_iter().map(|line| (access.page, line)));
     }
 
-    /// What was asked for so far as it was printed in 2005, `start+pages=new`: not cut to the file,
-    /// and how many of the pages were new.
+    /// The requests so far as printed in 2005, `start+pages=new`: not cut at the end of the file,
+    /// with the number of new pages.
     pub(crate) fn published(&self) -> Vec<&str> {
         self.published.iter().map(String::as_str).collect()
     }
 
-    /// What was asked for so far, a chunk a line: `cause@page start+pages-look_ahead`.
+    /// The requests so far, one line per chunk: `cause@page start+pages-look_ahead`.
     pub(crate) fn trace(&self) -> Vec<&str> {
         self.trace_of(0..self.file_pages)
     }
 
-    /// The part of the trace that accesses to the pages of a range led to.
+    /// The lines of the trace caused by accesses to a range of pages.
     pub(crate) fn trace_of(&self, pages: Range<Page>) -> Vec<&str> {
         let within = self.trace.iter().filter(|(page, _)| pages.contains(page));
         within.map(|(_, line)| line.as_str()).collect()
@@ -228,7 +229,7 @@ fn lines(page: Page, plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// Causes in the order of a trace, for tests that do not care for sizes.
+/// The causes in a trace, for tests that ignore sizes.
 pub(crate) fn causes(trace: &[&str]) -> Vec<Cause> {
     let cause = |line: &&str| {
         let name = line.split('@').next()?;

@@ -1,14 +1,14 @@
-//! Every policy, for tests that hold for all of them.
+//! All policies, for tests that apply to each.
 
 use historical::{
     Adaptive2005, AdaptiveV16, KernelPolicy, Linux6, NoReadAhead, OnDemand, OnDemandRelease, Stock,
     StockRelease, V16Parameters,
 };
 
-/// Open files followed: few, so that tests make policies forget.
+/// Open files to track: few, so that the tests make policies forget.
 const OPEN_FILES: usize = 16;
 
-/// Makes a policy that has seen nothing yet.
+/// Creates a policy without state.
 pub(crate) type Make = fn() -> Box<dyn KernelPolicy>;
 
 /// Every policy, some with several parameters.
@@ -28,10 +28,10 @@ pub(crate) const ALL: [Make; 13] = [
     context_3_12,
 ];
 
-/// The proposal of 2006, with several parameters.
+/// The proposal of 2006 with several parameters.
 pub(crate) const V16: [Make; 3] = [v16, v16_eager, v16_server];
 
-/// Policies of kernels, which read ahead what their rules say and nothing else.
+/// Policies of kernels, which read ahead exactly by their rules.
 pub(crate) const KERNELS: [Make; 10] = [
     linux_6,
     linux_6_small_folios,
@@ -45,7 +45,7 @@ pub(crate) const KERNELS: [Make; 10] = [
     context_3_12,
 ];
 
-/// Policies that never ask for more at once than two of the kernel's windows.
+/// Policies that never request more than two kernel windows at once.
 pub(crate) const WITHIN_THE_WINDOW: [Make; 7] =
     [stock_2_6_13, stock_2_6_17, v1, v1_generous, on_demand_2_6_23, context_2_6_31, context_3_12];
 
@@ -99,7 +99,7 @@ fn v1() -> Box<dyn KernelPolicy> {
     Box::new(Adaptive2005::new(OPEN_FILES, Adaptive2005::DEFAULT_RATIO))
 }
 
-/// Its readers wait for the last page of a chunk, too.
+/// Its readers also wait for the last page of a chunk.
 fn v1_generous() -> Box<dyn KernelPolicy> {
     Box::new(Adaptive2005::new(OPEN_FILES, 102))
 }

@@ -1,4 +1,4 @@
-//! The first proposal, of September 2005. List and window give 32 to 256 pages a chunk.
+//! The first proposal, of September 2005. List and window give chunks of 32 to 256 pages.
 
 use historical::Adaptive2005;
 use readahead::{Cause, Hint};
@@ -82,7 +82,7 @@ fn pages_read_ahead_and_not_used_are_no_history() {
     assert_eq!(machine.trace(), ["initial@0 0+32-0", "random@32 32+1-0"]);
 }
 
-/// Pages used twice must reach as far as the fewest pages.
+/// Pages used twice must reach back at least by the fewest pages.
 #[test]
 fn a_history_of_active_pages_must_be_long_enough() {
     let mut machine = v1(100);
@@ -114,8 +114,8 @@ fn a_small_request_before_a_used_page_is_taken_for_a_backward_reader() {
     assert_eq!(machine.trace().last(), Some(&"backward@4 0+5-0"), "not before the file");
 }
 
-/// The call tells where it began, though its first pages were cached: its history is not only of
-/// those pages, which it has just used again, as a smaller request's is.
+/// The call tells where the request began, although its first pages were cached. So its history
+/// includes more than those pages, which a smaller request would just have used again.
 #[test]
 fn a_large_request_is_known_by_its_call() {
     let mut machine = v1(50);

@@ -180,7 +180,7 @@ fn a_sparse_readers_gaps_are_filled_at_hit_rate_8() {
     );
 }
 
-/// A threshold of 18 pages: reclaim examines 2600 pages for each that the reader uses.
+/// A threshold of 18 pages: reclaim examines 2600 pages for each page that the reader uses.
 #[test]
 fn under_pressure_chunks_settle_at_the_thrash_threshold() {
     let mut machine = v16(0);

@@ -1,4 +1,4 @@
-//! The kernel of today. "Tracepoints" are `readahead:*` of a 6.18 kernel on ext4.
+//! Today's kernel. "Tracepoints" are `readahead:*` of a 6.18 kernel on ext4.
 
 use historical::Linux6;
 use readahead::{Cause, Hint};
@@ -49,7 +49,7 @@ fn a_large_window_ramps_up_as_the_running_kernel_does() {
     );
 }
 
-/// Tracepoints of a 6.18 kernel: the window that would start beyond the end is not read.
+/// Tracepoints of a 6.18 kernel: a window that would start beyond the end is not read.
 #[test]
 fn a_sequence_stops_at_the_end_of_the_file() {
     let mut machine = linux(4000, 2048);
@@ -81,8 +81,8 @@ fn large_requests_keep_a_window_ahead() {
     );
 }
 
-/// Tracepoints of a 6.18 kernel: whole-page reads of every other page pass for a sequence, of
-/// every third do not.
+/// Tracepoints of a 6.18 kernel: whole-page reads of every other page count as a sequence, those of
+/// every third page do not.
 #[test]
 fn every_other_page_is_taken_for_a_sequence() {
     let mut machine = linux(4000, 2048);
@@ -106,7 +106,7 @@ fn every_other_page_is_taken_for_a_sequence() {
     assert_eq!(causes(&machine.trace()), [Cause::Random; 8]);
 }
 
-/// Tracepoints of a 6.18 kernel, up to where its search for the next hole goes astray.
+/// Tracepoints of a 6.18 kernel, up to where its search for the next hole goes wrong.
 #[test]
 fn two_streams_through_one_open_file_are_known_by_their_history() {
     let mut machine = linux(4000, 2048);
@@ -253,7 +253,7 @@ fn a_fault_reads_around_and_a_scan_of_the_mapping_goes_on() {
     );
 }
 
-/// Tracepoint of a 6.18 kernel: faults leave no trace of where they were.
+/// Tracepoint of a 6.18 kernel: faults leave no position behind.
 #[test]
 fn an_announced_scan_of_a_mapping_reads_whole_windows() {
     let mut machine = linux(FILE_PAGES, 2048);

@@ -137,7 +137,7 @@ fn an_evicted_window_starts_over() {
     }
 }
 
-/// A window that is all look-ahead is marked where its reader is.
+/// A window of look-ahead only is marked where its reader is.
 #[test]
 fn a_request_larger_than_a_window_gets_another_at_once() {
     let mut machine = on_demand(Linux2_6_23, 32);
@@ -169,7 +169,7 @@ fn a_history_from_the_files_start_counts_double() {
     assert_eq!(last(Linux3_12).as_deref(), Some("context@6 6+13-1"));
 }
 
-/// Where the window ends, its successor is due all the same; its mark would be on that very page.
+/// At the window's end its successor is due all the same. Its mark would be on that page.
 #[test]
 fn a_full_queue_loses_the_mark() {
     let second = [

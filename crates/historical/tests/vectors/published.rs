@@ -1,4 +1,4 @@
-//! The decisions that were published in 2005, line by line.
+//! The decisions published in 2005, line by line.
 
 use historical::{Adaptive2005, KernelPolicy, Stock, StockRelease};
 

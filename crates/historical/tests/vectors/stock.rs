@@ -11,7 +11,7 @@ fn stock(release: StockRelease, window: u32) -> Machine {
     Machine::new(Stock::new(64, release), FILE_PAGES, window)
 }
 
-/// What page by page reading from the file's start leads to.
+/// The chunks of page by page reading from the file's start.
 fn ramp(release: StockRelease, window: u32, count: usize) -> Vec<String> {
     let mut machine = stock(release, window);
     machine.scan(1, 0, 600, 1);
@@ -34,7 +34,7 @@ fn since_2_6_17_one_page_starts_with_four() {
     assert_eq!(ramp(Linux2_6_17, 32, 5), ["0+4=4", "4+8=8", "12+16=16", "28+32=32", "60+32=32"]);
 }
 
-/// The second read finds no ahead window, and itself in it once it is there.
+/// The second read finds no ahead window, and is in it once it exists.
 #[test]
 fn the_second_page_brings_two_windows_at_once() {
     let mut machine = stock(Linux2_6_13, 256);
@@ -45,8 +45,8 @@ fn the_second_page_brings_two_windows_at_once() {
     );
 }
 
-/// Requests larger than a window: the reader, believed to be a window further on than anything was read
-/// ahead, reads what lies between by itself, and all of that is asked for once more.
+/// Requests larger than a window: the policy assumes the reader a window beyond the read-ahead. The
+/// reader itself reads what lies between, and all of that is requested once more.
 #[test]
 fn until_2_6_16_what_the_reader_has_read_by_itself_is_asked_for_again() {
     let scanned = |release| {
@@ -86,7 +86,8 @@ fn a_request_as_large_as_the_window_gets_two_at_once() {
     );
 }
 
-/// The reader is believed to be past the ahead window, which is where it would be asked for more.
+/// The policy assumes that the reader has passed the ahead window, and with it the page where it
+/// would request more.
 #[test]
 fn until_2_6_16_a_large_request_outruns_small_windows() {
     let read_one_and_64 = |release| {
@@ -132,7 +133,7 @@ fn two_readers_of_one_open_file_read_at_random() {
     assert_eq!(causes(&machine.trace()), [Cause::Random; 38]);
 }
 
-/// When page 100 is found missing, the windows at 92 and 124 are asked for already.
+/// When page 100 is found missing, the windows at 92 and 124 have already been submitted.
 #[test]
 fn an_evicted_page_is_read_alone_and_takes_two_pages_off_the_next_window() {
     let mut machine = stock(Linux2_6_17, 32);
@@ -173,7 +174,7 @@ fn a_file_that_seems_cached_is_read_without_read_ahead_until_a_miss() {
     assert_eq!(machine.published().last(), Some(&"1001+4=4"), "on again");
 }
 
-/// `sendfile` of the whole rest of the file to a socket that takes ten pages at a time.
+/// `sendfile` of the rest of the file to a socket that accepts ten pages at a time.
 #[test]
 fn partly_consumed_requests_pass_for_random() {
     let mut machine = stock(Linux2_6_17, 32);

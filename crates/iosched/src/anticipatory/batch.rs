@@ -6,23 +6,23 @@
 //!                                                                             its first completion
 //! ```
 //!
-//! A batch ends only while the others wait. The quota of writes learns how many fit its time: that
-//! is seen when the first read after them completes, as a disk may still be busy with writes
-//! that it has taken.
+//! A batch ends only while requests of the other kind wait. The write quota adapts to how many
+//! writes fit into their time. The time of a write batch ends when the first read after it
+//! completes, since a disk may still be busy with writes that it has accepted.
 
 use crate::request::Nanos;
 
-/// Time per write that the quota begins with, ten ticks of 1 ms.
+/// Initial estimate of the time per write: ten ticks of 1 ms.
 const FIRST_GUESS: Nanos = 10_000_000;
 
-/// Whether a process waits for a request.
+/// Whether a process waits for a request (synchronous) or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Sync,
     Async,
 }
 
-/// The batch under way.
+/// The current batch.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) kind: Kind,
@@ -30,7 +30,7 @@ pub(crate) struct Batch {
     expires: Nanos,
     writes_left: u32,
     quota: u32,
-    /// Writes ran out before anyone else waited: their time says nothing.
+    /// The writes ran out before any read waited, so their time says nothing.
     uncontended: bool,
     read_expire: Nanos,
     write_expire: Nanos,
@@ -38,9 +38,9 @@ pub(crate) struct Batch {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Waiting for the commands of the last batch.
+    /// Waiting until the device has completed the last batch's commands.
     Draining,
-    /// A read batch none of whose commands has completed: its clock stands.
+    /// A read batch without a completed command yet: its clock has not started.
     Fresh,
     Running,
 }
@@ -64,12 +64,12 @@ impl Batch {
         self.phase == Phase::Running && (now > self.expires || out_of_quota)
     }
 
-    /// No writes wait: reads may go on.
+    /// No writes wait, so the read batch may continue.
     pub(crate) fn extend(&mut self, now: Nanos) {
         self.expires = now.saturating_add(self.read_expire);
     }
 
-    /// Chooses the kind that is next, which drains the device if that is another.
+    /// Chooses the kind of the next batch. If it changes, the device is drained first.
     pub(crate) fn switch(&mut self, kind: Kind) {
         if self.kind != kind {
             self.phase = Phase::Draining;
@@ -81,7 +81,7 @@ impl Batch {
         }
     }
 
-    /// The device is drained.
+    /// The device is drained: the batch starts.
     pub(crate) fn begin(&mut self, now: Nanos) {
         self.phase = match self.kind {
             Kind::Sync => Phase::Fresh,
@@ -92,7 +92,7 @@ impl Batch {
         };
     }
 
-    /// No read waits while `writes_wait`, or do not.
+    /// No read waits; `writes_wait` tells whether writes do.
     pub(crate) fn no_reads(&mut self, writes_wait: bool) {
         if self.kind == Kind::Async && (self.writes_left == 0 || !writes_wait) {
             self.uncontended = true;
@@ -113,7 +113,7 @@ impl Batch {
         }
     }
 
-    /// The write batch took until now, in truth.
+    /// Adjusts the quota. The write batch really ends now.
     fn learn_quota(&mut self, now: Nanos) {
         let took = now.saturating_add(self.write_expire).saturating_sub(self.expires);
         if took > self.write_expire && !self.uncontended {
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::testing::MS;
 
-    /// The quota after a write batch of `writes` that took `took`.
+    /// The quota after a batch of `writes` writes that took `took`.
     fn quota_after(writes: u32, took: Nanos) -> u32 {
         let mut batch = Batch::new(500 * MS, 125 * MS);
         batch.switch(Kind::Async);

@@ -1,4 +1,4 @@
-//! The requests of one kind: sorted, by age, and where the head last left them.
+//! The queued requests of one kind, sorted by sector and by age, and the head position they left.
 
 use crate::request::{Nanos, ProcessId, Request, Sector};
 use crate::sorted::{Queued, SortedQueue, Ticket};
@@ -7,7 +7,7 @@ use crate::sweep;
 /// How far back a seek may go within a sweep: 512 MiB.
 const MOST_BACK: Sector = 1024 * 1024;
 
-/// The requests.
+/// Queued requests of one kind.
 #[derive(Debug)]
 pub(crate) struct Lane {
     queue: SortedQueue,
@@ -17,11 +17,11 @@ pub(crate) struct Lane {
     expire: Nanos,
 }
 
-/// What became of a request.
+/// What happened to an added request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Added {
     Queued(Ticket),
-    /// Perhaps two commands were coalesced by it, one of them of process `lost_by`.
+    /// It was merged. If that coalesced two commands, `lost_by` is the process that lost one.
     Merged {
         lost_by: Option<ProcessId>,
     },
@@ -36,7 +36,7 @@ impl Lane {
         &self.queue
     }
 
-    /// Queues a request, merged if possible.
+    /// Queues a request and merges it if possible.
     pub(crate) fn add(&mut self, now: Nanos, request: &Request, max_sectors: u32) -> Added {
         match self.queue.merge(request, max_sectors) {
             Some(merged) => Added::Merged { lost_by: merged.lost_by },
@@ -44,12 +44,12 @@ impl Lane {
         }
     }
 
-    /// The next of the sweep, as of now.
+    /// The next command of the sweep.
     pub(crate) fn next(&self) -> Option<Ticket> {
         sweep::next(&self.queue, self.head, MOST_BACK)
     }
 
-    /// The oldest if it has expired; looked at no more often than requests expire.
+    /// The oldest command if it has expired. Checked at most once per expiry time.
     pub(crate) fn overdue(&mut self, now: Nanos) -> Option<Ticket> {
         if now < self.last_check.saturating_add(self.expire) {
             return None;
@@ -58,7 +58,7 @@ impl Lane {
         self.queue.overdue(now, self.expire)
     }
 
-    /// The oldest, to begin a batch with.
+    /// The oldest command, which begins a batch.
     pub(crate) fn oldest(&mut self, now: Nanos) -> Option<Ticket> {
         self.last_check = now;
         self.queue.oldest()

@@ -1,8 +1,8 @@
-//! `anticipatory`: after a read it rather waits for the same process than to seek elsewhere.
+//! `anticipatory`: after a read, waits for the same process instead of seeking elsewhere.
 //!
-//! A program that reads synchronously has no request queued at the instant its read completes,
-//! and an elevator that always finds the device something to do takes the head to somebody else
-//! each time. Waiting some milliseconds lets the next read come, next to the last:
+//! A program that reads synchronously has no request queued at the moment when its read completes.
+//! An elevator that always keeps the device busy then moves the head to another process, every
+//! time. Waiting for some milliseconds lets the next read arrive, right next to the last:
 //!
 //! ```text
 //!   process 1   [ 100 ]    [ 108 ]    [ 116 ]      ... until the slice ends: the oldest has expired
@@ -10,33 +10,34 @@
 //!   process 2   [ 900 ] queued .............................. [ 900 ]
 //! ```
 //!
-//! * **Sweep.** One way, with short seeks back; what is next is looked up anew every time, so that
-//!   an added request is noticed (`sweep`).
-//! * **Batches.** Synchronous requests and asynchronous writes alternate (`batch`). On switching,
-//!   the device is drained, and reads begin with the oldest.
-//! * **Expiry.** No more often than once in `read_expire`, the oldest goes if it is that old. So
-//!   this is the time slice of a stream.
-//! * **Waiting.** In a read batch, a candidate r is dispatched at once if the last command was an
-//!   asynchronous write or a wait for it has ended. Else the elevator waits (`wait`), unless, in
-//!   this order:
-//!   1. r is of the process waited for;
-//!   2. that process's read completed `antic_expire` ago;
-//!   3. the process has exited;
-//!   4. it has other requests queued;
-//!   5. r is a synchronous request near the head, where the wait began (the longer ago, the
-//!      farther "near" reaches); the process's think time is counted from then on;
-//!   6. the process usually thinks for longer than `antic_expire` (of a new one: new processes do,
-//!      or most do not read again);
-//!   7. r is nearer than the process's usual seek.
+//! * **Sweep.** One way, with short seeks back. The next request is looked up anew every time, so
+//!   that a request added meanwhile counts (`sweep`).
+//! * **Batches.** Synchronous requests and asynchronous writes alternate (`batch`). At each switch,
+//!   the device is drained. Read batches begin with the oldest read.
+//! * **Expiry.** At most once per `read_expire`, the oldest request is served first if it is that
+//!   old. So `read_expire` is the time slice of a stream.
+//! * **Waiting.** In a read batch, a candidate `r` is dispatched at once if the last command was an
+//!   asynchronous write, or if a wait has already ended for it. Otherwise the elevator waits
+//!   (`wait`), unless one of these holds, checked in this order:
+//!   1. `r` belongs to the process waited for.
+//!   2. That process's read completed `antic_expire` ago.
+//!   3. The process has exited.
+//!   4. The process has other requests queued.
+//!   5. `r` is a synchronous request near the head position at which the wait began. "Near" widens
+//!      with time. The process's think time is counted from then on.
+//!   6. The process usually thinks for longer than `antic_expire`. For a new process: new processes
+//!      usually do, or most of them never read again.
+//!   7. `r` is nearer than the process's usual seek.
 //!
-//!   All this is asked again whenever a request is added.
-//! * **Histories** of think times and seeks are decaying averages, per process and for newcomers
-//!   (`process`).
+//!   The elevator checks all this again whenever a request is added.
+//! * **Histories** of think times and seeks are decaying averages, for each process and for new
+//!   processes (`process`).
 //!
-//! A process's exit ends a wait only when the next request is added or its time is up, as in the
-//! kernel. With command queueing it waits for the first of the process's commands to complete, not for
-//! the last, as the kernel did. Those with the device count as pending for think times, where the
-//! kernel counted those that the driver had not fetched; both are the same without command queueing.
+//! A process's exit ends a wait only when the next request is added or time is up, as in the
+//! kernel. With command queueing, this elevator waits for the first of the process's commands to
+//! complete; the kernel waited for the last. Commands at the device count as pending for think
+//! times; the kernel counted those that the driver had not fetched. Without command queueing both
+//! are the same.
 
 mod batch;
 mod lane;
@@ -68,7 +69,7 @@ pub struct Anticipatory {
     wait: Wait,
     processes: BTreeMap<ProcessId, Process>,
     newcomers: Newcomers,
-    /// Commands with the device, by their first request.
+    /// Commands at the device, by their first request.
     in_flight: Vec<(RequestId, Kind)>,
     parameters: AnticipatoryParameters,
     max_sectors: u32,
@@ -109,7 +110,7 @@ impl Anticipatory {
         Some(Candidate { process: command.process, start: command.start, is_sync })
     }
 
-    /// Whether there is a reason to serve `candidate` rather than to wait.
+    /// Whether there is a reason to serve `candidate` instead of waiting.
     fn is_broken(&mut self, now: Nanos, candidate: Option<Candidate>) -> bool {
         let Some(process) = self.wait.process.and_then(|id| self.processes.get_mut(&id)) else {
             return true;
@@ -117,7 +118,7 @@ impl Anticipatory {
         self.wait.is_broken(now, candidate, self.sync.head, process, &mut self.newcomers)
     }
 
-    /// Until when a wait that has begun goes on; ends it if its time is up.
+    /// When the current wait ends, if there is one. Ends it if its time is up.
     fn waiting(&mut self, now: Nanos) -> Option<Nanos> {
         if !self.wait.is_on() {
             return None;
@@ -152,7 +153,7 @@ impl Anticipatory {
         self.begin_batch(now)
     }
 
-    /// The next of the batch, or a wait for it.
+    /// The next command of the batch, or a wait for it.
     fn go_on(&mut self, now: Nanos, writes: bool) -> Option<Choice> {
         let kind = self.batch.kind;
         let next = self.lane(kind).next();
@@ -174,7 +175,7 @@ impl Anticipatory {
         Some(Choice::Serve(kind, overdue.unwrap_or(next)))
     }
 
-    /// The first of a batch, once the device is drained of the last.
+    /// The first command of a batch, once the device has been drained.
     fn begin_batch(&mut self, now: Nanos) -> Option<Choice> {
         if self.batch.phase == Phase::Draining {
             if !self.in_flight.is_empty() {
@@ -206,7 +207,7 @@ impl Anticipatory {
         Some(command)
     }
 
-    /// Forgets a process that has exited, with nothing left to do for it.
+    /// Forgets a process that has exited and has no requests left.
     fn forget_if_gone(&mut self, id: ProcessId) {
         let is_gone = self.processes.get(&id).is_some_and(|p| p.exited && p.is_idle());
         if is_gone && self.wait.process != Some(id) {

@@ -1,26 +1,27 @@
-//! The knobs of the anticipatory elevator, as of two versions.
+//! Parameters of the anticipatory elevator, for two kernel versions.
 
 use crate::request::Nanos;
 
 const MS: Nanos = 1_000_000;
 
-/// What can be set.
+/// The parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct AnticipatoryParameters {
-    /// Age at which a read goes first; looked at this often, it is the time slice of a stream.
+    /// Age at which a read is served first. Ages are checked this often, so it is also the time
+    /// slice of a stream.
     pub read_expire: Nanos,
-    /// The same for asynchronous writes.
+    /// Age at which an asynchronous write is served first.
     pub write_expire: Nanos,
-    /// Time that reads have while writes wait.
+    /// Time for a batch of reads while writes wait.
     pub read_batch_expire: Nanos,
-    /// Time that writes have while reads wait.
+    /// Time for a batch of writes while reads wait.
     pub write_batch_expire: Nanos,
-    /// Longest wait for a process to read again; none if zero.
+    /// Longest wait for a process's next read; 0 for no waiting.
     pub antic_expire: Nanos,
 }
 
 impl AnticipatoryParameters {
-    /// As in 2.6.12 with a thousand ticks a second.
+    /// As in 2.6.12 with a thousand ticks per second.
     pub fn linux_2_6_12() -> Self {
         AnticipatoryParameters {
             read_expire: 125 * MS,
@@ -31,9 +32,9 @@ impl AnticipatoryParameters {
         }
     }
 
-    /// As measured in February 2003. Waiting 40 ms was read in a posting of that January; 50 ms for
-    /// `read_expire` is inferred, as it explains how often the published runs switched streams. The
-    /// rest is taken from 2.6.12.
+    /// As measured in February 2003. A posting of January 2003 gives the wait of 40 ms. The 50 ms
+    /// of `read_expire` are inferred: they explain how often the published runs switched streams.
+    /// The others are those of 2.6.12.
     pub fn february_2003() -> Self {
         AnticipatoryParameters {
             read_expire: 50 * MS,

@@ -1,4 +1,4 @@
-//! What is known of a process: how soon it reads again after a read, and how near.
+//! What the elevator knows about a process: how soon after a read it reads again, and how near.
 //!
 //! ```text
 //!   read        done              next read
@@ -6,40 +6,40 @@
 //!   [ 100..108 ]                   [ 108..116 ]     seek distance: 0 sectors
 //! ```
 //!
-//! The first read of a process gives no sample. What second reads showed is averaged over all
-//! processes too, to judge those that are new; beside it stands how often a process ended, or did
-//! not come back, after its first read.
+//! The first read of a process gives no sample. Second reads are also averaged over all processes,
+//! to judge new ones. A probability records how often a process ended, or did not return, after its
+//! first read.
 
 use crate::average::{Average, SlowAverage};
 use crate::request::{Nanos, Request, Sector};
 
-/// A tick of 1 ms: think times are counted in ticks.
+/// A tick of 1 ms, the unit of think times.
 pub(crate) const TICK: Nanos = 1_000_000;
 
-/// Longest think time that is counted, in ticks: a fiftieth of a second, less one.
+/// Longer think times count as this, in ticks: a fiftieth of a second minus one tick.
 const MOST_THINK_TICKS: u64 = 19;
 
-/// Weight up to which a process counts as new to the seek average: two samples.
+/// Up to this weight (two samples), a process counts as new to the seek average.
 const NEW_SEEK_WEIGHT: u64 = 60;
 
-/// What a seek may exceed four times the mean by, in sectors, for a new process and an old one.
+/// How far a seek may exceed four times the mean, in sectors, for a new process and for an old one.
 const MOST_NEW_SEEK: Sector = 2 << 20;
 const MOST_SEEK: Sector = 128 << 10;
 
-/// Certainty, in 256ths.
+/// Probability 1, in 256ths.
 const CERTAIN: u64 = 256;
 
-/// A process with requests, or with a history.
+/// A process that has requests or a history.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Process {
-    /// Commands queued that began with a request of its.
+    /// Queued commands whose first request is the process's.
     pub(crate) queued: u32,
-    /// The same with the device.
+    /// Such commands at the device.
     pub(crate) in_flight: u32,
     pub(crate) exited: bool,
-    /// When a read last completed, or another process came near.
+    /// When a read last completed, or when another process read nearby.
     pub(crate) last_completion: Option<Nanos>,
-    /// Where its last read ended.
+    /// End of its last read.
     last_end: Option<Sector>,
     pub(crate) think_ticks: Average,
     pub(crate) seek: Average,
@@ -50,24 +50,24 @@ pub(crate) struct Process {
 pub(crate) struct Newcomers {
     pub(crate) think_ticks: SlowAverage,
     pub(crate) seek: SlowAverage,
-    /// How likely one is not to read again, in 256ths.
+    /// Probability that a process does not read again, in 256ths.
     pub(crate) exit_probability: u64,
 }
 
 impl Newcomers {
-    /// A process has ended, or was waited for in vain, before it read again.
+    /// A process ended before it read again, or a wait for it timed out.
     pub(crate) fn one_left(&mut self) {
         self.exit_probability = (7 * self.exit_probability + CERTAIN) / 8;
     }
 }
 
 impl Process {
-    /// Nothing is queued and nothing with the device.
+    /// Whether it has no requests, neither queued nor at the device.
     pub(crate) fn is_idle(&self) -> bool {
         self.queued == 0 && self.in_flight == 0
     }
 
-    /// A synchronous request has come; called before it is counted as queued.
+    /// Records a synchronous request. Call this before the request counts as queued.
     pub(crate) fn observe(&mut self, now: Nanos, request: &Request, newcomers: &mut Newcomers) {
         if let Some(last_end) = self.last_end {
             let thought = self

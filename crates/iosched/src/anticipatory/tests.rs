@@ -1,4 +1,4 @@
-//! The anticipatory elevator as a whole.
+//! Tests of the whole anticipatory elevator.
 
 use super::*;
 use crate::request::Sector;
@@ -8,7 +8,7 @@ fn anticipatory() -> Anticipatory {
     Anticipatory::new(8, AnticipatoryParameters::february_2003())
 }
 
-/// Process 1 has read from sector 100 on, and 2 wants sector 900 000.
+/// Process 1 has read from sector 100 on; process 2 wants sector 900 000.
 fn with_a_reader() -> Anticipatory {
     let mut elevator = anticipatory();
     for nth in 0..4 {
@@ -128,7 +128,7 @@ fn a_new_process_is_waited_for_unless_new_ones_seldom_read_again() {
     let mut elevator = anticipatory();
     let mut waited = Vec::new();
     for process in 0..9 {
-        // Everyone reads once, and a far request is queued beside it.
+        // Every process reads once, with a distant request queued beside it.
         let now = u64::from(process) * 1000 * MS;
         let start = 10_000_000 * Sector::from(process % 2);
         elevator.add(now, read(0, 10 + process, start, 8));

@@ -1,4 +1,4 @@
-//! Whether to wait for the process that has just read.
+//! Decides whether to wait for the process that has just read.
 //!
 //! ```text
 //!              dispatch of a read                       dispatch of anything
@@ -15,13 +15,13 @@ use crate::request::{Command, Nanos, ProcessId, Sector};
 
 use super::process::{Newcomers, Process, TICK};
 
-/// Sectors that count as near right after a read: 32 KiB.
+/// Distance in sectors that counts as near right after a read: 32 KiB.
 const NEAR: Sector = 64;
 
-/// Ticks after a read during which nearness widens; later, everything is near.
+/// Ticks after a read during which nearness widens. After them, everything is near.
 const WIDENING_TICKS: u64 = 20;
 
-/// Even chances, in 256ths.
+/// Probability one half, in 256ths.
 const EVEN: u64 = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) enum State {
     Finished,
 }
 
-/// What would be dispatched instead.
+/// What to dispatch instead of waiting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub(crate) process: ProcessId,
@@ -40,11 +40,11 @@ pub(crate) struct Candidate {
     pub(crate) is_sync: bool,
 }
 
-/// The wait, or what would be waited for.
+/// The wait, and what it is for.
 #[derive(Debug)]
 pub(crate) struct Wait {
     pub(crate) state: State,
-    /// Who was served last, unless that was an asynchronous write.
+    /// The process served last, unless with an asynchronous write.
     pub(crate) process: Option<ProcessId>,
     completed: Option<Nanos>,
     antic_expire: Nanos,
@@ -59,14 +59,14 @@ impl Wait {
         matches!(self.state, State::ForCompletion | State::ForRequest)
     }
 
-    /// Begins a wait; until when.
+    /// Begins a wait. Returns when it ends.
     pub(crate) fn start(&mut self) -> Nanos {
         self.state =
             if self.completed.is_some() { State::ForRequest } else { State::ForCompletion };
         self.until()
     }
 
-    /// When the wait ends at the latest.
+    /// The latest end of the wait.
     pub(crate) fn until(&self) -> Nanos {
         self.completed.map_or(crate::UNTIL_COMPLETION, |at| at.saturating_add(self.antic_expire))
     }
@@ -78,7 +78,8 @@ impl Wait {
     }
 
     pub(crate) fn completed(&mut self, now: Nanos, command: &Command) {
-        // Any of the process's, the last or an earlier one; a wait that has begun is not prolonged.
+        // Any command of the process counts, the last or an earlier one. A wait that has begun is
+        // not prolonged.
         if self.process == Some(command.process) && self.state != State::ForRequest {
             self.completed = Some(now);
             if self.state == State::ForCompletion {
@@ -87,7 +88,7 @@ impl Wait {
         }
     }
 
-    /// Whether there is a reason to serve `candidate` rather than to wait for the process.
+    /// Whether there is a reason to serve `candidate` instead of waiting for the process.
     pub(crate) fn is_broken(
         &self,
         now: Nanos,
@@ -124,7 +125,7 @@ impl Wait {
         thinks_long || candidate.is_some_and(|r| r.start.abs_diff(head) < usual_seek)
     }
 
-    /// Whether a sector is near the head; the longer the wait, the farther that reaches.
+    /// Whether a sector is near the head. Nearness widens as the wait goes on.
     fn is_close(&self, now: Nanos, head: Sector, sector: Sector) -> bool {
         let ticks = self.completed.map_or(0, |at| now.saturating_sub(at) / TICK);
         let near = match ticks {

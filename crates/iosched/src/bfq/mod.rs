@@ -1,7 +1,7 @@
 //! `bfq`: budget fair queueing, as far as it matters for reads.
 //!
-//! Every process has a queue; one is *in service* and has the device for itself until its budget
-//! of sectors is spent:
+//! Each process has a queue. One queue is *in service*: it has the device to itself until it has
+//! used up its budget of sectors.
 //!
 //! ```text
 //!   virtual time (sectors served to each)  ------------------------------>
@@ -11,22 +11,23 @@
 //!                          ^ now
 //! ```
 //!
-//! * **Choice** (B-WF2Q+). Virtual time advances by what is served, divided among those that compete.
-//!   A queue asks for a budget: it starts where its last service ended, though not in the past, and
-//!   would finish a budget later. Of those that may have started, the one that finishes first is
-//!   served. If none may, virtual time leaps to the earliest start.
-//! * **Service** ends when the next request exceeds the budget, after `timeout`, or when the queue
-//!   runs empty and nothing comes within `slice_idle` of its last completion. The device idles that
-//!   long for it, unless it is seeky or thinks for longer.
-//! * **Charge**. What it received; but a queue that was seeky, or ran into the timeout, is charged
-//!   for the time: as much of its budget as it used of the timeout, if that is more.
-//! * **Within a queue** one sweep with short seeks back; the oldest first once it has expired.
-//! * Asynchronous writes share one queue, for which nothing idles.
+//! * **Choice** (B-WF2Q+). Virtual time advances by the sectors served, divided among the competing
+//!   queues. A queue asks for a budget: it starts where its last service ended, but not in the past,
+//!   and would finish a budget later. Among queues that may have started, the one with the earliest
+//!   finish is served. If none may, virtual time jumps to the earliest start.
+//! * **Service** ends when the next request exceeds the budget, after `timeout`, or when the queue is
+//!   empty and nothing arrives within `slice_idle` of its last completion. The device idles that
+//!   long for it, unless the queue is seeky or its process thinks for longer.
+//! * **Charge.** A queue pays for the sectors it received. A seeky queue, or one that ran into the
+//!   timeout, pays for its time if that is more: the share of the timeout, of its budget.
+//! * **Within a queue**, requests are served in one sweep with short seeks back, an expired one
+//!   first.
+//! * Asynchronous writes share one queue, for which the device never idles.
 //!
-//! Simplified: all weights are equal, the budget is constant where the kernel adapts it to use and
-//! to the device's measured rate, and interactive or soft real-time processes are not raised;
-//! cooperating queues are not merged. A scan over the processes replaces the kernel's tree. The
-//! constants but `slice_idle` and the expiry times are recalled from memory, and so are the rules.
+//! Simplified: all weights are equal. The budget is constant; the kernel adapts it to use and to
+//! the device's measured rate. Interactive and soft real-time processes get no preference.
+//! Cooperating queues are not merged. A scan over the processes replaces the kernel's tree. The
+//! rules and the constants, except `slice_idle` and the expiry times, are recalled from memory.
 
 mod parameters;
 mod queue;
@@ -44,15 +45,15 @@ use queue::Queue;
 
 pub use parameters::BfqParameters;
 
-/// Whose queue it is.
+/// The owner of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
     Process(ProcessId),
-    /// All asynchronous writes.
+    /// All asynchronous writes share one queue.
     Writeback,
 }
 
-/// The queue in service.
+/// The queue in service, and its service so far.
 #[derive(Clone, Copy, Debug)]
 struct Service {
     owner: Owner,
@@ -61,12 +62,12 @@ struct Service {
     served: u64,
 }
 
-/// What the queue in service has to offer.
+/// What the queue in service offers next.
 enum Offer {
     Serve(Ticket),
-    /// Nothing yet.
+    /// Nothing until then: idle.
     Idle(Nanos),
-    /// Its service is over, charged with so many sectors.
+    /// The service is over; the queue pays for this many sectors.
     Expired(u64),
 }
 
@@ -97,7 +98,7 @@ impl Bfq {
         }
     }
 
-    /// The queue that finishes first of those that may have started.
+    /// Among queues that may have started, the one with the earliest finish.
     fn elect(&mut self) -> Option<Owner> {
         let busy = || self.queues.iter().filter(|(_, queue)| queue.is_busy);
         let earliest = busy().map(|(_, queue)| queue.start).min()?;
@@ -108,7 +109,7 @@ impl Bfq {
             .map(|(owner, _)| *owner)
     }
 
-    /// The queue in service; else the one elected.
+    /// The queue in service, or else the elected one.
     fn service(&mut self, now: Nanos) -> Option<Service> {
         if self.service.is_none() {
             let owner = self.elect()?;
@@ -118,7 +119,7 @@ impl Bfq {
         self.service
     }
 
-    /// A budget is enough for the next request at least.
+    /// The budget, raised if the next request needs more.
     fn budget(&self, queue: &Queue) -> u64 {
         let next = self.next(queue, 0).and_then(|ticket| queue.requests.get(ticket));
         let least = next.map_or(0, |queued| queued.command.sectors);
@@ -133,7 +134,7 @@ impl Bfq {
         overdue.or_else(|| sweep::next(&queue.requests, self.head, self.parameters.most_back))
     }
 
-    /// What is to be done for the queue in service.
+    /// Decides what to do for the queue in service.
     fn offer(&self, now: Nanos, service: &Service, queue: &Queue) -> Offer {
         let BfqParameters { timeout, slice_idle, budget, .. } = self.parameters;
         let elapsed = now.saturating_sub(service.since);
@@ -146,7 +147,7 @@ impl Bfq {
         if let Some(ticket) = self.next(queue, now) {
             let sectors = queue.requests.get(ticket).map_or(0, |queued| queued.command.sectors);
             let is_affordable = service.served + u64::from(sectors) <= service.budget;
-            // The first is always served, whatever has become of the budget since.
+            // The first request is always served, however small the budget is now.
             let is_first = service.served == 0;
             return if is_affordable || is_first {
                 Offer::Serve(ticket)
@@ -164,7 +165,7 @@ impl Bfq {
         if now < until { Offer::Idle(until) } else { Offer::Expired(charge) }
     }
 
-    /// Ends a service, and lets the queue ask for the next.
+    /// Ends a service. The queue asks for its next one.
     fn expire(&mut self, service: Service, charge: u64) {
         self.service = None;
         let competing = self.queues.values().filter(|queue| queue.is_busy).count().max(1);
@@ -201,7 +202,7 @@ impl Bfq {
     }
 }
 
-/// Lets a queue compete: from where its last service ended, though not before `earliest`.
+/// Lets a queue compete, from the end of its last service but not before `earliest`.
 fn activate(queue: &mut Queue, earliest: u64, budget: u64) {
     queue.is_busy = true;
     queue.start = queue.finish.max(earliest);

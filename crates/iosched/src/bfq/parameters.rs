@@ -1,22 +1,22 @@
-//! The knobs of BFQ.
+//! Parameters of BFQ.
 
 use crate::request::{Nanos, Sector};
 
 const MS: Nanos = 1_000_000;
 
-/// What can be set.
+/// The parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct BfqParameters {
     /// Longest wait for the next request of the process in service.
     pub slice_idle: Nanos,
-    /// Longest time in service, whatever is left of the budget.
+    /// Longest service, even if budget is left.
     pub timeout: Nanos,
-    /// Age at which a request goes before others of its process.
+    /// Age at which a request is served before others of its process.
     pub sync_expire: Nanos,
-    /// The same for asynchronous writes.
+    /// Age at which an asynchronous write is served before others.
     pub async_expire: Nanos,
-    /// Sectors that a process may transfer while it is in service: 8 MiB, what the kernel begins
-    /// with before it has measured the device.
+    /// Sectors that a process may transfer during a service: 8 MiB, the kernel's initial value
+    /// before it has measured the device.
     pub budget: u32,
     /// How far back a seek may go within a sweep: 16 MiB.
     pub most_back: Sector,

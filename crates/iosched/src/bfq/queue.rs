@@ -1,32 +1,32 @@
-//! The requests of one process, its account of service, and whether it is worth idling for.
+//! The requests of one process, its record of service, and whether idling for it pays.
 
 use crate::average::Average;
 use crate::request::{Nanos, Request, Sector};
 use crate::sorted::SortedQueue;
 
-/// A distance beyond which an access counts as a seek: 400 KiB.
+/// Distance in sectors from which an access counts as a seek: 400 KiB.
 const SEEK_SECTORS: Sector = 8 * 100;
 
-/// More seeks than this among the last 32 accesses, and the process is seeky.
+/// A process is seeky if more than this many of its last 32 accesses were seeks.
 const MOST_SEEKS: u32 = 19;
 
-/// Longest think time counted, in multiples of `slice_idle`.
+/// Longer think times count as this, in multiples of `slice_idle`.
 const MOST_THINK_SLICES: Nanos = 2;
 
 /// The queue.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     pub(crate) requests: SortedQueue,
-    /// Virtual times of the service requested: when it may begin, and when it would end.
+    /// Virtual start and finish of the requested service.
     pub(crate) start: u64,
     pub(crate) finish: u64,
-    /// Whether it competes: it has requests, or is in service.
+    /// Whether it competes: it has requests or is in service.
     pub(crate) is_busy: bool,
     pub(crate) in_flight: u32,
     pub(crate) exited: bool,
     pub(crate) last_completion: Option<Nanos>,
     last_end: Option<Sector>,
-    /// A bit for each of the last accesses, set if it was a seek.
+    /// One bit for each recent access, set if it was a seek.
     seeks: u32,
     think: Average,
 }
@@ -51,7 +51,7 @@ impl Queue {
         self.seeks.count_ones() > MOST_SEEKS
     }
 
-    /// Whether the next request is likely to come soon, and near.
+    /// Whether the next request is likely to come soon and nearby.
     pub(crate) fn is_worth_idling(&self, slice_idle: Nanos) -> bool {
         let comes_soon = self.think.mean().is_none_or(|mean| mean <= slice_idle);
         !self.exited && !self.is_seeky() && comes_soon

@@ -1,4 +1,4 @@
-//! BFQ as a whole.
+//! Tests of the whole BFQ elevator.
 
 use super::*;
 use crate::request::Sector;
@@ -8,7 +8,7 @@ fn bfq() -> Bfq {
     Bfq::new(8, BfqParameters::default())
 }
 
-/// Processes served, of streams with everything queued at once, a request taking `each`.
+/// The order in which streams with all requests queued are served, at `each` per request.
 fn order(bfq: &mut Bfq, requests: usize, each: Nanos) -> Vec<u32> {
     let mut now = 0;
     let mut order = Vec::new();

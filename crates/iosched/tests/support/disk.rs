@@ -1,25 +1,25 @@
-//! A 7200 rpm IDE disk of 2003: one command at a time, and a look-ahead buffer.
+//! A 7200 rpm IDE disk of 2003: one command at a time and a look-ahead buffer.
 //!
 //! ```text
 //!   elsewhere:   command + seek + wait for the sector + transfer
-//!   contiguous:  what the head has read on meanwhile comes from the buffer, at bus speed
+//!   contiguous:  data that the head has read ahead comes from the buffer, at bus speed
 //! ```
 
 use iosched::{Command, Nanos, Sector};
 
 const SECTOR_BYTES: u64 = 512;
 
-/// From the media, bytes per second: what one streaming reader measured.
+/// Bytes per second from the media, as one streaming reader measured.
 const MEDIA: u64 = 41_500_000;
 
-/// From the buffer.
+/// Bytes per second from the buffer.
 const BUS: u64 = 90_000_000;
 
-/// A command's own cost, from the media and from the buffer.
+/// Overhead of a command from the media and of one from the buffer.
 const COMMAND: Nanos = 300_000;
 const BUFFERED_COMMAND: Nanos = 100_000;
 
-/// Settling, and what the square root of a cylinder adds.
+/// Settle time, and the addition per square root of a cylinder.
 const SETTLE: Nanos = 1_900_000;
 const PER_ROOT_CYLINDER: f64 = 70_000.0;
 const CYLINDER_BYTES: u64 = 1_400_000;
@@ -30,7 +30,7 @@ const REVOLUTION: Nanos = 8_333_333;
 const LOOK_AHEAD_BYTES: u64 = 128 << 10;
 
 pub(crate) struct Disk {
-    /// Where the last command ended, and when the media was there.
+    /// Where the last command ended, and when the media got there.
     end: Sector,
     media_at: Nanos,
     random: u64,
@@ -45,7 +45,7 @@ impl Disk {
         Disk { end: 0, media_at: 0, random: 0x9E37_79B9_7F4A_7C15 }
     }
 
-    /// When a command begun at `now` completes.
+    /// When a command started at `now` completes.
     pub(crate) fn serve(&mut self, now: Nanos, command: &Command) -> Nanos {
         let bytes = u64::from(command.sectors) * SECTOR_BYTES;
         let done = if command.start == self.end && now > 0 {
@@ -62,7 +62,7 @@ impl Disk {
         done
     }
 
-    /// Anything up to a revolution, by xorshift.
+    /// A random wait up to one revolution (xorshift).
     fn rotation(&mut self) -> Nanos {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;

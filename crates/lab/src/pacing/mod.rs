@@ -119,6 +119,11 @@ impl Pacing {
         std::mem::take(&mut self.done)
     }
 
+    /// Notes that nobody waits for the reply.
+    pub(crate) fn forget(&mut self, reply: Completion) {
+        self.submitted.remove(&reply.id);
+    }
+
     /// Notes that the reply went out at `now`.
     pub(crate) fn sent(&mut self, reply: Completion, now: Nanos) {
         let late = now.saturating_sub(reply.at);

@@ -17,26 +17,20 @@ pub(super) enum Ask {
     /// What rules look at.
     Describe { stream: StreamKey, of: FileRef },
     /// What the device charges.
-    Probe,
+    Probe(BackingId),
     /// What was learned of the device shall be remembered.
     Remember(DeviceCost),
 }
 
 impl Ask {
     /// Finds the answer; `None` where nobody waits for one.
-    pub(super) fn run(
-        self,
-        backing: BackingId,
-        device: &Device,
-        volume: &Volume,
-        state: &Path,
-    ) -> Option<Completed> {
+    pub(super) fn run(self, device: &Device, volume: &Volume, state: &Path) -> Option<Completed> {
         match self {
             Ask::Describe { stream, of } => {
                 let attributes = describe(of, volume);
                 Some(Completed::Described { stream, attributes })
             }
-            Ask::Probe => {
+            Ask::Probe(backing) => {
                 let measured = device.disk.as_ref().and_then(|disk| {
                     let cost = devices::measure(disk, &devices::guess(disk)).ok()?;
                     devices::note(disk, &cost, devices::Found::Measured, state);
@@ -53,12 +47,13 @@ impl Ask {
     }
 
     /// The answer where nobody is there to find it.
-    pub(super) fn refused(self) -> Option<Completed> {
-        match self {
+    pub(super) fn refused(&self) -> Option<Completed> {
+        match *self {
             Ask::Describe { stream, .. } => {
                 Some(Completed::Described { stream, attributes: Attributes::default() })
             }
-            Ask::Probe | Ask::Remember(_) => None,
+            Ask::Probe(backing) => Some(Completed::Probed { backing, cost: None }),
+            Ask::Remember(_) => None,
         }
     }
 }

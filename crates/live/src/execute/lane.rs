@@ -7,22 +7,26 @@
 //!   Describe, Probe -------> one thread
 //!   SetWindow -------------> one thread         (closing a duplicate may wait for a server)
 //! ```
+//!
+//! All of them start when they are first needed, and end when they are idle: most file systems are not read at any
+//! moment.
 
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
 
-use controller::ids::{BackingId, FileRef, Target, Ticket};
+use controller::ids::{FileRef, Target, Ticket};
 use controller::{Completed, WindowOutcome, WindowSetting};
 use readahead::DeviceCost;
 use readahead::behind::Span;
 
 use super::Answers;
 use super::ask::Ask;
-use super::readers::{Batch, Manner, Readers};
+use super::pool::{Job, ONE, Pool, Worker};
+use super::readers::{Batch, Manner, READERS, Reader};
 use super::release::Release;
 use super::windows::{Journal, Windows};
 use crate::mounted::{Device, Volume};
@@ -36,6 +40,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// A change of a window.
 pub(super) struct Change {
+    pub(super) ticket: Ticket,
     pub(super) target: Target,
     pub(super) of: Option<FileRef>,
     pub(super) own_pages: u32,
@@ -43,20 +48,15 @@ pub(super) struct Change {
     pub(super) knob: PathBuf,
 }
 
-enum ToWindows {
-    Set(Change),
-    /// Everything is given back; told when that is done.
-    End(Sender<()>),
-}
-
 /// Threads of one device.
 pub(super) struct Lane {
-    readers: Readers,
+    readers: Pool<Reader>,
     manner: Arc<Manner>,
-    asks: Sender<(Ask, Arc<Volume>)>,
-    releases: Sender<(Release, Arc<Volume>)>,
-    writes: Sender<(Ticket, FileRef, Span, Arc<Volume>)>,
-    windows: Sender<ToWindows>,
+    asks: Pool<Asker>,
+    /// `None` where nothing is known of who uses pages.
+    releases: Option<Pool<Releaser>>,
+    writes: Pool<Writer>,
+    windows: Pool<Windows>,
     answers: Answers,
 }
 
@@ -70,59 +70,51 @@ pub(super) struct Common {
 }
 
 impl Lane {
-    pub(super) fn start(backing: BackingId, device: Arc<Device>, common: &Common) -> Self {
+    pub(super) fn new(device: Arc<Device>, common: &Common) -> Self {
         let manner = Arc::new(Manner::default());
         manner.is_serial.store(device.facts.cost.is_serial(), Ordering::Relaxed);
-        let answers = common.answers.clone();
-        let (asks, ask_inbox) = mpsc::channel();
-        let (releases, release_inbox) = mpsc::channel();
-        let (writes, write_inbox) = mpsc::channel();
-        let (windows, window_inbox) = mpsc::channel();
-        let of = (backing, device, Arc::clone(&manner));
-        let (to, state) = (answers.clone(), common.state.clone());
-        spawn("bowwave-ask", move || answer_asks(&ask_inbox, &of, &state, &to));
-        if let Some(tables) = common.tables.clone() {
-            let to = answers.clone();
-            spawn("bowwave-release", move || let_go(&release_inbox, &*tables, &to));
-        }
-        let to = answers.clone();
-        spawn("bowwave-writeout", move || write_out(&write_inbox, &to));
-        let (to, common) = (answers.clone(), common.clone());
-        spawn("bowwave-window", move || {
-            set_windows(&window_inbox, Windows::new(common.journal, &common.state), &to);
+        let answers = || common.answers.clone();
+        let of_readers = Arc::clone(&manner);
+        let reader = move || Reader(Arc::clone(&of_readers));
+        let asker = Asker { device, manner: Arc::clone(&manner), state: common.state.clone() };
+        let releases = common.tables.clone().map(|tables| {
+            let releaser = move || Releaser(Arc::clone(&tables));
+            Pool::new("bowwave-release", ONE, answers(), releaser)
         });
-        let readers = Readers::new(Arc::clone(&manner), answers.clone());
-        Lane { readers, manner, asks, releases, writes, windows, answers }
+        let (journal, state) = (common.journal.clone(), common.state.clone());
+        let windows = move || Windows::new(journal.clone(), &state);
+        Lane {
+            readers: Pool::new("bowwave-reader", READERS, answers(), reader),
+            manner,
+            asks: Pool::new("bowwave-ask", ONE, answers(), move || asker.clone()),
+            releases,
+            writes: Pool::new("bowwave-writeout", ONE, answers(), || Writer),
+            windows: Pool::new("bowwave-window", ONE, answers(), windows),
+            answers: answers(),
+        }
     }
 
-    pub(super) fn read(&mut self, batch: Batch) {
+    pub(super) fn read(&self, batch: Batch) {
         self.readers.submit(batch);
     }
 
     pub(super) fn ask(&self, ask: Ask, volume: Arc<Volume>) {
-        if let Err(mpsc::SendError((ask, _))) = self.asks.send((ask, volume)) {
-            self.answers.send_all(ask.refused());
-        }
+        self.asks.submit(Of(ask, volume));
     }
 
     pub(super) fn release(&self, release: Release, volume: Arc<Volume>) {
-        if let Err(mpsc::SendError((release, _))) = self.releases.send((release, volume)) {
-            self.answers.send(release.refused());
+        match &self.releases {
+            Some(pool) => pool.submit(Of(release, volume)),
+            None => self.answers.send(release.refused()),
         }
     }
 
     pub(super) fn write_out(&self, ticket: Ticket, of: FileRef, span: Span, volume: Arc<Volume>) {
-        if self.writes.send((ticket, of, span, volume)).is_err() {
-            // The kernel writes when it sees fit.
-            self.answers.send(Completed::WroteOut { ticket });
-        }
+        self.writes.submit(Of(WriteOut { ticket, of, span }, volume));
     }
 
     pub(super) fn set_window(&self, change: Change) {
-        let target = change.target;
-        if self.windows.send(ToWindows::Set(change)).is_err() {
-            self.answers.send(window_refused(target));
-        }
+        self.windows.submit(ToWindows::Set(change));
     }
 
     /// The device was found to charge something else.
@@ -137,76 +129,139 @@ impl Lane {
 
     /// Has all windows on this device given back; `done` is told when that is done.
     pub(super) fn end_windows(&self, done: &Sender<()>) {
-        // A thread that is gone has given back what it had.
-        let _ = self.windows.send(ToWindows::End(done.clone()));
+        if self.windows.is_running() {
+            self.windows.submit(ToWindows::End(done.clone()));
+        } else {
+            // A thread that has ended had nothing to give back.
+            let _ = done.send(());
+        }
     }
+}
+
+/// A job, and the file system that it is about.
+struct Of<J>(J, Arc<Volume>);
+
+/// Finds answers to questions.
+#[derive(Clone)]
+struct Asker {
+    device: Arc<Device>,
+    manner: Arc<Manner>,
+    state: PathBuf,
+}
+
+impl Job for Of<Ask> {
+    fn refused(&self) -> Option<Completed> {
+        self.0.refused()
+    }
+}
+
+impl Worker for Asker {
+    type Job = Of<Ask>;
+
+    fn run(&mut self, Of(ask, volume): Of<Ask>) -> Option<Completed> {
+        let answer = ask.run(&self.device, &volume, &self.state);
+        if let Some(Completed::Probed { cost: Some(cost), .. }) = &answer {
+            self.manner.is_serial.store(cost.is_serial(), Ordering::Relaxed);
+        }
+        answer
+    }
+}
+
+/// Lets pages go.
+struct Releaser(Arc<dyn PageTables>);
+
+impl Job for Of<Release> {
+    fn refused(&self) -> Option<Completed> {
+        Some(self.0.refused())
+    }
+}
+
+impl Worker for Releaser {
+    type Job = Of<Release>;
+
+    fn run(&mut self, Of(release, volume): Of<Release>) -> Option<Completed> {
+        Some(release.run(&volume.mount, &*self.0))
+    }
+}
+
+/// Starts writing pages.
+struct Writer;
+
+/// Pages to be written.
+struct WriteOut {
+    ticket: Ticket,
+    of: FileRef,
+    span: Span,
+}
+
+impl Job for Of<WriteOut> {
+    fn refused(&self) -> Option<Completed> {
+        // The kernel writes when it sees fit.
+        Some(Completed::WroteOut { ticket: self.0.ticket })
+    }
+}
+
+impl Worker for Writer {
+    type Job = Of<WriteOut>;
+
+    fn run(&mut self, Of(out, volume): Of<WriteOut>) -> Option<Completed> {
+        // A file system that cannot: the kernel writes when it sees fit.
+        if let Ok(file) = linux::handles::open_file(out.of, &volume.mount) {
+            let _ = linux::sys::write_out(file.as_fd(), out.span.start, out.span.pages());
+        }
+        Some(Completed::WroteOut { ticket: out.ticket })
+    }
+}
+
+/// What the thread of a device's windows is told.
+pub(super) enum ToWindows {
+    Set(Change),
+    /// Everything is given back; told when that is done.
+    End(Sender<()>),
 }
 
 /// That a window cannot be set.
-pub(super) fn window_refused(target: Target) -> Completed {
-    Completed::WindowSet { target, outcome: WindowOutcome::Failed, during: (0, 0) }
+pub(super) fn window_refused(ticket: Ticket, target: Target) -> Completed {
+    let (ticket, outcome) = (Some(ticket), WindowOutcome::Failed);
+    Completed::WindowSet { ticket, target, outcome, during: (0, 0) }
 }
 
-/// Starts a thread; without it its channel is closed, which whoever sends there answers for.
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
-    let _ = thread::Builder::new().name(name.into()).spawn(work);
-}
-
-fn answer_asks(
-    inbox: &Receiver<(Ask, Arc<Volume>)>,
-    (backing, device, manner): &(BackingId, Arc<Device>, Arc<Manner>),
-    state: &std::path::Path,
-    answers: &Answers,
-) {
-    for (ask, volume) in inbox {
-        let answer = ask.run(*backing, device, &volume, state);
-        if let Some(Completed::Probed { cost: Some(cost), .. }) = &answer {
-            manner.is_serial.store(cost.is_serial(), Ordering::Relaxed);
+impl Job for ToWindows {
+    fn refused(&self) -> Option<Completed> {
+        match self {
+            ToWindows::Set(change) => Some(window_refused(change.ticket, change.target)),
+            ToWindows::End(_) => None,
         }
-        answers.send_all(answer);
     }
 }
 
-fn let_go(inbox: &Receiver<(Release, Arc<Volume>)>, tables: &dyn PageTables, answers: &Answers) {
-    for (release, volume) in inbox {
-        answers.send(release.run(&volume.mount, tables));
-    }
-}
+impl Worker for Windows {
+    type Job = ToWindows;
 
-fn write_out(inbox: &Receiver<(Ticket, FileRef, Span, Arc<Volume>)>, answers: &Answers) {
-    use std::os::fd::AsFd;
-    for (ticket, of, span, volume) in inbox {
-        // A file system that cannot: the kernel writes when it sees fit.
-        if let Ok(file) = linux::handles::open_file(of, &volume.mount) {
-            let _ = linux::sys::write_out(file.as_fd(), span.start, span.pages());
-        }
-        answers.send(Completed::WroteOut { ticket });
-    }
-}
-
-fn set_windows(inbox: &Receiver<ToWindows>, mut windows: Windows, answers: &Answers) {
-    let mut looked_at = Instant::now();
-    loop {
-        let pause = if windows.holds_any() { HELD_PAUSE } else { PAUSE };
-        // Also while changes come all the time.
-        let wait = pause.saturating_sub(looked_at.elapsed());
-        if wait.is_zero() {
-            looked_at = Instant::now();
-            answers.send_all(windows.look_after());
-            continue;
-        }
-        match inbox.recv_timeout(wait) {
-            Ok(ToWindows::Set(change)) => {
-                let Change { target, of, own_pages, setting, knob } = change;
-                answers.send(windows.set(target, of, own_pages, setting, &knob));
-            }
-            Ok(ToWindows::End(done)) => {
-                windows.give_back_all();
+    fn run(&mut self, job: ToWindows) -> Option<Completed> {
+        match job {
+            ToWindows::Set(change) => Some(self.set(&change)),
+            ToWindows::End(done) => {
+                self.give_back_all();
                 let _ = done.send(());
-                return;
+                None
             }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return windows.give_back_all(),
         }
+    }
+
+    fn pause(&self) -> Duration {
+        if self.holds_any() { HELD_PAUSE } else { PAUSE }
+    }
+
+    fn look_after(&mut self) -> Vec<Completed> {
+        Windows::look_after(self)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.has_set_none()
+    }
+
+    fn end(&mut self) {
+        self.give_back_all();
     }
 }

@@ -1,7 +1,8 @@
-//! Carries out what the controller asks for, on threads [per device](lane). Each answer comes back as an input.
+//! Carries out what the controller asks for, on [threads](pool) [per device](lane). Each answer comes back as an input.
 
 mod ask;
 mod lane;
+mod pool;
 mod readers;
 mod release;
 mod unmap;
@@ -24,6 +25,7 @@ use crate::mounted::{Device, Volume};
 use crate::observe::PageTables;
 use ask::Ask;
 use lane::{Change, Common, Lane};
+use pool::Job;
 use readers::Batch;
 use release::Release;
 pub(crate) use windows::Journal;
@@ -110,18 +112,20 @@ impl Executor {
     /// A file system was mounted.
     pub(crate) fn add(&mut self, volume: Arc<Volume>, device: &Arc<Device>) {
         let common = &self.common;
-        let start = || Lane::start(device.backing, Arc::clone(device), common);
-        self.lanes.entry(device.backing).or_insert_with(start);
+        let lane = || Lane::new(Arc::clone(device), common);
+        self.lanes.entry(device.backing).or_insert_with(lane);
         self.volumes.insert(volume.mount.dev, volume);
     }
 
-    /// A file system is gone.
-    pub(crate) fn remove(&mut self, dev: DeviceNumber) {
-        let Some(volume) = self.volumes.remove(&dev) else { return };
-        if !self.volumes.values().any(|other| other.backing == volume.backing) {
-            // Its threads end with what they are at.
-            self.lanes.remove(&volume.backing);
+    /// A file system is gone; gives its device if no other lies there.
+    pub(crate) fn remove(&mut self, dev: DeviceNumber) -> Option<BackingId> {
+        let backing = self.volumes.remove(&dev)?.backing;
+        if self.volumes.values().any(|other| other.backing == backing) {
+            return None;
         }
+        // Its threads end with what they are at.
+        self.lanes.remove(&backing);
+        Some(backing)
     }
 
     /// The file systems, by mount point.
@@ -156,20 +160,20 @@ impl Executor {
                 }
             }
             Command::Describe(stream, of) => self.ask(of.file, Ask::Describe { stream, of }),
-            Command::Probe(backing) => self.ask_of(backing, Ask::Probe),
+            Command::Probe(backing) => self.ask_of(backing, Ask::Probe(backing)),
             Command::Remember(backing, cost) => {
                 if let Some(lane) = self.lanes.get(&backing) {
                     lane.learn(&cost);
                 }
                 self.ask_of(backing, Ask::Remember(cost));
             }
-            Command::SetWindow { target, of, kernel_window: own_pages, setting, file } => {
+            Command::SetWindow { ticket, target, of, kernel_window, setting, file } => {
                 match self.lane_of(file) {
                     Some((lane, volume)) => {
-                        let knob = volume.knob.clone();
-                        lane.set_window(Change { target, of, own_pages, setting, knob });
+                        let (knob, own_pages) = (volume.knob.clone(), kernel_window);
+                        lane.set_window(Change { ticket, target, of, own_pages, setting, knob });
                     }
-                    None => self.common.answers.send(lane::window_refused(target)),
+                    None => self.common.answers.send(lane::window_refused(ticket, target)),
                 }
             }
             Command::WriteOut { ticket, of, span } => match self.lane_of(of.file) {
@@ -197,8 +201,9 @@ impl Executor {
 
     fn submit(&mut self) {
         let Some(batch) = self.batch.take() else { return };
-        if let Some(lane) = self.lanes.get_mut(&batch.volume.backing) {
-            lane.read(batch);
+        match self.lanes.get(&batch.volume.backing) {
+            Some(lane) => lane.read(batch),
+            None => self.common.answers.send_all(batch.refused()),
         }
     }
 
@@ -216,8 +221,9 @@ impl Executor {
 
     fn ask_of(&self, backing: BackingId, ask: Ask) {
         let volume = self.volumes.values().find(|volume| volume.backing == backing);
-        if let (Some(lane), Some(volume)) = (self.lanes.get(&backing), volume) {
-            lane.ask(ask, Arc::clone(volume));
+        match (self.lanes.get(&backing), volume) {
+            (Some(lane), Some(volume)) => lane.ask(ask, Arc::clone(volume)),
+            _ => self.common.answers.send_all(ask.refused()),
         }
     }
 

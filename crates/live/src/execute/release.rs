@@ -61,7 +61,7 @@ impl Release {
     }
 
     /// That nobody is there to do it.
-    pub(super) fn refused(self) -> Completed {
+    pub(super) fn refused(&self) -> Completed {
         let left = vec![(self.span, self.span.pages())];
         Completed::Released { ticket: self.ticket, dropped_pages: 0, kept_pages: 0, left }
     }

@@ -11,7 +11,7 @@ use super::stream::Stream;
 use super::streams::{Slot, Streams};
 use super::tail_exponent::Runs;
 use super::unmatched_misses::{UNMATCHED_MISSES, UnmatchedMiss, UnmatchedMisses};
-use crate::access::{Hint, Nanos, Page, Trigger, Via};
+use crate::access::{GroupId, Hint, Nanos, Page, Trigger, Via};
 use crate::plan::Cause;
 use crate::tally::Tally;
 
@@ -26,6 +26,8 @@ pub(super) enum Found<'a> {
 
 #[derive(Debug)]
 pub(super) struct FileState {
+    /// Who read it last.
+    group: GroupId,
     streams: Streams,
     ended: Runs,
     read_around: ReadAround,
@@ -35,11 +37,21 @@ pub(super) struct FileState {
 impl FileState {
     pub(super) fn new() -> Self {
         FileState {
+            group: GroupId::default(),
             streams: Streams::new(),
             ended: Runs::default(),
             read_around: ReadAround::new(),
             unmatched_misses: UnmatchedMisses::new(),
         }
+    }
+
+    pub(super) fn group(&self) -> GroupId {
+        self.group
+    }
+
+    /// A reader of that group has come to it.
+    pub(super) fn read_in(&mut self, group: GroupId) {
+        self.group = group;
     }
 
     /// Finds the stream an access belongs to, begins one, or notes an unmatched miss.

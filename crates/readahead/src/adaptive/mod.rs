@@ -53,10 +53,10 @@ use completion_rate::CompletionRate;
 use device::Device;
 use file::{FileState, Found};
 use kernel_window::KERNEL_WINDOW_PAGES;
-use pressure::Pressure;
+use pressure::Pressures;
 use region::Regions;
 
-use crate::access::{Access, FileId, Hint, Nanos, PAGE_BYTES, Trigger, Via, VolumeId};
+use crate::access::{Access, FileId, GroupId, Hint, Nanos, PAGE_BYTES, Trigger, Via, VolumeId};
 use crate::cache::{CacheView, Past};
 use crate::cost::DeviceCost;
 use crate::plan::{Action, Plan};
@@ -108,7 +108,7 @@ pub struct Adaptive {
     files: Table<FileId, FileState>,
     completion_rates: Table<VolumeId, CompletionRate>,
     regions: Regions,
-    pressure: Pressure,
+    pressures: Pressures,
     /// The device of the last access.
     device: Device,
     /// When the streams of all files were last looked at for such as have stopped.
@@ -130,7 +130,7 @@ impl Adaptive {
             files: Table::new(limits.files),
             completion_rates: Table::new(VOLUMES),
             regions: Regions::new(limits.files, pages(limits.region_bytes)),
-            pressure: Pressure::none(),
+            pressures: Pressures::new(),
             device: Device::new(DeviceCost::FLASH),
             swept_at: 0,
             tally: Tally::default(),
@@ -141,30 +141,37 @@ impl Adaptive {
     /// finds evicted was read ahead for it.
     fn feel_pressure(&mut self, access: &Access, cache: &dyn CacheView) {
         let window = access.kernel_window;
-        self.pressure.ease(access.now, window.max(KERNEL_WINDOW_PAGES));
+        let pressure = self.pressures.of_mut(cache.group(), access.now);
+        pressure.ease(access.now, window.max(KERNEL_WINDOW_PAGES));
         let past = cache.past();
         if access.trigger != Trigger::Absent || past == Past::Unknown {
             return;
         }
         let is_slow = self.files.get_mut(&access.file, access.now).is_none();
         if past == Past::EvictedUnused || (is_slow && past == Past::EvictedNext) {
-            self.pressure.thrashed(window, is_slow, access.now);
+            pressure.thrashed(window, is_slow, access.now);
         }
     }
 
     /// Pages that may be ahead of all readers. Where they run short, or the body has no room, streams
     /// whose readers have stopped give up theirs: those of this file at once, and now and then those of
-    /// all.
+    /// all files whose readers are short of them.
     fn most_ahead(&mut self, access: &Access, cache: &dyn CacheView) -> u64 {
         let budget = Allowance::budget_within(cache.ahead_pages());
-        let most_ahead = self.pressure.budget(budget.min(self.limits.ahead_bytes / PAGE_BYTES));
-        let (now, tally) = (access.now, &mut self.tally);
-        if tally.ahead_pages() > most_ahead / 2 || cache.room_pages() < MIN_READ_AHEAD_PAGES {
+        let budget = budget.min(self.limits.ahead_bytes / PAGE_BYTES);
+        let (now, tally, pressures) = (access.now, &mut self.tally, &self.pressures);
+        let (ahead, has_no_room) = (tally.ahead_pages(), cache.room_pages() < MIN_READ_AHEAD_PAGES);
+        let is_short = |most_ahead: u64| ahead > most_ahead / 2 || has_no_room;
+        let most_ahead = pressures.of(cache.group()).budget(budget);
+        if is_short(most_ahead) {
             if now.saturating_sub(self.swept_at) >= SWEEP_NS {
                 self.swept_at = now;
-                self.files
-                    .values_mut()
-                    .for_each(|file| file.give_up_stopped(now, most_ahead, tally));
+                for file in self.files.values_mut() {
+                    let most_ahead = pressures.of(file.group()).budget(budget);
+                    if is_short(most_ahead) {
+                        file.give_up_stopped(now, most_ahead, tally);
+                    }
+                }
             } else if let Some(file) = self.files.get_mut(&access.file, now) {
                 file.give_up_stopped(now, most_ahead, tally);
             }
@@ -209,6 +216,7 @@ impl Policy for Adaptive {
             self.files.get_or_insert_with(access.file, access.now, FileState::new, |forgotten| {
                 forgotten.give_up(tally)
             });
+        file.read_in(cache.group());
         let completion_rate = self.completion_rates.get_or_insert_with(
             access.volume,
             access.now,
@@ -222,7 +230,8 @@ impl Policy for Adaptive {
                 }
                 // What the kernel lost of its own was felt already.
                 if stream.has_lost(&context) && cache.past() != Past::EvictedUnused {
-                    self.pressure.thrashed(access.kernel_window, false, access.now);
+                    let pressure = self.pressures.of_mut(cache.group(), access.now);
+                    pressure.thrashed(access.kernel_window, false, access.now);
                 }
                 stream.proceed(&context, tail_exponent, plan, tally);
                 if stream.has_ended_a_file(access.file_pages) {
@@ -233,7 +242,8 @@ impl Policy for Adaptive {
             Found::UnmatchedMiss => {
                 if may_be_dense(&context) {
                     if self.regions.have_lost(&context) && cache.past() != Past::EvictedUnused {
-                        self.pressure.thrashed(access.kernel_window, false, access.now);
+                        let pressure = self.pressures.of_mut(cache.group(), access.now);
+                        pressure.thrashed(access.kernel_window, false, access.now);
                     }
                     self.regions.on_unmatched_miss(&context, plan, tally);
                 }
@@ -241,14 +251,15 @@ impl Policy for Adaptive {
             }
         };
         let own = file.judge_read_around(is_unmatched, &context);
-        let bound = self.pressure.kernel_window(own.unwrap_or(access.kernel_window)).or(own);
+        let pressure = self.pressures.of(cache.group());
+        let bound = pressure.kernel_window(own.unwrap_or(access.kernel_window)).or(own);
         if let Some(pages) = bound {
             plan.push(Action::KernelWindow { pages });
         }
     }
 
-    fn window_bound(&self) -> Option<u32> {
-        self.pressure.kernel_window(u32::MAX)
+    fn window_bound(&self, group: GroupId) -> Option<u32> {
+        self.pressures.of(group).kernel_window(u32::MAX)
     }
 
     fn tally(&self) -> Tally {

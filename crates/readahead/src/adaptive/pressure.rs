@@ -1,14 +1,18 @@
-//! Thrashing of the whole machine: how far ahead anything may be read for it to survive.
+//! Thrashing: how far ahead the readers of one group may be read for it to survive.
 //!
 //! ```text
 //!   a page read ahead is evicted before its reader comes
 //!        |
-//!        +--> what bowwave may have ahead, of all streams, is halved;
+//!        +--> what bowwave may have ahead, of all streams, for a reader of this group is halved;
 //!        +--> where the reader is slow, or next to nothing is left of that budget, windows of the
 //!             kernel's own read-ahead are quartered, down to 16 KiB: of this open file now, of any
-//!             other when it is next heard of
+//!             other of the group when it is next heard of
 //!   for as long as nothing of the kind happens, both grow again
 //! ```
+//!
+//! A group is readers that share memory. Any program can have its own pages evicted
+//! (`MADV_PAGEOUT`), so thrashing takes nothing from other groups. Where memory is short for all,
+//! each group finds pages of its own evicted.
 //!
 //! The kernel answers thrashing with a new small window and lets it grow to full size at once. With
 //! many slow streams in little memory that is a circle; a bound that outlasts the window breaks it. A
@@ -17,7 +21,11 @@
 //! in the simulator (`bowwave reproduce slow-streams-2005 field`).
 
 use super::number::real;
-use crate::access::Nanos;
+use crate::access::{GroupId, Nanos};
+use crate::table::Table;
+
+/// Groups whose pressure is remembered. One that is forgotten begins without.
+const GROUPS: usize = 256;
 
 /// The kernel's smallest window worth a request: 16 KiB.
 const SMALLEST_KERNEL_WINDOW_PAGES: f64 = 4.0;
@@ -25,9 +33,32 @@ const SMALLEST_KERNEL_WINDOW_PAGES: f64 = 4.0;
 /// What is left of the budget then is below any window.
 const LEAST_SHARE: f64 = 1.0 / 1024.0;
 
-/// What is allowed doubles in this time without thrashing: slow streams take minutes to read what was
+/// What is allowed doubles in this time after slow readers thrashed: they take minutes to read what was
 /// read ahead for them, and would else be tried too often.
-const DOUBLING_S: f64 = 1800.0;
+const SLOW_DOUBLING_S: f64 = 1800.0;
+
+/// The same after others thrashed. They come again within as many seconds, so that a bad trial is
+/// soon over.
+const DOUBLING_S: f64 = 10.0;
+
+/// The pressure of each group.
+#[derive(Debug)]
+pub(super) struct Pressures(Table<GroupId, Pressure>);
+
+impl Pressures {
+    /// No pressure so far.
+    pub(super) fn new() -> Self {
+        Pressures(Table::new(GROUPS))
+    }
+
+    pub(super) fn of(&self, group: GroupId) -> Pressure {
+        self.0.get(&group).copied().unwrap_or_else(Pressure::none)
+    }
+
+    pub(super) fn of_mut(&mut self, group: GroupId, now: Nanos) -> &mut Pressure {
+        self.0.get_or_insert_with(group, now, Pressure::none, drop)
+    }
+}
 
 /// What pressure leaves.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +67,8 @@ pub(super) struct Pressure {
     share: f64,
     /// Pages of the kernel's windows; no bound while infinite.
     kernel_pages: f64,
+    /// Both double in so many seconds.
+    doubling_s: f64,
     /// Up to when growth has been counted.
     grown_at: Nanos,
 }
@@ -43,12 +76,15 @@ pub(super) struct Pressure {
 impl Pressure {
     /// No pressure so far.
     pub(super) fn none() -> Self {
-        Pressure { share: 1.0, kernel_pages: f64::INFINITY, grown_at: 0 }
+        Pressure { share: 1.0, kernel_pages: f64::INFINITY, doubling_s: DOUBLING_S, grown_at: 0 }
     }
 
     /// A page read ahead was evicted unused, of an open file whose kernel window is so many pages.
     pub(super) fn thrashed(&mut self, kernel_window: u32, is_slow: bool, now: Nanos) {
         self.grown_at = now;
+        if is_slow {
+            self.doubling_s = SLOW_DOUBLING_S;
+        }
         let ours_is_gone = self.share <= LEAST_SHARE;
         self.share = (self.share * 0.5).max(LEAST_SHARE);
         if !ours_is_gone && !is_slow {
@@ -61,11 +97,12 @@ impl Pressure {
     /// Time passes: what is allowed grows, until it is as before.
     pub(super) fn ease(&mut self, now: Nanos, widest_window: u32) {
         if self.share >= 1.0 && self.kernel_pages.is_infinite() {
+            self.doubling_s = DOUBLING_S;
             return;
         }
         let elapsed_s = now.saturating_sub(self.grown_at) as f64 * 1e-9;
         self.grown_at = self.grown_at.max(now);
-        let factor = (elapsed_s / DOUBLING_S).exp2();
+        let factor = (elapsed_s / self.doubling_s).exp2();
         self.share = (self.share * factor).min(1.0);
         self.kernel_pages *= factor;
         if self.kernel_pages >= f64::from(widest_window) {
@@ -120,10 +157,31 @@ mod tests {
     }
 
     #[test]
+    fn a_group_that_thrashes_takes_nothing_from_another() {
+        let mut pressures = Pressures::new();
+        for _ in 0..20 {
+            pressures.of_mut(GroupId(1), SECOND).thrashed(32, true, SECOND);
+        }
+        assert_eq!(pressures.of(GroupId(1)).kernel_window(32), Some(4));
+        let other = pressures.of(GroupId(2));
+        assert_eq!((other.budget(1000), other.kernel_window(4096)), (1000, None));
+    }
+
+    #[test]
     fn what_was_taken_comes_back_with_time() {
         let mut pressure = Pressure::none();
+        pressure.thrashed(32, true, SECOND);
+        pressure.ease(11 * SECOND, 32);
+        assert!(pressure.budget(1000) < 510 && pressure.kernel_window(32) == Some(8));
+        pressure.ease(7201 * SECOND, 32);
+        assert_eq!((pressure.budget(1000), pressure.kernel_window(4096)), (1000, None));
+    }
+
+    #[test]
+    fn after_readers_that_come_again_at_once_it_comes_back_within_seconds() {
+        let mut pressure = Pressure::none();
         pressure.thrashed(32, false, SECOND);
-        pressure.ease(1801 * SECOND, 32);
+        pressure.ease(11 * SECOND, 32);
         assert_eq!((pressure.budget(1000), pressure.kernel_window(4096)), (1000, None));
     }
 }

@@ -1,46 +1,47 @@
-//! Which pages of a span may go: two bits a page tell.
+//! Decides from two bits per page which pages of a span may be dropped.
 //!
-//! A body notes of each page whether this process brought it into the cache, and whether it was used
-//! since. A page used a second time, by anyone, is *brought* no more. So the bits of a page that
-//! was cached before the stream came, or that somebody else wants as well, never let it go, and a page
-//! of which nothing is known stays.
+//! For each page, the caller records whether this process brought it into the cache, and whether it
+//! has been used since. A second use, by any process, clears the *brought* bit. So a page is kept
+//! if it was cached before the stream came, if another process wants it too, or if nothing is known
+//! about it.
 
 use super::span::Span;
 use crate::access::Page;
 
-/// Pages per [`Block`]: a bit each.
+/// Pages per [`Block`], one bit each.
 pub const BLOCK_PAGES: u64 = 64;
 
-/// What is known of 64 pages of a file; bit `n` is page `n`.
+/// The recorded bits of 64 pages of a file; bit `n` is page `n`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
     /// Brought into the cache by the owner, or for it.
     pub brought: u64,
-    /// Used since.
+    /// Used since then.
     pub used: u64,
-    /// The process; 0 if nobody has used what was read ahead.
+    /// The owning process; 0 if the pages were read ahead and nobody has used them.
     pub owner: u32,
 }
 
-/// What becomes of pages that were brought in and never used.
+/// What to do with pages that were brought in and never used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unused {
-    /// They stay: their reader may come.
+    /// Keep them: their reader may still come.
     Stay,
-    /// They go: it has ended.
+    /// Drop them: their reader has ended.
     Go,
 }
 
-/// What may be done about a span.
+/// Which pages of a span may be dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// These may go, in order.
+    /// Pages to drop, in order.
     pub go: Vec<Span>,
-    /// Pages brought in and not used yet: they stay for now.
+    /// Number of pages brought in and not used yet, which stay for now.
     pub waiting: u64,
 }
 
-/// What of `span` the process `owner` may let go, `block_at` giving what is known of each block.
+/// Which pages of `span` the process `owner` may drop. `block_at` returns what is recorded about
+/// each block.
 pub fn may_go(
     span: Span,
     owner: u32,
@@ -74,14 +75,14 @@ impl Verdict {
     }
 }
 
-/// The bits of a block from page `first` on that lie in the span.
+/// The bits of the block that starts at page `first` whose pages are in the span.
 fn bits_within(first: Page, span: Span) -> u64 {
     let bit = |page: Page| page.clamp(first, first + BLOCK_PAGES) - first;
     let below = |bit: u64| u64::MAX.checked_shr(64 - bit as u32).unwrap_or(0);
     below(bit(span.end)) & !below(bit(span.start))
 }
 
-/// First and last bit, exclusive, of each run of ones.
+/// First bit, and bit after the last, of each run of ones.
 fn runs(bits: u64) -> impl Iterator<Item = (u64, u64)> {
     let mut at = 0u32;
     std::iter::from_fn(move || {

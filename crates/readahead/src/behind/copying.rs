@@ -1,16 +1,17 @@
-//! Who copies.
+//! Recognises processes that copy.
 //!
-//! A disk with a head serves what somebody waits for before what can be written at any time. A copy that is
-//! read ahead never leaves it without something to read: what it writes fills memory, and in the end pushes
-//! out what others need. Read without look-ahead, it waits for each request, and the disk writes
-//! meanwhile, which it has to do anyway. What is held up has to be the copy itself, though: who scans and
-//! keeps a log beside it would wait for nothing.
+//! A disk with a head serves reads, which programs wait for, before writes, which can happen at any
+//! time. If a copy's source is read ahead, the disk always has something to read. What the copy
+//! writes then fills memory, and finally evicts pages that others need. Without look-ahead, the
+//! copy waits for each read, and the disk writes meanwhile, as it must anyway. This should hold up
+//! only real copies: a program that reads much and writes a log would wait for nothing.
 
-/// Of what it reads and what it writes the smaller part is at least one in so many of the other: less would
-/// be a result, a log or an index.
+/// Between what a copy reads and what it writes there is at most this factor. A result, a log or an
+/// index is smaller.
 const LEAST_SHARE: u64 = 2;
 
-/// Whether a process that has read so many pages of a file system's files, and written so many, copies.
+/// Whether a process copies that has read `read_pages` and written `written_pages` pages of a file
+/// system's files.
 pub fn is_copy(read_pages: u64, written_pages: u64) -> bool {
     let (less, more) = (read_pages.min(written_pages), read_pages.max(written_pages));
     less > 0 && more / LEAST_SHARE <= less

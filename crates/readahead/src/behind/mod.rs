@@ -1,4 +1,5 @@
-//! Drop-behind: what a stream has passed and will not need again makes room before others' pages do.
+//! Drop-behind: pages that a stream has passed and will not need again leave the cache before
+//! others' pages must.
 //!
 //! ```text
 //!             released          kept: a follower       passed      reader or
@@ -8,11 +9,11 @@
 //!   written pages:   go as soon as they are clean           <-- written out
 //! ```
 //!
-//! A stream *engages* once it has passed an eighth of memory, or at once if its file is larger than
-//! that: below it nothing is gained. It must have passed the file in one direction, each page once.
-//! Whether a page may really go is for the body to see to: only if this stream brought it in, and it
-//! is clean, unmapped and not in use by others ([`Block`]). The body must never stall the program for
-//! it.
+//! A stream *engages* after it has passed an eighth of memory, or at once if its file is larger
+//! than that. Smaller streams gain nothing. It must have passed the file in one direction, each
+//! page once. The caller decides whether a page may really be dropped: only if this stream brought
+//! it in ([`Block`]) and it is clean, unmapped and not in use by others. The caller must never
+//! stall the program for this.
 
 mod block;
 mod copying;
@@ -26,17 +27,17 @@ pub use plan::{DropPlan, Passing};
 pub use progress::{StreamProgress, Terms};
 pub use span::{Span, TurnedRound};
 
-/// A stream engages when it has passed one page in so many of memory.
+/// A stream engages after it has passed one in this many of memory's pages.
 const SHARE: u64 = 8;
 
-/// What waits to be written out is one page in so many of memory, from 8 to 16 MiB: as large a step as
-/// memory bears, up to three of which wait at times.
+/// One in this many of memory's pages may wait to be written out, within 8 to 16 MiB: as large a
+/// step as memory permits. Up to three steps may wait at a time.
 const WRITE_SHARE: u64 = 32;
 const LEAST_WRITE_STEP_PAGES: u64 = 2048;
 const MOST_WRITE_STEP_PAGES: u64 = 4096;
 
 impl Terms {
-    /// On a machine, or in a memory cgroup, of so many pages.
+    /// The terms for a machine or memory cgroup of `memory_pages` pages.
     pub fn of_memory(memory_pages: u64) -> Terms {
         let write_step_pages =
             (memory_pages / WRITE_SHARE).clamp(LEAST_WRITE_STEP_PAGES, MOST_WRITE_STEP_PAGES);

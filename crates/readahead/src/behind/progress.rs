@@ -1,51 +1,52 @@
-//! One stream's way through its file.
+//! The progress of one stream through its file.
 
 use super::plan::{DropPlan, Passing};
 use super::span::Span;
 use crate::access::Page;
 
-/// Decide once a MiB of pages passed, rarely enough to cost nothing.
+/// Decide after every MiB, rarely enough to cost nothing.
 const STEP_PAGES: u64 = 256;
 
-/// Keep 12 MiB behind a reader: a follower may be 8 MiB behind it, and the two may read 4 MiB meanwhile.
+/// Keep 12 MiB behind a reader: a follower may be 8 MiB behind it, and both may read 4 MiB before
+/// the next decision.
 const FOLLOWER_PAGES: u64 = 3072;
 
-/// The kernel drops a large folio (at most 2 MiB, aligned to its size) whole or not at all. Released
-/// spans end where they cut none.
+/// The kernel drops a large folio (at most 2 MiB, aligned to its size) entirely or not at all. So
+/// released spans end at a multiple of this.
 const FOLIO_PAGES: u64 = 512;
 
-/// A reader of a very large file engages only after a run of 8 MiB: one that reads at random may come
-/// back.
+/// A reader of a very large file engages only after a run of 8 MiB. One that reads at random may
+/// come back.
 const LARGE_RUN_PAGES: u64 = 2048;
 
-/// The last 8 MiB of a run may not have been reported yet: reports come every 4 MiB, and look ahead as
-/// far.
+/// The last 8 MiB of a run may not have been reported yet: reports come every 4 MiB, and may be
+/// about pages up to 4 MiB ahead.
 const UNTOLD_PAGES: u64 = 2048;
 
-/// When something is done behind a stream.
+/// When to act behind a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// It engages after so many pages.
+    /// Number of passed pages after which a stream engages.
     pub engage_pages: u64,
-    /// Written pages go out in steps of so many; the last step stays behind. On a disk with a head, each
-    /// step costs two seeks.
+    /// Written pages are written out in steps of this size; the last step stays behind. On a disk
+    /// with a head, each step costs two seeks.
     pub write_step_pages: u64,
 }
 
 /// How far a stream has come, and what was done behind it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamProgress {
-    /// Where the run of pages passed began, and where it is now.
+    /// Start of the current run, and its end so far.
     from: Page,
     at: Page,
-    /// Up to here its pages were judged, and up to there released.
+    /// End of the pages already judged, and of those already released.
     stepped: Page,
     released: Page,
     engaged: bool,
 }
 
 impl StreamProgress {
-    /// The stream has passed `passed` of its `file_pages` pages.
+    /// The stream has passed the pages `passed` of its `file_pages` pages.
     pub fn on_pass(
         &mut self,
         passed: Span,
@@ -86,23 +87,23 @@ impl StreamProgress {
         self.engaged = is_stream || engage_pages == 0;
     }
 
-    /// Pages passed that nothing was done about yet.
+    /// Passed pages that were not released yet.
     pub fn pending_pages(&self) -> u64 {
         if self.engaged { self.at - self.released } else { 0 }
     }
 
-    /// Whether anything is done behind it.
+    /// Whether pages behind it are dropped.
     pub fn is_engaged(&self) -> bool {
         self.engaged
     }
 
-    /// The run under way.
+    /// The current run.
     pub fn run(&self) -> Span {
         Span { start: self.from, end: self.at }
     }
 
-    /// The stream has ended, or pauses: nothing is kept for followers any more. `end` is behind all it has
-    /// touched, of this run or of another.
+    /// The stream has ended or pauses, so nothing is kept for followers. `end` is the end of
+    /// everything it has touched, in this run or another.
     pub fn finish(
         &mut self,
         end: Page,
@@ -124,7 +125,7 @@ impl StreamProgress {
         DropPlan { write_out, release }
     }
 
-    /// A step has been passed: it is written out, and what lies far enough behind may go.
+    /// The stream has passed a step: writes it out, and releases what is far enough behind.
     fn step(&mut self, passing: Passing, terms: Terms) -> DropPlan {
         let passed = Span { start: self.stepped, end: self.at };
         self.stepped = self.at;
@@ -223,7 +224,7 @@ mod tests {
                 DropPlan::default()
             );
         }
-        // A footer was read before the file is read from its start.
+        // A footer is read before the file is read from its start.
         progress.on_pass(Span { start: 0, end: 4096 }, 1 << 20, Passing::Read, terms);
         let answer = progress.finish(1 << 20, 1 << 20, Passing::Read, terms);
         assert_eq!(answer.release.map(|span| span.end), Some(4096));

@@ -8,13 +8,13 @@ use crate::access::Page;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "(Page, Page)", into = "(Page, Page)")]
 pub struct Span {
-    /// First page.
+    /// The first page.
     pub start: Page,
-    /// First page after it.
+    /// The page after the last.
     pub end: Page,
 }
 
-/// It would end before it begins.
+/// The span would end before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TurnedRound(Page, Page);
 
@@ -39,20 +39,21 @@ impl From<Span> for (Page, Page) {
 }
 
 impl Span {
-    /// Pages in it.
+    /// Number of pages.
     pub fn pages(&self) -> u64 {
         self.end.saturating_sub(self.start)
     }
 
-    /// The pages that lie in the other one, too.
+    /// The pages that are also in `other`.
     pub fn within(&self, other: Span) -> Span {
         let start = self.start.max(other.start);
         Span { start, end: self.end.min(other.end).max(start) }
     }
 
-    /// Cut at multiples of 2 MiB, the size of the largest folio, which goes whole or not at all: judged
-    /// and let go one by one, a few pages that cannot go hold up few others, and who comes in between
-    /// comes in time.
+    /// Cuts the span at multiples of 2 MiB, the size of the largest folio, which is dropped
+    /// entirely or not at all. Judging and dropping the pieces one by one has two advantages: a few
+    /// pages that must stay hold up few others, and a reader that arrives in between is noticed in
+    /// time.
     pub fn pieces(self) -> impl Iterator<Item = Span> {
         let first = self.start / PIECE_PAGES;
         (first..self.end.div_ceil(PIECE_PAGES).max(first)).map(move |piece| {

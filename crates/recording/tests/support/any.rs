@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use readahead::behind::Span;
 use readahead::{Cause, DeviceCost, Mark, Past};
 
-/// Few enough devices, files and processes that some meet again.
+/// Few devices, files and processes, so that some occur again.
 fn device() -> impl Strategy<Value = DeviceNumber> {
     (0..3u32, 0..3u32).prop_map(|(major, minor)| DeviceNumber { major, minor })
 }
@@ -38,7 +38,7 @@ fn stream() -> impl Strategy<Value = StreamKey> {
     })
 }
 
-/// Pages of files of up to 4 EiB, most of them near the beginning.
+/// Pages of files of up to 4 EiB, most near the beginning.
 fn page() -> impl Strategy<Value = u64> {
     prop_oneof![3 => 0..100_000u64, 1 => 0..1u64 << 50]
 }
@@ -177,9 +177,14 @@ fn completed() -> impl Strategy<Value = Completed> {
     prop_oneof![
         (ticket(), of(failure)).prop_map(|(ticket, failed)| Completed::Read { ticket, failed }),
         (backing(), of(cost())).prop_map(|(backing, cost)| Completed::Probed { backing, cost }),
-        (target(), outcome, any::<(u64, u64)>()).prop_map(|(target, outcome, during)| {
-            Completed::WindowSet { target, outcome, during }
-        }),
+        (of(ticket()), target(), outcome, any::<(u64, u64)>()).prop_map(
+            |(ticket, target, outcome, during)| Completed::WindowSet {
+                ticket,
+                target,
+                outcome,
+                during
+            }
+        ),
         (ticket(), page(), page(), vec((span(), 0..1000u64), 0..4)).prop_map(
             |(ticket, dropped_pages, kept_pages, left)| Completed::Released {
                 ticket,
@@ -240,8 +245,9 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         (backing(), any::<bool>()).prop_map(|(id, counts)| Command::Count(id, counts)),
         backing().prop_map(Command::Probe),
         (backing(), cost()).prop_map(|(id, cost)| Command::Remember(id, cost)),
-        (target(), file(), of(file_ref()), any::<u32>(), setting).prop_map(
-            |(target, file, of, kernel_window, setting)| Command::SetWindow {
+        (ticket(), target(), file(), of(file_ref()), any::<u32>(), setting).prop_map(
+            |(ticket, target, file, of, kernel_window, setting)| Command::SetWindow {
+                ticket,
                 target,
                 file,
                 of,

@@ -1,4 +1,4 @@
-//! What the tests record.
+//! Shared by the tests: the header of their recordings.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub(crate) mod any;
@@ -9,7 +9,7 @@ use controller::{Charge, Options};
 use readahead::adaptive::Limits;
 use recording::Header;
 
-/// A header that is the same every day and on every machine.
+/// A header that is the same on every day and machine.
 pub(crate) fn header() -> Header {
     let always = Rule {
         path: Some("/srv/backup/**".into()),

@@ -1,4 +1,5 @@
-//! A scripted session: a small body with one disk, whose page cache holds what was read, and programs on it.
+//! A scripted session: programs on a small machine with one disk and a page cache that keeps what
+//! was read.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,17 +12,17 @@ use readahead::behind::Span;
 use readahead::{DeviceCost, Mark, Past};
 use recording::{Header, Recorder};
 
-/// The file system that everything lies on.
+/// The file system that holds all files.
 pub(crate) const DISK: DeviceNumber = DeviceNumber { major: 8, minor: 1 };
 
 const BACKING: BackingId = BackingId(0);
 const READERS: CgroupId = CgroupId(1);
 const MS: Nanos = 1_000_000;
 
-/// What one read asks for: 64 KiB.
+/// Pages per read: 64 KiB.
 pub(crate) const REQUEST_PAGES: u64 = 16;
 
-/// A body that records.
+/// A machine that records.
 pub(crate) struct Session {
     now: Nanos,
     controller: Controller,
@@ -29,14 +30,14 @@ pub(crate) struct Session {
     answers: VecDeque<Input>,
     cached: BTreeMap<FileKey, BTreeSet<u64>>,
     marks: BTreeMap<FileKey, Vec<Mark>>,
-    /// Releases answered; of the first, all is left.
+    /// Number of releases answered. The first one releases nothing.
     released: u64,
-    /// Inputs told.
+    /// Number of inputs told.
     pub(crate) inputs: u64,
 }
 
 impl Session {
-    /// The machine is up, the disk mounted.
+    /// Starts the machine and mounts the disk.
     pub(crate) fn begin(header: &Header, recorder: Option<Recorder>) -> Self {
         let mut commands = Vec::new();
         let policy = recording::policy(header.limits).expect("sane");
@@ -65,12 +66,12 @@ impl Session {
         session
     }
 
-    /// A file of the disk, and a process that has it open.
+    /// A file on the disk that a process has open.
     pub(crate) fn file(ino: u64, tgid: Tgid) -> FileRef {
         FileRef { file: FileKey { dev: DISK, ino }, generation: 77, tgid }
     }
 
-    /// Tells the controller, and has what it asks for done and answered.
+    /// Tells the controller an input, executes its commands and answers them.
     pub(crate) fn tell(&mut self, input: Input) {
         self.answers.push_back(input);
         while let Some(input) = self.answers.pop_front() {
@@ -104,9 +105,10 @@ impl Session {
                     let cost = DeviceCost { latency_s: 0.009, ..DeviceCost::DISK };
                     Completed::Probed { backing, cost: Some(cost) }
                 }
-                Command::SetWindow { target, kernel_window, .. } => {
+                Command::SetWindow { ticket, target, kernel_window, .. } => {
                     let outcome = WindowOutcome::Set { own_pages: kernel_window };
-                    Completed::WindowSet { target, outcome, during: (self.now, self.now + 60_000) }
+                    let (ticket, during) = (Some(ticket), (self.now, self.now + 60_000));
+                    Completed::WindowSet { ticket, target, outcome, during }
                 }
                 Command::Describe(stream, _) => {
                     let path = format!("/srv/backup/{}", stream.file.ino);
@@ -131,7 +133,7 @@ impl Session {
         }
     }
 
-    /// A program reads; it is reported where a page is absent or marked.
+    /// A program reads. The read is reported if a page is absent or marked.
     pub(crate) fn read(&mut self, of: FileRef, page: u64, previous: Option<u64>, file_pages: u64) {
         let cached = self.cached.entry(of.file).or_default();
         let pages = page..page + REQUEST_PAGES;
@@ -166,7 +168,7 @@ impl Session {
         }));
     }
 
-    /// A program reads a file from its end to its beginning, 1 ms of work after each read.
+    /// A program reads a file from its end to its beginning, with 1 ms of work after each read.
     pub(crate) fn read_backward(&mut self, of: FileRef, file_pages: u64) {
         let mut previous = None;
         for page in (0..file_pages / REQUEST_PAGES).rev().map(|request| request * REQUEST_PAGES) {
@@ -176,7 +178,7 @@ impl Session {
         }
     }
 
-    /// A program reads a file from its beginning, as far as `pages`.
+    /// A program reads the first `pages` pages of a file.
     pub(crate) fn read_forward(&mut self, of: FileRef, pages: u64, file_pages: u64) {
         let mut previous = None;
         for page in (0..pages / REQUEST_PAGES).map(|request| request * REQUEST_PAGES) {
@@ -186,7 +188,7 @@ impl Session {
         }
     }
 
-    /// A program passes a file, reading or writing, and is heard of each 4 MiB.
+    /// A program reads or writes its way through a file. This is reported every 4 MiB.
     pub(crate) fn pass(&mut self, of: FileRef, pages: u64, file_pages: u64, written: bool) {
         for start in (0..pages).step_by(1024) {
             self.tell(Input::Passed(Passed {
@@ -202,7 +204,7 @@ impl Session {
         }
     }
 
-    /// A virtual disk is mounted, taken for one that turns, and found to answer sooner.
+    /// Mounts a virtual disk that is first taken for a rotating one, then found to be faster.
     pub(crate) fn learn_a_disk(&mut self) {
         let (dev, backing) = (DeviceNumber { major: 253, minor: 0 }, BackingId(1));
         let device =
@@ -214,7 +216,7 @@ impl Session {
         self.read_backward(FileRef { file, generation: 1, tgid: 45 }, 256);
     }
 
-    /// The memory cgroup of all readers gets a limit, and its tasks wait for memory.
+    /// Limits the memory cgroup of all readers, whose tasks then wait for memory.
     pub(crate) fn limit_memory(&mut self, file_bytes: u64) {
         let stats = MemoryStats::Cgroup {
             cgroup: READERS,
@@ -224,7 +226,7 @@ impl Session {
         self.tell(Input::MemoryStats(stats));
     }
 
-    /// Time passes, and the controller is told when it wants to be.
+    /// Lets time pass, and calls the controller when it asked for that.
     pub(crate) fn pass_time(&mut self, for_ns: Nanos) {
         let until = self.now + for_ns;
         let mut tick = self.controller.next_tick(self.now);
@@ -236,7 +238,7 @@ impl Session {
         self.now = self.now.max(until);
     }
 
-    /// All ends.
+    /// Ends everything.
     pub(crate) fn finish(mut self) -> Option<recording::Totals> {
         self.controller.finish();
         if let Some(recorder) = &mut self.recorder {
@@ -247,7 +249,8 @@ impl Session {
     }
 }
 
-/// What a morning brings: a backward reader, two forward ones, a backup that drops behind, short memory, an end.
+/// A sample session: a backward reader, two forward ones, a backup that drops behind, little
+/// memory, the end.
 pub(crate) fn play(session: &mut Session) {
     session.read_backward(Session::file(1001, 41), 4096);
     session.read_forward(Session::file(1002, 42), 1024, 1 << 20);

@@ -37,9 +37,9 @@ impl Machine {
                 }
                 Completed::Read { ticket, failed: None }
             }
-            Command::SetWindow { target, file, setting, .. } => {
+            Command::SetWindow { ticket, target, file, setting, .. } => {
                 let outcome = self.set_window(target, file.ino as u32, setting);
-                Completed::WindowSet { target, outcome, during: (now, now) }
+                Completed::WindowSet { ticket: Some(ticket), target, outcome, during: (now, now) }
             }
             Command::Describe(stream, _) => {
                 Completed::Described { stream, attributes: Attributes::default() }

@@ -1,6 +1,8 @@
-//! For who may not set the window: requests of its size past the page cache, one at a time.
+//! Estimates the curve without setting the window: direct requests of the window's size, one at a
+//! time.
 //!
-//! The kernel asks for a window at a time as well, so this comes near to what it would get.
+//! The kernel also requests one window at a time, so this comes close to the throughput that it
+//! would reach.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -13,7 +15,7 @@ use crate::target::Source;
 
 const LEAST_REQUESTS: u64 = 4;
 
-/// Reads on from where the last call ended.
+/// Reads on from the end of the last call.
 #[derive(Debug)]
 pub(super) struct Requests {
     reader: DirectReader,
@@ -40,8 +42,8 @@ impl Requests {
         Ok(seconds)
     }
 
-    /// Requests of `window` bytes for a `slice` of time; `None` if the source has not as many, or the
-    /// user wants to stop.
+    /// Sends requests of `window` bytes for a time of `slice`; `None` if the source is too small or
+    /// the user wants to stop.
     ///
     /// # Errors
     /// If it cannot be read.

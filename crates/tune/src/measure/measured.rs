@@ -1,48 +1,48 @@
-//! What measuring brought, and what follows from it at once.
+//! The results of a measurement.
 
-use super::scatter::Visit;
+use super::scatter::RandomRead;
 use crate::curve::Point;
 
 /// What was measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
-    /// Throughput over windows; those that took too long are left out.
+    /// Throughput by window, without windows that took too long.
     pub curve: Vec<Point>,
-    /// Windows whose figures others have spoilt.
+    /// Windows whose figures other programs spoilt.
     pub disturbed_kb: Vec<u64>,
-    /// Whether the curve is of direct requests, as the window could not be set.
+    /// Whether the curve was estimated from direct requests because the window could not be set.
     pub is_estimate: bool,
-    /// Single random reads; none where direct reads are impossible.
-    pub visits: Vec<Visit>,
-    /// Median seconds of reads without a gap between them.
+    /// Single random reads; empty if direct reads are impossible.
+    pub random_reads: Vec<RandomRead>,
+    /// Median seconds of a read that follows the one before without a gap.
     pub adjacent_s: Option<f64>,
-    /// Random reads that overlap.
+    /// How many random reads the device serves at once.
     pub concurrency: Option<usize>,
-    /// Random reads a second with 32 at once, over those one at a time.
+    /// Rate of random reads with 32 at once, relative to one at a time.
     pub queue_gain: Option<f64>,
-    /// MB/s of large random reads, as many at once.
+    /// MB/s of large random reads, `concurrency` at once.
     pub overlapped_mb_s: Option<f64>,
-    /// Whether a figure is spoilt.
+    /// Whether other programs spoilt a figure.
     pub disturbed: bool,
-    /// Whether others were waited for.
+    /// Whether the measurement waited for other programs.
     pub waited: bool,
-    /// Of what was read, the part that was nothing but zeros.
+    /// Share of the read pages that were all zeros.
     pub zero_share: f64,
-    /// Seconds it took.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
 impl Measured {
-    /// Seconds below which `part` of the random reads stayed.
+    /// The quantile `part` of the random reads, in seconds.
     pub fn random_s(&self, part: f64) -> Option<f64> {
-        let mut times: Vec<f64> = self.visits.iter().map(|visit| visit.seconds).collect();
+        let mut times: Vec<f64> = self.random_reads.iter().map(|read| read.seconds).collect();
         times.sort_by(f64::total_cmp);
         let index = ((times.len() as f64 * part) as usize).min(times.len().checked_sub(1)?);
         Some(times[index])
     }
 
-    /// Whether a head has to move: reads that follow each other are much cheaper than others, and
-    /// others do not overlap.
+    /// Whether the device has a head that must move: adjacent reads are much cheaper than others,
+    /// and random reads do not overlap.
     pub fn is_positional(&self) -> bool {
         const MUCH_CHEAPER: f64 = 4.0;
         let Some((adjacent, random)) = self.adjacent_s.zip(self.random_s(0.5)) else {
@@ -57,9 +57,9 @@ mod tests {
     use super::*;
 
     fn measured(random_us: &[f64], adjacent_us: f64, concurrency: usize) -> Measured {
-        let visit = |us: &f64| Visit { distance: 1 << 20, seconds: us * 1e-6 };
+        let read = |us: &f64| RandomRead { distance: 1 << 20, seconds: us * 1e-6 };
         Measured {
-            visits: random_us.iter().map(visit).collect(),
+            random_reads: random_us.iter().map(read).collect(),
             adjacent_s: Some(adjacent_us * 1e-6),
             concurrency: Some(concurrency),
             ..Measured::default()
@@ -79,6 +79,6 @@ mod tests {
         let measured = measured(&[3.0, 1.0, 2.0], 1.0, 1);
         assert_eq!(measured.random_s(0.5), Some(2e-6));
         assert_eq!(measured.random_s(0.99), Some(3e-6));
-        assert_eq!(Measured { visits: Vec::new(), ..measured }.random_s(0.5), None);
+        assert_eq!(Measured { random_reads: Vec::new(), ..measured }.random_s(0.5), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Measuring, read-only and within bounds of time and bytes.
+//! Measures a device: read-only, within limits of time and bytes.
 //!
 //! ```text
 //!   random reads   4 KiB here and there, one at a time      latency, seek and rotation
@@ -6,12 +6,12 @@
 //!   windows        4 KiB ... 16 MiB, read sequentially      the curve
 //! ```
 //!
-//! Between the slices it is seen whether others used the disk. If so the slice is taken again after a
-//! pause; what could not be measured in peace is marked.
+//! Between slices, the disk's counters show whether other programs used it. If so, the slice is
+//! repeated after a pause. Figures that remain disturbed are marked.
 
 mod direct;
-mod foreign;
 mod measured;
+mod other_programs;
 mod random;
 mod report;
 mod scatter;
@@ -29,21 +29,21 @@ use crate::ground::{self, Ground};
 use crate::target::Target;
 
 use direct::Requests;
-use foreign::Foreign;
+use other_programs::OtherPrograms;
 use scatter::Scatter;
 use sweep::{Sized, Sweep, Swept};
 
 pub use measured::Measured;
 pub use report::Report;
-pub use scatter::Visit;
+pub use scatter::RandomRead;
 pub use stop::Stop;
 
-/// How much may be spent.
+/// How much time and data a measurement may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effort {
-    /// Time in all.
+    /// Total time.
     pub time: Duration,
-    /// Bytes read in all, about.
+    /// Approximate total of bytes read.
     pub most_bytes: u64,
 }
 
@@ -57,20 +57,20 @@ impl Effort {
 }
 
 /// Shares of the time.
-const VISITS_SHARE: f64 = 0.10;
+const RANDOM_SHARE: f64 = 0.10;
 const OVERLAP_SHARE: f64 = 0.12;
 const CURVE_SHARE: f64 = 0.76;
 
-/// Of a large device no more than this part is read.
+/// Read at most one part in this many of a large device.
 const DEVICE_SHARE: u64 = 4;
 
-/// Smaller devices are read as often as it takes.
+/// A smaller device is read several times if needed.
 const SMALL_DEVICE_BYTES: u64 = 4 << 30;
 
 /// Why measuring ended without a result.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
-    /// The user wanted it so.
+    /// The user stopped it.
     #[error("stopped; the window is as it was")]
     Stopped,
     /// The window could not be set.
@@ -78,21 +78,21 @@ pub enum MeasureError {
     Knob(#[from] KnobError),
     /// Everything that could be read is in the page cache.
     #[error(
-        "{0} is in the page cache already, which tells nothing of the device; name something that was not read lately"
+        "all of {0} is in the page cache, so the device cannot be measured; name something that was not read recently"
     )]
     Cached(PathBuf),
-    /// Something cannot be read.
+    /// Reading failed.
     #[error("cannot read {path}: {error}")]
     Read {
-        /// What is tuned.
+        /// The target.
         path: PathBuf,
         /// Why.
         error: io::Error,
     },
 }
 
-/// Measures `target`. With `window` borrowed it is set to every size in turn; without, the curve is
-/// estimated from direct requests.
+/// Measures `target`. Sets the `window`, if borrowed, to every size in turn; without it, estimates
+/// the curve from direct requests.
 ///
 /// # Errors
 /// See [`MeasureError`].
@@ -105,21 +105,21 @@ pub fn measure(
 ) -> Result<Measured, MeasureError> {
     let began = Instant::now();
     let unreadable = |error| MeasureError::Read { path: target.given.clone(), error };
-    let foreign = Foreign::on(target.disk.as_ref());
+    let others = OtherPrograms::on(target.disk.as_ref());
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // Other places each time: a server may have cached the last ones.
+    // Use other places each time: a server may have cached the last ones.
     let scatter = Scatter::open(&target.sources, since_1970.as_nanos() as u64);
     let mut measured = Measured { is_estimate: window.is_none(), ..Measured::default() };
     match &scatter {
-        Ok(scatter) => random::reads(scatter, &foreign, effort, stop, report, &mut measured)
+        Ok(scatter) => random::reads(scatter, &others, effort, stop, report, &mut measured)
             .map_err(unreadable)?,
-        // No direct reads here: the curve has to do.
+        // Without direct reads, the curve must suffice.
         Err(_) if window.is_some() => {}
         Err(error) => return Err(unreadable(error.kind().into())),
     }
     report.part(1.0 - CURVE_SHARE, CURVE_SHARE);
     let sweep = Sweep {
-        foreign: &foreign,
+        others: &others,
         latency_s: measured.random_s(0.5).unwrap_or(0.001),
         time: effort.time.mul_f64(CURVE_SHARE),
         most_bytes: most_bytes(target, effort),
@@ -147,7 +147,7 @@ fn most_bytes(target: &Target, effort: &Effort) -> u64 {
     effort.most_bytes.min(share)
 }
 
-/// The curve, with every window set in turn.
+/// The curve, measured with every window in turn.
 fn with_windows(
     target: &Target,
     window: &Borrowed,
@@ -161,13 +161,13 @@ fn with_windows(
         let bytes = kb * 1024;
         let extent = ground.take(sequential::extent_bytes(bytes, wanted)).map_err(unreadable)?;
         let Some(extent) = extent else {
-            // No cold stretch is as long as this size needs; others may be.
+            // No uncached range is long enough for this size; smaller ones may be.
             is_cached = true;
             return Ok(None);
         };
         window.set(kb)?;
         let pace = sequential::pace(&extent, bytes, slice, sweep.stop);
-        // Evicted also where reading failed half-way.
+        // Evict the pages even if reading failed half-way.
         let left = ground::leave(&extent);
         let pace = pace.map_err(unreadable)?;
         left.map_err(unreadable)?;

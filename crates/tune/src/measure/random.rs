@@ -1,62 +1,62 @@
-//! Random reads: what one takes, and how many overlap.
+//! Random reads: how long one takes, and how many overlap.
 
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::foreign::Foreign;
 use super::measured::Measured;
+use super::other_programs::OtherPrograms;
 use super::report::Report;
 use super::scatter::Scatter;
 use super::stop::Stop;
-use super::{Effort, OVERLAP_SHARE, VISITS_SHARE};
+use super::{Effort, OVERLAP_SHARE, RANDOM_SHARE};
 use crate::ground;
 
-/// More visits add nothing to a median.
-const MOST_VISITS: usize = 2000;
+/// More reads would not improve the median.
+const MOST_READS: usize = 2000;
 
-/// Requests at once that are tried, doubling.
+/// The largest number of requests at once to try, doubling from one.
 const MOST_AT_ONCE: usize = 64;
 
-/// As many requests as the queues of most disks hold.
+/// As many requests as most disks can queue.
 const QUEUED: usize = 32;
 
-/// Twice the requests at once have to bring so much more for the device to overlap them.
+/// The device overlaps requests if twice as many raise the rate by this factor.
 const WORTH_DOUBLING: f64 = 1.4;
 
-/// Large requests, of which the pipe is full.
+/// Size of a large request, which fills the device's bandwidth.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// Latency and overlap; what others spoil is taken again once.
+/// Measures latency and overlap, and repeats once what other programs disturbed.
 pub(super) fn reads(
     scatter: &Scatter,
-    foreign: &Foreign,
+    others: &OtherPrograms,
     effort: &Effort,
     stop: &Stop,
     report: &mut Report<'_>,
     measured: &mut Measured,
 ) -> io::Result<()> {
     for is_again in [false, true] {
-        report.part(0.0, VISITS_SHARE);
+        report.part(0.0, RANDOM_SHARE);
         report.tell(0.0, "random reads");
-        let before = foreign.read();
+        let before = others.read();
         let began = Instant::now();
-        let time = effort.time.mul_f64(VISITS_SHARE);
-        measured.visits = scatter.visits(time, MOST_VISITS, stop)?;
+        let time = effort.time.mul_f64(RANDOM_SHARE);
+        measured.random_reads = scatter.random_reads(time, MOST_READS, stop)?;
         measured.adjacent_s = Some(scatter.adjacent(time / 2, stop)?);
         let latency_s = measured.random_s(0.5).unwrap_or(0.001);
-        report.part(VISITS_SHARE, OVERLAP_SHARE);
+        report.part(RANDOM_SHARE, OVERLAP_SHARE);
         overlap(scatter, effort.time.mul_f64(OVERLAP_SHARE), stop, report, measured)?;
-        measured.disturbed = foreign.disturbed(before, began.elapsed().as_secs_f64(), latency_s);
+        measured.disturbed = others.disturbed(before, began.elapsed().as_secs_f64(), latency_s);
         if !measured.disturbed || is_again || stop.is_wanted() {
             break;
         }
         measured.waited = true;
-        foreign.wait_for_silence(effort.time.mul_f64(VISITS_SHARE), stop);
+        others.wait_for_silence(effort.time.mul_f64(RANDOM_SHARE), stop);
     }
     Ok(())
 }
 
-/// Doubles the requests at once for as long as that brings more.
+/// Doubles the requests at once while the rate grows.
 fn overlap(
     scatter: &Scatter,
     time: Duration,

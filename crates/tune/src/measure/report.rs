@@ -1,8 +1,8 @@
-//! How far measuring has come.
+//! Reports how far a measurement has come.
 
 type Tell<'a> = dyn FnMut(f64, &str) + 'a;
 
-/// Tells the user how far it is.
+/// Tells the user about progress.
 pub struct Report<'a> {
     tell: Box<Tell<'a>>,
     from: f64,
@@ -10,7 +10,7 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// `tell` is given the part that is done, 0 to 1, and what is under way.
+    /// Calls `tell` with the share that is done, 0 to 1, and the current step.
     pub fn to(tell: impl FnMut(f64, &str) + 'a) -> Self {
         Report { tell: Box::new(tell), from: 0.0, share: 1.0 }
     }
@@ -20,7 +20,7 @@ impl<'a> Report<'a> {
         Report::to(|_, _| ())
     }
 
-    /// The next part takes this share of the whole.
+    /// The next part begins at `from` and takes `share` of the whole.
     pub(super) fn part(&mut self, from: f64, share: f64) {
         (self.from, self.share) = (from, share);
     }

@@ -1,4 +1,4 @@
-//! Single reads past the page cache, here and there: what one request costs, and how many overlap.
+//! Single random reads past the page cache: what one request costs, and how many overlap.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,16 +12,16 @@ use crate::target::Source;
 
 const SMALL_BYTES: usize = 4096;
 
-/// One read of 4 KiB.
+/// One random read of 4 KiB.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Visit {
-    /// Bytes between the end of the read before and this one's start.
+pub struct RandomRead {
+    /// Bytes between the end of the previous read and the start of this one.
     pub distance: u64,
-    /// Seconds it took.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// The sources, opened for direct reads, and a sequence of random places in them.
+/// The sources, opened for direct reads, and a pseudo-random sequence of places in them.
 #[derive(Debug)]
 pub(super) struct Scatter {
     readers: Vec<(DirectReader, u64)>,
@@ -41,18 +41,18 @@ impl Scatter {
             return Err(io::ErrorKind::NotFound.into());
         }
         let scatter = Scatter { readers, drawn: AtomicU64::new(seed) };
-        // Whether direct reads work shows with the first.
+        // The first read shows whether direct reads work.
         scatter.readers[0].0.timed_read(0, SMALL_BYTES)?;
         Ok(scatter)
     }
 
-    /// The most that one read can have, in whole pages.
+    /// Largest size of one read, in whole pages.
     pub(super) fn largest_bytes(&self) -> usize {
         let largest = self.readers.iter().map(|(_, size)| *size).max().unwrap_or(0) as usize;
         largest / ALIGNMENT * ALIGNMENT
     }
 
-    /// A number in [0, 1) that differs each time (splitmix64).
+    /// The next number of the sequence, in [0, 1) (splitmix64).
     fn draw(&self) -> f64 {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let mut z = self.drawn.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
@@ -61,7 +61,7 @@ impl Scatter {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A source that has room for `bytes`, and an aligned offset in it.
+    /// Draws a source with room for `bytes` and an aligned offset in it.
     fn place(&self, bytes: usize) -> (&DirectReader, u64) {
         let fits = |(_, size): &&(DirectReader, u64)| *size >= bytes as u64;
         let total: u64 = self.readers.iter().filter(fits).map(|(_, size)| size).sum();
@@ -76,27 +76,28 @@ impl Scatter {
         (&self.readers[0].0, 0)
     }
 
-    /// One visit after another in the largest source, near and far jumps alike, for `time`.
-    pub(super) fn visits(
+    /// Reads at random places in the largest source, one after the other, for `time` and at most
+    /// `most` times. Near and far jumps are equally likely.
+    pub(super) fn random_reads(
         &self,
         time: Duration,
         most: usize,
         stop: &Stop,
-    ) -> io::Result<Vec<Visit>> {
+    ) -> io::Result<Vec<RandomRead>> {
         let Some((reader, size)) = self.readers.first() else {
             return Ok(Vec::new());
         };
         let until = Instant::now() + time;
         let last = size - SMALL_BYTES as u64;
-        let mut visits = Vec::new();
+        let mut reads = Vec::new();
         let mut at = 0u64;
-        while visits.len() < most && Instant::now() < until && !stop.is_wanted() {
+        while reads.len() < most && Instant::now() < until && !stop.is_wanted() {
             let next = (self.draw() * last as f64) as u64 / ALIGNMENT as u64 * ALIGNMENT as u64;
             let seconds = reader.timed_read(next, SMALL_BYTES)?;
-            visits.push(Visit { distance: next.abs_diff(at), seconds });
+            reads.push(RandomRead { distance: next.abs_diff(at), seconds });
             at = next + SMALL_BYTES as u64;
         }
-        Ok(visits)
+        Ok(reads)
     }
 
     /// Median seconds of reads that follow each other without a gap.
@@ -114,7 +115,7 @@ impl Scatter {
         Ok(linux::median(times).unwrap_or(0.0))
     }
 
-    /// Reads of `bytes` that `at_once` threads get done in a second, together.
+    /// Reads of `bytes` per second that `at_once` threads complete together.
     pub(super) fn rate(
         &self,
         at_once: usize,

@@ -1,12 +1,12 @@
-//! What a sequential reader gets with a window of so many bytes.
+//! Throughput of a sequential reader with a given window.
 //!
 //! ```text
 //!   |-- ramp: 3 windows --|---- timed, in whole windows ----|-- what the kernel read beyond --|
 //! ```
 //!
-//! Read as `dd bs=4k` does, with a descriptor opened after the window was set. The kernel comes up to
-//! its full window within the ramp; from then on each window begins as the one before has arrived, so
-//! that time is taken at the same point of each.
+//! Reads as `dd bs=4k` does, through a descriptor opened after the window was set. During the ramp,
+//! the kernel's window grows to its full size. From then on, each window starts when the one before
+//! has arrived, so the clock is read at the same point of each.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::time::{Duration, Instant};
@@ -14,24 +14,24 @@ use std::time::{Duration, Instant};
 use super::stop::Stop;
 use crate::ground::{self, Extent};
 
-/// Small reads, so that the window decides what is asked of the device, and not the request.
+/// Reads are small, so that the window, not the read, decides the size of requests.
 const READ_BYTES: usize = 4096;
 
 const RAMP_WINDOWS: u64 = 3;
 
-/// Windows that are timed at least.
+/// Least number of windows to time.
 const LEAST_WINDOWS: u64 = 4;
 
-/// What the kernel reads beyond the reader: the window under way and the next.
+/// What the kernel reads ahead of the reader: the current window and the next.
 const BEYOND_WINDOWS: u64 = 2;
 
-/// A reader's pace.
+/// A reader's throughput.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Pace {
-    /// Bytes that were timed, and in which time.
+    /// Bytes that were timed; `seconds` is their time.
     pub(super) bytes: u64,
     pub(super) seconds: f64,
-    /// Pages of nothing but zeros at their start, of all pages read.
+    /// Share of pages that begin with zeros only.
     pub(super) zero_share: f64,
 }
 
@@ -41,13 +41,13 @@ impl Pace {
     }
 }
 
-/// Bytes to be had for measuring with this window, `wanted` of them timed.
+/// Bytes needed to measure this window with `wanted` bytes timed.
 pub(super) fn extent_bytes(window: u64, wanted: u64) -> u64 {
     (RAMP_WINDOWS + BEYOND_WINDOWS) * window + wanted.max(LEAST_WINDOWS * window)
 }
 
-/// Reads on from the start of the stretch until `slice` has passed; `None` if the stretch is too
-/// short or the user wants to stop.
+/// Reads from the start of the range until `slice` has passed; `None` if the range is too short or
+/// the user wants to stop.
 ///
 /// # Errors
 /// If it cannot be read.

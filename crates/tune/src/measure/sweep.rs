@@ -1,13 +1,13 @@
-//! Throughput over all windows: rounds of short slices, so that what drifts drifts for all alike.
+//! Measures throughput for all windows in rounds of short slices, so that drift affects all alike.
 //!
 //! ```text
-//!   round 1, 2   4 8 16 32 ... 16384 KiB      all sizes, as far as a slice fits the time there is
-//!   then               64 ... 16384           what may be where the plateau begins, and all larger
+//!   round 1, 2   4 8 16 32 ... 16384 KiB      all sizes whose slice fits the time
+//!   then               64 ... 16384           from half the plateau's size upwards
 //! ```
 
 use std::time::{Duration, Instant};
 
-use super::foreign::Foreign;
+use super::other_programs::OtherPrograms;
 use super::sequential::Pace;
 use super::stop::Stop;
 use super::{MeasureError, Report};
@@ -19,10 +19,10 @@ const LEAST_KB: u64 = 4;
 /// Rounds over all sizes.
 const FULL_ROUNDS: u32 = 2;
 
-/// Rounds for which the time is divided up.
+/// The time is divided among this many rounds.
 const ROUNDS: f64 = 3.0;
 
-/// A size that takes more than this share of the time is left out, and so are all larger ones.
+/// Sizes that take more than this share of the time are skipped, and so are all larger ones.
 const MOST_SHARE: f64 = 0.14;
 
 const SHORTEST_SLICE_S: f64 = 0.04;
@@ -31,13 +31,14 @@ const LONGEST_SLICE_S: f64 = 1.0;
 /// Windows that any slice reads, ramp included.
 const WINDOWS: f64 = 7.0;
 
-/// Windows read beyond those that are timed: the ramp, and what the kernel reads ahead at the end.
+/// Windows read besides those timed: the ramp, and what the kernel reads ahead at the end.
 const EXTRA_WINDOWS: u64 = 5;
 
-/// Others may be waited for in this share of the time.
+/// Wait for other programs at most for this share of the time.
 const PATIENCE_SHARE: f64 = 0.1;
 
-/// Figures of one size that differ by more tell of a disturbance where nothing else does.
+/// If figures for one size differ by more, other programs must have interfered. Used where counters
+/// are missing.
 const MOST_SPREAD: f64 = 0.2;
 
 /// One size of the curve.
@@ -58,7 +59,7 @@ impl Sized {
         Some(Point { readahead_kb: self.kb, mb_s: self.mb_s()? })
     }
 
-    /// Largest less smallest figure, of the median.
+    /// Largest minus smallest figure, as a share of the median.
     fn spread(&self) -> f64 {
         let figures = &self.undisturbed;
         let least = figures.iter().copied().fold(f64::INFINITY, f64::min);
@@ -72,23 +73,23 @@ impl Sized {
     }
 }
 
-/// How the sweep goes about it.
+/// What a sweep needs.
 pub(super) struct Sweep<'a> {
-    pub(super) foreign: &'a Foreign,
+    pub(super) others: &'a OtherPrograms,
     pub(super) latency_s: f64,
     pub(super) time: Duration,
     pub(super) most_bytes: u64,
     pub(super) stop: &'a Stop,
 }
 
-/// What a sweep brought.
+/// The result of a sweep.
 #[derive(Debug, Default)]
 pub(super) struct Swept {
     pub(super) sizes: Vec<Sized>,
     pub(super) bytes: u64,
-    /// The largest share of zero pages met.
+    /// Largest share of zero pages seen.
     pub(super) zero_share: f64,
-    /// Whether others were waited for.
+    /// Whether the sweep waited for other programs.
     pub(super) waited: bool,
 }
 
@@ -143,7 +144,8 @@ impl Sweep<'_> {
         Ok(swept)
     }
 
-    /// The size and what it may yield: as before, or somewhat more than the next smaller one.
+    /// The size, and its expected throughput: as measured before, or 20 % above the next smaller
+    /// size.
     fn expected(&self, sizes: &[Sized], index: usize) -> (u64, f64) {
         let known = |index: usize| sizes.get(index).and_then(Sized::mb_s);
         let smallest = || LEAST_KB as f64 * 1024e-6 / self.latency_s.max(1e-6);
@@ -151,7 +153,8 @@ impl Sweep<'_> {
         (sizes[index].kb, known(index).or_else(smaller).unwrap_or_else(smallest))
     }
 
-    /// Measures one size, again if others got in the way; gives whether there was something to read.
+    /// Measures one size, again if other programs interfered. Returns whether there was something
+    /// to read.
     fn one(
         &self,
         swept: &mut Swept,
@@ -161,17 +164,17 @@ impl Sweep<'_> {
         waiting: &mut impl FnMut(),
     ) -> Result<bool, MeasureError> {
         for is_again in [false, true] {
-            let before = self.foreign.read();
+            let before = self.others.read();
             let began = Instant::now();
             let Some(found) = pace(swept.sizes[index].kb, wanted, slice)? else {
                 return Ok(false);
             };
             let seconds = began.elapsed().as_secs_f64();
-            // What comes before and behind what is timed is read as well.
+            // The ramp and the read-ahead at the end were read as well.
             swept.bytes += found.bytes + EXTRA_WINDOWS * swept.sizes[index].kb * 1024;
             swept.zero_share = swept.zero_share.max(found.zero_share);
             let size = &mut swept.sizes[index];
-            if !self.foreign.disturbed(before, seconds, self.latency_s) {
+            if !self.others.disturbed(before, seconds, self.latency_s) {
                 size.undisturbed.push(found.mb_s());
                 return Ok(true);
             }
@@ -179,7 +182,7 @@ impl Sweep<'_> {
             if !is_again {
                 swept.waited = true;
                 waiting();
-                self.foreign.wait_for_silence(self.time.mul_f64(PATIENCE_SHARE), self.stop);
+                self.others.wait_for_silence(self.time.mul_f64(PATIENCE_SHARE), self.stop);
             }
         }
         Ok(true)
@@ -194,9 +197,9 @@ mod tests {
         time_ms: u64,
         pace: impl FnMut(u64, u64, Duration) -> Result<Option<Pace>, MeasureError>,
     ) -> Swept {
-        let (foreign, stop) = (Foreign::on(None), Stop::default());
+        let (others, stop) = (OtherPrograms::on(None), Stop::default());
         let sweep = Sweep {
-            foreign: &foreign,
+            others: &others,
             latency_s: 1e-4,
             time: Duration::from_millis(time_ms),
             most_bytes: 1 << 30,
@@ -205,7 +208,7 @@ mod tests {
         sweep.run(pace, &mut Report::silent()).expect("nothing fails")
     }
 
-    /// A device of 100 MB/s that takes no time at all.
+    /// A device of 100 MB/s whose measurement takes no time.
     fn steady(kb: u64, _: u64, _: Duration) -> Result<Option<Pace>, MeasureError> {
         let bytes = kb * 4096;
         Ok(Some(Pace { bytes, seconds: bytes as f64 / 100e6, zero_share: 0.0 }))
@@ -223,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_slow_device_is_measured_as_far_as_the_time_goes() {
-        // 1 MB/s: six windows of 16 MiB would take a hundred seconds.
+        // At 1 MB/s, six windows of 16 MiB would take a hundred seconds.
         let slow = |kb: u64, _: u64, _: Duration| {
             let bytes = kb * 4096;
             Ok(Some(Pace { bytes, seconds: bytes as f64 / 1e6, zero_share: 0.0 }))
@@ -235,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_flat_curve_ends_when_the_time_is_over() {
-        // As few calls as fit the time, and some for a machine that is slow to say what time it is.
+        // The fewest calls that fit the time, with a reserve for a slow clock.
         const MOST_CALLS: u32 = 100;
         let mut calls = 0;
         let busy = |kb: u64, wanted: u64, slice: Duration| {
@@ -244,7 +247,7 @@ mod tests {
             while Instant::now() < until {
                 std::hint::spin_loop();
             }
-            // Every size gives the same, so the plateau begins at the first.
+            // Every size gives the same throughput, so the plateau begins at the first.
             if calls > MOST_CALLS { Ok(None) } else { steady(kb, wanted, slice) }
         };
         let swept = sweep(500, busy);

@@ -1,4 +1,4 @@
-//! `bowwave replay --verify` and `--show`: what a live bowwave has recorded.
+//! `bowwave replay --verify` and `--show`: works on a recording of a live bowwave.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::print;
 
-/// Feeds a recording's inputs to this bowwave's controller; tells whether it asks for the same.
+/// Feeds a recording's inputs to this bowwave's controller and checks that its commands are the
+/// same.
 pub(super) fn verify(path: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
     let name = path.display();
     let mut recording = Recording::open(path).with_context(|| format!("{name}"))?;
@@ -75,7 +76,7 @@ fn print_difference(
     writeln!(out, "replayed by bowwave {}, {}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH)
 }
 
-/// Who recorded. Its texts may be anybody's.
+/// Describes the recording's origin. Its texts may come from anybody.
 fn whose(header: &Header) -> String {
     let Header { bowwave, kernel, date, architecture, .. } = header;
     print::visible(&format!("bowwave {bowwave}, {architecture}, Linux {kernel}, {date}"))
@@ -113,7 +114,7 @@ fn end_name(end: End) -> &'static str {
     }
 }
 
-/// Prints a recording: who made it, then a line an entry; or as JSON, one object a line.
+/// Prints a recording: its origin, then one line per entry, or one JSON object per line.
 pub(super) fn show(path: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
     let name = path.display();
     let mut recording = Recording::open(path).with_context(|| format!("{name}"))?;
@@ -136,7 +137,7 @@ pub(super) fn show(path: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
         }
     })?;
     if let Some(error) = failure {
-        return Err(error).with_context(|| format!("cannot read on in {name}"));
+        return Err(error).with_context(|| format!("cannot continue reading {name}"));
     }
     if let Some(End::Damaged { at_byte }) = recording.end() {
         bail!("{name} is damaged at byte {at_byte}; copy the file again");

@@ -1,4 +1,4 @@
-//! The engine, in a thread beside the command, which does not wait for it.
+//! Runs the engine in a thread, so that the command does not wait for it.
 //!
 //! ```text
 //!   main     start ... the command starts ........... it ends ........ end --> exit
@@ -6,8 +6,8 @@
 //!   engine        load eBPF, find the command's processes, manage reads, give back
 //! ```
 //!
-//! If the command ends while eBPF is being loaded, bowwave exits at once: the kernel frees what was
-//! loaded, and nothing else has been changed.
+//! If the command ends while eBPF is being loaded, bowwave exits at once. The kernel then frees
+//! what was loaded; nothing else has been changed.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,8 +19,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use controller::metrics::Metrics;
-use live::engine::{Engine, MOST_MEASURING, Prepared};
+use live::engine::{Engine, EngineError, MOST_MEASURING, Prepared};
 use live::status::{Role, Socket};
+use rustix::io::Errno;
 use rustix::process::{getpid, set_child_subreaper};
 
 use crate::print;
@@ -29,54 +30,55 @@ use crate::print;
 pub(super) struct Job {
     pub(super) prepared: Prepared,
     pub(super) drops_behind: bool,
-    /// Say when reads begin to be managed.
+    /// Report when bowwave begins to manage reads.
     pub(super) is_verbose: bool,
-    /// A refusal is an error for the caller to report, and not a note.
+    /// Return a failure to the caller instead of reporting it.
     pub(super) is_strict: bool,
-    /// The state folder, where `bowwave status` looks for it.
+    /// The state folder, where `bowwave status` finds this process.
     pub(super) state: PathBuf,
-    /// What it tells of itself there.
+    /// How this process describes itself there.
     pub(super) role: Role,
 }
 
-/// Until when the command's reads are managed.
+/// When to stop managing the command's reads.
 pub(super) struct Ending {
     /// Readable once the command has ended.
     pub(super) ended: OwnedFd,
-    /// How long pages are then waited for that have still to be dropped.
+    /// How long to wait afterwards for pages that must still be dropped.
     pub(super) most: Duration,
-    /// Set to wait no longer.
+    /// Set to end that wait.
     pub(super) is_interrupted: Arc<AtomicBool>,
 }
 
-/// What has become of it.
+/// Result of a run.
 pub(super) enum Outcome {
     /// Reads were managed.
-    Led(Metrics),
-    /// They could not be, for this reason.
+    Managed(Metrics),
+    /// Reads could not be managed, for this reason.
     Refused(String),
     /// The command ended before eBPF was loaded.
     TooShort,
 }
 
-/// The engine's thread, seen from the main one.
+/// The main thread's handle of the engine's thread.
 pub(super) struct Beside {
     endings: Sender<Ending>,
     loaded: Receiver<Result<(), String>>,
     outcome: Receiver<Outcome>,
-    /// Whoever sets it has come first: the engine, which has loaded, or the end of the command.
+    /// Set first by either the engine, when it has loaded, or the end of the command.
     is_decided: Arc<AtomicBool>,
 }
 
 impl Beside {
-    /// Begins to load.
+    /// Starts the thread, which loads the engine.
     ///
     /// # Errors
-    /// If no thread can be started.
+    /// If the thread cannot be started.
     pub(super) fn start(job: Job) -> io::Result<Beside> {
-        // A process whose parent exits meanwhile becomes a child of ours and is found as such.
+        // If a process's parent exits meanwhile, it becomes our child, so the engine still finds
+        // it.
         let _ = set_child_subreaper(Some(getpid()));
-        let (endings, to_lead) = mpsc::channel();
+        let (endings, for_engine) = mpsc::channel();
         let (tell_loaded, loaded) = mpsc::channel();
         let (tell_outcome, outcome) = mpsc::channel();
         let is_decided = Arc::new(AtomicBool::new(false));
@@ -87,7 +89,7 @@ impl Beside {
             let mut engine = load(job);
             let _ = set_child_subreaper(None);
             if engine.is_ok() && is_over.swap(true, Ordering::SeqCst) {
-                // The process is about to exit.
+                // Skip the cleanup: the process is about to exit.
                 std::mem::forget(engine);
                 return;
             }
@@ -97,17 +99,17 @@ impl Beside {
             if engine.is_ok() && is_verbose {
                 let ms = started.elapsed().as_millis();
                 print::note(format_args!(
-                    "eBPF is loaded after {ms} ms; reads are led from now on"
+                    "eBPF loaded after {ms} ms; reads are managed from now on"
                 ));
             }
-            // The main thread may not listen.
+            // The main thread may not wait for this.
             let _ = tell_loaded.send(engine.as_ref().map(|_| ()).map_err(String::clone));
             let outcome = match engine {
                 Err(reason) => Outcome::Refused(reason),
-                Ok(engine) => match to_lead.recv() {
-                    Ok(ending) => lead(engine, &ending),
+                Ok(engine) => match for_engine.recv() {
+                    Ok(ending) => manage(engine, &ending),
                     // The command could not be started.
-                    Err(_) => Outcome::Led(engine.leave()),
+                    Err(_) => Outcome::Managed(engine.leave()),
                 },
             };
             let _ = tell_outcome.send(outcome);
@@ -116,7 +118,7 @@ impl Beside {
         Ok(Beside { endings, loaded, outcome, is_decided })
     }
 
-    /// Manages nothing.
+    /// A handle without an engine.
     pub(super) fn refused(reason: String) -> Beside {
         let (tell_outcome, outcome) = mpsc::channel();
         let _ = tell_outcome.send(Outcome::Refused(reason));
@@ -127,18 +129,27 @@ impl Beside {
     /// Waits until reads can be managed.
     ///
     /// # Errors
-    /// Why they cannot be.
+    /// The reason if they cannot be.
     pub(super) fn wait_until_loaded(&self) -> Result<(), String> {
         self.loaded.recv().unwrap_or_else(|_| Err(GONE.into()))
     }
 
-    /// Manages the command's reads as soon as that is possible.
-    pub(super) fn lead_until(&self, ending: Ending) {
-        // Where loading was refused nobody listens.
+    /// Manages the command's reads from the moment when the engine is loaded.
+    pub(super) fn manage_until(&self, ending: Ending) {
+        // If loading failed, nobody receives this.
         let _ = self.endings.send(ending);
     }
 
-    /// The command has ended. Waits for what the engine has still to do, but not for it to load.
+    /// There is no command. Waits until the engine has left, so that nothing of it stays.
+    pub(super) fn abandon(self) {
+        let Beside { endings, outcome, is_decided, .. } = self;
+        drop(endings);
+        if is_decided.swap(true, Ordering::SeqCst) {
+            let _ = outcome.recv();
+        }
+    }
+
+    /// The command has ended. Waits for the engine to finish, but not for it to load.
     pub(super) fn end(&self) -> Outcome {
         if let Ok(outcome) = self.outcome.try_recv() {
             return outcome;
@@ -153,17 +164,21 @@ impl Beside {
 const GONE: &str = "bowwave's own thread has failed";
 
 fn load(job: Job) -> Result<Engine, String> {
-    let daemon = linux::daemons::running().find(|daemon| daemon.leads_all);
+    let daemon = linux::daemons::running().find(|daemon| daemon.manages_all);
     if let Some(daemon) = daemon.filter(|_| !job.drops_behind) {
         print::note(format_args!(
-            "a daemon (process {}) helps every program already; bowwave run beside it gains nothing \
-             and takes CPU time",
+            "a daemon (process {}) already manages every program; bowwave run gains nothing beside \
+             it and uses CPU time",
             daemon.pid
         ));
     }
     let loaded = job.prepared.load().and_then(|mut engine| {
         if job.is_strict {
-            engine.get_to_know_devices(MOST_MEASURING)?;
+            // Until the command is there, signals end bowwave themselves.
+            let (never, _nobody) = io::pipe().map_err(|error| {
+                EngineError::Wait(Errno::from_io_error(&error).unwrap_or(Errno::MFILE))
+            })?;
+            engine.get_to_know_devices(MOST_MEASURING, never.as_fd())?;
         }
         Ok(engine)
     });
@@ -176,12 +191,12 @@ fn load(job: Job) -> Result<Engine, String> {
     })
 }
 
-/// One sentence on why reads are not managed.
+/// Reports in one sentence why reads are not managed.
 pub(super) fn note_refusal(reason: &str) {
     print::note(format_args!("{reason}; the command runs without help"));
 }
 
-/// Has `bowwave status` show this process, or says why it will not.
+/// Lets `bowwave status` show this process, or reports why it cannot.
 fn answer_status(engine: &mut Engine, state: &Path, role: Role) {
     match Socket::bind(state, role) {
         Ok(socket) => engine.answer_on(socket),
@@ -189,12 +204,12 @@ fn answer_status(engine: &mut Engine, state: &Path, role: Role) {
     }
 }
 
-fn lead(mut engine: Engine, ending: &Ending) -> Outcome {
+fn manage(mut engine: Engine, ending: &Ending) -> Outcome {
     let is_interrupted = || ending.is_interrupted.load(Ordering::Relaxed);
     if let Err(error) = engine.serve_until(ending.ended.as_fd()) {
-        print::note(format_args!("{error}; the command goes on without read-ahead"));
+        print::note(format_args!("{error}; the command continues without read-ahead"));
     } else if let Err(error) = engine.finish(ending.most, is_interrupted) {
-        print::note(format_args!("{error}; what is not dropped by now stays cached"));
+        print::note(format_args!("{error}; pages not dropped yet stay cached"));
     }
-    Outcome::Led(engine.leave())
+    Outcome::Managed(engine.leave())
 }

@@ -1,4 +1,4 @@
-//! A status as text, in 80 columns.
+//! Formats a status as text of 80 columns.
 
 use controller::{BusyFile, Device};
 use live::status::{Report, Role};
@@ -7,19 +7,19 @@ use crate::print::{thousands, visible};
 
 const COLUMNS: usize = 80;
 
-/// Where the text of a line begins, behind its label.
+/// Column where text begins, after its label.
 const INDENT: usize = 14;
 
-/// Joined by a space at which no line is broken.
+/// Unit with a space that does not break lines.
 const NUMBER_AND_MB: &str = "\u{a0}MB";
 
-/// One process, as lines.
+/// The lines for one process.
 pub(super) fn of(report: &Report) -> Vec<String> {
     let mut lines = vec![title(report)];
     let status = &report.status;
     let metrics = &status.metrics;
     let managed = format!(
-        "{} managed, of {} heard of in the last 10 s",
+        "{} managed, of {} seen in the last 10 s",
         thousands(status.managed_files),
         thousands(status.files as u64)
     );
@@ -32,7 +32,7 @@ pub(super) fn of(report: &Report) -> Vec<String> {
     );
     lines.extend(wrapped("  budget", &budget));
     let windows = format!(
-        "{} kernel windows changed at the moment, {} narrowed so far",
+        "{} kernel windows changed now, {} narrowed so far",
         thousands(status.changed_windows as u64),
         thousands(metrics.bounded_windows)
     );
@@ -47,7 +47,7 @@ pub(super) fn of(report: &Report) -> Vec<String> {
     lines.extend(failures(report));
     lines.extend(status.devices.iter().flat_map(device));
     if !status.busiest_files.is_empty() {
-        lines.push("  most read ahead lately".into());
+        lines.push("  most read ahead recently".into());
         lines.extend(status.busiest_files.iter().map(file));
     }
     lines
@@ -67,7 +67,7 @@ fn title(report: &Report) -> String {
     format!("{role} (process {}), for {time}", report.pid)
 }
 
-/// What could not be done, if anything.
+/// Lists failures, if there were any.
 fn failures(report: &Report) -> Vec<String> {
     let metrics = &report.status.metrics;
     let counts = [
@@ -85,7 +85,7 @@ fn device(device: &Device) -> Vec<String> {
     let mut lines =
         wrapped("  device", &format!("{}: {}", visible(&device.name), places.join(", ")));
     let cost = format!(
-        "{} ms an access, {:.0} MB/s, {:.0} at once ({})",
+        "{} ms per access, {:.0} MB/s, {:.0} at once ({})",
         milliseconds(device.latency_ms),
         device.bandwidth_mb_s,
         device.concurrency,
@@ -115,7 +115,7 @@ fn milliseconds(ms: f64) -> String {
     if ms < 1.0 { format!("{ms:.3}") } else { format!("{ms:.1}") }
 }
 
-/// At most so many characters, with an ellipsis where some are left out.
+/// At most `most` characters, ending in an ellipsis if some were cut.
 fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
@@ -123,8 +123,8 @@ fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// A label and a text of words, over as many lines as it takes; a word that is too long stays whole, and so do a number
-/// and its unit.
+/// A label and a text, wrapped into lines. A long word stays whole, and so do a number and its
+/// unit.
 fn wrapped(label: &str, text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = format!("{label:<INDENT$}");
@@ -204,10 +204,10 @@ mod tests {
     fn a_daemon_is_shown_as_a_table_of_plain_sentences() {
         let expected = "\
 daemon (process 77), for 2 h 13 min
-  files       3 managed, of 120 heard of in the last 10 s
+  files       3 managed, of 120 seen in the last 10 s
   budget      12.0 MB read ahead and not used yet, of 512.0 MB allowed; at most
               0.0 MB so far
-  windows     0 kernel windows changed at the moment, 0 narrowed so far
+  windows     0 kernel windows changed now, 0 narrowed so far
   so far      read ahead 25.0 MB in 12 windows: 24.0 MB used, 0.0 MB wasted,
               0.0 MB for dense random reading; 300 stalls saved; 4711 events, 0
               lost; 0.000 s CPU
@@ -219,7 +219,7 @@ daemon (process 77), for 2 h 13 min
   device      sda: /, /srv
               7.0 ms an access, 100 MB/s, 1 at once (measured)
               2.0 MB in flight, of 80.0 MB allowed
-  most read ahead lately
+  most read ahead recently
            20.0 MB  inode 1234 of /srv (8:2)";
         assert_eq!(of(&report()).join("\n"), expected);
     }

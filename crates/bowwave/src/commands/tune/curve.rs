@@ -1,12 +1,12 @@
-//! The curve, in the terminal and for a page.
+//! Shows the curve in the terminal and on a page.
 
 use page::{DeviceCurve, short};
 use tune::tuning::Tuning;
 
-/// Cells of the longest bar.
+/// Length of the longest bar in characters.
 const WIDTH: f64 = 40.0;
 
-/// A line a window: what was measured, a bar, how far the model is off.
+/// One line per window: measured throughput, a bar, the model's error.
 pub(super) fn drawn(tuning: &Tuning) -> String {
     let shown = shown(tuning);
     let most = shown.points.iter().map(|(_, mb_s, _)| *mb_s).fold(f64::MIN_POSITIVE, f64::max);
@@ -22,7 +22,7 @@ pub(super) fn drawn(tuning: &Tuning) -> String {
     lines.join("\n")
 }
 
-/// What a page shows.
+/// The curve as a page shows it.
 pub(super) fn shown(tuning: &Tuning) -> DeviceCurve {
     let curve = tuning.measured.as_ref().map_or(&[][..], |measured| &measured.curve);
     let errors = tuning.model.as_ref().map_or(&[][..], |model| &model.error_percent);

@@ -1,4 +1,4 @@
-//! What udev asks when a device has come.
+//! Answers udev when a device has appeared.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,11 +11,11 @@ use tune::persist;
 
 use crate::print;
 
-/// A backing device comes a moment before its file system is mounted.
+/// A backing device appears a moment before its file system is mounted.
 const MOST_WAITING: Duration = Duration::from_secs(5);
 
-/// Prints the window for `device`: a disk's name, or a backing device's number; fails without a word
-/// if the kernel's own may stay.
+/// Prints the window for `device`, which is a disk's name or a backing device's number. Fails
+/// silently if the kernel's own window may stay.
 pub(super) fn answer(device: &str, profiles: &Path) -> anyhow::Result<ExitCode> {
     let kb = match backing_number(device) {
         Some(dev) if dev.major == 0 => {
@@ -42,7 +42,7 @@ fn disk_named(name: &str) -> Option<Disk> {
     Disk::of(backing_number(number.trim())?)
 }
 
-/// The file system of that number, which may be about to be mounted.
+/// The file system with this number. Waits for it if it is about to be mounted.
 fn mount_of(dev: DeviceNumber) -> anyhow::Result<Option<Mount>> {
     let until = Instant::now() + MOST_WAITING;
     let table = std::fs::File::open("/proc/self/mountinfo")?;
@@ -52,7 +52,7 @@ fn mount_of(dev: DeviceNumber) -> anyhow::Result<Option<Mount>> {
         if found.is_some() || left.is_zero() {
             return Ok(found);
         }
-        // The table reports a change as an exceptional condition.
+        // The mount table signals a change as an exceptional condition.
         let mut ready = [PollFd::new(&table, PollFlags::PRI)];
         let timeout =
             Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };

@@ -1,4 +1,4 @@
-//! What is remembered of devices: writing it down, and listing it.
+//! Remembers tuned devices, and lists them.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,11 @@ use tune::tuning::Tuning;
 
 use crate::print;
 
-/// A model that is off by no more (rms) is as good as those of the catalogue's devices (docs/tune.md).
+/// A model with at most this error (rms) is as good as those of the catalogue's devices
+/// (docs/tune.md).
 const SURE_PERCENT: f64 = 10.0;
 
-/// Where things are remembered.
+/// The folders of profiles and rules.
 pub(super) struct Places {
     pub(super) profiles: PathBuf,
     pub(super) rules: PathBuf,
@@ -30,23 +31,23 @@ impl Places {
     }
 }
 
-/// Writes down what was found, or prints that.
+/// Writes the profile and the rule, or prints them.
 pub(super) fn persist(tuning: &Tuning, is_dry: bool, places: &Places) -> anyhow::Result<()> {
     let Some(profile) = tuning.profile() else {
-        bail!("there is nothing to remember, as nothing was measured");
+        bail!("nothing to remember: nothing was measured");
     };
     refuse_doubtful(tuning)?;
     if tuning.model.as_ref().is_some_and(|model| model.rms_percent() > SURE_PERCENT) {
         print::note(format_args!(
-            "the window is sound, but the model that is remembered with it is off by more than \
-             {SURE_PERCENT:.0} %, and `bowwave daemon` and `run` use the model; --thorough may find a \
+            "the window is sound, but the remembered model is off by more than \
+             {SURE_PERCENT:.0} %, and `bowwave daemon` and `run` use it; --thorough may find a \
              better one"
         ));
     }
     if tuning.target.identity.is_weak() {
         print::note(
-            "the device has no serial number; another one of the same make and size will be taken for \
-             it",
+            "the device has no serial number; another one of the same model and size will be taken \
+             for it",
         );
     }
     let program = match tuning.target.identity {
@@ -66,27 +67,28 @@ pub(super) fn persist(tuning: &Tuning, is_dry: bool, places: &Places) -> anyhow:
     Ok(())
 }
 
-/// What is remembered is set at every boot, so it has to be true, and of this device.
+/// Refuses doubtful results: remembered windows are set at every boot.
 fn refuse_doubtful(tuning: &Tuning) -> anyhow::Result<()> {
     let Some(measured) = &tuning.measured else { return Ok(()) };
     ensure!(
         !measured.is_estimate,
-        "not remembered, as the curve is only estimated; repeat it as root"
+        "not remembered: the curve is only an estimate; repeat this as root"
     );
     ensure!(
         !measured.disturbed,
-        "not remembered, as others used the device meanwhile; repeat it when the device is idle"
+        "not remembered: other programs used the device; repeat this when it is idle"
     );
     Ok(())
 }
 
-/// Both, or what was there before: the rule of mounts, which many share, comes last and is never undone.
+/// Writes both files, or restores the previous profile. The rule for mounts serves many devices, so
+/// it comes last and is never undone.
 fn write(profile: &Profile, rule: &Rule, places: &Places) -> anyhow::Result<()> {
     let file = profile.file(&places.profiles);
     let before = std::fs::read(&file).ok();
     profile.write(&places.profiles)?;
     rule.write().inspect_err(|_| {
-        // The first error is the one to report.
+        // Report the first error, not this one.
         let _ = match &before {
             Some(before) => linux::whole::write_durably(&file, before),
             None => std::fs::remove_file(&file),
@@ -95,7 +97,7 @@ fn write(profile: &Profile, rule: &Rule, places: &Places) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// This program, for a rule by which root runs it: nobody else may be able to replace it.
+/// The path of this program, for a rule that root executes. Fails if another user could replace it.
 fn trusted_program() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("cannot find the path of bowwave itself")?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);

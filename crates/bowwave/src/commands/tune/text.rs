@@ -1,4 +1,4 @@
-//! What was found, for people and for programs.
+//! Formats the results of tuning for people and for programs.
 
 use linux::knob::Knob;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ fn figures(tuning: &Tuning) -> String {
     )
 }
 
-/// What has to be known about the figures, and what to do with them.
+/// Remarks about the figures and how to use them.
 fn remarks(tuning: &Tuning) -> Vec<String> {
     const MOSTLY: f64 = 0.9;
     let mut remarks = Vec::new();
@@ -49,10 +49,13 @@ fn remarks(tuning: &Tuning) -> Vec<String> {
     if let Some(measured) = &tuning.measured {
         if measured.disturbed {
             remarks.push(
-                "DISTURBED: others used the device meanwhile; repeat this when it is idle.".into(),
+                "DISTURBED: other programs used the device; repeat this when it is idle.".into(),
             );
         } else if measured.waited {
-            remarks.push("Others used the device at times; those figures were taken again.".into());
+            remarks.push(
+                "Other programs used the device at times; those figures were measured again."
+                    .into(),
+            );
         }
         if measured.is_estimate {
             remarks.push(

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use controller::ids::{BackingId, DeviceNumber, FileKey, StreamKey, Target};
+use controller::ids::{BackingId, DeviceNumber, FileKey, StreamKey, Target, Ticket};
 use controller::{Command, Completed, Input, Nanos, WindowOutcome, WindowSetting};
 use readahead::PAGE_BYTES;
 use readahead::behind::Span;
@@ -24,7 +24,10 @@ pub(crate) struct Law {
     passed: BTreeMap<StreamKey, Vec<Span>>,
     last_ticket: u64,
     batch: Option<(u64, FileKey)>,
-    under_way: Option<(Target, Nanos)>,
+    /// On each device, the change that is not answered yet.
+    under_way: BTreeMap<Option<BackingId>, (Ticket, Nanos)>,
+    /// The newest change of each target.
+    newest: BTreeMap<Target, Ticket>,
     last_set_at: Option<Nanos>,
     /// Targets whose window may not be their own.
     set: BTreeSet<Target>,
@@ -56,12 +59,10 @@ impl Law {
             Input::Completed(Completed::Touched { stream, span: Some(span) }) => {
                 self.passed.entry(*stream).or_default().push(*span);
             }
-            Input::Completed(Completed::WindowSet { target, outcome, .. }) => {
-                let is_awaited = self.under_way.is_some_and(|(asked, _)| asked == *target);
-                if is_awaited {
-                    self.under_way = None;
-                }
-                if *outcome == WindowOutcome::Own {
+            Input::Completed(Completed::WindowSet { ticket, target, outcome, .. }) => {
+                self.under_way.retain(|_, (asked, _)| Some(*asked) != *ticket);
+                let is_news = ticket.is_none_or(|t| self.newest.get(target) == Some(&t));
+                if is_news && *outcome == WindowOutcome::Own {
                     self.set.remove(target);
                 }
             }
@@ -102,9 +103,13 @@ impl Law {
                 );
                 self.is_passed(*stream, *span, *drops_unused);
             }
-            Command::SetWindow { target, of, setting, .. } => {
+            Command::SetWindow { ticket, target, file, of, setting, .. } => {
                 of.iter().for_each(|of| self.is_mounted(of.file.dev, command));
-                self.may_be_set(now, *target, *setting);
+                assert!(ticket.0 > self.last_ticket, "a ticket is used twice: {command:?}");
+                self.last_ticket = ticket.0;
+                self.is_next_on(now, self.mounted.get(&file.dev).copied(), *ticket);
+                self.newest.insert(*target, *ticket);
+                self.may_be_set(*target, *setting);
             }
             _ => {}
         }
@@ -127,12 +132,17 @@ impl Law {
         assert!(at + ahead >= span.end, "never passed: {span:?} of {stream:?}, only {passed:?}");
     }
 
-    fn may_be_set(&mut self, now: Nanos, target: Target, setting: WindowSetting) {
-        let waits = self.under_way.filter(|(_, at)| now.saturating_sub(*at) <= LOST_NS);
-        assert_eq!(waits, None, "two windows are set at once: {target:?}");
-        let is_soon = self.last_set_at.is_some_and(|at| now.saturating_sub(at) < MS);
-        assert!(!is_soon, "two windows within a millisecond: {target:?}");
-        (self.under_way, self.last_set_at) = (Some((target, now)), Some(now));
+    /// One change at a time on a device, and one a millisecond in all.
+    fn is_next_on(&mut self, now: Nanos, backing: Option<BackingId>, ticket: Ticket) {
+        let before = self.under_way.insert(backing, (ticket, now));
+        let waits = before.filter(|(_, at)| now.saturating_sub(*at) <= LOST_NS);
+        assert_eq!(waits, None, "two windows are set at once on {backing:?}");
+        let before = self.last_set_at.replace(now);
+        let is_soon = before.is_some_and(|at| now.saturating_sub(at) < MS);
+        assert!(!is_soon, "two windows within a millisecond: {ticket:?}");
+    }
+
+    fn may_be_set(&mut self, target: Target, setting: WindowSetting) {
         let is_set = self.set.contains(&target);
         match setting {
             WindowSetting::Own => assert!(is_set, "{target:?} has its own already"),

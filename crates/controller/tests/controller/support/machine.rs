@@ -354,11 +354,8 @@ impl Machine {
             true => self.perform(command),
             false => self.failure(command),
         };
-        let is_repeatable =
-            !matches!(answer, Completed::WindowSet { outcome: WindowOutcome::Own, .. });
         let answers = if goes_on { [None, None] } else { fate.answers };
-        let times = if is_repeatable { 2 } else { 1 };
-        for delay in answers.into_iter().flatten().take(times) {
+        for delay in answers.into_iter().flatten() {
             self.answered += 1;
             let due = self.now.saturating_add(delay);
             self.answers.insert((due, self.answered), Input::Completed(answer.clone()));
@@ -415,10 +412,10 @@ impl Machine {
             Command::Probe(backing) => {
                 Completed::Probed { backing: *backing, cost: self.true_cost }
             }
-            Command::SetWindow { target, setting, .. } => {
+            Command::SetWindow { ticket, target, setting, .. } => {
                 let outcome = self.set_window(*target, *setting);
                 let during = (self.now, self.now);
-                Completed::WindowSet { target: *target, outcome, during }
+                Completed::WindowSet { ticket: Some(*ticket), target: *target, outcome, during }
             }
             Command::Describe(stream, _) => {
                 Completed::Described { stream: *stream, attributes: self.attributes.clone() }
@@ -492,7 +489,8 @@ impl Machine {
                 Completed::Read { ticket: *ticket, failed: Some(Failure::NotOpened) }
             }
             Command::Probe(backing) => Completed::Probed { backing: *backing, cost: None },
-            Command::SetWindow { target, .. } => Completed::WindowSet {
+            Command::SetWindow { ticket, target, .. } => Completed::WindowSet {
+                ticket: Some(*ticket),
                 target: *target,
                 outcome: WindowOutcome::Failed,
                 during: (self.now, self.now),

@@ -9,8 +9,7 @@ use super::{MS, SECOND};
 pub(crate) enum Manners {
     /// Once, in order, after a tenth of a millisecond.
     Orderly,
-    /// Late, lost, twice, in any order, with errors. Only that a window is its own again is told once: the
-    /// controller takes what nobody asked about for a file that was closed.
+    /// Late, far too late, lost, twice, in any order, with errors.
     Hostile(u64),
 }
 
@@ -35,7 +34,8 @@ impl Manners {
             1 => Fate { answers: [None, None], ..prompt },
             2 | 3 => Fate { answers: [late, Some(delay % (3 * SECOND))], ..prompt },
             4 | 5 => Fate { is_done: false, fails: true, answers: [late, None] },
-            6..=8 => Fate { answers: [late, None], ..prompt },
+            6 => Fate { answers: [Some(delay % (40 * SECOND)), None], ..prompt },
+            7 | 8 => Fate { answers: [late, None], ..prompt },
             _ => Fate { answers: [Some(delay % MS), None], ..prompt },
         }
     }

@@ -4,10 +4,14 @@ mod law;
 mod machine;
 mod manners;
 
-use controller::ids::{BackingId, CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, Tgid};
+use std::collections::BTreeMap;
+
+use controller::ids::{
+    BackingId, CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, Target, Tgid, Ticket,
+};
 use controller::{
     Access, Advice, Charge, Command, Completed, Controller, DeviceFacts, Input, Kind, MemoryStats,
-    Mounted, Nanos, Options, Origin, Passed,
+    Mounted, Nanos, Options, Origin, Passed, WindowOutcome,
 };
 use readahead::behind::Span;
 use readahead::{Adaptive, DeviceCost, PAGE_BYTES, Past};
@@ -107,6 +111,8 @@ pub(crate) fn charging(charge: Charge) -> Options {
 pub(crate) struct Bench {
     pub(crate) controller: Controller,
     pub(crate) now: Nanos,
+    /// The newest change of each target's window.
+    pub(crate) asked: BTreeMap<Target, Ticket>,
 }
 
 impl Bench {
@@ -120,7 +126,7 @@ impl Bench {
     /// With no volume.
     pub(crate) fn empty(options: Options) -> Self {
         let controller = adaptive(options, &mut Vec::new());
-        let mut bench = Bench { controller, now: SECOND };
+        let mut bench = Bench { controller, now: SECOND, asked: BTreeMap::new() };
         bench.on(&memory(8 << 30));
         bench
     }
@@ -129,7 +135,23 @@ impl Bench {
     pub(crate) fn on(&mut self, input: &Input) -> Vec<Command> {
         let mut out = Vec::new();
         self.controller.on(self.now, input, &mut out);
+        self.asked.extend(out.iter().filter_map(|command| match command {
+            Command::SetWindow { ticket, target, .. } => Some((*target, *ticket)),
+            _ => None,
+        }));
         out
+    }
+
+    /// The newest change of this target's window ended so.
+    pub(crate) fn window_set(&mut self, target: Target, outcome: WindowOutcome) -> Vec<Command> {
+        let ticket = self.asked.get(&target).copied();
+        self.completed(Completed::WindowSet { ticket, target, outcome, during: (0, 0) })
+    }
+
+    /// The reader has closed its file, or ended.
+    pub(crate) fn closed(&mut self, target: Target) -> Vec<Command> {
+        let (outcome, during) = (WindowOutcome::Own, (0, 0));
+        self.completed(Completed::WindowSet { ticket: None, target, outcome, during })
     }
 
     /// The same some time later.

@@ -81,6 +81,11 @@ impl Given {
         FileKey { dev, ino: self.ino }
     }
 
+    /// Who reads it; its generation is not known.
+    pub(super) fn of(&self) -> FileRef {
+        FileRef { file: self.file(), generation: 0, tgid: self.tgid }
+    }
+
     /// Whether its process is still the one that was given it; it is where that cannot be learnt.
     pub(super) fn is_there(&self) -> bool {
         match started(self.tgid) {

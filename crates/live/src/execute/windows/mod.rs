@@ -27,6 +27,7 @@ use linux::sys;
 use readahead::PAGE_BYTES;
 use rustix::fs::{Advice, fadvise};
 
+use super::lane::Change;
 use ledger::{Given, Ledger};
 use setting::Setting;
 
@@ -98,14 +99,8 @@ impl Windows {
     }
 
     /// Carries out one change. The open file's own window is `own_pages`, as far as the controller knows.
-    pub(super) fn set(
-        &mut self,
-        target: Target,
-        of: Option<FileRef>,
-        own_pages: u32,
-        setting: WindowSetting,
-        knob: &Path,
-    ) -> Completed {
+    pub(super) fn set(&mut self, change: &Change) -> Completed {
+        let Change { ticket, target, of, own_pages, setting, ref knob } = *change;
         let outcome = match (setting, of) {
             (WindowSetting::Own, _) => self.give_back(target),
             (WindowSetting::Abandoned, _) => self.abandon(target),
@@ -116,7 +111,8 @@ impl Windows {
             (_, None) => Err(io::ErrorKind::NotFound.into()),
         };
         let outcome = outcome.unwrap_or(WindowOutcome::Failed);
-        Completed::WindowSet { target, outcome, during: self.setting.moment() }
+        let during = self.setting.moment();
+        Completed::WindowSet { ticket: Some(ticket), target, outcome, during }
     }
 
     fn resize(
@@ -192,6 +188,11 @@ impl Windows {
         Ok(WindowOutcome::Own)
     }
 
+    /// Whether nothing is left to be given back.
+    pub(super) fn has_set_none(&self) -> bool {
+        self.set.is_empty() && self.held.is_empty()
+    }
+
     /// Whether [`look_after`](Self::look_after) should be called soon.
     pub(super) fn holds_any(&self) -> bool {
         !self.held.is_empty()
@@ -211,7 +212,7 @@ impl Windows {
         for target in over {
             if let Ok(outcome) = self.give_back(target) {
                 let during = self.setting.moment();
-                answers.push(Completed::WindowSet { target, outcome, during });
+                answers.push(Completed::WindowSet { ticket: None, target, outcome, during });
             }
         }
         answers

@@ -10,7 +10,7 @@ use linux::handles::leads_to;
 use linux::knob::{Borrowed, Knob};
 use linux::process::Process;
 use linux::sys;
-use readahead::{FileKey, FileRef};
+use readahead::FileRef;
 use rustix::fs::{Advice, fadvise};
 
 use super::ledger::Given;
@@ -37,7 +37,7 @@ impl Setting {
         // Before anything is looked up by its number, which may be another's when it has ended.
         let process = Process::open(of.tgid)?;
         let number = self.descriptors.sole(of.tgid, of.file, sys::monotonic_ns())?;
-        Ok((duplicate(&process, number, of.file)?, number))
+        Ok((duplicate(&process, number, of)?, number))
     }
 
     /// Sets the window of `file` to `kb` KiB.
@@ -79,7 +79,7 @@ impl Setting {
         }
         let (file, now) = (given.file(), sys::monotonic_ns());
         let number = self.descriptors.again(given.tgid, file, given.number, now)?;
-        let file = duplicate(&process?, number, file)?;
+        let file = duplicate(&process?, number, given.of())?;
         self.set(&file, &given.knob, given.kb_before)
     }
 
@@ -90,9 +90,9 @@ impl Setting {
     }
 }
 
-fn duplicate(process: &Process, number: i32, key: FileKey) -> io::Result<OwnedFd> {
+fn duplicate(process: &Process, number: i32, of: FileRef) -> io::Result<OwnedFd> {
     let file = process.duplicate(number)?;
-    if leads_to(&file, key) { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
+    if leads_to(&file, of) { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
 #[cfg(test)]

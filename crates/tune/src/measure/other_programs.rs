@@ -1,8 +1,8 @@
-//! Whether somebody else uses the disk meanwhile.
+//! Detects whether other programs use the disk during a measurement.
 //!
-//! The disk counts everybody's bytes, the kernel counts ours in `/proc/self/io`, read-ahead
-//! included; the rest are those of other programs. A network file system has no such counter: there only the
-//! spread of the figures tells.
+//! The disk counts all bytes; `/proc/self/io` counts this process's, read-ahead included. The
+//! difference belongs to other programs. Network file systems have no such counters: there, only
+//! the spread of the figures shows it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,34 +13,34 @@ use linux::mounts::Disk;
 
 use super::stop::Stop;
 
-/// Others may take this part of the disk's time without spoiling a figure.
+/// Other programs may use this share of the disk's time without spoiling a figure.
 const HARMLESS_SHARE: f64 = 0.02;
 
-/// Bytes of the smallest read of another program: one page.
+/// The smallest read of another program: one page.
 const SMALLEST_BYTES: f64 = 4096.0;
 
-/// A disk without reads for so long counts as idle.
+/// A disk counts as idle after this long without reads.
 const SILENCE: Duration = Duration::from_millis(60);
 
-/// A disk's counters.
+/// The counters of a disk, if there is one.
 #[derive(Debug)]
-pub(super) struct Foreign {
+pub(super) struct OtherPrograms {
     folder: Option<PathBuf>,
 }
 
-/// Counters at a moment.
+/// Counters at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     disk_bytes: u64,
     own_bytes: u64,
 }
 
-impl Foreign {
+impl OtherPrograms {
     pub(super) fn on(disk: Option<&Disk>) -> Self {
-        Foreign { folder: disk.map(|disk| disk.sysfs.clone()) }
+        OtherPrograms { folder: disk.map(|disk| disk.sysfs.clone()) }
     }
 
-    /// The counters now, once nothing is in flight.
+    /// Reads the counters once no request is in flight.
     pub(super) fn read(&self) -> Reading {
         let Some(folder) = &self.folder else {
             return Reading::default();
@@ -54,8 +54,8 @@ impl Foreign {
         Reading { disk_bytes: bytes_moved(&text("stat")), own_bytes: own_bytes(&own) }
     }
 
-    /// Whether, of `seconds`, others had more than a harmless part of the disk's time, if each access
-    /// takes it `latency_s`.
+    /// Whether other programs used more than a harmless share of the disk since `since`, `seconds`
+    /// ago. Each of their reads costs the disk `latency_s`.
     pub(super) fn disturbed(&self, since: Reading, seconds: f64, latency_s: f64) -> bool {
         if self.folder.is_none() {
             return false;
@@ -63,14 +63,14 @@ impl Foreign {
         let now = self.read();
         let moved = now.disk_bytes.saturating_sub(since.disk_bytes);
         let own = now.own_bytes.saturating_sub(since.own_bytes);
-        let foreign = moved.saturating_sub(own) as f64;
-        let by_bytes = foreign / moved.max(1) as f64;
-        let by_visits = foreign / SMALLEST_BYTES * latency_s / seconds;
-        by_bytes > HARMLESS_SHARE || by_visits > HARMLESS_SHARE
+        let others = moved.saturating_sub(own) as f64;
+        let by_bytes = others / moved.max(1) as f64;
+        let by_reads = others / SMALLEST_BYTES * latency_s / seconds;
+        by_bytes > HARMLESS_SHARE || by_reads > HARMLESS_SHARE
     }
 
-    /// Waits until nobody has used the disk for a moment, at most so long; gives whether it got
-    /// silent.
+    /// Waits until no program uses the disk, but at most for `most`. Returns whether the disk
+    /// became idle.
     pub(super) fn wait_for_silence(&self, most: Duration, stop: &Stop) -> bool {
         let until = Instant::now() + most;
         let mut before = self.read();
@@ -88,18 +88,18 @@ impl Foreign {
     }
 }
 
-/// Of `/sys/block/X/stat`: bytes read and written.
+/// Bytes read and written, from `/sys/block/X/stat`.
 fn bytes_moved(stat: &str) -> u64 {
     let field = |n: usize| stat.split_whitespace().nth(n).and_then(|text| text.parse().ok());
     (field(2).unwrap_or(0u64) + field(6).unwrap_or(0)) * 512
 }
 
-/// Of `/sys/block/X/inflight`: requests the disk has.
+/// Requests in flight, from `/sys/block/X/inflight`.
 fn in_flight(text: &str) -> u64 {
     text.split_whitespace().filter_map(|number| number.parse::<u64>().ok()).sum()
 }
 
-/// Of `/proc/self/io`: bytes that we had the disk read.
+/// Bytes that this process had the disk read, from `/proc/self/io`.
 fn own_bytes(text: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix("read_bytes:"));
     line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
