@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 FEATURES = $(shell scripts/features)
 
-.PHONY: help setup build demo test lint bench bench-tune install uninstall
+.PHONY: help setup build demo test torture lint bench bench-tune install uninstall
 
 # What `make install` puts where, and `make uninstall` removes.
 BIN = $(DESTDIR)$(PREFIX)/bin/bowwave
@@ -18,6 +18,7 @@ TO_READ = README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE-APACHE LICENSE-MIT
 help:
 	@echo "make demo     install what is missing, build, show the effect (two minutes; root)"
 	@echo "make test     install what is missing, run all tests (live ones need root), count them"
+	@echo "make torture  hostile users, kills at every step, little memory, at length (half an hour; root; docs/trust.md)"
 	@echo "make lint     formatting, clippy, dependencies, file sizes"
 	@echo "make bench    what a decision, a cached read and bowwave run cost, how fast the simulator is"
 	@echo "make bench-tune  how exact bowwave tune is on lab devices (RUNS=5: twenty minutes; root)"
@@ -36,6 +37,18 @@ demo: build
 test:
 	@scripts/setup tests
 	@scripts/test $(FEATURES)
+
+# How long each stranger goes on, and how many schedules of little memory are tried: seeds 1 to that number.
+SECONDS ?= 120
+SCHEDULES ?= 200
+
+torture:
+	@scripts/setup tests
+	BOWWAVE_REQUIRE_LIVE=1 BOWWAVE_TORTURE=1 BOWWAVE_TORTURE_SECONDS=$(SECONDS) \
+		cargo test --locked $(FEATURES) -p bowwave --test strangers --test failpoints --no-fail-fast \
+		-- --nocapture --test-threads 1
+	BOWWAVE_REQUIRE_LIVE=1 BOWWAVE_SCHEDULES=$(SCHEDULES) \
+		cargo test --locked $(FEATURES) -p bowwave --test thrash random_schedules -- --nocapture
 
 lint: setup
 	cargo fmt --all --check

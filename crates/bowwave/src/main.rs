@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{daemon, demo, doctor, lab, replay, reproduce, run, status, tune};
+use commands::{daemon, demo, doctor, lab, probe, replay, reproduce, run, status, tune};
 use print::PrintError;
 
 /// Adaptive read-ahead for stock Linux kernels, from user space.
@@ -28,6 +28,8 @@ enum Command {
     Demo(demo::Args),
     Tune(tune::Args),
     Lab(lab::Args),
+    #[command(hide = true)]
+    Probe(probe::Args),
     /// Replay a trace of reads in a simulator: how would a policy perform on a device?
     Replay(replay::Args),
     /// Run published tables again in a simulator
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::main(args),
         Command::Tune(args) => tune::main(args),
         Command::Lab(args) => lab::main(args),
+        Command::Probe(args) => probe::main(args),
         Command::Replay(args) => replay::main(args),
         Command::Reproduce(args) => reproduce::main(args),
     };

@@ -56,6 +56,23 @@ pub(crate) fn json(value: &Value) -> anyhow::Result<()> {
     Ok(line(serde_json::to_string_pretty(value)?)?)
 }
 
+/// Prints names with their descriptions, as a table or as a JSON list of objects with `keys`.
+pub(crate) fn list(
+    keys: [&str; 2],
+    entries: &[(&str, impl AsRef<str>)],
+    as_json: bool,
+) -> anyhow::Result<()> {
+    if as_json {
+        let rows = entries
+            .iter()
+            .map(|(name, text)| serde_json::json!({ (keys[0]): name, (keys[1]): text.as_ref() }));
+        return json(&rows.collect());
+    }
+    let width = entries.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut lines = entries.iter().map(|(name, text)| format!("{name:width$}  {}", text.as_ref()));
+    Ok(lines.try_for_each(line)?)
+}
+
 /// Prints a message to the user on standard error. Ignores errors: a closed one is no reason to
 /// stop.
 pub(crate) fn note(text: impl Display) {

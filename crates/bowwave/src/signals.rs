@@ -4,6 +4,9 @@ use std::fs;
 use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+/// Exit status that shells use for SIGINT.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 /// The signals caught so far.
 pub(crate) struct Signals {
     pipe: PipeReader,

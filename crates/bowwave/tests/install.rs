@@ -46,8 +46,11 @@ fn what_is_installed_agrees_with_its_prefix_and_goes_again() {
         let unit = text(&below.join("lib/systemd/system/bowwave.service"));
         assert!(unit.contains(&format!("ExecStart={prefix}/bin/bowwave ")), "{unit}");
         assert!(unit.contains(&format!("=file://{prefix}/share/doc/bowwave/README.md")), "{unit}");
+        let limits = ["MemoryHigh=", "MemoryMax="].map(|limit| format!("\n{limit}"));
+        let is_limited = limits.iter().any(|limit| unit.contains(limit));
+        assert!(!is_limited, "a limit bounds what of all managed files stays cached");
         let rules = text(&below.join("lib/udev/rules.d/60-bowwave.rules"));
-        assert_eq!(rules.matches(&format!("\"{prefix}/bin/bowwave tune --hook")).count(), 2);
+        assert_eq!(rules.matches(&format!("\"{prefix}/bin/bowwave tune --hook")).count(), 3);
         let docs = below.join("share/doc/bowwave");
         for page in files_below(&docs).iter().filter(|file| file.extension() == Some("md".as_ref()))
         {

@@ -10,6 +10,7 @@ mod stage;
 
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use lab::{LabGuard, Status};
@@ -125,13 +126,15 @@ fn a_window_left_changed_by_a_killed_daemon_is_put_back_at_the_next_start() {
     // What a daemon killed between its two writes leaves behind.
     let ino = std::os::unix::fs::MetadataExt::ino(&fs::metadata(&knob).expect("it is there"));
     let entry = serde_json::json!({ "knob": knob, "ino": ino, "kb": 128, "pid": 1 });
-    let journals = bench.state.path().join("knobs");
-    fs::create_dir_all(&journals).expect("a folder");
-    fs::write(journals.join("one.json"), entry.to_string()).expect("a journal");
-    fs::write(&knob, "4096").expect("changed");
-    drop(bench.daemon(&[]));
-    assert_eq!(bench.window_kb(), 128);
-    assert_eq!(fs::read_dir(&journals).expect("it is there").count(), 0);
+    let journal = Path::new(linux::knob::JOURNALS).join("one.json");
+    for (now, after) in [("4096", 128), ("512", 512)] {
+        fs::create_dir_all(linux::knob::JOURNALS).expect("a folder");
+        fs::write(&journal, format!("{entry}\n{{\"set\":4096}}\n")).expect("a journal");
+        fs::write(&knob, now).expect("changed");
+        drop(bench.daemon(&[]));
+        assert_eq!(bench.window_kb(), after, "what somebody else has set since stays");
+        assert!(!journal.exists());
+    }
 }
 
 #[test]

@@ -55,13 +55,9 @@ fn bench(device: &str) -> Option<Bench> {
 }
 
 impl Bench {
-    fn state(&self) -> PathBuf {
-        self.root.path().join("run")
-    }
-
     fn tune(&self, target: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(BOWWAVE);
-        command.arg("tune").arg(target).args(["--seconds", "3", "--state"]).arg(self.state());
+        command.arg("tune").arg(target).args(["--seconds", "3"]);
         command.arg("--root").arg(self.root.path()).args(arguments);
         command
     }
@@ -79,7 +75,7 @@ impl Bench {
     }
 
     fn journals(&self) -> usize {
-        fs::read_dir(self.state().join("knobs")).map_or(0, Iterator::count)
+        fs::read_dir(linux::knob::JOURNALS).map_or(0, Iterator::count)
     }
 
     /// Starts tuning and returns once it has set another window.
@@ -147,7 +143,7 @@ fn a_killed_run_is_put_right_by_the_next() {
     child.wait().expect("it ends");
     assert_eq!(bench.journals(), 1);
     assert!(bench.window_kb() != ODD_KB, "nobody could put it back");
-    let doctor = Command::new(BOWWAVE).args(["doctor", "--state"]).arg(bench.state()).output();
+    let doctor = Command::new(BOWWAVE).arg("doctor").output();
     let doctor = doctor.expect("it runs").stdout;
     assert!(String::from_utf8_lossy(&doctor).contains("should be 184"), "it is named");
     let (found, output) = answer(bench.tune(&bench.device(), &["--json"]));

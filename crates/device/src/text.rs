@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_regular_file_is_not_read() {
+    fn only_regular_files_are_read() {
         for path in ["/dev/zero", "/dev"] {
             let error = read(path).unwrap_err().to_string();
             assert!(error.contains(path) && error.contains("not a regular file"), "{error}");

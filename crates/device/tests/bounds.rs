@@ -70,7 +70,7 @@ proptest! {
 }
 
 #[test]
-fn figures_that_no_device_has_are_refused_with_what_they_may_be() {
+fn impossible_figures_are_refused_with_their_range() {
     let refused = |text: &str, name: &str, value: &str, allowed: &str| {
         let error = Spec::parse(&with(text, name, value), "mine.toml").expect_err(name).to_string();
         assert!(error.contains(&format!("{name} must be {allowed}")), "{error}");

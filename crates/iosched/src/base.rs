@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_queues_behind_the_others() {
+    fn a_returning_process_queues_behind_the_others() {
         let mut base = Base2561::new();
         base.add(0, read(0, 1, 100, 8));
         base.add(0, read(1, 2, 500, 8));

@@ -47,9 +47,6 @@ impl Cfq1 {
     /// kernel, which fits the published table.
     pub const QUANTUM: usize = 4;
 
-    /// The value in the first posting, of 11 February 2003.
-    pub const FIRST_QUANTUM: usize = 8;
-
     pub fn new(max_sectors: u32, quantum: usize) -> Self {
         Cfq1 {
             queues: HashMap::new(),
@@ -175,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_drained_and_comes_back_is_at_the_head_again() {
+    fn a_drained_process_that_returns_is_at_the_head_again() {
         let mut cfq = with(10, 2, Cfq1::QUANTUM);
         refill(&mut cfq);
         for process in 5..10 {
@@ -195,7 +192,7 @@ mod tests {
     #[test]
     fn fewer_turns_than_the_quantum_are_repeated() {
         assert_eq!(refill(&mut with(1, 10, Cfq1::QUANTUM)).len(), 4);
-        assert_eq!(refill(&mut with(1, 10, Cfq1::FIRST_QUANTUM)).len(), 8);
+        assert_eq!(refill(&mut with(1, 10, 8)).len(), 8);
         assert_eq!(refill(&mut with(3, 10, Cfq1::QUANTUM)).len(), 6);
         assert_eq!(refill(&mut with(1, 3, Cfq1::QUANTUM)).len(), 3);
     }
@@ -210,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dispatch_list_is_not_quite_sorted() {
+    fn the_dispatch_list_is_almost_sorted() {
         let mut cfq = Cfq1::new(128, 4);
         for start in [500, 700, 600, 800, 100, 50] {
             cfq.insert_for_dispatch(Command::new(&read(0, 0, start, 8)));

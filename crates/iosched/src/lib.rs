@@ -23,7 +23,7 @@
 //! | `base-2.5.61`  | 2.5.61 with patches  | processes in turn, one request each                   |
 //! | `cfq-1`        | February 2003        | a queue per process, drained last come, first served  |
 //! | `anticipatory` | February 2003        | waits for the process that has just read              |
-//! | `mq-deadline`  | today                | deadline, by priority class                           |
+//! | `mq-deadline`  | today                | deadline, its next request looked up when needed      |
 //! | `bfq`          | today                | a budget of sectors per process, idling               |
 //!
 //! Unless a module says otherwise, rules and constants come from source code, documentation and
@@ -52,7 +52,7 @@ pub use bfq::{Bfq, BfqParameters};
 pub use cfq::Cfq1;
 pub use deadline::{Deadline, DeadlineParameters};
 pub use linus::{Linus, LinusParameters};
-pub use mq_deadline::{Class, MqDeadline, MqDeadlineParameters};
+pub use mq_deadline::{MqDeadline, MqDeadlineParameters};
 pub use noop::Noop;
 pub use registry::{NAMES, by_name};
 pub use request::{Command, Direction, Nanos, ProcessId, Request, RequestId, RequestIds, Sector};

@@ -1,13 +1,6 @@
 //! `mq-deadline`: today's deadline.
 //!
-//! ```text
-//!   class        reads and writes, sorted and by age     served when
-//!   real time    [ ... ]                                 it has any
-//!   best effort  [ ... ]                                 the one above has none, or it has waited
-//!   idle         [ ... ]                                 the two above have none, or it has waited
-//! ```
-//!
-//! Within a class:
+//! To dispatch one request:
 //!
 //! 1. While the batch has fewer than `fifo_batch` requests and a request lies at or above the last
 //!    one in its direction, take that.
@@ -17,27 +10,14 @@
 //!    *or no request lies above the last position*, and otherwise with the next one above.
 //!
 //! Unlike `deadline`, it looks up the next request by position when needed, so a request added
-//! meanwhile counts, and a seek does not end a batch. A lower class goes first when its oldest
-//! request has waited for `prio_aging_expire`.
+//! meanwhile counts, and a seek does not end a batch.
 //!
-//! Recalled from memory of 6.x kernels. Requests carry no class here: [`MqDeadline::set_class`]
-//! gives one to a process, otherwise it is best effort. Zoned devices and the limit on asynchronous
-//! requests are left out.
+//! Recalled from memory of 6.x kernels. Priority classes, zoned devices and the limit on
+//! asynchronous requests are left out.
 
-use std::collections::HashMap;
-
-use crate::request::{Command, Direction, Nanos, ProcessId, Request, Sector};
+use crate::request::{Command, Direction, Nanos, Request, Sector};
 use crate::sorted::{SortedQueue, Ticket};
 use crate::{Dispatch, Elevator};
-
-/// Priority class of a process (`ionice -c`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Class {
-    RealTime,
-    #[default]
-    BestEffort,
-    Idle,
-}
 
 /// The parameters.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +30,6 @@ pub struct MqDeadlineParameters {
     pub writes_starved: u32,
     /// Requests per batch.
     pub fifo_batch: u32,
-    /// Age at which a lower class is served before a higher one: ten seconds.
-    pub prio_aging_expire: Nanos,
 }
 
 impl Default for MqDeadlineParameters {
@@ -61,7 +39,6 @@ impl Default for MqDeadlineParameters {
             write_expire: 5_000_000_000,
             writes_starved: 2,
             fifo_batch: 16,
-            prio_aging_expire: 10_000_000_000,
         }
     }
 }
@@ -69,9 +46,8 @@ impl Default for MqDeadlineParameters {
 /// The elevator.
 #[derive(Debug)]
 pub struct MqDeadline {
-    /// One per class, highest class first.
-    levels: [Level; 3],
-    classes: HashMap<ProcessId, Class>,
+    reads: Lane,
+    writes: Lane,
     parameters: MqDeadlineParameters,
     max_sectors: u32,
     running: Direction,
@@ -79,36 +55,12 @@ pub struct MqDeadline {
     starved: u32,
 }
 
-/// The requests of a class.
-#[derive(Debug, Default)]
-struct Level {
-    reads: Lane,
-    writes: Lane,
-}
-
-/// The requests of a class in one direction.
+/// The requests in one direction.
 #[derive(Debug, Default)]
 struct Lane {
     queue: SortedQueue,
     /// Where the last request served began.
     position: Sector,
-}
-
-impl Level {
-    fn lane(&mut self, direction: Direction) -> &mut Lane {
-        match direction {
-            Direction::Read => &mut self.reads,
-            Direction::Write => &mut self.writes,
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.reads.queue.is_empty() && self.writes.queue.is_empty()
-    }
-
-    fn has_waited(&self, now: Nanos, age: Nanos) -> bool {
-        [&self.reads, &self.writes].iter().any(|lane| lane.queue.overdue(now, age).is_some())
-    }
 }
 
 impl Lane {
@@ -120,8 +72,8 @@ impl Lane {
 impl MqDeadline {
     pub fn new(max_sectors: u32, parameters: MqDeadlineParameters) -> Self {
         MqDeadline {
-            levels: Default::default(),
-            classes: HashMap::new(),
+            reads: Lane::default(),
+            writes: Lane::default(),
             parameters,
             max_sectors,
             running: Direction::Read,
@@ -130,28 +82,20 @@ impl MqDeadline {
         }
     }
 
-    /// Sets the class of all requests that a process adds from now on.
-    pub fn set_class(&mut self, process: ProcessId, class: Class) {
-        self.classes.insert(process, class);
-    }
-
-    /// The class to serve: one that has waited too long, or else the highest with requests.
-    fn choose_level(&self, now: Nanos) -> Option<usize> {
-        let highest = self.levels.iter().position(|level| !level.is_empty())?;
-        let age = self.parameters.prio_aging_expire;
-        let aged =
-            (highest + 1..self.levels.len()).find(|&level| self.levels[level].has_waited(now, age));
-        Some(aged.unwrap_or(highest))
+    fn lane(&mut self, direction: Direction) -> &mut Lane {
+        match direction {
+            Direction::Read => &mut self.reads,
+            Direction::Write => &mut self.writes,
+        }
     }
 
     /// Applies rule 2.
-    fn choose_direction(&mut self, level: usize) -> Direction {
-        let Level { reads, writes } = &self.levels[level];
-        if reads.queue.is_empty() {
+    fn choose_direction(&mut self) -> Direction {
+        if self.reads.queue.is_empty() {
             self.starved = 0;
             return Direction::Write;
         }
-        if !writes.queue.is_empty() {
+        if !self.writes.queue.is_empty() {
             if self.starved >= self.parameters.writes_starved {
                 self.starved = 0;
                 return Direction::Write;
@@ -162,28 +106,30 @@ impl MqDeadline {
     }
 
     fn choose(&mut self, now: Nanos) -> Option<Command> {
-        let level = self.choose_level(now)?;
-        let next = self.levels[level].lane(self.running).next();
-        if let Some(next) = next.filter(|_| self.batch < self.parameters.fifo_batch) {
-            return self.serve(level, self.running, next);
+        if self.queued() == 0 {
+            return None;
         }
-        let direction = self.choose_direction(level);
+        let next = self.lane(self.running).next();
+        if let Some(next) = next.filter(|_| self.batch < self.parameters.fifo_batch) {
+            return self.serve(self.running, next);
+        }
+        let direction = self.choose_direction();
         let expire = match direction {
             Direction::Read => self.parameters.read_expire,
             Direction::Write => self.parameters.write_expire,
         };
-        let lane = self.levels[level].lane(direction);
+        let lane = self.lane(direction);
         let first = lane
             .queue
             .overdue(now, expire)
             .or_else(|| lane.next())
             .or_else(|| lane.queue.oldest())?;
         self.batch = 0;
-        self.serve(level, direction, first)
+        self.serve(direction, first)
     }
 
-    fn serve(&mut self, level: usize, direction: Direction, ticket: Ticket) -> Option<Command> {
-        let lane = self.levels[level].lane(direction);
+    fn serve(&mut self, direction: Direction, ticket: Ticket) -> Option<Command> {
+        let lane = self.lane(direction);
         let command = lane.queue.remove(ticket)?.command;
         lane.position = command.start;
         self.running = direction;
@@ -198,9 +144,9 @@ impl Elevator for MqDeadline {
     }
 
     fn add(&mut self, now: Nanos, request: Request) {
-        let class = self.classes.get(&request.process).copied().unwrap_or_default();
-        let queue = &mut self.levels[class as usize].lane(request.direction).queue;
-        if queue.merge(&request, self.max_sectors).is_none() {
+        let max_sectors = self.max_sectors;
+        let queue = &mut self.lane(request.direction).queue;
+        if queue.merge(&request, max_sectors).is_none() {
             queue.insert(now, &request);
         }
     }
@@ -209,13 +155,8 @@ impl Elevator for MqDeadline {
         self.choose(now).map_or(Dispatch::Empty, Dispatch::Command)
     }
 
-    fn exited(&mut self, _now: Nanos, process: ProcessId) {
-        self.classes.remove(&process);
-    }
-
     fn queued(&self) -> usize {
-        let lanes = self.levels.iter().flat_map(|level| [&level.reads, &level.writes]);
-        lanes.map(|lane| lane.queue.requests()).sum()
+        self.reads.queue.requests() + self.writes.queue.requests()
     }
 }
 
@@ -269,19 +210,5 @@ mod tests {
         }
         let order = drain(&mut mq, 500 * MS);
         assert_eq!(order.iter().position(|&start| start == 90_000), Some(16));
-    }
-
-    #[test]
-    fn a_lower_class_waits_until_it_has_aged() {
-        let mut mq = mq_deadline();
-        mq.set_class(ProcessId(1), Class::RealTime);
-        mq.set_class(ProcessId(3), Class::Idle);
-        mq.add(0, read(3, 3, 300, 8));
-        mq.add(0, read(2, 2, 200, 8));
-        mq.add(0, read(1, 1, 100, 8));
-        mq.add(9 * MS, read(4, 1, 150, 8));
-        assert_eq!(serve(&mut mq, 9_999 * MS), 100);
-        assert_eq!(serve(&mut mq, 10_000 * MS), 200);
-        assert_eq!(drain(&mut mq, 10_000 * MS), [300, 150]);
     }
 }

@@ -65,7 +65,7 @@ mod tests {
     use crate::testing::{drain, read, take};
 
     #[test]
-    fn requests_are_served_as_they_came() {
+    fn requests_are_served_in_order_of_arrival() {
         let mut noop = Noop::new(128);
         for (id, start) in [(0, 500), (1, 100), (2, 300)] {
             noop.add(0, read(id, 0, start, 8));

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_far_back_comes_after_all_that_lies_ahead() {
+    fn requests_far_back_come_after_all_requests_ahead() {
         assert_eq!(next_of(&[100, 90_000], 5000), 90_000);
     }
 

@@ -73,6 +73,44 @@ impl Place {
     }
 }
 
+/// Whether a process lives under a limit on what it may read in a second (`io.max`, or version 1's
+/// `blkio.throttle`), from whichever device: its own, or that of a cgroup above.
+pub fn is_throttled(pid: u32) -> bool {
+    let table = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    limits_of_reading(&table)
+        .iter()
+        .any(|file| fs::read_to_string(file).is_ok_and(|limits| limits_reading(&limits)))
+}
+
+/// The files that tell, of the cgroups in the text of `/proc/PID/cgroup`.
+fn limits_of_reading(cgroups: &str) -> Vec<PathBuf> {
+    let root = Path::new(ROOT);
+    let mut files = Vec::new();
+    for line in cgroups.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let path = Path::new(path.trim_start_matches('/'));
+        if controllers.split(',').any(|name| name == "blkio") {
+            for folder in up(Some(path)).map(|path| root.join("blkio").join(path)) {
+                files.push(folder.join("blkio.throttle.read_bps_device"));
+                files.push(folder.join("blkio.throttle.read_iops_device"));
+            }
+        } else if controllers.is_empty() {
+            files.extend(up(Some(path)).map(|path| root.join(path).join("io.max")));
+        }
+    }
+    files
+}
+
+/// `8:0 rbps=1048576 wbps=max riops=max wiops=max`, or of version 1 `8:0 1048576`.
+fn limits_reading(limits: &str) -> bool {
+    let is_limit = |field: &str| match field.split_once('=') {
+        Some((name, value)) => matches!(name, "rbps" | "riops") && value != "max",
+        None => true,
+    };
+    limits.lines().any(|line| line.split(' ').skip(1).any(is_limit))
+}
+
 /// One cgroup, with the file names of its version.
 #[derive(Debug, PartialEq, Eq)]
 struct Level {
@@ -121,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions_are_understood_up_to_the_root() {
+    fn each_version_is_read_up_to_the_root() {
         let place = Place::in_table("7:memory:/a/small\n3:cpu:/x\n0::/user.slice\nnonsense\n");
         let files = place.levels().into_iter().map(|level| level.folder.join(level.limit));
         let expected = [
@@ -133,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_besides_files_is_not_for_files() {
+    fn other_memory_of_the_cgroup_leaves_less_room_for_files() {
         let folder = tempfile::tempdir().expect("a folder");
         let write = |name: &str, text: &str| {
             fs::write(folder.path().join(name), text).expect("written");
@@ -156,7 +194,22 @@ mod tests {
     }
 
     #[test]
-    fn the_root_has_no_limit_and_the_machines_pressure() {
+    fn limits_of_reading_are_found_up_to_the_root() {
+        let files = limits_of_reading("7:blkio:/a/b\n4:memory:/x\n0::/user.slice\nnonsense\n");
+        let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+        assert_eq!(names.len(), 5, "{names:?}");
+        assert!(names.contains(&"/sys/fs/cgroup/blkio/a/blkio.throttle.read_bps_device".into()));
+        assert!(names.contains(&"/sys/fs/cgroup/user.slice/io.max".into()));
+        for limits in ["8:0 rbps=1048576 wbps=max riops=max wiops=max\n", "7:0 1048576\n"] {
+            assert!(limits_reading(limits), "{limits}");
+        }
+        for none in ["", "\n", "8:0 rbps=max wbps=1 riops=max wiops=1\n"] {
+            assert!(!limits_reading(none), "{none}");
+        }
+    }
+
+    #[test]
+    fn the_root_has_no_limit_and_uses_the_machines_pressure() {
         let root = Place::in_table("4:memory:/\n0::/\n");
         assert_eq!(root.levels(), []);
         assert_eq!(root.file_room(), None);

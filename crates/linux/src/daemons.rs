@@ -25,7 +25,7 @@ pub fn running() -> impl Iterator<Item = Daemon> {
     pids.filter(move |pid| *pid != own).filter_map(look_at)
 }
 
-/// Whether this process is a daemon.
+/// Whether process `pid` is a daemon.
 pub fn is_running(pid: u32) -> bool {
     look_at(pid).is_some()
 }

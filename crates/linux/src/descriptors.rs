@@ -112,7 +112,7 @@ mod tests {
     const LONG_NS: u64 = 60_000_000_000;
 
     #[test]
-    fn one_descriptor_is_found_and_two_are_told_from_each_other_by_nothing() {
+    fn one_descriptor_is_found_and_two_are_ambiguous() {
         let path = tempfile::NamedTempFile::new().expect("a file").into_temp_path();
         let (file, key) = open(&path);
         let own = std::process::id();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_opened_once_more_right_after_a_look_is_not_mistaken() {
+    fn a_file_opened_again_after_the_list_was_made_is_not_mistaken() {
         let path = tempfile::NamedTempFile::new().expect("a file").into_temp_path();
         let (file, key) = open(&path);
         let own = std::process::id();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_goes_back_through_the_descriptor_it_was_given_through() {
+    fn a_window_is_restored_through_its_own_descriptor() {
         let path = tempfile::NamedTempFile::new().expect("a file").into_temp_path();
         let ((file, key), other) = (open(&path), File::open(&path).expect("it opens"));
         let (own, given) = (std::process::id(), file.as_raw_fd());

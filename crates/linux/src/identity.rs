@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_known_by_the_name_its_maker_gave() {
+    fn a_disk_is_identified_by_its_makers_name() {
         let named = disk(&[("wwid", "naa.5000"), ("device/model", "X25"), ("size", "10")]);
         let wwid = Attribute { name: "wwid".into(), value: "naa.5000".into() };
         assert_eq!(named, Identity::Disk(vec![wwid]));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn file_names_are_safe_and_tell_devices_apart() {
+    fn file_names_are_safe_and_differ_between_devices() {
         let share =
             |source: &str| Identity::Mount { fs_type: "nfs4".into(), source: source.into() };
         let name = share("server:/../export").slug();

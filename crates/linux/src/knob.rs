@@ -1,19 +1,31 @@
 //! Borrows the kernel's read-ahead window of a device, a number in sysfs, and restores it.
 //!
 //! ```text
-//!   borrow --> journal {knob, kb}, locked --> set, set, set --> put back --> journal removed
+//!   borrow --> journal {knob, kb}, locked --> {set}, set; {set}, set --> put back --> journal removed
 //!                    |
 //!                    '-- killed: the lock is free; the next recover() puts the number back
 //! ```
+//!
+//! If the number is none of those set here, somebody else has set it since, and it stays.
+//!
+//! All journals are in one folder, whatever state folder a run was given, as all runs change the same numbers. Only root
+//! can open them: whoever can open a file can lock it.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
+use readahead::PAGE_BYTES;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+
+use crate::failpoint;
+
+/// Where journals are kept; empty again after a boot.
+pub const JOURNALS: &str = "/run/bowwave/knobs";
 
 /// A `read_ahead_kb` file in sysfs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +51,7 @@ pub enum KnobError {
         error: io::Error,
     },
     /// The journal cannot be written, so nothing was changed.
-    #[error("cannot keep a journal in {folder}: {error}; name another folder with --state")]
+    #[error("cannot keep a journal in {folder}, so no window is changed: {error}")]
     NoJournal {
         /// The folder.
         folder: PathBuf,
@@ -90,31 +102,69 @@ impl Knob {
     }
 
     /// The journal's file name: the path with dashes for slashes.
-    fn journal(&self, state: &Path) -> PathBuf {
+    fn journal(&self, folder: &Path) -> PathBuf {
         let name = self.0.display().to_string().trim_start_matches('/').replace('/', "-");
-        journals(state).join(format!("{name}.json"))
+        folder.join(format!("{name}.json"))
     }
 }
 
-fn journals(state: &Path) -> PathBuf {
-    state.join("knobs")
-}
-
+/// The journal's first line.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Entry {
     knob: PathBuf,
     /// Inode number of the knob. A later device of the same name gets another one.
     ino: u64,
+    /// What the knob said.
     kb: u64,
     pid: u32,
 }
 
-impl Entry {
+/// Each further line: a number, noted before the knob is set to it.
+#[derive(Serialize, Deserialize)]
+struct About {
+    set: u64,
+}
+
+/// What a journal says.
+struct Noted {
+    entry: Entry,
+    /// The numbers that the knob may have been set to.
+    set: Vec<u64>,
+}
+
+impl Noted {
+    /// `None` if the first line is damaged. After a line that is cut off nothing was set.
+    fn read(journal: &Path) -> Option<Noted> {
+        let mut text = String::new();
+        File::open(journal).ok()?.take(1 << 20).read_to_string(&mut text).ok()?;
+        Noted::parse(&text)
+    }
+
+    fn parse(text: &str) -> Option<Noted> {
+        let mut lines = text.lines();
+        let entry = serde_json::from_str(lines.next()?).ok()?;
+        let set = lines.filter_map(|line| serde_json::from_str::<About>(line).ok());
+        Some(Noted { entry, set: set.map(|about| about.set).collect() })
+    }
+
     /// The knob, if it still belongs to the same device.
     fn knob(&self) -> Option<Knob> {
-        let ino = fs::metadata(&self.knob).ok()?.ino();
-        Knob::at(&self.knob).filter(|_| ino == self.ino)
+        let ino = fs::metadata(&self.entry.knob).ok()?.ino();
+        Knob::at(&self.entry.knob).filter(|_| ino == self.entry.ino)
     }
+
+    /// The knob and its former value in KiB, if it still has a value that was set here.
+    fn left(&self) -> Option<(Knob, u64)> {
+        let knob = self.knob()?;
+        let now = knob.kb().ok()?;
+        self.set.iter().any(|kb| is_same_window(*kb, now)).then_some((knob, self.entry.kb))
+    }
+}
+
+/// The kernel keeps whole pages.
+fn is_same_window(one_kb: u64, other_kb: u64) -> bool {
+    const PAGE_KB: u64 = PAGE_BYTES / 1024;
+    one_kb / PAGE_KB == other_kb / PAGE_KB
 }
 
 /// A borrowed knob, restored when dropped. If the process is killed, the next [`recover`] restores
@@ -123,9 +173,11 @@ impl Entry {
 pub struct Borrowed {
     knob: Knob,
     kb: u64,
-    journal: PathBuf,
+    path: PathBuf,
     /// Locked while borrowed.
-    _lock: File,
+    journal: File,
+    /// What the knob was last set to.
+    set: Mutex<Option<u64>>,
 }
 
 impl Borrowed {
@@ -133,38 +185,43 @@ impl Borrowed {
     ///
     /// # Errors
     /// See [`KnobError`].
-    pub fn take(knob: Knob, state: &Path) -> Result<Borrowed, KnobError> {
-        let folder = journals(state);
-        let no_journal = |error| KnobError::NoJournal { folder: folder.clone(), error };
-        fs::create_dir_all(&folder).map_err(no_journal)?;
-        let journal = knob.journal(state);
-        let mut file = match lock(&journal) {
+    pub fn take(knob: Knob) -> Result<Borrowed, KnobError> {
+        Borrowed::take_in(knob, Path::new(JOURNALS))
+    }
+
+    fn take_in(knob: Knob, folder: &Path) -> Result<Borrowed, KnobError> {
+        let no_journal = |error| KnobError::NoJournal { folder: folder.to_owned(), error };
+        DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(no_journal)?;
+        let path = knob.journal(folder);
+        let mut journal = match lock(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let pid = read_entry(&journal).map_or("?".into(), |entry| entry.pid.to_string());
+                let pid =
+                    Noted::read(&path).map_or("?".into(), |noted| noted.entry.pid.to_string());
                 return Err(KnobError::Taken { knob: knob.0, pid });
             }
             Err(error) => return Err(no_journal(error)),
         };
+        failpoint::reach("knob-locked");
         // A killed run may have left its own value. Restore the value from before.
-        if let Some(entry) =
-            read_entry(&journal).filter(|entry| entry.knob().as_ref() == Some(&knob))
-        {
-            knob.set(entry.kb)?;
+        let left = Noted::read(&path).and_then(|noted| noted.left());
+        if let Some((_, kb)) = left.filter(|(left, _)| *left == knob) {
+            knob.set(kb)?;
         }
         let unusable = |error| KnobError::Unusable { knob: knob.0.clone(), error };
         let kb = knob.kb().map_err(unusable)?;
         let ino = fs::metadata(&knob.0).map_err(unusable)?.ino();
         let entry = Entry { knob: knob.0.clone(), ino, kb, pid: std::process::id() };
-        file.set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| Ok(serde_json::to_writer(&file, &entry)?))
-            .and_then(|()| file.flush())
+        journal
+            .set_len(0)
+            .and_then(|()| journal.rewind())
+            .and_then(|()| write_line(&mut journal, &entry))
             .inspect_err(|_| {
-                let _ = fs::remove_file(&journal);
+                let _ = fs::remove_file(&path);
             })
             .map_err(no_journal)?;
-        Ok(Borrowed { knob, kb, journal, _lock: file })
+        failpoint::reach("knob-journalled");
+        Ok(Borrowed { knob, kb, path, journal, set: None.into() })
     }
 
     /// The window in KiB when it was borrowed.
@@ -175,85 +232,98 @@ impl Borrowed {
     /// Sets the window until this is dropped.
     ///
     /// # Errors
-    /// [`KnobError::Unusable`].
+    /// [`KnobError::Unusable`], or [`KnobError::NoJournal`] if the journal cannot be written. Then nothing is set.
     pub fn set(&self, kb: u64) -> Result<(), KnobError> {
-        self.knob.set(kb)
+        let folder = self.path.parent().unwrap_or(Path::new("/")).to_owned();
+        write_line(&mut &self.journal, &About { set: kb })
+            .map_err(|error| KnobError::NoJournal { folder, error })?;
+        *self.set.lock().unwrap_or_else(PoisonError::into_inner) = Some(kb);
+        failpoint::reach("knob-noted");
+        self.knob.set(kb)?;
+        failpoint::reach("knob-set");
+        Ok(())
+    }
+
+    /// Whether the knob still has the value that was set here.
+    fn is_ours(&self) -> bool {
+        let set = *self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        self.knob.kb().is_ok_and(|now| set.is_some_and(|kb| is_same_window(kb, now)))
     }
 }
 
 impl Drop for Borrowed {
     fn drop(&mut self) {
-        match self.knob.set(self.kb) {
-            Ok(()) => {
-                let _ = fs::remove_file(&self.journal);
-            }
-            // Keep the journal, unless the device is gone.
-            Err(error) if self.knob.0.exists() => {
-                // Standard error may be closed.
-                let _ = writeln!(io::stderr(), "bowwave: {error}");
-            }
-            Err(_) => {
-                let _ = fs::remove_file(&self.journal);
-            }
+        if self.is_ours()
+            && let Err(error) = self.knob.set(self.kb)
+            && self.knob.0.exists()
+        {
+            // Keep the journal. Standard error may be closed.
+            let _ = writeln!(io::stderr(), "bowwave: {error}");
+            return;
         }
+        failpoint::reach("knob-restored");
+        let _ = fs::remove_file(&self.path);
+        failpoint::reach("knob-struck");
     }
 }
 
-/// The knobs that killed runs left changed, each with its former value in KiB.
-pub fn left(state: &Path) -> Vec<(Knob, u64)> {
-    let Ok(entries) = fs::read_dir(journals(state)) else {
-        return Vec::new();
-    };
-    let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    files.filter(|journal| !is_held(journal)).filter_map(|journal| noted(&journal)).collect()
+/// Writes one line in one call, so that a kill leaves all of it or nothing.
+fn write_line(mut file: impl Write, line: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    file.write_all(&text)
 }
 
-/// Whether a running process holds the journal.
-fn is_held(journal: &Path) -> bool {
+/// The knobs that killed runs left changed, each with its former value in KiB.
+pub fn left() -> Vec<(Knob, u64)> {
+    let free = journals(Path::new(JOURNALS)).filter(|journal| !is_at_work(journal));
+    free.filter_map(|journal| Noted::read(&journal)?.left()).collect()
+}
+
+fn journals(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
+}
+
+/// Whether somebody holds the journal.
+fn is_at_work(journal: &Path) -> bool {
     File::open(journal).is_ok_and(|file| !is_shared(&file))
 }
 
-/// Whether no process holds the journal exclusively. Readers only lock it for a moment.
+/// Whether nobody holds the journal: others look at it at most, which takes them a moment.
 fn is_shared(journal: &File) -> bool {
     flock(journal, FlockOperation::NonBlockingLockShared).is_ok()
 }
 
-/// How often [`lock`] yields to readers of a journal before it gives up.
+/// So often somebody who looks at a journal is given way.
 const MOST_LOOKS: u32 = 1000;
 
-/// The knob and its former value, if the device still exists.
-fn noted(journal: &Path) -> Option<(Knob, u64)> {
-    let entry = read_entry(journal)?;
-    Some((entry.knob()?, entry.kb))
+/// Puts back what runs that were killed have left set; gives each knob with its KiB.
+pub fn recover() -> Vec<(Knob, u64)> {
+    recover_in(Path::new(JOURNALS))
 }
 
-/// Restores the knobs that killed runs left changed. Returns each with the KiB it has again.
-pub fn recover(state: &Path) -> Vec<(Knob, u64)> {
-    let Ok(entries) = fs::read_dir(journals(state)) else {
-        return Vec::new();
-    };
-    let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    files.filter_map(|journal| put_back(&journal)).collect()
+fn recover_in(folder: &Path) -> Vec<(Knob, u64)> {
+    journals(folder).filter_map(|journal| put_back(&journal)).collect()
 }
 
 fn put_back(journal: &Path) -> Option<(Knob, u64)> {
     let _lock = lock(journal).ok()?;
-    let Some((knob, kb)) = noted(journal) else {
-        // The journal is damaged, or the device is gone or replaced by another.
-        let _ = fs::remove_file(journal);
-        return None;
-    };
-    knob.set(kb).ok()?;
+    let left = Noted::read(journal).and_then(|noted| noted.left());
+    if let Some((knob, kb)) = &left {
+        knob.set(*kb).ok()?;
+    }
+    // Also of one that is damaged, of a device that is gone, and of a number that somebody has set since.
     let _ = fs::remove_file(journal);
-    Some((knob, kb))
+    left
 }
 
-/// Locks the journal and makes sure that it still has its name.
+/// The journal, locked, and still the one of that name.
 fn lock(journal: &Path) -> io::Result<File> {
     let mut looks = 0;
     loop {
         let mut options = File::options();
-        let file = options.read(true).write(true).create(true).truncate(false).open(journal)?;
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(journal)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) if looks < MOST_LOOKS && is_shared(&file) => {
@@ -264,7 +334,7 @@ fn lock(journal: &Path) -> io::Result<File> {
             Err(Errno::WOULDBLOCK) => return Err(io::ErrorKind::WouldBlock.into()),
             Err(error) => return Err(error.into()),
         }
-        // Its last holder may have removed it before this process got the lock.
+        // Whoever held it before may have removed it meanwhile.
         if fs::metadata(journal)
             .is_ok_and(|now| file.metadata().is_ok_and(|f| f.ino() == now.ino()))
         {
@@ -273,16 +343,10 @@ fn lock(journal: &Path) -> io::Result<File> {
     }
 }
 
-fn read_entry(journal: &Path) -> Option<Entry> {
-    let mut text = String::new();
-    File::open(journal).ok()?.take(1 << 16).read_to_string(&mut text).ok()?;
-    serde_json::from_str(&text).ok()
-}
-
 #[cfg(any(test, fuzzing))]
 pub(crate) fn read_any(journal: &[u8]) {
-    if let Ok(Entry { knob, .. }) = serde_json::from_slice(journal) {
-        let knob = Knob::at(&knob);
+    if let Some(noted) = Noted::parse(&String::from_utf8_lossy(journal)) {
+        let knob = Knob::at(&noted.entry.knob);
         assert!(knob.is_none_or(|knob| knob.path().starts_with("/sys")), "nothing else is set");
     }
 }
@@ -300,43 +364,74 @@ mod tests {
 
     #[test]
     fn a_damaged_journal_is_cleared_and_changes_nothing() {
-        let state = tempfile::tempdir().expect("a folder");
-        fs::create_dir_all(journals(state.path())).expect("made");
-        let journal = journals(state.path()).join("x.json");
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = folder.path().join("x.json");
         for text in ["", "{", "{\"knob\":\"/etc/passwd\",\"ino\":1,\"kb\":0,\"pid\":1}"] {
             fs::write(&journal, text).expect("written");
-            assert_eq!(recover(state.path()), []);
+            assert_eq!(recover_in(folder.path()), []);
             assert!(!journal.exists());
         }
     }
 
-    #[test]
-    fn another_device_of_that_name_is_left_alone() {
-        let state = tempfile::tempdir().expect("a folder");
-        fs::create_dir_all(journals(state.path())).expect("made");
-        let Some(Knob(knob)) = Knob::any() else { return };
-        let ino = fs::metadata(&knob).expect("it is there").ino();
-        let entry = |ino| Entry { knob: knob.clone(), ino, kb: 1, pid: 1 };
-        assert!(entry(ino).knob().is_some());
-        assert_eq!(entry(ino + 1).knob(), None);
-        let journal = journals(state.path()).join("x.json");
-        fs::write(&journal, serde_json::to_string(&entry(ino + 1)).expect("JSON"))
-            .expect("written");
-        assert_eq!(recover(state.path()), []);
-        assert!(!journal.exists());
+    /// What a journal says that knob was, which has the number `ino`, and was set to.
+    fn noted(knob: &Knob, ino: u64, kb: u64, set: &[u64]) -> Noted {
+        let entry = Entry { knob: knob.0.clone(), ino, kb, pid: 1 };
+        let mut text = serde_json::to_string(&entry).expect("JSON");
+        text.extend(set.iter().map(|kb| format!("\n{{\"set\":{kb}}}")));
+        Noted::parse(&(text + "\n{\"set")).expect("it is whole, but for its last line")
     }
 
     #[test]
-    fn what_is_at_work_is_left_alone() {
-        let state = tempfile::tempdir().expect("a folder");
-        fs::create_dir_all(journals(state.path())).expect("made");
-        let journal = journals(state.path()).join("x.json");
+    fn another_device_of_that_name_and_what_somebody_has_set_since_are_left_alone() {
+        let Some(knob) = Knob::any() else { return };
+        let (ino, now) =
+            (fs::metadata(&knob.0).expect("there").ino(), knob.kb().expect("a number"));
+        assert_eq!(noted(&knob, ino, 1, &[now + 64, now]).left(), Some((knob.clone(), 1)));
+        assert!(noted(&knob, ino, 1, &[now + 3 - now % 4]).left().is_some(), "a page");
+        assert_eq!(noted(&knob, ino, 1, &[now + 64]).left(), None, "somebody has set it since");
+        assert_eq!(noted(&knob, ino, 1, &[]).left(), None, "nothing was set");
+        assert_eq!(noted(&knob, ino + 1, 1, &[now]).left(), None, "another device");
+    }
+
+    #[test]
+    fn a_borrowed_knob_is_put_back_unless_somebody_has_set_it_since() {
+        let Some(knob) = Knob::any().filter(Knob::is_writable) else { return };
+        let folder = tempfile::tempdir().expect("a folder");
+        let before = knob.kb().expect("a number");
+        for foreign in [None, Some(before + 512)] {
+            let borrowed = Borrowed::take_in(knob.clone(), folder.path()).expect("it is free");
+            let again = Borrowed::take_in(knob.clone(), folder.path());
+            assert!(matches!(again, Err(KnobError::Taken { .. })));
+            borrowed.set(before + 64).expect("set");
+            if let Some(kb) = foreign {
+                knob.set(kb).expect("set");
+            }
+            drop(borrowed);
+            assert_eq!(knob.kb().ok(), Some(foreign.unwrap_or(before)));
+            assert_eq!(journals(folder.path()).count(), 0);
+        }
+        knob.set(before).expect("as it was");
+    }
+
+    #[test]
+    fn a_journal_is_nobodys_to_lock_but_roots() {
+        let Some(knob) = Knob::any().filter(Knob::is_writable) else { return };
+        let folder = tempfile::tempdir().expect("a folder");
+        let borrowed = Borrowed::take_in(knob, folder.path()).expect("it is free");
+        let mode = fs::metadata(&borrowed.path).expect("it is there").mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_journal_in_use_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = folder.path().join("x.json");
         let held = lock(&journal).expect("it is free");
-        assert_eq!(recover(state.path()), []);
-        assert!(is_held(&journal));
+        assert_eq!(recover_in(folder.path()), []);
+        assert!(is_at_work(&journal));
         assert!(journal.exists(), "somebody measures with it");
         drop(held);
-        recover(state.path());
+        recover_in(folder.path());
         assert!(!journal.exists());
     }
 }

@@ -7,6 +7,7 @@
 //! | processes | [`process`], [`program`], [`daemons`], [`privilege`] |
 //! | memory | [`meminfo`], [`cgroup`], [`psi`] |
 //! | bowwave's own files | [`state`], [`whole`] (a crash leaves the old file or the new one), [`small`], [`table`] |
+//! | tests | [`failpoint`] (steps at which a process kills itself) |
 //! | figures | [`median()`], [`provenance`] (kernel and date) |
 
 #[cfg(any(test, fuzzing))]
@@ -15,6 +16,7 @@ pub mod cgroup;
 pub mod daemons;
 pub mod descriptors;
 pub mod direct;
+pub mod failpoint;
 pub mod handles;
 pub mod identity;
 pub mod knob;

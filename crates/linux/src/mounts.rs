@@ -81,7 +81,7 @@ pub fn of_path(path: &Path) -> io::Result<Mount> {
     use std::os::unix::fs::MetadataExt;
     let path = path.canonicalize()?;
     let dev = DeviceNumber::from_stat(path.metadata()?.dev());
-    managed_from(table()?, &path, dev)
+    find_in(table()?, &path, dev)
 }
 
 /// The writable layer of an overlay, or else its first lower layer; `None` if `path` is not on an
@@ -129,7 +129,7 @@ fn with_page_cache(table: Vec<Mount>) -> Vec<Mount> {
 
 /// Finds a mount by its number. btrfs gives its files other numbers, so the mount point decides
 /// then.
-fn managed_from(table: Vec<Mount>, path: &Path, dev: DeviceNumber) -> io::Result<Mount> {
+fn find_in(table: Vec<Mount>, path: &Path, dev: DeviceNumber) -> io::Result<Mount> {
     let by_number = table.iter().find(|mount| mount.dev == dev);
     let by_place = || {
         let holding = table.iter().filter(|mount| path.starts_with(&mount.mount_point));
@@ -196,7 +196,7 @@ pub(crate) fn read_any(mountinfo: &str) {
     let table = parse(mountinfo);
     for (mount, line) in table.iter().zip(mountinfo.lines()) {
         // Either an error or one of the listed mounts.
-        let _ = managed_from(table.clone(), &mount.mount_point, mount.dev);
+        let _ = find_in(table.clone(), &mount.mount_point, mount.dev);
         layer_in(line);
     }
     assert!(with_page_cache(table).is_sorted_by(|a, b| a.mount_point <= b.mount_point));
@@ -324,7 +324,7 @@ nonsense
     }
 
     #[test]
-    fn their_order_is_that_of_the_mount_points_whatever_was_mounted_first() {
+    fn mounts_are_sorted_by_mount_point() {
         let mut lines: Vec<_> = SAMPLE.lines().collect();
         lines.reverse();
         let mounts = with_page_cache(parse(&lines.join("\n")));
@@ -332,9 +332,9 @@ nonsense
     }
 
     #[test]
-    fn a_path_is_managed_where_it_lies_and_never_through_the_file_system_above() {
+    fn a_path_belongs_to_its_own_file_system_not_to_the_one_above() {
         let found = |path: &str, major, minor| {
-            managed_from(parse(SAMPLE), Path::new(path), DeviceNumber { major, minor })
+            find_in(parse(SAMPLE), Path::new(path), DeviceNumber { major, minor })
         };
         assert_eq!(
             found("/mnt/with blank/x", 7, 3).map(|m| m.fs_type).ok().as_deref(),

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_may_all_and_a_plain_user_nothing() {
+    fn root_may_do_everything_and_a_plain_user_nothing() {
         let root = Privilege::in_status("Name: x\nCapEff:\t000001ffffffffff\n");
         assert!(root.may_observe() && root.losses().is_empty());
         assert!(!Privilege::in_status("CapEff:\t0000000000000000\n").may_observe());

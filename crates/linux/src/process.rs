@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 
 use readahead::{DeviceNumber, FileKey};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -68,31 +69,49 @@ fn start_time(stat: &str) -> Option<u64> {
     behind_name.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// Who started a process: its real user id, which it cannot hide. `None` if it has ended.
-pub fn user(pid: u32) -> Option<u32> {
-    real_user(&table::read(format!("/proc/{pid}/status")).ok()?)
+/// Whether this process sees all processes by the numbers that the kernel's events give: it is in no PID namespace
+/// of a container. Where `/proc` does not tell, it does.
+pub fn sees_all() -> bool {
+    // The initial namespace's number, PROC_PID_INIT_INO of the kernel's proc_ns.h.
+    const INITIAL: u64 = 0xefff_fffc;
+    std::fs::metadata("/proc/self/ns/pid").map_or(true, |about| about.ino() == INITIAL)
 }
 
-/// From `Uid:\treal\teffective\t...`.
-fn real_user(status: &str) -> Option<u32> {
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    users.split_ascii_whitespace().next()?.parse().ok()
+/// Who started a process: its real user id, which it cannot hide. `None` if it has ended.
+pub fn user(pid: u32) -> Option<u32> {
+    number_in(&status(pid).ok()?, "Uid:")
+}
+
+/// The parent of a process; `None` if it has ended.
+pub fn parent(pid: u32) -> Option<u32> {
+    number_in(&status(pid).ok()?, "PPid:")
 }
 
 /// Whether a process is still running. A zombie is not, unless other threads continue without the
 /// first one.
 pub fn is_alive(pid: u32) -> bool {
-    table::read(format!("/proc/{pid}/stat")).is_ok_and(|stat| !has_ended(&stat))
+    status(pid).is_ok_and(|status| !has_ended(&status))
 }
 
-/// Whether only the parent is left to wait for it. Its name may contain anything.
-fn has_ended(stat: &str) -> bool {
-    let Some((_, behind_name)) = stat.rsplit_once(") ") else { return true };
-    let mut fields = behind_name.split_ascii_whitespace();
-    let state = fields.next();
-    // Field 20 of the line.
-    let threads = fields.nth(16).and_then(|number| number.parse().ok()).unwrap_or(1);
-    matches!((state, threads), (None | Some("X"), _) | (Some("Z"), ..=1))
+/// The kernel tells this of any process at once. For `/proc/PID/stat` and most links it waits while the process is
+/// being started, which a user can make last for ever (a file of a FUSE server that does not answer, closed by `exec`).
+fn status(pid: u32) -> io::Result<String> {
+    table::read(format!("/proc/{pid}/status"))
+}
+
+/// What follows a name in `/proc/PID/status`, where a line feed in the process's own name is escaped.
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name))?.split_ascii_whitespace().next()
+}
+
+fn number_in(status: &str, name: &str) -> Option<u32> {
+    field(status, name)?.parse().ok()
+}
+
+/// A zombie waits for its parent only.
+fn has_ended(status: &str) -> bool {
+    let threads = number_in(status, "Threads:").unwrap_or(1);
+    matches!((field(status, "State:"), threads), (None | Some("X"), _) | (Some("Z"), ..=1))
 }
 
 /// A part of a process's memory that maps a file.
@@ -164,7 +183,8 @@ mod tests {
     fn a_process_is_its_users() {
         assert_eq!(user(std::process::id()), Some(rustix::process::getuid().as_raw()));
         assert_eq!(user(u32::MAX), None);
-        assert_eq!(real_user("Name:\tUid:\nUid:\t1000\t0\t0\t0\n"), Some(1000));
+        assert_eq!(number_in("Name:\tUid:\nUid:\t1000\t0\t0\t0\n", "Uid:"), Some(1000));
+        assert_eq!(parent(std::process::id()), Some(std::os::unix::process::parent_id()));
     }
 
     #[test]
@@ -200,14 +220,14 @@ mod tests {
 
     #[test]
     fn a_zombie_has_ended_whatever_its_name() {
-        assert!(has_ended("7 (x) R) Z 1 7"));
-        assert!(has_ended("7 (x) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 99"));
-        assert!(!has_ended("7 (x Z) S 1 7"));
+        assert!(has_ended("Name:\tState: R\nState:\tZ (zombie)\n"));
+        assert!(has_ended("Name:\tx\nState:\tZ (zombie)\nThreads:\t1\n"));
+        assert!(!has_ended("Name:\tState:\tZ\nState:\tS (sleeping)\nThreads:\t1\n"));
         assert!(has_ended(""));
     }
 
     #[test]
-    fn a_process_lives_whatever_it_calls_itself() {
+    fn a_process_is_alive_whatever_its_name() {
         let script = "printf 'n\\377me' > /proc/self/comm; echo ready; read line";
         let mut shell = Command::new("sh");
         shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -223,8 +243,8 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_go_on_without_the_first_one_are_a_process() {
-        assert!(!has_ended("7 (x) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 3 0 99"));
+    fn threads_without_the_first_one_are_still_a_process() {
+        assert!(!has_ended("Name:\tx\nState:\tZ (zombie)\nThreads:\t3\n"));
         // The first thread ends while another sleeps.
         let script = "import ctypes,threading,time
 threading.Thread(target=lambda: (print('there',flush=True),time.sleep(1000))).start()

@@ -10,19 +10,35 @@ use std::sync::LazyLock;
 
 /// Whether `process`, a folder of `/proc`, runs bowwave as root.
 ///
-/// Cheap: for most processes it only reads one link.
+/// Cheap: for most processes it only reads the name. Reading `/proc/PID/exe` waits while the process is in `exec`. A user
+/// can make that last forever, with a close-on-exec descriptor on a FUSE server that does not answer. So it is read only
+/// of root's processes.
 pub fn is_bowwave_of_root(process: &Path) -> bool {
-    is_bowwave(&process.join("exe"))
+    has_name(process)
         && crate::table::read(process.join("status")).is_ok_and(|status| is_of_root(&status))
+        && is_bowwave(&process.join("exe"))
 }
 
 const OWN: &str = "/proc/self/exe";
 
+/// So a program of another name, such as a test, counts as bowwave, too.
+static OWN_NAME: LazyLock<Option<OsString>> = LazyLock::new(|| name_of(Path::new(OWN)));
+
+/// Whether a process has this program's name, which any process may take.
+fn has_name(process: &Path) -> bool {
+    /// The kernel keeps the first bytes of a name: `TASK_COMM_LEN`, less the NUL.
+    const KEPT_BYTES: usize = 15;
+    let own = OWN_NAME.as_ref().map(|name| name.as_bytes());
+    let is_it = |comm: &[u8]| {
+        let mut names = [Some(&b"bowwave"[..]), own].into_iter().flatten();
+        names.any(|name| comm == &name[..name.len().min(KEPT_BYTES)])
+    };
+    fs::read(process.join("comm")).is_ok_and(|comm| is_it(comm.trim_ascii_end()))
+}
+
 /// Whether the program is this one, or has its name and belongs to root or to this program's owner.
 /// A file replaced since the program started still counts.
 fn is_bowwave(exe: &Path) -> bool {
-    // So a program of another name, such as a test, counts as bowwave, too.
-    static OWN_NAME: LazyLock<Option<OsString>> = LazyLock::new(|| name_of(Path::new(OWN)));
     // Do not look at files of other programs: they may be on a server that does not answer.
     let name = name_of(exe).filter(|name| name == "bowwave" || Some(name) == OWN_NAME.as_ref());
     let owner = |exe: &Path| fs::metadata(exe).map(|about| about.uid()).ok();
@@ -48,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_program_is_known_also_once_it_was_replaced() {
+    fn this_program_is_recognised_even_after_its_file_was_replaced() {
         assert!(is_bowwave(Path::new(OWN)));
         assert!(!is_bowwave(Path::new("/proc/1/status")));
         assert!(!is_bowwave(Path::new("/proc/none/exe")));
@@ -59,7 +75,18 @@ mod tests {
     }
 
     #[test]
-    fn root_is_it_by_its_real_and_its_effective_user() {
+    fn what_a_program_of_another_name_runs_is_not_asked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (comm, is_named) in [("bowwave\n", true), ("bowwave2\n", false), ("", false)] {
+            fs::write(folder.path().join("comm"), comm).expect("written");
+            assert_eq!(has_name(folder.path()), is_named, "{comm:?}");
+        }
+        assert!(has_name(Path::new("/proc/self")), "its own name is longer than is kept");
+        assert!(!has_name(Path::new("/proc/none")));
+    }
+
+    #[test]
+    fn only_root_by_real_and_effective_user_counts() {
         assert!(is_of_root("Name:\tbowwave\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n"));
         assert!(!is_of_root("Uid:\t1000\t0\t0\t0\n"), "by its file's bit only");
         assert!(!is_of_root("Uid:\t0\t1000\t0\t0\n"));

@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_kernel_does_not_tell_nothing_is_known() {
+    fn without_pressure_information_nothing_is_known() {
         assert_eq!(waiting_percent(Path::new("/no/such/file")), None);
     }
 }

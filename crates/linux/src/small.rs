@@ -6,13 +6,13 @@ use std::path::Path;
 
 /// Files written by hand are much smaller: the catalogue's device files stay below a twentieth of
 /// this.
-pub const LARGEST_KIB: u64 = 64;
+const LARGEST_KIB: u64 = 64;
 
 /// Reads `path`; `what` completes the error message ("a device is a small TOML file").
 ///
 /// # Errors
-/// If it cannot be opened or read, is larger than [`LARGEST_KIB`], or is no regular file: a device
-/// node or pipe might never end.
+/// If it cannot be opened or read, is larger than 64 KiB, or is no regular file: a device node or
+/// pipe might never end.
 pub fn read(path: &Path, what: &str) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other(format!("it is not a regular file; {what}")));

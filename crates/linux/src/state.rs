@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -68,6 +69,8 @@ impl DaemonLock {
         let unusable = |error| StateError::Unusable { folder: folder.into(), error };
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
+        // Who can open it can lock it.
+        options.mode(0o600);
         let mut file = options.open(folder.join("daemon.lock")).map_err(unusable)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}

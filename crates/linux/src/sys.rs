@@ -74,6 +74,20 @@ pub fn readahead(file: impl AsFd, start: u64, pages: u64) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Makes this thread read with the I/O priority of a process (`ionice`). The kernel gives each request the priority of
+/// the thread that submits it. If the process has ended, or the priority is not allowed, nothing changes.
+pub fn take_priority_of(process: u32) {
+    /// `IOPRIO_WHO_PROCESS` of the kernel's ioprio.h; it names a thread, and 0 the calling one.
+    const OF_THREAD: libc::c_int = 1;
+    // SAFETY: both calls take numbers only.
+    unsafe {
+        let priority = libc::syscall(libc::SYS_ioprio_get, OF_THREAD, process as libc::pid_t);
+        if priority >= 0 {
+            libc::syscall(libc::SYS_ioprio_set, OF_THREAD, 0 as libc::pid_t, priority);
+        }
+    }
+}
+
 /// Starts writing the dirty pages of `[start, start + pages)`. Waits only if the device's queue is
 /// full.
 ///

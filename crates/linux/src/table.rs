@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_no_text_hides_nothing_else() {
+    fn a_name_that_is_not_utf8_hides_no_other_line() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         fs::write(file.path(), b"/one\n/tw\xf6\n/three\n").expect("written");
         let text = read(file.path()).expect("it is there");

@@ -95,6 +95,7 @@ fn replace(
         }
         file.write_all(text)?;
         settle(&file)?;
+        crate::failpoint::reach("draft-written");
         fs::rename(&draft, &path)
     });
     if written.is_err() {
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn another_users_link_in_a_folder_of_all_is_not_followed() {
+    fn another_users_link_in_a_shared_folder_is_not_followed() {
         let folder = tempfile::tempdir().expect("a folder");
         let (target, link) = (folder.path().join("target"), folder.path().join("link"));
         fs::write(&target, "as it was").expect("written");
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn drafts_of_the_killed_are_removed_and_nothing_else() {
+    fn only_drafts_of_killed_processes_are_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file.toml");
         let others = ["file.toml", "file.toml.new-idea", "other.toml.new-17"];
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_leaves_nothing() {
+    fn a_failed_write_leaves_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
         // A file cannot replace a folder.
         let taken = folder.path().join("taken");
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_written_to() {
+    fn a_device_or_pipe_is_written_to_directly() {
         write(Path::new("/dev/null"), "x").expect("written");
         assert!(!fs::metadata("/dev/null").expect("it is there").is_file());
         let full = write(Path::new("/dev/full"), "x").unwrap_err();

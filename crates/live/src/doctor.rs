@@ -43,20 +43,21 @@ pub struct Check {
     pub is_essential: bool,
 }
 
-/// All findings on this machine, with what runs that were killed have left in the folder `state`.
-pub fn examine(state: &Path) -> Vec<Check> {
+/// All findings on this machine, with what runs that were killed have left.
+pub fn examine() -> Vec<Check> {
     let features = Features::detect();
     let mut checks = vec![
         kernel(&features),
         built_with_bpf(),
         privilege(Privilege::own()),
+        processes(linux::process::sees_all()),
         lockdown(&read("/sys/kernel/security/lockdown")),
         marks(&features),
         block_layer(&features),
         cache_view(&features),
         memory_pressure(Path::new(psi::MACHINE).exists()),
         drop_behind(&features),
-        windows(&knob::left(state)),
+        windows(&knob::left()),
         lab(),
     ];
     match mounts::list() {
@@ -139,6 +140,19 @@ fn privilege(own: Privilege) -> Check {
         ),
     };
     Check { name: "privilege".into(), health, finding, remedy, is_essential: true }
+}
+
+fn processes(are_all_seen: bool) -> Check {
+    check(
+        "processes",
+        are_all_seen,
+        Health::Missing,
+        (
+            "bowwave and the kernel's events number them alike",
+            "bowwave is in a container with process numbers of its own",
+        ),
+        "start bowwave on the host, or the container with the host's numbers (--pid=host)",
+    )
 }
 
 fn lockdown(setting: &str) -> Check {

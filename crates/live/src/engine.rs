@@ -28,6 +28,7 @@ use readahead::adaptive::Limits;
 use recording::{CreateError, Header, OddLimits, Place, Recorder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::devices::prober::Prober;
 use crate::execute::{Answers, Executor, Journal};
 use crate::exits::Exits;
 use crate::facts::Facts;
@@ -45,6 +46,8 @@ pub struct Options {
     pub paths: Vec<PathBuf>,
     /// Where measurements are remembered until reboot, and journals are kept.
     pub state: PathBuf,
+    /// Who measures disks.
+    pub prober: Prober,
     /// Who pays for what is read ahead.
     pub charge: Charge,
     /// Whose streams drop behind.
@@ -143,10 +146,10 @@ impl Prepared {
     pub fn new(options: Options) -> Self {
         let journal = Journal::recover(&options.state);
         if journal.len() > 0 {
-            let (state, left) = (options.state.clone(), journal.clone());
+            let left = journal.clone();
             let (done, inbox) = mpsc::channel();
             let give_back = move || {
-                left.give_back(&state);
+                left.give_back();
                 let _ = done.send(());
             };
             if thread::Builder::new().name("bowwave-recover".into()).spawn(give_back).is_ok() {
@@ -168,7 +171,8 @@ impl Prepared {
         let answers = Answers::new()?;
         let tables = watch.map(|_| observer.page_tables()).transpose()?;
         let left_behind = journal.left_behind();
-        let executor = Executor::new(answers.clone(), journal, options.state.clone(), tables);
+        let of = (options.state.clone(), options.prober);
+        let executor = Executor::new(answers.clone(), journal, of, tables);
         let mut mounts = Mounts::new(options.paths, &options.state);
         let first = mounts.first().map_err(|(path, error)| match path {
             Some(path) => EngineError::Path { path, error },
@@ -420,8 +424,9 @@ impl Engine {
             self.on_change(sys::monotonic_ns(), change);
         }
         for (at, input) in batch.drain(..) {
-            let input = self.with_cgroup(at, input);
-            self.feed(at, input);
+            if let Some(input) = self.with_group(at, input) {
+                self.feed(at, input);
+            }
         }
         self.batch = batch;
         let now = sys::monotonic_ns();
@@ -549,20 +554,22 @@ impl Engine {
         }
     }
 
-    /// The event with its reader's cgroup, of which the controller is told first.
-    fn with_cgroup(&mut self, at: Nanos, input: Input) -> Input {
+    /// The event with its reader's group, of which the controller is told first; `None` of a reader that may read only
+    /// so much in a second: the kernel reads ahead for it within that.
+    fn with_group(&mut self, at: Nanos, input: Input) -> Option<Input> {
         let mut input = input;
-        let (tgid, cgroup) = match &mut input {
-            Input::Access(access) => (access.of.tgid, &mut access.cgroup),
-            Input::Passed(passed) => (passed.of.tgid, &mut passed.cgroup),
-            _ => return input,
+        let (tgid, cgroup, is_read_for) = match &mut input {
+            Input::Access(access) => (access.of.tgid, &mut access.cgroup, true),
+            Input::Passed(passed) => (passed.of.tgid, &mut passed.cgroup, false),
+            _ => return Some(input),
         };
-        let (id, told) = self.facts.cgroup_of(at, tgid);
-        *cgroup = id;
+        let (reader, told) = self.facts.reader(at, tgid);
+        *cgroup = reader.group;
         if let Some(told) = told {
             self.feed(at, told);
         }
-        input
+        let is_left_alone = reader.is_throttled && is_read_for;
+        (!is_left_alone).then_some(input)
     }
 }
 

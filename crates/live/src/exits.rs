@@ -67,7 +67,8 @@ impl Exits {
             let gone = unwatched.map(|(tgid, _)| *tgid).filter(|tgid| !process::is_alive(*tgid));
             ended.extend(gone.collect::<Vec<_>>());
         }
-        ended.iter().for_each(|tgid| drop(self.watched.remove(tgid)));
+        // A process that was just forked may still have a descriptor that is closed here, so that it is told of again.
+        ended.retain(|tgid| self.watched.remove(tgid).is_some());
         ended
     }
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use controller::ids::{CgroupId, Tgid};
 use controller::{Input, MemoryStats, Nanos};
-use linux::cgroup::Place;
+use linux::cgroup::{Place, is_throttled};
 use linux::process::user;
 use linux::{meminfo, psi};
 
@@ -23,10 +23,19 @@ const IDLE_NS: Nanos = 60_000_000_000;
 #[derive(Default)]
 pub(crate) struct Facts {
     machine_at: Option<Nanos>,
-    processes: HashMap<Tgid, (CgroupId, Nanos)>,
+    processes: HashMap<Tgid, (Reader, Nanos)>,
     cgroups: HashMap<Place, Looked>,
     groups: HashMap<Group, Told>,
     numbers: u32,
+}
+
+/// What is known of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reader {
+    /// Its group.
+    pub(crate) group: CgroupId,
+    /// It may read so much in a second. What bowwave read for it would not count.
+    pub(crate) is_throttled: bool,
 }
 
 /// Processes that share memory.
@@ -78,10 +87,10 @@ impl Facts {
         }))
     }
 
-    /// The group of a process, and what there is to tell of it.
-    pub(crate) fn cgroup_of(&mut self, now: Nanos, tgid: Tgid) -> (CgroupId, Option<Input>) {
-        if let Some((id, _)) = self.processes.get(&tgid).filter(|(_, at)| is_fresh(now, *at)) {
-            return (*id, None);
+    /// What is known of a process, and what there is to tell of its group.
+    pub(crate) fn reader(&mut self, now: Nanos, tgid: Tgid) -> (Reader, Option<Input>) {
+        if let Some((reader, _)) = self.processes.get(&tgid).filter(|(_, at)| is_fresh(now, *at)) {
+            return (*reader, None);
         }
         let place = Place::of(&tgid.to_string());
         let looked = match self.cgroups.get(&place).filter(|looked| is_fresh(now, looked.at)) {
@@ -90,11 +99,12 @@ impl Facts {
         };
         self.cgroups.insert(place.clone(), looked);
         let user = if looked.file_bytes.is_none() { user(tgid) } else { None };
-        let (id, is_news) = self.number(now, Group { place, user });
-        self.processes.insert(tgid, (id, now));
+        let (cgroup, is_news) = self.number(now, Group { place, user });
+        let reader = Reader { group: cgroup, is_throttled: is_throttled(tgid) };
+        self.processes.insert(tgid, (reader, now));
         let Looked { file_bytes, stalled_percent, .. } = looked;
-        let told = || MemoryStats::Cgroup { cgroup: id, file_bytes, stalled_percent };
-        (id, is_news.then(|| Input::MemoryStats(told())))
+        let told = || MemoryStats::Cgroup { cgroup, file_bytes, stalled_percent };
+        (reader, is_news.then(|| Input::MemoryStats(told())))
     }
 
     /// The number of a group, and whether it is time to tell of it.
@@ -122,18 +132,18 @@ mod tests {
     fn what_was_looked_up_serves_for_a_second() {
         let mut facts = Facts::default();
         let own = std::process::id();
-        let (cgroup, told) = facts.cgroup_of(1, own);
+        let (cgroup, told) = facts.reader(1, own);
         assert!(told.is_some());
-        assert_eq!(facts.cgroup_of(FRESH_NS, own), (cgroup, None));
-        let (again, told) = facts.cgroup_of(FRESH_NS + 1, own);
+        assert_eq!(facts.reader(FRESH_NS, own), (cgroup, None));
+        let (again, told) = facts.reader(FRESH_NS + 1, own);
         assert!(again == cgroup && told.is_some());
     }
 
     #[test]
     fn two_processes_of_one_cgroup_are_told_of_once() {
         let mut facts = Facts::default();
-        let (one, _) = facts.cgroup_of(1, std::process::id());
-        let (other, told) = facts.cgroup_of(1, std::os::unix::process::parent_id());
+        let (one, _) = facts.reader(1, std::process::id());
+        let (other, told) = facts.reader(1, std::os::unix::process::parent_id());
         assert_eq!((one == other), told.is_none());
     }
 

@@ -26,3 +26,5 @@ pub mod kernel;
 mod mounted;
 pub mod observe;
 pub mod status;
+
+pub use devices::prober;

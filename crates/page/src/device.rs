@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_has_every_point_and_no_markup_of_the_devices_making() {
+    fn a_page_has_every_point_and_escapes_the_devices_name() {
         let curve = DeviceCurve {
             title: "<b>disk</b>".into(),
             sentences: vec!["1 < 2".into()],

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_join_what_was_simulated_and_text_is_escaped() {
+    fn simulated_points_are_joined_by_lines_and_text_is_escaped() {
         let svg = svg(&plot(vec![(1.0, 2.0), (2.0, 4.0)], false));
         assert_eq!(svg.matches("<polyline").count(), 1);
         for text in ["&lt;b&gt;", "&lt;x&gt;", "&lt;y&gt;", "&lt;s&gt;", "&lt;p&gt;, published"] {

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn places_go_from_end_to_end() {
+    fn positions_span_the_whole_axis() {
         let scale = Scale::new(&Axis::log("KiB"), [4.0, 64.0].into_iter());
         assert_eq!(
             [4.0, 16.0, 64.0, 0.0].map(|v| scale.place(v)),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_odd_values_make_an_axis_too() {
+    fn an_axis_can_be_made_of_no_values_or_odd_ones() {
         for values in [vec![], vec![f64::NAN], vec![0.0], vec![-3.0], vec![1e300, 1e-300]] {
             for axis in [Axis::linear("x"), Axis::log("x")] {
                 let scale = Scale::new(&axis, values.iter().copied());

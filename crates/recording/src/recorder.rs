@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_stands_still_holds_up_nobody_and_what_finds_no_room_is_counted() {
+    fn a_stalled_disk_delays_nobody_and_lost_inputs_are_counted() {
         let (mut recorder, permit, holds) = recorder(usize::MAX);
         let watch = vec![Command::LookBehind(true); 1000];
         let mut now = 0;
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_and_leaves_what_is_whole() {
+    fn a_full_disk_is_reported_and_complete_blocks_stay() {
         let (mut recorder, permit, holds) = recorder(200);
         drop(permit);
         while !recorder.writer.has_failed() {
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_last_is_counted_as_well() {
+    fn inputs_lost_at_the_end_are_counted_too() {
         let (mut recorder, permit, holds) = recorder(usize::MAX);
         recorder.note(1, &Input::Tick, &vec![Command::LookBehind(true); QUEUE_BYTES]);
         drop(permit);

@@ -137,7 +137,7 @@ fn a_changed_bit_is_noticed_at_its_block() {
 }
 
 #[test]
-fn what_follows_the_end_is_damage() {
+fn data_after_the_end_is_damage() {
     let (bytes, ends) = in_blocks();
     let at_byte = ends[ends.len() - 2] as u64;
     let (items, end) = read(&[&bytes[..], b"x"].concat()).expect("its header is whole");
@@ -145,7 +145,7 @@ fn what_follows_the_end_is_damage() {
 }
 
 #[test]
-fn what_was_told_is_in_the_file_before_it_ends() {
+fn inputs_are_in_the_file_before_the_recording_ends() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("recording");
     let mut recorder = Recorder::create(&path, &support::header()).expect("a folder of ours");
@@ -170,7 +170,7 @@ fn only_its_owner_may_read_a_recording() {
 }
 
 #[test]
-fn whoever_has_the_older_recording_open_reads_no_further() {
+fn a_reader_of_the_older_recording_sees_nothing_new() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("recording");
     fs::write(&path, "").expect("ours");
@@ -180,7 +180,7 @@ fn whoever_has_the_older_recording_open_reads_no_further() {
 }
 
 #[test]
-fn nothing_but_a_recording_is_replaced() {
+fn only_a_recording_is_replaced() {
     let folder = tempfile::tempdir().expect("a folder");
     let refused = |path: &Path| {
         let error = Recorder::create(path, &support::header()).expect_err("it is taken");

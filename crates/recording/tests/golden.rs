@@ -43,7 +43,7 @@ fn entries(path: &Path) -> Vec<Entry> {
 }
 
 #[test]
-fn the_golden_session_is_decided_as_ever() {
+fn the_golden_session_gives_the_same_commands_as_ever() {
     if std::env::var_os("RENEW_GOLDEN").is_some() {
         make(&golden());
     }

@@ -58,7 +58,7 @@ fn record_wrongly(place: &Place, wrong: usize) {
 }
 
 #[test]
-fn a_session_is_decided_again_as_it_was() {
+fn a_replayed_session_gives_the_same_commands() {
     let (place, header) = (Place::new(), support::header());
     let mut session = Session::begin(&header, Some(place.recorder(&header)));
     play(&mut session);
@@ -86,7 +86,7 @@ fn the_first_entry_that_differs_is_named() {
 }
 
 #[test]
-fn other_limits_decide_otherwise() {
+fn other_limits_give_other_commands() {
     let place = Place::new();
     let header = support::header();
     let small = Limits { plan_bytes: 1 << 17, ..Limits::default() };

@@ -85,9 +85,8 @@ fn tuned(name: &str, program: &Path) -> Outcome<Tuning> {
         faults: Vec::new(),
     })?;
     let target = Target::of(lab.block_device())?;
-    let state = Path::new("/run/bowwave");
     let mut report = Report::to(|_, _| ());
-    Ok(Tuning::of(target, &Effort::NORMAL, state, &Stop::default(), &mut report)?)
+    Ok(Tuning::of(target, &Effort::NORMAL, &Stop::default(), &mut report)?)
 }
 
 fn flash(drive: &Drive, runs: u32, program: &Path) -> Outcome<()> {

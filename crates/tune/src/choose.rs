@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plateau_is_taken_and_what_it_gains_is_said() {
+    fn the_plateau_is_chosen_and_its_gain_reported() {
         let stick = DeviceCost { latency_s: 0.0004, bandwidth: 34e6, concurrency: 1.0 };
         let choice = of_cost(stick, false, MEMORY);
         assert_eq!((choice.kb, choice.reason), (1024, Reason::Plateau));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_gets_at_least_a_seeks_worth() {
+    fn a_disks_window_covers_at_least_a_seek() {
         let disk = DeviceCost { latency_s: 0.0076, bandwidth: 100e6, concurrency: 1.0 };
         let flat = curve(|bytes| bytes / 100e6);
         let choice = choose(&flat, &disk, true, MEMORY, Some(128)).expect("there is a curve");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_and_memory_bound_it() {
+    fn faults_and_memory_limit_the_window() {
         let far = DeviceCost { latency_s: 0.2, bandwidth: 50e6, concurrency: 32.0 };
         assert_eq!(of_cost(far, false, MEMORY).reason, Reason::Faults);
         let near = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };

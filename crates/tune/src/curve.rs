@@ -92,7 +92,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn between_two_sizes_lies_what_is_between_them() {
+    fn throughput_between_two_sizes_is_interpolated() {
         let curve: Vec<Point> = [(4, 10.0), (16, 20.0)]
             .map(|(readahead_kb, mb_s)| Point { readahead_kb, mb_s })
             .to_vec();
@@ -104,7 +104,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_margin_takes_the_larger_of_two_that_come_close() {
+    fn with_a_margin_the_larger_of_two_close_sizes_is_chosen() {
         let close: Vec<Point> = [(256, 73.4), (512, 74.4), (1024, 74.5)]
             .map(|(readahead_kb, mb_s)| Point { readahead_kb, mb_s })
             .to_vec();

@@ -55,7 +55,6 @@ impl Ground {
     ///
     /// # Errors
     /// If a source cannot be opened, or the kernel does not report what is cached.
-    /// If a source cannot be opened, or the kernel does not tell what is cached.
     pub(crate) fn take(&mut self, bytes: u64) -> io::Result<Option<Extent>> {
         let largest = self.sources.iter().map(|source| source.bytes).max().unwrap_or(0);
         let bytes = bytes.min(largest) / PAGE_BYTES * PAGE_BYTES;
@@ -105,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_have_cached_is_passed_over_and_stays_cached() {
+    fn pages_cached_by_others_are_skipped_and_stay_cached() {
         let folder = tempfile::tempdir_in("/var/tmp").expect("a folder on a disk");
         let path = folder.path().join("file");
         fs::write(&path, vec![1; 8 << 20]).expect("written");
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_is_cached_as_a_whole_gives_nothing() {
+    fn a_fully_cached_source_gives_nothing() {
         let folder = tempfile::tempdir_in("/var/tmp").expect("a folder on a disk");
         let path = folder.path().join("file");
         fs::write(&path, vec![1; 2 << 20]).expect("written");

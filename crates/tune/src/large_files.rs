@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_come_first_and_small_ones_not_at_all() {
+    fn the_largest_files_come_first_and_small_ones_are_left_out() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("below")).expect("made");
         for (name, kib) in [("a", 300), ("below/b", 900), ("c", 10)] {

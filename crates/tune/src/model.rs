@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_of_speeds_that_disks_have() {
+    fn rotation_times_are_those_of_real_disks() {
         within(60.0 / nearest_turn_s(0.0085), 7200.0, 0.01);
         within(60.0 / nearest_turn_s(0.0), 15_000.0, 0.01);
     }

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_gone_and_nothing_else() {
+    fn forgetting_removes_one_device_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a folder");
         let (profiles, rules) = (folder.path().join("devices"), folder.path().join("rules"));
         let profile = of_disk("wwid", "naa.1");

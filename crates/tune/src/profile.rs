@@ -205,7 +205,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn damaged_ones_are_listed_with_what_is_wrong() {
+    fn damaged_profiles_are_listed_with_their_errors() {
         let folder = tempfile::tempdir().expect("a folder");
         profile().write(folder.path()).expect("written");
         fs::write(folder.path().join("a.toml"), "description = 'x'").expect("written");

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_tuned_is_said_in_one_sentence() {
+    fn a_target_that_cannot_be_tuned_is_refused_in_one_sentence() {
         let error = Target::of(Path::new("/dev/null")).unwrap_err().to_string();
         assert!(error.starts_with("/dev/null is neither a block device"), "{error}");
         let error = Target::of(Path::new("/no/such/file")).unwrap_err().to_string();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_nothing_is_attached_to_is_refused() {
+    fn an_empty_loop_device_is_refused() {
         let is_free = |number: &u32| {
             let size = fs::read_to_string(format!("/sys/block/loop{number}/size"));
             size.is_ok_and(|size| size.trim() == "0")

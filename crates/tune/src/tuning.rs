@@ -1,7 +1,5 @@
 //! Tunes one target: from its path to a choice with its explanation.
 
-use std::path::Path;
-
 use linux::knob::{self, Borrowed, Knob, KnobError};
 use linux::provenance;
 
@@ -46,7 +44,7 @@ pub enum TuneError {
 }
 
 impl Tuning {
-    /// Measures the target and chooses a window; `state` holds the journal. The window is the same
+    /// Measures the target and chooses a window. The window is the same
     /// afterwards, however this ends.
     ///
     /// # Errors
@@ -54,14 +52,13 @@ impl Tuning {
     pub fn of(
         target: Target,
         effort: &Effort,
-        state: &Path,
         stop: &Stop,
         report: &mut Report<'_>,
     ) -> Result<Tuning, TuneError> {
         let may_set = target.knob.as_ref().is_some_and(Knob::is_writable);
-        let recovered = if may_set { knob::recover(state) } else { Vec::new() };
+        let recovered = if may_set { knob::recover() } else { Vec::new() };
         let window = match &target.knob {
-            Some(knob) if may_set => Some(Borrowed::take(knob.clone(), state)?),
+            Some(knob) if may_set => Some(Borrowed::take(knob.clone())?),
             _ => None,
         };
         let current_kb = match (&window, &target.knob) {
@@ -111,7 +108,7 @@ impl Tuning {
         })
     }
 
-    /// Explains the choice in two sentences.
+    /// Explains the choice in a few sentences.
     pub fn explanation(&self) -> String {
         let Some(choice) = self.choice else {
             return "Too little could be measured to choose a window, and there is no device \
@@ -199,25 +196,25 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_explained_in_two_sentences() {
+    fn a_choice_is_explained() {
         let choice = |kb, reason, gain| tuning(Some(Choice { kb, reason, gain })).explanation();
         let text = choice(512, Reason::Plateau, Some(1.07));
         assert_eq!(text.matches(". ").count(), 1, "{text}");
         assert!(text.ends_with(
             "The window is 128 KiB now, and the formula of 2011 suggests 1024 KiB; the change \
-             gives a sequential reader 1.07 times as much."
+             multiplies sequential throughput by 1.07."
         ));
         assert!(choice(128, Reason::Plateau, Some(1.0)).ends_with("; it stays."));
         let text = choice(1024, Reason::Formula, None);
         assert!(text.ends_with("The window is 128 KiB now."), "{text}");
         assert!(text.contains("you may not read /dev/sdz (permission denied)"), "{text}");
         let text = choice(1024, Reason::Unmeasured, None);
-        assert!(text.contains("1024 KiB is the largest of those measured and the present one"));
+        assert!(text.contains("1024 KiB is that window or, if larger, the current one"));
         assert!(tuning(None).explanation().contains("larger file"));
     }
 
     #[test]
-    fn nothing_measured_is_nothing_to_remember() {
+    fn without_a_measurement_nothing_is_remembered() {
         assert_eq!(tuning(None).profile(), None);
     }
 }

@@ -9,9 +9,9 @@ use demo::pattern::{PATTERNS, find};
 use demo::small::SHOWS;
 use demo::{DemoError, Options};
 use live::doctor::{self, Check, Health};
-use serde_json::json;
 
 use crate::print::{self, PrintError};
+use crate::signals;
 
 /// Show the effect: read test patterns from slow disks made for this, with the stock kernel and
 /// with bowwave.
@@ -52,9 +52,6 @@ pub(crate) struct Args {
     hand: bool,
 }
 
-/// Exit status that shells use for SIGINT.
-const INTERRUPTED: u8 = 130;
-
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.list {
         return list(args.json);
@@ -71,13 +68,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 
 fn list(as_json: bool) -> anyhow::Result<ExitCode> {
     let named = PATTERNS.iter().map(|pattern| (pattern.name, pattern.definition)).chain(SHOWS);
-    if as_json {
-        let row = |(name, definition)| json!({ "pattern": name, "definition": definition });
-        print::json(&named.map(row).collect())?;
-    } else {
-        let mut lines = named.map(|(name, definition)| format!("{name:<21}{definition}"));
-        lines.try_for_each(print::line)?;
-    }
+    print::list(["pattern", "definition"], &named.collect::<Vec<_>>(), as_json)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -116,7 +107,7 @@ fn show(args: Args) -> anyhow::Result<ExitCode> {
         }
         Err(DemoError::Stopped) => {
             print::note("stopped; everything made has been removed");
-            Ok(ExitCode::from(INTERRUPTED))
+            Ok(ExitCode::from(signals::INTERRUPTED))
         }
         Err(DemoError::Output(error)) => Err(PrintError(error).into()),
         Err(error) => Err(explain(&error)),
@@ -125,7 +116,7 @@ fn show(args: Args) -> anyhow::Result<ExitCode> {
 
 /// The first reason why bowwave cannot manage reads on this machine.
 fn why_not_able() -> Option<String> {
-    let checks = doctor::examine(Path::new(linux::state::FOLDER));
+    let checks = doctor::examine();
     let stands_in_the_way = |check: &&Check| check.is_essential && check.health == Health::Missing;
     let check = checks.iter().find(stands_in_the_way)?;
     Some(format!("{}: {}", check.name, check.finding))
@@ -140,7 +131,7 @@ fn explain(error: &DemoError) -> anyhow::Error {
             demo::next_steps()
         ),
         DemoError::Lab(_) | DemoError::Daemon(_) => anyhow!(
-            "{error}\n`bowwave doctor` tells what works here, `bowwave demo --list` what would be shown"
+            "{error}\n`bowwave doctor` shows what works here, `bowwave demo --list` lists what it would show"
         ),
         _ => anyhow!("{error}"),
     }

@@ -1,6 +1,5 @@
 //! `bowwave doctor`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use live::doctor::{self, Check, Health};
@@ -16,13 +15,10 @@ pub(crate) struct Args {
     /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
-    /// The state folder.
-    #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
-    state: PathBuf,
 }
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
-    let checks = doctor::examine(&args.state);
+    let checks = doctor::examine();
     let is_able = doctor::is_able(&checks);
     if args.json {
         print::json(&json!({ "able": is_able, "checks": checks }))?;

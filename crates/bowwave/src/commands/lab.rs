@@ -95,12 +95,11 @@ const LEAST_BYTES: u64 = 16 << 20;
 /// One sector.
 const LEAST_BARE_BYTES: u64 = 512;
 
-/// Exit status that shells use for SIGINT.
-const INTERRUPTED: u8 = 130;
-
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
-        _ if args.list => list_devices(args.json)?,
+        _ if args.list => {
+            print::list(["device", "description"], &device::catalog(), args.json)?;
+        }
         None => bail!("nothing to do; see `bowwave lab --help`"),
         Some(Action::Up(up)) => return make(up, args.json),
         Some(Action::Status { name }) => return show(name, args.json),
@@ -123,19 +122,6 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list_devices(as_json: bool) -> anyhow::Result<()> {
-    let devices = device::catalog();
-    if as_json {
-        let rows =
-            devices.iter().map(|(name, text)| json!({ "device": name, "description": text }));
-        return print::json(&rows.collect());
-    }
-    let width = devices.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let mut lines =
-        devices.iter().map(|(name, description)| format!("{name:<width$}  {description}"));
-    Ok(lines.try_for_each(print::line)?)
-}
-
 fn make(up: UpArgs, as_json: bool) -> anyhow::Result<ExitCode> {
     let least = if up.fs == "none" { LEAST_BARE_BYTES } else { LEAST_BYTES };
     ensure!(up.size >= least, "--size: a lab of this kind needs at least {}", size::written(least));
@@ -154,7 +140,7 @@ fn make(up: UpArgs, as_json: bool) -> anyhow::Result<ExitCode> {
     let lab = match Lab::up_unless(&options, || stop.load(Ordering::Relaxed)) {
         Err(error @ LabError::Stopped) => {
             print::note(error);
-            return Ok(ExitCode::from(INTERRUPTED));
+            return Ok(ExitCode::from(signals::INTERRUPTED));
         }
         made => made.context("cannot make the lab")?,
     };
@@ -205,7 +191,7 @@ fn remove(name: Option<String>, as_json: bool) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Runs `action` on that lab, or on all, and prints the results as JSON or text. A failure does not
+/// Runs `act` on that lab, or on all, and prints the results as JSON or text. A failure does not
 /// hide the other results.
 fn each(
     name: Option<String>,
@@ -243,7 +229,7 @@ fn describe(lab: &Lab, status: &Status) -> String {
     format!(
         "{}: {} on {}\n  {} reads, {:.1} MB; {} writes, {:.1} MB; {} seeks\n  \
          queue depth {:.1} on average, {} at most\n  replies {:.0} us late on average, {:.0} us at most; \
-         times may be wrong by {:.3} s in all",
+         times may be wrong by {:.3} s in total",
         lab.name(),
         lab.block_device().display(),
         lab.mount_point().display(),

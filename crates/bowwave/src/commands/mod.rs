@@ -5,6 +5,7 @@ pub(crate) mod doctor;
 pub(crate) mod lab;
 pub(crate) mod output;
 pub(crate) mod privilege;
+pub(crate) mod probe;
 pub(crate) mod replay;
 pub(crate) mod reproduce;
 pub(crate) mod run;

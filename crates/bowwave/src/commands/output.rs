@@ -13,7 +13,7 @@ use crate::print;
 /// work reads.
 pub(crate) fn check_page(page: &Path, trace: Option<&Path>) -> anyhow::Result<()> {
     let names_a_file = page != Path::new("-");
-    ensure!(names_a_file, "the page goes to a file; name one");
+    ensure!(names_a_file, "--html writes to a file; name one");
     let folder = page.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     ensure!(folder.is_dir(), "there is no folder {}; make it first", folder.display());
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_goes_into_a_folder_that_is_there_and_not_over_its_trace() {
+    fn a_page_needs_an_existing_folder_and_never_replaces_its_trace() {
         let folder = tempfile::tempdir().expect("a folder");
         let (page, trace) = (folder.path().join("page.html"), folder.path().join("trace.csv"));
         std::fs::write(&trace, "").expect("written");

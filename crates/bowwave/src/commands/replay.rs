@@ -360,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policies_are_divided_from_their_parameters() {
+    fn commas_divide_policies_but_not_their_parameters() {
         let split = |given: &str| split_policies(&[given.to_owned()]);
         assert_eq!(split("linux-6,adaptive"), ["linux-6", "adaptive"]);
         let parameters = "adaptive-v16:hit-rate=2,ratio=100";

@@ -31,11 +31,12 @@ pub(crate) struct Args {
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.list {
-        list(args.json)?;
+        let named = TABLES.iter().map(|(name, _)| (*name, title(name).unwrap_or_default()));
+        print::list(["table", "title"], &named.collect::<Vec<_>>(), args.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(unknown) = args.tables.iter().find(|name| !TABLES.iter().any(|(n, _)| n == *name)) {
-        bail!("there is no table {unknown:?}; `bowwave reproduce --list` lists them");
+        bail!("there is no table {unknown:?}; `bowwave reproduce --list` lists all tables");
     }
     if let Some(path) = &args.html {
         check_page(path, None)?;
@@ -67,18 +68,6 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     }
     printed?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn list(as_json: bool) -> anyhow::Result<()> {
-    let named = TABLES.iter().map(|(name, _)| (name, title(name).unwrap_or_default()));
-    if as_json {
-        return print::json(
-            &named.map(|(name, title)| json!({ "table": name, "title": title })).collect(),
-        );
-    }
-    let width = TABLES.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let mut lines = named.map(|(name, title)| format!("{name:width$}  {title}"));
-    Ok(lines.try_for_each(print::line)?)
 }
 
 fn row(table: &Table, figure: &Figure) -> serde_json::Value {

@@ -29,7 +29,7 @@ use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
 
 use crate::commands::behind::ModeName;
-use crate::commands::privilege;
+use crate::commands::{privilege, probe};
 use crate::print;
 use crate::signals;
 use beside::{Beside, Ending, Job, Outcome};
@@ -82,10 +82,10 @@ impl Args {
 
 /// Exit status for bowwave's own failures, the same as of `env`, `nohup` and `timeout`.
 pub(crate) const OWN_FAILURE: u8 = 125;
-/// Without --wait, the longest time after the command's end until its written pages are dropped.
+/// Without --wait, how long to wait after the command's end until its written pages can be dropped.
 const LAST_MOMENT: Duration = Duration::from_millis(300);
 
-/// With --wait. A USB stick takes long.
+/// How long to wait with --wait. A USB stick takes long.
 const MOST_WAITING: Duration = Duration::from_secs(3600);
 
 const TOO_SHORT: &str = "the command ended before eBPF was loaded, so bowwave did not help it";
@@ -181,6 +181,7 @@ fn job(args: &Args) -> anyhow::Result<Job> {
         scope: Scope::Process(std::process::id()),
         paths: Vec::new(),
         state: args.state.clone(),
+        prober: probe::by_process(),
         charge: Charge::Bowwave,
         behind: Rules::only(mode.into()),
         record: args.record.as_deref().map(recording::Place::take).transpose()?,
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_from_the_first_word_on_is_the_commands() {
+    fn the_first_word_ends_bowwaves_own_options() {
         let tar = ["tar", "-cf", "-", "--", "-x"].map(OsString::from).to_vec();
         assert_eq!(command(&["tar", "-cf", "-", "--", "-x"]), Some(tar.clone()));
         assert_eq!(command(&["-v", "--", "tar", "-cf", "-", "--", "-x"]), Some(tar.clone()));
@@ -334,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_from_what_cannot_be_executed() {
+    fn a_missing_program_and_one_that_cannot_be_executed_differ_in_status() {
         assert_eq!(spawn_failure(&ErrorKind::NotFound.into()), 127);
         assert_eq!(spawn_failure(&ErrorKind::PermissionDenied.into()), 126);
     }

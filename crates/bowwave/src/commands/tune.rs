@@ -71,9 +71,6 @@ pub(crate) struct Args {
     /// Use this folder instead of / for remembered devices.
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
-    /// Folder of the journal that restores a window.
-    #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
-    state: PathBuf,
 }
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
@@ -179,7 +176,7 @@ fn measure(args: &Args, target: Target, stop: &Stop) -> anyhow::Result<Tuning> {
         bar.set_position((part * 1000.0) as u64);
         bar.set_message(what.to_owned());
     });
-    let tuning = Tuning::of(target, &effort, &args.state, stop, &mut report);
+    let tuning = Tuning::of(target, &effort, stop, &mut report);
     drop(report);
     bar.finish_and_clear();
     Ok(tuning?)

@@ -232,5 +232,5 @@ fn run_goes_on_without_a_state_folder_and_says_what_that_means() {
     let run = Command::new(BOWWAVE).args(["run", "--state", "/etc/passwd", "--", "true"]).output();
     let run = run.expect("it ran");
     assert!(run.status.success());
-    assert!(String::from_utf8_lossy(&run.stderr).contains("measured again"));
+    assert!(String::from_utf8_lossy(&run.stderr).contains("measure disks again"));
 }

@@ -13,10 +13,10 @@ mod own;
 mod stage;
 
 use std::fs::{self, File};
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdout, Command};
+use std::process::{ChildStdout, Command, Stdio};
 
 use lab::LabGuard;
 use opened::Opened;
@@ -116,20 +116,24 @@ fn run_by_nobody(program: &str, arguments: &[&Path]) {
     assert!(status.success(), "{status}");
 }
 
-/// Reads 64 KiB of each file, so that the kernel reads ahead as much again; has that evicted, and comes to it.
+/// Reads 64 KiB of each file, so that the kernel reads ahead as much again; has that evicted, and comes to it when the
+/// file has been idle for longer than bowwave remembers it: as slow readers do where memory is short.
 const THRASH: &str = "
 import mmap, os, sys, time
 MADV_PAGEOUT = 21
-opened = [[os.open(path, os.O_RDONLY) for _ in range(2)] for path in sys.argv[1:]]
+opened = [(os.open(path, os.O_RDONLY), os.open(path, os.O_RDONLY)) for path in sys.argv[1:]]
 drop_rights()
 for f, mapped in opened:
     m = mmap.mmap(mapped, 128 << 10, prot=mmap.PROT_READ)
+    os.close(mapped)
     os.pread(f, 64 << 10, 0)
     for page in range(16, 32):
         m[page * 4096]
     m.madvise(MADV_PAGEOUT, 64 << 10, 64 << 10)
-    time.sleep(0.02)
+time.sleep(11.5)
+for f, _ in opened:
     os.pread(f, 4096, 64 << 10)
+    time.sleep(0.01)
 ";
 
 /// Requests that a backward reader of 20 MB in 64 KiB reads makes by itself.
@@ -148,6 +152,8 @@ fn a_user_who_thrashes_on_purpose_bounds_nobody_elses_windows_and_reads() {
     // Bowwave knows it before anybody thrashes.
     victim.read_exact_at(&mut part[..4096], 0).expect("read");
     run_by_nobody(THRASH, &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>());
+    // Each request takes its time, so that bowwave has some.
+    bench.lab.set_fast(false).expect("slow");
     let before = bench.requests();
     for number in (0..BACKWARD_READS).rev() {
         victim.read_exact_at(&mut part, (40 << 20) + (number << 16)).expect("read");
@@ -156,6 +162,10 @@ fn a_user_who_thrashes_on_purpose_bounds_nobody_elses_windows_and_reads() {
     let ino = victim.metadata().expect("metadata").ino();
     assert!(!bench.given_windows().contains(&ino), "its window was bounded");
     let summary = daemon.stop();
+    println!(
+        "{requests} requests instead of {BACKWARD_READS}; {} windows bounded, none of the victim's",
+        summary["bounded_windows"]
+    );
     assert!(summary["bounded_windows"].as_u64() > Some(0), "nobody thrashed: {summary}");
     assert!(requests < BACKWARD_READS / 2, "{requests} requests: {summary}");
 }
@@ -164,7 +174,10 @@ fn a_user_who_thrashes_on_purpose_bounds_nobody_elses_windows_and_reads() {
 const FLIP: &str = "
 import os, sys, threading, time
 bait, fifo, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
-held = os.dup2(os.open(bait, os.O_RDONLY), 200)
+held = os.open(bait, os.O_RDONLY)
+os.dup2(held, 200)
+os.close(held)
+held = 200
 master, terminal = os.openpty()
 others = [os.open('/dev/null', os.O_RDONLY), os.open(fifo, os.O_RDWR), terminal]
 drop_rights()
@@ -200,14 +213,20 @@ fn whatever_a_descriptor_leads_to_by_then_nothing_but_files_is_opened() {
     )
     .expect("a FIFO");
     let daemon = bench.daemon();
-    let Some(mut opened) = Opened::on_file_systems_of(&[Path::new("/dev"), &fifo]) else { return };
+    let Some(opened) = Opened::by(daemon.child.id()) else { return };
     run_by_nobody(FLIP, &[&paths[0], &fifo, Path::new(&seconds())]);
-    File::open("/dev/null").expect("it is there");
-    let by = opened.other_than_regular();
-    assert!(by.contains(&std::process::id()), "the trace is blind");
-    assert!(!by.contains(&daemon.child.id()), "bowwave opened a device, a FIFO or a terminal");
-    let summary = daemon.stop();
-    assert!(summary["reads"].as_u64() > Some(0), "it opened nothing at all: {summary}");
+    let (calls, summary) = (opened.end(), daemon.stop());
+    let of_bait = |call: &&String| opened::result(call).ends_with("/bait0");
+    assert!(calls.iter().any(|call| of_bait(&call)), "the trace is blind: {summary} {calls:?}");
+    // A device or terminal is shown with its number; all else that it opens is in these folders.
+    let is_known = |call: &&String| {
+        let path = opened::result(call);
+        let folders = ["/proc/", "/sys/", "/run/bowwave/"];
+        !path.contains('<') && folders.iter().any(|folder| path.starts_with(folder))
+    };
+    let others: Vec<&String> = calls.iter().filter(|call| !is_known(call)).collect();
+    println!("{} files opened, nothing else", calls.len());
+    assert!(others.is_empty(), "{others:#?}");
 }
 
 /// Reads a file that it holds a write lease on; fails if that is broken before another process opens the file.
@@ -243,4 +262,127 @@ fn write_leases_are_not_broken() {
         run_by_nobody(LEASE, &[&paths[0]]);
         daemon.stop();
     }
+}
+
+/// Reads a page of each of many files that are all hole, so that no disk slows it down, and then the next page of each.
+const MANY_FILES: &str = "
+import os, resource, sys, time
+folder, seconds = sys.argv[1], float(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_NOFILE, (20000, 20000))
+names = [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith('hole')]
+files = [os.open(name, os.O_RDONLY) for name in names]
+drop_rights()
+until, page = time.monotonic() + seconds, 1
+while time.monotonic() < until:
+    for f in files:
+        os.pread(f, 1, page * 65536)
+    page += 7
+";
+
+#[test]
+fn a_user_who_reports_more_than_anybody_could_read_takes_nobody_elses_events() {
+    let Some(bench) = Bench::new("ext4") else { return };
+    bench.lab.set_fast(true).expect("fast");
+    for number in 0..8_000 {
+        let hole = File::create(bench.path(&format!("hole{number}"))).expect("room on the lab");
+        hole.set_len(16 << 30).expect("it takes no room");
+    }
+    let victim = bench.path("victim");
+    fs::write(&victim, vec![3; 64 << 20]).expect("room on the lab");
+    bench.lab.evict().expect("evicted");
+    let daemon = bench.daemon();
+    let folder = bench.lab.mount_point().to_owned();
+    let stranger = std::thread::spawn(move || {
+        run_by_nobody(MANY_FILES, &[&folder, Path::new(&seconds())]);
+    });
+    bench.lab.set_fast(false).expect("slow");
+    let victim = File::open(victim).expect("it was written");
+    let (mut part, mut requests, mut passes) = (vec![0; 64 << 10], u64::MAX, 0);
+    while passes == 0 || !stranger.is_finished() {
+        rustix::fs::fadvise(&victim, 0, None, rustix::fs::Advice::DontNeed).expect("advised");
+        let before = bench.requests();
+        for number in (0..BACKWARD_READS).rev() {
+            victim.read_exact_at(&mut part, (40 << 20) + (number << 16)).expect("read");
+        }
+        requests = requests.min(bench.requests() - before);
+        passes += 1;
+    }
+    stranger.join().expect("it ends");
+    let summary = daemon.stop();
+    println!(
+        "{requests} requests instead of {BACKWARD_READS}; {} events, {} dropped",
+        summary["events"], summary["lost_events"]
+    );
+    assert!(summary["lost_events"].as_u64() > Some(0), "it was too slow: {summary}");
+    assert!(requests < BACKWARD_READS / 2, "{requests} requests: {summary}");
+}
+
+#[test]
+fn in_a_container_run_says_why_it_does_not_work_and_the_command_runs() {
+    let unshare = ["--pid", "--fork", "--mount-proc"];
+    if !Command::new("unshare").args(unshare).arg("true").status().is_ok_and(|it| it.success()) {
+        return stage::skipped("no PID namespaces").unwrap_or_default();
+    }
+    let mut run = Command::new("unshare");
+    run.args(unshare).args([stage::BOWWAVE, "run", "--", "sh", "-c", "read line; exit 7"]);
+    let mut run = Own::start(run.stdin(Stdio::piped()).stderr(Stdio::piped()));
+    let mut notes = BufReader::new(run.stderr.take().expect("piped"));
+    let mut told = String::new();
+    notes.read_line(&mut told).expect("it says why");
+    assert!(told.contains("--pid=host") && told.contains("runs without"), "{told}");
+    drop(run.stdin.take());
+    assert_eq!(run.wait().expect("it ends").code(), Some(7));
+}
+
+/// A cgroup of version 1 that may read 10 MB/s from a device; `None` where none can be made.
+struct Throttled(PathBuf);
+
+impl Throttled {
+    fn of(device: u64) -> Option<Self> {
+        let folder = Path::new("/sys/fs/cgroup/blkio")
+            .join(format!("bowwave-test-throttled-{}", std::process::id()));
+        if fs::create_dir(&folder).is_err() {
+            return stage::skipped("no blkio cgroup can be made");
+        }
+        let cgroup = Throttled(folder);
+        let limit = format!("{}:{} 10000000", libc::major(device), libc::minor(device));
+        let file = cgroup.0.join("blkio.throttle.read_bps_device");
+        if fs::write(file, limit).is_err() {
+            return stage::skipped("no blkio cgroup can be limited");
+        }
+        Some(cgroup)
+    }
+}
+
+impl Drop for Throttled {
+    fn drop(&mut self) {
+        // What has just been reaped may still be there for a moment.
+        for _ in 0..100 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_read_ahead_for_who_may_read_only_so_much_in_a_second() {
+    let Some(bench) = Bench::new("ext4") else { return };
+    let paths = bench.baits(1, 8 << 20);
+    let device = fs::metadata(&paths[0]).expect("it was written").dev();
+    let Some(cgroup) = Throttled::of(device) else { return };
+    // The shell goes there itself; what is read backwards the kernel does not read ahead.
+    let script = "echo $$ > \"$1\"/cgroup.procs && exec tac \"$0\" > /dev/null";
+    let reads_in = |cgroup: &Path| {
+        bench.lab.evict().expect("evicted");
+        let daemon = bench.daemon();
+        bench.lab.set_fast(false).expect("slow");
+        let mut tac = Command::new("sh");
+        tac.args(["-c", script]).arg(&paths[0]).arg(cgroup);
+        assert!(Own::start(&mut tac).wait().expect("it ends").success());
+        daemon.stop()["reads"].as_u64()
+    };
+    assert!(reads_in(Path::new("/sys/fs/cgroup/blkio")) > Some(0), "it is read for elsewhere");
+    assert_eq!(reads_in(&cgroup.0), Some(0));
 }

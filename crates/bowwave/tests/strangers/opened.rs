@@ -1,64 +1,69 @@
-//! Who opens what, as fanotify(7) tells, which knows nothing of bowwave.
-#![allow(unsafe_code)]
+//! What a process opens, as strace(1) tells, which knows nothing of bowwave.
 
-use std::collections::BTreeSet;
-use std::ffi::CString;
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::collections::HashMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{ChildStderr, Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::NamedTempFile;
+
+use crate::own::Own;
 use crate::stage::skipped;
 
-pub(crate) struct Opened(File);
+pub(crate) struct Opened {
+    strace: Own,
+    log: NamedTempFile,
+    /// It says more with each thread, and ends if nobody could hear that.
+    _notes: BufReader<ChildStderr>,
+}
 
 impl Opened {
-    /// What is opened from now on, on the file systems that these paths lie on; `None` where the kernel does not
-    /// tell.
-    pub(crate) fn on_file_systems_of(paths: &[&Path]) -> Option<Self> {
-        let flags = libc::FAN_CLASS_NOTIF | libc::FAN_NONBLOCK | libc::FAN_UNLIMITED_QUEUE;
-        let events = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY;
-        // SAFETY: the call takes numbers only, and nobody else owns the descriptor that it gives.
-        let group = unsafe {
-            let fd = libc::fanotify_init(flags, events as u32);
-            if fd < 0 {
-                return skipped(&format!("no fanotify: {}", std::io::Error::last_os_error()));
-            }
-            File::from_raw_fd(fd)
-        };
-        for path in paths {
-            let path = CString::new(path.as_os_str().as_bytes()).expect("no NUL");
-            let how = libc::FAN_MARK_ADD | libc::FAN_MARK_FILESYSTEM;
-            // SAFETY: the path lives as long as the call.
-            let marked = unsafe {
-                let fd = group.as_raw_fd();
-                libc::fanotify_mark(fd, how, libc::FAN_OPEN, libc::AT_FDCWD, path.as_ptr())
-            };
-            assert_eq!(marked, 0, "{path:?}: {}", std::io::Error::last_os_error());
+    /// What that process opens from now on; `None` where there is no strace.
+    pub(crate) fn by(process: u32) -> Option<Self> {
+        if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
+            return skipped("no strace");
         }
-        Some(Opened(group))
+        let log = NamedTempFile::new().expect("a file");
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-y", "-e", "trace=openat,open_by_handle_at", "-p"]);
+        strace.arg(process.to_string()).arg("-o").arg(log.path()).stderr(Stdio::piped());
+        let mut strace = Own::start(&mut strace);
+        let mut said = String::new();
+        let mut notes = BufReader::new(strace.stderr.take().expect("piped"));
+        notes.read_line(&mut said).expect("it says that it is there");
+        assert!(said.contains("attached"), "{said}");
+        Some(Opened { strace, log, _notes: notes })
     }
 
-    /// The processes that have opened anything but regular files and folders.
-    pub(crate) fn other_than_regular(&mut self) -> BTreeSet<u32> {
-        const HEAD: usize = size_of::<libc::fanotify_event_metadata>();
-        let mut processes = BTreeSet::new();
-        let mut bytes = vec![0; 256 * HEAD];
-        while let Ok(read @ 1..) = self.0.read(&mut bytes) {
-            for event in bytes[..read].chunks_exact(HEAD) {
-                // SAFETY: the kernel has filled in as much; any bits are numbers.
-                let event: libc::fanotify_event_metadata =
-                    unsafe { std::ptr::read_unaligned(event.as_ptr().cast()) };
-                assert!(event.fd >= 0, "events were lost");
-                // SAFETY: the descriptor comes with the event, and is nobody else's.
-                let file = unsafe { File::from_raw_fd(event.fd) };
-                let about = file.metadata().expect("it is open");
-                if !about.is_file() && !about.is_dir() {
-                    processes.insert(event.pid as u32);
-                }
+    /// The calls that have opened something, as strace prints them. What was only reached (`O_PATH`) was not opened.
+    pub(crate) fn end(mut self) -> Vec<String> {
+        kill_process(Pid::from_child(&self.strace), Signal::TERM).expect("it runs");
+        self.strace.wait().expect("it ends");
+        let text = fs::read(self.log.path()).expect("its log");
+        let text = String::from_utf8_lossy(&text);
+        // A call that another thread's has come between is told in two halves.
+        let mut begun: HashMap<&str, &str> = HashMap::new();
+        let mut calls = Vec::new();
+        for line in text.lines() {
+            let (thread, rest) = line.split_once(' ').unwrap_or_default();
+            if let Some(first) = rest.strip_suffix("<unfinished ...>") {
+                begun.insert(thread, first);
+                continue;
             }
+            let first = if rest.contains("resumed>") { begun.remove(thread) } else { None };
+            calls.push(first.unwrap_or_default().to_owned() + rest);
         }
-        processes
+        calls.retain(|call| {
+            let (call, result) = call.rsplit_once(" = ").unwrap_or_default();
+            result.contains('<') && !call.contains("O_PATH")
+        });
+        calls
     }
+}
+
+/// What a call has opened: the path between the brackets of `= 7</path>`, or `= 7</dev/null<char 1:3>>`.
+pub(crate) fn result(call: &str) -> &str {
+    let (_, result) = call.rsplit_once(" = ").unwrap_or_default();
+    result.split_once('<').map_or("", |(_, path)| path.trim_end_matches('>'))
 }

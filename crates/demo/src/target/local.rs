@@ -19,9 +19,6 @@ use crate::pattern::Files;
 const EVICTIONS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Where the journal of the window lies, from which it is put back after the worst.
-const STATE: &str = linux::state::FOLDER;
-
 /// Dropping it removes the folder and puts the disk's window back.
 pub(crate) struct LocalDisk {
     folder: TempDir,
@@ -38,7 +35,7 @@ impl LocalDisk {
         })?;
         let knob = Knob::at(&mounts::read_ahead_knob(&mount))
             .ok_or_else(|| DemoError::NoDisk(parent.into()))?;
-        let window = Borrowed::take(knob, Path::new(STATE))?;
+        let window = Borrowed::take(knob)?;
         let folder = tempfile::Builder::new().prefix("bowwave-demo-").tempdir_in(parent);
         let counters = PathBuf::from(format!("/sys/dev/block/{}/stat", mount.dev));
         Ok(LocalDisk { folder: folder.map_err(DemoError::file(parent))?, window, counters })

@@ -133,8 +133,8 @@ impl ReadAhead {
         ReadAhead { buffer: spec.segment_kib * 1024, look_ahead, size }
     }
 
-    /// Where the drive stops reading: where the segment is full, which is after at least half its
-    /// size.
+    /// Where the drive stops reading ahead: where the buffer is full, but at least half a buffer
+    /// beyond what the host has requested. A `look_ahead` takes precedence.
     pub(super) fn limit(&self, segment: &Segment) -> u64 {
         let used = segment.consumed - segment.start;
         let room = self.look_ahead.unwrap_or(self.buffer.saturating_sub(used).max(self.buffer / 2));

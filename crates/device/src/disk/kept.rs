@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_run_left_longest_ago_goes_first() {
+    fn the_run_left_longest_ago_is_forgotten_first() {
         let mut kept = Kept::new(2);
         [0..10, 20..30, 40..50].into_iter().for_each(|run| kept.keep(run));
         assert!(!kept.holds(0, 10) && kept.holds(20, 30) && kept.holds(41, 49));

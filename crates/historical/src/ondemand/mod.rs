@@ -101,11 +101,10 @@ impl OnDemand {
         if most == 0 {
             return read_as_is(access, 1, cache, plan);
         }
-        let decision = if marked {
-            self.at_mark(access, request, most, cache)
-        } else {
-            self.at_absent(access, request, most, cache)
-        };
+        let decision = self.due(access, request, most).or_else(|| match marked {
+            true => self.at_mark(access, request, most, cache),
+            false => self.at_absent(access, request, most, cache),
+        });
         match decision {
             Some((window, cause)) => self.submit(access, window, cause, cache, plan),
             None if marked => {}
@@ -124,32 +123,28 @@ impl OnDemand {
         expected.then(|| (window.next(most), Cause::Sequential))
     }
 
+    /// The window for a mark that the window does not expect.
     fn at_mark(
-        &mut self,
+        &self,
         access: &Access,
         request: u64,
         most: u64,
         cache: &dyn KernelView,
     ) -> Option<Decision> {
-        if let Some(due) = self.due(access, request, most) {
-            return Some(due);
-        }
         let hole = next_hole(access.page, most, cache)?;
         let ahead = hole - access.page;
         let seen = if self.has_context() { ahead + request } else { ahead };
         Some((Window::after(seen, hole, most), Cause::Context))
     }
 
+    /// The window for an absent page that the window does not expect.
     fn at_absent(
-        &mut self,
+        &self,
         access: &Access,
         request: u64,
         most: u64,
         cache: &dyn KernelView,
     ) -> Option<Decision> {
-        if let Some(due) = self.due(access, request, most) {
-            return Some(due);
-        }
         if request > most || is_next(access) {
             return Some((Window::begin(access.page, request, most), Cause::Initial));
         }

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn long_thinking_and_far_seeks_are_cut() {
+    fn long_think_times_and_far_seeks_are_limited() {
         let mut process = Process::default();
         observe(&mut process, 0, 0);
         observe(&mut process, 900 * MS, 1 << 40);

@@ -28,7 +28,7 @@ fn it_waits_for_the_process_that_has_just_read_and_gives_up_in_time() {
 }
 
 #[test]
-fn what_it_waited_for_goes_first() {
+fn the_request_waited_for_goes_first() {
     let mut elevator = with_a_reader();
     elevator.dispatch(3 * MS);
     elevator.add(4 * MS, read(5, 1, 132, 8));
@@ -60,14 +60,14 @@ fn without_command_queueing_or_with_the_wait_is_for_completion_first() {
 }
 
 #[test]
-fn nobody_is_waited_for_who_has_requests_queued() {
+fn it_does_not_wait_for_a_process_with_queued_requests() {
     let mut elevator = with_a_reader();
     elevator.add(3 * MS, read(5, 1, 5_000_000, 8));
     assert_eq!(take(&mut elevator, 3 * MS).process.0, 2, "nearer");
 }
 
 #[test]
-fn nobody_is_waited_for_who_has_exited() {
+fn it_does_not_wait_for_a_process_that_has_exited() {
     let mut elevator = with_a_reader();
     elevator.exited(3 * MS, ProcessId(1));
     assert_eq!(take(&mut elevator, 3 * MS).process.0, 2);
@@ -86,7 +86,7 @@ fn a_request_near_the_head_is_not_kept_waiting() {
 }
 
 #[test]
-fn near_reaches_farther_with_time() {
+fn near_widens_with_time() {
     for (milliseconds, reach) in [(1, 64), (2, 128), (5, 1024)] {
         let at = (3 + milliseconds) * MS;
         for (start, is_near) in [(132 + reach, true), (133 + reach, false)] {
@@ -100,7 +100,7 @@ fn near_reaches_farther_with_time() {
 }
 
 #[test]
-fn a_thinker_is_not_waited_for() {
+fn it_does_not_wait_for_a_process_with_long_think_times() {
     let parameters = AnticipatoryParameters::linux_2_6_12();
     let mut elevator = Anticipatory::new(8, parameters);
     for nth in 0..6 {
@@ -113,7 +113,7 @@ fn a_thinker_is_not_waited_for() {
 }
 
 #[test]
-fn who_seeks_farther_than_the_candidate_lies_is_not_waited_for() {
+fn it_does_not_wait_for_a_process_that_seeks_farther_than_the_candidate() {
     let mut elevator = anticipatory();
     for nth in 0..4 {
         elevator.add(nth * MS, read(nth, 1, 500_000 * nth, 8));
@@ -124,7 +124,7 @@ fn who_seeks_farther_than_the_candidate_lies_is_not_waited_for() {
 }
 
 #[test]
-fn a_new_process_is_waited_for_unless_new_ones_seldom_read_again() {
+fn it_waits_for_a_new_process_unless_new_ones_rarely_read_again() {
     let mut elevator = anticipatory();
     let mut waited = Vec::new();
     for process in 0..9 {

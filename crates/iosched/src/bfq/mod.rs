@@ -19,7 +19,8 @@
 //!   empty and nothing arrives within `slice_idle` of its last completion. The device idles that
 //!   long for it, unless the queue is seeky or its process thinks for longer.
 //! * **Charge.** A queue pays for the sectors it received. A seeky queue, or one that ran into the
-//!   timeout, pays for its time if that is more: the share of the timeout, of its budget.
+//!   timeout, pays for its time if that is more: if it used half of the timeout, it pays half of
+//!   its budget.
 //! * **Within a queue**, requests are served in one sweep with short seeks back, an expired one
 //!   first.
 //! * Asynchronous writes share one queue, for which the device never idles.

@@ -60,7 +60,7 @@ fn the_device_idles_for_the_process_in_service() {
 }
 
 #[test]
-fn the_device_does_not_idle_for_who_has_exited() {
+fn the_device_does_not_idle_for_a_process_that_has_exited() {
     let mut bfq = two_streams(1);
     serve(&mut bfq, 0);
     bfq.exited(0, ProcessId(1));
@@ -79,7 +79,7 @@ fn the_device_does_not_idle_for_a_seeky_process() {
 }
 
 #[test]
-fn the_device_does_not_idle_for_a_thinker() {
+fn the_device_does_not_idle_for_a_process_with_long_think_times() {
     let mut bfq = bfq();
     for nth in 0..10 {
         bfq.add(15 * nth * MS, read(nth, 1, 8 * nth, 8));
@@ -102,7 +102,7 @@ fn a_seeky_process_pays_for_its_time() {
 }
 
 #[test]
-fn who_comes_late_is_not_owed_the_past() {
+fn a_late_process_gets_no_service_for_the_past() {
     let mut bfq = bfq();
     for nth in 0..500 {
         bfq.add(0, read(nth, 1, 10 * nth, 8));

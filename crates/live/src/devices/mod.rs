@@ -4,6 +4,7 @@
 //! [measurement](probe) in the background replaces.
 
 mod probe;
+pub mod prober;
 mod profile;
 mod remember;
 
@@ -15,7 +16,6 @@ use linux::mounts::{Disk, Mount};
 use linux::state;
 use readahead::DeviceCost;
 
-pub(crate) use probe::measure;
 pub(crate) use remember::{Found, note};
 
 /// What a network file system charges until measured: a millisecond's round trip on gigabit.

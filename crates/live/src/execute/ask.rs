@@ -10,6 +10,7 @@ use linux::handles;
 use readahead::DeviceCost;
 
 use crate::devices;
+use crate::devices::prober::Prober;
 use crate::mounted::{Device, Volume};
 
 /// A question.
@@ -24,7 +25,12 @@ pub(super) enum Ask {
 
 impl Ask {
     /// Finds the answer; `None` where nobody waits for one.
-    pub(super) fn run(self, device: &Device, volume: &Volume, state: &Path) -> Option<Completed> {
+    pub(super) fn run(
+        self,
+        device: &Device,
+        volume: &Volume,
+        (state, prober): (&Path, &Prober),
+    ) -> Option<Completed> {
         match self {
             Ask::Describe { stream, of } => {
                 let attributes = describe(of, volume);
@@ -32,7 +38,7 @@ impl Ask {
             }
             Ask::Probe(backing) => {
                 let measured = device.disk.as_ref().and_then(|disk| {
-                    let cost = devices::measure(disk, &devices::guess(disk)).ok()?;
+                    let cost = prober.measure(disk).ok()?;
                     devices::note(disk, &cost, devices::Found::Measured, state);
                     Some(cost)
                 });

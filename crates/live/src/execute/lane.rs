@@ -29,6 +29,7 @@ use super::pool::{Job, ONE, Pool, Worker};
 use super::readers::{Batch, Manner, READERS, Reader};
 use super::release::Release;
 use super::windows::{Journal, Windows};
+use crate::devices::prober::Prober;
 use crate::mounted::{Device, Volume};
 use crate::observe::PageTables;
 
@@ -66,6 +67,7 @@ pub(super) struct Common {
     pub(super) answers: Answers,
     pub(super) journal: Journal,
     pub(super) state: PathBuf,
+    pub(super) prober: Prober,
     pub(super) tables: Option<Arc<dyn PageTables>>,
 }
 
@@ -76,13 +78,14 @@ impl Lane {
         let answers = || common.answers.clone();
         let of_readers = Arc::clone(&manner);
         let reader = move || Reader(Arc::clone(&of_readers));
-        let asker = Asker { device, manner: Arc::clone(&manner), state: common.state.clone() };
+        let (state, prober) = (common.state.clone(), common.prober.clone());
+        let asker = Asker { device, manner: Arc::clone(&manner), state, prober };
         let releases = common.tables.clone().map(|tables| {
             let releaser = move || Releaser(Arc::clone(&tables));
             Pool::new("bowwave-release", ONE, answers(), releaser)
         });
-        let (journal, state) = (common.journal.clone(), common.state.clone());
-        let windows = move || Windows::new(journal.clone(), &state);
+        let journal = common.journal.clone();
+        let windows = move || Windows::new(journal.clone());
         Lane {
             readers: Pool::new("bowwave-reader", READERS, answers(), reader),
             manner,
@@ -147,6 +150,7 @@ struct Asker {
     device: Arc<Device>,
     manner: Arc<Manner>,
     state: PathBuf,
+    prober: Prober,
 }
 
 impl Job for Of<Ask> {
@@ -159,7 +163,7 @@ impl Worker for Asker {
     type Job = Of<Ask>;
 
     fn run(&mut self, Of(ask, volume): Of<Ask>) -> Option<Completed> {
-        let answer = ask.run(&self.device, &volume, &self.state);
+        let answer = ask.run(&self.device, &volume, (&self.state, &self.prober));
         if let Some(Completed::Probed { cost: Some(cost), .. }) = &answer {
             self.manner.is_serial.store(cost.is_serial(), Ordering::Relaxed);
         }

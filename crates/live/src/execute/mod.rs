@@ -21,6 +21,7 @@ use linux::sys;
 use readahead::behind::Unused;
 use rustix::event::{EventfdFlags, eventfd};
 
+use crate::devices::prober::Prober;
 use crate::mounted::{Device, Volume};
 use crate::observe::PageTables;
 use ask::Ask;
@@ -96,10 +97,10 @@ impl Executor {
     pub(crate) fn new(
         answers: Answers,
         journal: Journal,
-        state: PathBuf,
+        (state, prober): (PathBuf, Prober),
         tables: Option<Arc<dyn PageTables>>,
     ) -> Self {
-        let common = Common { answers, journal, state, tables };
+        let common = Common { answers, journal, state, prober, tables };
         Executor {
             common,
             lanes: HashMap::new(),

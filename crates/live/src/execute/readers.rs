@@ -35,6 +35,7 @@ pub(super) struct Manner {
 impl Batch {
     fn run(&self, manner: &Manner) -> io::Result<()> {
         let file = handles::open_file(self.of, &self.volume.mount)?;
+        sys::take_priority_of(self.of.tgid);
         let _turn = manner.is_serial.load(Ordering::Relaxed).then(|| {
             // Submitting takes a fraction of what reading takes.
             manner.turn.lock().unwrap_or_else(PoisonError::into_inner)

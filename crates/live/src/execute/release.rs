@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use controller::Completed;
 use controller::ids::{FileRef, StreamKey, Ticket};
 use linux::mounts::Mount;
-use linux::{handles, sys};
+use linux::{failpoint, handles, sys};
 use readahead::behind::{BLOCK_PAGES, Span, Unused, Verdict, may_go};
 
 use super::unmap::unmap;
@@ -127,6 +127,7 @@ impl Release {
         for part in self.judge(span, tables).go {
             let before = if part == span { cached } else { look(part)?.0 };
             sys::drop_pages(file.as_fd(), part.start, part.pages())?;
+            failpoint::reach("dropped");
             let after = look(part)?.0.min(before);
             dropped += before - after;
             left += after;

@@ -6,6 +6,8 @@
 use std::collections::HashSet;
 use std::fs;
 
+use linux::process::parent;
+
 use super::ObserveError;
 
 /// Where processes to be followed are noted. An eBPF program takes out those that exit.
@@ -39,7 +41,7 @@ fn follow_children(
 ) -> Result<bool, ObserveError> {
     let before = known.len();
     for pid in pids() {
-        let is_child = || Process::read(pid).is_some_and(|process| known.contains(&process.parent));
+        let is_child = || parent(pid).is_some_and(|parent| known.contains(&parent));
         if known.contains(&pid) || !is_child() {
             continue;
         }
@@ -47,7 +49,7 @@ fn follow_children(
         followed.add(pid)?;
         // If it began to exit before it was added, the eBPF program has not taken it out, and its number
         // may be given to another process.
-        if Process::read(pid).is_none_or(|process| process.is_exiting) {
+        if is_exiting(pid) {
             followed.remove(pid);
         }
     }
@@ -59,37 +61,25 @@ fn pids() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// What `/proc/PID/stat` tells of a process.
-#[derive(Debug, PartialEq, Eq)]
-struct Process {
-    parent: u32,
-    /// Set before the eBPF program sees the exit.
-    is_exiting: bool,
+/// Whether a process has begun to exit, which is set before the eBPF program sees it.
+fn is_exiting(pid: u32) -> bool {
+    // A name may hold any bytes.
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    flags(&String::from_utf8_lossy(&stat)).is_none_or(|flags| flags & EXITING != 0)
 }
 
 /// `PF_EXITING` of the kernel's `sched.h`.
 const EXITING: u64 = 4;
 
-impl Process {
-    fn read(pid: u32) -> Option<Process> {
-        // A name may hold any bytes.
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        Process::parse(&String::from_utf8_lossy(&stat))
-    }
-
-    /// `pid (name) state parent group session terminal foreground flags ...`; the name may hold anything.
-    fn parse(stat: &str) -> Option<Process> {
-        let (_, behind_name) = stat.rsplit_once(')')?;
-        let mut fields = behind_name.split_ascii_whitespace().skip(1);
-        let parent = fields.next()?.parse().ok()?;
-        let flags: u64 = fields.nth(4)?.parse().ok()?;
-        Some(Process { parent, is_exiting: flags & EXITING != 0 })
-    }
+/// Of `pid (name) state parent group session terminal foreground flags ...`; the name may hold anything.
+fn flags(stat: &str) -> Option<u64> {
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    behind_name.split_ascii_whitespace().nth(6)?.parse().ok()
 }
 
 #[cfg(any(test, fuzzing))]
 pub(super) fn read_any(stat: &str) {
-    Process::parse(stat);
+    flags(stat);
 }
 
 #[cfg(test)]
@@ -154,11 +144,9 @@ mod tests {
     #[test]
     fn a_name_may_look_like_fields() {
         let stat = |name: &str, flags: u64| format!("7 ({name}) S 5 1 1 0 -1 {flags} 0 0\n");
-        let alive = Some(Process { parent: 5, is_exiting: false });
-        assert_eq!(Process::parse(&stat("sh", 4_194_560)), alive);
-        assert_eq!(Process::parse(&stat("a) S 1 (b", 0)), alive);
-        assert_eq!(Process::parse(&stat("sh", 4_194_564)).map(|p| p.is_exiting), Some(true));
-        assert_eq!(Process::parse("7 (sh) S 5"), None);
-        assert_eq!(Process::parse(""), None);
+        assert_eq!(flags(&stat("sh", 4_194_560)), Some(4_194_560));
+        assert_eq!(flags(&stat("a) S 1 (b", 0)), Some(0));
+        assert_eq!(flags("7 (sh) S 5"), None);
+        assert_eq!(flags(""), None);
     }
 }

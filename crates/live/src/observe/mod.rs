@@ -41,6 +41,12 @@ pub enum ObserveError {
          rebuild with clang and libelf installed (make setup)"
     )]
     NotBuilt,
+    /// The numbers of processes in events are others than ours.
+    #[error(
+        "bowwave is in a container with process numbers of its own, and the kernel's events have the host's; \
+         start bowwave on the host, or the container with the host's (--pid=host)"
+    )]
+    InContainer,
     /// The kernel refused the programs.
     #[error(
         "the kernel refused bowwave's eBPF programs: {0}; `bowwave doctor` tells what is missing"
@@ -124,9 +130,12 @@ pub const DISK_SLOTS: usize = layout::DISK_SLOTS;
 /// drop-behind.
 ///
 /// # Errors
-/// [`ObserveError::NotBuilt`] without the `bpf` feature, [`ObserveError::Refused`] without the
+/// [`ObserveError::InContainer`] in a PID namespace, [`ObserveError::NotBuilt`] without the `bpf` feature, [`ObserveError::Refused`] without the
 /// privilege or the kernel's support.
 pub fn open(scope: &Scope, behind: Option<Watch>) -> Result<Box<dyn Observer>, ObserveError> {
+    if !linux::process::sees_all() {
+        return Err(ObserveError::InContainer);
+    }
     #[cfg(feature = "bpf")]
     return Ok(Box::new(bpf::BpfObserver::open(scope, behind)?));
     #[cfg(not(feature = "bpf"))]

@@ -106,7 +106,7 @@ mod tests {
     const OWNER: u32 = 7;
 
     #[test]
-    fn of_what_nothing_is_known_nothing_goes() {
+    fn unknown_pages_are_kept() {
         let verdict = may_go(Span { start: 10, end: 200 }, OWNER, Unused::Go, |_| None);
         assert_eq!(verdict, Verdict::default());
     }
@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn exactly_the_pages_brought_and_used_by_the_owner_go(
+        fn exactly_the_pages_brought_and_used_by_the_owner_may_go(
             blocks in prop::collection::vec(prop::option::of((any::<u64>(), any::<u64>(), 0..3u32)), 40),
             start in 0..2000u64, pages in 0..600u64,
         ) {

@@ -6,15 +6,15 @@
 //! copy waits for each read, and the disk writes meanwhile, as it must anyway. This should hold up
 //! only real copies: a program that reads much and writes a log would wait for nothing.
 
-/// Between what a copy reads and what it writes there is at most this factor. A result, a log or an
-/// index is smaller.
-const LEAST_SHARE: u64 = 2;
+/// What a copy reads and what it writes differ by this factor at most. What other programs write (a
+/// result, a log, an index) is smaller.
+const MOST_RATIO: u64 = 2;
 
 /// Whether a process copies that has read `read_pages` and written `written_pages` pages of a file
 /// system's files.
 pub fn is_copy(read_pages: u64, written_pages: u64) -> bool {
     let (less, more) = (read_pages.min(written_pages), read_pages.max(written_pages));
-    less > 0 && more / LEAST_SHARE <= less
+    less > 0 && more / MOST_RATIO <= less
 }
 
 #[cfg(test)]
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_much_is_written_as_is_read_give_or_take_a_half() {
+    fn reads_and_writes_of_a_copy_differ_by_a_factor_of_two_at_most() {
         assert!(is_copy(1000, 1000));
         assert!(is_copy(1000, 500) && !is_copy(1000, 499));
         assert!(is_copy(500, 1000) && !is_copy(499, 1000));

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_written_out_step_by_step() {
+    fn written_pages_are_written_out_step_by_step() {
         let mut stream = StreamProgress::default();
         let answers = pass(&mut stream, 0..30_000, 30_000, Passing::Write);
         let first = answers.first().and_then(|answer| answer.write_out);

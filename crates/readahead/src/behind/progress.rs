@@ -156,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_follower_keeps_its_distance_and_only_what_was_passed_goes(
+        fn only_passed_pages_go_and_a_follower_finds_its_pages(
             passes in passes(), engage in 0..8000u64, write_step_pages in 1..5000u64, is_read in any::<bool>(), runs_on in prop::collection::vec(any::<bool>(), 60),
         ) {
             let (passing, distance) = if is_read {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_a_large_file_at_random_is_no_stream() {
+    fn a_random_reader_of_a_large_file_is_no_stream() {
         let terms = Terms { engage_pages: 1000, write_step_pages: 1024 };
         let mut progress = StreamProgress::default();
         for start in [500_000, 7, 90_000, 300_000] {

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_moves_shows_in_what_reads_cost() {
+    fn a_moving_head_shows_in_the_cost_of_reads() {
         assert!(measured(&[7000.0, 8000.0, 9000.0], 150.0, 1).is_positional());
         assert!(!measured(&[5000.0; 3], 5000.0, 32).is_positional(), "a network volume");
         assert!(!measured(&[5000.0; 3], 100.0, 32).is_positional(), "one that reads ahead itself");
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_of_few_reads_are_of_those_there_are() {
+    fn percentiles_of_few_reads_use_the_reads_there_are() {
         let measured = measured(&[3.0, 1.0, 2.0], 1.0, 1);
         assert_eq!(measured.random_s(0.5), Some(2e-6));
         assert_eq!(measured.random_s(0.99), Some(3e-6));

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_disagree_are_disturbed_where_others_cannot_be_counted() {
+    fn without_counters_figures_that_disagree_are_disturbed() {
         let mut size = Sized { kb: 4, undisturbed: vec![100.0, 101.0], disturbed: vec![] };
         assert!(!size.is_disturbed(false));
         size.undisturbed.push(150.0);

@@ -217,7 +217,7 @@ daemon (process 77), for 2 h 13 min
               not written yet, or mapped
   failed      2 reads failed
   device      sda: /, /srv
-              7.0 ms an access, 100 MB/s, 1 at once (measured)
+              7.0 ms per access, 100 MB/s, 1 at once (measured)
               2.0 MB in flight, of 80.0 MB allowed
   most read ahead recently
            20.0 MB  inode 1234 of /srv (8:2)";

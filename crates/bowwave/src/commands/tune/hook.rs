@@ -11,8 +11,9 @@ use tune::persist;
 
 use crate::print;
 
-/// A backing device appears a moment before its file system is mounted.
-const MOST_WAITING: Duration = Duration::from_secs(5);
+/// A backing device appears a moment before its file system is mounted. If it is mounted where udev cannot see it, as in
+/// a container, this is how long it keeps one of udev's workers.
+const MOST_WAITING: Duration = Duration::from_millis(500);
 
 /// Prints the window for `device`, which is a disk's name or a backing device's number. Fails
 /// silently if the kernel's own window may stay.

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use controller::ids::Target;
@@ -166,7 +167,10 @@ impl Ledger {
             if let Some(folder) = self.path.parent() {
                 fs::create_dir_all(folder)?;
             }
-            self.file = Some(File::options().create(true).append(true).open(&self.path)?);
+            let mut options = File::options();
+            // It tells what others read.
+            options.create(true).append(true).mode(0o600);
+            self.file = Some(options.open(&self.path)?);
         }
         if let Some(file) = &mut self.file {
             // Nothing of it is to stay that could not be written whole.

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use controller::ids::{FileRef, Target};
 use controller::{Completed, WindowOutcome, WindowSetting};
-use linux::sys;
+use linux::{failpoint, sys};
 use readahead::PAGE_BYTES;
 use rustix::fs::{Advice, fadvise};
 
@@ -40,7 +40,7 @@ impl Journal {
     /// files; runs that are still at work keep theirs.
     pub(crate) fn recover(state: &Path) -> Self {
         // The number first: what is given back copies it.
-        linux::knob::recover(state);
+        linux::knob::recover();
         let mut ledger = Ledger::open(ledger::own_ledger(state));
         for path in ledger::left_behind(state) {
             ledger.adopt(&path);
@@ -59,8 +59,8 @@ impl Journal {
     }
 
     /// Gives back what earlier runs have left, as far as that can be done now.
-    pub(crate) fn give_back(&self, state: &Path) {
-        let mut windows = Windows::new(self.clone(), state);
+    pub(crate) fn give_back(&self) {
+        let mut windows = Windows::new(self.clone());
         windows.set.extend(self.lock().all());
         windows.give_back_all();
     }
@@ -93,9 +93,9 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub(super) fn new(journal: Journal, state: &Path) -> Self {
+    pub(super) fn new(journal: Journal) -> Self {
         let (set, held) = (HashSet::new(), HashMap::new());
-        Windows { journal, setting: Setting::new(state), set, held }
+        Windows { journal, setting: Setting::new(), set, held }
     }
 
     /// Carries out one change. The open file's own window is `own_pages`, as far as the controller knows.
@@ -138,6 +138,7 @@ impl Windows {
     ) -> io::Result<WindowOutcome> {
         let (duplicate, given) = self.note_down(target, of, own_pages, knob)?;
         fadvise(&duplicate, 0, None, Advice::Random)?;
+        failpoint::reach("held");
         let own_pages = given.pages_before();
         self.held.insert(target, Held { given, duplicate });
         Ok(WindowOutcome::Set { own_pages })
@@ -159,6 +160,7 @@ impl Windows {
             return Err(io::Error::other("an earlier run has not given its window back yet"));
         }
         let given = ledger.note(target, given)?;
+        failpoint::reach("ledger-noted");
         self.set.insert(target);
         Ok((file, given))
     }
@@ -183,6 +185,7 @@ impl Windows {
     /// Nothing is to be given back.
     fn abandon(&mut self, target: Target) -> io::Result<WindowOutcome> {
         self.journal.lock().strike(target);
+        failpoint::reach("ledger-struck");
         self.held.remove(&target);
         self.set.remove(&target);
         Ok(WindowOutcome::Own)

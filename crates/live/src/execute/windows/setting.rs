@@ -3,13 +3,13 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use linux::descriptors::Descriptors;
 use linux::handles::leads_to;
 use linux::knob::{Borrowed, Knob};
 use linux::process::Process;
-use linux::sys;
+use linux::{failpoint, sys};
 use readahead::FileRef;
 use rustix::fs::{Advice, fadvise};
 
@@ -17,16 +17,14 @@ use super::ledger::Given;
 
 /// Sets windows, and knows when.
 pub(super) struct Setting {
-    /// Where the journal of the one setting is kept.
-    state: PathBuf,
     descriptors: Descriptors,
     /// When a device's window was last another one for a moment, from and to.
     moment: (u64, u64),
 }
 
 impl Setting {
-    pub(super) fn new(state: &Path) -> Self {
-        Setting { state: state.to_owned(), descriptors: Descriptors::default(), moment: (0, 0) }
+    pub(super) fn new() -> Self {
+        Setting { descriptors: Descriptors::default(), moment: (0, 0) }
     }
 
     /// A duplicate of the descriptor through which a process reads a file, and its number.
@@ -55,7 +53,7 @@ impl Setting {
         // A disk that is gone has no setting.
         let knob = Knob::at(knob).ok_or(io::ErrorKind::NotFound)?;
         // Nobody else sets it meanwhile, and what it was is journalled.
-        let window = Borrowed::take(knob, &self.state).map_err(io::Error::other)?;
+        let window = Borrowed::take(knob).map_err(io::Error::other)?;
         let advice = match window.was_kb() {
             // What that advice is to the kernel; nobody else sees another window.
             device if kb == 2 * device => Advice::Sequential,
@@ -64,7 +62,9 @@ impl Setting {
         if advice == Advice::Normal && window.was_kb() != kb {
             window.set(kb).map_err(io::Error::other)?;
         }
-        Ok(fadvise(file, 0, None, advice)?)
+        fadvise(file, 0, None, advice)?;
+        failpoint::reach("window-copied");
+        Ok(())
     }
 
     /// The open file has the window again that it had before.
@@ -101,8 +101,7 @@ mod tests {
 
     #[test]
     fn the_moment_of_a_setting_is_known_also_of_one_that_failed() {
-        let state = tempfile::tempdir().expect("a folder");
-        let mut setting = Setting::new(state.path());
+        let mut setting = Setting::new();
         let file = tempfile::tempfile().expect("a file").into();
         let before = sys::monotonic_ns();
         assert!(setting.set(&file, Path::new("/none"), 4).is_err(), "no such knob");

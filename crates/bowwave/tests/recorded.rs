@@ -1,0 +1,212 @@
+//! Live runs, recorded and replayed: a new controller asks for the same, byte for byte.
+//!
+//! Needs root, FUSE, eBPF, memory cgroups and python3.
+
+mod led;
+mod own;
+mod stage;
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use lab::LabGuard;
+use rustix::process::{Pid, Signal, kill_process};
+use stage::{Alone, BOWWAVE, skipped};
+
+const MB: usize = 1 << 20;
+
+/// A lab with one file, and a folder for recordings.
+struct Bench {
+    lab: LabGuard,
+    folder: tempfile::TempDir,
+    _alone: Alone,
+}
+
+/// `None` where labs or eBPF do not work.
+fn bench(device: &str) -> Option<Bench> {
+    led::possible()?;
+    let (alone, lab) = stage::lab("recorded", device, 256 << 20, "ext4");
+    lab.set_fast(true).expect("fast");
+    for name in ["one", "two"] {
+        let bytes: Vec<u8> = (0..8 * MB as u32 / 4).flat_map(u32::to_le_bytes).collect();
+        fs::write(lab.mount_point().join(name), bytes).expect("the file");
+    }
+    lab.evict().expect("evicted");
+    Some(Bench { lab, folder: tempfile::tempdir().expect("a folder"), _alone: alone })
+}
+
+/// What a recording is told to be.
+struct Verified {
+    identical: bool,
+    inputs: u64,
+    end: String,
+    /// All entries, as `--show` has them.
+    shown: String,
+}
+
+impl Bench {
+    fn file(&self, name: &str) -> PathBuf {
+        self.lab.mount_point().join(name)
+    }
+
+    fn recording(&self) -> PathBuf {
+        self.folder.path().join("recording")
+    }
+
+    /// Runs a python program on the file, with these options of `bowwave run`, and replays what was recorded.
+    fn run(&self, options: &[&str], program: &str, within: Option<&Cgroup>) -> Verified {
+        self.lab.evict().expect("evicted");
+        let mut run = match within {
+            Some(cgroup) => cgroup.hold(BOWWAVE),
+            None => Command::new(BOWWAVE),
+        };
+        run.args(["run", "--strict", "--record"]).arg(self.recording());
+        run.arg("--state").arg(self.folder.path()).args(options);
+        run.args(["--", "python3", "-c", program]).arg(self.file("one"));
+        let output = run.output().expect("it ran");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        self.verified()
+    }
+
+    fn verified(&self) -> Verified {
+        let replay = |options: &[&str]| {
+            let mut command = Command::new(BOWWAVE);
+            let output = command.arg("replay").args(options).arg(self.recording()).output();
+            let output = output.expect("it ran");
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+            said
+        };
+        let told = replay(&["--json", "--verify"]);
+        let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+        Verified {
+            identical: told["identical"] == true && told["lost_inputs"].as_u64().unwrap_or(0) == 0,
+            inputs: told["inputs"].as_u64().expect("a number"),
+            end: told["end"].as_str().unwrap_or_default().into(),
+            shown: replay(&["--show"]),
+        }
+    }
+}
+
+impl Verified {
+    /// It is decided as it was, and shows what was to be recorded.
+    fn is_of(&self, words: &[&str]) {
+        assert!(self.identical, "it is decided otherwise");
+        for word in words {
+            assert!(self.shown.contains(word), "no {word} in {} inputs", self.inputs);
+        }
+    }
+}
+
+const BACKWARD: &str = "import os,sys
+f,step=os.open(sys.argv[1],0),1<<16
+for at in range(os.fstat(f).st_size-step,0,-step): os.pread(f,step,at)";
+
+const RANDOM: &str = "import os,sys,random
+f=os.open(sys.argv[1],0)
+random.seed(7)
+for _ in range(100): os.pread(f,4096,4096*random.randrange(2048))";
+
+const FORWARD: &str = "import os,sys
+f=os.open(sys.argv[1],0)
+while os.read(f,1<<16): pass";
+
+/// Eight streams in turn.
+const STREAMS: &str = "import os,sys
+n,step=os.stat(sys.argv[1]).st_size//8,1<<14
+fs=[os.open(sys.argv[1],0) for _ in range(8)]
+for at in range(0,n,step):
+    for k,f in enumerate(fs): os.pread(f,step,k*n+at)";
+
+#[test]
+fn a_backward_reader_on_a_hard_disk() {
+    let Some(bench) = bench("hdd") else { return };
+    bench.run(&[], BACKWARD, None).is_of(&["Access(", "-> [Read {", "Completed(Read"]);
+}
+
+#[test]
+fn a_random_reader_and_one_that_drops_behind_on_a_network_volume() {
+    let Some(bench) = bench("net") else { return };
+    bench.run(&[], RANDOM, None).is_of(&["Access("]);
+    let dropped = bench.run(&["--drop-behind"], FORWARD, None);
+    dropped.is_of(&["Passed(", "Release {", "Completed(Released"]);
+}
+
+#[test]
+fn streams_whose_windows_exceed_their_memory() {
+    let Some(bench) = bench("net") else { return };
+    let Some(cgroup) = Cgroup::with_limit(24 * MB) else { return };
+    bench.lab.set_read_ahead_kb(4096).expect("set");
+    let thrashing = bench.run(&[], STREAMS, Some(&cgroup));
+    thrashing.is_of(&["SetWindow {", "Completed(WindowSet"]);
+}
+
+#[test]
+fn two_programs_beside_a_daemon_and_a_daemon_that_is_killed() {
+    let Some(bench) = bench("net") else { return };
+    for is_killed in [false, true] {
+        bench.lab.evict().expect("evicted");
+        let recording = bench.recording().to_string_lossy().into_owned();
+        let mut command = led::daemon(&bench.lab, bench.folder.path(), &["--record", &recording]);
+        let (mut daemon, mut output) = led::begin(&mut command);
+        let readers = [("one", BACKWARD), ("two", FORWARD)].map(|(name, program)| {
+            let mut python = Command::new("python3");
+            python.args(["-c", program]).arg(bench.file(name)).stdin(Stdio::null());
+            own::Own::start(&mut python)
+        });
+        if is_killed {
+            // In mid-work: as soon as something of that was written to the recording.
+            let is_begun = || fs::metadata(&recording).is_ok_and(|about| about.len() > 4096);
+            while !is_begun() {
+                std::thread::yield_now();
+            }
+            daemon.kill().expect("it runs");
+        }
+        for mut reader in readers {
+            assert!(reader.wait().expect("it ends").success());
+        }
+        if !is_killed {
+            kill_process(Pid::from_child(&daemon), Signal::TERM).expect("it runs");
+            output.read_to_end(&mut Vec::new()).expect("it ends");
+        }
+        daemon.wait().expect("it ends");
+        let verified = bench.verified();
+        verified.is_of(&["Access(", "-> [Read {"]);
+        assert_eq!(verified.end == "clean", !is_killed, "{}", verified.end);
+    }
+}
+
+/// A memory cgroup, of either version; removed with this.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    /// `None` where the memory controller cannot be had.
+    fn with_limit(bytes: usize) -> Option<Cgroup> {
+        let name = format!("bowwave-recorded-{}", std::process::id());
+        let places = [("memory", "memory.limit_in_bytes"), ("", "memory.max")];
+        let made = places.iter().find_map(|(controller, limit)| {
+            let folder = Path::new("/sys/fs/cgroup").join(controller).join(&name);
+            fs::create_dir(&folder).ok()?;
+            let cgroup = Cgroup(folder);
+            fs::write(cgroup.0.join(limit), bytes.to_string()).ok()?;
+            Some(cgroup)
+        });
+        made.or_else(|| skipped("no memory cgroup can be made here"))
+    }
+
+    /// This program, in the cgroup.
+    fn hold(&self, program: &str) -> Command {
+        let mut held = Command::new("sh");
+        held.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.0.join("cgroup.procs"));
+        held.arg(program);
+        held
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
