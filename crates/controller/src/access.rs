@@ -6,7 +6,7 @@
 
 use readahead::behind::Span;
 use readahead::{
-    Action, CacheView, DeviceCost, GroupId, Hint, OpenFileId, PAGE_BYTES, Page, Trigger, Via,
+    Action, CacheView, DeviceCost, GroupId, Hint, OpenFileId, PAGE_BYTES, Page, Past, Trigger, Via,
 };
 
 use crate::Nanos;
@@ -17,7 +17,6 @@ use crate::ids::{BackingId, Ticket};
 use crate::input::{Access, Kind};
 use crate::memory::Room;
 use crate::metrics::Reason;
-use crate::question::{Knowledge, Question};
 use crate::windows::Bound;
 
 /// What came of an access.
@@ -35,19 +34,18 @@ pub(crate) enum Decided {
 struct Facts {
     cost: DeviceCost,
     room: Room,
-    knowledge: Knowledge,
+    past: Past,
     group: GroupId,
 }
 
 impl CacheView for Facts {
-    /// A page that was not asked about counts as cached, so that it is not taken for evicted.
-    fn cached_in(&self, start: Page, pages: u64) -> u64 {
-        let is_absent = |page: &Page| (start..start + pages).contains(page);
-        pages - u64::from(self.knowledge.absent.as_ref().is_some_and(is_absent))
+    /// The page cache is not looked at: what is known of it comes with the access.
+    fn cached_in(&self, _start: Page, pages: u64) -> u64 {
+        pages
     }
 
-    fn was_evicted_unused(&self) -> bool {
-        self.knowledge.evicted_unused
+    fn past(&self) -> Past {
+        self.past
     }
 
     fn group(&self) -> GroupId {
@@ -77,37 +75,11 @@ impl Controller {
         if self.on_walkers_access(now, access, out) {
             return;
         }
-        if let Some(question) = self.question_about(now, access) {
-            let ticket = self.ticket();
-            if self.questions.keep(now, ticket, access, question) {
-                let Question { evicted, cached } = question;
-                out.push(Command::Look { ticket, of: access.of, evicted, cached });
-                return;
-            }
-        }
-        self.decide(now, now, access, Knowledge::default(), out);
+        self.decide(now, access, out);
     }
 
-    /// What must be known of the page cache before the access can be decided. The absent page itself is being read
-    /// again by now; the pages after it in the kernel's window show whether they were evicted.
-    fn question_about(&self, now: Nanos, access: &Access) -> Option<Question> {
-        let behind_it = u64::from(access.window_left).saturating_sub(1);
-        let is_absent = access.kind == Kind::Miss || access.kind == Kind::Fault;
-        let evicted = if is_absent { behind_it } else { 0 };
-        let cached = self.policy.wants_to_know(&self.as_policy_sees(now, access));
-        let evicted = Span { start: access.page + 1, end: access.page + 1 + evicted };
-        (evicted.pages() > 0 || cached.is_some()).then_some(Question { evicted, cached })
-    }
-
-    /// Decides what to do about an access that was reported `at` a moment before, and asks for it.
-    pub(crate) fn decide(
-        &mut self,
-        now: Nanos,
-        at: Nanos,
-        access: &Access,
-        knowledge: Knowledge,
-        out: &mut Vec<Command>,
-    ) {
+    /// Decides what to do about an access, and asks for it.
+    fn decide(&mut self, now: Nanos, access: &Access, out: &mut Vec<Command>) {
         let Some(id) = self.volumes.backing(access.of.file.dev) else { return };
         let files = &self.files;
         let Some(backing) = self.backings.get_mut(id) else { return };
@@ -116,14 +88,15 @@ impl Controller {
         }
         let (room, lack) = self.room_for(now, access);
         let Some(backing) = self.backings.get(id) else { return };
-        let facts = Facts { cost: backing.cost(), room, knowledge, group: access.cgroup.group() };
+        let (cost, past, group) = (backing.cost(), access.past, access.cgroup.group());
+        let facts = Facts { cost, room, past, group };
         let interest = backing.interest();
-        let seen = self.as_policy_sees(at, access);
+        let seen = self.as_policy_sees(now, access);
         self.plan.clear();
         self.policy.on_access(&seen, &facts, &mut self.plan);
         self.note_ahead();
-        self.set_windows(at, access, id, room.kernel_pages);
-        let decided = self.ask(at, access, lack, seen.hint, out);
+        self.set_windows(now, access, id, room.kernel_pages);
+        let decided = self.ask(now, access, lack, seen.hint, out);
         self.account(now, access, interest, decided, out);
         self.reconcile_windows(now, out);
     }

@@ -46,7 +46,7 @@ impl Controller {
         let notes = self.files.notes(file, now);
         let is_news = self.plan.is_recognised() && notes.recognised();
         if let Some((first, last)) = access.mark {
-            notes.mark_taken(first, last);
+            notes.mark_taken(Mark { first, last });
         }
         for action in self.plan.actions() {
             if let Action::Mark(mark) = action {

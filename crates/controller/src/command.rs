@@ -59,17 +59,6 @@ pub enum Command {
     Watch(DeviceNumber, Option<Interest>),
     /// Whether the block layer's counters of a backing are needed.
     Count(BackingId, bool),
-    /// Tell how many of these pages were evicted lately, and whether one page is cached.
-    Look {
-        /// The question.
-        ticket: Ticket,
-        /// The file.
-        of: FileRef,
-        /// Were these evicted?
-        evicted: Span,
-        /// Is this one cached?
-        cached: Option<u64>,
-    },
     /// Measure what a backing charges.
     Probe(BackingId),
     /// Remember what was learned of a backing.

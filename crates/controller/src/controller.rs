@@ -12,7 +12,6 @@ use crate::ids::{BackingId, DeviceNumber};
 use crate::input::{Completed, Input, Mounted, clipped};
 use crate::memory::Memory;
 use crate::metrics::Metrics;
-use crate::question::Questions;
 use crate::volumes::Volumes;
 use crate::walks::Walks;
 use crate::windows::{Bound, Windows};
@@ -56,7 +55,6 @@ pub struct Controller {
     pub(crate) backings: Backings,
     pub(crate) memory: Memory,
     pub(crate) files: FileTable,
-    pub(crate) questions: Questions,
     pub(crate) windows: Windows,
     pub(crate) behind: Option<Behind>,
     pub(crate) walks: Walks,
@@ -78,7 +76,6 @@ impl Controller {
             backings: Backings::default(),
             memory: Memory::new(),
             files: FileTable::default(),
-            questions: Questions::default(),
             windows: Windows::default(),
             behind,
             walks: Walks::default(),
@@ -120,12 +117,6 @@ impl Controller {
     fn on_completed(&mut self, now: Nanos, completed: &Completed, out: &mut Vec<Command>) {
         match completed {
             Completed::Read { ticket, failed } => self.on_read(now, *ticket, failed.is_some(), out),
-            Completed::Looked { ticket, evicted_pages, is_cached } => {
-                let answered = self.questions.answer(*ticket, *evicted_pages, *is_cached);
-                if let Some((at, access, knowledge)) = answered {
-                    self.decide(now, at, &access, knowledge, out);
-                }
-            }
             Completed::Probed { backing, cost } => {
                 if self.backings.measured(*backing, *cost, out) {
                     self.watch_volumes_on(*backing, out);
@@ -188,7 +179,6 @@ impl Controller {
         let volumes = &self.volumes;
         self.backings.keep(|backing| volumes.is_used(backing), out);
         self.walks.forget_volume(dev, &mut Orders { now, tickets: &mut self.tickets, out });
-        self.questions.forget_volume(dev);
         self.files.forget_volume(dev);
         self.windows.forget_volume(dev);
         if let Some(behind) = &mut self.behind {

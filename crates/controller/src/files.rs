@@ -26,7 +26,7 @@ impl Tolerance {
     pub(crate) fn with(interest: Interest) -> Self {
         match interest {
             Interest::All => Tolerance { first: 48, next: 12 },
-            Interest::NotForward => Tolerance { first: 8, next: 3 },
+            Interest::NotForward => Tolerance { first: 16, next: 3 },
         }
     }
 }
@@ -37,8 +37,8 @@ const LONGEST_SILENCE_NS: Nanos = 640_000_000;
 /// A stream on a slow disk is heard of at least so often.
 const AT_THE_MOMENT_NS: Nanos = 500_000_000;
 
-/// Outstanding marks kept per file: two a stream, for as many streams as a policy follows.
-const MARKS: usize = 64;
+/// Chunks with marks that are kept per file: two a stream, for as many streams as a policy follows.
+const MARKED_CHUNKS: usize = 64;
 
 /// Files that are remembered: half of what the source of events can tell apart. A machine can read more within the time
 /// for which one is kept.
@@ -47,7 +47,8 @@ const MOST_FILES: usize = 8192;
 /// One file.
 #[derive(Debug)]
 pub(crate) struct FileNotes {
-    marked_chunks: Vec<u64>,
+    /// By chunk, as in the kernel's table.
+    marks: Vec<(u64, Mark)>,
     unproductive_events: u32,
     silence_ns: Nanos,
     managed: bool,
@@ -58,7 +59,7 @@ pub(crate) struct FileNotes {
 impl FileNotes {
     fn new() -> Self {
         FileNotes {
-            marked_chunks: Vec::with_capacity(MARKS),
+            marks: Vec::with_capacity(MARKED_CHUNKS),
             unproductive_events: 0,
             silence_ns: FIRST_SILENCE_NS,
             managed: false,
@@ -68,17 +69,18 @@ impl FileNotes {
     }
 
     /// A mark was touched and is gone from the kernel's table.
-    pub(crate) fn mark_taken(&mut self, first: u64, last: u64) {
-        let chunks = first / CHUNK_PAGES..=last / CHUNK_PAGES;
-        self.marked_chunks.retain(|chunk| !chunks.contains(chunk));
+    pub(crate) fn mark_taken(&mut self, taken: Mark) {
+        self.marks.retain(|(_, mark)| *mark != taken);
     }
 
+    /// A mark takes the place of others in its chunks.
     pub(crate) fn mark_set(&mut self, mark: Mark) {
         for chunk in mark.first / CHUNK_PAGES..=mark.last / CHUNK_PAGES {
-            if self.marked_chunks.len() == MARKS {
-                self.marked_chunks.remove(0);
+            self.marks.retain(|(other, _)| *other != chunk);
+            if self.marks.len() == MARKED_CHUNKS {
+                self.marks.remove(0);
             }
-            self.marked_chunks.push(chunk);
+            self.marks.push((chunk, mark));
         }
     }
 
@@ -116,7 +118,7 @@ impl FileNotes {
     }
 
     pub(crate) fn listening(&self, muted_until: Nanos) -> Listening {
-        let bits = self.marked_chunks.iter().fold(0, |bits, chunk| bits | 1 << (chunk % 64));
+        let bits = self.marks.iter().fold(0, |bits, (chunk, _)| bits | 1 << (chunk % 64));
         Listening { marked_chunks: bits, muted_until, managed: self.managed }
     }
 }
@@ -222,7 +224,16 @@ mod tests {
         notes.mark_set(Mark { first: 31, last: 32 });
         notes.mark_set(Mark { first: 70 * CHUNK_PAGES, last: 70 * CHUNK_PAGES });
         assert_eq!(notes.listening(0).marked_chunks, 0b11 | 1 << 6);
-        notes.mark_taken(32, 40);
-        assert_eq!(notes.listening(0).marked_chunks, 0b1 | 1 << 6);
+        notes.mark_taken(Mark { first: 31, last: 32 });
+        assert_eq!(notes.listening(0).marked_chunks, 1 << 6);
+    }
+
+    #[test]
+    fn a_mark_that_took_the_place_of_another_in_one_chunk_stays_when_that_is_touched() {
+        let mut notes = FileNotes::new();
+        notes.mark_set(Mark { first: 30, last: 37 });
+        notes.mark_set(Mark { first: 36, last: 43 });
+        notes.mark_taken(Mark { first: 30, last: 37 });
+        assert_eq!(notes.listening(0).marked_chunks, 0b10);
     }
 }

@@ -2,7 +2,7 @@
 //! others, and may come late, twice, out of order or never.
 
 use readahead::behind::Span;
-use readahead::{DeviceCost, PAGE_BYTES};
+use readahead::{DeviceCost, PAGE_BYTES, Past};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{
@@ -85,9 +85,8 @@ pub struct Access {
     pub mapped: bool,
     /// What the program has advised.
     pub advice: Advice,
-    /// Of a miss: pages from here to the end of what the kernel had read ahead through this open file,
-    /// if its reader comes here for the first time; the page was cached, then, and is gone. Else 0.
-    pub window_left: u32,
+    /// Of a miss or a fault: how the page left the page cache, if it was there before.
+    pub past: Past,
     /// First and last page of the mark that was touched, where one was.
     pub mark: Option<(u64, u64)>,
 }
@@ -232,15 +231,6 @@ pub enum Completed {
         ticket: Ticket,
         /// Why nothing more of it was submitted, if so.
         failed: Option<Failure>,
-    },
-    /// A [`Look`](crate::Command::Look).
-    Looked {
-        /// The question.
-        ticket: Ticket,
-        /// Pages of its span that were evicted lately.
-        evicted_pages: u64,
-        /// Whether its one page is cached.
-        is_cached: bool,
     },
     /// A [`Probe`](crate::Command::Probe).
     Probed {

@@ -33,7 +33,6 @@ mod learn;
 mod listing;
 mod memory;
 pub mod metrics;
-mod question;
 mod readers;
 mod status;
 mod volumes;

@@ -11,7 +11,7 @@ use controller::{
     Nanos, Options, Origin, WindowOutcome, WindowSetting,
 };
 use counting::allocations;
-use readahead::{Adaptive, DeviceCost, PAGE_BYTES};
+use readahead::{Adaptive, DeviceCost, PAGE_BYTES, Past};
 
 const DEV: DeviceNumber = DeviceNumber { major: 7, minor: 1 };
 const DISK: BackingId = BackingId(1);
@@ -31,7 +31,7 @@ fn access(ino: u64, page: u64) -> Access {
         kernel_window: 32,
         mapped: false,
         advice: Advice::default(),
-        window_left: 0,
+        past: Past::Unknown,
         mark: None,
     }
 }
@@ -43,7 +43,6 @@ struct Body {
     now: Nanos,
     reads: u64,
     marks: u64,
-    looks: u64,
     windows: u64,
 }
 
@@ -53,8 +52,8 @@ impl Body {
         let controller =
             Controller::new(Options::default(), Box::new(Adaptive::default()), &mut out);
         let answers = Vec::with_capacity(64);
-        let (now, reads, marks, looks, windows) = (0, 0, 0, 0, 0);
-        let mut body = Body { controller, out, answers, now, reads, marks, looks, windows };
+        let (now, reads, marks, windows) = (0, 0, 0, 0);
+        let mut body = Body { controller, out, answers, now, reads, marks, windows };
         let cost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
         let device = DeviceFacts { cost, origin: Origin::Measured, is_counted: true };
         body.hear(&Input::Mounted(Mounted { dev: DEV, backing: DISK, device }));
@@ -77,10 +76,6 @@ impl Body {
                 Command::Read { ticket, .. } => {
                     self.reads += 1;
                     Completed::Read { ticket, failed: None }
-                }
-                Command::Look { ticket, .. } => {
-                    self.looks += 1;
-                    Completed::Looked { ticket, evicted_pages: 0, is_cached: true }
                 }
                 Command::SetWindow { ticket, target, setting, .. } => {
                     self.windows += 1;
@@ -114,8 +109,8 @@ impl Body {
                     _ if ino % 2 == 0 => 4 * step,
                     _ => 5_000_000 - 4 * step,
                 };
-                let window_left = if ino == 6 && step % 5 == 0 { 16 } else { 0 };
-                self.hear(&Input::Access(Access { window_left, ..access(ino, page) }));
+                let past = if ino == 6 && step % 5 == 0 { Past::Evicted } else { Past::Unknown };
+                self.hear(&Input::Access(Access { past, ..access(ino, page) }));
                 while let Some(answer) = self.answers.pop() {
                     self.hear(&Input::Completed(answer));
                 }
@@ -128,11 +123,11 @@ impl Body {
 fn an_access_to_a_known_file_allocates_nothing() {
     let mut body = Body::new();
     body.read(0..2_000);
-    let (reads, marks, looks) = (body.reads, body.marks, body.looks);
+    let (reads, marks) = (body.reads, body.marks);
     let before = allocations();
     body.read(2_000..10_000);
     let allocated = allocations() - before;
-    assert!(body.reads > reads + 100 && body.marks > marks + 100 && body.looks > looks + 100);
+    assert!(body.reads > reads + 100 && body.marks > marks + 100);
     assert_eq!(allocated, 0, "in {} accesses", 8_000 * FILES);
 }
 

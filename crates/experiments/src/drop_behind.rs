@@ -1,7 +1,9 @@
 //! What a large copy does to a working set, 2007: four scans of a mapped file, a copy in between.
 
+use controller::MemoryStats;
+use controller::behind::{Mode, Rules};
 use serde::Deserialize;
-use sim::{FileIndex, Listed, Machine, Op};
+use sim::{FileIndex, Listed, Machine, OnTop, Op, Parts};
 
 use super::experiment::{Experiment, ExperimentError, figures};
 use super::table::{Figure, Kind, Table, Verdict};
@@ -97,10 +99,7 @@ fn scan_seconds(
     disturbance: Disturbance,
 ) -> Result<([f64; SCANS], f64), ExperimentError> {
     let workload = &experiment.workload;
-    let mut machine = experiment.build(column)?;
-    if column == "bowwave" {
-        machine.drop_behind();
-    }
+    let mut machine = Machine::new(parts(experiment, column)?);
     let scanned = machine.add_file(workload.scanned_mib << 20);
     let before: Vec<Op> = [scan(&mut machine, scanned, 1), scan(&mut machine, scanned, 2)].concat();
     let between = disturb(&mut machine, workload, disturbance);
@@ -121,6 +120,17 @@ fn scan_seconds(
         }
     }
     Ok((seconds, resident))
+}
+
+/// The machine of a column; bowwave drops behind, told of memory as it is live.
+fn parts(experiment: &Experiment<Workload>, column: &str) -> Result<Parts, ExperimentError> {
+    let mut parts = experiment.machine.parts(experiment.policy(column))?;
+    if let Some(OnTop::Bowwave(bowwave)) = &mut parts.on_top {
+        let available_bytes = Some(parts.memory_pages * readahead::PAGE_BYTES);
+        bowwave.memory = MemoryStats::Machine { available_bytes, own_cgroup_bytes: None };
+        bowwave.options.behind = Some(Rules::only(Mode::Auto));
+    }
+    Ok(parts)
 }
 
 /// Maps the file, touches every page, unmaps it; the number is stamped before and after.

@@ -46,15 +46,6 @@ pub fn cached_and_unwritten(file: impl AsFd, start: u64, pages: u64) -> io::Resu
     Ok((stat.cached, stat.dirty + stat.writeback))
 }
 
-/// Counts the pages of `[start, start + pages)` that were evicted for lack of memory, as far as the
-/// kernel remembers. Pages that a program dropped, or that were never read, do not count.
-///
-/// # Errors
-/// As [`cached_pages`].
-pub fn evicted_pages(file: impl AsFd, start: u64, pages: u64) -> io::Result<u64> {
-    Ok(cachestat(file, start, pages)?.evicted)
-}
-
 fn cachestat(file: impl AsFd, start: u64, pages: u64) -> io::Result<Cachestat> {
     if pages == 0 {
         // For the system call, length 0 means the rest of the file.

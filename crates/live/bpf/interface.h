@@ -22,6 +22,14 @@ enum event_kind {
 	EVENT_PASSED = 16,	/* a stream passed a step: pages [mark_first, mark_last) */
 };
 
+/* How an absent page left the page cache. */
+enum past {
+	PAST_UNKNOWN = 0,	/* it was never there, or was dropped on purpose */
+	PAST_EVICTED = 1,
+	PAST_EVICTED_NEXT = 2,	/* its reader came from the page before it, and from the kernel's windows */
+	PAST_EVICTED_UNUSED = 3,	/* the kernel had read it ahead for its reader */
+};
+
 /* What is reported of a file system's files. */
 enum interest {
 	INTEREST_ALL = 1,
@@ -51,8 +59,8 @@ struct event {
 	u32 kernel_window;	/* ra_pages */
 	u8 kind;
 	u8 flags;
-	u16 window_left;	/* of an EVENT_MISS: pages from here to the end of what the kernel had read ahead
-				 * for this reader, who had not come so far; 0 elsewhere */
+	u8 past;		/* of an absent page: enum past */
+	u8 pad;
 	u64 mark_first;		/* of an EVENT_MARK: the mark that was touched, and is gone */
 	u64 mark_last;
 	u64 directory;		/* of an EVENT_MISS of page 0, and of an EVENT_FILE: the directory's inode; 0 elsewhere */

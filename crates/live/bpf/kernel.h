@@ -46,6 +46,8 @@ struct super_block {
 	struct backing_dev_info *s_bdi;
 };
 
+struct address_space;
+
 struct list_head {
 	struct list_head *next;
 };
@@ -63,13 +65,24 @@ struct inode {
 	u16 i_mode;
 	struct file_lock_context *i_flctx;
 	struct super_block *i_sb;
+	struct address_space *i_mapping;
 	unsigned long i_ino;
 	s64 i_size;
 	u32 i_generation;
 };
 
+struct xa_node {
+	unsigned char shift;
+	void *slots[64];
+};
+
+struct xarray {
+	void *xa_head;
+};
+
 struct address_space {
 	struct inode *host;
+	struct xarray i_pages;
 };
 
 struct file_ra_state {

@@ -4,7 +4,7 @@
  *
  *   read finds no page     page_cache_sync_ra   ------------------ EVENT_MISS ---------> ring
  *   kernel's own mark      page_cache_async_ra  ------------------ EVENT_KERNEL_MARK --> ring
- *   fault, page not mapped mm_filemap_fault     ------------------ EVENT_FAULT --------> ring
+ *   fault finds no page    mm_filemap_fault     ------------------ EVENT_FAULT --------> ring
  *   any read               mm_filemap_get_pages -- our mark? yes - EVENT_MARK ---------> ring
  *   fault-around           mm_filemap_map_pages -- our mark? yes - EVENT_MARK ---------> ring
  *   block layer            block_io_start/done  ------------------ counters per disk
@@ -40,6 +40,12 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define NO_PAGE (~0ULL)
 /* A read of 2 MiB covers 16 chunks; what lies beyond is seen by the read's next batch. */
 #define CHUNKS_PER_READ 16
+/* Of entries in the page cache's tree. */
+#define NODE_TAG 2
+#define EVICTED_TAG 1
+/* Of six bits each, and no file is longer. */
+#define TREE_LEVELS 10
+#define MOST_FOLIO_PAGES 512
 
 /* Set before loading. */
 const volatile u32 our_tgid = 0;
@@ -84,6 +90,20 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);
 } events SEC(".maps");
+
+struct place {
+	u64 ino;
+	u64 index;
+	u32 dev;
+	u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u64);
+	__type(value, struct place);
+} faults SEC(".maps"); /* task -> its last fault that found its page, in the page cache or on its way */
 
 /* Whose events share a budget: a user's, within one service, session or container. A user may make further
  * cgroups below that. */
@@ -169,6 +189,11 @@ static __always_inline u32 interest_in(struct inode *inode, struct file_key *key
 	return *interest;
 }
 
+static __always_inline bool is_node(u64 entry)
+{
+	return (entry & 3) == NODE_TAG && entry > 4096;
+}
+
 static __always_inline bool is_muted(struct file_key *key, u64 now)
 {
 	struct file_state *state = bpf_map_lookup_elem(&files, key);
@@ -230,7 +255,8 @@ static __always_inline struct event *begin_event(struct inode *inode, struct fil
 	event->kernel_window = BPF_CORE_READ(inode, i_sb, s_bdi, ra_pages);
 	event->open_file = 0;
 	event->flags = 0;
-	event->window_left = 0;
+	event->past = PAST_UNKNOWN;
+	event->pad = 0;
 	event->mark_first = 0;
 	event->mark_last = 0;
 	event->directory = 0;
@@ -289,20 +315,61 @@ static __always_inline bool goes_forward(struct file_ra_state *ra, u64 index, u8
 	return kind == EVENT_KERNEL_MARK || index == 0 || index - previous <= 1;
 }
 
-/* A page that the kernel read ahead and the reader has not come to before is absent: it was evicted,
- * or dropped. The tracepoint comes before the kernel opens its next window, so this one still
- * stands. Gives the pages from there to the window's end, or 0. A page behind the reader's place was
- * used once; what follows the end of the file was never read. */
-static __always_inline u16 left_of_window(struct file_ra_state *ra, u64 index, u64 file_bytes)
+/* The entry of a page in the page cache's tree: a folio, 0 if there is none, or, with the lowest bit set,
+ * what the kernel leaves in the place of a page that it evicts. The tree may change meanwhile, which
+ * leads to a wrong answer at worst: every read is checked. */
+static __always_inline u64 page_cache_entry(struct address_space *mapping, u64 index)
+{
+	const u64 slots = bpf_core_field_size(struct xa_node, slots) / sizeof(void *);
+	const u64 first = bpf_core_field_offset(struct xa_node, slots);
+	u64 entry = (u64)BPF_CORE_READ(mapping, i_pages.xa_head), node, at;
+	u8 shift;
+
+	/* A tree of one page has no node. */
+	if (!is_node(entry))
+		return index ? 0 : entry;
+	shift = BPF_CORE_READ((struct xa_node *)(entry - NODE_TAG), shift);
+	if (index >> shift >= slots)
+		return 0;
+	for (int level = 0; level < TREE_LEVELS && is_node(entry); level++) {
+		node = entry - NODE_TAG;
+		shift = BPF_CORE_READ((struct xa_node *)node, shift);
+		at = (index >> shift) & (slots - 1);
+		if (bpf_probe_read_kernel(&entry, sizeof(entry), (void *)(node + first + at * sizeof(entry))))
+			return 0;
+		/* An entry of several slots stands in the first one; the others name that. */
+		if ((entry & 3) == NODE_TAG && entry >> 2 < slots &&
+		    bpf_probe_read_kernel(&entry, sizeof(entry),
+					  (void *)(node + first + (entry >> 2) * sizeof(entry))))
+			return 0;
+	}
+	return entry;
+}
+
+/* How the page left the page cache that a read finds absent. The tracepoint comes before the kernel
+ * reads the page and opens its next window, so what was there still stands. A page ahead of the
+ * reader, in the kernel's present window or in the one before it, was evicted unused. */
+static __always_inline u8 past_of(struct inode *inode, struct file_ra_state *ra, u64 index)
 {
 	u64 previous = ra->prev_pos >> PAGE_SHIFT, end = ra->start + ra->size;
-	u64 file_pages = (file_bytes + (1 << PAGE_SHIFT) - 1) >> PAGE_SHIFT;
 
-	if (end > file_pages)
-		end = file_pages;
-	if (ra->prev_pos < 0 || index < previous || index < ra->start || index >= end)
-		return 0;
-	return end - index < 0xffff ? end - index : 0xffff;
+	if (!(page_cache_entry(inode->i_mapping, index) & EVICTED_TAG))
+		return PAST_UNKNOWN;
+	if (ra->prev_pos < 0 || !ra->size)
+		return PAST_EVICTED;
+	if (index >= previous && previous + ra->size >= ra->start && index < end)
+		return PAST_EVICTED_UNUSED;
+	return index - previous <= 1 ? PAST_EVICTED_NEXT : PAST_EVICTED;
+}
+
+/* Whether this task's fault, which led here, is at this page or in the folio that begins with it. */
+static __always_inline bool is_fault(struct file_key *key, u64 index)
+{
+	u64 task = bpf_get_current_pid_tgid();
+	struct place *fault = bpf_map_lookup_elem(&faults, &task);
+
+	return fault && fault->ino == key->ino && fault->dev == key->dev &&
+	       fault->index - index < MOST_FOLIO_PAGES;
 }
 
 static __always_inline int on_read_ahead(struct inode *inode, u64 index, struct file_ra_state *ra,
@@ -329,10 +396,15 @@ static __always_inline int on_read_ahead(struct inode *inode, u64 index, struct 
 		return 0;
 	event->kind = kind;
 	if (kind == EVENT_MISS)
-		event->window_left = left_of_window(ra, index, event->file_bytes);
+		event->past = past_of(inode, ra, index);
 	if (index == 0 && kind != EVENT_KERNEL_MARK)
 		add_directory(event, inode, ra);
 	add_advice(event, inode, ra);
+	if (kind == EVENT_KERNEL_MARK && is_fault(&key, index)) {
+		/* The kernel takes a fault for a request of a whole window. */
+		event->request_pages = 1;
+		event->flags |= FLAG_MMAP;
+	}
 	bpf_ringbuf_submit(event, 0);
 	return 0;
 }
@@ -370,7 +442,9 @@ static __always_inline bool take_mark(struct file_key *file, u64 chunk, u64 firs
 	for (int i = 0; i < CHUNKS_PER_MARK; i++, key.chunk++) {
 		if (key.chunk > taken->last >> CHUNK_SHIFT)
 			break;
-		if (key.chunk != chunk)
+		/* Another mark may have taken its place in this chunk. */
+		mark = bpf_map_lookup_elem(&marks, &key);
+		if (mark && mark->first == taken->first && mark->last == taken->last)
 			bpf_map_delete_elem(&marks, &key);
 	}
 	return true;
@@ -440,11 +514,20 @@ int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, u
 	return on_access(mapping, first, last, FLAG_MMAP);
 }
 
+/* A page that is there is on its way, or carries the kernel's mark, which is reported next. */
+static __always_inline void note_fault(struct file_key *key, u64 index)
+{
+	struct place place = { .ino = key->ino, .index = index, .dev = key->dev };
+	u64 task = bpf_get_current_pid_tgid();
+
+	bpf_map_update_elem(&faults, &task, &place, BPF_ANY);
+}
+
 SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
 {
 	struct inode *inode = mapping->host;
-	u64 now = bpf_ktime_get_ns();
+	u64 now = bpf_ktime_get_ns(), entry;
 	struct file_key key;
 	struct event *event;
 
@@ -452,11 +535,17 @@ int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
 		pass(inode, index, index, FLAG_MMAP);
 	if (!inode || !interest_in(inode, &key) || !is_our_business() || is_muted(&key, now))
 		return 0;
+	entry = page_cache_entry(mapping, index);
+	if (entry && !(entry & EVICTED_TAG)) {
+		note_fault(&key, index);
+		return 0;
+	}
 	event = begin_event(inode, &key, index, index, now);
 	if (!event)
 		return 0;
 	event->kind = EVENT_FAULT;
 	event->flags = FLAG_MMAP;
+	event->past = entry & EVICTED_TAG ? PAST_EVICTED : PAST_UNKNOWN;
 	bpf_ringbuf_submit(event, 0);
 	return 0;
 }

@@ -1,7 +1,23 @@
 //! What a policy may ask about the page cache.
 
+use serde::{Deserialize, Serialize};
+
 use crate::access::{GroupId, Page};
 use crate::cost::DeviceCost;
+
+/// How an absent page left the page cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Past {
+    /// It was never there, was dropped on purpose, or nothing is known.
+    #[default]
+    Unknown,
+    /// The kernel evicted it, perhaps after it was used.
+    Evicted,
+    /// The kernel evicted it. Its reader came from the page before it, and from pages read ahead for it.
+    EvictedNext,
+    /// The kernel had read it ahead, and evicted it before its reader came: thrashing.
+    EvictedUnused,
+}
 
 /// A read-only view of the page cache and the device, for the file of the access at hand.
 pub trait CacheView {
@@ -24,10 +40,9 @@ pub trait CacheView {
         longest_cached(limit, |n| self.cached_in(page, n) == n)
     }
 
-    /// Whether the absent page at hand had been read ahead before, and was evicted before it was used:
-    /// thrashing. A body that cannot tell says no.
-    fn was_evicted_unused(&self) -> bool {
-        false
+    /// How the absent page at hand left the page cache. A body that cannot tell says that it was never there.
+    fn past(&self) -> Past {
+        Past::Unknown
     }
 
     /// Whose memory the pages of this access take. Thrashing in one group is nothing to another. A body that

@@ -32,7 +32,7 @@ pub use access::{
     Access, FileId, GroupId, Hint, Nanos, OpenFileId, PAGE_BYTES, Page, Trigger, Via, VolumeId,
 };
 pub use adaptive::Adaptive;
-pub use cache::CacheView;
+pub use cache::{CacheView, Past};
 pub use cost::DeviceCost;
 pub use ids::{DeviceNumber, FileKey, FileRef, NotADevice};
 pub use plan::{Action, Asked, Cause, Mark, Plan};

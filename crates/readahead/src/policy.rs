@@ -1,6 +1,6 @@
 //! The contract between a policy and what drives it.
 
-use crate::access::{Access, GroupId, Nanos, Page};
+use crate::access::{Access, GroupId, Nanos};
 use crate::cache::CacheView;
 use crate::plan::Plan;
 use crate::tally::Tally;
@@ -14,12 +14,6 @@ pub trait Policy: Send {
     ///
     /// An empty plan means "nothing beyond what the program itself asked for".
     fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan);
-
-    /// A page of the access's file of which the policy wants to know, before it is told of the access, whether it is
-    /// cached. A body that has to ask somebody for that asks for this page only, and takes others for cached.
-    fn wants_to_know(&self, _access: &Access) -> Option<Page> {
-        None
-    }
 
     /// Most pages of the kernel's own windows for readers of this group, where the policy
     /// [bounds](crate::Action::KernelWindow) them; a body that has bounded some gives them back otherwise.

@@ -6,15 +6,14 @@ mod support;
 use std::time::Instant;
 
 use historical::Linux6;
-use readahead::{Adaptive, PAGE_BYTES, Policy};
-use sim::{Listed, Machine, Op, Parts, REACTION_NS};
+use readahead::{Adaptive, PAGE_BYTES};
+use sim::{Bowwave, Listed, Machine, OnTop, Op, Parts};
 
 const FILE_BYTES: u64 = 400 << 20;
 
 fn machine(memory_bytes: u64) -> Machine {
-    let policy: Box<dyn Policy> = Box::new(Adaptive::default());
     Machine::new(Parts {
-        user: Some((policy, REACTION_NS)),
+        on_top: Some(OnTop::Bowwave(Bowwave::new(Box::new(Adaptive::default()), 1 << 30))),
         ..support::parts("hdd", memory_bytes / PAGE_BYTES, Box::new(Linux6::new(64)))
     })
 }

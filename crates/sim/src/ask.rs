@@ -1,13 +1,12 @@
 //! Asking a policy: what it is told of an access, how its answer is carried out and accounted for.
 
 use historical::Range;
-use readahead::{Access, Action, Asked, FileId, Nanos, OpenFileId, Page, Trigger, Via, VolumeId};
+use readahead::{Access, Action, Asked, Cause, FileId, Nanos, OpenFileId, Page, Via, VolumeId};
 
 use crate::account::Decision;
 use crate::cache::Flags;
 use crate::machine::Machine;
 use crate::process::{Behalf, Reading};
-use crate::user::Due;
 use crate::view::View;
 
 impl Machine {
@@ -40,15 +39,16 @@ impl Machine {
         let file = self.opens[reading.open as usize].file;
         let is_congested = self.block.is_congested();
         let (cache, cost) = (&self.cache, self.cost);
-        let view = View { cache, file, cost, is_congested, was_evicted_unused: false };
+        let view = View { cache, file, cost, is_congested };
         self.plan.clear();
         self.kernel.on_access(&access, &view, &mut self.plan);
         if trigger == historical::Trigger::Call {
             reading.call_at = self.plan.next_call();
         }
         reading.waits_for = self.plan.waits_for().or(reading.waits_for);
-        let window = &mut self.opens[reading.open as usize].kernel_asked;
-        if let Some(cause) = window.next(self.plan.ahead.asked(), access.file_pages) {
+        let open = &mut self.opens[reading.open as usize];
+        open.kernel_read = window_of(self.plan.ahead.asked()).unwrap_or(open.kernel_read);
+        if let Some(cause) = open.kernel_asked.next(self.plan.ahead.asked(), access.file_pages) {
             self.matrix.row_mut(cause).shrinks += 1;
         }
         let mut asked = 0;
@@ -56,7 +56,7 @@ impl Machine {
             match self.plan.ahead.actions()[index] {
                 Action::Read { start, pages, cause } => {
                     self.note_beyond(file, start, &mut asked);
-                    let behalf = Behalf { process: number, open: reading.open };
+                    let behalf = Behalf { process: number, reader: number };
                     let read = self.read_range(now, file, start, pages, cause, behalf);
                     let decision = Decision {
                         file,
@@ -101,45 +101,6 @@ impl Machine {
         }
     }
 
-    pub(crate) fn ask_user(
-        &mut self,
-        now: Nanos,
-        reading: &Reading,
-        trigger: Trigger,
-        was_evicted_unused: bool,
-    ) {
-        let access = self.access(now, reading, trigger);
-        let file = self.opens[reading.open as usize].file;
-        let Some(user) = &mut self.user else { return };
-        user.tidy(now);
-        let cache = &self.cache;
-        let cost = self.cost;
-        let view = View { cache, file, cost, is_congested: false, was_evicted_unused };
-        user.plan.clear();
-        user.policy.on_access(&access, &view, &mut user.plan);
-        let window = &mut self.opens[reading.open as usize].user_asked;
-        if let Some(cause) = window.next(user.plan.asked(), access.file_pages) {
-            self.matrix.row_mut(cause).shrinks += 1;
-        }
-        let mut last_read = None;
-        for index in 0..user.plan.actions().len() {
-            match user.plan.actions()[index] {
-                Action::Read { start, pages, cause } => {
-                    last_read = Some(cause);
-                    let open = reading.open;
-                    user.decide(Due { at: now, file, open, start, pages, cause });
-                }
-                Action::Mark(mark) => self.cache.set_mark(file, mark, last_read),
-                Action::KernelWindow { pages } => {
-                    self.opens[reading.open as usize].kernel_window = Some(pages);
-                }
-            }
-        }
-        if self.demotes_files {
-            self.cache.demote(file, 0, access.file_pages);
-        }
-    }
-
     /// Counts and logs a chunk that was asked for.
     pub(crate) fn note(&mut self, decision: Decision) {
         let pages = self.cache.file(decision.file).pages();
@@ -152,4 +113,12 @@ impl Machine {
             log.push(decision);
         }
     }
+}
+
+/// The window that a kernel's policy has opened; what it reads at random is none.
+fn window_of(asked: &[Asked]) -> Option<(Page, Page)> {
+    let chunks = || asked.iter().filter(|chunk| chunk.cause != Cause::Random);
+    let start = chunks().map(|chunk| chunk.start).min()?;
+    let end = chunks().map(|chunk| chunk.start.saturating_add(chunk.pages)).max()?;
+    Some((start, end))
 }

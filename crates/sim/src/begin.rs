@@ -43,6 +43,7 @@ impl Machine {
             Op::Advise { open, advice } => {
                 let open = &mut self.opens[open.0 as usize];
                 open.hint = advice;
+                (open.own_window, open.is_held) = (None, false);
                 match advice {
                     Hint::Normal => open.kernel_window = None,
                     Hint::Sequential => {
@@ -71,6 +72,7 @@ impl Machine {
                 process.doing = Doing::Ended;
                 process.outcome.ended = now;
                 self.block.exited(now, number);
+                self.note_exited(now, number);
                 Pause::Blocked
             }
         }

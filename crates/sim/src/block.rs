@@ -16,6 +16,8 @@ use iosched::{
 };
 use readahead::{Nanos, PAGE_BYTES, Page};
 
+use crate::on_top::Started;
+
 /// Bytes of a sector, the elevators' unit.
 const SECTOR_BYTES: u64 = 512;
 
@@ -29,6 +31,8 @@ pub(crate) struct Transfer {
     pub(crate) start: Page,
     pub(crate) pages: u64,
     pub(crate) is_write: bool,
+    /// When a read began, where that is counted.
+    pub(crate) started: Option<Started>,
     /// First of the processes that wait for it; the rest are chained through the processes.
     pub(crate) waiters: u32,
 }

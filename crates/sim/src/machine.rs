@@ -1,8 +1,8 @@
 //! The machine: what happens when, and to whom.
 //!
 //! Time is virtual. The machine always takes the earliest thing to happen: a process that goes on, a
-//! transfer that completes, an elevator whose timer ends, a read of the user-space policy that falls
-//! due. A process runs ahead on its own for as long as nothing else happens, so that cached reading
+//! transfer that completes, an elevator whose timer ends, a command of bowwave's that reaches the
+//! kernel. A process runs ahead on its own for as long as nothing else happens, so that cached reading
 //! costs no event. Everything that happens at one moment does so in the order it was arranged, and
 //! nothing is drawn at random: the same input gives the same run, to the byte.
 
@@ -12,15 +12,14 @@ use std::collections::BinaryHeap;
 use device::Model;
 use historical::KernelPolicy;
 use iosched::Elevator;
-use readahead::behind::DropBehind;
-use readahead::{Cause, DeviceCost, Hint, Nanos, PAGE_BYTES, Policy};
+use readahead::{Cause, DeviceCost, Hint, Nanos, PAGE_BYTES};
 
 use crate::account::{Decision, LastWindow, Matrix};
 use crate::block::{Block, NOBODY};
 use crate::cache::{CacheCounters, PageCache, Reclaim};
 use crate::costs::CpuCosts;
-use crate::process::{Behalf, Doing, FileIndex, Open, OpenFile, Outcome, Process, Script};
-use crate::user::User;
+use crate::on_top::{Body, OnTop};
+use crate::process::{Doing, FileIndex, Open, OpenFile, Outcome, Process, Script};
 use crate::writeback::Writeback;
 
 /// What a machine is made of.
@@ -29,8 +28,8 @@ pub struct Parts {
     pub memory_pages: u64,
     /// The kernel's policy.
     pub kernel: Box<dyn KernelPolicy>,
-    /// A policy on top of it, and how long its decisions take to reach the page cache.
-    pub user: Option<(Box<dyn Policy>, Nanos)>,
+    /// What runs on top of it.
+    pub on_top: Option<OnTop>,
     /// Pages the kernel reads ahead at most (`ra_pages`).
     pub kernel_window: u32,
     /// Orders requests.
@@ -55,7 +54,7 @@ pub struct Machine {
     pub(crate) block: Block,
     pub(crate) kernel: Box<dyn KernelPolicy>,
     pub(crate) plan: historical::Plan,
-    pub(crate) user: Option<User>,
+    pub(crate) body: Option<Box<Body>>,
     pub(crate) cost: DeviceCost,
     pub(crate) kernel_window: u32,
     pub(crate) request_pages: u64,
@@ -65,8 +64,6 @@ pub struct Machine {
     pub(crate) matrix: Matrix,
     pub(crate) log: Option<Vec<Decision>>,
     pub(crate) writeback: Writeback,
-    pub(crate) behind: Option<DropBehind>,
-    pub(crate) demotes_files: bool,
     wakes: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     arranged: u64,
     next_offset: u64,
@@ -74,9 +71,6 @@ pub struct Machine {
     /// No process runs ahead beyond this moment.
     pub(crate) limit: Nanos,
 }
-
-/// Streams that drop-behind follows.
-const STREAMS: usize = 1024;
 
 /// Why a process stopped running for now.
 pub(crate) enum Pause {
@@ -96,7 +90,7 @@ impl Machine {
             block: Block::new(parts.elevator, parts.device, parts.device_depth),
             kernel: parts.kernel,
             plan: historical::Plan::new(),
-            user: parts.user.map(|(policy, reaction)| User::new(policy, reaction)),
+            body: parts.on_top.map(|top| Box::new(Body::new(top, parts.cost))),
             cost: parts.cost,
             kernel_window: parts.kernel_window,
             request_pages: parts.request_pages.max(1),
@@ -106,8 +100,6 @@ impl Machine {
             matrix: Matrix::default(),
             log: None,
             writeback: Writeback::new(parts.memory_pages),
-            behind: None,
-            demotes_files: false,
             wakes: BinaryHeap::new(),
             arranged: 0,
             next_offset: 0,
@@ -125,17 +117,6 @@ impl Machine {
     /// others'; only before anything has run.
     pub fn divide_memory(&mut self, share: f64) {
         self.cache.divide(share);
-    }
-
-    /// Has bowwave drop pages behind streams.
-    pub fn drop_behind(&mut self) {
-        self.behind = Some(DropBehind::new(STREAMS, self.cache.size()));
-    }
-
-    /// Puts all that was read of a file first in line for reclaim whenever the policy on top of the
-    /// kernel's is asked about the file: part of the harm that [`Worst`](crate::Worst) stands for.
-    pub fn demote_files(&mut self) {
-        self.demotes_files = true;
     }
 
     /// Adds a file of `bytes` bytes, behind the one added before it.
@@ -162,9 +143,13 @@ impl Machine {
             file: file.0,
             previous: None,
             hint: Hint::Normal,
+            previous_written: None,
             kernel_window: None,
+            own_window: None,
+            is_held: false,
+            mapped_by: None,
             kernel_asked: LastWindow::default(),
-            user_asked: LastWindow::default(),
+            kernel_read: (0, 0),
         });
         OpenFile((self.opens.len() - 1) as u32)
     }
@@ -250,12 +235,8 @@ impl Machine {
         if self.block.next_event().is_some_and(|at| at <= now) {
             return self.complete(now);
         }
-        if let Some(due) = self.user.as_mut().and_then(|user| user.take_due(now)) {
-            let (file, start, asked, cause) = (due.file, due.start, due.pages, due.cause);
-            let behalf = Behalf { process: USER, open: due.open };
-            let read = self.read_range(now, file, start, asked, cause, behalf);
-            self.note(Decision { file, start, asked, read, cause });
-            return self.block.dispatch(now);
+        if self.body_turn(now) {
+            return;
         }
         if let Some(Reverse((at, _, process))) = self.wakes.pop() {
             self.go_on(at, process);
@@ -265,8 +246,10 @@ impl Machine {
     /// When the next thing happens.
     pub(crate) fn next_event(&self) -> Option<Nanos> {
         let wake = self.wakes.peek().map(|Reverse((at, ..))| *at);
-        let due = self.user.as_ref().and_then(User::next_event);
-        [wake, due, self.block.next_event()].into_iter().flatten().min()
+        let due = self.body.as_ref().and_then(|body| body.next_event());
+        let next = [wake, due, self.block.next_event()].into_iter().flatten().min()?;
+        // Time alone ends no wait.
+        Some(self.body.as_ref().map_or(next, |body| body.next_tick().min(next)))
     }
 
     /// Until when a process may run ahead.
@@ -310,6 +293,9 @@ impl Machine {
             for page in transfer.start..transfer.start + transfer.pages {
                 self.arrived(transfer.file, page, transfer.is_write);
             }
+            if let Some(started) = transfer.started {
+                self.note_ended(now, transfer.file, transfer.pages, started);
+            }
             self.wake_waiters(now, transfer.waiters);
             self.block.retire(id);
             if transfer.is_write {
@@ -329,7 +315,7 @@ impl Machine {
     }
 }
 
-/// The process on whose behalf the user-space policy reads: none of the machine's own.
+/// The process of what runs on top of the kernel: none of the machine's own.
 pub(crate) const USER: u32 = u32::MAX - 1;
 
 /// The process that writes dirty pages.

@@ -1,13 +1,13 @@
 //! A machine described in a TOML file: the settings it may have, and the parts it is built from.
 
 use historical::{KernelPolicy, Linux6};
-use readahead::{Adaptive, PAGE_BYTES, Page, Policy, adaptive::Limits};
+use readahead::{Adaptive, PAGE_BYTES, Page, adaptive::Limits};
 use serde::Deserialize;
 
 use crate::cache::Reclaim;
 use crate::costs::CpuCosts;
 use crate::machine::{Machine, Parts};
-use crate::user::REACTION_NS;
+use crate::on_top::{Bowwave, OnTop};
 use crate::worst::Worst;
 
 /// Open files whose state a policy remembers.
@@ -165,8 +165,8 @@ impl MachineSpec {
     pub fn parts(&self, policy: &str) -> Result<Parts, MachineError> {
         // Before memory is divided by a share.
         self.check()?;
-        let (kernel, user) = self.policies(policy)?;
-        self.parts_with(kernel, user)
+        let (kernel, on_top) = self.policies(policy)?;
+        self.parts_with(kernel, on_top)
     }
 
     /// Frames of its memory.
@@ -174,11 +174,11 @@ impl MachineSpec {
         (self.memory_mb * 1e6 / PAGE_BYTES as f64) as u64
     }
 
-    /// The same under a kernel's policy, and perhaps one on top of it, that have no name.
+    /// The same under a kernel's policy that has no name, and perhaps something on top of it.
     pub fn parts_with(
         &self,
         kernel: Box<dyn KernelPolicy>,
-        user: Option<Box<dyn Policy>>,
+        on_top: Option<OnTop>,
     ) -> Result<Parts, MachineError> {
         self.check()?;
         let spec = device::load(&self.device)?;
@@ -187,7 +187,7 @@ impl MachineSpec {
         Ok(Parts {
             memory_pages: self.memory_pages(),
             kernel,
-            user: user.map(|user| (user, REACTION_NS)),
+            on_top,
             kernel_window: (self.readahead_kb * 1024 / PAGE_BYTES) as u32,
             elevator,
             device: spec.build((self.device_gb * 1e9) as u64),
@@ -208,9 +208,7 @@ impl MachineSpec {
         self.check()?;
         let worst = Worst::new(accesses, self.memory_pages() / self.ahead_share);
         let kernel = Box::new(Linux6::new(OPEN_FILES));
-        let mut machine = Machine::new(self.parts_with(kernel, Some(Box::new(worst)))?);
-        machine.demote_files();
-        Ok(machine)
+        Ok(Machine::new(self.parts_with(kernel, Some(OnTop::Worst(worst)))?))
     }
 
     fn policies(&self, policy: &str) -> Result<Policies, MachineError> {
@@ -229,7 +227,10 @@ impl MachineSpec {
             ahead_bytes,
             ..Limits::default()
         };
-        Ok((known(kernel)?, Some(Box::new(Adaptive::new(limits)))))
+        let policy = Box::new(Adaptive::new(limits));
+        // Shared among several, the budget is two and a half times that of one.
+        let all_ahead_bytes = ahead_bytes.saturating_mul(5) / 2;
+        Ok((known(kernel)?, Some(OnTop::Bowwave(Bowwave::new(policy, all_ahead_bytes)))))
     }
 }
 
@@ -249,8 +250,8 @@ fn unknown(given: &str) -> MachineError {
     }
 }
 
-/// The kernel's policy, and the one on top of it.
-type Policies = (Box<dyn KernelPolicy>, Option<Box<dyn Policy>>);
+/// The kernel's policy, and what runs on top of it.
+type Policies = (Box<dyn KernelPolicy>, Option<OnTop>);
 
 #[cfg(test)]
 mod tests {

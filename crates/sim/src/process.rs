@@ -134,12 +134,20 @@ pub struct Outcome {
 pub(crate) struct Open {
     pub(crate) file: u32,
     pub(crate) previous: Option<Page>,
+    pub(crate) previous_written: Option<Page>,
     pub(crate) hint: Hint,
     /// Largest window of the kernel's policy, where it is not the machine's.
     pub(crate) kernel_window: Option<u32>,
-    /// What the kernel's policy last asked for through it, and the one on top.
+    /// The same before bowwave has set it.
+    pub(crate) own_window: Option<Option<u32>>,
+    /// Read without look-ahead at bowwave's instance.
+    pub(crate) is_held: bool,
+    /// The process whose mapping it was read through.
+    pub(crate) mapped_by: Option<u32>,
+    /// What the kernel's policy last asked for through it.
     pub(crate) kernel_asked: LastWindow,
-    pub(crate) user_asked: LastWindow,
+    /// First page of that window, and the first behind it.
+    pub(crate) kernel_read: (Page, Page),
 }
 
 /// On whose behalf pages are read.
@@ -147,6 +155,6 @@ pub(crate) struct Open {
 pub(crate) struct Behalf {
     /// The process the elevator takes the reads for.
     pub(crate) process: u32,
-    /// The open file whose stream brings the pages in.
-    pub(crate) open: u32,
+    /// The process that is going to read them.
+    pub(crate) reader: u32,
 }

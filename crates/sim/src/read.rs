@@ -8,14 +8,13 @@
 //!                    use it
 //! ```
 //!
-//! The kernel's policy is asked in the reader's context, and its reads reach the queue at once. The
-//! user-space policy hears of the same misses and marks, and of its own marks, a little later.
+//! The kernel's policy is asked in the reader's context, and its reads reach the queue at once. What
+//! runs on top of it is told of misses and marks, and of its own marks; what it asks for comes later.
 
-use readahead::behind::Passing;
-use readahead::{Cause, Nanos, PAGE_BYTES, Page, Trigger};
+use readahead::{Cause, Nanos, PAGE_BYTES, Page};
 
 use crate::block::{NOBODY, Transfer};
-use crate::cache::{Evicted, Flags, FrameId, UserMark};
+use crate::cache::{Evicted, Flags, FrameId};
 use crate::machine::{ALONE, Machine, Pause};
 use crate::process::{Behalf, Doing, Reading};
 
@@ -60,8 +59,9 @@ impl Machine {
             if self.feed_if_idle(now) {
                 horizon = self.horizon();
             }
-            if !reading.is_fault && self.behind.is_some() {
-                self.pass(now, reading.open, reading.page, Passing::Read);
+            if self.drops_behind() {
+                let file = self.opens[reading.open as usize].file;
+                self.pass(now, number, file, reading.page, (false, reading.is_fault));
             }
             reading.page += 1;
             reading.is_asked = false;
@@ -89,16 +89,22 @@ impl Machine {
             reading.was_absent = true;
             let was_evicted_unused = self.cache.was_evicted_unused(file, reading.page);
             if was_evicted_unused {
-                let open = &mut self.opens[reading.open as usize];
-                open.kernel_asked.thrash();
-                open.user_asked.thrash();
+                self.opens[reading.open as usize].kernel_asked.thrash();
+                if let Some(body) = &mut self.body {
+                    body.note_thrashed(number, file);
+                }
             }
+            let past = self.past_of(reading);
             self.ask_kernel(now, number, reading, historical::Trigger::Absent);
             if self.cache.lookup(file, reading.page).is_none() {
-                let behalf = Behalf { process: number, open: reading.open };
+                let behalf = Behalf { process: number, reader: number };
                 self.read_alone(now, file, reading.page, behalf);
             }
-            self.ask_user(now, reading, Trigger::Absent, was_evicted_unused);
+            if reading.is_fault {
+                self.report_fault(now, number, reading, past);
+            } else {
+                self.report_miss(now, number, reading, past);
+            }
             decisions += 1;
             has_acted = true;
         }
@@ -108,18 +114,12 @@ impl Machine {
             // A mark lies on a page of the chunk that it was set for, or on one that was cached before it.
             self.matrix.row_of(self.cache.frame(id).cause).look_ahead_hits += 1;
             self.ask_kernel(now, number, reading, historical::Trigger::Mark);
-            self.ask_user(now, reading, Trigger::Mark, false);
+            self.report_kernel_mark(now, number, reading);
             decisions += 1;
             has_acted = true;
         }
-        if self.user.is_some()
-            && let Some(UserMark { cause, .. }) = self.cache.take_mark(file, reading.page)
-        {
-            if let Some(cause) = cause {
-                self.matrix.row_mut(cause).look_ahead_hits += 1;
-            }
-            self.ask_user(now, reading, Trigger::Mark, false);
-            has_acted = true;
+        if self.body.is_some() {
+            has_acted |= self.report_mark(now, number, reading);
         }
         (decisions, has_acted)
     }
@@ -131,7 +131,7 @@ impl Machine {
         if self.cache.lookup(file, reading.page).is_some() {
             return false;
         }
-        let behalf = Behalf { process: number, open: reading.open };
+        let behalf = Behalf { process: number, reader: number };
         let has_asked = self.read_alone(now, file, reading.page, behalf);
         if has_asked {
             self.block.dispatch(now);
@@ -151,6 +151,7 @@ impl Machine {
         behalf: Behalf,
     ) -> u64 {
         let end = start.saturating_add(pages).min(self.cache.file(file).pages());
+        let owner = self.owner_for(now, file, start, behalf.reader);
         let mut read = 0;
         let mut page = start;
         while page < end {
@@ -158,7 +159,7 @@ impl Machine {
                 page += 1;
                 continue;
             }
-            let run = self.insert_run(file, page, end, cause, behalf.open);
+            let run = self.insert_run(file, page, end, cause, owner);
             if run == 0 {
                 // No frame can be had: read-ahead is not worth waiting for one.
                 break;
@@ -204,8 +205,9 @@ impl Machine {
     }
 
     fn queue_read(&mut self, now: Nanos, file: u32, start: Page, pages: u64, process: u32) {
-        let transfer = Transfer { file, start, pages, is_write: false, waiters: NOBODY };
         let offset = self.cache.file(file).offset + start * PAGE_BYTES;
+        let started = self.note_started(now, offset, pages, process);
+        let transfer = Transfer { file, start, pages, is_write: false, started, waiters: NOBODY };
         let id = self.block.add(now, transfer, offset, process, true);
         for page in start..start + pages {
             if let Some(frame) = self.cache.lookup(file, page) {
@@ -272,6 +274,7 @@ impl Machine {
             self.matrix.row_of(cause).hits += 1;
         }
         if is_new {
+            frame.note_use(number);
             self.cache.mark_accessed(id);
         }
         let cost = if reading.is_fault {

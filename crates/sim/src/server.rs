@@ -264,7 +264,7 @@ mod tests {
         let mut machine = Machine::new(Parts {
             memory_pages: 10_000,
             kernel: historical::by_name("stock-2.6.17", 64).expect("it is known"),
-            user: None,
+            on_top: None,
             kernel_window: 256,
             elevator: iosched::by_name("noop", 1024).expect("it is known"),
             device: spec.build(250 << 30),

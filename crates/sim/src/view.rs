@@ -11,17 +11,11 @@ pub(crate) struct View<'a> {
     pub(crate) file: u32,
     pub(crate) cost: DeviceCost,
     pub(crate) is_congested: bool,
-    /// The page at hand was absent, having been evicted before it was used.
-    pub(crate) was_evicted_unused: bool,
 }
 
 impl CacheView for View<'_> {
     fn cached_in(&self, start: Page, pages: u64) -> u64 {
         self.cache.cached_in(self.file, start, pages)
-    }
-
-    fn was_evicted_unused(&self) -> bool {
-        self.was_evicted_unused
     }
 
     fn cost(&self) -> DeviceCost {

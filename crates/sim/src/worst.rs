@@ -1,5 +1,5 @@
 //! The policy that does the most harm: it asks for what will not be read, and
-//! [`Machine::demote_files`](crate::Machine::demote_files) lets go of what will be.
+//! the machine puts what was read of its files first in line for reclaim.
 //!
 //! It bounds what any policy on top of a kernel's can do wrong. It keeps to the contract: a plan holds
 //! so many reads, it asks for no more pages at once than it is given and than there is room for, and

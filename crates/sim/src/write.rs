@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 
-use readahead::behind::Passing;
 use readahead::{Cause, Nanos, PAGE_BYTES, Page};
 
 use crate::block::{NOBODY, Transfer};
@@ -34,7 +33,7 @@ impl Machine {
                 return Pause::Until(now);
             }
             let is_over = self.cache.dirty() >= self.writeback.limit;
-            if is_over || !self.dirty_page(file, open, page) {
+            if is_over || !self.dirty_page(now, number, open, page) {
                 self.processes[number as usize].doing = Doing::Writing { open, page, end };
                 if is_over {
                     self.wait_for_writeback(now, number);
@@ -49,8 +48,8 @@ impl Machine {
             if self.feed_if_idle(now) {
                 horizon = self.horizon();
             }
-            if self.behind.is_some() {
-                self.pass(now, open, page - 1, Passing::Write);
+            if self.drops_behind() {
+                self.pass(now, number, file, page - 1, (true, false));
             }
             if self.writeback.queued > self.writeback.background && self.writeback.writes == 0 {
                 self.flush(now);
@@ -63,13 +62,19 @@ impl Machine {
     }
 
     /// Makes a page dirty; false if no frame is free for it.
-    fn dirty_page(&mut self, file: u32, open: u32, page: Page) -> bool {
+    fn dirty_page(&mut self, now: Nanos, number: u32, open: u32, page: Page) -> bool {
+        let file = self.opens[open as usize].file;
         let cached = self.cache.lookup(file, page);
         let Some(id) = cached.or_else(|| self.cache.insert(file, page, Cause::Random)) else {
             return false;
         };
         if cached.is_none() {
-            self.cache.frame_mut(id).owner = open;
+            let owner = self.owner_for(now, file, page, number);
+            self.cache.frame_mut(id).owner = owner;
+        }
+        let open = &mut self.opens[open as usize];
+        if open.previous_written.replace(page) != Some(page) {
+            self.cache.frame_mut(id).note_use(number);
         }
         self.cache.frame_mut(id).flags.set(Flags::UP_TO_DATE);
         if !self.cache.frame(id).flags.has(Flags::DIRTY) {
@@ -117,8 +122,14 @@ impl Machine {
             let run = (start + pages - page).min(self.request_pages);
             self.writeback.queued -= run;
             self.writeback.writes += 1;
-            let transfer =
-                Transfer { file, start: page, pages: run, is_write: true, waiters: NOBODY };
+            let transfer = Transfer {
+                file,
+                start: page,
+                pages: run,
+                is_write: true,
+                started: None,
+                waiters: NOBODY,
+            };
             let offset = self.cache.file(file).offset + page * PAGE_BYTES;
             self.block.add(now, transfer, offset, FLUSHER, false);
             page += run;

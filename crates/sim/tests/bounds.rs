@@ -2,8 +2,8 @@
 
 use historical::{KernelPolicy, Linux6};
 use proptest::prelude::*;
-use readahead::{PAGE_BYTES, Page, Policy};
-use sim::{CpuCosts, Listed, Machine, Op, Oracle, Parts, REACTION_NS, Reclaim, Worst};
+use readahead::{PAGE_BYTES, Page};
+use sim::{CpuCosts, Listed, Machine, OnTop, Op, Oracle, Parts, Reclaim, Worst};
 
 /// Pages of memory, and of each file.
 const MEMORY_PAGES: u64 = 256;
@@ -13,13 +13,12 @@ const FILES: usize = 2;
 /// Commands the device takes at once.
 const DEPTH: usize = 8;
 
-fn machine(device: &str, kernel: Box<dyn KernelPolicy>, user: Option<Box<dyn Policy>>) -> Machine {
+fn machine(device: &str, kernel: Box<dyn KernelPolicy>, worst: Option<Worst>) -> Machine {
     let spec = device::load(device).expect("the catalogue has it");
-    let is_worst = user.is_some();
-    let mut machine = Machine::new(Parts {
+    Machine::new(Parts {
         memory_pages: MEMORY_PAGES,
         kernel,
-        user: user.map(|policy| (policy, REACTION_NS)),
+        on_top: worst.map(OnTop::Worst),
         kernel_window: 32,
         elevator: iosched::by_name("noop", 2560).expect("it is known"),
         device: spec.build(1 << 30),
@@ -28,11 +27,7 @@ fn machine(device: &str, kernel: Box<dyn KernelPolicy>, user: Option<Box<dyn Pol
         request_pages: 320,
         reclaim: Reclaim::UseOnceFirst,
         cpu: CpuCosts { call: 300, page: 400, decision: 200, wake: 5_000, ..CpuCosts::default() },
-    });
-    if is_worst {
-        machine.demote_files();
-    }
-    machine
+    })
 }
 
 /// A read or fault: first page, pages (0: a fault).
@@ -91,7 +86,7 @@ proptest! {
         scripts in scripts(), device in device_name(), plan_pages in 1..2000u64,
     ) {
         let (alone, _) = run(machine(device, Box::new(Linux6::new(64)), None), &scripts);
-        let worst: Box<dyn Policy> = Box::new(Worst::new(&traces(&scripts), plan_pages));
+        let worst = Worst::new(&traces(&scripts), plan_pages);
         let (beside, _) = run(machine(device, Box::new(Linux6::new(64)), Some(worst)), &scripts);
         prop_assert_eq!(&alone, &beside);
         let wanted: Vec<u64> = scripts
@@ -124,7 +119,7 @@ proptest! {
 fn the_worst_policy_does_read_what_nobody_wants() {
     let scripts = [(0..50).map(|page| (page * 3, 1)).collect::<Vec<Step>>()];
     let (_, alone) = run(machine("net", Box::new(Linux6::new(64)), None), &scripts);
-    let worst: Box<dyn Policy> = Box::new(Worst::new(&traces(&scripts), 200));
+    let worst = Worst::new(&traces(&scripts), 200);
     let (_, beside) = run(machine("net", Box::new(Linux6::new(64)), Some(worst)), &scripts);
     assert!(beside.device_counters().bytes > 10 * alone.device_counters().bytes);
 }

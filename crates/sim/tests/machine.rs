@@ -3,8 +3,8 @@
 use historical::Linux6;
 use proptest::prelude::*;
 use readahead::adaptive::Limits;
-use readahead::{Adaptive, DeviceCost, Nanos, PAGE_BYTES, Policy};
-use sim::{CpuCosts, Listed, Machine, Op, OpenFile, Parts, REACTION_NS, Reclaim};
+use readahead::{Adaptive, DeviceCost, Nanos, PAGE_BYTES};
+use sim::{Bowwave, CpuCosts, Listed, Machine, OnTop, Op, OpenFile, Parts, Reclaim};
 
 const MIB: u64 = 1 << 20;
 
@@ -20,20 +20,20 @@ fn machine_with_window(memory_bytes: u64, kernel_window: u32) -> Machine {
 
 fn build(memory_bytes: u64, with_bowwave: bool, kernel_window: u32) -> Machine {
     let spec = device::load("hdd").expect("the catalogue has it");
-    let user = with_bowwave.then(|| {
+    let on_top = with_bowwave.then(|| {
         let limits = Limits {
             files: 16,
             plan_bytes: memory_bytes / 16,
             region_bytes: memory_bytes / 16,
             ahead_bytes: memory_bytes / 8,
         };
-        let policy: Box<dyn Policy> = Box::new(Adaptive::new(limits));
-        (policy, REACTION_NS)
+        let policy = Box::new(Adaptive::new(limits));
+        OnTop::Bowwave(Bowwave::new(policy, memory_bytes / 4))
     });
     Machine::new(Parts {
         memory_pages: memory_bytes / PAGE_BYTES,
         kernel: Box::new(Linux6::new(64)),
-        user,
+        on_top,
         kernel_window,
         elevator: iosched::by_name("noop", 2560).expect("it is known"),
         device: spec.build(40 << 30),
@@ -282,7 +282,7 @@ fn a_machine_that_is_stuck_says_so() {
     let mut machine = Machine::new(Parts {
         memory_pages: 1024,
         kernel: Box::new(Linux6::new(64)),
-        user: None,
+        on_top: None,
         kernel_window: 32,
         elevator: iosched::by_name("noop", 2560).expect("it is known"),
         device,

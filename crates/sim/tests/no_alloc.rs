@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use counting::allocations;
 use historical::Linux6;
-use readahead::{Adaptive, PAGE_BYTES, Policy};
-use sim::{Machine, Op, Parts, REACTION_NS};
+use readahead::{Adaptive, PAGE_BYTES};
+use sim::{Bowwave, Machine, OnTop, Op, Parts};
 
 const FILE_BYTES: u64 = 16 << 20;
 const REQUEST_BYTES: u64 = 65_536;
@@ -19,9 +19,9 @@ const PASSES: u64 = 20;
 
 /// Reads a file again and again; returns the allocations up to the end of each pass.
 fn allocations_by_pass(with_bowwave: bool) -> Vec<u64> {
-    let policy: Box<dyn Policy> = Box::new(Adaptive::default());
+    let bowwave = Bowwave::new(Box::new(Adaptive::default()), 1 << 30);
     let mut machine = Machine::new(Parts {
-        user: with_bowwave.then_some((policy, REACTION_NS)),
+        on_top: with_bowwave.then_some(OnTop::Bowwave(bowwave)),
         ..support::parts("hdd", 4 * FILE_BYTES / PAGE_BYTES, Box::new(Linux6::new(64)))
     });
     let file = machine.add_file(FILE_BYTES);

@@ -215,7 +215,7 @@ fn machine(spec: &Spec, window: u64, bytes: u64) -> Option<Machine> {
     Some(Machine::new(Parts {
         memory_pages: MEMORY_PAGES,
         kernel: historical::by_name("linux-6", 16)?,
-        user: None,
+        on_top: None,
         kernel_window: (window / PAGE_BYTES) as u32,
         elevator: iosched::by_name("noop", (REQUEST_KB * 2) as u32)?,
         device: spec.build(bytes),

@@ -1,5 +1,7 @@
 //! One target: what it last did, what its window is, and what was tried.
 
+use readahead::Past;
+
 use super::{PATIENCE_NS, RETRY_NS};
 use crate::Nanos;
 use crate::command::{Command, WindowSetting};
@@ -79,7 +81,7 @@ impl Entry {
             kernel_window: 0,
             mapped: false,
             advice: Advice::default(),
-            window_left: 0,
+            past: Past::Unknown,
             mark: None,
         };
         let actual = WindowSetting::Bounded(0);

@@ -460,3 +460,14 @@ fn a_body_that_cannot_drop_behind_is_asked_for_nothing_of_it() {
     bench.controller.finish();
     assert!(!bench.controller.has_left_overs());
 }
+
+#[test]
+fn a_stream_is_heard_of_from_its_first_page_on() {
+    let mut machine = machine(Mode::Auto);
+    let begins = Input::Passed(Passed { span: span(0, 0), ..passed(1, span(0, 1)) });
+    machine.hear(&begins);
+    let looks = |machine: &Machine| machine.log.contains(&Command::LookBehind(true));
+    assert!(looks(&machine), "a large file was read");
+    machine.hear(&begins);
+    assert!(machine.log.contains(&Command::WatchProcess(1, true)));
+}

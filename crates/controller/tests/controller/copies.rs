@@ -5,8 +5,8 @@ use controller::ids::{OpenFile, Target};
 use controller::{
     Access, Advice, Command, Completed, Input, Options, Passed, WindowOutcome, WindowSetting,
 };
-use readahead::DeviceCost;
 use readahead::behind::Span;
+use readahead::{DeviceCost, Past};
 
 use crate::support::{
     Bench, MS, Machine, SECOND, VOLUME, memory, miss, passed, reads, reference, span,
@@ -188,27 +188,6 @@ fn who_advises_something_else_while_it_is_held_has_that_in_the_end() {
 }
 
 #[test]
-fn an_access_from_before_the_advice_that_is_decided_after_it_says_nothing_of_the_program() {
-    let mut machine = copying(DeviceCost::DISK, 4096);
-    machine.turn_off();
-    let access = copied(&mut machine, 30_000);
-    machine.hear(&Input::Access(Access { window_left: 16, ..access }));
-    let ticket = machine.asked(|command| match command {
-        Command::Look { ticket, .. } => Some(*ticket),
-        _ => None,
-    });
-    machine.turn_on();
-    copy(&mut machine, 4096, 40_960);
-    machine.wait(50 * MS);
-    assert_eq!(settings(&machine), [WindowSetting::NoLookAhead]);
-    let ticket = ticket[0];
-    let looked = Completed::Looked { ticket, evicted_pages: 0, is_cached: true };
-    machine.hear(&Input::Completed(looked));
-    machine.wait(5 * MS);
-    assert_eq!(settings(&machine), [WindowSetting::NoLookAhead], "it goes on");
-}
-
-#[test]
 fn an_open_file_that_another_process_reads_as_well_stays_with_the_copy() {
     let mut machine = copying(DeviceCost::DISK, 40_000);
     machine.wait(100 * MS);
@@ -302,8 +281,7 @@ fn sixty_four_copies_are_held_at_once_and_further_ones_read_as_ever() {
 fn who_is_held_is_not_bounded_as_well() {
     let mut machine = copying(DeviceCost::DISK, 40_000);
     machine.wait(100 * MS);
-    machine.evicted_lately = 16;
-    let other = Access { open_file: Some(OpenFile(50)), window_left: 16, ..miss(7, 500) };
+    let other = Access { open_file: Some(OpenFile(50)), past: Past::EvictedUnused, ..miss(7, 500) };
     machine.hear(&Input::Access(other));
     machine.wait(20 * MS);
     let targets = machine.asked(|command| match command {

@@ -1,7 +1,7 @@
 //! File systems that come and go.
 
 use controller::ids::{BackingId, DeviceNumber};
-use controller::{Access, Command, Completed, Input, Interest, Options};
+use controller::{Command, Completed, Input, Interest, Options};
 
 use crate::support::{Bench, DEV, DISK, Machine, SECOND, VOLUME, facts, miss, mounted, reads};
 
@@ -30,17 +30,6 @@ fn after_it_was_unmounted_nothing_is_asked_of_a_volume() {
     machine.wait(30 * SECOND);
     let expected = [Command::Watch(DEV, None), Command::Count(DISK, false)];
     assert_eq!(machine.log[before..], expected);
-}
-
-#[test]
-fn an_answer_about_a_volume_that_has_gone_leads_to_nothing() {
-    let mut bench = Bench::new(VOLUME, Options::default());
-    let commands = bench.access(Access { window_left: 16, ..miss(1, 50_000) });
-    let [Command::Look { ticket, .. }] = commands[..] else { panic!("{commands:?}") };
-    bench.on(&Input::Unmounted(DEV));
-    bench.on(&mounted(DEV, DISK, facts(VOLUME)));
-    let looked = Completed::Looked { ticket, evicted_pages: 9, is_cached: false };
-    assert_eq!(bench.completed(looked), [], "another volume has its number");
 }
 
 #[test]

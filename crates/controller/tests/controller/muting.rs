@@ -35,7 +35,7 @@ fn silences(cost: DeviceCost) -> Vec<(u64, u64)> {
 #[test]
 fn a_file_read_at_random_on_a_fast_device_is_muted_ever_longer() {
     let silences = silences(DeviceCost::FLASH);
-    assert_eq!(silences[..4], [(8, 5), (3, 10), (3, 20), (3, 40)]);
+    assert_eq!(silences[..4], [(16, 5), (3, 10), (3, 20), (3, 40)]);
     assert_eq!(silences.last().map(|(_, ms)| *ms), Some(640));
 }
 

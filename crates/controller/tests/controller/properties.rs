@@ -15,8 +15,8 @@ use controller::{
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
-use readahead::DeviceCost;
 use readahead::behind::Span;
+use readahead::{DeviceCost, Past};
 
 use crate::support::{
     DEV, DISK, FILE_PAGES, MS, Machine, Manners, SECOND, VOLUME, adaptive, facts, file, memory,
@@ -42,7 +42,7 @@ enum Event {
     Evicted {
         open: u64,
         page: u64,
-        evicted: u64,
+        past: Past,
     },
     /// Page faults.
     Faults {
@@ -97,8 +97,11 @@ fn event() -> impl Strategy<Value = Event> {
     let reads = (1..7u64, 0..FILE_PAGES, steps, 1..40u64, 1..60u64).prop_map(
         |(open, start, step, pages, count)| Event::Reads { open, start, step, pages, count },
     );
-    let evicted = (1..7u64, 0..FILE_PAGES, 0..20u64)
-        .prop_map(|(open, page, evicted)| Event::Evicted { open, page, evicted });
+    let evicted = (1..7u64, 0..FILE_PAGES, past()).prop_map(|(open, page, past)| Event::Evicted {
+        open,
+        page,
+        past,
+    });
     let faults = (1..4u64, 0..FILE_PAGES, 1..9_000u64, 1..30u64)
         .prop_map(|(ino, start, step, count)| Event::Faults { ino, start, step, count });
     let advised = (1..7u64, advice()).prop_map(|(open, advice)| Event::Advice { open, advice });
@@ -152,11 +155,10 @@ fn happen(machine: &mut Machine, event: &Event) {
                 at += step;
             }
         }
-        Event::Evicted { open, page, evicted } => {
+        Event::Evicted { open, page, past } => {
             let open_file = Some(opened(machine, open));
-            machine.evicted_lately = evicted;
             let of = reference(1 + open % 3, 1 + (open % 3) as u32);
-            let access = Access { open_file, of, window_left: 16, ..miss(of.file.ino, page) };
+            let access = Access { open_file, of, past, ..miss(of.file.ino, page) };
             machine.hear(&Input::Access(access));
         }
         Event::Faults { ino, start, step, count } => {
@@ -221,7 +223,6 @@ fn machine(options: Options, cost: DeviceCost, manners: Manners) -> Machine {
 /// Everything works again, all is read to its end, and an hour or two pass.
 fn come_to_rest(machine: &mut Machine) {
     machine.manners = Manners::Orderly;
-    machine.evicted_lately = 0;
     (1..4).for_each(|ino| {
         machine.clean(ino);
         machine.hold(ino, Span { start: 0, end: FILE_PAGES }, false);
@@ -317,13 +318,13 @@ fn wild_access() -> BoxedStrategy<Access> {
         advice(),
         prop_oneof![0..40u32, any::<u32>()],
         prop_oneof![Just(32u32), any::<u32>()],
-        prop_oneof![Just(0u32), 0..40u32, any::<u32>()],
+        past(),
     );
     let place = (1..4u64, number(), number(), proptest::option::of(number()));
     let others = (proptest::option::of(0..5u64), proptest::option::of((number(), number())));
     (how, place, others, 0..3u32)
         .prop_map(|(how, place, (open_file, mark), cgroup)| {
-            let (kind, mapped, advice, request_pages, kernel_window, window_left) = how;
+            let (kind, mapped, advice, request_pages, kernel_window, past) = how;
             let (ino, page, file_bytes, previous) = place;
             Access {
                 kind,
@@ -337,11 +338,16 @@ fn wild_access() -> BoxedStrategy<Access> {
                 kernel_window,
                 mapped,
                 advice,
-                window_left,
+                past,
                 mark,
             }
         })
         .boxed()
+}
+
+fn past() -> impl Strategy<Value = Past> {
+    use Past::{Evicted, EvictedNext, EvictedUnused, Unknown};
+    prop_oneof![Just(Unknown), Just(Evicted), Just(EvictedNext), Just(EvictedUnused)]
 }
 
 fn wild_span() -> impl Strategy<Value = Span> {
@@ -422,9 +428,6 @@ fn wild_answer() -> BoxedStrategy<Completed> {
         (ticket(), any::<bool>()).prop_map(|(ticket, failed)| Completed::Read {
             ticket,
             failed: failed.then_some(Failure::Errno(5)),
-        }),
-        (ticket(), number(), any::<bool>()).prop_map(|(ticket, evicted_pages, is_cached)| {
-            Completed::Looked { ticket, evicted_pages, is_cached }
         }),
         (0..4u32, proptest::option::of(wild_cost()))
             .prop_map(|(backing, cost)| Completed::Probed { backing: BackingId(backing), cost }),
@@ -558,7 +561,11 @@ fn digest() -> u64 {
                 start: 0,
                 pages: 20_000,
             },
-            1 => Event::Evicted { open: n % 6, page: start, evicted: n % 2 },
+            1 => Event::Evicted {
+                open: n % 6,
+                page: start,
+                past: [Past::Unknown, Past::EvictedUnused][(n % 2) as usize],
+            },
             _ => Event::Reads { open: n % 6, start, step, pages: 4, count: 40 },
         };
         happen(&mut machine, &event);

@@ -3,7 +3,7 @@
 use controller::{
     Access, Advice, Charge, Command, Completed, Failure, Kind, Options, WindowSetting,
 };
-use readahead::{Cause, DeviceCost};
+use readahead::{Cause, DeviceCost, Past};
 
 use crate::support::{Bench, DEV, FILE_PAGES, MS, Machine, VOLUME, charging, miss, reads, span};
 
@@ -58,10 +58,6 @@ fn a_mark_spans_no_more_than_the_kernel_half_looks_up() {
         for command in bench.access(piece) {
             if let Command::Mark(_, mark) = command {
                 longest = longest.max(mark.last + 1 - mark.first);
-            }
-            if let Command::Look { ticket, .. } = command {
-                let looked = Completed::Looked { ticket, evicted_pages: 0, is_cached: true };
-                bench.completed(looked);
             }
         }
     }
@@ -131,29 +127,24 @@ fn a_read_that_could_not_be_carried_out_is_counted_once() {
 }
 
 #[test]
-fn what_is_absent_though_read_ahead_is_looked_for_before_it_is_decided() {
-    let mut bench = Bench::new(VOLUME, Options::default());
-    let commands = bench.access(Access { window_left: 16, ..miss(1, 500) });
-    let [Command::Look { ticket, evicted, .. }] = commands[..] else { panic!("{commands:?}") };
-    assert_eq!(evicted, span(501, 516), "the page itself is being read again");
-    let looked = Completed::Looked { ticket, evicted_pages: 0, is_cached: true };
-    bench.completed(looked.clone());
-    assert_eq!(bench.controller.metrics().not_read.nothing_to_gain, 1, "it is decided");
-    assert_eq!(bench.completed(looked), [], "once");
-}
-
-#[test]
-fn an_answer_that_does_not_come_holds_up_no_other_access() {
-    let mut bench = Bench::new(VOLUME, Options::default());
-    let asking = |page| Access { window_left: 16, ..miss(1, page) };
-    for n in 0..64 {
-        let commands = bench.access(asking(1_000 * n));
-        assert!(matches!(commands[..], [Command::Look { .. }]), "{commands:?}");
-    }
-    bench.access(asking(90_000));
-    assert_eq!(bench.controller.metrics().not_read.nothing_to_gain, 1, "decided without");
-    bench.now += 2_000 * MS;
-    assert!(matches!(bench.access(asking(91_000))[..], [Command::Look { .. }]));
+fn pages_read_ahead_that_are_evicted_halve_what_may_be_read_ahead() {
+    let window = |past| {
+        let mut bench = Bench::new(VOLUME, Options::default());
+        for n in 0..20 {
+            bench.access(Access { past, ..miss(2, 10_000 * n) });
+        }
+        let pages = |command: &Command| match command {
+            Command::Read { span, .. } => span.pages(),
+            _ => 0,
+        };
+        let mut longest = 0;
+        for page in (49_000..50_000).rev() {
+            longest = longest.max(bench.access(miss(1, page)).iter().map(pages).sum());
+        }
+        longest
+    };
+    assert!(window(Past::EvictedUnused) < window(Past::Unknown) / 4);
+    assert_eq!(window(Past::Evicted), window(Past::Unknown), "it may have been used");
 }
 
 #[test]
@@ -217,4 +208,26 @@ fn the_busiest_files_are_shown_with_what_was_read_ahead_of_each() {
     let bytes: u64 = status.busiest_files.iter().map(|file| file.read_ahead_bytes).sum();
     assert_eq!(bytes, status.metrics.read_ahead_bytes);
     assert_eq!(status.busiest_files[0].volume, DEV.to_string());
+}
+
+#[test]
+fn a_stream_whose_pages_were_evicted_is_read_ahead_less_far() {
+    let longest = |past| {
+        let mut bench = Bench::new(VOLUME, Options::default());
+        let (mut longest, mut page) = (0, 90_000);
+        while page > 60_000 {
+            page -= 1;
+            bench.now += 100 * MS;
+            for command in bench.access(Access { past, ..miss(1, page) }) {
+                let Command::Read { ticket, span, .. } = command else { continue };
+                longest = longest.max(span.pages());
+                bench.completed(Completed::Read { ticket, failed: None });
+                // All but the last eighth is gone when its reader comes.
+                page = span.start + span.pages() / 8;
+            }
+        }
+        longest
+    };
+    let (lost, kept) = (longest(Past::Evicted), longest(Past::Unknown));
+    assert!(lost < kept / 4, "{lost} of {kept}");
 }

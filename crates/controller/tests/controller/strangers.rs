@@ -3,6 +3,7 @@
 use controller::ids::{CgroupId, OpenFile, Target};
 use controller::{Access, Command, Completed, Nanos, Options, WindowOutcome};
 use proptest::prelude::*;
+use readahead::Past;
 use readahead::behind::Span;
 
 use crate::support::{Bench, MS, VOLUME, miss};
@@ -27,8 +28,8 @@ impl Served {
     }
 }
 
-/// Carries out everything at once. Pages of the stranger were evicted, if so many are said to be.
-fn carry_out(bench: &mut Bench, commands: Vec<Command>, evicted_pages: u64, served: &mut Served) {
+/// Carries out everything at once.
+fn carry_out(bench: &mut Bench, commands: Vec<Command>, served: &mut Served) {
     let mut answered = None;
     for command in commands {
         let next = match command {
@@ -40,10 +41,6 @@ fn carry_out(bench: &mut Bench, commands: Vec<Command>, evicted_pages: u64, serv
                     continue;
                 }
                 bench.completed(Completed::Read { ticket, failed: None })
-            }
-            Command::Look { ticket, of, .. } => {
-                let evicted_pages = if of.file.ino < 10 { 0 } else { evicted_pages };
-                bench.completed(Completed::Looked { ticket, evicted_pages, is_cached: true })
             }
             Command::SetWindow { ticket, target, .. } => {
                 let is_victims =
@@ -59,13 +56,13 @@ fn carry_out(bench: &mut Bench, commands: Vec<Command>, evicted_pages: u64, serv
             }
             _ => continue,
         };
-        carry_out(bench, next, evicted_pages, served);
+        carry_out(bench, next, served);
     }
 }
 
 /// A victim that reads two files, and a stranger in `cgroup` that comes to pages which the kernel had read ahead for
-/// it: `evicted` of them are gone.
-fn served_beside(cgroup: CgroupId, evicted: u64, pauses: &[Nanos]) -> Served {
+/// it, and which have left the page cache like this.
+fn served_beside(cgroup: CgroupId, past: Past, pauses: &[Nanos]) -> Served {
     let mut bench = Bench::new(VOLUME, Options::default());
     let mut served = Served::default();
     for (round, pause) in pauses.iter().enumerate() {
@@ -74,7 +71,7 @@ fn served_beside(cgroup: CgroupId, evicted: u64, pauses: &[Nanos]) -> Served {
         let stranger = Access {
             cgroup,
             open_file: Some(OpenFile(100 + round)),
-            window_left: 16,
+            past,
             ..miss(10 + round, 50_000)
         };
         let back = Access {
@@ -92,18 +89,18 @@ fn served_beside(cgroup: CgroupId, evicted: u64, pauses: &[Nanos]) -> Served {
         };
         for access in [stranger, back, on] {
             let commands = bench.access(access);
-            carry_out(&mut bench, commands, evicted, &mut served);
+            carry_out(&mut bench, commands, &mut served);
         }
         let commands = bench.tick(MS);
-        carry_out(&mut bench, commands, evicted, &mut served);
+        carry_out(&mut bench, commands, &mut served);
     }
     served
 }
 
 #[test]
 fn thrashing_within_a_cgroup_bounds_all_that_is_read_there() {
-    let served = served_beside(VICTIM, 15, &[MS; 60]);
-    let undisturbed = served_beside(VICTIM, 0, &[MS; 60]);
+    let served = served_beside(VICTIM, Past::EvictedUnused, &[MS; 60]);
+    let undisturbed = served_beside(VICTIM, Past::Unknown, &[MS; 60]);
     assert!(served.windows > 0, "{served:?}");
     assert!(served.pages() < undisturbed.pages(), "{served:?} {undisturbed:?}");
 }
@@ -115,12 +112,11 @@ proptest! {
     #[test]
     fn thrashing_elsewhere_changes_neither_windows_nor_reads(
         pauses in proptest::collection::vec(prop_oneof![0..3 * MS, 0..20_000 * MS], 1..80),
-        evicted in 1..16u64,
     ) {
-        let beside_thrashing = served_beside(STRANGER, evicted, &pauses);
+        let beside_thrashing = served_beside(STRANGER, Past::EvictedUnused, &pauses);
         prop_assert_eq!(beside_thrashing.windows, 0);
         // The stranger's own share of the budget is another one.
-        let (pages, calm) = (beside_thrashing.pages(), served_beside(STRANGER, 0, &pauses).pages());
+        let (pages, calm) = (beside_thrashing.pages(), served_beside(STRANGER, Past::Unknown, &pauses).pages());
         prop_assert!(pages * 100 >= calm * 99, "{pages} pages instead of {calm}");
     }
 }

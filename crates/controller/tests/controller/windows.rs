@@ -7,7 +7,7 @@ use controller::{
     Access, Advice, Charge, Command, Completed, Input, MemoryStats, Options, WindowOutcome,
     WindowSetting,
 };
-use readahead::DeviceCost;
+use readahead::{DeviceCost, Past};
 
 use crate::support::{
     Bench, DEV, DISK, MS, Machine, SECOND, VOLUME, charging, facts, fault, file, miss, mounted,
@@ -58,13 +58,7 @@ fn bounded() -> Bench {
 /// Page 500 of file `ino` through open file `number` was read ahead by the kernel, and evicted.
 fn thrashed(bench: &mut Bench, ino: u64, number: u64) -> Vec<Command> {
     let open_file = Some(OpenFile(number));
-    let commands = bench.access(Access { open_file, window_left: 16, ..miss(ino, 500) });
-    let ticket = commands.iter().find_map(|command| match command {
-        Command::Look { ticket, .. } => Some(*ticket),
-        _ => None,
-    });
-    let Some(ticket) = ticket else { panic!("{commands:?}") };
-    bench.completed(Completed::Looked { ticket, evicted_pages: 15, is_cached: true })
+    bench.access(Access { open_file, past: Past::EvictedUnused, ..miss(ino, 500) })
 }
 
 #[test]
@@ -74,8 +68,8 @@ fn under_thrashing_windows_are_bounded_one_a_millisecond_and_given_back_when_it_
     for open_file in &opens {
         machine.read(*open_file, 500, 1);
     }
-    machine.evicted_lately = 16;
-    let evicted = Access { open_file: Some(opens[0]), window_left: 16, ..miss(11, 5_000) };
+    let evicted =
+        Access { open_file: Some(opens[0]), past: Past::EvictedUnused, ..miss(11, 5_000) };
     machine.hear(&Input::Access(evicted));
     machine.wait(5 * MS);
     let count = |machine: &Machine| {
@@ -90,7 +84,6 @@ fn under_thrashing_windows_are_bounded_one_a_millisecond_and_given_back_when_it_
     assert_eq!(machine.journal.len(), 10, "all that were heard of");
     assert!(opens.iter().all(|open_file| machine.opened(*open_file).window < 32));
     assert_eq!(machine.controller.status(machine.now).changed_windows, 10);
-    machine.evicted_lately = 0;
     // What was taken comes back in an hour or two.
     for _ in 0..8 {
         machine.now += 1_800 * SECOND;
@@ -506,5 +499,4 @@ fn a_bound_is_told_of_at_once_to_who_was_heard_of_while_it_was_looked_for() {
     let commands = thrashed(&mut bench, 1, 9);
     let asked = set(&commands);
     assert!(matches!(asked, Some((_, WindowSetting::Bounded(pages))) if pages < 32), "{asked:?}");
-    assert!(commands.iter().all(|command| !matches!(command, Command::Look { .. })));
 }

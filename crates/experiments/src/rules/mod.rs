@@ -9,8 +9,7 @@ use candidates::{COLUMNS, Contest};
 use readahead::Adaptive;
 use readahead::adaptive::{Limits, Rules};
 use serde::Deserialize;
-use sim::{Listed, Machine, Op};
-use sim::{MachineError, MachineSpec};
+use sim::{Bowwave, Listed, Machine, MachineError, MachineSpec, OnTop, Op};
 use workloads::Workload;
 
 use super::experiment::{Experiment, ExperimentError};
@@ -122,7 +121,8 @@ fn time_under(
     let kernel = historical::by_name(KERNEL, limits.files)
         .ok_or_else(|| MachineError::Policy(KERNEL.to_owned()))?;
     let policy = Box::new(Adaptive::with_rules(limits, rules));
-    let mut machine = Machine::new(spec.parts_with(kernel, Some(policy))?);
+    let bowwave = OnTop::Bowwave(Bowwave::new(policy, u64::MAX));
+    let mut machine = Machine::new(spec.parts_with(kernel, Some(bowwave))?);
     let mut opens = Vec::new();
     for bytes in &workload.files {
         let file = machine.add_file(*bytes);

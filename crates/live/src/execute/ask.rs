@@ -1,15 +1,13 @@
 //! Questions whose answer may have to wait for a device or a server.
 
 use std::fs;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use controller::ids::{BackingId, FileRef, StreamKey, Ticket};
+use controller::ids::{BackingId, FileRef, StreamKey};
 use controller::{Attributes, Completed};
-use linux::{handles, sys};
+use linux::handles;
 use readahead::DeviceCost;
-use readahead::behind::Span;
 
 use crate::devices;
 use crate::devices::prober::Prober;
@@ -17,8 +15,6 @@ use crate::mounted::{Device, Volume};
 
 /// A question.
 pub(super) enum Ask {
-    /// How many of these pages were evicted lately, and whether one page is cached.
-    Look { ticket: Ticket, of: FileRef, evicted: Span, cached: Option<u64> },
     /// What rules look at.
     Describe { stream: StreamKey, of: FileRef },
     /// What the device charges.
@@ -36,12 +32,6 @@ impl Ask {
         (state, prober): (&Path, &Prober),
     ) -> Option<Completed> {
         match self {
-            Ask::Look { ticket, of, evicted, cached } => {
-                // Where nothing can be learnt nothing was evicted.
-                let answer = look(of, evicted, cached, volume).unwrap_or((0, true));
-                let (evicted_pages, is_cached) = answer;
-                Some(Completed::Looked { ticket, evicted_pages, is_cached })
-            }
             Ask::Describe { stream, of } => {
                 let attributes = describe(of, volume);
                 Some(Completed::Described { stream, attributes })
@@ -65,9 +55,6 @@ impl Ask {
     /// The answer where nobody is there to find it.
     pub(super) fn refused(&self) -> Option<Completed> {
         match *self {
-            Ask::Look { ticket, .. } => {
-                Some(Completed::Looked { ticket, evicted_pages: 0, is_cached: true })
-            }
             Ask::Describe { stream, .. } => {
                 Some(Completed::Described { stream, attributes: Attributes::default() })
             }
@@ -75,24 +62,6 @@ impl Ask {
             Ask::Remember(_) => None,
         }
     }
-}
-
-fn look(
-    of: FileRef,
-    evicted: Span,
-    cached: Option<u64>,
-    volume: &Volume,
-) -> io::Result<(u64, bool)> {
-    let file = handles::open_file(of, &volume.mount)?;
-    let gone = match evicted.pages() {
-        0 => 0,
-        pages => sys::evicted_pages(file.as_fd(), evicted.start, pages)?,
-    };
-    let is_cached = match cached {
-        None => true,
-        Some(page) => sys::cached_pages(file.as_fd(), page, 1)? == 1,
-    };
-    Ok((gone, is_cached))
 }
 
 fn describe(of: FileRef, volume: &Volume) -> Attributes {

@@ -5,7 +5,7 @@
 //!   Release ---------------> one thread         (opening may wait for a server)
 //!   WriteOut --------------> one thread         (writing may wait for the device)
 //!   List, ReadFiles -------> up to 8 threads each (opening may wait for the device)
-//!   Look, Describe, Probe -> one thread
+//!   Describe, Probe -------> one thread
 //!   SetWindow -------------> one thread         (closing a duplicate may wait for a server)
 //! ```
 //!

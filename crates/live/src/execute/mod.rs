@@ -163,9 +163,6 @@ impl Executor {
                     }
                 }
             }
-            Command::Look { ticket, of, evicted, cached } => {
-                self.ask(of.file, Ask::Look { ticket, of, evicted, cached });
-            }
             Command::Describe(stream, of) => self.ask(of.file, Ask::Describe { stream, of }),
             Command::Probe(backing) => self.ask_of(backing, Ask::Probe(backing)),
             Command::Remember(backing, cost) => {

@@ -4,6 +4,7 @@ use controller::ids::{CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, Stream
 use controller::{
     Access, Advice, DirectoryRef, FileMiss, Input, Interest, Kind, Listening, Nanos, Passed,
 };
+use readahead::Past;
 use readahead::behind::{Block, Span};
 
 pub(super) const DISK_SLOTS: usize = 64;
@@ -83,6 +84,13 @@ pub(super) fn decode_event(bytes: &[u8]) -> Option<(Nanos, Input)> {
         3 => Kind::Fault,
         _ => return None,
     };
+    let past = match bytes[70] {
+        0 => Past::Unknown,
+        1 => Past::Evicted,
+        2 => Past::EvictedNext,
+        3 => Past::EvictedUnused,
+        _ => return None,
+    };
     let (previous, open_file) = (long(24), long(40));
     let access = Access {
         kind,
@@ -100,7 +108,7 @@ pub(super) fn decode_event(bytes: &[u8]) -> Option<(Nanos, Input)> {
             sequential: flags & FLAG_SEQUENTIAL != 0,
             noreuse: flags & FLAG_NOREUSE != 0,
         },
-        window_left: u32::from(u16::from_ne_bytes([bytes[70], bytes[71]])),
+        past,
         mark: (kind == Kind::Mark).then_some((first, last)),
     };
     Some((long(0), Input::Access(access)))
@@ -188,7 +196,7 @@ mod tests {
         bytes[60..64].copy_from_slice(&16u32.to_ne_bytes());
         bytes[68] = 3;
         bytes[69] = FLAG_MMAP | FLAG_NOREUSE;
-        bytes[70..72].copy_from_slice(&300u16.to_ne_bytes());
+        bytes[70] = 3;
         let (at, input) = decode_event(&bytes).expect("a whole event");
         let Input::Access(access) = input else { panic!("{input:?} is no access") };
         assert_eq!(at, 7);
@@ -198,7 +206,7 @@ mod tests {
         assert_eq!((access.file_bytes, access.open_file, access.mark), (8191, None, None));
         assert_eq!(access.kind, Kind::Fault);
         assert!(access.mapped && !access.advice.random && access.advice.noreuse);
-        assert_eq!(access.window_left, 300);
+        assert_eq!(access.past, Past::EvictedUnused);
     }
 
     #[test]

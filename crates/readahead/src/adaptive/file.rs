@@ -97,13 +97,6 @@ impl FileState {
         }
     }
 
-    /// The page that tells whether what was asked for the access's stream is gone.
-    pub(super) fn doubtful_page(&self, context: &AccessContext) -> Option<Page> {
-        let plain = self.streams.nearest(context, Stream::is_contiguous);
-        let slot = plain.or_else(|| self.streams.nearest(context, |it| !it.is_contiguous()))?;
-        self.streams.get(slot)?.doubtful_page(context)
-    }
-
     /// What the kernel's window shall be after a miss that belongs to no stream (`is_unmatched`) or to one,
     /// where that is not what it is.
     pub(super) fn judge_read_around(

@@ -58,10 +58,8 @@ use pressure::Pressures;
 use region::Regions;
 use volume::Volume;
 
-use crate::access::{
-    Access, FileId, GroupId, Hint, Nanos, PAGE_BYTES, Page, Trigger, Via, VolumeId,
-};
-use crate::cache::CacheView;
+use crate::access::{Access, FileId, GroupId, Hint, Nanos, PAGE_BYTES, Trigger, Via, VolumeId};
+use crate::cache::{CacheView, Past};
 use crate::cost::DeviceCost;
 use crate::plan::{Action, Plan};
 use crate::policy::Policy;
@@ -141,13 +139,18 @@ impl Adaptive {
         }
     }
 
-    /// Learns from thrashing.
+    /// Learns from thrashing. A reader so long idle that its file was forgotten is slow: what it comes to next and
+    /// finds evicted was read ahead for it.
     fn feel_pressure(&mut self, access: &Access, cache: &dyn CacheView) {
         let window = access.kernel_window;
         let pressure = self.pressures.of_mut(cache.group(), access.now);
         pressure.ease(access.now, window.max(KERNEL_WINDOW_PAGES));
-        if access.trigger == Trigger::Absent && cache.was_evicted_unused() {
-            let is_slow = self.files.get_mut(&access.file, access.now).is_none();
+        let past = cache.past();
+        if access.trigger != Trigger::Absent || past == Past::Unknown {
+            return;
+        }
+        let is_slow = self.files.get_mut(&access.file, access.now).is_none();
+        if past == Past::EvictedUnused || (is_slow && past == Past::EvictedNext) {
             pressure.thrashed(window, is_slow, access.now);
         }
     }
@@ -223,6 +226,11 @@ impl Policy for Adaptive {
                 if stream.can_gain(&context.device.cost) {
                     plan.recognise();
                 }
+                // What the kernel lost of its own was felt already.
+                if stream.has_lost(&context) && cache.past() != Past::EvictedUnused {
+                    let pressure = self.pressures.of_mut(cache.group(), access.now);
+                    pressure.thrashed(access.kernel_window, false, access.now);
+                }
                 stream.proceed(&context, tail_exponent, plan, tally);
                 if stream.has_ended_a_file(access.file_pages) {
                     volume.completion_rate.end();
@@ -231,6 +239,10 @@ impl Policy for Adaptive {
             }
             Found::UnmatchedMiss => {
                 if may_be_dense(&context) {
+                    if self.regions.have_lost(&context) && cache.past() != Past::EvictedUnused {
+                        let pressure = self.pressures.of_mut(cache.group(), access.now);
+                        pressure.thrashed(access.kernel_window, false, access.now);
+                    }
                     self.regions.on_unmatched_miss(&context, plan, tally);
                 }
                 true
@@ -242,15 +254,6 @@ impl Policy for Adaptive {
         if let Some(pages) = bound {
             plan.push(Action::KernelWindow { pages });
         }
-    }
-
-    fn wants_to_know(&self, access: &Access) -> Option<Page> {
-        let is_judged = access.trigger == Trigger::Absent && access.hint != Hint::Random;
-        let file = self.files.get(&access.file).filter(|_| is_judged)?;
-        // Where the stream lies does not depend on what there is room for.
-        let allowance = Allowance::default();
-        let context = AccessContext::new(access, &Unseen, &self.rules, &self.device, allowance);
-        file.doubtful_page(&context)
     }
 
     fn window_bound(&self, group: GroupId) -> Option<u32> {
@@ -270,15 +273,6 @@ impl Policy for Adaptive {
         }
         self.volumes.forget_before(moment, drop);
         self.regions.forget_before(moment);
-    }
-}
-
-/// A page cache of which nothing is known.
-struct Unseen;
-
-impl CacheView for Unseen {
-    fn cached_in(&self, _start: Page, pages: u64) -> u64 {
-        pages
     }
 }
 

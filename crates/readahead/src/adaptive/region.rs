@@ -28,6 +28,7 @@
 use super::access_context::AccessContext;
 use super::allowance::MIN_READ_AHEAD_PAGES;
 use crate::access::{FileId, Nanos, Page, Via};
+use crate::cache::Past;
 use crate::plan::{Cause, Plan};
 use crate::table::Table;
 use crate::tally::Tally;
@@ -92,6 +93,17 @@ impl Regions {
             tally.dense_pages +=
                 self.read_slice(key, context, context.allowance.for_region(tally), plan);
         }
+    }
+
+    /// Whether the access finds a page gone that was read with its region.
+    pub(super) fn have_lost(&mut self, context: &AccessContext) -> bool {
+        context.cache.past() != Past::Unknown
+            && (SMALLEST_LOG2_PAGES..=self.largest_log2_pages).any(|log2_pages| {
+                let index = context.first >> log2_pages;
+                let key = Key { file: context.access.file, log2_pages, index };
+                let region = self.table.get(&key);
+                region.is_some_and(|region| context.first - (index << log2_pages) < region.filled)
+            })
     }
 
     fn read_slice(&mut self, key: Key, context: &AccessContext, room: u64, plan: &mut Plan) -> u64 {

@@ -27,11 +27,6 @@ impl Streams {
         self.slots[slot].as_mut()
     }
 
-    /// The stream in a slot that was told before.
-    pub(super) fn get(&self, slot: Slot) -> Option<&Stream> {
-        self.slots[slot].as_ref()
-    }
-
     /// The stream of a kind that the access continues most closely.
     pub(super) fn nearest(
         &self,

@@ -27,9 +27,6 @@ pub use plan::{DropPlan, Passing};
 pub use progress::{StreamProgress, Terms};
 pub use span::{Span, TurnedRound};
 
-use crate::access::{Nanos, OpenFileId, Page};
-use crate::table::Table;
-
 /// A stream engages after it has passed one in this many of memory's pages.
 const SHARE: u64 = 8;
 
@@ -48,56 +45,25 @@ impl Terms {
     }
 }
 
-/// Decides what to drop behind the streams of a machine.
-#[derive(Debug)]
-pub struct DropBehind {
-    streams: Table<OpenFileId, StreamProgress>,
-    terms: Terms,
-}
-
-impl DropBehind {
-    /// Tracks at least `open_files` streams on a machine of `memory_pages` pages.
-    pub fn new(open_files: usize, memory_pages: u64) -> Self {
-        DropBehind { streams: Table::new(open_files), terms: Terms::of_memory(memory_pages) }
-    }
-
-    /// The stream of an open file has passed `page` of its `file_pages` pages. Most calls return
-    /// an empty plan.
-    pub fn on_pass(
-        &mut self,
-        open_file: OpenFileId,
-        page: Page,
-        file_pages: u64,
-        passing: Passing,
-        now: Nanos,
-    ) -> DropPlan {
-        let stream = self.streams.get_or_insert_with(open_file, now, StreamProgress::default, drop);
-        let passed = Span { start: page, end: page + 1 };
-        stream.on_pass(passed, file_pages, passing, self.terms)
-    }
-
-    /// Forgets streams idle since before `now - idle`.
-    pub fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
-        self.streams.forget_before(now.saturating_sub(idle), drop);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Page;
 
     const MEMORY: u64 = 80_000;
-    const OPEN: OpenFileId = OpenFileId(1);
 
     fn pass(
-        behind: &mut DropBehind,
+        stream: &mut StreamProgress,
         pages: std::ops::Range<Page>,
         file_pages: u64,
         passing: Passing,
     ) -> Vec<DropPlan> {
         let nothing = DropPlan::default();
         pages
-            .map(|page| behind.on_pass(OPEN, page, file_pages, passing, page))
+            .map(|page| {
+                let passed = Span { start: page, end: page + 1 };
+                stream.on_pass(passed, file_pages, passing, Terms::of_memory(MEMORY))
+            })
             .filter(|answer| *answer != nothing)
             .collect()
     }
@@ -113,14 +79,14 @@ mod tests {
 
     #[test]
     fn a_small_file_is_left_alone() {
-        let mut behind = DropBehind::new(16, MEMORY);
-        assert_eq!(pass(&mut behind, 0..10_000, 10_000, Passing::Read), []);
+        let mut stream = StreamProgress::default();
+        assert_eq!(pass(&mut stream, 0..10_000, 10_000, Passing::Read), []);
     }
 
     #[test]
     fn a_large_file_is_released_a_followers_distance_behind() {
-        let mut behind = DropBehind::new(16, MEMORY);
-        let answers = pass(&mut behind, 0..4096, 20_000, Passing::Read);
+        let mut stream = StreamProgress::default();
+        let answers = pass(&mut stream, 0..4096, 20_000, Passing::Read);
         let last = answers.last().and_then(|answer| answer.release);
         assert_eq!(last, Some(Span { start: 512, end: 4096 - 3072 }));
         assert!(answers.iter().all(|answer| answer.write_out.is_none()));
@@ -128,9 +94,9 @@ mod tests {
 
     #[test]
     fn released_spans_cover_what_was_passed_without_a_gap() {
-        let mut behind = DropBehind::new(16, MEMORY);
+        let mut stream = StreamProgress::default();
         let mut end = 0;
-        for answer in pass(&mut behind, 0..50_000, 100_000, Passing::Read) {
+        for answer in pass(&mut stream, 0..50_000, 100_000, Passing::Read) {
             let Some(span) = answer.release else { continue };
             assert_eq!(span.start, end);
             end = span.end;
@@ -140,8 +106,8 @@ mod tests {
 
     #[test]
     fn written_pages_are_written_out_step_by_step() {
-        let mut behind = DropBehind::new(16, MEMORY);
-        let answers = pass(&mut behind, 0..30_000, 30_000, Passing::Write);
+        let mut stream = StreamProgress::default();
+        let answers = pass(&mut stream, 0..30_000, 30_000, Passing::Write);
         let first = answers.first().and_then(|answer| answer.write_out);
         assert_eq!(first.map(|span| span.start), Some(0), "from the start, once engaged");
         let spans: Vec<Span> = answers.iter().filter_map(|answer| answer.write_out).collect();
@@ -150,10 +116,10 @@ mod tests {
 
     #[test]
     fn a_seek_starts_a_new_stream() {
-        let mut behind = DropBehind::new(16, MEMORY);
-        pass(&mut behind, 0..12_000, 20_000, Passing::Read);
-        assert_eq!(pass(&mut behind, 15_000..15_255, 20_000, Passing::Read), []);
-        let again = pass(&mut behind, 3_000..6_000, 20_000, Passing::Read);
+        let mut stream = StreamProgress::default();
+        pass(&mut stream, 0..12_000, 20_000, Passing::Read);
+        assert_eq!(pass(&mut stream, 15_000..15_255, 20_000, Passing::Read), []);
+        let again = pass(&mut stream, 3_000..6_000, 20_000, Passing::Read);
         assert!(again.iter().filter_map(|a| a.release).all(|span| span.start >= 3_000));
     }
 }

@@ -1,7 +1,7 @@
 //! A page cache that contradicts itself: every question has a definite but arbitrary answer, and
 //! the answers need not agree.
 
-use readahead::{CacheView, DeviceCost, Page};
+use readahead::{CacheView, DeviceCost, Page, Past};
 
 /// Answers drawn from `seed`.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +36,12 @@ impl CacheView for Liar {
         }
     }
 
-    fn was_evicted_unused(&self) -> bool {
-        self.draw(3, 3).is_multiple_of(self.thrashing)
+    fn past(&self) -> Past {
+        let draw = self.draw(3, 3);
+        if !draw.is_multiple_of(self.thrashing) {
+            return Past::Unknown;
+        }
+        [Past::Evicted, Past::EvictedNext, Past::EvictedUnused][(draw >> 10) as usize % 3]
     }
 
     fn cost(&self) -> DeviceCost {

@@ -12,7 +12,7 @@ use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use readahead::behind::Span;
-use readahead::{Cause, DeviceCost, Mark};
+use readahead::{Cause, DeviceCost, Mark, Past};
 
 /// Few devices, files and processes, so that some occur again.
 fn device() -> impl Strategy<Value = DeviceNumber> {
@@ -74,6 +74,11 @@ fn cost() -> impl Strategy<Value = DeviceCost> {
     })
 }
 
+fn past() -> impl Strategy<Value = Past> {
+    use Past::{Evicted, EvictedNext, EvictedUnused, Unknown};
+    prop_oneof![Just(Unknown), Just(Evicted), Just(EvictedNext), Just(EvictedUnused)]
+}
+
 fn access() -> impl Strategy<Value = Access> {
     let kind =
         prop_oneof![Just(Kind::Miss), Just(Kind::KernelMark), Just(Kind::Mark), Just(Kind::Fault)];
@@ -83,10 +88,9 @@ fn access() -> impl Strategy<Value = Access> {
         noreuse,
     });
     let whose = (kind, file_ref(), of((0..4u64).prop_map(OpenFile)), cgroup(), any::<bool>());
-    let what = (page(), 1..1000u32, of(page()), page(), 0..4096u32, advice, 0..1000u32, of(span()));
+    let what = (page(), 1..1000u32, of(page()), page(), 0..4096u32, advice, past(), of(span()));
     (whose, what).prop_map(|((kind, of, open_file, cgroup, mapped), what)| {
-        let (page, request_pages, previous, file_pages, kernel_window, advice, window_left, mark) =
-            what;
+        let (page, request_pages, previous, file_pages, kernel_window, advice, past, mark) = what;
         Access {
             kind,
             of,
@@ -99,7 +103,7 @@ fn access() -> impl Strategy<Value = Access> {
             kernel_window,
             mapped,
             advice,
-            window_left,
+            past,
             mark: mark.map(|mark| (mark.start, mark.end)),
         }
     })
@@ -201,9 +205,6 @@ fn completed() -> impl Strategy<Value = Completed> {
         .prop_map(|(path, cgroups, command)| Attributes { path, cgroups, command });
     prop_oneof![
         (ticket(), of(failure)).prop_map(|(ticket, failed)| Completed::Read { ticket, failed }),
-        (ticket(), 0..1000u64, any::<bool>()).prop_map(|(ticket, evicted_pages, is_cached)| {
-            Completed::Looked { ticket, evicted_pages, is_cached }
-        }),
         (backing(), of(cost())).prop_map(|(backing, cost)| Completed::Probed { backing, cost }),
         (of(ticket()), target(), outcome, any::<(u64, u64)>()).prop_map(
             |(ticket, target, outcome, during)| Completed::WindowSet {
@@ -281,9 +282,6 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         (file(), listening).prop_map(|(file, listening)| Command::Listen(file, listening)),
         (device(), interest).prop_map(|(dev, interest)| Command::Watch(dev, interest)),
         (backing(), any::<bool>()).prop_map(|(id, counts)| Command::Count(id, counts)),
-        (ticket(), file_ref(), span(), of(page())).prop_map(|(ticket, of, evicted, cached)| {
-            Command::Look { ticket, of, evicted, cached }
-        }),
         backing().prop_map(Command::Probe),
         (backing(), cost()).prop_map(|(id, cost)| Command::Remember(id, cost)),
         (ticket(), target(), file(), of(file_ref()), any::<u32>(), setting).prop_map(

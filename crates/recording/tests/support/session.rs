@@ -10,7 +10,7 @@ use controller::{
     Origin, Passed, WindowOutcome,
 };
 use readahead::behind::Span;
-use readahead::{DeviceCost, Mark};
+use readahead::{DeviceCost, Mark, Past};
 use recording::{Header, Recorder};
 
 /// The file system that holds all files.
@@ -105,10 +105,6 @@ impl Session {
                     self.marks.entry(file).or_default().push(mark);
                     continue;
                 }
-                Command::Look { ticket, of, evicted, cached } => {
-                    let is_cached = cached.is_some_and(|page| self.is_cached(of.file, page));
-                    Completed::Looked { ticket, evicted_pages: evicted.pages(), is_cached }
-                }
                 Command::Probe(backing) => {
                     let cost = DeviceCost { latency_s: 0.009, ..DeviceCost::DISK };
                     Completed::Probed { backing, cost: Some(cost) }
@@ -161,10 +157,6 @@ impl Session {
         }
     }
 
-    fn is_cached(&self, file: FileKey, page: u64) -> bool {
-        self.cached.get(&file).is_some_and(|pages| pages.contains(&page))
-    }
-
     /// A program reads. The read is reported if a page is absent or marked.
     pub(crate) fn read(&mut self, of: FileRef, page: u64, previous: Option<u64>, file_pages: u64) {
         let cached = self.cached.entry(of.file).or_default();
@@ -191,19 +183,20 @@ impl Session {
             kernel_window: 32,
             mapped: false,
             advice: Advice::default(),
-            window_left: if kind == Kind::Miss { 8 } else { 0 },
+            past: if kind == Kind::Miss && page.is_multiple_of(64) {
+                Past::EvictedUnused
+            } else {
+                Past::Unknown
+            },
             mark: mark.filter(|_| kind == Kind::Mark).map(|mark| (mark.first, mark.last)),
         }));
     }
-
-    /// The inode number of a folder; those of its files follow.
-    const FOLDER: u64 = 5000;
 
     /// A program reads the 64 files of a folder, as they were created.
     pub(crate) fn walk(&mut self, tgid: Tgid) {
         let key = FileKey { dev: DISK, ino: FOLDER };
         for of in (1..=64).map(|n| Session::file(FOLDER + n, tgid)) {
-            if !self.is_cached(of.file, 0) {
+            if !self.cached.entry(of.file).or_default().contains(&0) {
                 let directory = DirectoryRef { key, generation: 77 };
                 let (file_bytes, request_pages) = (16 << 12, REQUEST_PAGES as u32);
                 let miss = FileMiss { of, directory, file_bytes, request_pages };

@@ -3,7 +3,7 @@
 use readahead::Page;
 use readahead::behind::Span;
 
-use super::{Flags, FrameId, PageCache};
+use super::{Flags, Frame, FrameId, PageCache};
 
 impl PageCache {
     /// Moves a run of pages to the young end of the inactive list, up to the first that is absent.
@@ -35,27 +35,93 @@ impl PageCache {
         }
     }
 
-    /// Frees those pages of a run that one open file brought in, that were used no more than once, and
-    /// that are unmapped; dirty ones as soon as they are clean.
-    pub(crate) fn release(&mut self, file: u32, owner: u32, span: Span) {
-        let end = span.end.min(self.files[file as usize].pages());
-        for page in span.start..end {
-            let Some(id) = self.lookup(file, page) else { continue };
-            let frame = &mut self.frames[id];
-            if frame.owner == owner && !frame.flags.has(Flags::AHEAD) {
-                frame.flags.set(Flags::PASSED);
-                self.let_go(id);
+    /// Frees those pages of a span that its process brought in and has used once, as far as they are clean, unmapped
+    /// and held by nobody.
+    pub(crate) fn release(
+        &mut self,
+        file: u32,
+        span: Span,
+        counted: Span,
+        terms: Terms,
+    ) -> Released {
+        let file_pages = self.files[file as usize].pages();
+        let mut released = Released::default();
+        for page in span.start..span.end.min(file_pages) {
+            let Some(id) = self.lookup(file, page).filter(|id| terms.may_go(&self.frames[*id]))
+            else {
+                continue;
+            };
+            if terms.unmaps {
+                self.forget_mapping(id);
             }
+            let flags = self.frames[id].flags;
+            let busy = [Flags::LOCKED, Flags::DIRTY, Flags::MAPPED, Flags::PINNED];
+            if busy.into_iter().any(|bit| flags.has(bit)) {
+                released.leave(page);
+                continue;
+            }
+            self.remove_from_list(id);
+            self.evict(id);
+            released.dropped += 1;
         }
+        let stays = |page: &Page| {
+            let frame = self.lookup(file, *page).map(|id| &self.frames[id]);
+            frame.is_some_and(|frame| !terms.may_go(frame) && !terms.is_waiting(frame))
+        };
+        let end = counted.end.min(file_pages);
+        released.kept = (counted.start..end).filter(stays).count() as u64;
+        released
     }
 
-    /// Frees a page that was passed, unless it is dirty or others use it.
-    pub(super) fn let_go(&mut self, id: FrameId) {
-        let flags = self.frames[id].flags;
-        let busy = [Flags::ACTIVE, Flags::LOCKED, Flags::DIRTY, Flags::MAPPED, Flags::PINNED];
-        if flags.has(Flags::PASSED) && !busy.into_iter().any(|bit| flags.has(bit)) {
-            self.remove_inactive(id);
-            self.evict(id);
+    /// Takes a frame off the list it is on.
+    fn remove_from_list(&mut self, id: FrameId) {
+        let is_active = self.frames[id].flags.has(Flags::ACTIVE);
+        let (zone, frames) = self.zone_mut(id);
+        let list = if is_active { &mut zone.active } else { &mut zone.inactive };
+        list.remove(frames, id);
+    }
+}
+
+/// Whose pages go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// The process that has passed them.
+    pub(crate) owner: u32,
+    /// Also those that were never used.
+    pub(crate) drops_unused: bool,
+    /// Mapped ones are taken out of the page tables first.
+    pub(crate) unmaps: bool,
+}
+
+impl Terms {
+    fn may_go(self, frame: &Frame) -> bool {
+        frame.owner == self.owner && (self.drops_unused || frame.flags.has(Flags::USED))
+    }
+
+    /// Whether it was brought in and not used yet.
+    fn is_waiting(self, frame: &Frame) -> bool {
+        frame.owner == self.owner && !frame.flags.has(Flags::USED)
+    }
+}
+
+/// What became of pages that were to go.
+#[derive(Debug, Default)]
+pub(crate) struct Released {
+    pub(crate) dropped: u64,
+    /// They stay: cached before, used by others, or again.
+    pub(crate) kept: u64,
+    /// They would go, but cannot now; and how many are cached of each span.
+    pub(crate) left: Vec<(Span, u64)>,
+}
+
+impl Released {
+    fn leave(&mut self, page: Page) {
+        match self.left.last_mut() {
+            Some((span, pages)) if span.end == page => {
+                span.end += 1;
+                *pages += 1;
+            }
+            _ => self.left.push((Span { start: page, end: page + 1 }, 1)),
         }
     }
 }

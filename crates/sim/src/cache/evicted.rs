@@ -11,6 +11,11 @@ impl PageCache {
         matches!(self.evicted(file, page), Some(Evicted::Unused { .. }))
     }
 
+    /// Whether an absent page was evicted, used or not.
+    pub(crate) fn was_evicted(&self, file: u32, page: Page) -> bool {
+        self.evicted(file, page).is_some()
+    }
+
     /// How an absent page went, if it was cached before.
     fn evicted(&self, file: u32, page: Page) -> Option<Evicted> {
         self.files[file as usize].table.evicted(page)

@@ -6,6 +6,9 @@
 /// Index of a frame.
 pub(crate) type FrameId = u32;
 
+/// No process.
+pub(crate) const NOBODY: u32 = u32::MAX;
+
 /// No frame.
 const NO_FRAME: FrameId = u32::MAX;
 
@@ -35,8 +38,8 @@ impl Flags {
     /// A reader waits for it, or has been woken and not come to it: it stays.
     pub(crate) const PINNED: Flags = Flags(1 << 10);
 
-    /// Goes as soon as it is clean, as nobody will need it again.
-    pub(crate) const PASSED: Flags = Flags(1 << 9);
+    /// Used since it was brought in.
+    pub(crate) const USED: Flags = Flags(1 << 9);
 
     pub(crate) fn has(self, bit: Flags) -> bool {
         self.0 & bit.0 != 0
@@ -65,7 +68,7 @@ pub(crate) struct Frame {
     pub(crate) page: u32,
     next: FrameId,
     previous: FrameId,
-    /// The open file whose reader, or whose policy, brought it in.
+    /// The process that it was brought in by or for, if none but it has used it, once.
     pub(crate) owner: u32,
     /// The transfer that locks it.
     pub(crate) transfer: u32,
@@ -74,6 +77,16 @@ pub(crate) struct Frame {
     pub(super) zone: u8,
     /// Why it was read: an index into the causes.
     pub(crate) cause: u8,
+}
+
+impl Frame {
+    /// A process has used the page: who uses it again, or has not brought it in, wants it to stay.
+    pub(crate) fn note_use(&mut self, process: u32) {
+        if self.flags.has(Flags::USED) || self.owner != process {
+            self.owner = NOBODY;
+        }
+        self.flags.set(Flags::USED);
+    }
 }
 
 /// Every frame of the machine.
@@ -89,7 +102,7 @@ impl Frames {
             page: 0,
             next: NO_FRAME,
             previous: NO_FRAME,
-            owner: u32::MAX,
+            owner: NOBODY,
             transfer: 0,
             flags: Flags::default(),
             zone: 0,

@@ -1,32 +1,85 @@
-//! Marks of the user-space policy: they belong to a file, and lie on pages whether cached or not.
+//! Marks of what runs on top of the kernel: they belong to a file, and lie on pages whether cached or not.
+//!
+//! As in the eBPF programs, a chunk of 128 KiB holds one mark. A later one takes its place, and a mark that is
+//! touched leaves those chunks that it still holds.
 
 use readahead::{Cause, Mark, Page};
 
 use super::PageCache;
 
-/// A mark of the user-space policy.
+/// Pages of a chunk.
+pub(crate) const CHUNK_PAGES: u64 = controller::CHUNK_PAGES;
+
+/// A mark of what runs on top of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserMark {
-    mark: Mark,
+    pub(crate) mark: Mark,
     /// Why the pages ahead of which it lies were asked for; `None` if nothing was asked for with it.
     pub(crate) cause: Option<Cause>,
 }
 
+/// The marks of one file, by chunk.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    chunks: Vec<(u64, UserMark)>,
+}
+
+impl Marks {
+    fn set(&mut self, mark: UserMark) {
+        let chunks = mark.mark.first / CHUNK_PAGES..=mark.mark.last / CHUNK_PAGES;
+        self.chunks.retain(|(chunk, _)| !chunks.contains(chunk));
+        self.chunks.extend(chunks.map(|chunk| (chunk, mark)));
+    }
+
+    #[inline]
+    fn take(&mut self, page: Page) -> Option<UserMark> {
+        let lies_on = |(chunk, UserMark { mark, .. }): &&(u64, UserMark)| {
+            *chunk == page / CHUNK_PAGES && (mark.first..=mark.last).contains(&page)
+        };
+        let taken = self.chunks.iter().find(lies_on)?.1;
+        self.chunks.retain(|(_, other)| other.mark != taken.mark);
+        Some(taken)
+    }
+}
+
 impl PageCache {
-    /// Sets a mark of the user-space policy, ahead of what it asked for with it.
+    /// Sets a mark of what runs on top of the kernel, ahead of what it asked for with it.
     pub(crate) fn set_mark(&mut self, file: u32, mark: Mark, cause: Option<Cause>) {
-        self.files[file as usize].marks.push(UserMark { mark, cause });
+        self.files[file as usize].marks.set(UserMark { mark, cause });
     }
 
     /// Takes the mark that lies on a page, if there is one.
     #[inline]
     pub(crate) fn take_mark(&mut self, file: u32, page: Page) -> Option<UserMark> {
-        let marks = &mut self.files[file as usize].marks;
-        if marks.is_empty() {
-            return None;
-        }
-        let lies_on = |UserMark { mark, .. }: &UserMark| (mark.first..=mark.last).contains(&page);
-        let hit = marks.iter().position(lies_on);
-        hit.map(|index| marks.swap_remove(index))
+        self.files[file as usize].marks.take(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(first: Page, last: Page) -> UserMark {
+        UserMark { mark: Mark { first, last }, cause: None }
+    }
+
+    #[test]
+    fn a_mark_takes_the_place_of_the_one_in_its_chunk() {
+        let mut marks = Marks::default();
+        marks.set(mark(8, 15));
+        marks.set(mark(12, 19));
+        assert!(marks.take(8).is_none());
+        marks.set(mark(33, 40));
+        assert_eq!(marks.take(12).map(|taken| taken.mark.last), Some(19));
+        assert!(marks.take(13).is_none());
+        assert!(marks.take(35).is_some());
+    }
+
+    #[test]
+    fn a_mark_across_chunks_is_taken_once() {
+        let mut marks = Marks::default();
+        marks.set(mark(30, 37));
+        assert!(marks.take(33).is_some());
+        assert!(marks.take(31).is_none());
     }
 }

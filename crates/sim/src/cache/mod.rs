@@ -22,8 +22,9 @@ mod reclaim;
 mod table;
 mod zone;
 
-pub(crate) use frame::{Flags, Frame, FrameId};
-pub(crate) use marks::UserMark;
+pub(crate) use asked::Terms;
+pub(crate) use frame::{Flags, Frame, FrameId, NOBODY};
+pub(crate) use marks::{CHUNK_PAGES, UserMark};
 pub use reclaim::Reclaim;
 pub(crate) use table::Evicted;
 
@@ -42,7 +43,7 @@ pub(crate) struct File {
     /// It has no blocks on the device.
     pub(crate) is_sparse: bool,
     /// Marks of the user-space policy; they belong to the file, not to cached pages.
-    marks: Vec<UserMark>,
+    marks: marks::Marks,
 }
 
 impl File {
@@ -115,7 +116,7 @@ impl PageCache {
     /// Adds a file of `pages` pages that begins at byte `offset` of the device.
     pub(crate) fn add_file(&mut self, pages: u64, offset: u64) -> u32 {
         let table = PageTable::new(pages);
-        self.files.push(File { table, offset, is_sparse: false, marks: Vec::new() });
+        self.files.push(File { table, offset, is_sparse: false, marks: marks::Marks::default() });
         (self.files.len() - 1) as u32
     }
 
@@ -211,7 +212,7 @@ impl PageCache {
         frame.file = file;
         frame.page = page as u32;
         frame.flags = Flags::default();
-        frame.owner = u32::MAX;
+        frame.owner = NOBODY;
         frame.cause = cause as u8;
         self.add_inactive(id);
         Some(id)
@@ -242,7 +243,6 @@ impl PageCache {
     pub(crate) fn mark_accessed(&mut self, id: FrameId) {
         let flags = &mut self.frames[id].flags;
         flags.clear(Flags::AHEAD);
-        flags.clear(Flags::PASSED);
         if !flags.has(Flags::REFERENCED) {
             flags.set(Flags::REFERENCED);
         } else if !flags.has(Flags::ACTIVE) {
@@ -305,7 +305,6 @@ impl PageCache {
         if self.frames[id].flags.take(Flags::DIRTY) {
             self.zone_mut(id).0.is_exhausted = false;
             self.dirty -= 1;
-            self.let_go(id);
         }
     }
 

@@ -105,7 +105,7 @@ impl PageCache {
         }
     }
 
-    fn forget_mapping(&mut self, id: FrameId) {
+    pub(super) fn forget_mapping(&mut self, id: FrameId) {
         if self.frames[id].flags.take(Flags::MAPPED) {
             self.mapped -= 1;
         }

@@ -10,7 +10,7 @@ pub(crate) fn parts(device: &str, memory_pages: u64, kernel: Box<dyn KernelPolic
     Parts {
         memory_pages,
         kernel,
-        user: None,
+        on_top: None,
         kernel_window: 32,
         elevator: iosched::by_name("noop", 2560).expect("it is known"),
         device: spec.build(40 << 30),

@@ -89,9 +89,7 @@ impl Law {
                 self.is_mounted(file.dev, command);
                 assert!(mark.first <= mark.last && mark.last - mark.first < controller::MARK_PAGES);
             }
-            Command::Look { of, .. } | Command::WriteOut { of, .. } => {
-                self.is_mounted(of.file.dev, command);
-            }
+            Command::WriteOut { of, .. } => self.is_mounted(of.file.dev, command),
             Command::List { place, .. } => self.is_mounted(place.key().dev, command),
             Command::ReadFiles { dev, files, head_pages, most_bytes, .. } => {
                 self.is_mounted(*dev, command);

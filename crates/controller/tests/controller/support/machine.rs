@@ -62,7 +62,6 @@ pub(crate) struct Machine {
     pub(crate) journal: BTreeMap<Target, u32>,
     /// What a probe finds.
     pub(crate) true_cost: Option<DeviceCost>,
-    pub(crate) evicted_lately: u64,
     /// Entries of the journal that an earlier run has left.
     pub(crate) left_behind: u32,
     pub(crate) stats: DiskStats,
@@ -104,7 +103,6 @@ impl Machine {
             attributes: Attributes::default(),
             journal: BTreeMap::new(),
             true_cost: None,
-            evicted_lately: 0,
             left_behind: 0,
             stats: DiskStats::default(),
             latency_ns: 0,
@@ -411,13 +409,6 @@ impl Machine {
             Command::Read { ticket, of, span, .. } => {
                 self.fill(of.file.ino, *span);
                 Completed::Read { ticket: *ticket, failed: None }
-            }
-            Command::Look { ticket, of, cached, .. } => {
-                let is_cached = cached.is_none_or(|page| {
-                    self.cached(of.file.ino, Span { start: page, end: page + 1 }) == 1
-                });
-                let evicted_pages = self.evicted_lately;
-                Completed::Looked { ticket: *ticket, evicted_pages, is_cached }
             }
             Command::Probe(backing) => {
                 Completed::Probed { backing: *backing, cost: self.true_cost }

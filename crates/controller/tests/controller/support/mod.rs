@@ -14,7 +14,7 @@ use controller::{
     Mounted, Nanos, Options, Origin, Passed, WindowOutcome,
 };
 use readahead::behind::Span;
-use readahead::{Adaptive, DeviceCost, PAGE_BYTES};
+use readahead::{Adaptive, DeviceCost, PAGE_BYTES, Past};
 
 pub(crate) use machine::Machine;
 pub(crate) use manners::Manners;
@@ -62,7 +62,7 @@ pub(crate) fn miss(ino: u64, page: u64) -> Access {
         kernel_window: WINDOW,
         mapped: false,
         advice: Advice::default(),
-        window_left: 0,
+        past: Past::Unknown,
         mark: None,
     }
 }

@@ -78,7 +78,12 @@ impl Stream {
         // than that must the next be asked for. Where accesses overlap, and what is ahead is less than
         // the device could have on its way, each step of the reader makes room for another.
         let ended = from.saturating_sub(1).max(self.reader);
-        let earliest = if cost.is_serial { ended } else { ended.min(self.step_on()) };
+        let is_cut = window < wanted.min(last - from);
+        let earliest = if cost.is_serial && !(is_cut && self.is_swept(context)) {
+            ended
+        } else {
+            ended.min(self.step_on())
+        };
         let mark = self.frontier.saturating_sub(look_ahead).max(earliest);
         if self.frontier < last {
             self.set_mark(mark.min(self.frontier - 1), context, plan);
@@ -86,6 +91,12 @@ impl Stream {
             self.watch_the_end(last, context, plan);
         }
         window * self.len
+    }
+
+    /// Whether a disk reads small windows as fast as large ones: those of a backward reader that wait together
+    /// are sorted and read in one sweep.
+    fn is_swept(&self, context: &AccessContext) -> bool {
+        self.step < 0 && context.access.via == Via::Read
     }
 
     /// Where the reader has used as much of what is ahead as is worth asking for.

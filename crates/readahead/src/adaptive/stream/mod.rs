@@ -25,6 +25,7 @@ use super::run::Run;
 use super::tail_exponent::{ANNOUNCED, LEAST_TAIL, LogLength};
 use super::window::{UnitCost, striding_pays};
 use crate::access::{Hint, Nanos, Page, Trigger, Via};
+use crate::cache::Past;
 use crate::cost::DeviceCost;
 use crate::plan::{Cause, Plan};
 use crate::tally::Tally;
@@ -32,7 +33,8 @@ use crate::tally::Tally;
 /// Requests of one stream may overtake each other by this much (threads, NFS servers).
 const REORDERED_UNITS: u64 = 16;
 
-/// A window that has not reached the page cache after this long was evicted, not late.
+/// A window has reached the page cache after this long. Before, a page of it may still be missing from when it was
+/// read the last time.
 const SETTLE_NS: Nanos = 20_000_000;
 
 /// A reader that is so many times as long away as it takes to come to its mark has stopped: if pauses
@@ -230,12 +232,16 @@ impl Stream {
         Some((near / stride, far / stride + 1))
     }
 
+    /// First page after the access, as far as the stream reaches.
+    fn end_of(&self, context: &AccessContext) -> Page {
+        if self.step > 0 { context.end } else { context.end.min(self.origin + self.len) }
+    }
+
     /// How far the access lies from where this stream would go on, in pages; `None` if it cannot
     /// be this stream's.
     pub(super) fn distance(&self, context: &AccessContext) -> Option<u64> {
         let slack = if self.is_contiguous() { context.slack.max(self.grain) } else { 0 };
-        let end = if self.step > 0 { context.end } else { context.end.min(self.origin + self.len) };
-        let (from, to) = self.units(context.first, end)?;
+        let (from, to) = self.units(context.first, self.end_of(context))?;
         let reordered = REORDERED_UNITS.max(slack);
         let behind = self.reader.saturating_sub(to);
         if behind > reordered || from > self.frontier.saturating_add(slack) {
@@ -260,8 +266,8 @@ impl Stream {
         plan: &mut Plan,
         tally: &mut Tally,
     ) {
-        let end = if self.step > 0 { context.end } else { context.end.min(self.origin + self.len) };
-        let Some((from, to)) = self.units(context.first, end) else {
+        let has_lost = self.has_lost(context);
+        let Some((from, to)) = self.units(context.first, self.end_of(context)) else {
             return;
         };
         // Marks carry no advice.
@@ -275,7 +281,7 @@ impl Stream {
         self.count_used(to, context, tally);
         self.advance(to, context.access.now);
         let mut cause = self.cause;
-        if context.access.trigger == Trigger::Absent && self.was_evicted(absent, context) {
+        if has_lost {
             self.shrink(absent, tally);
             cause = Cause::Thrashed;
         }
@@ -373,27 +379,20 @@ impl Stream {
         }
     }
 
-    /// Whether what was asked for, and should have arrived, is gone. The absent unit itself is
-    /// being read again by now, and so is the kernel's own window behind it; what comes then tells.
-    fn was_evicted(&self, absent: u64, context: &AccessContext) -> bool {
-        self.telling_page(absent, context).is_some_and(|page| !context.cache.is_cached(page))
+    /// Whether the access finds a page evicted that was asked for here, and that its reader has not come to.
+    pub(super) fn has_lost(&self, context: &AccessContext) -> bool {
+        let Some(unit) = self.first_unit(context) else { return false };
+        let is_settled = context.access.now.saturating_sub(self.asked_at) > SETTLE_NS;
+        context.access.trigger == Trigger::Absent
+            && is_settled
+            && context.cache.past() != Past::Unknown
+            && (self.reader..self.frontier).contains(&unit)
     }
 
-    /// The page that tells, if it is cached, that what was asked for is not gone; `None` where nothing had to have
-    /// arrived.
-    fn telling_page(&self, absent: u64, context: &AccessContext) -> Option<Page> {
-        let kernel_reads =
-            if self.step == 1 { 2 * u64::from(context.access.kernel_window) } else { 1 };
-        let probe = absent.saturating_add(kernel_reads);
-        let settled = context.access.now.saturating_sub(self.asked_at) > SETTLE_NS;
-        let page = || self.page(probe, context.access.file_pages);
-        (settled && probe < self.frontier).then(page).flatten()
-    }
-
-    /// The page that tells whether what was asked for is gone, before the stream is told of a miss.
-    pub(super) fn doubtful_page(&self, context: &AccessContext) -> Option<Page> {
-        let (from, to) = self.units(context.first, context.end)?;
-        self.telling_page(if self.step > 0 { from } else { to - 1 }, context)
+    /// The unit that the access comes to first.
+    fn first_unit(&self, context: &AccessContext) -> Option<u64> {
+        let (from, to) = self.units(context.first, self.end_of(context))?;
+        Some(if self.step > 0 { from } else { to - 1 })
     }
 
     /// Thrashing measures what survives: less than was ahead of the reader when it came.

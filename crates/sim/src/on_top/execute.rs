@@ -1,0 +1,157 @@
+//! Carries out what was asked for, and answers.
+
+use controller::ids::Target;
+use controller::{Attributes, Command, Completed, Input, WindowOutcome, WindowSetting};
+use readahead::{Asked, Hint, Nanos};
+
+use super::{Body, Due};
+use crate::account::Decision;
+use crate::machine::{Machine, USER};
+use crate::process::{Behalf, Open};
+
+impl Machine {
+    /// Has the next thing happen that is due; tells whether there was one.
+    pub(crate) fn body_turn(&mut self, now: Nanos) -> bool {
+        let Some(body) = &mut self.body else { return false };
+        match body.take_due(now) {
+            Some(Due::Command(command)) => self.carry_out(now, command),
+            Some(Due::Input(input)) => self.answer(now, &input),
+            None if body.tick_at <= now => self.tell(now, &Input::Tick),
+            None => return false,
+        }
+        true
+    }
+
+    fn carry_out(&mut self, now: Nanos, command: Command) {
+        let completed = match command {
+            Command::Read { ticket, of, span, why } => {
+                let behalf = Behalf { process: USER, reader: of.tgid };
+                let (file, asked) = (of.file.ino as u32, span.pages());
+                let read = self.read_range(now, file, span.start, asked, why, behalf);
+                self.note(Decision { file, start: span.start, asked, read, cause: why });
+                self.block.dispatch(now);
+                let is_next = |(_, due): &(Nanos, Due)| matches!(due, Due::Command(Command::Read { ticket: next, .. }) if *next == ticket);
+                let body = self.body.as_ref();
+                if body.is_some_and(|body| body.due.front().is_some_and(is_next)) {
+                    return;
+                }
+                Completed::Read { ticket, failed: None }
+            }
+            Command::SetWindow { ticket, target, file, setting, .. } => {
+                let outcome = self.set_window(target, file.ino as u32, setting);
+                Completed::WindowSet { ticket: Some(ticket), target, outcome, during: (now, now) }
+            }
+            Command::Describe(stream, _) => {
+                Completed::Described { stream, attributes: Attributes::default() }
+            }
+            Command::WriteOut { ticket, of, span } => {
+                self.write_out(now, of.file.ino as u32, span.start, span.end);
+                Completed::WroteOut { ticket }
+            }
+            Command::Release { ticket, stream, of, span, counted, drops_unused, unmaps } => {
+                let file = of.file.ino as u32;
+                let terms = crate::cache::Terms { owner: stream.tgid, drops_unused, unmaps };
+                let released = self.cache.release(file, span, counted, terms);
+                let (dropped_pages, kept_pages) = (released.dropped, released.kept);
+                Completed::Released { ticket, dropped_pages, kept_pages, left: released.left }
+            }
+            // These are seen to at once. No `FileMiss` is reported here, so nothing is asked for by name.
+            Command::List { .. }
+            | Command::ForgetListing(_)
+            | Command::ReadFiles { .. }
+            | Command::Mark(..)
+            | Command::Listen(..)
+            | Command::Watch(..)
+            | Command::Count(..)
+            | Command::Probe(_)
+            | Command::Remember(..)
+            | Command::LookBehind(_)
+            | Command::Touched(_)
+            | Command::ForgetStream(_)
+            | Command::WatchProcess(..) => return,
+        };
+        self.answer(now, &Input::Completed(completed));
+    }
+
+    /// Counters are told first, so that what was submitted is counted once at least.
+    fn answer(&mut self, now: Nanos, input: &Input) {
+        self.tell_of_disk(now);
+        self.tell(now, input);
+    }
+
+    /// Sets the marks that were asked for, and notes what windows came to.
+    pub(super) fn account(&mut self, commands: &[Command]) {
+        let mut cause = None;
+        let mut asked = Vec::new();
+        let mut reader = None;
+        for command in commands {
+            match *command {
+                Command::Read { of, span, why, .. } => {
+                    cause = Some(why);
+                    reader = Some((of.tgid, of.file.ino as u32));
+                    asked.push(Asked { start: span.start, pages: span.pages(), cause: why });
+                }
+                Command::Mark(file, mark) => self.cache.set_mark(file.ino as u32, mark, cause),
+                _ => {}
+            }
+        }
+        let (Some(reader), Some(body)) = (reader, &mut self.body) else { return };
+        let file_pages = self.cache.file(reader.1).pages();
+        let window = body.windows.entry(reader).or_default();
+        if let Some(cause) = window.next(&asked, file_pages) {
+            self.matrix.row_mut(cause).shrinks += 1;
+        }
+    }
+
+    /// Sets the kernel's window of open files, or gives them their own back.
+    fn set_window(&mut self, target: Target, file: u32, setting: WindowSetting) -> WindowOutcome {
+        let own_pages = self.kernel_window;
+        let mut outcome = WindowOutcome::Failed;
+        for (number, open) in (0..).zip(&mut self.opens) {
+            let is_meant = match target {
+                Target::OpenFile(id) => id.0 == number,
+                Target::Mapping(tgid, _) => open.mapped_by == Some(tgid),
+                Target::Recovered(_) => false,
+            };
+            if is_meant && open.file == file {
+                outcome = open.set(setting, own_pages);
+            }
+        }
+        outcome
+    }
+}
+
+impl Open {
+    /// Sets its window; the device's own is of `device_pages`.
+    fn set(&mut self, setting: WindowSetting, device_pages: u32) -> WindowOutcome {
+        let own = *self.own_window.get_or_insert(self.kernel_window);
+        match setting {
+            WindowSetting::Own | WindowSetting::Abandoned => {
+                self.own_window = None;
+                if setting == WindowSetting::Own {
+                    self.kernel_window = own;
+                    self.hint = if self.is_held { Hint::Normal } else { self.hint };
+                }
+                self.is_held = false;
+                return WindowOutcome::Own;
+            }
+            WindowSetting::Bounded(pages) | WindowSetting::Lent(pages) => {
+                self.kernel_window = Some(pages);
+            }
+            WindowSetting::NoLookAhead => {
+                self.is_held = true;
+                self.hint = Hint::Random;
+            }
+        }
+        WindowOutcome::Set { own_pages: own.unwrap_or(device_pages) }
+    }
+}
+
+impl Body {
+    /// A reader missed a page that had been evicted before it came.
+    pub(crate) fn note_thrashed(&mut self, number: u32, file: u32) {
+        if let Some(window) = self.windows.get_mut(&(number, file)) {
+            window.thrash();
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! What runs on top of the kernel's policy: bowwave's controller, or the worst that could run in its place.
+//!
+//! ```text
+//!   read, fault, mark, stream step --> report --> [ controller ] --> commands
+//!   block layer, memory, time ------->               ^                 |
+//!                                                    |                 +--> at once: Mark, Listen, Watch ...
+//!                                     answers <------+-- execute <-----+--> after REACTION_NS: Read, Look ...
+//! ```
+//!
+//! The controller is the one that runs live. What it hears of and when is as the kernel half has it: a file that is
+//! muted is not heard of, and of its own marks it hears once.
+
+mod behind;
+mod disk;
+mod execute;
+mod report;
+
+use std::collections::{HashMap, VecDeque};
+
+use controller::ids::{BackingId, CgroupId, DeviceNumber, FileKey, FileRef, Tgid};
+use controller::{
+    Command, Completed, Controller, DeviceFacts, Input, Interest, Kind, Listening, MemoryStats,
+    Mounted, Options, Origin,
+};
+use readahead::{
+    Access, Action, DeviceCost, Hint, Nanos, OpenFileId, PAGE_BYTES, Plan, Policy, Trigger, Via,
+};
+
+use crate::account::LastWindow;
+use crate::cache::PageCache;
+use crate::view::View;
+use crate::worst::Worst;
+use behind::Streams;
+use disk::Disk;
+pub(crate) use disk::Started;
+
+/// From an event to a command carried out: through a ring buffer, and a system call.
+const REACTION_NS: Nanos = 100_000;
+
+/// The one file system of the machine.
+const DEV: DeviceNumber = DeviceNumber { major: 8, minor: 0 };
+
+/// The memory cgroup of all readers.
+const CGROUP: CgroupId = CgroupId(1);
+
+/// The one device of the machine.
+const BACKING: BackingId = BackingId(0);
+
+/// What runs on top of the kernel's policy.
+pub enum OnTop {
+    /// Bowwave.
+    Bowwave(Bowwave),
+    /// What does the most harm.
+    Worst(Worst),
+}
+
+/// Bowwave: the controller and what it is told of memory.
+pub struct Bowwave {
+    /// What it manages.
+    pub options: Options,
+    /// Its policy.
+    pub policy: Box<dyn Policy>,
+    /// What memory there is.
+    pub memory: MemoryStats,
+}
+
+impl Bowwave {
+    /// With this policy, of whose pages all readers together may have `ahead_bytes` ahead; nothing drops behind.
+    pub fn new(policy: Box<dyn Policy>, ahead_bytes: u64) -> Self {
+        /// The controller takes a quarter of what its own cgroup may hold.
+        const LIMIT_SHARE: u64 = 4;
+        let own_cgroup_bytes = Some(ahead_bytes.saturating_mul(LIMIT_SHARE));
+        let memory = MemoryStats::Machine { available_bytes: None, own_cgroup_bytes };
+        Bowwave { options: Options::default(), policy, memory }
+    }
+}
+
+/// Whoever decides.
+enum Decider {
+    Bowwave(Box<Controller>),
+    Worst(Worst, Plan),
+}
+
+/// What is under way.
+#[derive(Debug)]
+enum Due {
+    /// A command reaches the kernel.
+    Command(Command),
+    /// The controller hears of something.
+    Input(Input),
+}
+
+/// What drives the decider, and what it has under way.
+pub(crate) struct Body {
+    decider: Decider,
+    /// In the order they fall due.
+    due: VecDeque<(Nanos, Due)>,
+    /// Taken and given back by each turn, so that it allocates once.
+    out: Vec<Command>,
+    /// By the files' numbers.
+    files: Vec<Listening>,
+    interest: Option<Interest>,
+    disk: Disk,
+    streams: Option<Streams>,
+    /// What was last asked for a process's reading of a file.
+    windows: HashMap<(Tgid, u32), LastWindow>,
+    tick_at: Nanos,
+}
+
+impl Body {
+    /// On a machine whose device charges so much.
+    pub(crate) fn new(top: OnTop, cost: DeviceCost) -> Self {
+        let mut out = Vec::new();
+        let (decider, streams, memory) = match top {
+            OnTop::Bowwave(Bowwave { options, policy, memory }) => {
+                let streams = options.behind.as_ref().map(Streams::new);
+                let controller = Controller::new(options, policy, &mut out);
+                (Decider::Bowwave(Box::new(controller)), streams, Some(memory))
+            }
+            OnTop::Worst(worst) => (Decider::Worst(worst, Plan::new()), None, None),
+        };
+        let mut body = Body {
+            decider,
+            due: VecDeque::new(),
+            out: Vec::new(),
+            files: Vec::new(),
+            interest: None,
+            disk: Disk::default(),
+            streams,
+            windows: HashMap::new(),
+            tick_at: Nanos::MAX,
+        };
+        if let Decider::Bowwave(controller) = &mut body.decider {
+            let device = DeviceFacts { cost, origin: Origin::Measured, is_counted: true };
+            let mounted = Input::Mounted(Mounted { dev: DEV, backing: BACKING, device });
+            let first = memory.into_iter().map(Input::MemoryStats).chain([mounted]);
+            first.for_each(|input| controller.on(0, &input, &mut out));
+            body.tick_at = controller.next_tick(0);
+        } else {
+            body.interest = Some(Interest::All);
+        }
+        out.iter().for_each(|command| body.observe(0, command));
+        body
+    }
+
+    /// Whether it does all the harm it may.
+    pub(crate) fn is_worst(&self) -> bool {
+        matches!(self.decider, Decider::Worst(..))
+    }
+
+    /// When it next does something by itself.
+    pub(crate) fn next_event(&self) -> Option<Nanos> {
+        self.due.front().map(|(at, _)| *at)
+    }
+
+    /// When time has to pass for it, while anything else goes on.
+    pub(crate) fn next_tick(&self) -> Nanos {
+        self.tick_at
+    }
+
+    /// What is known of a file.
+    fn listening(&self, file: u32) -> Listening {
+        match &self.decider {
+            Decider::Bowwave(_) => self.files.get(file as usize).copied().unwrap_or_default(),
+            Decider::Worst(..) => Listening { marked_chunks: u64::MAX, ..Listening::default() },
+        }
+    }
+
+    /// Carries out what the source of events sees to; the rest falls due when it reaches the kernel.
+    fn observe(&mut self, now: Nanos, command: &Command) {
+        match *command {
+            Command::Listen(file, listening) => {
+                let number = file.ino as usize;
+                if self.files.len() <= number {
+                    self.files.resize(number + 1, Listening::default());
+                }
+                self.files[number] = listening;
+            }
+            Command::Watch(_, interest) => self.interest = interest,
+            Command::Count(_, is_counted) => self.disk.count(is_counted),
+            Command::LookBehind(on) => {
+                if let Some(streams) = &mut self.streams {
+                    streams.look(on);
+                }
+            }
+            Command::ForgetStream(stream) => {
+                if let Some(streams) = &mut self.streams {
+                    streams.forget(stream);
+                }
+            }
+            Command::WatchProcess(tgid, is_watched) => {
+                if let Some(streams) = &mut self.streams {
+                    streams.watch(tgid, is_watched);
+                }
+            }
+            Command::Touched(stream) => {
+                let span = self.streams.as_ref().and_then(|streams| streams.touched(stream));
+                self.arrange(
+                    now,
+                    Due::Input(Input::Completed(Completed::Touched { stream, span })),
+                );
+            }
+            // Marks lie in the cache; nothing of the machine is guessed, remembered or left behind; there are no directories.
+            Command::Mark(..)
+            | Command::Probe(_)
+            | Command::Remember(..)
+            | Command::List { .. }
+            | Command::ForgetListing(_)
+            | Command::ReadFiles { .. } => {}
+            Command::Read { .. }
+            | Command::SetWindow { .. }
+            | Command::Describe(..)
+            | Command::WriteOut { .. }
+            | Command::Release { .. } => self.arrange(now, Due::Command(command.clone())),
+        }
+    }
+
+    fn arrange(&mut self, now: Nanos, due: Due) {
+        self.due.push_back((now + REACTION_NS, due));
+    }
+
+    /// Gives an input to the decider.
+    fn decide(
+        &mut self,
+        now: Nanos,
+        input: &Input,
+        cache: &PageCache,
+        cost: DeviceCost,
+        out: &mut Vec<Command>,
+    ) {
+        match &mut self.decider {
+            Decider::Bowwave(controller) => {
+                controller.on(now, input, out);
+                let next = controller.next_tick(now);
+                let is_tick = *input == Input::Tick;
+                self.tick_at = if is_tick { next } else { self.tick_at.min(next) };
+            }
+            Decider::Worst(worst, plan) => {
+                let Input::Access(access) = input else { return };
+                let file = access.of.file.ino as u32;
+                let view = View { cache, file, cost, is_congested: false };
+                plan.clear();
+                worst.on_access(&plain(access, now), &view, plan);
+                out.extend(plan.actions().iter().filter_map(|action| command(*action, access.of)));
+            }
+        }
+    }
+}
+
+/// An access in the terms of a policy.
+fn plain(access: &controller::Access, now: Nanos) -> Access {
+    Access {
+        file: readahead::FileId(access.of.file.ino),
+        volume: DEV.volume(),
+        open_file: OpenFileId(access.open_file.map_or(0, |open| open.0)),
+        page: access.page,
+        request: access.request_pages,
+        previous: access.previous,
+        trigger: match access.kind {
+            Kind::Miss | Kind::Fault => Trigger::Absent,
+            Kind::KernelMark | Kind::Mark => Trigger::Mark,
+        },
+        via: if access.mapped { Via::Mmap } else { Via::Read },
+        hint: Hint::Normal,
+        file_pages: access.file_bytes.div_ceil(PAGE_BYTES),
+        kernel_window: access.kernel_window,
+        now,
+    }
+}
+
+/// An action of a policy as a command.
+fn command(action: Action, of: FileRef) -> Option<Command> {
+    match action {
+        Action::Read { start, pages, cause } => {
+            let span = readahead::behind::Span { start, end: start + pages };
+            let ticket = controller::ids::Ticket(0);
+            Some(Command::Read { ticket, of, span, why: cause })
+        }
+        Action::Mark(mark) => Some(Command::Mark(of.file, mark)),
+        Action::KernelWindow { .. } => None,
+    }
+}
+
+/// How a file of the machine is named.
+fn key_of(file: u32) -> FileKey {
+    FileKey { dev: DEV, ino: u64::from(file) }
+}
