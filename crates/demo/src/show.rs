@@ -33,6 +33,8 @@ pub struct Options {
     /// No pattern is begun later than this after the start, no run repeated in the second half of it; what is
     /// left out is named.
     pub begin_within: Option<Duration>,
+    /// How to start bowwave as root, for the commands that are suggested.
+    pub invoked_as: String,
     /// Why bowwave cannot manage reads on this machine, if so: then the stock kernel is shown alone.
     pub why_not_able: Option<String>,
     /// For tests: modelled devices reply late, by so many microseconds on average.
@@ -68,6 +70,7 @@ pub fn show(
     if let Some(daemon) = linux::daemons::running().find(|it| it.manages_all || is_any_local) {
         return Err(DemoError::DaemonRuns(daemon.pid));
     }
+    places.iter().try_for_each(Place::check)?;
     let mut stage = Stage {
         options,
         stop: Stop::on_signals().map_err(DemoError::file("pipe"))?,
@@ -229,8 +232,9 @@ impl Session {
             return Ok(());
         }
         stage.tell(Report::Note(format!(
-            "Left out, as the time is up: {}. To see: sudo bowwave demo --device {} --only {}",
+            "Left out, as the time is up: {}. To see: {} demo --device {} --only {}",
             left_out.join(", "),
+            stage.options.invoked_as,
             self.device,
             left_out.join(",")
         )))
@@ -342,6 +346,7 @@ mod tests {
             full: false,
             rounds: 1,
             begin_within: None,
+            invoked_as: "bowwave".into(),
             why_not_able: None,
             inject_late_us: 0.0,
         }
