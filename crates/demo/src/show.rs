@@ -65,12 +65,12 @@ pub fn show(
     if !rustix::process::geteuid().is_root() {
         return Err(DemoError::NotRoot);
     }
+    places.iter().try_for_each(Place::check)?;
     // One that was given paths was not given those of a lab that is still to be made.
     let is_any_local = places.iter().any(|place| matches!(place, Place::Local(_)));
     if let Some(daemon) = linux::daemons::running().find(|it| it.manages_all || is_any_local) {
         return Err(DemoError::DaemonRuns(daemon.pid));
     }
-    places.iter().try_for_each(Place::check)?;
     let mut stage = Stage {
         options,
         stop: Stop::on_signals().map_err(DemoError::file("pipe"))?,
