@@ -16,7 +16,7 @@ DOC = $(DESTDIR)$(PREFIX)/share/doc/bowwave
 TO_READ = README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE-APACHE LICENSE-MIT
 
 help:
-	@echo "make demo     install what is missing, build, show the effect (two minutes; root)"
+	@echo "make demo     install what is missing, build, show the effect (two to four minutes after the build; root)"
 	@echo "make test     install what is missing, run all tests (live ones need root), count them"
 	@echo "make torture  hostile users, kills at every step, little memory, at length (half an hour; root; docs/trust.md)"
 	@echo "make lint     formatting, clippy, dependencies, file sizes"

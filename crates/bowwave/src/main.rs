@@ -1,6 +1,7 @@
 //! `bowwave`, the command line. Each subcommand has its file; the libraries do the work.
 
 mod commands;
+mod invocation;
 mod print;
 mod signals;
 

@@ -115,6 +115,17 @@ fn the_demo_names_what_it_does_not_know() {
 }
 
 #[test]
+fn the_demo_refuses_a_folder_without_a_disk_before_it_shows_anything() {
+    if !is_root() {
+        return;
+    }
+    let output = run(&["demo", "--device", "local:/dev/shm"]);
+    let (said, code) = told(&output);
+    assert!(said.contains("name another folder"), "{said}");
+    assert_eq!((String::from_utf8_lossy(&output.stdout).as_ref(), code), ("", Some(1)));
+}
+
+#[test]
 fn who_is_not_root_is_told_to_be() {
     if !is_root() {
         return;
@@ -208,16 +219,23 @@ impl FullDisk {
         disk
     }
 
-    /// Files below it, apart from what fills it.
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().expect("text").to_owned()
+    }
+
+    /// Files and folders below it, apart from what fills it.
     fn litter(&self) -> Vec<std::path::PathBuf> {
         let mut folders = vec![self.0.path().to_owned()];
         let mut found = Vec::new();
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).expect("it is there").flatten() {
                 match entry.file_type() {
-                    Ok(kind) if kind.is_dir() => folders.push(entry.path()),
-                    _ if entry.file_name() != "full" => found.push(entry.path()),
-                    _ => {}
+                    _ if entry.file_name() == "full" => {}
+                    Ok(kind) if kind.is_dir() => {
+                        folders.push(entry.path());
+                        found.push(entry.path());
+                    }
+                    _ => found.push(entry.path()),
                 }
             }
         }
@@ -237,16 +255,37 @@ fn nothing_is_left_of_what_could_not_be_written_whole() {
         return;
     }
     let disk = FullDisk::new();
-    let place = |name: &str| disk.0.path().join(name).to_str().expect("text").to_owned();
-    let (state, page, trace) = (place(""), place("page.html"), place("full"));
+    let (state, page, trace) = (disk.path("new/state"), disk.path("page.html"), disk.path("full"));
+    let record = disk.path("recording");
     for words in [
         &["run", "--state", &state, "--", "cat", "/etc/hostname"][..],
+        &["run", "--record", &record, "--", "true"],
         &["daemon", "--state", &state],
-        &["tune", "/", "--seconds", "2", "--state", &state],
         &["reproduce", "ramp-2005", "--html", &page],
         &["replay", &trace, "--html", &page],
     ] {
         let (said, _) = told(&run(words));
         assert_eq!(disk.litter(), [""; 0].map(std::path::PathBuf::from), "{words:?}: {said}");
     }
+    // The folder of the journal stays: another tune may be about to use it.
+    let (said, _) = told(&run(&["tune", "/", "--seconds", "2", "--state", &state]));
+    assert!(disk.litter().iter().all(|path| path.is_dir()), "{said}");
+}
+
+#[test]
+fn a_recording_that_has_no_room_is_left_out_and_strictly_refused() {
+    if !is_root() || !run(&["doctor"]).status.success() {
+        return;
+    }
+    let disk = FullDisk::new();
+    let record = disk.path("recording");
+    let helped = ["run", "-v", "--drop-behind", "--record", &record, "--", "true"];
+    let (said, code) = told(&run(&helped));
+    assert!(said.contains("cannot make the recording") && said.contains("nothing is recorded"));
+    assert!(said.contains("reads are managed from now on"), "{said}");
+    assert_eq!(code, Some(0), "{said}");
+    let (said, code) = told(&run(&["run", "--strict", "--record", &record, "--", "true"]));
+    assert!(said.contains("No space left") && said.lines().count() == 1, "{said}");
+    assert_eq!(code, Some(125), "{said}");
+    assert_eq!(disk.litter(), [""; 0].map(std::path::PathBuf::from));
 }

@@ -1,6 +1,7 @@
 //! What `make install` puts where, below a folder of the test's own.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -63,5 +64,34 @@ fn what_is_installed_agrees_with_its_prefix_and_goes_again() {
         make("uninstall", prefix, target.path(), root.path());
         assert_eq!(files_below(root.path()), [""; 0].map(PathBuf::from), "{prefix}");
         assert!(!docs.exists());
+    }
+}
+
+/// What `scripts/setup` says on standard error, on that kernel and by a user who may install nothing.
+fn told_by_setup(kernel: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (program, answer) in [("uname", kernel), ("id", "1000")] {
+        let path = folder.path().join(program);
+        fs::write(&path, format!("#!/bin/sh\necho {answer}\n")).expect("written");
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("ours");
+    }
+    let path = std::env::var("PATH").expect("text");
+    let output = Command::new("sh")
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/setup"))
+        .env("PATH", format!("{}:{path}", folder.path().display()))
+        .output()
+        .expect("sh is there");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn setup_warns_of_a_kernel_that_is_too_old_before_anything_else() {
+    for old in ["6.12.9-1-amd64", "5.10.0", "6.1.0-18"] {
+        let said = told_by_setup(old);
+        assert!(said.starts_with(&format!("Linux {old} is older than 6.18: ")), "{said}");
+        assert!(said.contains("simulator") && said.contains("tune"), "{said}");
+    }
+    for new in ["6.18.0", "6.18.44-custom", "6.20.1", "7.0.0-rc1"] {
+        assert!(!told_by_setup(new).contains("older"), "{new}");
     }
 }

@@ -240,5 +240,7 @@ fn a_lab_whose_replies_are_late_says_so_and_is_never_faster_than_its_device() {
     assert!(elapsed >= LATENCY * READS as u32, "{elapsed:?}");
     assert!(late_us > 100.0, "{late_us}");
     assert!(error_us > 0.0 && error_us < late_us * READS as f64 * 4.0, "{error_us}");
+    assert!(made["mount_point"].is_null() && status[0]["mount_point"].is_null(), "a bare device");
+    assert!(!said(&lab.run("status")).contains("mnt"));
     assert!(lab.run("down").status.success());
 }

@@ -122,6 +122,10 @@ fn what_cannot_be_read_is_told_in_one_sentence() {
     refused(&changed(folder.path(), Vec::clear), "it is not a recording of bowwave");
     refused(&folder.path().to_string_lossy(), "it is not a regular file");
     refused("/no/such/recording", "No such file");
+    let said = text(&verify("/no/such/recording").stderr);
+    assert_eq!(said.matches("No such file").count(), 1, "{said}");
+    let as_trace = text(&bowwave(&["replay", &golden().to_string_lossy()]).stderr);
+    assert!(as_trace.contains("--verify") && as_trace.lines().count() == 1, "{as_trace}");
 }
 
 #[test]

@@ -62,6 +62,21 @@ impl Bench {
         command
     }
 
+    /// Remembers the device. If other programs disturb that, tries again.
+    fn remember(&self, arguments: &[&str]) -> Option<Output> {
+        const TRIES: usize = 5;
+        for _ in 0..TRIES {
+            let mut tune = self.tune(&self.device(), &["--persist"]);
+            let output = tune.args(arguments).output().expect("it runs");
+            if output.status.success() {
+                return Some(output);
+            }
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(errors.contains("not remembered: other programs"), "{errors}");
+        }
+        stage::skipped("other programs keep the device or the processors busy")
+    }
+
     fn device(&self) -> PathBuf {
         self.lab.block_device().to_owned()
     }
@@ -162,7 +177,7 @@ fn a_run_that_is_stopped_puts_the_window_back() {
         let pid = rustix::process::Pid::from_child(&child);
         let signal = rustix::process::Signal::from_named_raw(signal).expect("it has a name");
         rustix::process::kill_process(pid, signal).expect("sent");
-        assert!(!child.wait().expect("it ends").success());
+        assert_eq!(child.wait().expect("it ends").code(), Some(130));
         assert_eq!(bench.window_kb(), ODD_KB);
         assert_eq!(bench.journals(), 0);
     }
@@ -209,6 +224,30 @@ fn a_foreign_reader_is_noticed() {
 }
 
 #[test]
+fn figures_taken_while_the_processors_were_busy_are_marked_and_not_remembered() {
+    let Some(bench) = bench("sd") else { return };
+    let is_over = AtomicBool::new(false);
+    let hogs = 2 * thread::available_parallelism().map_or(1, usize::from);
+    let output = thread::scope(|scope| {
+        for _ in 0..hogs {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let output = bench.tune(&bench.device(), &["--persist"]).output().expect("it runs");
+        is_over.store(true, Ordering::Relaxed);
+        output
+    });
+    let (said, errors) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("DISTURBED: ") && said.contains("for a processor"), "{said}");
+    assert!(!said.contains("multiplies"), "{said}");
+    assert!(!output.status.success() && errors.contains("not remembered"), "{errors}");
+}
+
+#[test]
 fn without_root_it_estimates_and_names_the_command() {
     let Some(bench) = bench("sd") else { return };
     // A copy that others may execute, and a file on the machine's own disk that they may read.
@@ -228,7 +267,9 @@ fn without_root_it_estimates_and_names_the_command() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("estimated from direct requests"), "{text}");
-    assert!(text.contains("sudo bowwave tune") && text.contains("--apply"), "{text}");
+    // Disturbed figures come without a command that sets them.
+    let names_command = text.contains("sudo bowwave tune") && text.contains("--apply");
+    assert_ne!(names_command, text.contains("DISTURBED"), "{text}");
     let output = run(&bench.device(), &[]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
@@ -246,13 +287,14 @@ fn without_root_it_estimates_and_names_the_command() {
 #[test]
 fn what_is_remembered_is_listed_found_by_the_hook_and_forgotten() {
     let Some(bench) = bench("sd") else { return };
-    let printed = bench.tune(&bench.device(), &["--persist", "--dry-run"]).output().expect("runs");
+    let Some(printed) = bench.remember(&["--dry-run"]) else { return };
     let text = String::from_utf8_lossy(&printed.stdout).into_owned();
     assert!(
         text.contains("/var/lib/bowwave/devices/") && text.contains("ATTR{queue/read_ahead_kb}")
     );
     assert!(!bench.root.path().join("var").exists(), "a dry run writes nothing");
-    let (found, _) = answer(bench.tune(&bench.device(), &["--persist", "--apply", "--json"]));
+    let Some(found) = bench.remember(&["--apply", "--json"]) else { return };
+    let found: Value = serde_json::from_slice(&found.stdout).expect("JSON");
     let chosen = number(&found, "chosen_kb") as u64;
     assert_eq!(bench.window_kb(), chosen, "applied");
     let bowwave = |arguments: &[&str]| {
@@ -274,10 +316,10 @@ fn what_is_remembered_is_listed_found_by_the_hook_and_forgotten() {
     File::open(&profile).and_then(|mut file| file.read_to_string(&mut text)).expect("it is there");
     assert!(device::load(profile.to_str().expect("UTF-8")).is_ok(), "{text}");
     assert!(bowwave(&["--forget", &name]).status.success());
-    bench.lab.set_read_ahead_kb(ODD_KB).expect("set");
-    assert_eq!(hook().trim(), "128", "what the formula says of 512 MiB");
-    bench.lab.set_read_ahead_kb(128).expect("set");
-    assert_eq!(hook(), "", "the kernel's own is no more");
+    for kb in [ODD_KB, 128, 8192] {
+        bench.lab.set_read_ahead_kb(kb).expect("set");
+        assert_eq!(hook(), "", "{kb} KiB of a device that nobody tuned");
+    }
     assert!(!bowwave(&["--forget", &name]).status.success());
     assert!(!profile.exists());
 }
@@ -307,10 +349,8 @@ fn what_blkid_reads_of_a_tiny_device_stays_small() {
     lab.set_read_ahead_kb(128).expect("set");
     // 48 KiB in 2011; kernels with large folios round that up.
     assert!(fetched() >= 48 << 10, "under the stock window");
-    let hook = Command::new(BOWWAVE).args(["tune", "--hook", &name]).output().expect("it runs");
-    let kb = String::from_utf8_lossy(&hook.stdout).trim().parse().expect("a window");
-    assert_eq!(kb, 0, "its size suggests a page, which is no read-ahead");
-    lab.set_read_ahead_kb(kb).expect("set");
+    // The formula gives such a device a window of a page. Today's kernel reads ahead with that, but not with 0.
+    lab.set_read_ahead_kb(0).expect("set");
     let bytes = fetched();
     assert!(bytes < 24_000, "{bytes}");
 }

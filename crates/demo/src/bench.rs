@@ -13,8 +13,8 @@ use crate::error::DemoError;
 use crate::pattern::{Pattern, Work};
 use crate::stop::Stop;
 use crate::target::Target;
-use crate::waits;
 use crate::worker::Outcome;
+use linux::waits;
 
 /// A run that was not cold, or the error of which is wide, is repeated at most so often.
 const REPEATS: u32 = 2;
@@ -111,7 +111,7 @@ impl Bench<'_> {
         let waited = waited();
         let reading = self.target.reading()?.since(&before);
         // The workers carry as many requests side by side as are on the way.
-        let workers_s = (waited.0 - waited_before.0).max(0.0) / reading.depth().max(1.0);
+        let workers_s = (waited.0 - waited_before.0).seconds() / reading.depth().max(1.0);
         let daemon_s = (waited.1 - waited_before.1).max(0.0);
         let waited_s = outcome.waited_s + workers_s + daemon_s;
         let daemon_cpu_s = daemon.as_ref().map_or(0.0, Daemon::cpu_seconds);

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::child::{OwnChild, own_command};
 use crate::error::DemoError;
 use crate::process_clock::cpu_time;
-use crate::waits;
+use linux::waits;
 
 /// After it is ready the kernel still frees what loading its programs took. An installed daemon was
 /// started long ago.
@@ -52,7 +52,7 @@ impl Daemon {
 
     /// Seconds that it has waited for a processor.
     pub(crate) fn waited_s(&self) -> f64 {
-        waits::process(self.child.pid().as_raw_nonzero().get() as u32)
+        waits::process(self.child.pid().as_raw_nonzero().get() as u32).seconds()
     }
 
     /// Ends it; gives what it says it did.

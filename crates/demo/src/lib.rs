@@ -36,14 +36,13 @@ pub mod small;
 mod stop;
 mod target;
 mod trade_off;
-mod waits;
 pub mod worker;
 
 pub use bench::WORD;
 pub use error::DemoError;
 pub use mapping::resident;
 pub use next::next_steps;
-pub use report::Report;
+pub use report::{LEGEND, Report};
 pub use row::{ErrorPercent, Figures, Row, Verdict};
 pub use show::{Options, SHORT, show};
 pub use trade_off::{Balance, Point, TradeOff};

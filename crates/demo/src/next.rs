@@ -87,17 +87,18 @@ impl Storage {
         }
     }
 
-    fn commands(&self) -> String {
+    /// `bowwave` is how to start bowwave as root.
+    fn commands(&self, bowwave: &str) -> String {
         // The root holds what is no file of a user's.
         let root = Path::new("/");
         let folder = if self.mount_point == root { Path::new("/usr") } else { &self.mount_point };
         let mut lines = vec![
             (
-                format!("sudo bowwave run -v -- grep -rqs no-such-word {}", folder.display()),
+                format!("{bowwave} run -v -- grep -rqs no-such-word {}", folder.display()),
                 "one program, or your own",
             ),
             (
-                format!("sudo bowwave demo --device local:{}", self.mount_point.display()),
+                format!("{bowwave} demo --device local:{}", self.mount_point.display()),
                 "this table, there",
             ),
         ];
@@ -105,30 +106,31 @@ impl Storage {
             Kind::Rotating(node) | Kind::Other(node) => node,
             Kind::Network(_) => &self.mount_point,
         };
-        lines.push((format!("sudo bowwave tune {}", target.display()), "its best static window"));
-        lines.push(("sudo bowwave daemon".into(), "every program, until Ctrl-C"));
+        lines.push((format!("{bowwave} tune {}", target.display()), "its best static window"));
+        lines.push((format!("{bowwave} daemon"), "every program, until Ctrl-C"));
         let width = lines.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
         let line = |(command, what): &(String, &str)| format!("  {command:<width$}   {what}");
         lines.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// What to do next, in several lines.
-pub fn next_steps() -> String {
+/// What to do next, in several lines. `bowwave` is how to start bowwave as root.
+pub fn next_steps(bowwave: &str) -> String {
     let mounts = mounts::list().unwrap_or_default();
-    advice(mounts.iter().filter_map(Storage::of).collect())
+    advice(mounts.iter().filter_map(Storage::of).collect(), bowwave)
 }
 
-fn advice(storage: Vec<Storage>) -> String {
+fn advice(storage: Vec<Storage>, bowwave: &str) -> String {
     let slowest = storage.iter().max_by(|one, other| {
         let (one, other) = (one.slowness(), other.slowness());
         one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
     });
     match slowest {
         Some(slowest) => format!(
-            "Next, on this machine. Its slowest storage is {}. Try:\n{}",
+            "Next, on this machine. Its slowest storage is {}. Try the following; `run` helps only with data \
+             that are not cached yet.\n{}",
             slowest.sentence(),
-            slowest.commands()
+            slowest.commands(bowwave)
         ),
         None => "Next: this machine has no disk or network mount that bowwave could help; \
                  try it where there is one."
@@ -157,19 +159,19 @@ mod tests {
         let ssd = storage("/", Kind::Other("/dev/nvme0n1".into()), 50.0);
         let disk = storage("/srv", Kind::Rotating("/dev/sda".into()), 8.25);
         let nfs = Storage { read_ms: None, ..storage("/home", Kind::Network("nfs4".into()), 0.0) };
-        let all = advice(vec![ssd.clone(), disk, nfs.clone()]);
+        let all = advice(vec![ssd.clone(), disk, nfs.clone()], "./bowwave");
         for words in [
             "/srv on /dev/sda, which the kernel takes for a rotating disk, 8.2 ms",
-            "bowwave tune /dev/sda",
+            "  ./bowwave tune /dev/sda",
             "local:/srv",
         ] {
             assert!(all.contains(words), "{words} in {all}");
         }
-        let without = advice(vec![ssd.clone(), nfs]);
+        let without = advice(vec![ssd.clone(), nfs], "bowwave");
         assert!(without.contains("/home, a network file system (nfs4)"), "{without}");
         assert!(without.contains("bowwave tune /home"), "{without}");
-        assert!(advice(vec![ssd]).contains("grep -rqs no-such-word /usr"));
-        assert!(advice(Vec::new()).contains("no disk"));
+        assert!(advice(vec![ssd], "bowwave").contains("grep -rqs no-such-word /usr"));
+        assert!(advice(Vec::new(), "bowwave").contains("no disk"));
     }
 
     #[test]

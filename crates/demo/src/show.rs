@@ -33,6 +33,8 @@ pub struct Options {
     /// No pattern is begun later than this after the start, no run repeated in the second half of it; what is
     /// left out is named.
     pub begin_within: Option<Duration>,
+    /// How to start bowwave as root, for the commands that are suggested.
+    pub invoked_as: String,
     /// Why bowwave cannot manage reads on this machine, if so: then the stock kernel is shown alone.
     pub why_not_able: Option<String>,
     /// For tests: modelled devices reply late, by so many microseconds on average.
@@ -63,6 +65,7 @@ pub fn show(
     if !rustix::process::geteuid().is_root() {
         return Err(DemoError::NotRoot);
     }
+    places.iter().try_for_each(Place::check)?;
     // One that was given paths was not given those of a lab that is still to be made.
     let is_any_local = places.iter().any(|place| matches!(place, Place::Local(_)));
     if let Some(daemon) = linux::daemons::running().find(|it| it.manages_all || is_any_local) {
@@ -229,8 +232,9 @@ impl Session {
             return Ok(());
         }
         stage.tell(Report::Note(format!(
-            "Left out, as the time is up: {}. To see: sudo bowwave demo --device {} --only {}",
+            "Left out, as the time is up: {}. To see: {} demo --device {} --only {}",
             left_out.join(", "),
+            stage.options.invoked_as,
             self.device,
             left_out.join(",")
         )))
@@ -342,6 +346,7 @@ mod tests {
             full: false,
             rounds: 1,
             begin_within: None,
+            invoked_as: "bowwave".into(),
             why_not_able: None,
             inject_late_us: 0.0,
         }

@@ -107,9 +107,14 @@ impl Lab {
         &self.state.spec
     }
 
-    /// Where the file system is mounted, if it has one.
+    /// The folder for the file system.
     pub fn mount_point(&self) -> PathBuf {
         self.state.mount_point()
+    }
+
+    /// Whether a file system is mounted there, and not only the block device is there.
+    pub fn is_mounted(&self) -> bool {
+        layers::is_mounted(&self.mount_point())
     }
 
     /// The block device; empty while the lab is half made.

@@ -150,14 +150,13 @@ pub(crate) fn mount(node: &Path, folder: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Waits for a moment until nobody has one of `nodes` open, but for whoever calls this and may have
-/// inherited it.
+/// Waits for a moment until no other program has one of `nodes` open. The caller may have inherited
+/// it.
 pub(crate) fn await_users(nodes: &[PathBuf]) -> Result<(), LabError> {
     let places: Vec<&Path> = nodes.iter().map(PathBuf::as_path).collect();
     let mut users = Vec::new();
     for _ in 0..UNMOUNT_TRIES {
         users = users_of(&places);
-        users.retain(|user| !user.ends_with(&format!("({})", std::process::id())));
         if users.is_empty() {
             return Ok(());
         }

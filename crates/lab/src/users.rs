@@ -3,36 +3,55 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Programs that work in, have open or have mapped something at or below one of `places`, as
-/// `name (process id)`. Those of other users are seen by root only.
+/// Programs other than this one that work in, have open or have mapped something at or below one of
+/// `places`, as `name (process id)`, and `name (process id, its current folder)` if that is all.
+/// Only root sees those of other users.
 pub(crate) fn users_of(places: &[&Path]) -> Vec<String> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();
     };
-    // Every path begins with the empty one, which is that of a block device that is not there.
-    let is_below = |path: &Path| {
-        places.iter().any(|place| !place.as_os_str().is_empty() && path.starts_with(place))
-    };
-    let uses = |process: &Path| {
-        links_of(process).iter().any(|path| is_below(path))
-            || maps_of(process).iter().any(|path| is_below(path))
-    };
     let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let mut users: Vec<u32> =
-        pids.filter(|pid: &u32| uses(&PathBuf::from(format!("/proc/{pid}")))).collect();
-    users.sort_unstable();
-    users.into_iter().map(name_of).collect()
+    let mut users: Vec<(u32, Use)> = pids
+        .filter(|pid| *pid != std::process::id())
+        .filter_map(|pid| Some((pid, use_of(pid, places)?)))
+        .collect();
+    users.sort_unstable_by_key(|(pid, _)| *pid);
+    users.into_iter().map(|(pid, what)| described(pid, what)).collect()
 }
 
-fn name_of(pid: u32) -> String {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// A file is open or mapped, or it is the root folder.
+    Files,
+    /// It is the current folder, and nothing else is in use.
+    CurrentFolder,
+}
+
+fn use_of(pid: u32, places: &[&Path]) -> Option<Use> {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    // Every path begins with the empty one, which is that of a block device that is not there.
+    let is_below = |path: &PathBuf| {
+        places.iter().any(|place| !place.as_os_str().is_empty() && path.starts_with(place))
+    };
+    let has_files =
+        links_of(&process).iter().any(is_below) || maps_of(&process).iter().any(is_below);
+    let works_there = || fs::read_link(process.join("cwd")).is_ok_and(|folder| is_below(&folder));
+    if has_files {
+        return Some(Use::Files);
+    }
+    works_there().then_some(Use::CurrentFolder)
+}
+
+fn described(pid: u32, what: Use) -> String {
     let name = linux::table::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-    format!("{} ({pid})", name.trim())
+    let why = if what == Use::CurrentFolder { ", its current folder" } else { "" };
+    format!("{} ({pid}{why})", name.trim())
 }
 
 fn links_of(process: &Path) -> Vec<PathBuf> {
     let open = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
     let open = open.map(|entry| entry.path());
-    let links = ["cwd", "root"].map(|name| process.join(name)).into_iter().chain(open);
+    let links = std::iter::once(process.join("root")).chain(open);
     links.filter_map(|link| fs::read_link(link).ok()).collect()
 }
 
@@ -52,11 +71,14 @@ mod tests {
     #[test]
     fn whoever_has_a_file_open_or_works_there_is_named() {
         let folder = tempfile::tempdir().expect("a folder");
-        let own = format!("({})", std::process::id());
-        assert_eq!(users_of(&[folder.path(), Path::new("")]), Vec::<String>::new());
         let file = fs::File::create(folder.path().join("file")).expect("a file");
-        assert!(users_of(&[folder.path()])[0].ends_with(&own));
-        drop(file);
+        assert_eq!(users_of(&[folder.path(), Path::new("")]), [""; 0], "not whoever asks");
+        let reader = std::process::Command::new("sleep").arg("1000").stdin(file).spawn();
+        let mut reader = reader.expect("sleep is there");
+        let users = users_of(&[folder.path()]);
+        reader.kill().expect("it sleeps");
+        reader.wait().expect("it ends");
+        assert_eq!(users, [format!("sleep ({})", reader.id())]);
         let mut worker = std::process::Command::new("sleep")
             .arg("1000")
             .current_dir(folder.path())
@@ -65,6 +87,6 @@ mod tests {
         let users = users_of(&[Path::new("/nowhere"), folder.path()]);
         worker.kill().expect("it sleeps");
         worker.wait().expect("it ends");
-        assert_eq!(users, [format!("sleep ({})", worker.id())]);
+        assert_eq!(users, [format!("sleep ({}, its current folder)", worker.id())]);
     }
 }

@@ -6,6 +6,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Instant;
 
+use crate::waits;
+
 /// Direct I/O needs buffers and offsets aligned to the logical block. Page alignment satisfies
 /// every disk.
 pub const ALIGNMENT: usize = 4096;
@@ -26,15 +28,20 @@ impl DirectReader {
         Ok(DirectReader { file })
     }
 
-    /// Reads `bytes` at `offset`, both multiples of [`ALIGNMENT`]. Returns the duration in seconds.
+    /// Reads `bytes` at `offset`, both multiples of [`ALIGNMENT`]. Returns the duration in seconds, without the time
+    /// that this thread waited for a processor because others were busy on it.
     ///
     /// # Errors
     /// If fewer bytes can be read.
     pub fn timed_read(&self, offset: u64, bytes: usize) -> io::Result<f64> {
         let mut buffer = vec![0u8; bytes + ALIGNMENT];
         let skew = buffer.as_ptr().align_offset(ALIGNMENT);
+        let waited_before = waits::own_thread();
         let started = Instant::now();
         self.file.read_exact_at(&mut buffer[skew..skew + bytes], offset)?;
-        Ok(started.elapsed().as_secs_f64())
+        let seconds = started.elapsed().as_secs_f64();
+        let waited_s = (waits::own_thread() - waited_before).beyond_waking_s();
+        // Waiting before the clock started counts as well, and may be longer than the read.
+        Ok(if waited_s < seconds { seconds - waited_s } else { seconds })
     }
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | disks | [`mounts`], [`identity`], [`knob`] (the kernel's window), [`direct`] (reads that bypass the cache) |
 //! | files that others read | [`directories`], [`handles`], [`descriptors`], [`sys`] (which pages are cached; read them, drop them) |
-//! | processes | [`acting_as`], [`process`], [`program`], [`daemons`], [`privilege`] |
+//! | processes | [`acting_as`], [`process`], [`program`], [`daemons`], [`privilege`], [`waits`] (for a processor) |
 //! | memory | [`meminfo`], [`cgroup`], [`psi`] |
 //! | bowwave's own files | [`state`], [`whole`] (a crash leaves the old file or the new one), [`small`], [`table`] |
 //! | tests | [`failpoint`] (steps at which a process kills itself) |
@@ -34,6 +34,7 @@ pub mod small;
 pub mod state;
 pub mod sys;
 pub mod table;
+pub mod waits;
 pub mod whole;
 
 pub use median::median;

@@ -7,11 +7,12 @@ const CAP_DAC_READ_SEARCH: u32 = 2;
 const CAP_FOWNER: u32 = 3;
 const CAP_SYS_PTRACE: u32 = 19;
 const CAP_SYS_ADMIN: u32 = 21;
+const CAP_SYS_NICE: u32 = 23;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
 /// What `run` and `daemon` can do without.
-const LOSSES: [(u32, &str); 3] = [
+const LOSSES: [(u32, &str); 4] = [
     (
         CAP_DAC_READ_SEARCH,
         "without CAP_DAC_READ_SEARCH, files are opened only through their readers' descriptors, so \
@@ -19,6 +20,11 @@ const LOSSES: [(u32, &str); 3] = [
     ),
     (CAP_FOWNER, "without CAP_FOWNER, files of other users get no help"),
     (CAP_SYS_PTRACE, "without CAP_SYS_PTRACE, descriptors of other users' programs cannot be used"),
+    (
+        CAP_SYS_NICE,
+        "without CAP_SYS_NICE, nothing is dropped behind scans of mapped files while they run, and \
+         real-time I/O priorities of readers do not count",
+    ),
 ];
 
 /// The effective capabilities of a process.
@@ -72,7 +78,7 @@ mod tests {
     fn two_capabilities_are_enough_to_observe_and_the_others_are_named() {
         let least = Privilege(1 << CAP_BPF | 1 << CAP_PERFMON);
         assert!(least.may_observe());
-        assert_eq!(least.losses().len(), 3);
+        assert_eq!(least.losses().len(), 4);
         let without_handles = Privilege(!(1 << CAP_DAC_READ_SEARCH));
         assert!(without_handles.may_observe());
         let [loss] = without_handles.losses()[..] else { panic!("one is missing") };

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// Creates `folder` and checks that files can be written there. Leaves nothing else behind.
+/// Creates `folder` and checks that files can be written there. Leaves nothing else behind, and no
+/// folder if they cannot.
 ///
 /// # Errors
 /// If they cannot.
@@ -14,8 +15,21 @@ pub fn probe(folder: &Path) -> io::Result<()> {
     if folder.is_file() {
         return Err(io::Error::other("it is a file"));
     }
+    let made = make_folders(folder)?;
+    let tried = try_out(&folder.join(format!("probe-{}", std::process::id())));
+    if tried.is_err() {
+        // Not if somebody else has put a file there meanwhile.
+        made.iter().try_for_each(fs::remove_dir).unwrap_or_default();
+    }
+    tried
+}
+
+/// Creates a folder and those above it. Returns those that did not exist, the innermost first.
+fn make_folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let missing = folder.ancestors().filter(|place| !place.as_os_str().is_empty());
+    let missing = missing.take_while(|place| !place.exists()).map(Path::to_owned).collect();
     fs::create_dir_all(folder)?;
-    try_out(&folder.join(format!("probe-{}", std::process::id())))
+    Ok(missing)
 }
 
 /// Creates a file of one byte and removes it.

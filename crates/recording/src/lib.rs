@@ -25,7 +25,7 @@ mod writer;
 
 pub use header::{Header, OddLimits, policy};
 pub use place::{CreateError, Place};
-pub use reader::{End, Item, OpenError, Recording};
+pub use reader::{End, Item, OpenError, Recording, is_recording};
 pub use record::{Entry, Event};
 pub use recorder::{QUEUE_BYTES, Recorder, Totals, WriteError};
 pub use verify::{Checked, Difference, Verdict, VerifyError, verify};

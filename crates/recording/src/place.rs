@@ -2,7 +2,7 @@
 //! over a file that is no recording.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -39,13 +39,29 @@ pub struct Place {
 }
 
 impl Place {
-    /// Creates the file, so that the user learns about a wrong path at once.
+    /// Creates the file, so that the user learns about a wrong path or a full disk at once.
     ///
     /// # Errors
-    /// [`CreateError`].
+    /// [`CreateError`]; then no file is left.
     pub fn take(path: &Path) -> Result<Self, CreateError> {
-        Ok(Place { path: path.into(), file: create(path)? })
+        let mut file = create(path)?;
+        if let Err(cause) = try_out(&mut file) {
+            // Report the first error, not this one.
+            let _ = fs::remove_file(path);
+            return Err(CreateError::Io { path: path.into(), cause });
+        }
+        Ok(Place { path: path.into(), file })
     }
+}
+
+/// More than a header takes.
+const TRIAL_BYTES: usize = 4096;
+
+/// Checks that the disk has room, and empties the file again.
+fn try_out(file: &mut File) -> io::Result<()> {
+    file.write_all(&[0; TRIAL_BYTES])?;
+    file.set_len(0)?;
+    file.rewind()
 }
 
 /// Creates a file that only its owner may read, since it shows who read what. Removes an older

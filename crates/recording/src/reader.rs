@@ -57,7 +57,7 @@ pub enum End {
 pub enum OpenError {
     /// The file system refuses.
     #[error("cannot read it: {0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
     /// It is not a regular file: a device or a pipe may never end.
     #[error("it is not a regular file; name a file that --record made")]
     NoFile,
@@ -73,6 +73,18 @@ pub enum OpenError {
     /// Its header is not what was written.
     #[error("its header is damaged; copy the file again, in binary mode")]
     DamagedHeader,
+}
+
+/// Not a source of the error: its message contains it.
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        OpenError::Io(error)
+    }
+}
+
+/// Whether a file that begins like this is a recording.
+pub fn is_recording(start: &[u8]) -> bool {
+    start.starts_with(&MAGIC)
 }
 
 impl Recording<BufReader<File>> {

@@ -5,8 +5,8 @@
 //!   a mount   60-bowwave-mounts.rules  has no hardware attributes: runs `bowwave tune --hook`
 //! ```
 //!
-//! `--hook` prints the remembered window of a device that has appeared. For an unknown device it
-//! prints the window that its size suggests, if that is less than the kernel's default.
+//! `--hook` prints the remembered window of a device that has appeared. It prints nothing for any
+//! other device: whatever window that has, nobody asked to change it.
 
 use std::fs;
 use std::io;
@@ -15,17 +15,12 @@ use std::path::{Path, PathBuf};
 use linux::identity::{Attribute, Identity};
 use linux::mounts::{Disk, Mount};
 
-use crate::formula;
 use crate::profile::{Profile, ProfileError};
 
 /// The folder of an administrator's rules.
 pub const RULES: &str = "/etc/udev/rules.d";
 
 const MOUNTS_RULE: &str = "60-bowwave-mounts.rules";
-
-/// A chosen window of one page means no read-ahead. Since Linux 6, a larger read opens a window of
-/// its own size all the same; only 0 turns read-ahead off.
-const ONE_PAGE_KB: u64 = 4;
 
 /// A file to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,19 +123,13 @@ pub fn forget(name: &str, profiles: &Path, rules: &Path) -> Result<Vec<PathBuf>,
     Ok(removed)
 }
 
-/// The window in KiB for a disk that has appeared; `None` to keep the kernel's own.
+/// The remembered window in KiB of a disk that has appeared; `None` to keep the one it has.
 pub fn window_for_disk(disk: &Disk, profiles: &Path) -> Option<u64> {
-    if let Ok(profile) = Profile::of(&Identity::of_disk(disk), profiles) {
-        return Some(profile.tuned.chosen_kb);
-    }
-    let suggested = match formula::readahead_kb(disk.bytes().filter(|bytes| *bytes > 0)?) {
-        ONE_PAGE_KB => 0,
-        kb => kb,
-    };
-    (suggested < disk.queue("read_ahead_kb")?).then_some(suggested)
+    let profile = Profile::of(&Identity::of_disk(disk), profiles).ok()?;
+    Some(profile.tuned.chosen_kb)
 }
 
-/// The window in KiB for a file system without a disk; `None` to keep the kernel's own.
+/// The remembered window in KiB of a file system without a disk; `None` to keep the one it has.
 pub fn window_for_mount(mount: &Mount, profiles: &Path) -> Option<u64> {
     let profile = Profile::of(&Identity::of(mount, None), profiles).ok()?;
     Some(profile.tuned.chosen_kb)

@@ -108,6 +108,11 @@ impl Tuning {
         })
     }
 
+    /// Whether other programs spoilt the figures, so that nothing should be set or remembered.
+    pub fn is_disturbed(&self) -> bool {
+        self.measured.as_ref().is_some_and(|measured| measured.disturbed)
+    }
+
     /// Explains the choice in a few sentences.
     pub fn explanation(&self) -> String {
         let Some(choice) = self.choice else {
@@ -161,7 +166,7 @@ impl Tuning {
             }
             _ => String::new(),
         };
-        let gain = match choice.gain {
+        let gain = match choice.gain.filter(|_| !self.is_disturbed()) {
             _ if self.current_kb == Some(choice.kb) => "; it stays".into(),
             Some(gain) => format!("; the change multiplies sequential throughput by {gain:.2}"),
             None => String::new(),
@@ -211,6 +216,13 @@ mod tests {
         let text = choice(1024, Reason::Unmeasured, None);
         assert!(text.contains("1024 KiB is that window or, if larger, the current one"));
         assert!(tuning(None).explanation().contains("larger file"));
+    }
+
+    #[test]
+    fn disturbed_figures_promise_no_gain() {
+        let mut tuning = tuning(Some(Choice { kb: 512, reason: Reason::Plateau, gain: Some(1.6) }));
+        tuning.measured = Some(Measured { disturbed: true, ..Measured::default() });
+        assert!(!tuning.explanation().contains("multiplies"), "{}", tuning.explanation());
     }
 
     #[test]

@@ -10,17 +10,18 @@ use demo::small::SHOWS;
 use demo::{DemoError, Options};
 use live::doctor::{self, Check, Health};
 
+use crate::invocation;
 use crate::print::{self, PrintError};
 use crate::signals;
 
 /// Show the effect: read test patterns from slow disks made for this, with the stock kernel and
 /// with bowwave.
 ///
-/// Takes two minutes, four on a busy machine, and half an hour with --full. Needs root, FUSE and a
-/// kernel that bowwave supports (see `bowwave doctor`).
+/// Takes two to four minutes, and about half an hour with --full. Needs root, FUSE and a kernel
+/// that bowwave supports (see `bowwave doctor`).
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Run every pattern in 3 rounds; takes half an hour.
+    /// Run every pattern in 3 rounds; takes about half an hour.
     #[arg(long)]
     full: bool,
     /// Devices, separated by commas: names from `bowwave lab --list`, TOML files, or local[:FOLDER]
@@ -81,10 +82,12 @@ fn show(args: Args) -> anyhow::Result<ExitCode> {
         full: args.full,
         rounds,
         begin_within: is_short.then_some(demo::SHORT),
+        invoked_as: invocation::as_root(),
         why_not_able: why_not_able(),
         inject_late_us: args.inject_late.into(),
     };
     let mut json_rows = Vec::new();
+    let mut has_rows = false;
     let shown = demo::show(&options, |report| {
         if args.json {
             if let demo::Report::Note(note) = &report {
@@ -93,6 +96,7 @@ fn show(args: Args) -> anyhow::Result<ExitCode> {
             json_rows.extend(report.json_rows());
             return Ok(());
         }
+        has_rows |= matches!(report, demo::Report::Row(_));
         print::line(report).map_err(|error| error.0)
     });
     if args.json && !json_rows.is_empty() {
@@ -100,8 +104,11 @@ fn show(args: Args) -> anyhow::Result<ExitCode> {
     }
     match shown {
         Ok(()) => {
+            if has_rows {
+                print::line(format_args!("\n{}", demo::LEGEND))?;
+            }
             if !args.json {
-                print::line(format_args!("\n{}", demo::next_steps()))?;
+                print::line(format_args!("\n{}", demo::next_steps(&invocation::as_root())))?;
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -128,7 +135,7 @@ fn explain(error: &DemoError) -> anyhow::Error {
         DemoError::NotRoot => anyhow!(
             "{error}\n`bowwave demo --list` lists what it would show; `bowwave reproduce` shows simulated \
              figures without root\n\n{}",
-            demo::next_steps()
+            demo::next_steps(&invocation::as_root())
         ),
         DemoError::Lab(_) | DemoError::Daemon(_) => anyhow!(
             "{error}\n`bowwave doctor` shows what works here, `bowwave demo --list` lists what it would show"

@@ -125,7 +125,6 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 fn make(up: UpArgs, as_json: bool) -> anyhow::Result<ExitCode> {
     let least = if up.fs == "none" { LEAST_BARE_BYTES } else { LEAST_BYTES };
     ensure!(up.size >= least, "--size: a lab of this kind needs at least {}", size::written(least));
-    let has_files = up.fs != "none";
     let options = Options {
         name: up.name.unwrap_or_else(|| lab::name_for(&up.device)),
         device: up.device,
@@ -144,16 +143,21 @@ fn make(up: UpArgs, as_json: bool) -> anyhow::Result<ExitCode> {
         }
         made => made.context("cannot make the lab")?,
     };
-    let (node, folder) = (lab.block_device().display(), lab.mount_point());
+    let (node, folder) = (lab.block_device().display(), folder_of(&lab));
     if as_json {
         let row =
             json!({ "name": lab.name(), "block_device": node.to_string(), "mount_point": folder });
         print::line(row)?;
     } else {
-        let place = if has_files { format!(" {}", folder.display()) } else { String::new() };
+        let place = folder.map_or(String::new(), |folder| format!(" {}", folder.display()));
         print::line(format_args!("{node}{place}"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where the lab's file system is mounted; `None` for a bare device.
+fn folder_of(lab: &Lab) -> Option<PathBuf> {
+    lab.is_mounted().then(|| lab.mount_point())
 }
 
 /// Returns a flag that SIGINT, SIGTERM and similar signals set.
@@ -174,7 +178,7 @@ fn show(name: Option<String>, as_json: bool) -> anyhow::Result<ExitCode> {
         let row = json!({
             "name": name,
             "block_device": lab.block_device(),
-            "mount_point": lab.mount_point(),
+            "mount_point": folder_of(&lab),
             "late_mean_us": status.late_mean_us(),
             "error_us": status.error_us(),
             "queue_depth_mean": status.depth_mean(),
@@ -226,13 +230,13 @@ fn each(
 }
 
 fn describe(lab: &Lab, status: &Status) -> String {
+    let place = folder_of(lab).map_or(String::new(), |folder| format!(" on {}", folder.display()));
     format!(
-        "{}: {} on {}\n  {} reads, {:.1} MB; {} writes, {:.1} MB; {} seeks\n  \
+        "{}: {}{place}\n  {} reads, {:.1} MB; {} writes, {:.1} MB; {} seeks\n  \
          queue depth {:.1} on average, {} at most\n  replies {:.0} us late on average, {:.0} us at most; \
          times may be wrong by {:.3} s in total",
         lab.name(),
         lab.block_device().display(),
-        lab.mount_point().display(),
         status.reads,
         status.bytes_read as f64 * 1e-6,
         status.writes,

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use page::short;
 use readahead::PAGE_BYTES;
@@ -193,6 +193,10 @@ fn read_trace(path: &PathBuf) -> anyhow::Result<Trace> {
         }
         file.take(most).read_to_end(&mut text).with_context(cannot)?;
     }
+    ensure!(
+        !recording::is_recording(&text),
+        "{name} is a recording, not a trace; name it after --verify (or --show)"
+    );
     Trace::parse(&text).with_context(|| format!("{name}"))
 }
 

@@ -19,6 +19,7 @@ use controller::metrics::Metrics;
 use live::engine::{Options, Prepared};
 use live::observe::Scope;
 use live::status::Role;
+use recording::Place;
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, pidfd_open, pidfd_send_signal, wait,
@@ -184,7 +185,7 @@ fn job(args: &Args) -> anyhow::Result<Job> {
         prober: probe::by_process(),
         charge: Charge::Bowwave,
         behind: Rules::only(mode.into()),
-        record: args.record.as_deref().map(recording::Place::take).transpose()?,
+        record: recording_place(args)?,
     };
     Ok(Job {
         prepared: Prepared::new(options),
@@ -194,6 +195,22 @@ fn job(args: &Args) -> anyhow::Result<Job> {
         state: args.state.clone(),
         role: Role::Run { command: args.command[0].to_string_lossy().into_owned() },
     })
+}
+
+/// Where to record. If that is impossible, says so: the command gets help all the same.
+///
+/// # Errors
+/// With `--strict`, if it is impossible.
+fn recording_place(args: &Args) -> anyhow::Result<Option<Place>> {
+    let Some(path) = &args.record else { return Ok(None) };
+    match Place::take(path) {
+        Ok(place) => Ok(Some(place)),
+        Err(error) if args.strict => Err(error.into()),
+        Err(error) => {
+            print::note(format_args!("{error}; nothing is recorded"));
+            Ok(None)
+        }
+    }
 }
 
 /// Waits until the command has ended. Also reaps descendants that became children of this process

@@ -7,13 +7,14 @@ use std::time::Duration;
 use anyhow::{bail, ensure};
 use indicatif::ProgressBar;
 use linux::knob::Knob;
-use tune::measure::{Effort, Report, Stop};
+use tune::measure::{Effort, MeasureError, Report, Stop};
 use tune::persist;
 use tune::target::Target;
-use tune::tuning::Tuning;
+use tune::tuning::{TuneError, Tuning};
 
 use super::output::{check_page, write_page};
 use crate::print;
+use crate::signals;
 use remember::Places;
 
 mod curve;
@@ -64,8 +65,8 @@ pub(crate) struct Args {
     /// Forget a device, by its name in --list.
     #[arg(long, value_name = "NAME", conflicts_with = "target")]
     forget: Option<String>,
-    /// For udev: print the window of a disk or backing device that has appeared; fails if the
-    /// kernel's own window may stay.
+    /// For udev: print the remembered window of a disk or backing device that has appeared; fails
+    /// silently if none is remembered.
     #[arg(long, value_name = "DEVICE", conflicts_with_all = ["target", "forget", "list"])]
     hook: Option<String>,
     /// Use this folder instead of / for remembered devices.
@@ -118,7 +119,13 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
         ));
     }
     let stop = stop_on_signals()?;
-    let tuning = measure(args, target, &stop)?;
+    let tuning = match measure(args, target, &stop) {
+        Err(TuneError::Measure(error @ MeasureError::Stopped)) => {
+            print::note(error);
+            return Ok(ExitCode::from(signals::INTERRUPTED));
+        }
+        measured => measured?,
+    };
     for (knob, kb) in &tuning.recovered {
         print::note(format_args!(
             "put {} back to {kb}, which a killed run had left changed",
@@ -139,10 +146,10 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
         let text = if is_picture { page::device_svg(&shown) } else { page::device_curve(&shown) };
         write_page(page, &text)?;
     }
-    ensure!(
-        !stop.is_wanted() || !(args.apply || args.persist),
-        "stopped; nothing was set or written"
-    );
+    if stop.is_wanted() {
+        print::note("stopped; the window is as it was");
+        return Ok(ExitCode::from(signals::INTERRUPTED));
+    }
     if args.apply {
         apply(&tuning)?;
     }
@@ -157,14 +164,18 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
 fn stop_on_signals() -> anyhow::Result<Stop> {
     let stop = Stop::default();
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        signal_hook::flag::register_conditional_shutdown(signal, 1, stop.flag())?;
+        signal_hook::flag::register_conditional_shutdown(
+            signal,
+            signals::INTERRUPTED.into(),
+            stop.flag(),
+        )?;
         signal_hook::flag::register(signal, stop.flag())?;
     }
     Ok(stop)
 }
 
 /// Measures with a progress bar.
-fn measure(args: &Args, target: Target, stop: &Stop) -> anyhow::Result<Tuning> {
+fn measure(args: &Args, target: Target, stop: &Stop) -> Result<Tuning, TuneError> {
     let effort = match args.seconds {
         Some(seconds) => Effort { time: Duration::from_secs(seconds), ..Effort::NORMAL },
         None if args.quick => Effort::QUICK,
@@ -179,7 +190,7 @@ fn measure(args: &Args, target: Target, stop: &Stop) -> anyhow::Result<Tuning> {
     let tuning = Tuning::of(target, &effort, stop, &mut report);
     drop(report);
     bar.finish_and_clear();
-    Ok(tuning?)
+    tuning
 }
 
 fn progress_bar() -> ProgressBar {

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use linux::knob::{Borrowed, Knob};
-use linux::mounts::{self, Disk};
+use linux::mounts::{self, Disk, Mount};
 use rustix::fs::{Advice, fadvise};
 use tempfile::TempDir;
 
@@ -27,14 +27,22 @@ pub(crate) struct LocalDisk {
     counters: PathBuf,
 }
 
+/// The mount that holds `parent`, and its window.
+///
+/// # Errors
+/// If it has none.
+pub(super) fn mount_of(parent: &Path) -> Result<(Mount, Knob), DemoError> {
+    let mount = mounts::of_path(parent).map_err(|error| match error.kind() {
+        ErrorKind::Unsupported => DemoError::NoDisk(parent.into()),
+        _ => DemoError::file(parent)(error),
+    })?;
+    let knob = Knob::at(&mounts::read_ahead_knob(&mount));
+    Ok((mount, knob.ok_or_else(|| DemoError::NoDisk(parent.into()))?))
+}
+
 impl LocalDisk {
     pub(super) fn open(parent: &Path) -> Result<Self, DemoError> {
-        let mount = mounts::of_path(parent).map_err(|error| match error.kind() {
-            ErrorKind::Unsupported => DemoError::NoDisk(parent.into()),
-            _ => DemoError::file(parent)(error),
-        })?;
-        let knob = Knob::at(&mounts::read_ahead_knob(&mount))
-            .ok_or_else(|| DemoError::NoDisk(parent.into()))?;
+        let (mount, knob) = mount_of(parent)?;
         let window = Borrowed::take(knob)?;
         let folder = tempfile::Builder::new().prefix("bowwave-demo-").tempdir_in(parent);
         let counters = PathBuf::from(format!("/sys/dev/block/{}/stat", mount.dev));

@@ -38,6 +38,17 @@ impl Place {
         }
     }
 
+    /// Checks what only a device of the machine's own can lack, before anything is shown.
+    ///
+    /// # Errors
+    /// [`DemoError::NoDisk`].
+    pub(crate) fn check(&self) -> Result<(), DemoError> {
+        match self {
+            Place::Local(folder) => local::mount_of(folder).map(drop),
+            Place::Lab(..) => Ok(()),
+        }
+    }
+
     /// Makes the device; it is removed when the target is dropped.
     /// For tests a modelled device replies late, by so many microseconds on average.
     pub(crate) fn open(&self, inject_late_us: f64) -> Result<Target, DemoError> {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::{Beside, Outcome};
 use crate::pattern::order::next_random;
-use crate::waits;
+use linux::waits;
 
 /// Long enough for some eighty random reads where each waits 50 ms.
 const LENGTH: Duration = Duration::from_secs(4);
@@ -69,7 +69,7 @@ fn read_on(path: &Path, shared: &Shared) -> io::Result<()> {
             }
         }
     }
-    shared.waited_ns.fetch_max((waits::own_thread() * 1e9) as u64, Ordering::Relaxed);
+    shared.waited_ns.fetch_max((waits::own_thread().seconds() * 1e9) as u64, Ordering::Relaxed);
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::pattern::{Pattern, Work};
-use crate::waits;
+use linux::waits;
 
 pub use copy::How;
 pub use slow::Streams;
@@ -64,7 +64,7 @@ pub fn perform(pattern: &Pattern, folder: &Path) -> io::Result<Outcome> {
         Work::Cats => program::cats(&paths),
         Work::Beside => beside::read(&paths[0], &paths[1..]),
     }?;
-    let waited_s = outcome.waited_s + waits::own_thread() - waited_before;
+    let waited_s = outcome.waited_s + (waits::own_thread() - waited_before).seconds();
     Ok(Outcome { waited_s, ..outcome })
 }
 

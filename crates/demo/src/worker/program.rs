@@ -10,7 +10,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::{Outcome, sum};
-use crate::waits;
+use linux::waits;
 
 /// What a pipe holds at most, unless it is enlarged: 64 KiB; more than one such read saves calls.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -86,7 +86,7 @@ fn sum_up(mut stream: impl Read) -> io::Result<u64> {
 /// not been waited for can be asked.
 fn wait(child: &mut Child) -> io::Result<(ExitStatus, f64)> {
     waitid(WaitId::Pid(Pid::from_child(child)), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
-    let waited_s = waits::process(child.id());
+    let waited_s = waits::process(child.id()).seconds();
     Ok((child.wait()?, waited_s))
 }
 

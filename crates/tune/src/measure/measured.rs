@@ -26,6 +26,8 @@ pub struct Measured {
     pub disturbed: bool,
     /// Whether the measurement waited for other programs.
     pub waited: bool,
+    /// Share of the time that the measurement waited for a processor.
+    pub wait_share: f64,
     /// Share of the read pages that were all zeros.
     pub zero_share: f64,
     /// Duration in seconds.

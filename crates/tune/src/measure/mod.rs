@@ -6,8 +6,9 @@
 //!   windows        4 KiB ... 16 MiB, read sequentially      the curve
 //! ```
 //!
-//! Between slices, the disk's counters show whether other programs used it. If so, the slice is
-//! repeated after a pause. Figures that remain disturbed are marked.
+//! Between slices, the kernel's counters show whether other programs used the disk or kept the
+//! processors busy. If so, the slice is repeated after a pause. Figures that remain disturbed are
+//! marked.
 
 mod direct;
 mod measured;
@@ -106,6 +107,7 @@ pub fn measure(
     let began = Instant::now();
     let unreadable = |error| MeasureError::Read { path: target.given.clone(), error };
     let others = OtherPrograms::on(target.disk.as_ref());
+    let at_first = others.read();
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Use other places each time: a server may have cached the last ones.
     let scatter = Scatter::open(&target.sources, since_1970.as_nanos() as u64);
@@ -137,6 +139,10 @@ pub fn measure(
     measured.waited |= swept.waited;
     measured.zero_share = swept.zero_share;
     measured.seconds = began.elapsed().as_secs_f64();
+    let latency_s = sweep.latency_s;
+    measured.wait_share = others
+        .disturbance(at_first, measured.seconds, latency_s, sweep::REQUESTS_AT_ONCE)
+        .wait_share;
     report.tell(1.0, "done");
     Ok(measured)
 }

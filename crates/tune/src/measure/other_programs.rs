@@ -1,8 +1,9 @@
-//! Detects whether other programs use the disk during a measurement.
+//! Detects whether other programs use the disk or the processors during a measurement.
 //!
 //! The disk counts all bytes; `/proc/self/io` counts this process's, read-ahead included. The
 //! difference belongs to other programs. Network file systems have no such counters: there, only
-//! the spread of the figures shows it.
+//! the spread of the figures shows it. The kernel also counts how long this thread, and its own
+//! workers that carry requests, waited for a processor.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,11 +11,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linux::mounts::Disk;
+use linux::waits::{self, Waits};
 
 use super::stop::Stop;
 
 /// Other programs may use this share of the disk's time without spoiling a figure.
 const HARMLESS_SHARE: f64 = 0.02;
+
+/// Waiting for a processor may take this share of the time: figures differ by that much anyway.
+const HARMLESS_WAIT_SHARE: f64 = 0.05;
 
 /// The smallest read of another program: one page.
 const SMALLEST_BYTES: f64 = 4096.0;
@@ -33,6 +38,23 @@ pub(super) struct OtherPrograms {
 pub(super) struct Reading {
     disk_bytes: u64,
     own_bytes: u64,
+    own_waits: Waits,
+    worker_waits: Waits,
+}
+
+/// What other programs did during a measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Disturbance {
+    /// Whether they used more than a harmless share of the disk.
+    pub(super) is_of_disk: bool,
+    /// Share of the time that the measurement waited for a processor.
+    pub(super) wait_share: f64,
+}
+
+impl Disturbance {
+    pub(super) fn is_harmless(&self) -> bool {
+        !self.is_of_disk && self.wait_share <= HARMLESS_WAIT_SHARE
+    }
 }
 
 impl OtherPrograms {
@@ -42,8 +64,9 @@ impl OtherPrograms {
 
     /// Reads the counters once no request is in flight.
     pub(super) fn read(&self) -> Reading {
+        let (own_waits, worker_waits) = (waits::own_thread(), waits::kernel_workers());
         let Some(folder) = &self.folder else {
-            return Reading::default();
+            return Reading { own_waits, worker_waits, ..Reading::default() };
         };
         let until = Instant::now() + SILENCE;
         let text = |name| fs::read_to_string(folder.join(name)).unwrap_or_default();
@@ -51,22 +74,36 @@ impl OtherPrograms {
             thread::sleep(Duration::from_millis(1));
         }
         let own = fs::read_to_string("/proc/self/io").unwrap_or_default();
-        Reading { disk_bytes: bytes_moved(&text("stat")), own_bytes: own_bytes(&own) }
+        Reading {
+            disk_bytes: bytes_moved(&text("stat")),
+            own_bytes: own_bytes(&own),
+            own_waits,
+            worker_waits,
+        }
     }
 
-    /// Whether other programs used more than a harmless share of the disk since `since`, `seconds`
-    /// ago. Each of their reads costs the disk `latency_s`.
-    pub(super) fn disturbed(&self, since: Reading, seconds: f64, latency_s: f64) -> bool {
-        if self.folder.is_none() {
-            return false;
-        }
+    /// What other programs did since `since`, `seconds` ago. Each of their reads costs the disk
+    /// `latency_s`. `at_once` requests of our own were in flight, so that workers waited side by
+    /// side.
+    pub(super) fn disturbance(
+        &self,
+        since: Reading,
+        seconds: f64,
+        latency_s: f64,
+        at_once: usize,
+    ) -> Disturbance {
         let now = self.read();
         let moved = now.disk_bytes.saturating_sub(since.disk_bytes);
         let own = now.own_bytes.saturating_sub(since.own_bytes);
         let others = moved.saturating_sub(own) as f64;
         let by_bytes = others / moved.max(1) as f64;
         let by_reads = others / SMALLEST_BYTES * latency_s / seconds;
-        by_bytes > HARMLESS_SHARE || by_reads > HARMLESS_SHARE
+        let own_s = (now.own_waits - since.own_waits).beyond_waking_s();
+        let workers_s = (now.worker_waits - since.worker_waits).beyond_waking_s();
+        Disturbance {
+            is_of_disk: by_bytes > HARMLESS_SHARE || by_reads > HARMLESS_SHARE,
+            wait_share: (own_s + workers_s / at_once.max(1) as f64) / seconds,
+        }
     }
 
     /// Waits until no program uses the disk, but at most for `most`. Returns whether the disk
@@ -107,7 +144,34 @@ fn own_bytes(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
+
+    /// Two threads for each processor, all of which want to run, and so does the caller.
+    #[test]
+    fn waiting_for_a_processor_is_a_disturbance() {
+        let others = OtherPrograms::on(None);
+        let is_over = AtomicBool::new(false);
+        let hogs = 2 * thread::available_parallelism().map_or(1, usize::from);
+        let found = thread::scope(|scope| {
+            for _ in 0..hogs {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            let (before, began) = (others.read(), Instant::now());
+            while began.elapsed() < Duration::from_millis(300) {
+                std::hint::spin_loop();
+            }
+            let found = others.disturbance(before, began.elapsed().as_secs_f64(), 0.001, 1);
+            is_over.store(true, Ordering::Relaxed);
+            found
+        });
+        assert!(!found.is_of_disk && !found.is_harmless(), "{found:?}");
+    }
 
     #[test]
     fn counters_are_read_as_the_kernel_writes_them() {

@@ -38,15 +38,20 @@ pub(super) fn reads(
     for is_again in [false, true] {
         report.part(0.0, RANDOM_SHARE);
         report.tell(0.0, "random reads");
-        let before = others.read();
-        let began = Instant::now();
         let time = effort.time.mul_f64(RANDOM_SHARE);
+        let (before, began) = (others.read(), Instant::now());
         measured.random_reads = scatter.random_reads(time, MOST_READS, stop)?;
         measured.adjacent_s = Some(scatter.adjacent(time / 2, stop)?);
         let latency_s = measured.random_s(0.5).unwrap_or(0.001);
+        let seconds = began.elapsed().as_secs_f64();
+        let while_single = others.disturbance(before, seconds, latency_s, 1);
         report.part(RANDOM_SHARE, OVERLAP_SHARE);
+        let (before, began) = (others.read(), Instant::now());
         overlap(scatter, effort.time.mul_f64(OVERLAP_SHARE), stop, report, measured)?;
-        measured.disturbed = others.disturbed(before, began.elapsed().as_secs_f64(), latency_s);
+        let at_once = measured.concurrency.unwrap_or(1);
+        let seconds = began.elapsed().as_secs_f64();
+        let while_many = others.disturbance(before, seconds, latency_s, at_once);
+        measured.disturbed = !while_single.is_harmless() || !while_many.is_harmless();
         if !measured.disturbed || is_again || stop.is_wanted() {
             break;
         }

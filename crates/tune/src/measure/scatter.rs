@@ -115,7 +115,8 @@ impl Scatter {
         Ok(linux::median(times).unwrap_or(0.0))
     }
 
-    /// Reads of `bytes` per second that `at_once` threads complete together.
+    /// Reads of `bytes` per second that `at_once` threads complete together. The caller is one of
+    /// them, so that its waiting for a processor is known.
     pub(super) fn rate(
         &self,
         at_once: usize,
@@ -135,8 +136,10 @@ impl Scatter {
             Ok(done)
         };
         let done: io::Result<Vec<u32>> = thread::scope(|scope| {
-            let threads: Vec<_> = (0..at_once).map(|_| scope.spawn(reader)).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap_or(Ok(0))).collect()
+            let threads: Vec<_> = (1..at_once).map(|_| scope.spawn(reader)).collect();
+            let own = reader();
+            let joined = threads.into_iter().map(|thread| thread.join().unwrap_or(Ok(0)));
+            std::iter::once(own).chain(joined).collect()
         });
         Ok(f64::from(done?.iter().sum::<u32>()) / began.elapsed().as_secs_f64())
     }

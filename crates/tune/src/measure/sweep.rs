@@ -34,6 +34,9 @@ const WINDOWS: f64 = 7.0;
 /// Windows read besides those timed: the ramp, and what the kernel reads ahead at the end.
 const EXTRA_WINDOWS: u64 = 5;
 
+/// A sequential reader waits for one request; the kernel reads another one ahead.
+pub(super) const REQUESTS_AT_ONCE: usize = 2;
+
 /// Wait for other programs at most for this share of the time.
 const PATIENCE_SHARE: f64 = 0.1;
 
@@ -174,7 +177,9 @@ impl Sweep<'_> {
             swept.bytes += found.bytes + EXTRA_WINDOWS * swept.sizes[index].kb * 1024;
             swept.zero_share = swept.zero_share.max(found.zero_share);
             let size = &mut swept.sizes[index];
-            if !self.others.disturbed(before, seconds, self.latency_s) {
+            let disturbance =
+                self.others.disturbance(before, seconds, self.latency_s, REQUESTS_AT_ONCE);
+            if disturbance.is_harmless() {
                 size.undisturbed.push(found.mb_s());
                 return Ok(true);
             }

@@ -76,7 +76,8 @@ fn refuse_doubtful(tuning: &Tuning) -> anyhow::Result<()> {
     );
     ensure!(
         !measured.disturbed,
-        "not remembered: other programs used the device; repeat this when it is idle"
+        "not remembered: other programs used the device or the processors; repeat this when the \
+         machine is idle"
     );
     Ok(())
 }

@@ -48,12 +48,15 @@ fn remarks(tuning: &Tuning) -> Vec<String> {
     let target = tuning.target.given.display();
     if let Some(measured) = &tuning.measured {
         if measured.disturbed {
-            remarks.push(
-                "DISTURBED: other programs used the device; repeat this when it is idle.".into(),
-            );
+            remarks.push(format!(
+                "DISTURBED: other programs used the device or the processors (bowwave waited \
+                 {:.0} % of the time for a processor). Repeat this when the machine is idle.",
+                measured.wait_share * 100.0
+            ));
         } else if measured.waited {
             remarks.push(
-                "Other programs used the device at times; those figures were measured again."
+                "Other programs used the device or the processors at times; those figures were \
+                 measured again."
                     .into(),
             );
         }
@@ -71,6 +74,7 @@ fn remarks(tuning: &Tuning) -> Vec<String> {
         }
     }
     match (&tuning.target.knob, tuning.choice) {
+        _ if tuning.is_disturbed() => {}
         (Some(knob), Some(_)) if !knob.is_writable() && tuning.measured.is_none() => {
             remarks.push(format!("An administrator measures it with: sudo bowwave tune {target}"))
         }
@@ -102,10 +106,51 @@ pub(super) fn object(tuning: &Tuning) -> Value {
         "concurrency": cost.map(|cost| cost.concurrency),
         "fit_error_percent": tuning.model.as_ref().map(tune::model::Model::rms_percent),
         "disturbed": measured.map(|m| m.disturbed),
+        "processor_wait_percent": measured.map(|m| m.wait_share * 100.0),
         "estimated": measured.map(|m| m.is_estimate),
         "curve": measured.map(|m| &m.curve),
         "errors_percent": tuning.model.as_ref().map(|model| &model.error_percent),
         "model": tuning.model.as_ref().map(|model| &model.spec),
         "explanation": tuning.explanation(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use linux::identity::Identity;
+    use linux::knob::Knob;
+    use tune::choose::{Choice, Reason};
+    use tune::measure::Measured;
+    use tune::target::Target;
+
+    use super::*;
+
+    fn tuning(disturbed: bool) -> Option<Tuning> {
+        let knob = Knob::any()?;
+        let target = Target {
+            given: "/dev/sdz".into(),
+            sources: Vec::new(),
+            knob: Some(knob),
+            disk: None,
+            identity: Identity::Disk(Vec::new()),
+        };
+        Some(Tuning {
+            target,
+            current_kb: Some(128),
+            formula_kb: None,
+            measured: Some(Measured { disturbed, wait_share: 0.23, ..Measured::default() }),
+            model: None,
+            choice: Some(Choice { kb: 512, reason: Reason::Plateau, gain: Some(1.5) }),
+            recovered: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn disturbed_figures_come_with_their_reason_and_without_a_command_that_sets_them() {
+        let Some(tuning) = tuning(true) else { return };
+        let text = describe(&tuning);
+        assert!(text.contains("DISTURBED") && text.contains("waited 23 % of the time"), "{text}");
+        assert!(!text.contains("echo") && !text.contains("multiplies"), "{text}");
+        assert_eq!(object(&tuning)["processor_wait_percent"].as_f64().map(f64::round), Some(23.0));
+    }
 }
