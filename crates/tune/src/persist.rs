@@ -5,8 +5,9 @@
 //!   a mount   60-bowwave-mounts.rules  has no hardware attributes: runs `bowwave tune --hook`
 //! ```
 //!
-//! `--hook` prints the remembered window of a device that has appeared. It prints nothing for any
-//! other device: whatever window that has, nobody asked to change it.
+//! `--hook` prints the remembered window of a device that has appeared. For a device that is not
+//! remembered and has the kernel's default, it prints the window that its size suggests, if that is
+//! less: small sticks. It leaves any other window alone, since somebody chose it.
 
 use std::fs;
 use std::io;
@@ -15,12 +16,20 @@ use std::path::{Path, PathBuf};
 use linux::identity::{Attribute, Identity};
 use linux::mounts::{Disk, Mount};
 
+use crate::formula;
 use crate::profile::{Profile, ProfileError};
 
 /// The folder of an administrator's rules.
 pub const RULES: &str = "/etc/udev/rules.d";
 
 const MOUNTS_RULE: &str = "60-bowwave-mounts.rules";
+
+/// The window of a disk for which nobody has chosen one (`VM_READAHEAD_PAGES`).
+const KERNEL_DEFAULT_KB: u64 = 128;
+
+/// A suggested window of one page means no read-ahead. Since Linux 6, a larger read opens a window of
+/// its own size all the same; only 0 turns read-ahead off.
+const ONE_PAGE_KB: u64 = 4;
 
 /// A file to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,10 +132,19 @@ pub fn forget(name: &str, profiles: &Path, rules: &Path) -> Result<Vec<PathBuf>,
     Ok(removed)
 }
 
-/// The remembered window in KiB of a disk that has appeared; `None` to keep the one it has.
+/// The window in KiB for a disk that has appeared; `None` to keep the one it has.
 pub fn window_for_disk(disk: &Disk, profiles: &Path) -> Option<u64> {
-    let profile = Profile::of(&Identity::of_disk(disk), profiles).ok()?;
-    Some(profile.tuned.chosen_kb)
+    if let Ok(profile) = Profile::of(&Identity::of_disk(disk), profiles) {
+        return Some(profile.tuned.chosen_kb);
+    }
+    if disk.queue("read_ahead_kb")? != KERNEL_DEFAULT_KB {
+        return None;
+    }
+    let suggested = match formula::readahead_kb(disk.bytes().filter(|bytes| *bytes > 0)?) {
+        ONE_PAGE_KB => 0,
+        kb => kb,
+    };
+    (suggested < KERNEL_DEFAULT_KB).then_some(suggested)
 }
 
 /// The remembered window in KiB of a file system without a disk; `None` to keep the one it has.

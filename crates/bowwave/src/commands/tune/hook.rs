@@ -15,8 +15,8 @@ use crate::print;
 /// a container, this is how long it keeps one of udev's workers.
 const MOST_WAITING: Duration = Duration::from_millis(500);
 
-/// Prints the remembered window of `device`, which is a disk's name or a backing device's number.
-/// Fails silently if none is remembered.
+/// Prints the window for `device`, which is a disk's name or a backing device's number. Fails
+/// silently if it is to keep the one it has.
 pub(super) fn answer(device: &str, profiles: &Path) -> anyhow::Result<ExitCode> {
     let kb = match backing_number(device) {
         Some(dev) if dev.major == 0 => {
