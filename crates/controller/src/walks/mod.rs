@@ -221,23 +221,29 @@ impl Walks {
         }
     }
 
-    /// A file that no stream has asked for: a stream has to go on from there, or to begin.
+    /// A program has come to a file that no stream had asked for.
     fn follow(&mut self, key: WalkerKey, unit: Unit, means: &Means, orders: &mut Orders<'_>) {
-        let directories = &self.directories;
-        let Some(walker) = self.walkers.get_mut(&key) else { return };
-        if walker.catch_up(orders.now, unit, directories) {
-            return self.go_on(key, means, orders);
-        }
-        match walker.explain(directories) {
-            Some(explained) => {
-                walker.note_passed_over(&explained.habit, directories);
-                walker.habit = Some(explained.habit);
-                self.begin(key, unit, explained.habit, explained.top, orders.now);
-            }
-            None => self.miss_at_random(key, unit, means, orders.now),
+        if !self.lead(key, unit, orders.now) {
+            self.miss_at_random(key, unit, means, orders.now);
         }
         self.link(key, orders);
         self.go_on(key, means, orders);
+    }
+
+    /// Finds the stream that goes on from a walker's last file, or begins one; `false` if no habit leads there.
+    fn lead(&mut self, key: WalkerKey, unit: Unit, now: Nanos) -> bool {
+        let directories = &self.directories;
+        let Some(walker) = self.walkers.get_mut(&key) else { return false };
+        if walker.is_led || walker.catch_up(now, unit, directories) {
+            walker.is_led = true;
+            return true;
+        }
+        let Some(explained) = walker.explain(directories) else { return false };
+        walker.is_led = true;
+        walker.note_passed_over(&explained.habit, directories);
+        walker.habit = Some(explained.habit);
+        self.begin(key, unit, explained.habit, explained.top, now);
+        true
     }
 
     /// Begins a stream behind a file.
@@ -348,10 +354,9 @@ impl Walks {
             }
         }
         let last = self.walkers.get(&key).and_then(|walker| walker.last(&self.directories));
-        if let Some(unit) = last
-            && self.asked(unit).stream == 0
-        {
-            return self.follow(key, unit, means, orders);
+        if let Some(unit) = last.filter(|unit| self.asked(*unit).stream == 0) {
+            self.lead(key, unit, orders.now);
+            self.link(key, orders);
         }
         self.go_on(key, means, orders);
     }

@@ -112,6 +112,8 @@ pub(super) struct Walker {
     pub(super) used: u32,
     pub(super) wasted: u32,
     pub(super) listings_left: u32,
+    /// A stream goes on from its last file.
+    pub(super) is_led: bool,
     /// How often its steps were not explained, one after the other.
     unexplained: u32,
     mean_bytes: u64,
@@ -135,6 +137,7 @@ impl Walker {
             used: 0,
             wasted: 0,
             listings_left: LISTINGS,
+            is_led: false,
             unexplained: 0,
             mean_bytes: 0,
             head_pages: 1,
@@ -152,6 +155,7 @@ impl Walker {
             self.recent.pop_front();
         }
         self.recent.push_back((directory, ino));
+        self.is_led = false;
     }
 
     /// What a miss tells of sizes.

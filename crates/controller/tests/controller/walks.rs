@@ -35,6 +35,9 @@ struct Forest {
     answers: VecDeque<Input>,
     /// No listing is ever answered.
     is_mute: bool,
+    /// Listings are answered after the next read.
+    is_late: bool,
+    late: Vec<Input>,
     /// Files that programs had to wait for.
     waits: u32,
 }
@@ -51,6 +54,8 @@ impl Forest {
             listed: Vec::new(),
             answers: VecDeque::new(),
             is_mute: false,
+            is_late: false,
+            late: Vec::new(),
             waits: 0,
         }
     }
@@ -82,7 +87,12 @@ impl Forest {
         match command {
             Command::List { ticket, place, .. } if !self.is_mute => {
                 let listing = self.list(ticket, place);
-                self.answers.push_back(Input::Completed(Completed::Listed { ticket, listing }));
+                let answer = Input::Completed(Completed::Listed { ticket, listing });
+                if self.is_late {
+                    self.late.push(answer);
+                } else {
+                    self.answers.push_back(answer);
+                }
             }
             Command::ReadFiles { ticket, files, most_bytes, .. } => {
                 let count = (most_bytes / FILE_BYTES).clamp(1, files.len() as u64);
@@ -132,6 +142,7 @@ impl Forest {
     /// A program reads a file.
     fn read(&mut self, tgid: Tgid, folder: u64, ino: u64) {
         self.bench.now += MS;
+        let late = std::mem::take(&mut self.late);
         let of = reference(ino, tgid);
         if self.cached.insert(ino) {
             self.waits += 1;
@@ -143,6 +154,7 @@ impl Forest {
             let mark = Some((0, 0));
             self.tell(Input::Access(Access { of, kind: Kind::Mark, mark, ..miss(ino, 0) }));
         }
+        late.into_iter().for_each(|answer| self.tell(answer));
     }
 
     fn read_all(&mut self, tgid: Tgid, files: impl IntoIterator<Item = (u64, u64)>) {
@@ -226,6 +238,27 @@ fn two_programs_in_two_trees_have_a_stream_each_and_so_has_one_that_alternates()
         forest.read(7, b.0, b.1);
     }
     assert!(forest.waits <= 10, "{} waits", forest.waits);
+}
+
+#[test]
+fn two_trees_that_are_read_in_turn_have_a_stream_each_while_their_directories_are_listed() {
+    for cost in [DeviceCost { concurrency: 15.0, ..VOLUME }, VOLUME, DeviceCost::DISK] {
+        let mut forest = Forest::new(cost);
+        let top = forest.folder(10, None, 0);
+        let trees = [10_000, 20_000].map(|tree| {
+            let tree = forest.folder(tree, Some(top), 0);
+            for n in 1..=30 {
+                forest.folder(tree + n * 100, Some(tree), 50);
+            }
+            forest.walk(tree, Sort::Name, false)
+        });
+        for (at, (one, other)) in trees[0].iter().zip(&trees[1]).enumerate() {
+            forest.is_late = at > 2;
+            forest.read(7, one.0, one.1);
+            forest.read(7, other.0, other.1);
+        }
+        assert!(forest.waits < 30, "{} waits for 3000 files", forest.waits);
+    }
 }
 
 #[test]
