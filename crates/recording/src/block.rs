@@ -16,7 +16,7 @@ pub(crate) const MAGIC: [u8; 8] = *b"\x8bbowrec\n";
 
 /// The version of all that follows. Raise it when the header, an input or a command changes its
 /// form (`tests/golden.rs` tells when).
-pub(crate) const FORMAT: u32 = 3;
+pub(crate) const FORMAT: u32 = 4;
 
 /// Size of a block's head in bytes.
 const HEAD_BYTES: usize = 12;

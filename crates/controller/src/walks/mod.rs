@@ -28,7 +28,7 @@ use readahead::{DeviceCost, Mark};
 use crate::Nanos;
 use crate::behind::Orders;
 use crate::command::{Command, Listening};
-use crate::ids::{DeviceNumber, FileKey, Tgid, Ticket};
+use crate::ids::{CgroupId, DeviceNumber, FileKey, Tgid, Ticket};
 use crate::input::Access;
 use crate::listing::{DirectoryRef, EntryRef, FileMiss, Listing, Place};
 use cursor::{Cursor, Next, Unit};
@@ -122,6 +122,7 @@ impl Walks {
         let directory = miss.directory.key;
         let walker = self.walkers.entry(key).or_insert_with(Walker::new);
         walker.hear(orders.now, directory, miss.of.file.ino);
+        walker.cgroup = miss.cgroup;
         walker.measure(miss);
         let entry = self.find(orders.now, miss);
         match entry {
@@ -234,12 +235,15 @@ impl Walks {
     fn lead(&mut self, key: WalkerKey, unit: Unit, now: Nanos) -> bool {
         let directories = &self.directories;
         let Some(walker) = self.walkers.get_mut(&key) else { return false };
-        if walker.is_led || walker.catch_up(now, unit, directories) {
-            walker.is_led = true;
+        if walker.is_led {
+            return true;
+        }
+        if walker.catch_up(now, unit, directories) {
+            walker.lead();
             return true;
         }
         let Some(explained) = walker.explain(directories) else { return false };
-        walker.is_led = true;
+        walker.lead();
         walker.note_passed_over(&explained.habit, directories);
         walker.habit = Some(explained.habit);
         self.begin(key, unit, explained.habit, explained.top, now);
@@ -323,10 +327,12 @@ impl Walks {
         true
     }
 
-    /// The file system on which a directory is being listed, or files are read.
-    pub(crate) fn device_of(&self, ticket: Ticket) -> Option<DeviceNumber> {
-        let pending = self.pending.get(&ticket).map(|pending| pending.walker.0);
-        pending.or_else(|| self.batches.get(&ticket).map(|batch| batch.walker.0))
+    /// For whom a directory is being listed, or files are read: on which file system, in which cgroup.
+    pub(crate) fn owner(&self, ticket: Ticket) -> Option<(DeviceNumber, CgroupId)> {
+        let pending = self.pending.get(&ticket).map(|pending| pending.walker);
+        let key = pending.or_else(|| self.batches.get(&ticket).map(|batch| batch.walker))?;
+        let walker = self.walkers.get(&key);
+        Some((key.0, walker.map_or(CgroupId::default(), |walker| walker.cgroup)))
     }
 
     /// A directory was listed, or could not be.
@@ -557,8 +563,13 @@ impl Walks {
 
     /// Bytes read ahead of walkers that these have not come to, as far as is known.
     pub(crate) fn ahead_bytes(&self) -> u64 {
-        let ahead = |walker: &Walker| u64::from(walker.ahead()) * walker.file_bytes();
-        self.walkers.values().map(ahead).sum()
+        self.walkers.values().map(Walker::ahead_bytes).sum()
+    }
+
+    /// The same of the walkers of one cgroup.
+    pub(crate) fn ahead_bytes_in(&self, cgroup: CgroupId) -> u64 {
+        let walkers = self.walkers.values().filter(|walker| walker.cgroup == cgroup);
+        walkers.map(Walker::ahead_bytes).sum()
     }
 
     /// Forgets what was not heard of since `moment`.
