@@ -62,8 +62,9 @@ const SCOUTED_FILES: usize = 512;
 /// disk a sweep takes about an eighth of what single reads take.
 const SWEEP_GAIN: f64 = 8.0;
 
-/// Misses in a directory before that is considered.
-const LEAST_MISSES: u32 = 16;
+/// Misses in a directory before that is considered: one for so many of its files, but no more than these.
+const FILES_PER_MISS: u32 = 8;
+const MOST_MISSES: u32 = 16;
 
 /// What device and memory leave.
 #[derive(Clone, Copy, Debug)]
@@ -270,7 +271,7 @@ impl Walks {
         let is_paid = f64::from(directory.misses) * gain >= f64::from(directory.len());
         let bytes = u64::from(directory.len()).saturating_mul(walker.file_bytes());
         if directory.is_swept
-            || directory.misses < LEAST_MISSES
+            || directory.misses < (directory.len() / FILES_PER_MISS).clamp(2, MOST_MISSES)
             || !is_paid
             || bytes > means.room_bytes
         {

@@ -43,7 +43,7 @@ const FORGIVING: u32 = 4;
 const GAIN: u32 = 3;
 
 /// Directories listed for a walker before anything has come of it.
-const LISTINGS: u32 = 8;
+const LISTINGS: u32 = 16;
 
 /// After so long without a miss.
 const REST_NS: Nanos = 1_000_000_000;

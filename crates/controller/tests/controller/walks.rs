@@ -354,6 +354,19 @@ fn a_directory_that_is_read_in_no_order_is_read_whole_once_that_has_been_paid_fo
 }
 
 #[test]
+fn small_directories_that_are_read_in_no_order_are_read_whole_after_a_few_misses_each() {
+    let mut forest = Forest::new(VOLUME);
+    let files: Vec<_> = (1..=50)
+        .flat_map(|n| {
+            let folder = forest.folder(n * 1000, None, 50);
+            forest.walk(folder, Sort::Readdir, false)
+        })
+        .collect();
+    forest.read_all(7, (0..2500).map(|n: usize| files[n * 1543 % 2500]));
+    assert!(forest.waits < 650, "{} waits for 2500 files", forest.waits);
+}
+
+#[test]
 fn while_a_listing_does_not_come_nothing_is_asked_for_twice() {
     let mut forest = Forest::new(VOLUME);
     forest.is_mute = true;
