@@ -21,6 +21,7 @@ mod habit;
 mod stream;
 mod walker;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use readahead::{DeviceCost, Mark};
@@ -391,6 +392,10 @@ impl Walks {
 
     /// Asks for more files in each stream of a walker, and has directories listed that these will come to.
     fn go_on(&mut self, key: WalkerKey, means: &Means, orders: &mut Orders<'_>) {
+        if let Some(walker) = self.walkers.get_mut(&key) {
+            // Streams on which the program goes on come before those that it has left.
+            walker.streams.sort_unstable_by_key(|stream| Reverse((stream.heard_at, stream.id)));
+        }
         for at in 0..STREAMS {
             let Some(walker) = self.walkers.get_mut(&key) else { return };
             let Some(stream) = walker.streams.get(at) else { break };

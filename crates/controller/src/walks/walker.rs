@@ -36,7 +36,7 @@ const CREDIT_BYTES: u64 = 256 << 10;
 /// And files.
 const CREDIT_FILES: u64 = 16;
 
-/// Of so many files that a habit explains and that had to be waited for, one pays for a file that was read in vain.
+/// So many files that a habit explains, and that had to be waited for, make up for one that was read in vain.
 const FORGIVING: u32 = 4;
 
 /// For each file used so many may be ahead.
@@ -198,10 +198,7 @@ impl Walker {
     /// A stream goes on from its last file, which was not read ahead.
     pub(super) fn lead(&mut self) {
         self.is_led = true;
-        self.led = self.led.wrapping_add(1);
-        if self.led.is_multiple_of(FORGIVING) {
-            self.wasted = self.wasted.saturating_sub(1);
-        }
+        self.led = self.led.saturating_add(1);
     }
 
     /// Recent files in that directory.
@@ -274,7 +271,8 @@ impl Walker {
     pub(super) fn allowance(&self) -> u32 {
         let credit = (CREDIT_BYTES / self.file_bytes()).clamp(4, CREDIT_FILES) as u32;
         let earned = self.used.saturating_mul(GAIN);
-        credit.saturating_add(earned).saturating_sub(self.wasted)
+        let forgiven = self.led / FORGIVING;
+        credit.saturating_add(earned).saturating_add(forgiven).saturating_sub(self.wasted)
     }
 
     /// Files that are ahead of it.

@@ -367,6 +367,19 @@ fn small_directories_that_are_read_in_no_order_are_read_whole_after_a_few_misses
 }
 
 #[test]
+fn a_program_for_which_much_was_read_in_vain_is_served_again_once_it_goes_on_in_order() {
+    let mut forest = Forest::new(VOLUME);
+    let folder = forest.folder(1000, None, 5000);
+    let files = forest.walk(folder, Sort::Name, false);
+    for n in 0..40 {
+        forest.read_all(7, files.iter().skip(n * 73 % 40 * 100).take(4).copied());
+    }
+    let waits = forest.waits;
+    forest.read_all(7, files.into_iter().skip(4200));
+    assert!(forest.waits - waits < 160, "{} waits for 800 files", forest.waits - waits);
+}
+
+#[test]
 fn while_a_listing_does_not_come_nothing_is_asked_for_twice() {
     let mut forest = Forest::new(VOLUME);
     forest.is_mute = true;
