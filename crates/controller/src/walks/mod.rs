@@ -396,13 +396,15 @@ impl Walks {
             // Streams on which the program goes on come before those that it has left.
             walker.streams.sort_unstable_by_key(|stream| Reverse((stream.heard_at, stream.id)));
         }
+        let mut room_bytes = means.room_bytes;
         for at in 0..STREAMS {
             let Some(walker) = self.walkers.get_mut(&key) else { return };
             let Some(stream) = walker.streams.get(at) else { break };
-            let room = means.room_bytes / walker.file_bytes();
-            let wanted = u64::from(walker.wanted(stream, &means.cost)).min(room) as usize;
+            let each = walker.file_bytes();
+            let wanted = u64::from(walker.wanted(stream, &means.cost)).min(room_bytes / each);
             if wanted > 0 {
-                let units = self.next_files(key, at, wanted, orders);
+                let units = self.next_files(key, at, wanted as usize, orders);
+                room_bytes = room_bytes.saturating_sub(units.len() as u64 * each);
                 self.ask(key, at, units, means, orders);
             }
             self.scout(key, at, orders);
