@@ -9,7 +9,7 @@ mod stage;
 
 use std::ffi::CString;
 use std::fs::{self, File, Permissions};
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
@@ -146,6 +146,44 @@ fn what_the_walker_may_not_read_and_what_is_no_file_of_the_tree_is_left_alone() 
         let file = shut.join(format!("file{file}"));
         assert!(!is_cached(&file), "a folder that the walker may not enter");
     }
+}
+
+/// Takes write leases on files, says "held", and prints a line for each that the kernel wants back.
+const HOLD_LEASES: &str = "\
+import fcntl, signal, sys
+signal.signal(signal.SIGIO, lambda *_: print('broken', flush=True))
+held = [open(path, 'r+b') for path in sys.argv[1:]]
+for file in held:
+    fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print('held', flush=True)
+while True:
+    signal.pause()";
+
+#[test]
+fn a_file_under_a_lease_is_not_opened_ahead_of_a_walker_that_passes_it_over() {
+    let Some(bench) = Bench::new() else { return };
+    let tree = bench.tree();
+    let path = |file: u64| tree.join(format!("{}/file{}", file / FILES, file % FILES));
+    let is_leased = |file: &u64| file % 10 == 5;
+    bench.cool();
+    let mut python = Command::new("python3");
+    python.args(["-c", HOLD_LEASES]).args((0..FOLDERS * FILES).filter(is_leased).map(path));
+    let mut holder = Own::start(python.stdout(Stdio::piped()));
+    let mut said = BufReader::new(holder.stdout.take().expect("piped"));
+    let mut word = String::new();
+    said.read_line(&mut word).expect("a line");
+    assert_eq!(word, "held\n", "leases can be taken on ext4");
+    let daemon = bench.daemon();
+    let mut walker = Command::new("cat");
+    walker.args((0..FOLDERS * FILES).filter(|file| !is_leased(file)).map(path));
+    assert!(walker.stdout(Stdio::null()).status().expect("it runs").success());
+    let done = stop(daemon);
+    assert!(done["walk_files"].as_u64().expect("a number") > FOLDERS * FILES / 4, "{done}");
+    holder.kill().expect("it waits");
+    holder.wait().expect("it ends");
+    let mut words = String::new();
+    said.read_to_string(&mut words).expect("what it said");
+    assert!(!words.contains("broken"), "{words}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use readahead::{FileKey, FileRef};
 use serde::{Deserialize, Serialize};
 
-use crate::ids::Ticket;
+use crate::ids::{CgroupId, Ticket};
 
 /// What it takes to open a directory again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +47,8 @@ impl Place {
 pub struct FileMiss {
     /// The file, and who reads it.
     pub of: FileRef,
+    /// The memory cgroup of the process.
+    pub cgroup: CgroupId,
     /// The directory through which it was opened.
     pub directory: DirectoryRef,
     /// Size of the file in bytes.

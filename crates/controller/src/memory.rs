@@ -88,6 +88,15 @@ impl Memory {
         Room::within(self.budget_bytes, ahead_pages * PAGE_BYTES, &allowance)
     }
 
+    /// Bytes of files that may be read for walks of a cgroup, where so many bytes are ahead of all readers and so many
+    /// of the walks of this cgroup.
+    pub(crate) fn walk_bytes(&self, cgroup: CgroupId, ahead_bytes: u64, of_walks: u64) -> u64 {
+        let allowance = self.readers.known_allowance(cgroup);
+        let all = (self.budget_bytes as f64 * allowance.share_left) as u64;
+        let in_cgroup = allowance.window_bytes.saturating_sub(of_walks);
+        all.saturating_sub(ahead_bytes).min(in_cgroup)
+    }
+
     /// What a process of that cgroup may fill with pages, in bytes.
     pub(crate) fn available_to(&self, cgroup: CgroupId) -> u64 {
         let available = self.available_bytes.unwrap_or(u64::MAX);

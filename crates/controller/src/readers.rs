@@ -119,6 +119,11 @@ impl Readers {
         cgroup.allowance()
     }
 
+    /// What a stream of that cgroup may have, as far as anything is known of it.
+    pub(crate) fn known_allowance(&self, cgroup: CgroupId) -> Allowance {
+        self.cgroups.get(&cgroup).map_or(Allowance::default(), Cgroup::allowance)
+    }
+
     /// What a cgroup may hold, if it is limited.
     pub(crate) fn file_bytes(&self, cgroup: CgroupId) -> Option<u64> {
         self.cgroups.get(&cgroup)?.file_bytes

@@ -4,7 +4,7 @@ use crate::Nanos;
 use crate::behind::Orders;
 use crate::command::{Command, Listening};
 use crate::controller::Controller;
-use crate::ids::{DeviceNumber, Ticket};
+use crate::ids::{CgroupId, DeviceNumber, Ticket};
 use crate::input::{Access, Kind};
 use crate::listing::{FileMiss, Listing};
 use crate::walks::Means;
@@ -12,7 +12,11 @@ use crate::walks::Means;
 impl Controller {
     /// The first page of a file was absent.
     pub(crate) fn on_file_miss(&mut self, now: Nanos, miss: &FileMiss, out: &mut Vec<Command>) {
-        let Some(means) = self.means(miss.of.file.dev) else { return };
+        if self.policy.window_bound(miss.cgroup.group()).is_some() {
+            // Its group is thrashing: what is read for it pushes out what it needs.
+            return;
+        }
+        let Some(means) = self.means(miss.of.file.dev, miss.cgroup) else { return };
         let before = out.len();
         let mut orders = Orders { now, tickets: &mut self.tickets, out };
         self.walks.on_miss(miss, &means, &mut orders);
@@ -40,7 +44,7 @@ impl Controller {
         if access.page > 0 {
             return false;
         }
-        let Some(means) = self.means(access.of.file.dev) else { return false };
+        let Some(means) = self.means(access.of.file.dev, access.cgroup) else { return false };
         let before = out.len();
         let mut orders = Orders { now, tickets: &mut self.tickets, out };
         let is_ours = self.walks.on_mark(access, &means, &mut orders);
@@ -56,7 +60,8 @@ impl Controller {
         listing: Option<&Listing>,
         out: &mut Vec<Command>,
     ) {
-        let means = self.walks.device_of(ticket).and_then(|dev| self.means(dev));
+        let owner = self.walks.owner(ticket);
+        let means = owner.and_then(|(dev, cgroup)| self.means(dev, cgroup));
         let Some(means) = means else {
             // Its walker was forgotten meanwhile.
             if listing.is_some() {
@@ -79,9 +84,8 @@ impl Controller {
         bytes: u64,
         out: &mut Vec<Command>,
     ) {
-        let Some(means) = self.walks.device_of(ticket).and_then(|dev| self.means(dev)) else {
-            return;
-        };
+        let owner = self.walks.owner(ticket);
+        let Some(means) = owner.and_then(|(dev, cgroup)| self.means(dev, cgroup)) else { return };
         let before = out.len();
         let mut orders = Orders { now, tickets: &mut self.tickets, out };
         self.walks.on_files_read(ticket, files, bytes, &means, &mut orders);
@@ -109,12 +113,19 @@ impl Controller {
         }
     }
 
-    /// What device and memory leave to walks.
-    fn means(&self, dev: DeviceNumber) -> Option<Means> {
+    /// What device and memory leave to the walks of a cgroup; no room while that is thrashing.
+    fn means(&self, dev: DeviceNumber, cgroup: CgroupId) -> Option<Means> {
         let backing = self.volumes.backing(dev).and_then(|id| self.backings.get(id))?;
         let device = backing.depth_bytes().saturating_sub(backing.in_flight_bytes());
         let cost = backing.cost();
-        let memory = self.memory.budget_bytes().saturating_sub(self.ahead_bytes());
+        let memory = match self.policy.window_bound(cgroup.group()) {
+            None => self.memory.walk_bytes(
+                cgroup,
+                self.ahead_bytes(),
+                self.walks.ahead_bytes_in(cgroup),
+            ),
+            Some(_) => 0,
+        };
         Some(Means { cost, room_bytes: device.min(memory) })
     }
 }

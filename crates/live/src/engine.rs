@@ -560,6 +560,7 @@ impl Engine {
         let mut input = input;
         let (tgid, cgroup, is_read_for) = match &mut input {
             Input::Access(access) => (access.of.tgid, &mut access.cgroup, true),
+            Input::FileMiss(miss) => (miss.of.tgid, &mut miss.cgroup, true),
             Input::Passed(passed) => (passed.of.tgid, &mut passed.cgroup, false),
             _ => return Some(input),
         };

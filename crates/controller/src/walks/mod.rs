@@ -21,6 +21,7 @@ mod habit;
 mod stream;
 mod walker;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use readahead::{DeviceCost, Mark};
@@ -28,7 +29,7 @@ use readahead::{DeviceCost, Mark};
 use crate::Nanos;
 use crate::behind::Orders;
 use crate::command::{Command, Listening};
-use crate::ids::{DeviceNumber, FileKey, Tgid, Ticket};
+use crate::ids::{CgroupId, DeviceNumber, FileKey, Tgid, Ticket};
 use crate::input::Access;
 use crate::listing::{DirectoryRef, EntryRef, FileMiss, Listing, Place};
 use cursor::{Cursor, Next, Unit};
@@ -62,8 +63,9 @@ const SCOUTED_FILES: usize = 512;
 /// disk a sweep takes about an eighth of what single reads take.
 const SWEEP_GAIN: f64 = 8.0;
 
-/// Misses in a directory before that is considered.
-const LEAST_MISSES: u32 = 16;
+/// Misses in a directory before that is considered: one for so many of its files, but no more than these.
+const FILES_PER_MISS: u32 = 8;
+const MOST_MISSES: u32 = 16;
 
 /// What device and memory leave.
 #[derive(Clone, Copy, Debug)]
@@ -122,6 +124,7 @@ impl Walks {
         let directory = miss.directory.key;
         let walker = self.walkers.entry(key).or_insert_with(Walker::new);
         walker.hear(orders.now, directory, miss.of.file.ino);
+        walker.cgroup = miss.cgroup;
         walker.measure(miss);
         let entry = self.find(orders.now, miss);
         match entry {
@@ -221,23 +224,32 @@ impl Walks {
         }
     }
 
-    /// A file that no stream has asked for: a stream has to go on from there, or to begin.
+    /// A program has come to a file that no stream had asked for.
     fn follow(&mut self, key: WalkerKey, unit: Unit, means: &Means, orders: &mut Orders<'_>) {
-        let directories = &self.directories;
-        let Some(walker) = self.walkers.get_mut(&key) else { return };
-        if walker.catch_up(orders.now, unit, directories) {
-            return self.go_on(key, means, orders);
-        }
-        match walker.explain(directories) {
-            Some(explained) => {
-                walker.note_passed_over(&explained.habit, directories);
-                walker.habit = Some(explained.habit);
-                self.begin(key, unit, explained.habit, explained.top, orders.now);
-            }
-            None => self.miss_at_random(key, unit, means, orders.now),
+        if !self.lead(key, unit, orders.now) {
+            self.miss_at_random(key, unit, means, orders.now);
         }
         self.link(key, orders);
         self.go_on(key, means, orders);
+    }
+
+    /// Finds the stream that goes on from a walker's last file, or begins one; `false` if no habit leads there.
+    fn lead(&mut self, key: WalkerKey, unit: Unit, now: Nanos) -> bool {
+        let directories = &self.directories;
+        let Some(walker) = self.walkers.get_mut(&key) else { return false };
+        if walker.is_led {
+            return true;
+        }
+        if walker.catch_up(now, unit, directories) {
+            walker.lead();
+            return true;
+        }
+        let Some(explained) = walker.explain(directories) else { return false };
+        walker.lead();
+        walker.note_passed_over(&explained.habit, directories);
+        walker.habit = Some(explained.habit);
+        self.begin(key, unit, explained.habit, explained.top, now);
+        true
     }
 
     /// Begins a stream behind a file.
@@ -260,7 +272,7 @@ impl Walks {
         let is_paid = f64::from(directory.misses) * gain >= f64::from(directory.len());
         let bytes = u64::from(directory.len()).saturating_mul(walker.file_bytes());
         if directory.is_swept
-            || directory.misses < LEAST_MISSES
+            || directory.misses < (directory.len() / FILES_PER_MISS).clamp(2, MOST_MISSES)
             || !is_paid
             || bytes > means.room_bytes
         {
@@ -317,10 +329,12 @@ impl Walks {
         true
     }
 
-    /// The file system on which a directory is being listed, or files are read.
-    pub(crate) fn device_of(&self, ticket: Ticket) -> Option<DeviceNumber> {
-        let pending = self.pending.get(&ticket).map(|pending| pending.walker.0);
-        pending.or_else(|| self.batches.get(&ticket).map(|batch| batch.walker.0))
+    /// For whom a directory is being listed, or files are read: on which file system, in which cgroup.
+    pub(crate) fn owner(&self, ticket: Ticket) -> Option<(DeviceNumber, CgroupId)> {
+        let pending = self.pending.get(&ticket).map(|pending| pending.walker);
+        let key = pending.or_else(|| self.batches.get(&ticket).map(|batch| batch.walker))?;
+        let walker = self.walkers.get(&key);
+        Some((key.0, walker.map_or(CgroupId::default(), |walker| walker.cgroup)))
     }
 
     /// A directory was listed, or could not be.
@@ -348,10 +362,9 @@ impl Walks {
             }
         }
         let last = self.walkers.get(&key).and_then(|walker| walker.last(&self.directories));
-        if let Some(unit) = last
-            && self.asked(unit).stream == 0
-        {
-            return self.follow(key, unit, means, orders);
+        if let Some(unit) = last.filter(|unit| self.asked(*unit).stream == 0) {
+            self.lead(key, unit, orders.now);
+            self.link(key, orders);
         }
         self.go_on(key, means, orders);
     }
@@ -379,13 +392,19 @@ impl Walks {
 
     /// Asks for more files in each stream of a walker, and has directories listed that these will come to.
     fn go_on(&mut self, key: WalkerKey, means: &Means, orders: &mut Orders<'_>) {
+        if let Some(walker) = self.walkers.get_mut(&key) {
+            // Streams on which the program goes on come before those that it has left.
+            walker.streams.sort_unstable_by_key(|stream| Reverse((stream.heard_at, stream.id)));
+        }
+        let mut room_bytes = means.room_bytes;
         for at in 0..STREAMS {
             let Some(walker) = self.walkers.get_mut(&key) else { return };
             let Some(stream) = walker.streams.get(at) else { break };
-            let room = means.room_bytes / walker.file_bytes();
-            let wanted = u64::from(walker.wanted(stream, &means.cost)).min(room) as usize;
+            let each = walker.file_bytes();
+            let wanted = u64::from(walker.wanted(stream, &means.cost)).min(room_bytes / each);
             if wanted > 0 {
-                let units = self.next_files(key, at, wanted, orders);
+                let units = self.next_files(key, at, wanted as usize, orders);
+                room_bytes = room_bytes.saturating_sub(units.len() as u64 * each);
                 self.ask(key, at, units, means, orders);
             }
             self.scout(key, at, orders);
@@ -552,8 +571,13 @@ impl Walks {
 
     /// Bytes read ahead of walkers that these have not come to, as far as is known.
     pub(crate) fn ahead_bytes(&self) -> u64 {
-        let ahead = |walker: &Walker| u64::from(walker.ahead()) * walker.file_bytes();
-        self.walkers.values().map(ahead).sum()
+        self.walkers.values().map(Walker::ahead_bytes).sum()
+    }
+
+    /// The same of the walkers of one cgroup.
+    pub(crate) fn ahead_bytes_in(&self, cgroup: CgroupId) -> u64 {
+        let walkers = self.walkers.values().filter(|walker| walker.cgroup == cgroup);
+        walkers.map(Walker::ahead_bytes).sum()
     }
 
     /// Forgets what was not heard of since `moment`.

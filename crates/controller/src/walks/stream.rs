@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::cursor::{Cursor, Unit};
+use super::cursor::Cursor;
 use super::habit::Habit;
 use crate::Nanos;
 use crate::ids::FileKey;
@@ -25,8 +25,6 @@ pub(super) struct Stream {
     pub(super) top: FileKey,
     /// `None` at the end of the walk.
     pub(super) cursor: Option<Cursor>,
-    /// Files that the cursor has passed and that could not be asked for in their turn.
-    pub(super) backlog: VecDeque<Unit>,
     /// Files asked for.
     pub(super) asked: u32,
     /// Files of these that the program has passed.
@@ -47,7 +45,6 @@ impl Stream {
             habit,
             top,
             cursor: Some(cursor),
-            backlog: VecDeque::new(),
             asked: 0,
             used: 0,
             batches: 0,
@@ -64,7 +61,7 @@ impl Stream {
 
     /// Whether it asks for nothing more and waits for nothing.
     pub(super) fn is_over(&self) -> bool {
-        self.cursor.is_none() && self.backlog.is_empty() && self.ahead() == 0
+        self.cursor.is_none() && self.ahead() == 0
     }
 
     /// The program has come to the file of that number; gives how many files that makes used: those behind the last

@@ -9,7 +9,7 @@ use super::directory::{Directories, LEVELS};
 use super::habit::{HABITS, Habit};
 use super::stream::Stream;
 use crate::Nanos;
-use crate::ids::FileKey;
+use crate::ids::{CgroupId, FileKey};
 use crate::listing::FileMiss;
 
 /// Files remembered, the last ones that were told of.
@@ -31,16 +31,19 @@ const FARTHEST: u32 = 64;
 const CONVINCING: f64 = 1.4;
 
 /// Bytes that may be read in vain for a walker that nothing is known of.
-const CREDIT_BYTES: u64 = 1 << 20;
+const CREDIT_BYTES: u64 = 256 << 10;
 
 /// And files.
-const CREDIT_FILES: u64 = 64;
+const CREDIT_FILES: u64 = 16;
+
+/// So many files that a habit explains, and that had to be waited for, make up for one that was read in vain.
+const FORGIVING: u32 = 4;
 
 /// For each file used so many may be ahead.
 const GAIN: u32 = 3;
 
 /// Directories listed for a walker before anything has come of it.
-const LISTINGS: u32 = 8;
+const LISTINGS: u32 = 16;
 
 /// After so long without a miss.
 const REST_NS: Nanos = 1_000_000_000;
@@ -104,6 +107,7 @@ impl Tastes {
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Walker {
+    pub(super) cgroup: CgroupId,
     recent: VecDeque<(FileKey, u64)>,
     pub(super) habit: Option<Habit>,
     pub(super) streams: Vec<Stream>,
@@ -112,6 +116,10 @@ pub(super) struct Walker {
     pub(super) used: u32,
     pub(super) wasted: u32,
     pub(super) listings_left: u32,
+    /// A stream goes on from its last file.
+    pub(super) is_led: bool,
+    /// Files that it had to wait for and to which a stream led.
+    led: u32,
     /// How often its steps were not explained, one after the other.
     unexplained: u32,
     mean_bytes: u64,
@@ -128,6 +136,7 @@ pub(super) struct Explained {
 impl Walker {
     pub(super) fn new() -> Self {
         Walker {
+            cgroup: CgroupId::default(),
             recent: VecDeque::with_capacity(RECENT),
             habit: None,
             streams: Vec::new(),
@@ -135,6 +144,8 @@ impl Walker {
             used: 0,
             wasted: 0,
             listings_left: LISTINGS,
+            is_led: false,
+            led: 0,
             unexplained: 0,
             mean_bytes: 0,
             head_pages: 1,
@@ -152,6 +163,7 @@ impl Walker {
             self.recent.pop_front();
         }
         self.recent.push_back((directory, ino));
+        self.is_led = false;
     }
 
     /// What a miss tells of sizes.
@@ -181,6 +193,12 @@ impl Walker {
     /// Bytes of one more file, as far as they are read ahead.
     pub(super) fn file_bytes(&self) -> u64 {
         self.mean_bytes.max(PAGE_BYTES)
+    }
+
+    /// A stream goes on from its last file, which was not read ahead.
+    pub(super) fn lead(&mut self) {
+        self.is_led = true;
+        self.led = self.led.saturating_add(1);
     }
 
     /// Recent files in that directory.
@@ -251,14 +269,20 @@ impl Walker {
 
     /// Files that may be ahead of it, of all its streams.
     pub(super) fn allowance(&self) -> u32 {
-        let credit = (CREDIT_BYTES / self.file_bytes()).clamp(8, CREDIT_FILES) as u32;
+        let credit = (CREDIT_BYTES / self.file_bytes()).clamp(4, CREDIT_FILES) as u32;
         let earned = self.used.saturating_mul(GAIN);
-        credit.saturating_add(earned).saturating_sub(self.wasted)
+        let forgiven = self.led / FORGIVING;
+        credit.saturating_add(earned).saturating_add(forgiven).saturating_sub(self.wasted)
     }
 
     /// Files that are ahead of it.
     pub(super) fn ahead(&self) -> u32 {
         self.streams.iter().map(Stream::ahead).sum()
+    }
+
+    /// Bytes of these, as far as sizes are known.
+    pub(super) fn ahead_bytes(&self) -> u64 {
+        u64::from(self.ahead()) * self.file_bytes()
     }
 
     /// How many more files to ask for in a stream. Where accesses overlap, the device's queue is kept full; a disk
@@ -274,6 +298,8 @@ impl Walker {
         };
         let most = most.clamp(LEAST_FILES, SERIAL_FILES);
         let left = self.allowance().saturating_sub(self.ahead());
+        // Each stream has its share: programs that compare two trees wait for the slower one.
+        let left = left.div_ceil(self.streams.len().max(1) as u32);
         let ahead = stream.ahead();
         let most = most.min(ahead.saturating_add(left));
         let more = most.saturating_sub(ahead);

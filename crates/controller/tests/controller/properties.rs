@@ -413,6 +413,7 @@ fn wild_file_miss() -> impl Strategy<Value = FileMiss> {
     (1..8u64, 0..3u32, wild_directory(), number(), any::<u32>()).prop_map(
         |(ino, tgid, directory, file_bytes, request_pages)| FileMiss {
             of: reference(ino, tgid),
+            cgroup: CgroupId(tgid),
             directory,
             file_bytes,
             request_pages,

@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use controller::ids::{FileKey, Tgid, Ticket};
+use controller::ids::{CgroupId, FileKey, OpenFile, Tgid, Ticket};
 use controller::{
     Access, Command, Completed, DirectoryRef, Entry, EntryKind, EntryRef, FileMiss, Input, Kind,
-    Listing, Options, Place,
+    Listing, MemoryStats, Options, Place,
 };
 use proptest::prelude::*;
 use readahead::{DeviceCost, PAGE_BYTES};
 
 use crate::support::{Bench, DEV, MS, SECOND, VOLUME, file, miss, reference};
+
+const CGROUP: CgroupId = CgroupId(3);
 
 /// Bytes of each file.
 const FILE_BYTES: u64 = 3 * PAGE_BYTES;
@@ -35,6 +37,9 @@ struct Forest {
     answers: VecDeque<Input>,
     /// No listing is ever answered.
     is_mute: bool,
+    /// Listings are answered after the next read.
+    is_late: bool,
+    late: Vec<Input>,
     /// Files that programs had to wait for.
     waits: u32,
 }
@@ -51,6 +56,8 @@ impl Forest {
             listed: Vec::new(),
             answers: VecDeque::new(),
             is_mute: false,
+            is_late: false,
+            late: Vec::new(),
             waits: 0,
         }
     }
@@ -82,7 +89,12 @@ impl Forest {
         match command {
             Command::List { ticket, place, .. } if !self.is_mute => {
                 let listing = self.list(ticket, place);
-                self.answers.push_back(Input::Completed(Completed::Listed { ticket, listing }));
+                let answer = Input::Completed(Completed::Listed { ticket, listing });
+                if self.is_late {
+                    self.late.push(answer);
+                } else {
+                    self.answers.push_back(answer);
+                }
             }
             Command::ReadFiles { ticket, files, most_bytes, .. } => {
                 let count = (most_bytes / FILE_BYTES).clamp(1, files.len() as u64);
@@ -98,6 +110,11 @@ impl Forest {
                     files,
                     bytes,
                 }));
+            }
+            Command::Look { ticket, .. } => {
+                // Half of the last window is gone.
+                let looked = Completed::Looked { ticket, evicted_pages: 15, is_cached: true };
+                self.answers.push_back(Input::Completed(looked));
             }
             Command::Mark(file, _) => {
                 self.marked.insert(file.ino);
@@ -132,16 +149,31 @@ impl Forest {
     /// A program reads a file.
     fn read(&mut self, tgid: Tgid, folder: u64, ino: u64) {
         self.bench.now += MS;
+        let late = std::mem::take(&mut self.late);
         let of = reference(ino, tgid);
         if self.cached.insert(ino) {
             self.waits += 1;
             self.bench.now += 5 * MS;
             let (file_bytes, request_pages) = (FILE_BYTES, 32);
-            let told = FileMiss { of, directory: directory(folder), file_bytes, request_pages };
+            let (cgroup, directory) = (CGROUP, directory(folder));
+            let told = FileMiss { of, cgroup, directory, file_bytes, request_pages };
             self.tell(Input::FileMiss(told));
         } else if self.marked.remove(&ino) {
             let mark = Some((0, 0));
-            self.tell(Input::Access(Access { of, kind: Kind::Mark, mark, ..miss(ino, 0) }));
+            let access = Access { cgroup: CGROUP, of, kind: Kind::Mark, mark, ..miss(ino, 0) };
+            self.tell(Input::Access(access));
+        }
+        late.into_iter().for_each(|answer| self.tell(answer));
+    }
+
+    /// Readers of the group come to pages that were read ahead for them and are gone again.
+    fn thrash(&mut self) {
+        for round in 0..60 {
+            self.bench.now += MS;
+            let open_file = Some(OpenFile(100 + round));
+            let come = miss(500_000 + round, 50_000);
+            let come = Access { cgroup: CGROUP, open_file, window_left: 16, ..come };
+            self.tell(Input::Access(come));
         }
     }
 
@@ -229,6 +261,27 @@ fn two_programs_in_two_trees_have_a_stream_each_and_so_has_one_that_alternates()
 }
 
 #[test]
+fn two_trees_that_are_read_in_turn_have_a_stream_each_while_their_directories_are_listed() {
+    for cost in [DeviceCost { concurrency: 15.0, ..VOLUME }, VOLUME, DeviceCost::DISK] {
+        let mut forest = Forest::new(cost);
+        let top = forest.folder(10, None, 0);
+        let trees = [10_000, 20_000].map(|tree| {
+            let tree = forest.folder(tree, Some(top), 0);
+            for n in 1..=30 {
+                forest.folder(tree + n * 100, Some(tree), 50);
+            }
+            forest.walk(tree, Sort::Name, false)
+        });
+        for (at, (one, other)) in trees[0].iter().zip(&trees[1]).enumerate() {
+            forest.is_late = at > 2;
+            forest.read(7, one.0, one.1);
+            forest.read(7, other.0, other.1);
+        }
+        assert!(forest.waits < 30, "{} waits for 3000 files", forest.waits);
+    }
+}
+
+#[test]
 fn a_program_that_stops_after_three_files_costs_little() {
     for cost in [VOLUME, DeviceCost::DISK] {
         let mut forest = Forest::new(cost);
@@ -237,9 +290,42 @@ fn a_program_that_stops_after_three_files_costs_little() {
         forest.read_all(7, files.into_iter().take(3));
         forest.bench.now += 20 * SECOND;
         forest.tell(Input::Tick);
-        assert!(forest.asked.len() as u64 * FILE_BYTES <= 2 << 20, "{}", forest.asked.len());
+        assert!(forest.asked.len() as u64 * FILE_BYTES <= 256 << 10, "{}", forest.asked.len());
         assert!(forest.marked.is_empty(), "marks are taken back");
     }
+}
+
+#[test]
+fn what_is_ahead_fits_an_eighth_of_the_memory_that_a_group_may_use() {
+    let most_ahead = |file_bytes, stalled_percent| {
+        let mut forest = Forest::new(VOLUME);
+        let cgroup = CGROUP;
+        let told = MemoryStats::Cgroup { cgroup, file_bytes, stalled_percent };
+        forest.tell(Input::MemoryStats(told));
+        let folder = forest.folder(1000, None, 2000);
+        let (mut most, mut read) = (0, 0);
+        for (folder, ino) in forest.walk(folder, Sort::Name, false) {
+            forest.read(7, folder, ino);
+            read += 1;
+            most = most.max(forest.cached.len() - read);
+        }
+        most as u64 * FILE_BYTES
+    };
+    let unlimited = most_ahead(None, 0.0);
+    let limited = most_ahead(Some(4 << 20), 0.0);
+    // As far as marks tell how many of them were read.
+    let unmarked = BETWEEN_MARKS as u64 * FILE_BYTES;
+    assert!(limited <= (512 << 10) + unmarked, "{limited}");
+    assert!(unlimited > 2 * limited, "{unlimited} {limited}");
+}
+
+#[test]
+fn a_group_that_thrashes_has_nothing_read_ahead_of_its_walks() {
+    let mut forest = Forest::new(VOLUME);
+    forest.thrash();
+    let folder = forest.folder(1000, None, 500);
+    forest.read_all(7, forest.walk(folder, Sort::Name, false).into_iter().take(50));
+    assert!(forest.asked.is_empty() && forest.listed.is_empty(), "{:?}", forest.asked);
 }
 
 #[test]
@@ -265,6 +351,32 @@ fn a_directory_that_is_read_in_no_order_is_read_whole_once_that_has_been_paid_fo
     let shuffled = (0..400).map(|n: usize| files[(n * 173 % 400) ^ (n * 37 % 2)]);
     forest.read_all(7, shuffled);
     assert!(forest.waits < 60, "{} waits", forest.waits);
+}
+
+#[test]
+fn small_directories_that_are_read_in_no_order_are_read_whole_after_a_few_misses_each() {
+    let mut forest = Forest::new(VOLUME);
+    let files: Vec<_> = (1..=50)
+        .flat_map(|n| {
+            let folder = forest.folder(n * 1000, None, 50);
+            forest.walk(folder, Sort::Readdir, false)
+        })
+        .collect();
+    forest.read_all(7, (0..2500).map(|n: usize| files[n * 1543 % 2500]));
+    assert!(forest.waits < 650, "{} waits for 2500 files", forest.waits);
+}
+
+#[test]
+fn a_program_for_which_much_was_read_in_vain_is_served_again_once_it_goes_on_in_order() {
+    let mut forest = Forest::new(VOLUME);
+    let folder = forest.folder(1000, None, 5000);
+    let files = forest.walk(folder, Sort::Name, false);
+    for n in 0..40 {
+        forest.read_all(7, files.iter().skip(n * 73 % 40 * 100).take(4).copied());
+    }
+    let waits = forest.waits;
+    forest.read_all(7, files.into_iter().skip(4200));
+    assert!(forest.waits - waits < 160, "{} waits for 800 files", forest.waits - waits);
 }
 
 #[test]
@@ -320,8 +432,8 @@ fn steps() -> impl Strategy<Value = Vec<(u8, u64, u32)>> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) })]
 
-    /// Whatever programs do, no more is read in vain than their credit, what they have earned, and directories that
-    /// were read in no order.
+    /// Whatever programs do, no more is read in vain than their credit, what they have earned, one file for four
+    /// that they waited for, and directories that were read in no order.
     #[test]
     fn what_is_ahead_is_within_what_was_earned(steps in steps(), is_disk in any::<bool>()) {
         let mut forest = Forest::new(if is_disk { DeviceCost::DISK } else { VOLUME });
@@ -347,7 +459,8 @@ proptest! {
                 (*reads >= 16).then(|| forest.folders[folder].entries.len())
             };
             let swept: usize = reads_in.iter().filter_map(is_swept).sum();
-            let most = walkers.len() * 64 + 4 * BETWEEN_MARKS * hits + swept;
+            let forgiven = forest.waits as usize / 4;
+            let most = walkers.len() * 16 + 4 * BETWEEN_MARKS * hits + swept + forgiven;
             prop_assert!(forest.asked.len() <= most, "{} asked, {hits} hits", forest.asked.len());
         }
     }

@@ -52,6 +52,7 @@ pub(super) fn decode_file_miss(bytes: &[u8]) -> Option<(Nanos, Input)> {
     }
     let miss = FileMiss {
         of: FileRef { file: FileKey { ino: long(8), dev }, generation: word(52), tgid: word(56) },
+        cgroup: CgroupId::default(),
         directory: DirectoryRef { key: FileKey { ino: directory, dev }, generation: word(96) },
         file_bytes: long(32),
         request_pages: word(60),

@@ -176,9 +176,10 @@ fn listing() -> impl Strategy<Value = Listing> {
 }
 
 fn file_miss() -> impl Strategy<Value = FileMiss> {
-    (file_ref(), directory(), any::<u64>(), any::<u32>()).prop_map(
-        |(of, directory, file_bytes, request_pages)| FileMiss {
+    (file_ref(), any::<u32>(), directory(), any::<u64>(), any::<u32>()).prop_map(
+        |(of, cgroup, directory, file_bytes, request_pages)| FileMiss {
             of,
+            cgroup: CgroupId(cgroup),
             directory,
             file_bytes,
             request_pages,

@@ -199,7 +199,8 @@ impl Session {
             if !self.cached.entry(of.file).or_default().contains(&0) {
                 let directory = DirectoryRef { key, generation: 77 };
                 let (file_bytes, request_pages) = (16 << 12, REQUEST_PAGES as u32);
-                let miss = FileMiss { of, directory, file_bytes, request_pages };
+                let miss =
+                    FileMiss { of, cgroup: CgroupId(9), directory, file_bytes, request_pages };
                 self.tell(Input::FileMiss(miss));
             }
             self.read(of, 0, None, 16);

@@ -5,6 +5,7 @@
 //!   ReadFiles -> up to 8 threads   open for the reader, readahead; on a disk one, in the order of places
 //! ```
 
+mod leases;
 mod list;
 mod names;
 mod read;

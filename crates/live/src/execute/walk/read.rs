@@ -1,7 +1,6 @@
 //! Reads the first pages of files ahead, for a process that may read them.
 
 use std::ffi::CStr;
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -9,17 +8,18 @@ use std::sync::Arc;
 use controller::{Completed, EntryRef};
 use linux::acting_as::Rights;
 use linux::{directories, sys};
-use readahead::{DeviceNumber, FileKey, PAGE_BYTES};
+use readahead::{FileKey, PAGE_BYTES};
 use rustix::fs::fstat;
 
 use super::ReadFiles;
+use super::leases::Leases;
 use super::names::{Listings, Names};
 
 /// Asks for the files, as far as they fit.
 pub(super) fn run(job: &ReadFiles, listings: &Listings, is_serial: bool) -> Completed {
     let (files, bytes) = match Rights::of(job.tgid) {
         Ok(rights) => {
-            let reader = Reader { job, rights, leases: leases(), opened: None };
+            let reader = Reader { job, rights, leases: Leases::read(), opened: None };
             if is_serial { reader.where_they_lie(listings) } else { reader.in_turn(listings) }
         }
         // The program has ended.
@@ -31,8 +31,7 @@ pub(super) fn run(job: &ReadFiles, listings: &Listings, is_serial: bool) -> Comp
 struct Reader<'a> {
     job: &'a ReadFiles,
     rights: Rights,
-    /// Files that somebody has a lease on: opening one would break it.
-    leases: Vec<FileKey>,
+    leases: Leases,
     /// The directory that was opened last.
     opened: Option<(Arc<Names>, OwnedFd)>,
 }
@@ -105,7 +104,7 @@ impl Reader<'_> {
         let names = listings.get(at.listing)?;
         let (name, ino) = names.get(at.entry)?;
         let key = FileKey { dev: names.directory.key.dev, ino };
-        if self.leases.contains(&key) {
+        if self.leases.hold(key) {
             return None;
         }
         let file = self.open_named(&names, name, key).ok()?;
@@ -143,37 +142,5 @@ impl Reader<'_> {
             }
             start += piece;
         }
-    }
-}
-
-/// Files under a lease.
-fn leases() -> Vec<FileKey> {
-    let table = fs::read_to_string("/proc/locks").unwrap_or_default();
-    table.lines().filter_map(lease).collect()
-}
-
-/// A line of `/proc/locks`: `1: LEASE  ACTIVE    WRITE 1234 fe:00:131 0 EOF`.
-fn lease(line: &str) -> Option<FileKey> {
-    let mut fields = line.split_ascii_whitespace().skip(1);
-    if !matches!(fields.next()?, "LEASE" | "DELEG") {
-        return None;
-    }
-    let mut numbers = fields.nth(3)?.split(':');
-    let hex = |text: Option<&str>| u32::from_str_radix(text?, 16).ok();
-    let dev = DeviceNumber { major: hex(numbers.next())?, minor: hex(numbers.next())? };
-    Some(FileKey { dev, ino: numbers.next()?.parse().ok()? })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn leases_are_found_among_locks() {
-        let dev = DeviceNumber { major: 0xfe, minor: 1 };
-        let line = "1: LEASE  ACTIVE    WRITE 1234 fe:01:131 0 EOF";
-        assert_eq!(lease(line), Some(FileKey { dev, ino: 131 }));
-        assert_eq!(lease("2: POSIX  ADVISORY  WRITE 1234 fe:01:131 0 EOF"), None);
-        assert_eq!(lease(""), None);
     }
 }
