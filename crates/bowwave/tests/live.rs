@@ -156,7 +156,10 @@ fn a_lab_in_use_stays_and_names_its_users_and_a_dead_one_hides_no_other() {
     assert!(served.timed > 0, "the delays are on again");
     user.kill().expect("it sleeps");
     user.wait().expect("it ends");
-    assert!(!is_down && said.contains(&format!("sleep ({}, its current folder)", user.id())), "{said}");
+    assert!(
+        !is_down && said.contains(&format!("sleep ({}, its current folder)", user.id())),
+        "{said}"
+    );
     assert!(lab(&["status", name]).2, "it works as before");
 
     let dead = format!("dead-{}", std::process::id());

@@ -8,7 +8,7 @@ use controller::{
     Listing, MemoryStats, Options, Place,
 };
 use proptest::prelude::*;
-use readahead::{DeviceCost, PAGE_BYTES};
+use readahead::{DeviceCost, PAGE_BYTES, Past};
 
 use crate::support::{Bench, DEV, MS, SECOND, VOLUME, file, miss, reference};
 
@@ -111,11 +111,6 @@ impl Forest {
                     bytes,
                 }));
             }
-            Command::Look { ticket, .. } => {
-                // Half of the last window is gone.
-                let looked = Completed::Looked { ticket, evicted_pages: 15, is_cached: true };
-                self.answers.push_back(Input::Completed(looked));
-            }
             Command::Mark(file, _) => {
                 self.marked.insert(file.ino);
             }
@@ -172,7 +167,7 @@ impl Forest {
             self.bench.now += MS;
             let open_file = Some(OpenFile(100 + round));
             let come = miss(500_000 + round, 50_000);
-            let come = Access { cgroup: CGROUP, open_file, window_left: 16, ..come };
+            let come = Access { cgroup: CGROUP, open_file, past: Past::EvictedUnused, ..come };
             self.tell(Input::Access(come));
         }
     }
