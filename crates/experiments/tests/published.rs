@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use experiments::{Figure, TABLES, Table};
 
 /// Claims that fail; the experiment files say why they do.
-const KNOWN_FAILURES: [&str; 20] = [
+const KNOWN_FAILURES: [&str; 19] = [
     "adaptive is as near to the clairvoyant as it is to be",
     "adaptive is the fastest in the mean, or within 3 % of it",
-    "adaptive reads few bytes in vain",
     "adaptive is the best policy or within 3 % of it",
     "adaptive is within 3 % of linux-6 at its best static window",
     "parallel grep+dd+diff: elapsed and system seconds of stock",
@@ -39,8 +38,8 @@ const MOST_IN_THE_MEAN: f64 = 1.6772;
 
 /// The geometric mean of its time over that of the clairvoyant, over all places of `run-lengths`, and that of the
 /// bytes it reads over those needed.
-const MOST_OF_THE_CLAIRVOYANT: f64 = 1.75;
-const MOST_OF_WHAT_IS_NEEDED: f64 = 2.17;
+const MOST_OF_THE_CLAIRVOYANT: f64 = 1.717;
+const MOST_OF_WHAT_IS_NEEDED: f64 = 2.145;
 
 /// These take a while, and run on what the others run on.
 const LONG: [&str; 3] = ["field", "rules", "run-lengths"];

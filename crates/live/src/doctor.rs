@@ -201,8 +201,8 @@ fn cache_view(features: &Features) -> Check {
         features.cachestat,
         Health::Degraded,
         (
-            "cachestat(2) tells which pages were evicted",
-            "no cachestat(2): thrashing is not noticed",
+            "cachestat(2) tells which pages are cached",
+            "no cachestat(2): drop-behind cannot tell what has gone",
         ),
         "run Linux 6.5 or later; in a container, allow the system call",
     )

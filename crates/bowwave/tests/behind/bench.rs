@@ -76,6 +76,18 @@ impl Bench {
         self.lab.status().expect("counters").bytes_read
     }
 
+    /// Has bowwave measure the disk, so that no later run reads it for that.
+    pub(crate) fn measure_disk(&self, file: &Path) {
+        let disk = self.lab.block_device().file_name().expect("a device").to_owned();
+        let note = self.state.path().join("disks").join(disk).with_extension("json");
+        let is_measured = || {
+            summary_of(self.run(&["--strict"], &["head", "-c", "4096", text(file)]));
+            note.exists()
+        };
+        assert!(comes_true(is_measured), "there is no {}", note.display());
+        evict(file);
+    }
+
     /// `bowwave run --json` with these options and this command, its standard output thrown away.
     pub(crate) fn run(&self, options: &[&str], command: &[&str]) -> Command {
         let mut run = Command::new(BOWWAVE);

@@ -139,8 +139,7 @@ fn a_tree_of_small_files_is_left_as_cold_as_it_was() {
 fn a_follower_8_mb_behind_finds_everything_and_what_nobody_follows_goes() {
     let Some(bench) = bench() else { return };
     let file = bench.cold("file", 128 * MB);
-    // The disk is measured first.
-    summary_of(bench.run(&["--drop-behind"], &["cat", text(&file)]));
+    bench.measure_disk(&file);
     let Some(mut watched) = Watched::new(&file) else { return };
     let before = bench.device_bytes();
     let mut run = bench.run(&["--drop-behind"], &["cat", text(&file)]);
@@ -182,8 +181,7 @@ fn two_readers_of_one_process_8_mb_apart_read_the_disk_once_and_leave_the_cache_
         let python = ["python3", "-c", TWO_READERS, text(&file), step];
         summary_of(cgroup.hold(&bench.run(&["--drop-behind"], &python)))
     };
-    // The disk is measured first.
-    run("65536");
+    bench.measure_disk(&file);
     // Long reads come in many batches. With longer ones the second reader would be 12 MiB behind and more.
     for step in ["65536", "1048576", "2097152"] {
         evict(&file);
@@ -192,7 +190,8 @@ fn two_readers_of_one_process_8_mb_apart_read_the_disk_once_and_leave_the_cache_
         let done = run(step);
         let once = 192 * MB + watched.reclaimed();
         let twice = (bench.device_bytes() - before).saturating_sub(once);
-        assert!(twice <= 192 * MB / 100, "{step}: {twice} bytes were read twice: {done}");
+        // Two of the 2 MiB that go at once. Without care it would be all.
+        assert!(twice <= 4 * MB, "{step}: {twice} bytes were read twice: {done}");
         // The second reader passes its last 8 MB alone, and somewhat more where the first has ended.
         assert!(resident(&file) <= 16 * MB, "{step}: {} bytes stay: {done}", resident(&file));
     }
@@ -239,8 +238,7 @@ fn what_one_process_reads_again_stays() {
 fn what_another_process_reads_meanwhile_or_has_mapped_stays() {
     let Some(bench) = bench() else { return };
     let file = bench.cold("file", 64 * MB);
-    // The disk is measured first.
-    summary_of(bench.run(&["--drop-behind"], &["cat", text(&file)]));
+    bench.measure_disk(&file);
     let Some(mut watched) = Watched::new(&file) else { return };
     let before = bench.device_bytes();
     let mut run = bench.run(&["--drop-behind"], &["cat", text(&file)]);
