@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::time::Instant;
 
+use linux::waits;
 use serde_json::Value;
 
 use crate::cgroup::MemoryCgroup;
@@ -14,7 +15,6 @@ use crate::pattern::{Pattern, Work};
 use crate::stop::Stop;
 use crate::target::Target;
 use crate::worker::Outcome;
-use linux::waits;
 
 /// A run that was not cold, or the error of which is wide, is repeated at most so often.
 const REPEATS: u32 = 2;

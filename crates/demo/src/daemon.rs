@@ -6,13 +6,13 @@ use std::process::ChildStdout;
 use std::thread;
 use std::time::Duration;
 
+use linux::waits;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 use crate::child::{OwnChild, own_command};
 use crate::error::DemoError;
 use crate::process_clock::cpu_time;
-use linux::waits;
 
 /// After it is ready the kernel still frees what loading its programs took. An installed daemon was
 /// started long ago.

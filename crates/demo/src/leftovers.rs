@@ -15,6 +15,9 @@ use crate::cgroup;
 const FOLDER_PREFIX: &str = "bowwave-demo-";
 const LAB_PREFIX: &str = "demo-";
 
+/// A file system in memory, on every Linux.
+const MEMORY: &str = "/dev/shm";
+
 /// The name of this demonstration's lab of a device.
 pub(crate) fn lab_name(device: &str) -> String {
     format!("{LAB_PREFIX}{}-{}", lab::name_for(device), std::process::id())
@@ -22,7 +25,17 @@ pub(crate) fn lab_name(device: &str) -> String {
 
 /// A folder for what a demonstration notes.
 pub(crate) fn temporary_folder() -> io::Result<TempDir> {
-    tempfile::Builder::new().prefix(&format!("{FOLDER_PREFIX}{}-", std::process::id())).tempdir()
+    folder_in(&std::env::temp_dir())
+}
+
+/// A folder that lies in memory.
+pub(crate) fn memory_folder() -> io::Result<TempDir> {
+    folder_in(Path::new(MEMORY))
+}
+
+fn folder_in(parent: &Path) -> io::Result<TempDir> {
+    let prefix = format!("{FOLDER_PREFIX}{}-", std::process::id());
+    tempfile::Builder::new().prefix(&prefix).tempdir_in(parent)
 }
 
 /// Removes them, and calls `tell` with a sentence for each: that it was removed, or how it can be.
@@ -49,7 +62,8 @@ pub(crate) fn clear(tell: impl Fn(&str)) {
             removed.map_err(|e| e.to_string()),
         );
     }
-    for folder in left_folders(&std::env::temp_dir()) {
+    let parents = [std::env::temp_dir(), MEMORY.into()];
+    for folder in parents.iter().flat_map(|parent| left_folders(parent)) {
         let removed = fs::remove_dir_all(&folder);
         report(
             &format_args!("the folder {}", folder.display()),

@@ -129,7 +129,7 @@ patterns! {
     "tar-tree", Nowhere, [SMALL], Work::Program(&["tar", "cf", "-", "small"]),
     "tar of the same";
 
-    "cp-tree", Nowhere, [SMALL], Work::Program(&["sh", "-c", COPY_TO_MEMORY]),
+    "cp-tree", Nowhere, [SMALL], Work::CopyTree,
     "cp -r of the same into memory";
 
     "rg-tree", Nowhere, [SMALL], Work::Program(&["rg", "--no-ignore", "--count-matches", "a", "small"]),
@@ -172,11 +172,8 @@ f = open(sys.argv[1], 'rb')
 m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
 print(sum(m[i] for i in range(0, len(m), 4096)))";
 
-const COPY_TO_MEMORY: &str = "\
-to=$(mktemp -d /dev/shm/bowwave-demo-XXXXXX) && trap 'rm -r \"$to\"' EXIT && cp -r small \"$to\"";
-
 const PYTHON_SHUFFLED: &str = "\
-import glob, os, random
+import glob, os, random, sys
 files = sorted(glob.glob('small/*/*'))
 random.Random(1).shuffle(files)
 for n in range(4):
@@ -184,8 +181,7 @@ for n in range(4):
         for name in files[n::4]:
             open(name, 'rb').read()
         os._exit(0)
-for n in range(4):
-    os.wait()";
+sys.exit(any([os.wait()[1] for n in range(4)]))";
 
 fn stride_back() -> Vec<Read> {
     stride(100 * M, 64 * K, 256 * K).into_iter().rev().collect()

@@ -70,6 +70,8 @@ pub enum Work {
     Part(&'static [&'static str], u64),
     /// `cp` of the first file into memory.
     Copy,
+    /// `cp -r` of the folder of all files into memory.
+    CopyTree,
     /// One `cat` a file, all at once.
     Cats,
     /// A random reader of the first file beside sequential readers of the others.
@@ -121,7 +123,7 @@ impl Pattern {
             Work::Reads(reads) | Work::Mapped(reads) | Work::Limited(reads, _) => {
                 Some(distinct_pages(&reads()) * PAGE_BYTES)
             }
-            Work::Program(_) | Work::Copy | Work::Cats => {
+            Work::Program(_) | Work::Copy | Work::CopyTree | Work::Cats => {
                 Some(self.files.iter().map(Files::total_bytes).sum())
             }
             Work::Part(_, bytes) => Some(bytes),
@@ -133,7 +135,7 @@ impl Pattern {
     pub fn program(&self) -> Option<&'static str> {
         match self.work {
             Work::Program(words) | Work::Part(words, _) => words.first().copied(),
-            Work::Copy => Some("cp"),
+            Work::Copy | Work::CopyTree => Some("cp"),
             Work::Cats => Some("cat"),
             Work::Reads(_) | Work::Limited(..) | Work::Mapped(_) | Work::Beside => None,
         }

@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use linux::waits;
+
 use super::{Beside, Outcome};
 use crate::pattern::order::next_random;
-use linux::waits;
 
 /// Long enough for some eighty random reads where each waits 50 ms.
 const LENGTH: Duration = Duration::from_secs(4);

@@ -15,10 +15,10 @@ mod sum;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use linux::waits;
 use serde::{Deserialize, Serialize};
 
 use crate::pattern::{Pattern, Work};
-use linux::waits;
 
 pub use copy::How;
 pub use slow::Streams;
@@ -61,6 +61,7 @@ pub fn perform(pattern: &Pattern, folder: &Path) -> io::Result<Outcome> {
         Work::Mapped(order) => reads::touch(&paths[0], &order()),
         Work::Program(words) | Work::Part(words, _) => program::run(words, folder, &paths),
         Work::Copy => program::copy(&paths[0]),
+        Work::CopyTree => program::copy_tree(pattern.files[0].name, folder, &paths),
         Work::Cats => program::cats(&paths),
         Work::Beside => beside::read(&paths[0], &paths[1..]),
     }?;

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
+use linux::waits;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::{Outcome, sum};
-use linux::waits;
+use crate::leftovers::memory_folder;
 
 /// What a pipe holds at most, unless it is enlarged: 64 KiB; more than one such read saves calls.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -48,6 +49,21 @@ pub(super) fn copy(path: &Path) -> io::Result<Outcome> {
     check("cp", status)?;
     copy.rewind()?;
     Ok(Outcome { seconds, checksum: sum_up(copy)?, waited_s, beside: None })
+}
+
+/// `cp -r` of the folder `tree`, which lies in `folder` and holds `files`, into one that lives in memory.
+pub(super) fn copy_tree(tree: &str, folder: &Path, files: &[PathBuf]) -> io::Result<Outcome> {
+    look_up(files)?;
+    let copy = memory_folder()?;
+    let started = Instant::now();
+    let mut child = Command::new("cp").arg("-r").arg(folder.join(tree)).arg(copy.path()).spawn()?;
+    let (status, waited_s) = wait(&mut child)?;
+    let seconds = started.elapsed().as_secs_f64();
+    check("cp", status)?;
+    let copied = files.iter().filter_map(|file| file.strip_prefix(folder).ok());
+    let checksum =
+        copied.map(|file| sum_up(File::open(copy.path().join(file))?)).sum::<io::Result<u64>>()?;
+    Ok(Outcome { seconds, checksum, waited_s, beside: None })
 }
 
 /// One `cat` a file, all at once.
@@ -114,6 +130,17 @@ mod tests {
         let printed = run(&["cat", "one"], folder.path(), &[]).expect("cat works");
         assert_eq!(copied.checksum, sum::add(0, b"some words\n"));
         assert_eq!(copied.checksum, printed.checksum);
+    }
+
+    #[test]
+    fn a_copied_tree_holds_the_same_files() {
+        let folder = folder();
+        std::fs::create_dir(folder.path().join("tree")).expect("made");
+        let file = folder.path().join("tree/one");
+        std::fs::write(&file, "some words\n").expect("room for a line");
+        let copied = copy_tree("tree", folder.path(), &[file]).expect("cp works");
+        assert_eq!(copied.checksum, sum::add(0, b"some words\n"));
+        assert!(copy_tree("none", folder.path(), &[]).is_err());
     }
 
     #[test]
