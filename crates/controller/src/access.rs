@@ -13,7 +13,7 @@ use crate::Nanos;
 use crate::backings::Backing;
 use crate::command::Command;
 use crate::controller::{Charge, Controller};
-use crate::ids::{BackingId, Ticket};
+use crate::ids::BackingId;
 use crate::input::{Access, Kind};
 use crate::memory::Room;
 use crate::metrics::Reason;
@@ -155,7 +155,7 @@ impl Controller {
         if self.is_lent(now, access) {
             return Decided::Lent;
         }
-        let ticket = self.ticket();
+        let ticket = self.tickets.next();
         for action in self.plan.actions() {
             if let Action::Read { start, pages, cause } = *action {
                 let span = Span { start, end: start + pages };
@@ -221,10 +221,5 @@ impl Controller {
             kernel_window: self.windows.window_of(access),
             now,
         }
-    }
-
-    pub(crate) fn ticket(&mut self) -> Ticket {
-        self.tickets += 1;
-        Ticket(self.tickets)
     }
 }

@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 use crate::backings::Backings;
-use crate::behind::{Behind, Mode, Orders, Rules};
+use crate::behind::{Behind, Mode, Rules};
 use crate::command::Command;
 use crate::files::FileTable;
 use crate::ids::{BackingId, DeviceNumber};
 use crate::input::{Completed, Input, Mounted, clipped};
 use crate::memory::Memory;
 use crate::metrics::Metrics;
+use crate::orders::{Orders, Tickets};
 use crate::volumes::Volumes;
 use crate::walks::Walks;
 use crate::windows::{Bound, Windows};
@@ -59,7 +60,7 @@ pub struct Controller {
     pub(crate) behind: Option<Behind>,
     pub(crate) walks: Walks,
     pub(crate) metrics: Metrics,
-    pub(crate) tickets: u64,
+    pub(crate) tickets: Tickets,
     tidied_at: Nanos,
 }
 
@@ -80,7 +81,7 @@ impl Controller {
             behind,
             walks: Walks::default(),
             metrics: Metrics::default(),
-            tickets: 0,
+            tickets: Tickets::default(),
             tidied_at: 0,
         }
     }
@@ -213,7 +214,8 @@ impl Controller {
 
     /// Asks for the next change of a window, if there is one to ask for.
     pub(crate) fn reconcile_windows(&mut self, now: Nanos, out: &mut Vec<Command>) {
-        self.windows.reconcile(now, &self.volumes, &mut self.tickets, out);
+        let mut orders = Orders { now, tickets: &mut self.tickets, out };
+        self.windows.reconcile(&self.volumes, &mut orders);
     }
 
     fn tidy(&mut self, now: Nanos, out: &mut Vec<Command>) {

@@ -33,6 +33,7 @@ mod learn;
 mod listing;
 mod memory;
 pub mod metrics;
+mod orders;
 mod readers;
 mod status;
 mod volumes;

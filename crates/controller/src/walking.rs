@@ -1,12 +1,12 @@
 //! What walks are told, and what they may use.
 
 use crate::Nanos;
-use crate::behind::Orders;
 use crate::command::{Command, Listening};
 use crate::controller::Controller;
 use crate::ids::{CgroupId, DeviceNumber, Ticket};
 use crate::input::{Access, Kind};
 use crate::listing::{FileMiss, Listing};
+use crate::orders::Orders;
 use crate::walks::Means;
 
 impl Controller {

@@ -2,10 +2,11 @@
 
 use readahead::behind::{Span, Unused};
 
+use super::Behind;
 use super::release::Release;
-use super::{Behind, Orders};
 use crate::Nanos;
 use crate::ids::{StreamKey, Ticket};
+use crate::orders::Orders;
 
 /// What could not go is tried again after so long, each time twice as long.
 pub(super) const FIRST_DELAY_NS: Nanos = 50_000_000;

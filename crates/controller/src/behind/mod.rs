@@ -30,6 +30,7 @@ use crate::Nanos;
 use crate::command::Command;
 use crate::ids::{DeviceNumber, FileKey, StreamKey, Tgid, Ticket};
 use crate::input::{Attributes, Passed};
+use crate::orders::Orders;
 use copying::Backlogs;
 use left_overs::Waiting;
 use release::{Release, Releases};
@@ -90,20 +91,6 @@ pub(crate) struct Behind {
     is_finishing: bool,
     backlogs: Backlogs,
     totals: Totals,
-}
-
-/// What streams may need of the rest of the controller: a ticket for each command, and where commands go.
-pub(crate) struct Orders<'a> {
-    pub(crate) now: Nanos,
-    pub(crate) tickets: &'a mut u64,
-    pub(crate) out: &'a mut Vec<Command>,
-}
-
-impl Orders<'_> {
-    pub(crate) fn ticket(&mut self) -> Ticket {
-        *self.tickets += 1;
-        Ticket(*self.tickets)
-    }
 }
 
 impl Behind {

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use readahead::behind::{Span, Unused};
 
-use super::Orders;
 use super::copying::Writer;
 use super::left_overs::FIRST_DELAY_NS;
 use super::stream::Stream;
 use crate::Nanos;
 use crate::command::Command;
 use crate::ids::{DeviceNumber, FileRef, StreamKey, Ticket};
+use crate::orders::Orders;
 
 /// Releases that wait on a file system at most.
 const MOST_UNDER_WAY: usize = 384;
@@ -83,7 +83,7 @@ pub(super) struct Releases {
 impl Releases {
     /// Asks for one.
     pub(super) fn release(&mut self, release: Release, orders: &mut Orders<'_>) {
-        let ticket = orders.ticket();
+        let ticket = orders.tickets.next();
         orders.out.push(Command::Release {
             ticket,
             stream: release.stream,
@@ -106,7 +106,7 @@ impl Releases {
         let under_way = self.writes_on.entry(of.file.dev).or_default();
         if *under_way < MOST_WRITES {
             *under_way += 1;
-            let ticket = orders.ticket();
+            let ticket = orders.tickets.next();
             self.writes.insert(ticket, of.file.dev);
             orders.out.push(Command::WriteOut { ticket, of, span });
         }

@@ -6,9 +6,10 @@ use readahead::behind::{Span, Unused};
 
 use super::release::Release;
 use super::stream::{Stream, passing};
-use super::{Behind, IDLE_NS, Orders, pages_of};
+use super::{Behind, IDLE_NS, pages_of};
 use crate::command::Command;
 use crate::ids::{FileKey, StreamKey};
+use crate::orders::Orders;
 
 /// How far ahead of a reader that has ended pages are looked for that it has left unread: 64 MiB.
 const MOST_AHEAD_PAGES: u64 = 16_384;

@@ -27,11 +27,11 @@ use std::collections::BTreeMap;
 use readahead::{DeviceCost, Mark};
 
 use crate::Nanos;
-use crate::behind::Orders;
 use crate::command::{Command, Listening};
 use crate::ids::{CgroupId, DeviceNumber, FileKey, Tgid, Ticket};
 use crate::input::Access;
 use crate::listing::{DirectoryRef, EntryRef, FileMiss, Listing, Place};
+use crate::orders::Orders;
 use cursor::{Cursor, Next, Unit};
 use directory::{Asked, Directories};
 use habit::{AS_THEY_LIE, Habit};
@@ -85,11 +85,11 @@ struct Pending {
 }
 
 /// Files asked for together.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Batch {
     walker: WalkerKey,
     stream: u32,
-    units: Vec<Unit>,
+    files: u32,
 }
 
 /// What was done, in numbers.
@@ -319,7 +319,7 @@ impl Walks {
         if under_way >= MOST_LISTING || !self.directories.has_room() {
             return false;
         }
-        let (key, ticket) = (place.key(), orders.ticket());
+        let (key, ticket) = (place.key(), orders.tickets.next());
         if let Some(old) = self.directories.pend(orders.now, key) {
             orders.out.push(Command::ForgetListing(old));
         }
@@ -379,7 +379,7 @@ impl Walks {
         orders: &mut Orders<'_>,
     ) {
         let Some(batch) = self.batches.remove(&ticket) else { return };
-        let files = files.min(batch.units.len() as u32);
+        let files = files.min(batch.files);
         self.totals.files += u64::from(files);
         self.totals.bytes = self.totals.bytes.saturating_add(bytes);
         let Some(walker) = self.walkers.get_mut(&batch.walker) else { return };
@@ -504,11 +504,11 @@ impl Walks {
                 Some(EntryRef { listing: directory.listing, entry: unit.entry })
             });
             let files: Vec<EntryRef> = files.collect();
-            let ticket = orders.ticket();
+            let ticket = orders.tickets.next();
             // Sizes differ; twice as much as expected is a surprise.
             let most_bytes = (each * 2 * files.len() as u64).min(means.room_bytes.max(each));
             stream.batches += 1;
-            let batch = Batch { walker: key, stream: stream.id, units: units.to_vec() };
+            let batch = Batch { walker: key, stream: stream.id, files: units.len() as u32 };
             self.batches.insert(ticket, batch);
             let (dev, tgid) = key;
             orders.out.push(Command::ReadFiles {

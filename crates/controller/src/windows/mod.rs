@@ -17,9 +17,10 @@ mod turns;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::Nanos;
-use crate::command::{Command, WindowSetting};
+use crate::command::WindowSetting;
 use crate::ids::{BackingId, CgroupId, DeviceNumber, FileKey, Target, Tgid, Ticket};
 use crate::input::{Access, WindowOutcome};
+use crate::orders::Orders;
 use crate::volumes::Volumes;
 use target::Entry;
 use turns::Turns;
@@ -195,12 +196,10 @@ impl Windows {
         if self.copies == *copies {
             return;
         }
-        let concerns = |entry: &Entry| {
-            copies.contains(&entry.reader()) != self.copies.contains(&entry.reader())
-        };
-        let concerned = self.entries.iter().filter(|(_, entry)| concerns(entry));
-        concerned.for_each(|(target, entry)| self.turns.push(entry.dev(), *target));
-        self.copies.clone_from(copies);
+        let before = std::mem::replace(&mut self.copies, copies.clone());
+        self.consider_those(|entry| {
+            copies.contains(&entry.reader()) != before.contains(&entry.reader())
+        });
     }
 
     /// A file system was unmounted, and its open files are closed.
@@ -325,13 +324,8 @@ impl Windows {
     }
 
     /// Asks for the next change, if it is time. A device whose last change is not answered has to wait.
-    pub(crate) fn reconcile(
-        &mut self,
-        now: Nanos,
-        volumes: &Volumes,
-        tickets: &mut u64,
-        out: &mut Vec<Command>,
-    ) {
+    pub(crate) fn reconcile(&mut self, volumes: &Volumes, orders: &mut Orders<'_>) {
+        let now = orders.now;
         if now.saturating_sub(self.last_at) < PAUSE_NS {
             return;
         }
@@ -342,11 +336,10 @@ impl Windows {
             if is_elsewhere || entry.actual == desired || !entry.may_be_tried(now, desired) {
                 continue;
             }
-            *tickets += 1;
-            let ticket = Ticket(*tickets);
+            let ticket = orders.tickets.next();
             self.last_at = now;
             self.turns.begin(volumes.backing(dev), now, ticket, target);
-            out.push(entry.command(ticket, target, desired));
+            orders.out.push(entry.command(ticket, target, desired));
             entry.asked_for(now, ticket, desired);
             return;
         }

@@ -1,0 +1,24 @@
+//! What each part of the controller needs to give commands: the time, tickets, and where commands go.
+
+use crate::Nanos;
+use crate::command::Command;
+use crate::ids::Ticket;
+
+/// Numbers commands.
+#[derive(Debug, Default)]
+pub(crate) struct Tickets(u64);
+
+impl Tickets {
+    /// A ticket that no command has had before.
+    pub(crate) fn next(&mut self) -> Ticket {
+        self.0 += 1;
+        Ticket(self.0)
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Orders<'a> {
+    pub(crate) now: Nanos,
+    pub(crate) tickets: &'a mut Tickets,
+    pub(crate) out: &'a mut Vec<Command>,
+}
