@@ -7,7 +7,8 @@
 
 use std::io;
 
-use crate::table;
+use crate::privilege::Privilege;
+use crate::process;
 
 /// The user and the groups with which a process accesses files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,17 +19,13 @@ pub struct Rights {
     overrides: bool,
 }
 
-/// CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH.
-const OVERRIDING: u64 = 1 << 1 | 1 << 2;
-
 impl Rights {
     /// Those of a process.
     ///
     /// # Errors
     /// If it has ended.
     pub fn of(pid: u32) -> io::Result<Self> {
-        let status = table::read(format!("/proc/{pid}/status"))?;
-        parse(&status).ok_or_else(|| io::ErrorKind::InvalidData.into())
+        parse(&process::status(pid)?).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// Does `work` with these rights, or not at all.
@@ -50,16 +47,14 @@ impl Rights {
 }
 
 fn parse(status: &str) -> Option<Rights> {
-    let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
-    // Real, effective, saved, and that of the file system.
-    let last = |name| line(name)?.split_ascii_whitespace().nth(3)?.parse().ok();
-    let groups = line("Groups:")?.split_ascii_whitespace().map(str::parse);
-    let capabilities = u64::from_str_radix(line("CapEff:")?.trim(), 16).ok()?;
+    // Real, effective, saved, and that for file access.
+    let last = |name| process::fields(status, name)?.nth(3)?.parse().ok();
+    let groups = process::fields(status, "Groups:")?.map(str::parse);
     Some(Rights {
         user: last("Uid:")?,
         group: last("Gid:")?,
         groups: groups.collect::<Result<_, _>>().ok()?,
-        overrides: capabilities & OVERRIDING != 0,
+        overrides: Privilege::in_status(status).overrides_permissions(),
     })
 }
 

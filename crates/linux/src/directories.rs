@@ -5,10 +5,10 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use readahead::FileKey;
-use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, open, openat, openat2};
+use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat, openat2};
 
 use crate::acting_as::Rights;
 use crate::handles::{self, Kind};
@@ -31,13 +31,7 @@ const BENEATH: ResolveFlags = ResolveFlags::BENEATH
 /// # Errors
 /// If there is no such directory, or the file system encodes handles otherwise.
 pub fn open_known(key: FileKey, generation: u32, mount: &Mount) -> io::Result<OwnedFd> {
-    let ino = u32::try_from(key.ino).map_err(|_| io::ErrorKind::Unsupported)?;
-    if !handles::encodes_inode_handles(&mount.fs_type) {
-        return Err(io::ErrorKind::Unsupported.into());
-    }
-    let root = open(&mount.mount_point, DIRECTORY, Mode::empty())?;
-    let found = sys::reach_by_inode(root.as_fd(), ino, generation)?;
-    check(found, key, Kind::Directory)
+    check(handles::reach_by_inode(key, generation, mount)?, key, Kind::Directory)
 }
 
 /// The same directory, opened again with the rights of a process: to be listed.
@@ -88,11 +82,7 @@ pub fn open_file_in(
         sys::may_read(&reached)?;
         Ok(reached)
     })??;
-    let reached = check(reached, key, Kind::File)?;
-    let flags =
-        OFlags::RDONLY | OFlags::NOATIME | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let link = format!("/proc/self/fd/{}", reached.as_raw_fd());
-    Ok(openat(CWD, link, flags, Mode::empty())?)
+    handles::open_reached(&check(reached, key, Kind::File)?)
 }
 
 fn check(found: OwnedFd, key: FileKey, kind: Kind) -> io::Result<OwnedFd> {
@@ -125,11 +115,12 @@ pub fn for_each_entry(
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::fd::AsFd;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     use std::path::Path;
 
     use readahead::DeviceNumber;
-    use rustix::fs::mkfifoat;
+    use rustix::fs::{mkfifoat, open};
 
     use super::*;
     use crate::acting_as::NOBODY;

@@ -28,10 +28,15 @@ use crate::{sys, table};
 /// If neither its handle nor a descriptor of the reading process refers to it; `EAGAIN` if somebody holds a
 /// write lease on it.
 pub fn open_file(read: FileRef, mount: &Mount) -> io::Result<OwnedFd> {
-    let reached = match reach_by_inode(read, mount) {
+    let reached = match reach_by_inode(read.file, read.generation, mount) {
         Ok(reached) if leads_to(&reached, read) => reached,
         _ => reach_through_process(read)?,
     };
+    open_reached(&reached)
+}
+
+/// Opens for reading what was reached (`O_PATH`) and found to be a regular file.
+pub(crate) fn open_reached(reached: &OwnedFd) -> io::Result<OwnedFd> {
     // Neither becomes the controlling terminal, nor waits for a lease or a FIFO, nor changes an access time.
     let flags =
         OFlags::RDONLY | OFlags::NOATIME | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -112,15 +117,16 @@ pub fn encodes_inode_handles(fs_type: &str) -> bool {
     matches!(fs_type, "ext2" | "ext3" | "ext4" | "xfs")
 }
 
-fn reach_by_inode(read: FileRef, mount: &Mount) -> io::Result<OwnedFd> {
-    let ino = u32::try_from(read.file.ino).map_err(|_| io::ErrorKind::Unsupported)?;
+/// Reaches an inode of the file system `mount`, without opening it (`O_PATH`).
+pub(crate) fn reach_by_inode(key: FileKey, generation: u32, mount: &Mount) -> io::Result<OwnedFd> {
+    let ino = u32::try_from(key.ino).map_err(|_| io::ErrorKind::Unsupported)?;
     if !encodes_inode_handles(&mount.fs_type) {
         return Err(io::ErrorKind::Unsupported.into());
     }
     // Whatever else lies there by now is not opened.
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let root = open(&mount.mount_point, folder, Mode::empty())?;
-    sys::reach_by_inode(root.as_fd(), ino, read.generation)
+    sys::reach_by_inode(root.as_fd(), ino, generation)
 }
 
 /// Looks for the file among the reading process's descriptors.

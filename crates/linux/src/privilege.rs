@@ -3,8 +3,11 @@
 use std::fs;
 
 /// Capability numbers from `linux/capability.h`.
+const CAP_DAC_OVERRIDE: u32 = 1;
 const CAP_DAC_READ_SEARCH: u32 = 2;
 const CAP_FOWNER: u32 = 3;
+const CAP_SETGID: u32 = 6;
+const CAP_SETUID: u32 = 7;
 const CAP_SYS_PTRACE: u32 = 19;
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_SYS_NICE: u32 = 23;
@@ -12,13 +15,15 @@ const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
 /// What `run` and `daemon` can do without.
-const LOSSES: [(u32, &str); 4] = [
+const LOSSES: [(u32, &str); 6] = [
     (
         CAP_DAC_READ_SEARCH,
         "without CAP_DAC_READ_SEARCH, files are opened only through their readers' descriptors, so \
          mapped files get no help after their descriptors are closed",
     ),
     (CAP_FOWNER, "without CAP_FOWNER, files of other users get no help"),
+    (CAP_SETGID, "without CAP_SETGID, trees of files are not read ahead for other users"),
+    (CAP_SETUID, "without CAP_SETUID, trees of files are not read ahead for other users"),
     (CAP_SYS_PTRACE, "without CAP_SYS_PTRACE, descriptors of other users' programs cannot be used"),
     (
         CAP_SYS_NICE,
@@ -52,6 +57,11 @@ impl Privilege {
         self.has(CAP_SYS_ADMIN) || (self.has(CAP_BPF) && self.has(CAP_PERFMON))
     }
 
+    /// Whether it may read files and list directories whatever their permissions.
+    pub(crate) fn overrides_permissions(self) -> bool {
+        self.has(CAP_DAC_OVERRIDE) || self.has(CAP_DAC_READ_SEARCH)
+    }
+
     /// The features that missing capabilities disable.
     pub fn losses(self) -> Vec<&'static str> {
         LOSSES
@@ -75,10 +85,21 @@ mod tests {
     }
 
     #[test]
+    fn the_service_is_left_every_capability_that_makes_a_difference() {
+        let unit = include_str!("../../../etc/bowwave.service");
+        let left = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet="));
+        let left: Vec<_> = left.expect("a bounded set").split(' ').collect();
+        for (_, loss) in LOSSES {
+            let name = loss.split([' ', ',']).nth(1).expect("without NAME, ...");
+            assert!(left.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
     fn two_capabilities_are_enough_to_observe_and_the_others_are_named() {
         let least = Privilege(1 << CAP_BPF | 1 << CAP_PERFMON);
         assert!(least.may_observe());
-        assert_eq!(least.losses().len(), 4);
+        assert_eq!(least.losses().len(), LOSSES.len());
         let without_handles = Privilege(!(1 << CAP_DAC_READ_SEARCH));
         assert!(without_handles.may_observe());
         let [loss] = without_handles.losses()[..] else { panic!("one is missing") };

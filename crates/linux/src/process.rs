@@ -95,13 +95,18 @@ pub fn is_alive(pid: u32) -> bool {
 
 /// The kernel tells this of any process at once. For `/proc/PID/stat` and most links it waits while the process is
 /// being started, which a user can make last for ever (a file of a FUSE server that does not answer, closed by `exec`).
-fn status(pid: u32) -> io::Result<String> {
+pub(crate) fn status(pid: u32) -> io::Result<String> {
     table::read(format!("/proc/{pid}/status"))
 }
 
-/// What follows a name in `/proc/PID/status`, where a line feed in the process's own name is escaped.
+/// The words behind a name in `/proc/PID/status`, where a line feed in the process's own name is escaped.
+pub(crate) fn fields<'a>(status: &'a str, name: &str) -> Option<impl Iterator<Item = &'a str>> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.split_ascii_whitespace())
+}
+
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
-    status.lines().find_map(|line| line.strip_prefix(name))?.split_ascii_whitespace().next()
+    fields(status, name)?.next()
 }
 
 fn number_in(status: &str, name: &str) -> Option<u32> {
