@@ -51,9 +51,21 @@ impl Bench {
 
     /// Files of `nobody`'s, cold.
     fn baits(&self, count: u64, bytes: usize) -> Vec<PathBuf> {
-        let paths: Vec<PathBuf> = (0..count).map(|n| self.path(&format!("bait{n}"))).collect();
+        self.written((0..count).map(|n| self.path(&format!("bait{n}"))).collect(), bytes)
+    }
+
+    /// As [`baits`](Self::baits), where nobody knows from one which comes next: each in a folder of its own, in no
+    /// order.
+    fn scattered_baits(&self, count: u32, bytes: usize) -> Vec<PathBuf> {
+        let mut numbers: Vec<u32> = (0..count).collect();
+        numbers.sort_by_key(|n| n.wrapping_mul(0x9e37_79b1));
+        self.written(numbers.iter().map(|n| self.path(&format!("folder{n}/bait"))).collect(), bytes)
+    }
+
+    fn written(&self, paths: Vec<PathBuf>, bytes: usize) -> Vec<PathBuf> {
         self.lab.set_fast(true).expect("fast");
         for path in &paths {
+            fs::create_dir_all(path.parent().expect("a folder")).expect("room on the lab");
             fs::write(path, vec![5; bytes]).expect("room on the lab");
             chown(path, Some(NOBODY), Some(NOBODY)).expect("root gives files away");
         }
@@ -142,7 +154,7 @@ const BACKWARD_READS: u64 = 320;
 #[test]
 fn a_user_who_thrashes_on_purpose_bounds_nobody_elses_windows_and_reads() {
     let Some(bench) = Bench::new("ext4") else { return };
-    let paths = bench.baits(60, 1 << 20);
+    let paths = bench.scattered_baits(60, 1 << 20);
     let victim = bench.path("victim");
     fs::write(&victim, vec![3; 64 << 20]).expect("room on the lab");
     bench.lab.evict().expect("evicted");
