@@ -31,7 +31,7 @@ fn a_bad_device_holds_up_nobody_else(sort: Sort) {
     let (_alone, healthy) = stage::lab("healthy", "net", 256 << 20, "ext4");
     bad::prepare(&healthy).expect("a cold file");
     let mut bad = Bad::up(sort, Path::new(BOWWAVE)).expect("a bad device");
-    let state = tempfile::tempdir().expect("a folder");
+    let state = stage::state();
     let before = [healthy.read_ahead_kb().expect("a window"), bad.window_kb().expect("a window")];
 
     let mut command = led::daemon(&healthy, state.path(), &["--charge", "reader", "--path"]);

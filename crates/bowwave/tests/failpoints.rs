@@ -63,7 +63,7 @@ impl Bench {
         fs::write(lab.mount_point().join("file"), bytes).expect("the file");
         lab.evict().expect("evicted");
         lab.set_fast(false).expect("slow");
-        let bench = Bench { lab, state: tempfile::tempdir().expect("a folder"), _alone: alone };
+        let bench = Bench { lab, state: stage::state(), _alone: alone };
         bench.recover();
         Some(bench)
     }

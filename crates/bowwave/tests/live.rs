@@ -36,7 +36,7 @@ fn bench(device: &str) -> Option<Bench> {
     let bytes: Vec<u8> = (0..25 << 20).flat_map(|_| words().to_le_bytes()).collect();
     fs::write(lab.mount_point().join("f100"), bytes).expect("the file");
     lab.evict().expect("evicted");
-    let state = tempfile::tempdir().expect("a folder");
+    let state = stage::state();
     Some(Bench { lab, state, _alone: alone })
 }
 

@@ -34,7 +34,7 @@ fn bench(device: &str) -> Option<Bench> {
         fs::write(lab.mount_point().join(name), bytes).expect("the file");
     }
     lab.evict().expect("evicted");
-    Some(Bench { lab, folder: tempfile::tempdir().expect("a folder"), _alone: alone })
+    Some(Bench { lab, folder: stage::state(), _alone: alone })
 }
 
 /// What a recording is told to be.

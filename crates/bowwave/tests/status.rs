@@ -36,7 +36,7 @@ fn bench() -> Option<Bench> {
     fs::write(lab.mount_point().join("file"), vec![7; FILE_BYTES]).expect("the file");
     lab.evict().expect("evicted");
     lab.set_fast(false).expect("slow");
-    let state = tempfile::tempdir().expect("a folder");
+    let state = stage::state();
     fs::set_permissions(state.path(), Permissions::from_mode(0o755)).expect("set");
     Some(Bench { lab, state, _alone: alone })
 }

@@ -43,7 +43,7 @@ impl Bench {
                 fs::write(path.join(format!("file{file}")), bytes).expect("a file");
             }
         }
-        Some(Bench { lab, state: tempfile::tempdir().expect("a folder"), _alone: alone })
+        Some(Bench { lab, state: stage::state(), _alone: alone })
     }
 
     fn tree(&self) -> PathBuf {

@@ -51,7 +51,7 @@ fn bench(device: &str) -> Option<Bench> {
     lab.evict().expect("evicted");
     lab.set_fast(false).expect("as slow as it is");
     lab.set_read_ahead_kb(ODD_KB).expect("set");
-    Some(Bench { lab, root: tempfile::tempdir().expect("a folder"), _alone: alone })
+    Some(Bench { lab, root: stage::state(), _alone: alone })
 }
 
 impl Bench {

@@ -41,7 +41,7 @@ pub(crate) fn bench_with(device: &str, fs_type: &str) -> Option<Bench> {
     }
     let (alone, lab) = stage::lab("behind", device, 768 * MB, fs_type);
     lab.set_fast(true).expect("fast");
-    Some(Bench { lab, state: tempfile::tempdir().expect("a folder"), _alone: alone })
+    Some(Bench { lab, state: stage::state(), _alone: alone })
 }
 
 /// What keeps this machine from having such a file system.

@@ -24,7 +24,7 @@ impl Bench {
         led::possible()?;
         let (alone, lab) = stage::lab("thrash", device, 512 << 20, "ext4");
         lab.set_fast(true).expect("fast");
-        let state = tempfile::tempdir().expect("a folder");
+        let state = stage::state();
         Some(Bench { lab, state, _alone: alone })
     }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lab::{LabGuard, Options};
+use tempfile::TempDir;
 
 pub(crate) const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
 
@@ -31,6 +32,12 @@ pub(crate) fn lab(
         faults: Vec::new(),
     };
     (alone, LabGuard::up(&options).expect("a lab"))
+}
+
+/// A state folder. It lies in memory, as the default one does: a disk that has much to write would keep the ledger of
+/// windows waiting, and with it each change of a window.
+pub(crate) fn state() -> TempDir {
+    tempfile::tempdir_in("/run").or_else(|_| tempfile::tempdir()).expect("a folder")
 }
 
 /// Says why a test is skipped; with BOWWAVE_REQUIRE_LIVE that is a failure.

@@ -12,9 +12,9 @@ mod own;
 #[path = "../stage/mod.rs"]
 mod stage;
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::{FileExt, MetadataExt, chown};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
 
@@ -42,7 +42,7 @@ impl Bench {
     fn new(fs_type: &str) -> Option<Self> {
         led::possible()?;
         let (alone, lab) = stage::lab("strangers", "net", 512 << 20, fs_type);
-        Some(Bench { lab, state: tempfile::tempdir().expect("a folder"), _alone: alone })
+        Some(Bench { lab, state: stage::state(), _alone: alone })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -54,18 +54,17 @@ impl Bench {
         self.written((0..count).map(|n| self.path(&format!("bait{n}"))).collect(), bytes)
     }
 
-    /// As [`baits`](Self::baits), where nobody knows from one which comes next: each in a folder of its own, in no
-    /// order.
-    fn scattered_baits(&self, count: u32, bytes: usize) -> Vec<PathBuf> {
-        let mut numbers: Vec<u32> = (0..count).collect();
-        numbers.sort_by_key(|n| n.wrapping_mul(0x9e37_79b1));
-        self.written(numbers.iter().map(|n| self.path(&format!("folder{n}/bait"))).collect(), bytes)
+    /// As [`baits`](Self::baits), in a folder that `nobody` cannot list, so that nothing tells which comes next.
+    fn hidden_baits(&self, count: u64, bytes: usize) -> Vec<PathBuf> {
+        let folder = self.path("hidden");
+        fs::create_dir(&folder).expect("room on the lab");
+        fs::set_permissions(&folder, Permissions::from_mode(0o711)).expect("root decides");
+        self.written((0..count).map(|n| folder.join(format!("bait{n}"))).collect(), bytes)
     }
 
     fn written(&self, paths: Vec<PathBuf>, bytes: usize) -> Vec<PathBuf> {
         self.lab.set_fast(true).expect("fast");
         for path in &paths {
-            fs::create_dir_all(path.parent().expect("a folder")).expect("room on the lab");
             fs::write(path, vec![5; bytes]).expect("room on the lab");
             chown(path, Some(NOBODY), Some(NOBODY)).expect("root gives files away");
         }
@@ -154,7 +153,7 @@ const BACKWARD_READS: u64 = 320;
 #[test]
 fn a_user_who_thrashes_on_purpose_bounds_nobody_elses_windows_and_reads() {
     let Some(bench) = Bench::new("ext4") else { return };
-    let paths = bench.scattered_baits(60, 1 << 20);
+    let paths = bench.hidden_baits(60, 1 << 20);
     let victim = bench.path("victim");
     fs::write(&victim, vec![3; 64 << 20]).expect("room on the lab");
     bench.lab.evict().expect("evicted");

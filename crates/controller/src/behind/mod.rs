@@ -28,7 +28,7 @@ pub use rules::{Mode, Rule, RuleError, Rules, match_any};
 
 use crate::Nanos;
 use crate::command::Command;
-use crate::ids::{DeviceNumber, FileKey, StreamKey, Tgid, Ticket};
+use crate::ids::{DeviceNumber, FileKey, StreamKey, Tgid};
 use crate::input::{Attributes, Passed};
 use crate::orders::Orders;
 use copying::Backlogs;
