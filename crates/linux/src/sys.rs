@@ -2,9 +2,11 @@
 //! clean pages or start writing dirty ones.
 #![allow(unsafe_code)]
 
+use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
 
 use readahead::PAGE_BYTES;
 use rustix::fs::{Advice, fadvise};
@@ -28,22 +30,68 @@ struct Cachestat {
     recently_evicted: u64,
 }
 
-/// Counts the pages of `[start, start + pages)` that are cached or being read.
+/// Whether this kernel has `cachestat(2)`; found out once.
+pub fn has_cachestat() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let Ok(own) = File::open("/proc/self/exe") else { return false };
+        // Refused is not missing.
+        !matches!(cachestat(&own, 0, 1), Err(error) if error.raw_os_error() == Some(libc::ENOSYS)
+            || error.kind() == io::ErrorKind::Unsupported)
+    })
+}
+
+/// Counts the pages of `[start, start + pages)` that are cached; where there is `cachestat(2)`, also those being read.
 ///
 /// # Errors
-/// `ENOSYS` before Linux 6.5, `EPERM` where the caller may not write to the file.
+/// `EPERM` where the caller may not write to the file.
 pub fn cached_pages(file: impl AsFd, start: u64, pages: u64) -> io::Result<u64> {
-    Ok(cachestat(file, start, pages)?.cached)
+    Ok(cached_and_unwritten(file, start, pages)?.0)
 }
 
 /// Counts, within `[start, start + pages)`, the cached pages and those not on the disk yet, which
-/// are dirty or being written.
+/// are dirty or being written. Without `cachestat(2)` the latter cannot be told and count as none.
 ///
 /// # Errors
 /// As [`cached_pages`].
 pub fn cached_and_unwritten(file: impl AsFd, start: u64, pages: u64) -> io::Result<(u64, u64)> {
+    if !has_cachestat() {
+        return Ok((resident_pages(file, start, pages)?, 0));
+    }
     let stat = cachestat(file, start, pages)?;
     Ok((stat.cached, stat.dirty + stat.writeback))
+}
+
+/// Counts the cached pages of `[start, start + pages)` by `mincore(2)`, on a mapping through which nothing is accessed.
+fn resident_pages(file: impl AsFd, start: u64, pages: u64) -> io::Result<u64> {
+    /// 64 MiB are asked about at once.
+    const AT_ONCE: u64 = 16 << 10;
+    let mut resident = vec![0u8; pages.min(AT_ONCE) as usize];
+    let mut cached = 0;
+    let mut at = start;
+    while at < start + pages {
+        let count = (start + pages - at).min(AT_ONCE);
+        let bytes = (count * PAGE_BYTES) as usize;
+        let offset = (at * PAGE_BYTES) as libc::off64_t;
+        // SAFETY: the kernel chooses an address where nothing is; the mapping lasts until `munmap` below, nobody else
+        // knows of it, and nothing reads or writes through it. `mincore` writes a byte for each of its pages, and
+        // the vector has as many.
+        let asked = unsafe {
+            let (file, none) = (file.as_fd().as_raw_fd(), std::ptr::null_mut());
+            let map = libc::mmap64(none, bytes, libc::PROT_NONE, libc::MAP_SHARED, file, offset);
+            if map == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            let result = libc::mincore(map, bytes, resident.as_mut_ptr());
+            let error = io::Error::last_os_error();
+            libc::munmap(map, bytes);
+            if result == 0 { Ok(()) } else { Err(error) }
+        };
+        asked?;
+        cached += resident[..count as usize].iter().filter(|page| *page & 1 == 1).count() as u64;
+        at += count;
+    }
+    Ok(cached)
 }
 
 fn cachestat(file: impl AsFd, start: u64, pages: u64) -> io::Result<Cachestat> {
@@ -278,4 +326,29 @@ pub fn cpu_seconds() -> f64 {
 pub fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The size of this machine's pages, in bytes.
+pub fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek, Write};
+
+    use super::*;
+
+    #[test]
+    fn a_mapping_tells_the_same_cached_pages_as_the_system_call() {
+        let mut file = tempfile::tempfile_in("/var/tmp").expect("a file");
+        file.write_all(&vec![1; 10 * PAGE_BYTES as usize]).expect("room for ten pages");
+        file.rewind().expect("a file");
+        assert_eq!(resident_pages(&file, 0, 10).expect("it can be mapped"), 10);
+        assert_eq!(resident_pages(&file, 8, 100).expect("beyond its end there is nothing"), 2);
+        assert_eq!(resident_pages(&file, 3, 0).expect("nothing is asked"), 0);
+        if has_cachestat() {
+            assert_eq!(cached_pages(&file, 8, 100).expect("it is ours"), 2);
+        }
+    }
 }

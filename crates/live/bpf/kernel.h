@@ -61,6 +61,12 @@ struct file_lock_core {
 	unsigned char flc_type;
 };
 
+/* Before 6.9, what a lock has in common with a lease. */
+struct file_lock {
+	struct list_head fl_list;
+	unsigned char fl_type;
+};
+
 struct inode {
 	u16 i_mode;
 	struct file_lock_context *i_flctx;
@@ -105,7 +111,31 @@ struct file {
 	unsigned int f_mode;
 	struct path f_path;
 	struct inode *f_inode;
+	struct address_space *f_mapping;
 	struct file_ra_state f_ra;
+};
+
+struct readahead_control {
+	struct address_space *mapping;
+	struct file_ra_state *ra;
+	unsigned long _index;
+};
+
+struct kiocb {
+	struct file *ki_filp;
+	s64 ki_pos;
+};
+
+struct iov_iter;
+struct pipe_inode_info;
+
+struct vm_area_struct {
+	struct file *vm_file;
+};
+
+struct vm_fault {
+	struct vm_area_struct *vma;
+	unsigned long pgoff;
 };
 
 enum pageflags {
@@ -123,7 +153,18 @@ struct folio {
 	unsigned int _nr_pages;
 };
 
+/* Up to 6.17. What follows three underscores is no part of a name. */
+struct folio___before_6_18 {
+	unsigned long flags;
+	unsigned int _folio_nr_pages;
+};
+
 struct page {
+	unsigned long compound_info;
+};
+
+/* Up to 7.0. */
+struct page___before_7_1 {
 	unsigned long compound_head;
 };
 
@@ -131,13 +172,26 @@ struct bio_vec {
 	struct page *bv_page;
 };
 
-struct bio {
-	struct bio_vec *bi_io_vec;
-};
-
 struct gendisk {
 	int major;
 	int first_minor;
+};
+
+struct block_device {
+	struct gendisk *bd_disk;
+};
+
+struct bvec_iter {
+	u64 bi_sector;
+	unsigned int bi_size;
+};
+
+struct bio {
+	struct bio *bi_next;
+	struct block_device *bi_bdev;
+	u32 bi_opf;
+	struct bvec_iter bi_iter;
+	struct bio_vec *bi_io_vec;
 };
 
 struct request_queue {
@@ -152,8 +206,17 @@ struct request {
 	struct bio *bio;
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live;
+};
+
 struct task_struct {
 	int tgid;
+	struct signal_struct *signal;
 };
 
 #pragma clang attribute pop

@@ -7,12 +7,15 @@
  *   fault finds no page    mm_filemap_fault     ------------------ EVENT_FAULT --------> ring
  *   any read               mm_filemap_get_pages -- our mark? yes - EVENT_MARK ---------> ring
  *   fault-around           mm_filemap_map_pages -- our mark? yes - EVENT_MARK ---------> ring
- *   block layer            block_io_start/done  ------------------ counters per disk
+ *   block layer            block_io_start/done  ------------------ counters per disk (block.bpf.h)
+ *
+ * Kernels that lack these tracepoints have the functions that would call them (functions.bpf.h). User space loads one
+ * or the other (src/kernel.rs).
  *
  * Where the device answers before user space could, of plain forward reads only the first page of a file is
  * reported, with its directory.
  *
- * on_get_pages and on_map_pages, which see cached reads, are attached only while marks are out. A
+ * The programs that see cached reads are attached only while marks are out. A
  * read of a file without marks then costs one bit test. Marks are put into `marks` by user space and are taken out
  * by the access that touches them.
  */
@@ -25,13 +28,10 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define PAGE_SHIFT 12
-#define SECTOR_SHIFT 9
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 #define FMODE_RANDOM 0x1000
 #define FMODE_NOREUSE 0x800000
-#define REQ_OP_MASK 0xff
-#define REQ_OP_READ 0
 #define F_RDLCK 0
 /* Below system.slice and user.slice are services, users, and most containers. */
 #define SPENDER_LEVEL 2
@@ -125,24 +125,6 @@ struct {
 	__type(value, struct bucket);
 } buckets SEC(".maps");
 
-struct started {
-	u64 at_ns;
-	struct file_key file;	/* whose page it reads; dev 0 if no file's */
-	u32 bytes;
-	u32 slot;
-	bool is_ours;
-	bool is_seek;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, u64);
-	__type(value, struct started);
-} requests SEC(".maps");
-
-struct disk_stats disk_stats[DISK_SLOTS];
-u64 next_sector[DISK_SLOTS];	/* behind the last request */
 u64 lost_events;
 u64 marked_inodes[1 << (MARKED_INODES_LOG2 - 6)];
 u32 daemons[DAEMONS];	/* other ones of bowwave, by tgid; 0 where there is none */
@@ -169,8 +151,12 @@ static __always_inline bool is_leased(struct inode *inode)
 	first = (unsigned long)BPF_CORE_READ(context, flc_lease.next);
 	if (first == leases)
 		return false;
-	first -= bpf_core_field_offset(struct file_lock_core, flc_list);
-	return BPF_CORE_READ((struct file_lock_core *)first, flc_type) != F_RDLCK;
+	if (bpf_core_type_exists(struct file_lock_core)) {
+		first -= bpf_core_field_offset(struct file_lock_core, flc_list);
+		return BPF_CORE_READ((struct file_lock_core *)first, flc_type) != F_RDLCK;
+	}
+	first -= bpf_core_field_offset(struct file_lock, fl_list);
+	return BPF_CORE_READ((struct file_lock *)first, fl_type) != F_RDLCK;
 }
 
 /* What of a regular file is reported, 0 if it lies on no watched file system; fills its key. */
@@ -523,8 +509,7 @@ static __always_inline void note_fault(struct file_key *key, u64 index)
 	bpf_map_update_elem(&faults, &task, &place, BPF_ANY);
 }
 
-SEC("tp_btf/mm_filemap_fault")
-int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
+static __always_inline int on_page_fault(struct address_space *mapping, u64 index)
 {
 	struct inode *inode = mapping->host;
 	u64 now = bpf_ktime_get_ns(), entry;
@@ -550,126 +535,14 @@ int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
 	return 0;
 }
 
-/* The file whose page a request reads first; left alone if it is no file's. */
-static __always_inline void file_of(struct request *request, struct file_key *key)
+SEC("tp_btf/mm_filemap_fault")
+int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
 {
-	struct page *page = BPF_CORE_READ(request, bio, bi_io_vec, bv_page);
-	struct address_space *mapping;
-	struct inode *inode;
-	unsigned long head;
-
-	if (!page)
-		return;
-	head = BPF_CORE_READ(page, compound_head);
-	if (head & 1)
-		page = (void *)(head - 1);
-	mapping = BPF_CORE_READ((struct folio *)page, mapping);
-	/* The low bits tell anonymous memory, as direct I/O has it. */
-	if (!mapping || ((unsigned long)mapping & 3))
-		return;
-	inode = BPF_CORE_READ(mapping, host);
-	key->ino = BPF_CORE_READ(inode, i_ino);
-	key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	return on_page_fault(mapping, index);
 }
 
-/* Whether the reader of the file is managed, now that its read is done: a new reader's first
- * read starts before user space has heard of it. */
-static __always_inline bool is_managed(struct file_key *key)
-{
-	struct file_state *state = bpf_map_lookup_elem(&files, key);
-
-	return state && state->managed;
-}
-
-/* A request that was merged into another ends without being done: its bytes are in flight no more
- * as far as we can tell. */
-static __always_inline void settle(u64 key)
-{
-	struct started *started = bpf_map_lookup_elem(&requests, &key);
-
-	if (!started)
-		return;
-	if (started->is_ours)
-		__sync_fetch_and_add(&disk_stats[started->slot & (DISK_SLOTS - 1)].our_bytes_in_flight,
-				     -(s64)started->bytes);
-	bpf_map_delete_elem(&requests, &key);
-}
-
-SEC("tp_btf/block_rq_merge")
-int BPF_PROG(on_merge, struct request *request)
-{
-	settle((u64)request);
-	return 0;
-}
-
-SEC("tp_btf/block_io_start")
-int BPF_PROG(on_io_start, struct request *request)
-{
-	struct started started = {};
-	struct disk_stats *stats;
-	u64 key = (u64)request;
-	u32 dev, *found, slot;
-	u64 sector;
-
-	settle(key);
-	if ((BPF_CORE_READ(request, cmd_flags) & REQ_OP_MASK) != REQ_OP_READ)
-		return 0;
-	dev = (BPF_CORE_READ(request, q, disk, major) << 20) |
-	      BPF_CORE_READ(request, q, disk, first_minor);
-	found = bpf_map_lookup_elem(&disks, &dev);
-	if (!found)
-		return 0;
-	slot = *found & (DISK_SLOTS - 1);
-	started.at_ns = bpf_ktime_get_ns();
-	started.bytes = BPF_CORE_READ(request, __data_len);
-	started.slot = slot;
-	sector = BPF_CORE_READ(request, __sector);
-	started.is_seek = sector != next_sector[slot];
-	next_sector[slot] = sector + (started.bytes >> SECTOR_SHIFT);
-	started.is_ours = (bpf_get_current_pid_tgid() >> 32) == our_tgid;
-	if (!started.is_ours)
-		file_of(request, &started.file);
-	if (bpf_map_update_elem(&requests, &key, &started, BPF_ANY))
-		return 0;
-	stats = &disk_stats[slot];
-	if (started.is_ours) {
-		__sync_fetch_and_add(&stats->our_reads, 1);
-		__sync_fetch_and_add(&stats->our_bytes, started.bytes);
-		__sync_fetch_and_add(&stats->our_bytes_in_flight, (s64)started.bytes);
-	}
-	return 0;
-}
-
-SEC("tp_btf/block_io_done")
-int BPF_PROG(on_io_done, struct request *request)
-{
-	u64 key = (u64)request, latency;
-	struct started *started = bpf_map_lookup_elem(&requests, &key);
-	struct disk_stats *stats;
-	u32 slot;
-
-	if (!started)
-		return 0;
-	slot = started->slot & (DISK_SLOTS - 1);
-	stats = &disk_stats[slot];
-	latency = bpf_ktime_get_ns() - started->at_ns;
-	if (started->is_ours) {
-		__sync_fetch_and_add(&stats->our_ns, latency);
-		__sync_fetch_and_add(&stats->our_bytes_in_flight, -(s64)started->bytes);
-	} else if (is_managed(&started->file)) {
-		__sync_fetch_and_add(&stats->managed_reads, 1);
-		__sync_fetch_and_add(&stats->managed_ns, latency);
-	} else {
-		__sync_fetch_and_add(&stats->foreground_reads, 1);
-		__sync_fetch_and_add(&stats->foreground_ns, latency);
-	}
-	if (!started->is_ours && started->is_seek) {
-		__sync_fetch_and_add(&stats->seek_reads, 1);
-		__sync_fetch_and_add(&stats->seek_ns, latency);
-	}
-	bpf_map_delete_elem(&requests, &key);
-	return 0;
-}
+#include "functions.bpf.h"
+#include "block.bpf.h"
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
@@ -682,9 +555,10 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 }
 
 SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *task, bool group_dead)
+int BPF_PROG(on_exit, struct task_struct *task)
 {
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	bool group_dead = BPF_CORE_READ(task, signal, live.counter) == 0;
 
 	/* With its last thread: where another than the first one calls exec, the first one exits before. */
 	if (only_tasks && group_dead)

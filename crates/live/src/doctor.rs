@@ -1,7 +1,7 @@
 //! What works on this machine, what does not, why, and what to do.
 //!
-//! A list of checks, each with a finding and, unless all is well, a remedy. Nothing is changed and
-//! nothing needs privilege; what only root can find out is reported as unknown.
+//! A list of checks, each with a finding and, unless all is well, a remedy. Nothing is changed and nothing needs
+//! privilege. Where there is privilege, the eBPF programs are loaded and attached for a moment.
 
 use std::fs;
 use std::path::Path;
@@ -10,11 +10,12 @@ use linux::handles;
 use linux::knob::{self, Knob};
 use linux::mounts::{self, Disk, Mount};
 use linux::privilege::Privilege;
-use linux::provenance;
-use linux::psi;
+use linux::{provenance, psi, sys};
+use readahead::PAGE_BYTES;
 use serde::Serialize;
 
-use crate::kernel::{BTF, Features};
+use crate::kernel::{BTF, DiskHook, Features, Hook};
+use crate::observe::{self, ObserveError};
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -48,6 +49,7 @@ pub fn examine() -> Vec<Check> {
     let features = Features::detect();
     let mut checks = vec![
         kernel(&features),
+        page_size(sys::page_bytes()),
         built_with_bpf(),
         privilege(Privilege::own()),
         processes(linux::process::sees_all()),
@@ -60,6 +62,9 @@ pub fn examine() -> Vec<Check> {
         windows(&knob::left()),
         lab(),
     ];
+    if cfg!(feature = "bpf") && Privilege::own().may_observe() && features.hooks.can_observe() {
+        checks.insert(1, programs(&observe::try_out()));
+    }
     match mounts::list() {
         Ok(mounts) => checks.extend(mounts.iter().map(file_system)),
         Err(error) => checks.push(Check {
@@ -94,19 +99,42 @@ fn check(name: &str, good: bool, or_else: Health, found: (&str, &str), remedy: &
 
 fn kernel(features: &Features) -> Check {
     let release = provenance::kernel();
-    let found = match (features.btf, features.sync_ra) {
+    let found = match (features.btf, features.hooks.can_observe()) {
         (false, _) => format!("Linux {release} carries no type information ({BTF})"),
         (true, false) => {
-            format!("Linux {release} has no readahead tracepoints (6.18 and later have)")
+            format!("Linux {release} has neither tracepoints nor functions that tell of reads")
         }
-        (true, true) => format!("Linux {release} reports absent pages"),
+        (true, true) => format!("Linux {release} tells of reads ({})", features.hooks),
     };
     check(
         "kernel",
-        features.can_observe(),
+        features.hooks.can_observe(),
         Health::Missing,
         (&found, &found),
-        "run Linux 6.18 or later, with CONFIG_DEBUG_INFO_BTF",
+        "run Linux 6.1 or later, with CONFIG_DEBUG_INFO_BTF and, before 6.18, CONFIG_FUNCTION_TRACER",
+    )
+}
+
+/// Whether the kernel takes the programs: what it names tells only half.
+fn programs(tried_out: &Result<(), ObserveError>) -> Check {
+    let refused = tried_out.as_ref().err().map(ToString::to_string).unwrap_or_default();
+    check(
+        "eBPF programs",
+        tried_out.is_ok(),
+        Health::Missing,
+        ("the kernel has loaded and attached all of them", &refused),
+        "report this with the kernel's version; `bowwave run` and `bowwave daemon` cannot work here",
+    )
+}
+
+fn page_size(bytes: u64) -> Check {
+    let found = format!("pages of {bytes} bytes");
+    check(
+        "page size",
+        bytes == PAGE_BYTES,
+        Health::Missing,
+        (&found, &found),
+        "boot a kernel with pages of 4 KiB",
     )
 }
 
@@ -172,26 +200,26 @@ fn lockdown(setting: &str) -> Check {
 fn marks(features: &Features) -> Check {
     check(
         "mapped files",
-        features.fault && features.map_pages,
+        features.hooks.faults != Hook::Nothing,
         Health::Degraded,
         (
             "faults of mapped files are seen",
             "faults of mapped files are not seen: such files get no help",
         ),
-        "run Linux 6.12 or later",
+        "run Linux 6.1 or later, with CONFIG_FUNCTION_TRACER before 6.12",
     )
 }
 
 fn block_layer(features: &Features) -> Check {
     check(
         "block layer",
-        features.block_io,
+        features.hooks.disks != DiskHook::Nothing,
         Health::Degraded,
         (
             "bowwave sees how long other readers wait, and asks a device for less while they do",
             "bowwave does not see how long other readers wait, and asks a device for a fixed amount",
         ),
-        "run Linux 6.5 or later",
+        "run Linux 6.1 or later",
     )
 }
 
@@ -202,7 +230,7 @@ fn cache_view(features: &Features) -> Check {
         Health::Degraded,
         (
             "cachestat(2) tells which pages are cached",
-            "no cachestat(2): drop-behind cannot tell what has gone",
+            "no cachestat(2): drop-behind looks through mappings (mincore), and does not see what is not written yet",
         ),
         "run Linux 6.5 or later; in a container, allow the system call",
     )
@@ -224,13 +252,13 @@ fn memory_pressure(is_told: bool) -> Check {
 fn drop_behind(features: &Features) -> Check {
     check(
         "drop-behind",
-        features.can_drop_behind(),
+        features.hooks.can_drop_behind(),
         Health::Degraded,
         (
             "bowwave sees who brought a page into the cache: streams can drop behind",
             "bowwave does not see who brought a page into the cache: nothing is dropped behind streams",
         ),
-        "run Linux 6.18 or later",
+        "run Linux 6.1 or later",
     )
 }
 
@@ -287,6 +315,14 @@ fn file_system(mount: &Mount) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Hooks;
+
+    #[test]
+    fn what_the_kernel_refuses_is_missing_however_promising_its_names_are() {
+        let refused = programs(&Err(ObserveError::Refused("Invalid argument".into())));
+        assert!(refused.finding.contains("Invalid argument") && !is_able(&[refused]));
+        assert!(is_able(&[programs(&Ok(()))]));
+    }
 
     #[test]
     fn root_is_able_and_a_plain_user_is_told_what_to_do() {
@@ -307,8 +343,9 @@ mod tests {
 
     #[test]
     fn an_old_kernel_is_named_with_what_it_lacks() {
-        let old = Features { btf: true, block_io: true, ..Features::default() };
-        assert!(kernel(&old).finding.contains("6.18"));
+        let hooks = Hooks { disks: DiskHook::Request, ..Hooks::default() };
+        let old = Features { btf: true, hooks, ..Features::default() };
+        assert!(kernel(&old).remedy.contains("6.1 or later"));
         assert!(!is_able(&[kernel(&old)]));
         assert_eq!(marks(&old).health, Health::Degraded);
         assert!(is_able(&[marks(&old)]));

@@ -240,7 +240,7 @@ fn limits() -> Limits {
 
 /// What has to be watched for these rules; `None` if nothing, or if this kernel cannot (`bowwave doctor` tells).
 fn watch(rules: &Rules) -> Option<Watch> {
-    if !Features::detect().can_drop_behind() {
+    if !Features::detect().hooks.can_drop_behind() {
         return None;
     }
     match () {

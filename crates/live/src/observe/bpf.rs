@@ -11,17 +11,16 @@ use std::time::Duration;
 
 use controller::{CHUNK_PAGES, DiskStats, Input, Interest, Listening, Nanos};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{
-    Link, MapCore, MapFlags, MapMut, OpenObject, PrintLevel, RingBuffer, RingBufferBuilder,
-};
+use libbpf_rs::{Link, MapCore, MapFlags, MapMut, OpenObject, RingBuffer, RingBufferBuilder};
 use linux::meminfo;
 use readahead::{DeviceNumber, FileKey, Mark};
 
 use super::behind::BehindSource;
 use super::descendants::{self, Followed};
 use super::layout;
+use super::warnings;
 use super::{ObserveError, Observer, Scope, Watch};
-use crate::kernel::Features;
+use crate::kernel::{DiskHook, Features, Hook, Hooks};
 
 mod skeleton {
     #![allow(unsafe_code, unreachable_pub, clippy::all)]
@@ -46,7 +45,10 @@ pub(super) struct BpfObserver {
 }
 
 fn refused(error: libbpf_rs::Error) -> ObserveError {
-    ObserveError::Refused(format!("{error:#}"))
+    ObserveError::Refused(match warnings::complaint() {
+        Some(complaint) => format!("{error:#} ({complaint})"),
+        None => format!("{error:#}"),
+    })
 }
 
 fn lost(error: libbpf_rs::Error) -> ObserveError {
@@ -55,7 +57,7 @@ fn lost(error: libbpf_rs::Error) -> ObserveError {
 
 impl BpfObserver {
     pub(super) fn open(scope: &Scope, behind: Option<Watch>) -> Result<Self, ObserveError> {
-        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, _| {})));
+        warnings::keep();
         // The skeleton borrows the object for as long as it lives, which is as long as the process
         // observes: one leak of one object.
         let object: &'static mut MaybeUninit<OpenObject> =
@@ -66,7 +68,9 @@ impl BpfObserver {
         constants.only_tasks = matches!(scope, Scope::Process(_));
         constants.drops_behind = behind.is_some();
         constants.least_file_pages = behind.map_or(0, |watch| watch.least_file_pages);
-        leave_out_what_the_kernel_lacks(&mut open.progs);
+        let hooks = Features::detect().hooks;
+        constants.knows_reads_by_bio = hooks.disks == DiskHook::Bio;
+        load_only(&mut open.progs, &hooks);
         if behind.is_none() {
             leave_out_drop_behind(&mut open).map_err(refused)?;
         }
@@ -75,7 +79,10 @@ impl BpfObserver {
             fit_tables_to_little_memory(&mut open, behind.is_some()).map_err(refused)?;
         }
         open.progs.on_get_pages.set_autoattach(false);
+        open.progs.on_read.set_autoattach(false);
+        open.progs.on_splice.set_autoattach(false);
         open.progs.on_map_pages.set_autoattach(false);
+        open.progs.on_map_pages_call.set_autoattach(false);
         let mut skeleton = open.load().map_err(refused)?;
         if let Scope::Process(pid) = scope {
             skeleton.maps.tasks.add(*pid)?;
@@ -107,8 +114,15 @@ impl BpfObserver {
     /// Attaches the programs that see cached reads, if they are not.
     pub(super) fn look_for_marks(&mut self) -> Result<(), ObserveError> {
         if self.mark_links.is_empty() {
-            let programs = [&self.skeleton.progs.on_get_pages, &self.skeleton.progs.on_map_pages];
-            let loaded = programs.into_iter().filter(|program| program.autoload());
+            let programs = &self.skeleton.progs;
+            let all = [
+                &programs.on_get_pages,
+                &programs.on_read,
+                &programs.on_splice,
+                &programs.on_map_pages,
+                &programs.on_map_pages_call,
+            ];
+            let loaded = all.into_iter().filter(|program| program.autoload());
             self.mark_links = loaded
                 .map(|program| program.attach())
                 .collect::<Result<_, _>>()
@@ -130,18 +144,29 @@ impl Followed for MapMut<'_> {
     }
 }
 
-/// A tracepoint the kernel does not have would make the whole object fail to load.
-fn leave_out_what_the_kernel_lacks(programs: &mut skeleton::OpenObserveProgs<'_>) {
-    let features = Features::detect();
-    programs.on_sync_ra.set_autoload(features.sync_ra);
-    programs.on_async_ra.set_autoload(features.async_ra);
-    programs.on_get_pages.set_autoload(features.get_pages);
-    programs.on_fault.set_autoload(features.fault);
-    programs.on_map_pages.set_autoload(features.map_pages);
-    programs.on_io_start.set_autoload(features.block_io);
-    programs.on_io_done.set_autoload(features.block_io);
-    programs.on_merge.set_autoload(features.block_io);
-    programs.on_write_error.set_autoload(features.write_error);
+/// Of the programs for one kind of event only those load that are chosen. A hook that the kernel does not have would
+/// make the whole object fail.
+fn load_only(programs: &mut skeleton::OpenObserveProgs<'_>, hooks: &Hooks) {
+    let Hooks { absent, reads, splices, faults, disks, page_life } = *hooks;
+    programs.on_sync_ra.set_autoload(absent == Hook::Tracepoint);
+    programs.on_async_ra.set_autoload(absent == Hook::Tracepoint);
+    programs.on_sync_ra_call.set_autoload(absent == Hook::Function);
+    programs.on_async_ra_call.set_autoload(absent == Hook::Function);
+    programs.on_get_pages.set_autoload(reads == Hook::Tracepoint);
+    programs.on_read.set_autoload(reads == Hook::Function);
+    programs.on_splice.set_autoload(splices);
+    programs.on_fault.set_autoload(faults == Hook::Tracepoint);
+    programs.on_map_pages.set_autoload(faults == Hook::Tracepoint);
+    programs.on_fault_call.set_autoload(faults == Hook::Function);
+    programs.on_map_pages_call.set_autoload(faults == Hook::Function);
+    programs.on_io_start.set_autoload(disks == DiskHook::Request);
+    programs.on_io_done.set_autoload(disks == DiskHook::Request);
+    programs.on_getrq.set_autoload(disks == DiskHook::Bio);
+    programs.on_complete.set_autoload(disks == DiskHook::Bio);
+    programs.on_merge.set_autoload(disks != DiskHook::Nothing);
+    programs.on_add.set_autoload(page_life);
+    programs.on_dirty.set_autoload(page_life);
+    programs.on_write_error.set_autoload(page_life);
 }
 
 /// Without drop-behind neither its programs nor its tables take anything.

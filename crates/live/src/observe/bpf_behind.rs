@@ -116,7 +116,7 @@ mod tests {
     fn observer() -> Option<(BpfObserver, tempfile::TempDir)> {
         let folder = tempfile::tempdir().expect("a folder");
         let mount = linux::mounts::of_path(folder.path());
-        let (Ok(mount), true) = (mount, Features::detect().can_drop_behind()) else {
+        let (Ok(mount), true) = (mount, Features::detect().hooks.can_drop_behind()) else {
             eprintln!("skipped: drop-behind does not work here");
             return None;
         };

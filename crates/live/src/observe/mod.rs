@@ -1,8 +1,8 @@
 //! Seeing the reads that matter.
 //!
 //! One interface, whatever the source: an [`Observer`] reports misses, faults and touched marks as
-//! [inputs](controller::Input), takes marks, and counts what the block layer does. The source today is eBPF on BTF
-//! tracepoints ([`bpf`]); what a kernel offers is decided in [`crate::kernel`].
+//! [inputs](controller::Input), takes marks, and counts what the block layer does. The source is eBPF ([`bpf`]); at
+//! what hooks of the kernel its programs sit is decided in [`crate::kernel`].
 
 mod behind;
 #[cfg(feature = "bpf")]
@@ -14,12 +14,16 @@ mod descendants;
 // Only the eBPF source decodes events; the sizes are common.
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 mod layout;
+#[cfg(feature = "bpf")]
+mod warnings;
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use controller::{DiskStats, Input, Interest, Listening, Nanos};
-use readahead::{DeviceNumber, FileKey, Mark};
+use readahead::{DeviceNumber, FileKey, Mark, PAGE_BYTES};
+
+use crate::kernel::Features;
 
 pub use behind::{BehindSource, PageTables, Watch};
 
@@ -47,6 +51,11 @@ pub enum ObserveError {
          start bowwave on the host, or the container with the host's (--pid=host)"
     )]
     InContainer,
+    /// The machine has other pages than bowwave counts in.
+    #[error(
+        "this machine's pages are {0} bytes and bowwave works with pages of 4096 only; boot a kernel with 4 KiB pages"
+    )]
+    PageSize(u64),
     /// The kernel refused the programs.
     #[error(
         "the kernel refused bowwave's eBPF programs: {0}; `bowwave doctor` tells what is missing"
@@ -130,12 +139,14 @@ pub const DISK_SLOTS: usize = layout::DISK_SLOTS;
 /// drop-behind.
 ///
 /// # Errors
-/// [`ObserveError::InContainer`] in a PID namespace, [`ObserveError::NotBuilt`] without the `bpf` feature, [`ObserveError::Refused`] without the
-/// privilege or the kernel's support.
+/// [`ObserveError::InContainer`] in a PID namespace, [`ObserveError::PageSize`] where pages are not 4 KiB,
+/// [`ObserveError::NotBuilt`] without the `bpf` feature, [`ObserveError::Refused`] without the privilege or the kernel's
+/// support.
 pub fn open(scope: &Scope, behind: Option<Watch>) -> Result<Box<dyn Observer>, ObserveError> {
     if !linux::process::sees_all() {
         return Err(ObserveError::InContainer);
     }
+    check_page_size(linux::sys::page_bytes())?;
     #[cfg(feature = "bpf")]
     return Ok(Box::new(bpf::BpfObserver::open(scope, behind)?));
     #[cfg(not(feature = "bpf"))]
@@ -145,8 +156,33 @@ pub fn open(scope: &Scope, behind: Option<Watch>) -> Result<Box<dyn Observer>, O
     }
 }
 
+/// Loads and attaches everything for a moment, also what drops behind and what is attached only while marks are out.
+///
+/// # Errors
+/// As [`open`].
+pub fn try_out() -> Result<(), ObserveError> {
+    let behind = Features::detect().hooks.can_drop_behind();
+    open(&Scope::Machine, behind.then_some(Watch { least_file_pages: 0 }))?.look_behind(behind)
+}
+
+fn check_page_size(bytes: u64) -> Result<(), ObserveError> {
+    if bytes == PAGE_BYTES { Ok(()) } else { Err(ObserveError::PageSize(bytes)) }
+}
+
 #[cfg(any(test, fuzzing))]
 pub(crate) fn read_any(bytes: &[u8]) {
     layout::decode_event(bytes);
     descendants::read_any(&String::from_utf8_lossy(bytes));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_pages_than_4_kib_are_refused_in_a_sentence() {
+        assert!(check_page_size(4096).is_ok());
+        let refused = check_page_size(65536).expect_err("64 KiB, as some arm64 kernels have");
+        assert!(refused.to_string().contains("65536 bytes"));
+    }
 }
