@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 FEATURES = $(shell scripts/features)
 
-.PHONY: help setup build demo test torture lint bench bench-tune install uninstall
+.PHONY: help setup build demo test test-kernels torture lint bench bench-tune install uninstall
 
 # What `make install` puts where, and `make uninstall` removes.
 BIN = $(DESTDIR)$(PREFIX)/bin/bowwave
@@ -18,6 +18,7 @@ TO_READ = README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE-APACHE LICENSE-MIT
 help:
 	@echo "make demo     install what is missing, build, show the effect (two to four minutes after the build; root)"
 	@echo "make test     install what is missing, run all tests (live ones need root), count them"
+	@echo "make test-kernels  boot Debian's kernels in QEMU, look at each feature (KERNELS=\"6.1 newest\"; docs/kernels.md)"
 	@echo "make torture  hostile users, kills at every step, little memory, at length (half an hour; root; docs/trust.md)"
 	@echo "make lint     formatting, clippy, dependencies, file sizes"
 	@echo "make bench    what a decision, a cached read and bowwave run cost, how fast the simulator is"
@@ -37,6 +38,10 @@ demo: build
 test:
 	@scripts/setup tests
 	@scripts/test $(FEATURES)
+
+# 6.1, 6.12, 6.18 and the newest, if none is named.
+test-kernels:
+	@scripts/test-kernels $(KERNELS)
 
 # How long each stranger goes on, and how many schedules of little memory are tried: seeds 1 to that number.
 SECONDS ?= 120
