@@ -14,7 +14,7 @@ use linux::{provenance, psi, sys};
 use readahead::PAGE_BYTES;
 use serde::Serialize;
 
-use crate::kernel::{BTF, DiskHook, Features, Hook};
+use crate::kernel::{BTF, DiskHook, Features, Hook, is_locked_down};
 use crate::observe::{self, ObserveError};
 
 /// How a check came out.
@@ -53,7 +53,7 @@ pub fn examine() -> Vec<Check> {
         built_with_bpf(),
         privilege(Privilege::own()),
         processes(linux::process::sees_all()),
-        lockdown(&read("/sys/kernel/security/lockdown")),
+        lockdown(is_locked_down()),
         marks(&features),
         block_layer(&features),
         cache_view(&features),
@@ -62,7 +62,8 @@ pub fn examine() -> Vec<Check> {
         windows(&knob::left()),
         lab(),
     ];
-    if cfg!(feature = "bpf") && Privilege::own().may_observe() && features.hooks.can_observe() {
+    // Where something is missing already, the reason is known.
+    if is_able(&checks) {
         checks.insert(1, programs(&observe::try_out()));
     }
     match mounts::list() {
@@ -81,10 +82,6 @@ pub fn examine() -> Vec<Check> {
 /// Whether `run` and `daemon` work, given the findings.
 pub fn is_able(checks: &[Check]) -> bool {
     !checks.iter().any(|check| check.is_essential && check.health == Health::Missing)
-}
-
-fn read(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default()
 }
 
 fn check(name: &str, good: bool, or_else: Health, found: (&str, &str), remedy: &str) -> Check {
@@ -183,11 +180,10 @@ fn processes(are_all_seen: bool) -> Check {
     )
 }
 
-fn lockdown(setting: &str) -> Check {
-    let is_confidential = setting.contains("[confidentiality]");
+fn lockdown(is_strict: bool) -> Check {
     check(
         "lockdown",
-        !is_confidential,
+        !is_strict,
         Health::Missing,
         (
             "the kernel is not locked down against tracing",
@@ -361,8 +357,8 @@ mod tests {
     }
 
     #[test]
-    fn lockdown_matters_only_at_its_strictest() {
-        assert_eq!(lockdown("[none] integrity confidentiality\n").health, Health::Ok);
-        assert_eq!(lockdown("none integrity [confidentiality]\n").health, Health::Missing);
+    fn a_kernel_that_is_locked_down_is_missing() {
+        assert_eq!(lockdown(false).health, Health::Ok);
+        assert_eq!(lockdown(true).health, Health::Missing);
     }
 }

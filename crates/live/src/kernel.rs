@@ -31,6 +31,18 @@ pub const HOOKS: &str = "BOWWAVE_HOOKS";
 /// Begins the name of each tracepoint's type.
 const PREFIX: &[u8] = b"btf_trace_";
 
+/// Says how far the kernel is locked down; the choice stands in brackets.
+const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
+
+/// Whether this kernel lets no program look into its memory.
+pub fn is_locked_down() -> bool {
+    is_confidential(&std::fs::read_to_string(LOCKDOWN).unwrap_or_default())
+}
+
+fn is_confidential(setting: &str) -> bool {
+    setting.contains("[confidentiality]")
+}
+
 /// What a kernel has that a program can be attached to.
 #[derive(Clone, Debug, Default)]
 pub struct Offer {
@@ -339,6 +351,12 @@ mod tests {
             assert!(!hooks.can_observe() && !hooks.can_drop_behind());
         }
         assert_eq!(Hooks::choose(&Offer::default(), true), Hooks::default());
+    }
+
+    #[test]
+    fn lockdown_matters_only_at_its_strictest() {
+        assert!(!is_confidential("") && !is_confidential("none [integrity] confidentiality\n"));
+        assert!(is_confidential("none integrity [confidentiality]\n"));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use std::time::Duration;
 use controller::{DiskStats, Input, Interest, Listening, Nanos};
 use readahead::{DeviceNumber, FileKey, Mark, PAGE_BYTES};
 
-use crate::kernel::Features;
+use crate::kernel::{Features, is_locked_down};
 
 pub use behind::{BehindSource, PageTables, Watch};
 
@@ -56,6 +56,12 @@ pub enum ObserveError {
         "this machine's pages are {0} bytes and bowwave works with pages of 4096 only; boot a kernel with 4 KiB pages"
     )]
     PageSize(u64),
+    /// The kernel lets nobody look.
+    #[error(
+        "the kernel is locked down (confidentiality) and lets no program look into it; \
+         boot without lockdown=confidentiality"
+    )]
+    LockedDown,
     /// The kernel refused the programs.
     #[error(
         "the kernel refused bowwave's eBPF programs: {0}; `bowwave doctor` tells what is missing"
@@ -140,6 +146,7 @@ pub const DISK_SLOTS: usize = layout::DISK_SLOTS;
 ///
 /// # Errors
 /// [`ObserveError::InContainer`] in a PID namespace, [`ObserveError::PageSize`] where pages are not 4 KiB,
+/// [`ObserveError::LockedDown`] where the kernel forbids it,
 /// [`ObserveError::NotBuilt`] without the `bpf` feature, [`ObserveError::Refused`] without the privilege or the kernel's
 /// support.
 pub fn open(scope: &Scope, behind: Option<Watch>) -> Result<Box<dyn Observer>, ObserveError> {
@@ -147,6 +154,9 @@ pub fn open(scope: &Scope, behind: Option<Watch>) -> Result<Box<dyn Observer>, O
         return Err(ObserveError::InContainer);
     }
     check_page_size(linux::sys::page_bytes())?;
+    if is_locked_down() {
+        return Err(ObserveError::LockedDown);
+    }
     #[cfg(feature = "bpf")]
     return Ok(Box::new(bpf::BpfObserver::open(scope, behind)?));
     #[cfg(not(feature = "bpf"))]

@@ -33,7 +33,8 @@ fn complaint_in(warnings: &str) -> Option<String> {
     let program = lines().find_map(|line| line.strip_prefix("libbpf: prog '"));
     let (program, failure) = program?.split_once("': ")?;
     let log = lines().skip_while(|line| !line.contains("BEGIN PROG LOAD LOG")).skip(1);
-    let last = log.take_while(|line| !line.starts_with(AFTER_LAST)).last();
+    let log = log.take_while(|line| !line.starts_with(AFTER_LAST));
+    let last = log.filter(|line| !line.is_empty()).last();
     Some(format!("{program}: {}", last.unwrap_or(failure)))
 }
 
