@@ -4,6 +4,7 @@
 //! never timed. Skipped where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 //! BOWWAVE_TORTURE_SECONDS is how long each lasts (`make torture`), where it is not done once and for all.
 
+mod crowds;
 #[path = "../led/mod.rs"]
 mod led;
 mod opened;
@@ -110,6 +111,14 @@ struct Daemon {
 }
 
 impl Daemon {
+    /// The most memory that it has had so far.
+    fn peak_memory_kb(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+
     /// Ends it; gives what it says it did.
     fn stop(mut self) -> serde_json::Value {
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it runs");
