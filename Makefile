@@ -53,7 +53,7 @@ torture:
 	BOWWAVE_REQUIRE_LIVE=1 BOWWAVE_KILLS=$(KILLS) BOWWAVE_SEED=$(SEED) \
 		cargo test --locked $(FEATURES) -p bowwave --test kills -- --nocapture
 	BOWWAVE_REQUIRE_LIVE=1 BOWWAVE_SCHEDULES=$(SCHEDULES) \
-		cargo test --locked $(FEATURES) -p bowwave --test thrash random_schedules -- --nocapture
+		cargo test --locked $(FEATURES) -p bowwave --test thrash -- --nocapture random_schedules two_fifths
 
 lint: setup
 	cargo fmt --all --check
