@@ -1,6 +1,7 @@
 //! Too many of something: descriptors, processes, small files. A victim beside them has most of its file read ahead.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -55,6 +56,7 @@ f = os.open(path, os.O_RDONLY)
 with open(cgroup + '/cgroup.procs', 'w') as processes:
     processes.write(str(os.getpid()))
 drop_rights()
+print('ready', flush=True)
 pages = os.fstat(f).st_size // 4096
 while True:
     try:
@@ -110,6 +112,8 @@ fn a_fork_bomb_within_a_limit_slows_nobody_else_down() {
     let Some(cgroup) = Few::new() else { return };
     let paths = bench.baits(1, 4 << 20);
     victim_is_served(&bench, || begin_by_nobody(FORK_BOMB, &[&paths[0], &cgroup.0]));
+    let events = fs::read_to_string(cgroup.0.join("pids.events")).expect("it is there");
+    assert_ne!(events.trim(), "max 0", "it was no bomb");
 }
 
 /// Reads small files one after the other, in no order.
@@ -148,7 +152,11 @@ fn victim_is_served(bench: &Bench, begin: impl FnOnce() -> Own) {
     fs::write(&path, vec![3; 64 << 20]).expect("room on the lab");
     bench.lab.evict().expect("evicted");
     let daemon = bench.daemon();
-    let _stranger = begin();
+    let mut stranger = begin();
+    let mut said = String::new();
+    let words = stranger.stdout.take().expect("piped");
+    BufReader::new(words).read_line(&mut said).expect("a line");
+    assert_eq!(said, "ready\n");
     bench.lab.set_fast(false).expect("slow");
     let victim = File::open(path).expect("it was written");
     let (mut part, mut least, mut passes) = (vec![0; 64 << 10], u64::MAX, 0);

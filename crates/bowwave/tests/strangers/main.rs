@@ -145,7 +145,7 @@ fn begin_by_nobody(program: &str, arguments: &[&Path]) -> Own {
     );
     let mut command = Command::new("python3");
     command.arg("-c").arg(drop_rights + program).args(arguments);
-    Own::start(&mut command)
+    Own::start(command.stdout(Stdio::piped()))
 }
 
 /// Reads 64 KiB of each file, so that the kernel reads ahead as much again; has that evicted, and comes to it when the
@@ -298,13 +298,14 @@ while True:
 #[test]
 fn closing_a_file_of_a_server_that_never_answers_holds_up_neither_other_windows_nor_the_end() {
     let Some(bench) = Bench::new("ext4") else { return };
-    let silence = Silence { after_reads: u64::MAX, when_bowwave_closes: true };
-    let server = Silent::mount(silence, 4096).expect("a FUSE server");
     let baits = bench.baits(32, 2 << 20);
     let victim = bench.path("victim");
     fs::write(&victim, vec![3; 32 << 20]).expect("room on the lab");
     bench.lab.evict().expect("evicted");
     let daemon = bench.daemon_with(&["--charge", "reader"]);
+    // It ends before the daemon is waited for, also if this fails.
+    let silence = Silence { after_reads: u64::MAX, when_bowwave_closes: true };
+    let server = Silent::mount(silence, 4096).expect("a FUSE server");
     let trap = server.folder().join("file");
     let paths: Vec<&Path> = [&trap].into_iter().chain(&baits).map(PathBuf::as_path).collect();
     let _stranger = begin_by_nobody(TRAP, &paths);
