@@ -1,10 +1,13 @@
 //! Hidden commands: what a bowwave has done in a process of its own, as it may never end.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use live::fetching;
 use live::helper::Helper;
 use live::prober;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::flag;
 
 use crate::print;
 
@@ -31,6 +34,10 @@ pub(crate) fn probe(args: Probe) -> anyhow::Result<ExitCode> {
 }
 
 pub(crate) fn fetch(args: Fetch) -> anyhow::Result<ExitCode> {
+    // It is needed until bowwave, which may get them as well, has given its windows back.
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+        flag::register(signal, Arc::default())?;
+    }
     fetching::main(args.parent)?;
     Ok(ExitCode::SUCCESS)
 }

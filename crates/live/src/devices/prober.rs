@@ -12,7 +12,7 @@ use super::probe;
 use crate::helper::{self, Helper};
 
 /// The name of the job.
-pub const PROBE: &str = "probe";
+const PROBE: &str = "probe";
 
 /// Has `helper` measure the disk; what cannot be told apart is taken from a guess.
 ///

@@ -66,8 +66,8 @@ pub(super) struct Fetcher {
     /// Without a helper.
     finder: Finder,
     idle: Option<Running>,
-    /// Those that hang, or are about to end, and who caused it.
-    hung: Vec<(Running, Culprit)>,
+    /// Those that hang, or are about to end, and who caused it, if that is known.
+    hung: Vec<(Running, Option<Culprit>)>,
     left_alone: HashMap<Culprit, Instant>,
 }
 
@@ -76,6 +76,14 @@ struct Running {
     /// Its number may be another's once somebody has waited for it.
     process: Process,
     socket: OwnedFd,
+}
+
+/// What came of asking.
+enum Answered {
+    By(Found, Option<OwnedFd>),
+    HasEnded,
+    /// Not in time.
+    Never,
 }
 
 impl Fetcher {
@@ -136,26 +144,42 @@ impl Fetcher {
         if self.is_left_alone(&culprit) {
             return Err(io::Error::other("who has it open keeps others from looking"));
         }
-        let running = match self.idle.take() {
-            Some(running) => running,
-            None => Running::start(&self.helper)?,
-        };
-        let answer = running.ask(wanted, along);
-        match &answer {
-            Ok(Some((Found::Another, _))) => self.give_up(running, culprit, AFTER_ANOTHER),
-            Ok(Some(_)) => self.idle = Some(running),
-            // It does not answer, or has ended.
-            Ok(None) | Err(_) => self.give_up(running, culprit, AFTER_SILENCE),
+        let mut has_ended_once = false;
+        loop {
+            let running = match self.idle.take() {
+                Some(running) => running,
+                None => Running::start(&self.helper)?,
+            };
+            match running.ask(wanted, along) {
+                Answered::By(found, file) => {
+                    if found == Found::Another {
+                        self.give_up(running, culprit, AFTER_ANOTHER);
+                    } else {
+                        self.idle = Some(running);
+                    }
+                    return Ok((found, file));
+                }
+                // Somebody has killed it, perhaps.
+                Answered::HasEnded if !has_ended_once => {
+                    has_ended_once = true;
+                    self.hung.push((running, None));
+                }
+                Answered::HasEnded => {
+                    self.give_up(running, culprit, AFTER_ANOTHER);
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                }
+                Answered::Never => {
+                    running.kill();
+                    self.give_up(running, culprit, AFTER_SILENCE);
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+            }
         }
-        answer?.ok_or_else(|| io::ErrorKind::TimedOut.into())
     }
 
     fn give_up(&mut self, running: Running, culprit: Culprit, pause: Duration) {
-        if pause == AFTER_SILENCE {
-            running.kill();
-        }
         self.left_alone.insert(culprit.clone(), Instant::now() + pause);
-        self.hung.push((running, culprit));
+        self.hung.push((running, Some(culprit)));
     }
 
     fn forget_what_is_over(&mut self) {
@@ -167,7 +191,7 @@ impl Fetcher {
     fn is_left_alone(&self, culprit: &Culprit) -> bool {
         self.hung.len() >= MOST_HUNG
             || self.left_alone.contains_key(culprit)
-            || self.hung.iter().any(|(_, other)| other == culprit)
+            || self.hung.iter().any(|(_, other)| other.as_ref() == Some(culprit))
     }
 }
 
@@ -191,18 +215,18 @@ impl Running {
         Ok(Running { child, process, socket })
     }
 
-    /// The answer; `None` if there is none in time.
-    fn ask(
-        &self,
-        wanted: &Wanted,
-        along: Option<&OwnedFd>,
-    ) -> io::Result<Option<(Found, Option<OwnedFd>)>> {
-        wire::send(&self.socket, wanted, along.map(AsFd::as_fd))?;
-        let mut ready = [PollFd::new(&self.socket, PollFlags::IN)];
-        if poll(&mut ready, Some(&MOST_WAITING))? == 0 {
-            return Ok(None);
+    fn ask(&self, wanted: &Wanted, along: Option<&OwnedFd>) -> Answered {
+        if wire::send(&self.socket, wanted, along.map(AsFd::as_fd)).is_err() {
+            return Answered::HasEnded;
         }
-        wire::receive(&self.socket)
+        let mut ready = [PollFd::new(&self.socket, PollFlags::IN)];
+        if !poll(&mut ready, Some(&MOST_WAITING)).is_ok_and(|ready| ready > 0) {
+            return Answered::Never;
+        }
+        match wire::receive(&self.socket) {
+            Ok(Some((found, file))) => Answered::By(found, file),
+            Ok(None) | Err(_) => Answered::HasEnded,
+        }
     }
 
     fn kill(&self) {
@@ -261,10 +285,14 @@ mod tests {
     #[test]
     fn a_process_that_ends_without_an_answer_is_no_reason_to_wait() {
         let file = tempfile::tempfile().expect("a file");
-        let mut fetcher = Fetcher::new(shell("exit 1"));
-        assert!(fetcher.sole(of(&file)).is_err());
-        assert_eq!(fetcher.left_alone.len(), 1);
-        assert!(fetcher.sole(of(&file)).is_err(), "nor is it started again at once");
+        let folder = tempfile::tempdir().expect("a folder");
+        let starts = folder.path().join("starts");
+        let mut fetcher = Fetcher::new(shell(&format!("echo >> '{}'; exit 1", starts.display())));
+        for _ in 0..3 {
+            assert!(fetcher.sole(of(&file)).is_err());
+        }
+        let starts = std::fs::read_to_string(starts).expect("it was started");
+        assert_eq!(starts.lines().count(), 2, "once more, and then not again at once");
     }
 
     #[test]
@@ -275,7 +303,7 @@ mod tests {
         let (socket, theirs) = pair().expect("a pair of sockets");
         let child = std::process::Command::new("cat").stdin(theirs).spawn().expect("cat");
         let process = Process::open(child.id()).expect("it runs");
-        fetcher.hung.push((Running { child, process, socket }, culprit));
+        fetcher.hung.push((Running { child, process, socket }, Some(culprit)));
         assert!(fetcher.sole(of(&file)).is_err());
         assert!(fetcher.idle.is_none(), "none was asked");
         let (cat, _) = &mut fetcher.hung[0];
