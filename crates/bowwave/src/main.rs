@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{daemon, demo, doctor, lab, probe, replay, reproduce, run, status, tune};
+use commands::{daemon, demo, doctor, helper, lab, replay, reproduce, run, status, tune};
 use print::PrintError;
 
 /// Adaptive read-ahead for stock Linux kernels, from user space.
@@ -30,7 +30,9 @@ enum Command {
     Tune(tune::Args),
     Lab(lab::Args),
     #[command(hide = true)]
-    Probe(probe::Args),
+    Probe(helper::Probe),
+    #[command(hide = true)]
+    Fetch(helper::Fetch),
     /// Replay a trace of reads in a simulator: how would a policy perform on a device?
     Replay(replay::Args),
     /// Run published tables again in a simulator
@@ -53,7 +55,8 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::main(args),
         Command::Tune(args) => tune::main(args),
         Command::Lab(args) => lab::main(args),
-        Command::Probe(args) => probe::main(args),
+        Command::Probe(args) => helper::probe(args),
+        Command::Fetch(args) => helper::fetch(args),
         Command::Replay(args) => replay::main(args),
         Command::Reproduce(args) => reproduce::main(args),
     };

@@ -296,6 +296,37 @@ fn thrashing_bounds_the_kernels_windows_until_bowwave_ends() {
     assert_eq!(bench.window_kb(), knob);
 }
 
+#[test]
+fn two_fifths_of_memory_that_are_read_again_come_from_the_disk_no_more_than_without_bowwave() {
+    const MEMORY: u64 = 256 << 20;
+    const FILE_BYTES: u64 = MEMORY / 5 * 2;
+    let Some(bench) = Bench::new("net") else { return };
+    let path = bench.path("hot");
+    fs::write(&path, vec![1; FILE_BYTES as usize]).expect("room on the lab");
+    // Bytes that the second pass has read from the disk, of a machine with so much memory.
+    let second_pass = |leads: bool| {
+        let machine = Cgroup::new("twice", Some(MEMORY))?;
+        bench.lab.evict().expect("evicted");
+        let daemon = leads.then(|| bench.daemon(&[], Some(&machine)));
+        let mut hand = Hand::new(&machine);
+        let mut pass = || {
+            let before = bench.lab.status().expect("counters");
+            let job = Job::Pass { paths: vec![path.clone()], each: 128 << 10 };
+            assert_eq!(hand.perform(&job).failure, None);
+            bench.lab.status().expect("counters").since(&before).bytes_read
+        };
+        assert!(pass() >= FILE_BYTES, "it was cold");
+        let read = pass();
+        drop(hand);
+        daemon.map(machine::Daemon::stop);
+        Some(read)
+    };
+    let (Some(stock), Some(led)) = (second_pass(false), second_pass(true)) else { return };
+    println!("second pass: {led} bytes, {stock} without bowwave");
+    // The machine reclaims cold pages of its own accord.
+    assert!(led <= stock + FILE_BYTES / 20, "{led} bytes, {stock} without bowwave");
+}
+
 /// Maps a file, keeps its descriptor and a duplicate of it, as Python does, and looks at the pages whose
 /// numbers come line by line.
 const TOUCH: &str = "import mmap,sys

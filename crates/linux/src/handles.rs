@@ -109,7 +109,24 @@ fn is_on(file: &OwnedFd, read: FileRef) -> bool {
     };
     let table = table::read(format!("/proc/{}/mountinfo", read.tgid)).unwrap_or_default();
     let mount = mounts::with_id(&table, id);
-    mount.is_some_and(|mount| mount.dev == read.file.dev || mount.fs_type == "overlay")
+    mount.is_some_and(|mount| mount.dev == read.file.dev || is_known_overlay(&mount))
+}
+
+/// Whether it is an overlay that is mounted here, too. One in a name space of its user's may lie on a file system of
+/// that user's.
+fn is_known_overlay(mount: &Mount) -> bool {
+    let known = || mounts::of_number(mount.dev).ok().flatten();
+    mount.fs_type == "overlay" && known().is_some_and(|known| known.fs_type == "overlay")
+}
+
+/// Whether closing a descriptor on such a file system asks nobody. FUSE and network file systems have a `->flush` that
+/// asks a server and may wait for ever; it also writes what the program has not written yet.
+pub fn closes_at_once(fs_type: &str) -> bool {
+    const WITHOUT_FLUSH: [&str; 20] = [
+        "bcachefs", "btrfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "gfs2", "hfs",
+        "hfsplus", "iso9660", "jfs", "msdos", "nilfs2", "ntfs3", "squashfs", "udf", "vfat", "xfs",
+    ];
+    WITHOUT_FLUSH.contains(&fs_type)
 }
 
 /// Whether this file system's handles consist of inode number and generation only.

@@ -28,10 +28,10 @@ use readahead::adaptive::Limits;
 use recording::{CreateError, Header, OddLimits, Place, Recorder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::devices::prober::Prober;
 use crate::execute::{Answers, Executor, Journal};
 use crate::exits::Exits;
 use crate::facts::Facts;
+use crate::helper::Helper;
 use crate::kernel::Features;
 use crate::mounted::{Change, Device, Mounts};
 use crate::observe::{self, DISK_SLOTS, ObserveError, Observer, Scope, Watch};
@@ -46,8 +46,8 @@ pub struct Options {
     pub paths: Vec<PathBuf>,
     /// Where measurements are remembered until reboot, and journals are kept.
     pub state: PathBuf,
-    /// Who measures disks.
-    pub prober: Prober,
+    /// Who does what may never end.
+    pub helper: Helper,
     /// Who pays for what is read ahead.
     pub charge: Charge,
     /// Whose streams drop behind.
@@ -146,10 +146,10 @@ impl Prepared {
     pub fn new(options: Options) -> Self {
         let journal = Journal::recover(&options.state);
         if journal.len() > 0 {
-            let left = journal.clone();
+            let (left, helper) = (journal.clone(), options.helper.clone());
             let (done, inbox) = mpsc::channel();
             let give_back = move || {
-                left.give_back();
+                left.give_back(helper);
                 let _ = done.send(());
             };
             if thread::Builder::new().name("bowwave-recover".into()).spawn(give_back).is_ok() {
@@ -171,7 +171,7 @@ impl Prepared {
         let answers = Answers::new()?;
         let tables = watch.map(|_| observer.page_tables()).transpose()?;
         let left_behind = journal.left_behind();
-        let of = (options.state.clone(), options.prober);
+        let of = (options.state.clone(), options.helper);
         let executor = Executor::new(answers.clone(), journal, of, tables);
         let mut mounts = Mounts::new(options.paths, &options.state);
         let first = mounts.first().map_err(|(path, error)| match path {

@@ -22,9 +22,11 @@ pub mod engine;
 mod execute;
 mod exits;
 mod facts;
+pub mod helper;
 pub mod kernel;
 mod mounted;
 pub mod observe;
 pub mod status;
 
 pub use devices::prober;
+pub use execute::fetching;

@@ -13,7 +13,7 @@ use live::status::{Role, Socket};
 use serde_json::json;
 
 use crate::commands::behind::{self, ModeName};
-use crate::commands::{privilege, probe};
+use crate::commands::{helper, privilege};
 use crate::print::{self, PrintError};
 use crate::signals::{self, Signals};
 
@@ -80,7 +80,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         scope: Scope::Machine,
         paths: args.path,
         state: args.state.clone(),
-        prober: probe::by_process(),
+        helper: helper::of_this_program(),
         charge: args.charge.into(),
         behind: rules,
         record: args.record.as_deref().map(recording::Place::take).transpose()?,

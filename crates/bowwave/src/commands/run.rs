@@ -30,7 +30,7 @@ use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
 
 use crate::commands::behind::ModeName;
-use crate::commands::{privilege, probe};
+use crate::commands::{helper, privilege};
 use crate::print;
 use crate::signals;
 use beside::{Beside, Ending, Job, Outcome};
@@ -182,7 +182,7 @@ fn job(args: &Args) -> anyhow::Result<Job> {
         scope: Scope::Process(std::process::id()),
         paths: Vec::new(),
         state: args.state.clone(),
-        prober: probe::by_process(),
+        helper: helper::of_this_program(),
         charge: Charge::Bowwave,
         behind: Rules::only(mode.into()),
         record: recording_place(args)?,

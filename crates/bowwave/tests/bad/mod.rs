@@ -14,11 +14,14 @@ use lab::{Lab, LabError, LabGuard, Options};
 #[path = "silent.rs"]
 mod silent;
 
-use silent::Silent;
+use silent::{Silence, Silent};
 
 /// A file of so many bytes is read backward in reads of so many, which the kernel does not read ahead by itself.
 pub(crate) const FILE_BYTES: u64 = 64 << 20;
 pub(crate) const READ_BYTES: u64 = 64 << 10;
+
+/// A server answers enough for a reader to be recognised, and then nothing any more.
+const FALLS_SILENT: Silence = Silence { after_reads: 64, when_bowwave_closes: false };
 
 /// A reader of a bad device is in trouble within this time.
 const MOST_WAITING: Duration = Duration::from_secs(60);
@@ -98,7 +101,7 @@ impl Bad {
     pub(crate) fn up(sort: Sort, bowwave: &Path) -> Result<Bad, LabError> {
         let description = tempfile::tempdir().map_err(other)?;
         let device = match sort {
-            Sort::Silent => Device::Silent(Silent::mount(FILE_BYTES).map_err(other)?),
+            Sort::Silent => Device::Silent(Silent::mount(FALLS_SILENT, FILE_BYTES).map_err(other)?),
             Sort::Slow => {
                 let slow = description.path().join("slow.toml");
                 fs::write(&slow, SLOW_DEVICE).map_err(other)?;

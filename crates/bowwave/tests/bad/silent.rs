@@ -1,4 +1,4 @@
-//! A FUSE server that answers for a while, and then nothing any more: neither reads nor opening.
+//! A FUSE server that does not answer.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,8 +14,15 @@ use fuser::{
 };
 use rustix::mount::{UnmountFlags, unmount};
 
-/// So many reads are answered: enough for a reader to be recognised.
-const READS_ANSWERED: u64 = 64;
+/// What is not answered.
+#[derive(Clone, Copy)]
+pub(crate) struct Silence {
+    /// Anything but closing, once so many reads were answered.
+    pub(crate) after_reads: u64,
+    /// Closing, by any thread of bowwave's. All others are answered: a child of the reader that begins another program
+    /// closes the file, and would wait for ever.
+    pub(crate) when_bowwave_closes: bool,
+}
 
 const ROOT: u64 = 1;
 const FILE: u64 = 2;
@@ -35,10 +42,11 @@ pub(crate) struct Silent {
 }
 
 impl Silent {
-    pub(crate) fn mount(file_bytes: u64) -> io::Result<Silent> {
+    pub(crate) fn mount(silence: Silence, file_bytes: u64) -> io::Result<Silent> {
         let folder = tempfile::tempdir()?;
         let waiting = Waiting::default();
-        let files = Files { file_bytes, reads: AtomicU64::new(0), waiting: Arc::clone(&waiting) };
+        let files =
+            Files { silence, file_bytes, reads: AtomicU64::new(0), waiting: Arc::clone(&waiting) };
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("silent".into()), MountOption::RO];
         let session = fuser::Session::new(files, folder.path(), &config)?.spawn()?;
@@ -70,6 +78,7 @@ impl Drop for Silent {
 }
 
 struct Files {
+    silence: Silence,
     file_bytes: u64,
     reads: AtomicU64,
     waiting: Waiting,
@@ -77,7 +86,7 @@ struct Files {
 
 impl Files {
     fn is_silent(&self) -> bool {
-        self.reads.load(Ordering::Relaxed) >= READS_ANSWERED
+        self.reads.load(Ordering::Relaxed) >= self.silence.after_reads
     }
 
     fn keep(&self, reply: impl Send + 'static) {
@@ -132,8 +141,11 @@ impl Filesystem for Files {
         reply.opened(FileHandle(1), FopenFlags::empty());
     }
 
-    /// Answered: a child of the reader that begins another program closes the file, and would wait for ever.
-    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+    fn flush(&self, by: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", by.pid())).unwrap_or_default();
+        if self.silence.when_bowwave_closes && name.starts_with("bowwave") {
+            return self.keep(reply);
+        }
         reply.ok();
     }
 
@@ -148,9 +160,10 @@ impl Filesystem for Files {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        if self.reads.fetch_add(1, Ordering::Relaxed) >= READS_ANSWERED {
+        if self.is_silent() {
             return self.keep(reply);
         }
+        self.reads.fetch_add(1, Ordering::Relaxed);
         reply.data(&vec![7; size as usize]);
     }
 }

@@ -151,6 +151,20 @@ fn processes_that_are_older_than_the_programs_are_led_also_if_their_parents_are_
 }
 
 #[test]
+fn a_program_that_another_than_the_first_thread_starts_in_its_place_is_led() {
+    let Some(bench) = bench("net") else { return };
+    // As launchers in Go or Java do. The first thread is gone by then.
+    let script = "import os, sys, threading\n\
+                  threading.Thread(target=os.execv, args=(sys.argv[1], sys.argv[1:])).start()";
+    let mut run = Command::new(BOWWAVE);
+    run.args(["run", "--strict", "--state"]).arg(bench.state.path());
+    run.args(["--", "python3", "-c", script, BOWWAVE, "demo", "--worker", "backward-64k"]);
+    run.arg("--folder").arg(bench.lab.mount_point()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let (_, read) = bench.read(run);
+    assert!(read.reads < BACKWARD_READS / 2, "{} requests", read.reads);
+}
+
+#[test]
 fn run_leads_its_own_process_tree_and_nothing_else() {
     let Some(bench) = bench("net") else { return };
     let mut run = Command::new(BOWWAVE);

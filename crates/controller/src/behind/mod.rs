@@ -83,6 +83,8 @@ pub(crate) struct Behind {
     releases: Releases,
     watched: BTreeSet<Tgid>,
     is_looking: bool,
+    /// The file systems on which streams were seen since accesses are.
+    seen: BTreeSet<DeviceNumber>,
     heard_at: Nanos,
     looked_through_at: Nanos,
     /// Where streams have ended that could not be dealt with at once.
@@ -106,6 +108,7 @@ impl Behind {
             releases: Releases::default(),
             watched: BTreeSet::new(),
             is_looking,
+            seen: BTreeSet::new(),
             heard_at: 0,
             looked_through_at: 0,
             unsettled: BTreeSet::new(),
@@ -118,6 +121,7 @@ impl Behind {
     /// A stream went on by a step; its process may fill `memory` bytes with pages.
     pub(crate) fn on_passed(&mut self, passed: &Passed, memory: u64, orders: &mut Orders<'_>) {
         self.heard_at = orders.now;
+        self.seen.insert(passed.of.file.dev);
         if !self.is_looking {
             self.is_looking = true;
             orders.out.push(Command::LookBehind(true));
@@ -204,6 +208,7 @@ impl Behind {
         if self.is_looking && is_quiet && self.heard_at > 0 {
             // Files watched so far cost their readers a look-up, so all begins anew.
             self.heard_at = 0;
+            self.seen.clear();
             self.is_looking = self.rules.may_be(Mode::Always);
             orders.out.push(Command::LookBehind(self.is_looking));
         }
@@ -249,14 +254,16 @@ impl Behind {
         self.streams.len()
     }
 
-    /// A file system was unmounted, and perhaps another has its number: nothing is known of it.
+    /// A file system was unmounted, and perhaps another has its number: nothing is known of it. What the kernel half
+    /// knows of pages is forgotten, of all file systems; so not where no stream was there.
     pub(crate) fn forget_volume(&mut self, dev: DeviceNumber, orders: &mut Orders<'_>) {
         self.streams.retain(|key, _| key.file.dev != dev);
         self.waiting.retain(|waiting| waiting.release.stream.file.dev != dev);
         self.releases.forget_volume(dev);
         self.unsettled.remove(&dev);
         self.forget_processes(orders);
-        if self.is_looking {
+        if self.seen.remove(&dev) && self.is_looking {
+            self.seen = self.streams.keys().map(|key| key.file.dev).collect();
             orders.out.push(Command::LookBehind(false));
             orders.out.push(Command::LookBehind(true));
         }

@@ -8,7 +8,7 @@ use super::release::Release;
 use super::stream::{Stream, passing};
 use super::{Behind, IDLE_NS, pages_of};
 use crate::command::Command;
-use crate::ids::{FileKey, StreamKey};
+use crate::ids::{FileKey, StreamKey, Tgid};
 use crate::orders::Orders;
 
 /// How far ahead of a reader that has ended pages are looked for that it has left unread: 64 MiB.
@@ -35,7 +35,7 @@ impl Behind {
                 continue;
             };
             // What was read ahead may be for another reader of the file.
-            let is_alone = !self.streams.keys().any(|o| o.file == key.file && *o != key);
+            let is_alone = self.of_file(key.file).all(|other| *other == key);
             let unused = if has_ended && is_alone { Unused::Go } else { Unused::Stay };
             self.settle(key, unused, touched, orders);
             if has_ended || is_old {
@@ -45,6 +45,13 @@ impl Behind {
             }
         }
         self.forget_processes(orders);
+    }
+
+    /// Streams through a file. There may be thousands of others.
+    fn of_file(&self, file: FileKey) -> impl Iterator<Item = &StreamKey> {
+        let first = StreamKey { file, tgid: 0, written: false };
+        let last = StreamKey { file, tgid: Tgid::MAX, written: true };
+        self.streams.range(first..=last).map(|(key, _)| key)
     }
 
     /// Streams that have ended or paused, that nobody follows, and about which something is to be done.

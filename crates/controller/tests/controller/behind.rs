@@ -291,6 +291,21 @@ fn what_was_left_on_a_volume_is_not_left_on_the_next_one_with_its_number() {
 }
 
 #[test]
+fn a_volume_without_streams_that_is_unmounted_has_nothing_forgotten_of_others() {
+    let other = controller::ids::DeviceNumber { major: 0, minor: 77 };
+    for (unmounted, forgets) in [(other, false), (DEV, true)] {
+        let mut machine = machine(Mode::Auto);
+        let device = crate::support::facts(VOLUME);
+        machine.hear(&crate::support::mounted(other, crate::support::DISK, device));
+        machine.pass(1, 1, false, span(0, 16_384));
+        let before = machine.log.len();
+        machine.unmount(unmounted);
+        let is_forgotten = machine.log[before..].contains(&Command::LookBehind(false));
+        assert_eq!(is_forgotten, forgets);
+    }
+}
+
+#[test]
 fn a_release_that_is_answered_after_its_volume_has_gone_leaves_nothing_to_do() {
     let mut machine = machine(Mode::Auto);
     machine.turn_off();

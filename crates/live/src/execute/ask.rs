@@ -10,7 +10,8 @@ use linux::handles;
 use readahead::DeviceCost;
 
 use crate::devices;
-use crate::devices::prober::Prober;
+use crate::devices::prober;
+use crate::helper::Helper;
 use crate::mounted::{Device, Volume};
 
 /// A question.
@@ -29,7 +30,7 @@ impl Ask {
         self,
         device: &Device,
         volume: &Volume,
-        (state, prober): (&Path, &Prober),
+        (state, helper): (&Path, &Helper),
     ) -> Option<Completed> {
         match self {
             Ask::Describe { stream, of } => {
@@ -38,7 +39,7 @@ impl Ask {
             }
             Ask::Probe(backing) => {
                 let measured = device.disk.as_ref().and_then(|disk| {
-                    let cost = prober.measure(disk).ok()?;
+                    let cost = prober::measure_by(helper, disk).ok()?;
                     devices::note(disk, &cost, devices::Found::Measured, state);
                     Some(cost)
                 });

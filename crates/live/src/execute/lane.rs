@@ -6,7 +6,7 @@
 //!   WriteOut --------------> one thread         (writing may wait for the device)
 //!   List, ReadFiles -------> up to 8 threads each (opening may wait for the device)
 //!   Describe, Probe -------> one thread
-//!   SetWindow -------------> one thread         (closing a duplicate may wait for a server)
+//!   SetWindow -------------> one thread         (with a process that may wait for a server)
 //! ```
 //!
 //! All of them start when they are first needed, and end when they are idle: most file systems are not read at any
@@ -31,7 +31,7 @@ use super::readers::{Batch, Manner, READERS, Reader};
 use super::release::Release;
 use super::walk::{self, FilesReader, List, Lister, Listings, ReadFiles};
 use super::windows::{Journal, Windows};
-use crate::devices::prober::Prober;
+use crate::helper::Helper;
 use crate::mounted::{Device, Volume};
 use crate::observe::PageTables;
 
@@ -48,7 +48,7 @@ pub(super) struct Change {
     pub(super) of: Option<FileRef>,
     pub(super) own_pages: u32,
     pub(super) setting: WindowSetting,
-    pub(super) knob: PathBuf,
+    pub(super) volume: Arc<Volume>,
 }
 
 /// Threads of one device.
@@ -71,7 +71,7 @@ pub(super) struct Common {
     pub(super) answers: Answers,
     pub(super) journal: Journal,
     pub(super) state: PathBuf,
-    pub(super) prober: Prober,
+    pub(super) helper: Helper,
     pub(super) tables: Option<Arc<dyn PageTables>>,
     pub(super) listings: Arc<Listings>,
 }
@@ -83,14 +83,15 @@ impl Lane {
         let answers = || common.answers.clone();
         let of_readers = Arc::clone(&manner);
         let reader = move || Reader(Arc::clone(&of_readers));
-        let (state, prober) = (common.state.clone(), common.prober.clone());
-        let asker = Asker { device, manner: Arc::clone(&manner), state, prober };
+        let (state, helper) = (common.state.clone(), common.helper.clone());
+        let asker = Asker { device, manner: Arc::clone(&manner), state, helper };
         let releases = common.tables.clone().map(|tables| {
             let releaser = move || Releaser(Arc::clone(&tables));
             Pool::new("bowwave-release", ONE, answers(), releaser)
         });
         let journal = common.journal.clone();
-        let windows = move || Windows::new(journal.clone());
+        let of_windows = common.helper.clone();
+        let windows = move || Windows::new(journal.clone(), of_windows.clone());
         let listings = Arc::clone(&common.listings);
         let lister = move || Lister(Arc::clone(&listings));
         let (listings, of_files) = (Arc::clone(&common.listings), Arc::clone(&manner));
@@ -169,7 +170,7 @@ struct Asker {
     device: Arc<Device>,
     manner: Arc<Manner>,
     state: PathBuf,
-    prober: Prober,
+    helper: Helper,
 }
 
 impl Job for Of<Ask> {
@@ -182,7 +183,7 @@ impl Worker for Asker {
     type Job = Of<Ask>;
 
     fn run(&mut self, Of(ask, volume): Of<Ask>) -> Option<Completed> {
-        let answer = ask.run(&self.device, &volume, (&self.state, &self.prober));
+        let answer = ask.run(&self.device, &volume, (&self.state, &self.helper));
         if let Some(Completed::Probed { cost: Some(cost), .. }) = &answer {
             self.manner.is_serial.store(cost.is_serial(), Ordering::Relaxed);
         }

@@ -22,7 +22,7 @@ use linux::sys;
 use readahead::behind::Unused;
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::devices::prober::Prober;
+use crate::helper::Helper;
 use crate::mounted::{Device, Volume};
 use crate::observe::PageTables;
 use ask::Ask;
@@ -32,6 +32,7 @@ use readers::Batch;
 use release::Release;
 use walk::{List, ReadFiles};
 pub(crate) use windows::Journal;
+pub use windows::fetching;
 #[cfg(any(test, fuzzing))]
 pub(crate) use windows::read_any_ledger;
 
@@ -99,11 +100,11 @@ impl Executor {
     pub(crate) fn new(
         answers: Answers,
         journal: Journal,
-        (state, prober): (PathBuf, Prober),
+        (state, helper): (PathBuf, Helper),
         tables: Option<Arc<dyn PageTables>>,
     ) -> Self {
         let listings = Arc::default();
-        let common = Common { answers, journal, state, prober, tables, listings };
+        let common = Common { answers, journal, state, helper, tables, listings };
         Executor {
             common,
             lanes: HashMap::new(),
@@ -174,8 +175,8 @@ impl Executor {
             Command::SetWindow { ticket, target, of, kernel_window, setting, file } => {
                 match self.lane_of(file) {
                     Some((lane, volume)) => {
-                        let (knob, own_pages) = (volume.knob.clone(), kernel_window);
-                        lane.set_window(Change { ticket, target, of, own_pages, setting, knob });
+                        let own_pages = kernel_window;
+                        lane.set_window(Change { ticket, target, of, own_pages, setting, volume });
                     }
                     None => self.common.answers.send(lane::window_refused(ticket, target)),
                 }

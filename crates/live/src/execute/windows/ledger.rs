@@ -11,9 +11,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use controller::ids::Target;
-use linux::process::started;
 use readahead::{DeviceNumber, FileKey, FileRef, PAGE_BYTES};
 use serde::{Deserialize, Serialize};
+
+use super::fetching::Fetched;
 
 /// Those that were closed are looked for this often.
 const LOOK_NS: u64 = 60_000_000_000;
@@ -52,7 +53,7 @@ pub(super) struct Given {
     #[serde(default)]
     pub(super) number: i32,
     /// When its process started, in ticks since boot: process ids are used again.
-    started: u64,
+    pub(super) started: u64,
     major: u32,
     minor: u32,
     ino: u64,
@@ -63,13 +64,13 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// To the open file that is descriptor `number` of the process that reads `of`, whose own window is
-    /// `own_pages`.
-    pub(super) fn to(of: FileRef, number: i32, knob: &Path, own_pages: u32) -> io::Result<Self> {
+    /// To the open file of `of`, whose own window is `own_pages`.
+    pub(super) fn to(of: FileRef, fetched: &Fetched, knob: &Path, own_pages: u32) -> Self {
         let FileKey { dev: DeviceNumber { major, minor }, ino } = of.file;
-        let (tgid, started, knob) = (of.tgid, started(of.tgid)?, knob.to_owned());
+        let &Fetched { number, started, .. } = fetched;
+        let (tgid, knob) = (of.tgid, knob.to_owned());
         let kb_before = u64::from(own_pages) * PAGE_BYTES / 1024;
-        Ok(Given { tgid, number, started, major, minor, ino, knob, kb_before })
+        Given { tgid, number, started, major, minor, ino, knob, kb_before }
     }
 
     /// The window it had; of more than can be told, the most.
@@ -87,19 +88,11 @@ impl Given {
         FileRef { file: self.file(), generation: 0, tgid: self.tgid }
     }
 
-    /// Whether its process is still the one that was given it; it is where that cannot be learnt.
-    pub(super) fn is_there(&self) -> bool {
-        match started(self.tgid) {
-            Ok(started) => started == self.started,
-            Err(error) => !is_gone(&error),
-        }
+    /// Whether no process has its process's number. That of one that hangs in `exec` is told at once, too; whether it
+    /// is the same one is not.
+    fn has_ended(&self) -> bool {
+        matches!(fs::exists(format!("/proc/{}", self.tgid)), Ok(false))
     }
-}
-
-/// Whether an error says that a process, its descriptor, or a device is not there any more.
-pub(super) fn is_gone(error: &io::Error) -> bool {
-    let is_absent = matches!(error.raw_os_error(), Some(libc::ESRCH | libc::EBADF));
-    is_absent || error.kind() == io::ErrorKind::NotFound
 }
 
 /// What a ledger has; a line that is damaged hides none of the others.
@@ -197,7 +190,7 @@ impl Ledger {
         let mut gone = Vec::new();
         if now.saturating_sub(self.looked_at) >= LOOK_NS {
             self.looked_at = now;
-            let ended = self.given.iter().filter(|(_, given)| !given.is_there());
+            let ended = self.given.iter().filter(|(_, given)| given.has_ended());
             gone.extend(ended.map(|(target, _)| *target));
             gone.iter().for_each(|target| self.strike(*target));
         }
@@ -238,7 +231,7 @@ mod tests {
 
     fn given(ino: u64) -> Given {
         let tgid = std::process::id();
-        let started = started(tgid).expect("this process runs");
+        let started = linux::process::started(tgid).expect("this process runs");
         let knob = "/sys/class/bdi/7:1/read_ahead_kb".into();
         let (number, major, minor) = (3, 7, 1);
         Given { tgid, number, started, major, minor, ino, knob, kb_before: 128 }
@@ -268,10 +261,15 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_was_replaced_is_not_the_one_that_was_given_a_window() {
-        let own = given(1);
-        assert!(own.is_there());
-        assert!(!Given { started: own.started + 1, ..own }.is_there());
+    fn what_was_given_to_a_process_that_has_ended_is_forgotten() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut ledger = Ledger::open(folder.path().join("given"));
+        let mut process = std::process::Command::new("true").spawn().expect("it runs");
+        process.wait().expect("it ends");
+        ledger.note(target(1), given(1)).expect("written");
+        ledger.note(target(2), Given { tgid: process.id(), ..given(2) }).expect("written");
+        assert_eq!(ledger.tidy(LOOK_NS), [target(2)]);
+        assert_eq!(ledger.all(), [target(1)]);
     }
 
     #[test]

@@ -12,22 +12,27 @@
 //! else of ours sets it, and the next start restores it after a kill. What open files were given is in the
 //! [ledger](Ledger) before it is set, and is removed from there after it was given back.
 
+pub mod fetching;
 mod ledger;
 mod setting;
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use controller::ids::{FileRef, Target};
 use controller::{Completed, WindowOutcome, WindowSetting};
+use linux::handles::closes_at_once;
 use linux::{failpoint, sys};
 use readahead::PAGE_BYTES;
 use rustix::fs::{Advice, fadvise};
 
 use super::lane::Change;
+use crate::helper::Helper;
+use crate::mounted::Volume;
+use fetching::{Fetcher, is_gone};
 use ledger::{Given, Ledger};
 use setting::Setting;
 
@@ -59,8 +64,8 @@ impl Journal {
     }
 
     /// Gives back what earlier runs have left, as far as that can be done now.
-    pub(crate) fn give_back(&self) {
-        let mut windows = Windows::new(self.clone());
+    pub(crate) fn give_back(&self, helper: Helper) {
+        let mut windows = Windows::new(self.clone(), helper);
         windows.set.extend(self.lock().all());
         windows.give_back_all();
     }
@@ -86,6 +91,7 @@ struct Held {
 /// Sets the windows of open files on one device.
 pub(super) struct Windows {
     journal: Journal,
+    fetcher: Fetcher,
     setting: Setting,
     /// What this has set and not given back.
     set: HashSet<Target>,
@@ -93,20 +99,20 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub(super) fn new(journal: Journal) -> Self {
-        let (set, held) = (HashSet::new(), HashMap::new());
-        Windows { journal, setting: Setting::new(), set, held }
+    pub(super) fn new(journal: Journal, helper: Helper) -> Self {
+        let (fetcher, setting) = (Fetcher::new(helper), Setting::default());
+        Windows { journal, fetcher, setting, set: HashSet::new(), held: HashMap::new() }
     }
 
     /// Carries out one change. The open file's own window is `own_pages`, as far as the controller knows.
     pub(super) fn set(&mut self, change: &Change) -> Completed {
-        let Change { ticket, target, of, own_pages, setting, ref knob } = *change;
+        let Change { ticket, target, of, own_pages, setting, ref volume } = *change;
         let outcome = match (setting, of) {
             (WindowSetting::Own, _) => self.give_back(target),
             (WindowSetting::Abandoned, _) => self.abandon(target),
-            (WindowSetting::NoLookAhead, Some(of)) => self.hold(target, of, own_pages, knob),
+            (WindowSetting::NoLookAhead, Some(of)) => self.hold(target, of, own_pages, volume),
             (WindowSetting::Bounded(pages) | WindowSetting::Lent(pages), Some(of)) => {
-                self.resize(target, of, own_pages, pages, knob)
+                self.resize(target, of, own_pages, pages, volume)
             }
             (_, None) => Err(io::ErrorKind::NotFound.into()),
         };
@@ -121,11 +127,11 @@ impl Windows {
         of: FileRef,
         own_pages: u32,
         pages: u32,
-        knob: &Path,
+        volume: &Volume,
     ) -> io::Result<WindowOutcome> {
-        let (file, given) = self.note_down(target, of, own_pages, knob)?;
+        let (file, given) = self.note_down(target, of, own_pages, volume)?;
         let kb = (u64::from(pages) * PAGE_BYTES / 1024).max(1);
-        self.setting.set(&file, knob, kb)?;
+        self.setting.set(&file, &volume.knob, kb)?;
         Ok(WindowOutcome::Set { own_pages: given.pages_before() })
     }
 
@@ -134,9 +140,9 @@ impl Windows {
         target: Target,
         of: FileRef,
         own_pages: u32,
-        knob: &Path,
+        volume: &Volume,
     ) -> io::Result<WindowOutcome> {
-        let (duplicate, given) = self.note_down(target, of, own_pages, knob)?;
+        let (duplicate, given) = self.note_down(target, of, own_pages, volume)?;
         fadvise(&duplicate, 0, None, Advice::Random)?;
         failpoint::reach("held");
         let own_pages = given.pages_before();
@@ -150,10 +156,13 @@ impl Windows {
         target: Target,
         of: FileRef,
         own_pages: u32,
-        knob: &Path,
+        volume: &Volume,
     ) -> io::Result<(OwnedFd, Given)> {
-        let (file, number) = self.setting.reach(of)?;
-        let given = Given::to(of, number, knob, own_pages)?;
+        if !closes_at_once(&volume.mount.fs_type) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let fetched = self.fetcher.sole(of)?;
+        let given = Given::to(of, &fetched, &volume.knob, own_pages);
         let mut ledger = self.journal.lock();
         if ledger.is_owed_to(&given) {
             // What it has now is not its own.
@@ -162,7 +171,7 @@ impl Windows {
         let given = ledger.note(target, given)?;
         failpoint::reach("ledger-noted");
         self.set.insert(target);
-        Ok((file, given))
+        Ok((fetched.file, given))
     }
 
     /// Gives an open file its own window back; one that is closed needs none.
@@ -173,11 +182,14 @@ impl Windows {
             (Some(held), _) => {
                 self.setting.set(&held.duplicate, &held.given.knob, held.given.kb_before)
             }
-            (None, Some(given)) => self.setting.give_back(&given),
+            (None, Some(given)) => self
+                .fetcher
+                .again(given.of(), given.number, given.started)
+                .and_then(|it| self.setting.set(&it.file, &given.knob, given.kb_before)),
             (None, None) => Ok(()),
         };
         match result {
-            Err(error) if !ledger::is_gone(&error) => Err(error),
+            Err(error) if !is_gone(&error) => Err(error),
             _ => self.abandon(target),
         }
     }
@@ -204,12 +216,13 @@ impl Windows {
     /// Lets go of open files that their readers have closed, so that nobody waits for a lock or an unmount, and of
     /// those whose process has ended.
     pub(super) fn look_after(&mut self) -> Vec<Completed> {
-        let is_closed = |held: &Held| {
-            let Given { tgid, number, .. } = held.given;
-            !sys::has_open_file(tgid, number, held.duplicate.as_fd())
-        };
-        let closed = self.held.iter().filter(|(_, held)| is_closed(held));
-        let mut over: Vec<Target> = closed.map(|(target, _)| *target).collect();
+        let mut over = Vec::new();
+        for (target, Held { given, duplicate }) in &self.held {
+            // Where nobody can tell, too: whoever keeps others from looking gets nothing.
+            if !self.fetcher.is_open(given.tgid, given.number, duplicate).unwrap_or(false) {
+                over.push(*target);
+            }
+        }
         over.extend(self.journal.lock().tidy(sys::monotonic_ns()));
         let mut answers = Vec::new();
         for target in over {
