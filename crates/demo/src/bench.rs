@@ -11,10 +11,10 @@ use crate::cgroup::MemoryCgroup;
 use crate::child::{OwnChild, own_command};
 use crate::daemon::Daemon;
 use crate::error::DemoError;
-use crate::pattern::{Pattern, Work};
 use crate::stop::Stop;
 use crate::target::Target;
 use crate::worker::Outcome;
+use patterns::{Pattern, Work};
 
 /// A run that was not cold, or the error of which is wide, is repeated at most so often.
 const REPEATS: u32 = 2;

@@ -11,9 +11,9 @@ use std::path::Path;
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::error::DemoError;
-use crate::pattern::Files;
-use crate::pattern::order::next_random;
 use crate::stop::Stop;
+use patterns::Files;
+use patterns::order::next_random;
 
 /// Bytes written at a time.
 const BLOCK_BYTES: usize = 1 << 20;

@@ -10,7 +10,7 @@
 //!
 //! What a big file or many readers do to a small machine is shown by [`small`].
 //!
-//! What a pattern reads is in [`pattern`]; who carries it out, in a process of its own, in
+//! What a pattern reads is in the crate [`patterns`]; who carries it out, in a process of its own, in
 //! [`worker`]; how one run is set up and measured in `bench`; all of them in [`show`]. A run counts
 //! only if it was cold. What a busy machine adds to its time is measured (`lab`, `waits`) and shown as the
 //! error of the row. Devices, cgroups, files and children are owned by values that remove them
@@ -27,7 +27,6 @@ mod leftovers;
 mod machine;
 mod mapping;
 mod next;
-pub mod pattern;
 mod process_clock;
 mod report;
 mod row;

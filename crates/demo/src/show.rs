@@ -11,13 +11,13 @@ use crate::error::DemoError;
 use crate::files;
 use crate::leftovers;
 use crate::machine;
-use crate::pattern::{PATTERNS, Pattern, Work, find};
 use crate::report::Report;
 use crate::row::{Row, Verdict};
 use crate::small;
 use crate::stop::Stop;
 use crate::target::{Place, Target};
 use crate::trade_off::TradeOff;
+use patterns::{PATTERNS, Pattern, Work, find};
 
 /// What to show.
 #[derive(Clone, Debug)]

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
-use demo::pattern::{PATTERNS, find};
 use demo::small::SHOWS;
 use demo::{DemoError, Options};
 use live::doctor::{self, Check, Health};
+use patterns::{PATTERNS, find};
 
 use crate::invocation;
 use crate::print::{self, PrintError};

@@ -14,10 +14,10 @@ use crate::bench::DEFAULT_KB;
 use crate::cgroup::MemoryCgroup;
 use crate::child::{OwnChild, begin_in, own_command};
 use crate::error::DemoError;
-use crate::pattern::Files;
 use crate::stop::Stop;
 use crate::target::Target;
 use crate::worker::hand::{Done, Job};
+use patterns::Files;
 
 /// What a process runs under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! How much of everything.
 
-use crate::pattern::Files;
+use patterns::Files;
 
 const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;

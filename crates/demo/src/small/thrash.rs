@@ -10,10 +10,10 @@ use super::sizes::{STREAM_BYTES_PER_SECOND, STREAM_EVERY_S, STREAMS, STREAMS_MEM
 use super::{Section, note};
 use crate::error::DemoError;
 use crate::files;
-use crate::pattern::Files;
 use crate::row::median;
 use crate::worker::Streams;
 use crate::worker::hand::Job;
+use patterns::Files;
 
 /// Memory is full of this when the streams start, as that of a machine that has been up for a while.
 const FILLING: Files = Files::one("slow/filling", STREAMS_MEMORY);

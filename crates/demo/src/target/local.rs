@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::error::DemoError;
 use crate::mapping;
-use crate::pattern::Files;
+use patterns::Files;
 
 /// Pages that are being read cannot be evicted, so it is tried so often, and so far apart.
 const EVICTIONS: u32 = 20;

@@ -8,8 +8,8 @@ use device::Spec;
 use lab::{LabGuard, Status};
 
 use crate::error::DemoError;
-use crate::pattern::Files;
 use local::LocalDisk;
+use patterns::Files;
 
 /// Size of a lab device: room for the files of all patterns. The image is sparse, so it takes the
 /// memory of those that are written; it is the same for any choice of patterns, as distances on

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use linux::waits;
 
 use super::{Beside, Outcome};
-use crate::pattern::order::next_random;
+use patterns::order::next_random;
 
 /// Long enough for some eighty random reads where each waits 50 ms.
 const LENGTH: Duration = Duration::from_secs(4);

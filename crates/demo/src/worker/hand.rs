@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{copy, follow, slow, sum};
 use crate::mapping;
-use crate::pattern::Read;
+use patterns::Read;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

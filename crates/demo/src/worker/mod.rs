@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use linux::waits;
 use serde::{Deserialize, Serialize};
 
-use crate::pattern::{Pattern, Work};
+use patterns::{Pattern, Work};
 
 pub use copy::How;
 pub use slow::Streams;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::{Outcome, sum};
 use crate::mapping;
-use crate::pattern::Read;
+use patterns::Read;
 
 pub(super) fn read(path: &Path, reads: &[Read]) -> io::Result<Outcome> {
     let file = File::open(path)?;

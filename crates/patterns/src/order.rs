@@ -39,7 +39,7 @@ pub fn random(count: u64, each: u64, bytes: u64) -> Vec<Read> {
 const SEED: u64 = 20_260_821;
 
 /// A linear congruential generator (Knuth's MMIX); its upper half, which is the better one.
-pub(crate) fn next_random(state: &mut u64) -> u64 {
+pub fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 32
 }
