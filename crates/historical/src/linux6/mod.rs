@@ -22,30 +22,28 @@
 //! - In both cases, the window's end is aligned to its folios, which grow by two orders from window
 //!   to window, and its mark is on its first page.
 //!
-//! Page faults read *around* the page until a hundred more of them have missed than found their
-//! page; see [`Linux6::on_fault`].
+//! Page faults read *around* the page; see [`Linux6::on_fault`]. The kernel would stop that once a hundred more of
+//! them have missed than found their page. But a fault that waited for its page is tried again, finds it, and is
+//! counted as one that did: random faults on a 6.18 kernel read around without end.
 //!
 //! Sizes, alignment and order were compared with the tracepoints of a 6.18 kernel. Huge-page
 //! advice, executable mappings and cgroup throttling are left out, since accesses do not tell about
-//! them. Folios matter only for window sizes. Inside a large folio, the kernel finds the next hole
-//! up to a folio too late; this is not modelled either.
+//! them. Folios matter for window sizes, and for the kernel's search for holes ([`folios`]).
 
+mod folios;
 mod window;
 
+use folios::Folios;
 use readahead::Cause;
 use readahead::Table;
-use readahead::{Hint, Nanos, OpenFileId, Page, Via};
+use readahead::{FileId, Hint, Nanos, OpenFileId, Via};
 use window::Window;
 
 use crate::access::{Access, Trigger};
-use crate::faults::{ExcessMisses, FAULT_MISSES};
-use crate::kernel::{Chunk, next_hole};
+use crate::kernel::Chunk;
 use crate::plan::Plan;
 use crate::policy::KernelPolicy;
 use crate::view::KernelView;
-
-/// The excess of misses stops growing here.
-const MOST_FAULT_MISSES: u64 = 10 * FAULT_MISSES;
 
 /// If a program announced random reading, its requests are read in pieces of 2 MiB.
 const FORCED_PIECE_PAGES: u64 = 512;
@@ -57,19 +55,17 @@ const LARGEST_FOLIO_ORDER: u32 = 9;
 /// the optimal one (`io_pages`).
 const LARGEST_REQUEST_PAGES: u32 = 320;
 
+/// Files of which folios are remembered; of others, folios are taken for small.
+const MOST_FILES: usize = 1024;
+
 /// Today's kernel policy.
 #[derive(Debug)]
 pub struct Linux6 {
-    open_files: Table<OpenFileId, State>,
+    /// The window of each.
+    open_files: Table<OpenFileId, Window>,
+    folios: Table<FileId, Folios>,
     largest_request_pages: u32,
     largest_folio_order: u32,
-}
-
-/// Read-ahead state of one open file.
-#[derive(Clone, Copy, Debug, Default)]
-struct State {
-    window: Window,
-    faults: ExcessMisses,
 }
 
 impl Linux6 {
@@ -78,6 +74,7 @@ impl Linux6 {
     pub fn new(open_files: usize) -> Self {
         Linux6 {
             open_files: Table::new(open_files),
+            folios: Table::new(open_files.min(MOST_FILES)),
             largest_request_pages: LARGEST_REQUEST_PAGES,
             largest_folio_order: LARGEST_FOLIO_ORDER,
         }
@@ -103,8 +100,12 @@ impl Linux6 {
         if request > window && largest > window { request.min(largest) } else { window }
     }
 
-    fn state(&mut self, access: &Access) -> &mut State {
-        self.open_files.get_or_insert_with(access.open_file, access.now, State::default, drop)
+    fn window(&mut self, access: &Access) -> &mut Window {
+        self.open_files.get_or_insert_with(access.open_file, access.now, Window::default, drop)
+    }
+
+    fn folios(&mut self, access: &Access) -> &mut Folios {
+        self.folios.get_or_insert_with(access.file, access.now, Folios::default, drop)
     }
 
     /// Handles an absent page.
@@ -119,7 +120,7 @@ impl Linux6 {
         let most = self.most_pages(access, request);
         let (window, cause) = if access.page == 0 || request > most || is_next(access) {
             (Window::begin(access.page, request, most), Cause::Initial)
-        } else if let Some(pages) = pages_from_context(access.page, request, most, cache) {
+        } else if let Some(pages) = self.pages_from_context(access, request, most, cache) {
             (Window::from_history(access.page, pages), Cause::Context)
         } else {
             let chunk = Chunk::unmarked(access.page, request);
@@ -134,12 +135,12 @@ impl Linux6 {
             return;
         }
         let most = self.most_pages(access, request);
-        let mut window = self.state(access).window;
+        let mut window = *self.window(access);
         let cause = if access.page == window.mark() {
             window.advance(most);
             Cause::Sequential
         } else {
-            let Some(hole) = next_hole(access.page, most, cache) else {
+            let Some(hole) = self.folios(access).next_hole(access.page, most, cache) else {
                 return;
             };
             let seen = hole - access.page + request;
@@ -148,6 +149,24 @@ impl Linux6 {
         };
         window.align_end(most);
         self.submit(access, window, cause, cache, plan);
+    }
+
+    /// Window size in pages from the history of cached pages before the access. Returns `None` if the
+    /// history is no longer than the request: a random read leaves that, too.
+    fn pages_from_context(
+        &mut self,
+        access: &Access,
+        request: u64,
+        most: u64,
+        cache: &dyn KernelView,
+    ) -> Option<u64> {
+        let history = self.folios(access).run_before(access.page, most, cache);
+        if history <= request {
+            return None;
+        }
+        let from_the_start = history == access.page;
+        let proven = if from_the_start { 2 * history } else { history };
+        Some((proven + request).min(most))
     }
 
     fn submit(
@@ -159,7 +178,8 @@ impl Linux6 {
         plan: &mut Plan,
     ) {
         window.limit_order(self.largest_folio_order);
-        self.state(access).window = window;
+        *self.window(access) = window;
+        window.note(access.file_pages, self.folios(access));
         window.chunk().submit(access, cache, cause, plan);
     }
 
@@ -172,17 +192,13 @@ impl Linux6 {
         }
         let request = u64::from(access.kernel_window);
         if access.trigger == Trigger::Mark {
-            self.state(access).faults.count(access, -1, MOST_FAULT_MISSES);
             return self.r#async(access, request, cache, plan);
         }
         if access.hint == Hint::Sequential {
             return self.sync(access, request, cache, plan);
         }
-        let misses = self.state(access).faults.count(access, 1, MOST_FAULT_MISSES);
-        if misses <= FAULT_MISSES {
-            let around = Window::around(access.page, request);
-            self.submit(access, around, Cause::Initial, cache, plan);
-        }
+        let around = Window::around(access.page, request);
+        self.submit(access, around, Cause::Initial, cache, plan);
     }
 }
 
@@ -204,11 +220,12 @@ impl KernelPolicy for Linux6 {
     }
 
     fn copy_state(&mut self, from: OpenFileId, to: OpenFileId, now: Nanos) {
-        self.open_files.copy(&from, to, now, State::default);
+        self.open_files.copy(&from, to, now, Window::default);
     }
 
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
         self.open_files.forget_before(now.saturating_sub(idle), drop);
+        self.folios.forget_before(now.saturating_sub(idle), drop);
     }
 }
 
@@ -220,18 +237,6 @@ fn is_next(access: &Access) -> bool {
         return false;
     };
     access.page.wrapping_sub(previous) <= 2
-}
-
-/// Window size in pages from the history of cached pages before `page`. Returns `None` if the
-/// history is no longer than the request: a random read leaves that, too.
-fn pages_from_context(page: Page, request: u64, most: u64, cache: &dyn KernelView) -> Option<u64> {
-    let history = cache.run_before(page, most);
-    if history <= request {
-        return None;
-    }
-    let from_the_start = history == page;
-    let proven = if from_the_start { 2 * history } else { history };
-    Some((proven + request).min(most))
 }
 
 /// Reads exactly the request, without a window.

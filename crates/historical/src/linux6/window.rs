@@ -2,6 +2,7 @@
 
 use readahead::Page;
 
+use super::folios::Folios;
 use crate::kernel::{Chunk, initial_size};
 
 /// Difference in folio order between a window and the next.
@@ -70,6 +71,11 @@ impl Window {
     pub(super) fn limit_order(&mut self, largest: u32) {
         let whole = self.size.checked_ilog2().unwrap_or(0);
         self.order = self.order.min(largest).min(whole);
+    }
+
+    /// Notes in which folios the window is read.
+    pub(super) fn note(&self, file_pages: u64, folios: &mut Folios) {
+        folios.note(self.start, self.size, self.order, file_pages);
     }
 
     pub(super) fn chunk(&self) -> Chunk {

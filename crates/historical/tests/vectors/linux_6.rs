@@ -265,13 +265,14 @@ fn an_announced_scan_of_a_mapping_reads_whole_windows() {
     assert_eq!(machine.trace(), ["initial@0 0+2048-1024"]);
 }
 
+/// Tracepoints of a 6.18 kernel: 600 random faults in 100 MiB read 477 windows; the other pages lay in them.
 #[test]
-fn a_mapping_read_at_random_is_read_around_a_hundred_times() {
+fn a_mapping_read_at_random_is_read_around_without_end() {
     let mut machine = linux(FILE_PAGES, 32);
     for i in 0..300 {
         machine.fault(1, 1000 + 331 * i, Hint::Normal);
     }
-    assert_eq!(machine.trace().len(), 100);
+    assert_eq!(machine.trace().len(), 300);
     machine.fault(2, 500, Hint::Random);
-    assert_eq!(machine.trace().len(), 100, "announced random: left alone");
+    assert_eq!(machine.trace().len(), 300, "announced random: left alone");
 }
