@@ -5,14 +5,15 @@ use sim::{Listed, MachineSpec, Op};
 
 use super::parsers::Parsers;
 use super::{
-    blkid, copies, desktop, drop_behind, field, flash, parallel_streams, ramp, random_reads, rules,
-    run_lengths, servers, slow_streams,
+    blkid, copies, demo, desktop, drop_behind, field, flash, parallel_streams, ramp, random_reads,
+    rules, run_lengths, servers, slow_streams,
 };
 
 /// The parsers of every table.
-pub(super) const PARSERS: [(&str, Parsers); 13] = [
+pub(super) const PARSERS: [(&str, Parsers); 14] = [
     ("blkid-2011", blkid::PARSERS),
     ("copies-2005", copies::PARSERS),
+    ("demo", demo::PARSERS),
     ("desktop-2006", desktop::PARSERS),
     ("drop-behind-2007", drop_behind::PARSERS),
     ("field", field::PARSERS),

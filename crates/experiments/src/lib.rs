@@ -13,6 +13,7 @@
 mod any_text;
 mod blkid;
 mod copies;
+mod demo;
 mod descriptions;
 mod desktop;
 mod drop_behind;
@@ -47,9 +48,10 @@ pub fn read_any_experiment(text: &str) {
 }
 
 /// Every table by the name users type.
-pub const TABLES: [(&str, Run); 13] = [
+pub const TABLES: [(&str, Run); 14] = [
     ("blkid-2011", blkid::run),
     ("copies-2005", copies::run),
+    ("demo", demo::run),
     ("desktop-2006", desktop::run),
     ("drop-behind-2007", drop_behind::run),
     ("field", field::run),

@@ -40,6 +40,10 @@ impl Machine {
                 self.cache.unmap_file(self.opens[open.0 as usize].file);
                 Pause::Finished(now)
             }
+            Op::Close { open } => {
+                self.opens[open.0 as usize].is_closed = true;
+                self.charge(number, now, self.cpu.call)
+            }
             Op::Advise { open, advice } => {
                 let open = &mut self.opens[open.0 as usize];
                 open.hint = advice;

@@ -147,6 +147,7 @@ impl Machine {
             kernel_window: None,
             own_window: None,
             is_held: false,
+            is_closed: false,
             mapped_by: None,
             kernel_asked: LastWindow::default(),
             kernel_read: (0, 0),

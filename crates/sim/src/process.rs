@@ -25,6 +25,8 @@ pub enum Op {
     Write { open: OpenFile, at: u64, bytes: u64 },
     /// `munmap(2)` of the whole file.
     Unmap { open: OpenFile },
+    /// `close(2)` of the descriptor. A mapping stays, but nobody finds the open file to set its window.
+    Close { open: OpenFile },
     /// `posix_fadvise(2)` on an open file, which keeps the advice until the next. As on Linux: sequential is
     /// a window twice the device's, normal gives that back, and random leaves it as it is, unused.
     Advise { open: OpenFile, advice: Hint },
@@ -142,6 +144,8 @@ pub(crate) struct Open {
     pub(crate) own_window: Option<Option<u32>>,
     /// Read without look-ahead at bowwave's instance.
     pub(crate) is_held: bool,
+    /// It has no descriptor any more.
+    pub(crate) is_closed: bool,
     /// The process whose mapping it was read through.
     pub(crate) mapped_by: Option<u32>,
     /// What the kernel's policy last asked for through it.

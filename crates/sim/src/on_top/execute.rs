@@ -113,7 +113,7 @@ impl Machine {
                 Target::Mapping(tgid, _) => open.mapped_by == Some(tgid),
                 Target::Recovered(_) => false,
             };
-            if is_meant && open.file == file {
+            if is_meant && open.file == file && !open.is_closed {
                 outcome = open.set(setting, own_pages);
             }
         }

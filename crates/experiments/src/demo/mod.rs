@@ -1,0 +1,215 @@
+//! The demonstration: what it showed on the lab's devices, beside the same controller in the simulator.
+//!
+//! ```text
+//!   crates/patterns         which files, read in which order, by whom   --+--> live: crates/demo  --> demo.csv --+
+//!                                                                         |                                      +--> Table
+//!   demo.toml               how programs read                           --+--> here: scripts                   --+
+//! ```
+
+mod judge;
+mod readers;
+
+use std::collections::BTreeMap;
+
+use patterns::{PATTERNS, Pattern};
+use serde::Deserialize;
+
+use super::experiment::{Experiment, ExperimentError, figures};
+use super::side_by_side::side_by_side;
+use super::table::{Figure, Kind, Table};
+use readers::Program;
+
+const NAME: &str = "demo";
+
+#[cfg(any(test, fuzzing))]
+pub(super) const PARSERS: super::parsers::Parsers =
+    super::parsers::Parsers::of::<Workload, Measured>();
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Workload {
+    /// What runs under each setting.
+    settings: BTreeMap<String, Setting>,
+    /// What the demonstration's own reader computes for each KiB that it has read, in nanoseconds.
+    reader_ns_per_kib: f64,
+    /// How programs read, by name.
+    programs: BTreeMap<String, Program>,
+    /// Figures that the machine was fitted to: row and setting.
+    calibrated: Vec<String>,
+    /// Patterns that are not simulated.
+    left_out: Vec<String>,
+}
+
+/// A setting of the demonstration.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Setting {
+    policy: String,
+    readahead_kb: u64,
+}
+
+/// One live figure. The file also tells by how many percent the busy machine may have changed it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+struct Measured {
+    device: String,
+    pattern: String,
+    setting: String,
+    unit: Unit,
+    /// Median over the rounds.
+    live: f64,
+}
+
+/// What is measured of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+enum Unit {
+    /// How long it took.
+    #[serde(rename = "s")]
+    Seconds,
+    /// What the streams beside a random reader got.
+    #[serde(rename = "MB/s")]
+    StreamsMbS,
+    /// The median latency of the random reader.
+    #[serde(rename = "ms")]
+    LatencyMs,
+}
+
+impl Unit {
+    fn name(self) -> &'static str {
+        match self {
+            Unit::Seconds => "s",
+            Unit::StreamsMbS => "MB/s",
+            Unit::LatencyMs => "ms",
+        }
+    }
+}
+
+/// A live figure with what it takes to simulate it.
+struct Cell<'a> {
+    measured: &'a Measured,
+    pattern: &'static Pattern,
+    setting: &'a Setting,
+}
+
+pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentError> {
+    let text = include_str!("../../../../experiments/demo.toml");
+    let experiment: Experiment<Workload> = Experiment::parse(NAME, text)?;
+    let text = include_str!("../../../../experiments/demo.csv");
+    let live: Vec<Measured> = figures(NAME, text)?;
+    table(&experiment, &live, progress)
+}
+
+fn table(
+    experiment: &Experiment<Workload>,
+    live: &[Measured],
+    progress: &mut dyn FnMut(f64),
+) -> Result<Table, ExperimentError> {
+    let workload = &experiment.workload;
+    let is_wanted = |measured: &&Measured| !workload.left_out.contains(&measured.pattern);
+    let cells: Vec<Cell<'_>> = live
+        .iter()
+        .filter(is_wanted)
+        .map(|measured| cell(workload, measured))
+        .collect::<Result<_, _>>()?;
+    let simulated = side_by_side(&cells, |cell| simulate(experiment, cell), progress)?;
+    let figures: Vec<Figure> = cells
+        .iter()
+        .zip(simulated)
+        .map(|(cell, simulated)| figure(workload, cell.measured, simulated))
+        .collect();
+    let verdicts = judge::judge(&figures);
+    Ok(Table { figures, verdicts, ..experiment.table(NAME) })
+}
+
+fn cell<'a>(workload: &'a Workload, measured: &'a Measured) -> Result<Cell<'a>, ExperimentError> {
+    let wrong = |problem: String| ExperimentError::Row {
+        name: NAME,
+        row: format!("{} {}", measured.device, measured.pattern),
+        problem,
+    };
+    let pattern = PATTERNS.iter().find(|pattern| pattern.name == measured.pattern);
+    let pattern = pattern.ok_or_else(|| wrong("there is no pattern of that name".into()))?;
+    let setting = workload.settings.get(&measured.setting).ok_or_else(|| {
+        let known: Vec<&str> = workload.settings.keys().map(String::as_str).collect();
+        wrong(format!("the setting {:?} is none of {}", measured.setting, known.join(", ")))
+    })?;
+    if pattern.program().is_some_and(|program| !workload.programs.contains_key(program)) {
+        return Err(wrong("demo.toml does not tell how its program reads".into()));
+    }
+    Ok(Cell { measured, pattern, setting })
+}
+
+fn figure(workload: &Workload, measured: &Measured, simulated: f64) -> Figure {
+    let Measured { device, pattern, unit, .. } = measured;
+    let row = match unit {
+        Unit::Seconds => format!("{device} {pattern}"),
+        Unit::StreamsMbS | Unit::LatencyMs => format!("{device} {pattern} {}", unit.name()),
+    };
+    let is_calibrated = workload.calibrated.contains(&format!("{row} {}", measured.setting));
+    Figure {
+        row,
+        policy: measured.setting.clone(),
+        unit: unit.name(),
+        published: Some(measured.live),
+        simulated,
+        kind: if is_calibrated { Kind::Calibrated } else { Kind::Prediction },
+    }
+}
+
+/// The same figure of the simulated machine.
+fn simulate(experiment: &Experiment<Workload>, cell: &Cell<'_>) -> Result<f64, ExperimentError> {
+    let mut spec = experiment.machine.clone();
+    spec.device.clone_from(&cell.measured.device);
+    spec.readahead_kb = cell.setting.readahead_kb;
+    if let Some(bytes) = readers::memory_bytes(cell.pattern, &cell.setting.policy) {
+        spec.memory_mb = bytes as f64 / 1e6;
+    }
+    let mut machine = spec.build(&cell.setting.policy)?;
+    Ok(readers::run(&mut machine, cell.pattern, &experiment.workload, cell.measured.unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(pattern: &str, setting: &str, live: f64) -> Measured {
+        Measured {
+            device: "net".into(),
+            pattern: pattern.into(),
+            setting: setting.into(),
+            unit: Unit::Seconds,
+            live,
+        }
+    }
+
+    fn simulated(live: &[Measured]) -> Result<Table, ExperimentError> {
+        let text = include_str!("../../../../experiments/demo.toml");
+        table(&Experiment::parse(NAME, text)?, live, &mut |_| {})
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_simulated_is_named_with_the_reason() {
+        let error = |row| simulated(&[row]).expect_err("it cannot be").to_string();
+        let unknown = error(measured("sideways", "bowwave", 1.0));
+        assert!(unknown.contains("net sideways") && unknown.contains("no pattern"), "{unknown}");
+        let unknown = error(measured("tac", "stock 1M", 1.0));
+        assert!(unknown.contains("bowwave, stock 128K, stock 4M"), "{unknown}");
+    }
+
+    #[test]
+    fn what_is_left_out_has_no_row() {
+        let live = [measured("grep-tree", "bowwave", 1.0), measured("tac", "bowwave", 0.03)];
+        let table = simulated(&live).expect("it runs");
+        assert_eq!(table.rows(), [("net tac", "s")]);
+    }
+
+    /// 512 accesses of 5 ms, and of these a handful under bowwave.
+    #[test]
+    fn a_backward_reader_waits_for_each_read_of_the_stock_kernel_only() {
+        let [stock, bowwave] = ["stock 128K", "bowwave"].map(|setting| {
+            let table = simulated(&[measured("tac", setting, 1.0)]).expect("it runs");
+            table.figures[0].simulated
+        });
+        assert!((2.5..2.8).contains(&stock), "{stock}");
+        assert!((0.01..0.1).contains(&bowwave), "{bowwave}");
+    }
+}

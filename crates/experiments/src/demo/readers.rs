@@ -1,0 +1,246 @@
+//! The readers of a pattern as processes of the simulated machine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use patterns::order::{Read, forward, next_random};
+use patterns::{Files, PATTERNS, Pattern, Work};
+use readahead::{Hint, Nanos, PAGE_BYTES};
+use serde::Deserialize;
+use sim::{Listed, Machine, Op, OpenFile};
+
+use super::{Unit, Workload};
+
+/// How a program reads each of its files.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Program {
+    /// From its start to its first read, in microseconds.
+    start_us: f64,
+    /// Bytes of each read.
+    read_bytes: u64,
+    /// From the end to the start.
+    #[serde(default)]
+    is_backward: bool,
+    /// `posix_fadvise(SEQUENTIAL)` first.
+    #[serde(default)]
+    is_sequential: bool,
+    /// Through a mapping.
+    #[serde(default)]
+    is_mapped: bool,
+    /// What it computes for each KiB, in nanoseconds.
+    ns_per_kib: f64,
+}
+
+/// What a pattern's reader may hold in memory, if that is limited. What bowwave reads is charged to bowwave.
+pub(super) fn memory_bytes(pattern: &Pattern, policy: &str) -> Option<u64> {
+    match pattern.work {
+        Work::Limited(_, bytes) if policy != "adaptive" => Some(bytes),
+        _ => None,
+    }
+}
+
+/// Runs the pattern; gives its figure in seconds, or as `unit` says.
+pub(super) fn run(
+    machine: &mut Machine,
+    pattern: &Pattern,
+    workload: &Workload,
+    unit: Unit,
+) -> f64 {
+    let opens = open_files(machine, pattern);
+    let processes = match pattern.work {
+        Work::Reads(order) | Work::Limited(order, _) => {
+            let ops = reads(opens[0], order(), workload.reader_ns_per_kib);
+            vec![machine.spawn(0, Listed(ops.into_iter()))]
+        }
+        Work::Mapped(order) => {
+            // The reader keeps the mapping only.
+            let close = Op::Close { open: opens[0] };
+            let ops = [close].into_iter().chain(touches(opens[0], order(), 0));
+            vec![machine.spawn(0, Listed(ops.collect::<Vec<_>>().into_iter()))]
+        }
+        Work::Beside => return beside(machine, pattern, &opens, unit),
+        Work::Program(_) | Work::Part(..) | Work::Copy | Work::CopyTree | Work::Cats => {
+            let program = &workload.programs[pattern.program().unwrap_or_default()];
+            let bytes = pattern.files[0].bytes;
+            let start =
+                |open: &OpenFile| machine.spawn(0, Listed(program.ops(*open, bytes).into_iter()));
+            opens.iter().map(start).collect()
+        }
+    };
+    machine.run();
+    let ended = processes.into_iter().map(|process| machine.outcome(process).ended).max();
+    seconds(ended.unwrap_or(0))
+}
+
+fn seconds(ns: Nanos) -> f64 {
+    ns as f64 * 1e-9
+}
+
+/// The files of a pattern, opened.
+fn open_files(machine: &mut Machine, pattern: &Pattern) -> Vec<OpenFile> {
+    let mut opens = Vec::new();
+    for files in pattern.files {
+        for number in 0..u64::from(files.count) {
+            let file = machine.add_file_at(files.bytes, place_of(files) + number * files.bytes);
+            opens.push(machine.open(file));
+        }
+    }
+    opens
+}
+
+/// Where files lie on the device, in bytes. Those of all patterns follow one another, as the demonstration writes
+/// them.
+fn place_of(files: &Files) -> u64 {
+    let mut before: Vec<&Files> = Vec::new();
+    for other in PATTERNS.iter().flat_map(|pattern| pattern.files) {
+        if other == files {
+            break;
+        }
+        if !before.contains(&other) {
+            before.push(other);
+        }
+    }
+    before.iter().map(|files| files.total_bytes().next_multiple_of(PAGE_BYTES)).sum()
+}
+
+fn reads(open: OpenFile, order: Vec<Read>, ns_per_kib: f64) -> Vec<Op> {
+    let read = |(at, bytes): Read| {
+        let ns = (bytes as f64 / 1024.0 * ns_per_kib).round() as Nanos;
+        [Op::Read { open, at, bytes }, Op::Compute { ns }]
+    };
+    order.into_iter().flat_map(read).collect()
+}
+
+fn touches(open: OpenFile, order: Vec<Read>, ns: Nanos) -> Vec<Op> {
+    let touch = |(at, _): Read| [Op::Fault { open, page: at / PAGE_BYTES }, Op::Compute { ns }];
+    order.into_iter().flat_map(touch).collect()
+}
+
+impl Program {
+    fn ops(&self, open: OpenFile, file_bytes: u64) -> Vec<Op> {
+        let mut order = if self.is_mapped {
+            forward(0, file_bytes, PAGE_BYTES)
+        } else {
+            let starts = (0..file_bytes).step_by(self.read_bytes as usize);
+            starts.map(|at| (at, self.read_bytes.min(file_bytes - at))).collect()
+        };
+        if self.is_backward {
+            order.reverse();
+        }
+        let mut ops = vec![Op::Compute { ns: (self.start_us * 1e3).round() as Nanos }];
+        if self.is_sequential {
+            ops.push(Op::Advise { open, advice: Hint::Sequential });
+        }
+        ops.extend(match self.is_mapped {
+            true => touches(open, order, (self.ns_per_kib * 4.0).round() as Nanos),
+            false => reads(open, order, self.ns_per_kib),
+        });
+        ops
+    }
+}
+
+/// A random reader of the first file beside readers of the others, as `crates/demo` runs them.
+fn beside(machine: &mut Machine, pattern: &Pattern, opens: &[OpenFile], unit: Unit) -> f64 {
+    const LENGTH: Nanos = 4_000_000_000;
+    const STREAM_READ_BYTES: u64 = 64 << 10;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let stream_bytes = Arc::new(AtomicU64::new(0));
+    let pages = pattern.files[0].bytes / PAGE_BYTES;
+    let file_bytes = pattern.files[1].bytes;
+    for open in &opens[1..] {
+        let (open, mut at) = (*open, 0);
+        let (is_over, stream_bytes) = (is_over.clone(), stream_bytes.clone());
+        machine.spawn(0, move |_| {
+            if at > 0 {
+                stream_bytes.fetch_add(STREAM_READ_BYTES, Ordering::Relaxed);
+            }
+            if at >= file_bytes {
+                is_over.store(true, Ordering::Relaxed);
+            }
+            if is_over.load(Ordering::Relaxed) {
+                return Op::Exit;
+            }
+            at += STREAM_READ_BYTES;
+            Op::Read { open, at: at - STREAM_READ_BYTES, bytes: STREAM_READ_BYTES }
+        });
+    }
+    let (open, mut state, mut is_stamped) = (opens[0], 4711, false);
+    let random = machine.spawn(0, move |now| {
+        is_stamped = !is_stamped;
+        if is_stamped {
+            return Op::Stamp { label: 0 };
+        }
+        if now >= LENGTH || is_over.load(Ordering::Relaxed) {
+            is_over.store(true, Ordering::Relaxed);
+            return Op::Exit;
+        }
+        Op::Read { open, at: next_random(&mut state) % pages * PAGE_BYTES, bytes: PAGE_BYTES }
+    });
+    machine.run();
+    let outcome = machine.outcome(random);
+    let mut latencies: Vec<f64> =
+        outcome.stamps.windows(2).map(|pair| (pair[1].1 - pair[0].1) as f64 * 1e-6).collect();
+    latencies.sort_by(f64::total_cmp);
+    match unit {
+        Unit::Seconds => seconds(outcome.ended),
+        Unit::StreamsMbS => {
+            stream_bytes.load(Ordering::Relaxed) as f64 / 1e6 / seconds(outcome.ended)
+        }
+        Unit::LatencyMs => latencies.get(latencies.len() / 2).copied().unwrap_or(f64::NAN),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(is_backward: bool) -> Program {
+        Program {
+            start_us: 1.0,
+            read_bytes: 8192,
+            is_backward,
+            is_sequential: true,
+            is_mapped: false,
+            ns_per_kib: 100.0,
+        }
+    }
+
+    fn machine() -> Machine {
+        let text = include_str!("../../../../experiments/demo.toml");
+        let experiment: crate::experiment::Experiment<Workload> =
+            crate::experiment::Experiment::parse("demo", text).expect("it is valid");
+        experiment.machine.build("linux-6").expect("it can be")
+    }
+
+    #[test]
+    fn a_program_reads_its_file_whole_and_what_is_over_at_its_end() {
+        let mut machine = machine();
+        let file = machine.add_file(20_000);
+        let open = machine.open(file);
+        let read = |at, bytes| Op::Read { open, at, bytes };
+        let forward = program(false).ops(open, 20_000);
+        assert_eq!(forward[0], Op::Compute { ns: 1000 });
+        assert_eq!(forward[1], Op::Advise { open, advice: Hint::Sequential });
+        assert_eq!(
+            [forward[2], forward[4], forward[6]],
+            [read(0, 8192), read(8192, 8192), read(16_384, 3616)]
+        );
+        assert_eq!(forward[3], Op::Compute { ns: 800 });
+        let backward = program(true).ops(open, 20_000);
+        assert_eq!([backward[2], backward[6]], [read(16_384, 3616), read(0, 8192)]);
+    }
+
+    #[test]
+    fn each_file_of_each_pattern_lies_where_no_other_does() {
+        let mut taken: Vec<(&str, std::ops::Range<u64>)> = Vec::new();
+        for files in PATTERNS.iter().flat_map(|pattern| pattern.files) {
+            let range = place_of(files)..place_of(files) + files.total_bytes();
+            let is_free = |(name, other): &(&str, std::ops::Range<u64>)| {
+                *name == files.name || other.end <= range.start || range.end <= other.start
+            };
+            assert!(taken.iter().all(is_free), "{}", files.name);
+            taken.push((files.name, range));
+        }
+    }
+}
