@@ -339,3 +339,19 @@ fn many_readers_of_one_file_in_little_memory_all_come_to_an_end() {
         assert!(processes.iter().all(|process| machine.outcome(*process).pages == 8));
     }
 }
+
+/// Bowwave narrows the window of a mapping that is read at random, if it finds the open file.
+#[test]
+fn a_mapping_without_a_descriptor_keeps_its_window() {
+    let pages_read = |is_closed: bool| {
+        let mut machine = machine(512 * MIB, true);
+        let file = machine.add_file(700 * MIB);
+        let open = machine.open(file);
+        let close = is_closed.then_some(Op::Close { open });
+        let faults = (0..300u64).map(move |n| Op::Fault { open, page: n * 7919 % 179_200 });
+        machine.spawn(0, Listed(close.into_iter().chain(faults)));
+        machine.run();
+        machine.matrix().pages_read()
+    };
+    assert!(2 * pages_read(false) < pages_read(true));
+}
