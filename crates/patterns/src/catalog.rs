@@ -1,5 +1,6 @@
 //! The table of all patterns.
 
+use super::of_programs::{archive_members, lookups, player, row_groups, sweep};
 use super::order::{Read, backward, forward, in_turn, random, streams, stride};
 use super::{Files, Pattern, Telling, Work};
 
@@ -9,6 +10,7 @@ const M: u64 = 1 << 20;
 
 const LARGE: Files = Files::one("f100", 100 * M);
 const LARGER: Files = Files::one("f700", 700 * M);
+const TABLE: Files = Files::one("f500", 500 * M);
 const LARGEST: Files = Files::one("f2048", 2048 * M);
 const TEXT: Files = Files::one("text", 4 * M);
 const LONG_TEXT: Files = Files::one("text48", 48 * M);
@@ -164,6 +166,21 @@ patterns! {
 
     "python-mmap", Nowhere, [LARGE], Work::Program(&["python3", "-c", PYTHON_SCAN, "f100"]),
     "a python program that maps 100 MB and looks at each page";
+
+    "player", Nowhere, [LARGER], Work::Reads(|| player(700 * M)),
+    "40 pieces of 1 MB at random places of 700 MB, after the index at its end, 64 KiB reads";
+
+    "lookups-stop", Nowhere, [TABLE], Work::Reads(|| lookups(1200, 500 * M)),
+    "1,200 look-ups of 4 KiB in 500 MB, some pages more popular (Zipf), and no more: little to gain";
+
+    "sweep", Nowhere, [LARGE], Work::Reads(|| sweep(100 * M)),
+    "8 KiB every 130 KB on average over 100 MB, in irregular steps";
+
+    "row-groups", Nowhere, [LARGER], Work::Threads(|| row_groups(700 * M)),
+    "4 threads that each read ten parts of 1 to 8 MB of 700 MB, 64 KiB reads";
+
+    "archive-members", Nowhere, [LARGER], Work::Reads(|| archive_members(700 * M)),
+    "50 random members of an archive of 700 MB, 8 to 256 KiB each, after its index";
 }
 
 const PYTHON_SCAN: &str = "\

@@ -1,10 +1,11 @@
 //! The patterns: what is read, in which order, from which files.
 //!
-//! The table of them is in [`catalog`], the orders of reading in [`order`]. An order is a plain list
+//! The table of them is in [`catalog`], the orders of reading in [`order`] and `of_programs`. An order is a plain list
 //! of reads, the same in every run, so that what a pattern needs can be counted beforehand and what
 //! it got can be compared afterwards.
 
 mod catalog;
+mod of_programs;
 pub mod order;
 
 use std::collections::HashSet;
@@ -60,7 +61,9 @@ impl Files {
 pub enum Work {
     /// `pread` in this order, from the first file.
     Reads(fn() -> Vec<Read>),
-    /// The same by a reader that has only so many bytes of memory (a memory cgroup).
+    /// The same by several threads at once, each through a descriptor of its own.
+    Threads(fn() -> Vec<Vec<Read>>),
+    /// `pread` by a reader that has only so many bytes of memory (a memory cgroup).
     Limited(fn() -> Vec<Read>, u64),
     /// The same through a mapping: one byte of each page.
     Mapped(fn() -> Vec<Read>),
@@ -123,6 +126,7 @@ impl Pattern {
             Work::Reads(reads) | Work::Mapped(reads) | Work::Limited(reads, _) => {
                 Some(distinct_pages(&reads()) * PAGE_BYTES)
             }
+            Work::Threads(reads) => Some(distinct_pages(&reads().concat()) * PAGE_BYTES),
             Work::Program(_) | Work::Copy | Work::CopyTree | Work::Cats => {
                 Some(self.files.iter().map(Files::total_bytes).sum())
             }
@@ -137,7 +141,11 @@ impl Pattern {
             Work::Program(words) | Work::Part(words, _) => words.first().copied(),
             Work::Copy | Work::CopyTree => Some("cp"),
             Work::Cats => Some("cat"),
-            Work::Reads(_) | Work::Limited(..) | Work::Mapped(_) | Work::Beside => None,
+            Work::Reads(_)
+            | Work::Threads(_)
+            | Work::Limited(..)
+            | Work::Mapped(_)
+            | Work::Beside => None,
         }
     }
 }
@@ -168,11 +176,13 @@ mod tests {
     #[test]
     fn every_read_lies_inside_its_file() {
         for pattern in &PATTERNS {
-            if let Work::Reads(reads) | Work::Mapped(reads) | Work::Limited(reads, _) = pattern.work
-            {
-                let size = pattern.files[0].bytes;
-                assert!(reads().iter().all(|(o, b)| o + b <= size), "{}", pattern.name);
-            }
+            let reads = match pattern.work {
+                Work::Reads(reads) | Work::Mapped(reads) | Work::Limited(reads, _) => reads(),
+                Work::Threads(reads) => reads().concat(),
+                _ => continue,
+            };
+            let size = pattern.files[0].bytes;
+            assert!(reads.iter().all(|(o, b)| o + b <= size), "{}", pattern.name);
         }
     }
 

@@ -58,6 +58,7 @@ pub fn perform(pattern: &Pattern, folder: &Path) -> io::Result<Outcome> {
     let waited_before = waits::own_thread();
     let outcome = match pattern.work {
         Work::Reads(order) | Work::Limited(order, _) => reads::read(&paths[0], &order()),
+        Work::Threads(orders) => reads::read_at_once(&paths[0], &orders()),
         Work::Mapped(order) => reads::touch(&paths[0], &order()),
         Work::Program(words) | Work::Part(words, _) => program::run(words, folder, &paths),
         Work::Copy => program::copy(&paths[0]),

@@ -4,7 +4,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Instant;
+
+use linux::waits;
 
 use super::{Outcome, sum};
 use crate::mapping;
@@ -22,6 +25,34 @@ pub(super) fn read(path: &Path, reads: &[Read]) -> io::Result<Outcome> {
         checksum = sum::fold(checksum, part);
     }
     Ok(Outcome { seconds: started.elapsed().as_secs_f64(), checksum, ..Outcome::default() })
+}
+
+/// A thread for each of these lists.
+pub(super) fn read_at_once(path: &Path, lists: &[Vec<Read>]) -> io::Result<Outcome> {
+    let started = Instant::now();
+    let parts = thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for reads in lists {
+            threads.push(scope.spawn(move || read_and_wait(path, reads)));
+        }
+        let end =
+            |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|_| Err(panicked()));
+        threads.into_iter().map(end).collect::<io::Result<Vec<Outcome>>>()
+    })?;
+    let seconds = started.elapsed().as_secs_f64();
+    let checksum = parts.iter().fold(0u64, |sum, part| sum.wrapping_add(part.checksum));
+    let waited_s = parts.iter().map(|part| part.waited_s).fold(0.0, f64::max);
+    Ok(Outcome { seconds, checksum, waited_s, beside: None })
+}
+
+/// The same as [`read`]; also tells how long this thread waited for a processor.
+fn read_and_wait(path: &Path, reads: &[Read]) -> io::Result<Outcome> {
+    let outcome = read(path, reads)?;
+    Ok(Outcome { waited_s: waits::own_thread().seconds(), ..outcome })
+}
+
+fn panicked() -> io::Error {
+    io::Error::other("a reading thread panicked")
 }
 
 /// One byte of each page.
@@ -56,6 +87,17 @@ mod tests {
         assert!(there.is_some());
         assert_eq!(there, sum_of(&[(0, 20_000), (20_000, 20_000)]));
         assert_ne!(there, sum_of(&[(20_000, 20_000), (0, 20_000)]));
+    }
+
+    #[test]
+    fn threads_read_what_each_of_them_would_alone() {
+        let file = file();
+        let lists = [vec![(0, 20_000)], vec![(20_000, 20_000), (0, 64)]];
+        let alone = |reads: &Vec<Read>| read(file.path(), reads).expect("it can be read").checksum;
+        let sum = lists.iter().map(alone).fold(0u64, u64::wrapping_add);
+        let together = read_at_once(file.path(), &lists).expect("it can be read");
+        assert_eq!(together.checksum, sum);
+        assert!(read_at_once(file.path(), &[vec![(39_000, 4096)]]).is_err());
     }
 
     #[test]

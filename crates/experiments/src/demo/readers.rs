@@ -53,6 +53,13 @@ pub(super) fn run(
             let ops = reads(opens[0], order(), workload.reader_ns_per_kib);
             vec![machine.spawn(0, Listed(ops.into_iter()))]
         }
+        Work::Threads(orders) => {
+            let thread = |(open, order): (&OpenFile, Vec<Read>)| {
+                let ops = reads(*open, order, workload.reader_ns_per_kib);
+                machine.spawn(0, Listed(ops.into_iter()))
+            };
+            opens.iter().zip(orders()).map(thread).collect()
+        }
         Work::Mapped(order) => {
             // The reader keeps the mapping only.
             let close = Op::Close { open: opens[0] };
@@ -77,13 +84,17 @@ fn seconds(ns: Nanos) -> f64 {
     ns as f64 * 1e-9
 }
 
-/// The files of a pattern, opened.
+/// The files of a pattern, opened, once for each thread.
 fn open_files(machine: &mut Machine, pattern: &Pattern) -> Vec<OpenFile> {
+    let threads = match pattern.work {
+        Work::Threads(orders) => orders().len(),
+        _ => 1,
+    };
     let mut opens = Vec::new();
     for files in pattern.files {
         for number in 0..u64::from(files.count) {
             let file = machine.add_file_at(files.bytes, place_of(files) + number * files.bytes);
-            opens.push(machine.open(file));
+            opens.extend((0..threads).map(|_| machine.open(file)));
         }
     }
     opens
