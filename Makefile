@@ -53,7 +53,7 @@ SEED ?= 1
 torture:
 	@scripts/setup tests
 	BOWWAVE_REQUIRE_LIVE=1 BOWWAVE_TORTURE=1 BOWWAVE_TORTURE_SECONDS=$(SECONDS) \
-		cargo test --locked $(FEATURES) -p bowwave --test strangers --test failpoints --no-fail-fast \
+		cargo test --locked $(FEATURES) -p bowwave --test strangers --test failpoints --test fetch --no-fail-fast \
 		-- --nocapture --test-threads 1
 	BOWWAVE_REQUIRE_LIVE=1 BOWWAVE_KILLS=$(KILLS) BOWWAVE_SEED=$(SEED) \
 		cargo test --locked $(FEATURES) -p bowwave --test kills -- --nocapture
