@@ -46,17 +46,12 @@ test-kernels:
 # How long each stranger goes on, and how many schedules of little memory are tried: seeds 1 to that number.
 SECONDS ?= 120
 SCHEDULES ?= 200
-# How often bowwave is killed at a random moment, and where the moments come from.
-KILLS ?= 200
-SEED ?= 1
 
 torture:
 	@scripts/setup tests
 	BOWWAVE_REQUIRE_LIVE=1 BOWWAVE_TORTURE=1 BOWWAVE_TORTURE_SECONDS=$(SECONDS) \
-		cargo test --locked $(FEATURES) -p bowwave --test strangers --test failpoints --no-fail-fast \
+		cargo test --locked $(FEATURES) -p bowwave --test strangers --test failpoints --test fetch --no-fail-fast \
 		-- --nocapture --test-threads 1
-	BOWWAVE_REQUIRE_LIVE=1 BOWWAVE_KILLS=$(KILLS) BOWWAVE_SEED=$(SEED) \
-		cargo test --locked $(FEATURES) -p bowwave --test kills -- --nocapture
 	BOWWAVE_REQUIRE_LIVE=1 BOWWAVE_SCHEDULES=$(SCHEDULES) \
 		cargo test --locked $(FEATURES) -p bowwave --test thrash -- --nocapture random_schedules two_fifths
 

@@ -10,8 +10,6 @@ mod led;
 mod opened;
 #[path = "../own/mod.rs"]
 mod own;
-#[path = "../bad/silent.rs"]
-mod silent;
 #[path = "../stage/mod.rs"]
 mod stage;
 
@@ -25,7 +23,6 @@ use lab::LabGuard;
 use opened::Opened;
 use own::Own;
 use rustix::process::{Pid, Signal, kill_process};
-use silent::{Silence, Silent};
 use stage::Alone;
 
 const NOBODY: u32 = 65534;
@@ -78,12 +75,8 @@ impl Bench {
 
     /// Bowwave, which has met the disk with its delays; that has none from then on.
     fn daemon(&self) -> Daemon {
-        self.daemon_with(&[])
-    }
-
-    fn daemon_with(&self, options: &[&str]) -> Daemon {
         self.lab.set_fast(false).expect("slow");
-        let (child, output) = led::begin(&mut led::daemon(&self.lab, self.state.path(), options));
+        let (child, output) = led::begin(&mut led::daemon(&self.lab, self.state.path(), &[]));
         self.lab.set_fast(true).expect("fast");
         Daemon { child, output }
     }
@@ -262,68 +255,6 @@ fn whatever_a_descriptor_leads_to_by_then_nothing_but_files_is_opened() {
     let others: Vec<&String> = calls.iter().filter(|call| !is_known(call)).collect();
     println!("{} files opened, nothing else", calls.len());
     assert!(others.is_empty(), "{others:#?}");
-}
-
-/// Reads files forward, over and over, and has a descriptor lead now to the one that it reads, now to a file of a FUSE
-/// server.
-const TRAP: &str = "
-import os, sys, threading, time
-trap = os.open(sys.argv[1], os.O_RDONLY)
-opened = [os.open(path, os.O_RDONLY) for path in sys.argv[2:]]
-os.dup2(trap, 200)
-# Behind 100, so that the one that is exchanged is found first.
-held = [os.dup2(f, 300 + n) for n, f in enumerate(opened)]
-[os.close(f) for f in opened]
-drop_rights()
-sys.setswitchinterval(1e-5)
-now = held[0]
-def flip():
-    while True:
-        os.dup2(now, 100)
-        until = time.perf_counter() + 3e-5
-        while time.perf_counter() < until:
-            pass
-        os.dup2(200, 100)
-        until = time.perf_counter() + 3e-5
-        while time.perf_counter() < until:
-            pass
-threading.Thread(target=flip, daemon=True).start()
-while True:
-    for now in held:
-        os.posix_fadvise(now, 0, 0, os.POSIX_FADV_DONTNEED)
-        for at in range(0, os.fstat(now).st_size, 65536):
-            os.pread(now, 65536, at)
-";
-
-#[test]
-fn closing_a_file_of_a_server_that_never_answers_holds_up_neither_other_windows_nor_the_end() {
-    let Some(bench) = Bench::new("ext4") else { return };
-    let baits = bench.baits(32, 2 << 20);
-    let victim = bench.path("victim");
-    fs::write(&victim, vec![3; 32 << 20]).expect("room on the lab");
-    bench.lab.evict().expect("evicted");
-    let daemon = bench.daemon_with(&["--charge", "reader"]);
-    // It ends before the daemon is waited for, also if this fails.
-    let silence = Silence { after_reads: u64::MAX, when_bowwave_closes: true };
-    let server = Silent::mount(silence, 4096).expect("a FUSE server");
-    let trap = server.folder().join("file");
-    let paths: Vec<&Path> = [&trap].into_iter().chain(&baits).map(PathBuf::as_path).collect();
-    let _stranger = begin_by_nobody(TRAP, &paths);
-    wait_until("bowwave closes the stranger's file", || server.is_waited_for());
-    bench.lab.set_fast(false).expect("slow");
-    let mut part = vec![0; 64 << 10];
-    wait_until("another program's window is set", || {
-        let reader = File::open(&victim).expect("it was written");
-        for offset in (0..32 << 20).step_by(part.len()) {
-            reader.read_exact_at(&mut part, offset).expect("read");
-        }
-        let is_set = bench.given_windows().contains(&reader.metadata().expect("metadata").ino());
-        rustix::fs::fadvise(&reader, 0, None, rustix::fs::Advice::DontNeed).expect("advised");
-        is_set
-    });
-    let summary = daemon.stop();
-    println!("stopped while one of its processes hangs: {} windows set", summary["lent_windows"]);
-    assert!(server.is_waited_for());
 }
 
 /// Waits for what happens sooner or later.
