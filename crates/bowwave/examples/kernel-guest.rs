@@ -170,7 +170,7 @@ fn measure(hooks: Option<&str>, pattern: &str) -> Result<Taken> {
 
 /// The reader: carries the pattern out; prints its checksum and the bytes that it asked the disk for.
 fn read(pattern: &str) -> Result<()> {
-    let found = demo::pattern::find(pattern).ok_or("there is no such pattern")?;
+    let found = patterns::find(pattern).ok_or("there is no such pattern")?;
     let before = own_bytes()?;
     let outcome = demo::worker::perform(found, Path::new(FOLDER))?;
     println!("{} {}", outcome.checksum, own_bytes()? - before);
