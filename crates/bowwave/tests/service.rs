@@ -7,6 +7,7 @@ mod stage;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
@@ -49,28 +50,43 @@ fn mistakes_in_the_configuration_are_told_in_one_line() {
     assert!(said.contains("/no/such/file") && code == Some(1), "a file that is named must exist");
 }
 
+/// Runs bowwave where `etc` is `/etc`; gives what it says, and its exit status. `None` where that cannot be.
+fn where_etc_is(etc: &Path, words: &[&str]) -> Option<(String, Option<i32>)> {
+    let mut command = Command::new("unshare");
+    let script = "mount --bind \"$1\" /etc || exit; shift; exec \"$@\"";
+    command.args(["--mount", "sh", "-c", script, "sh"]).arg(etc).arg(BOWWAVE).args(words);
+    let output = command.output().expect("util-linux is there");
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).expect("text");
+    if said.contains("unshare:") || said.contains("mount:") {
+        eprintln!("skipped: no mount namespaces here");
+        return None;
+    }
+    Some((said, output.status.code()))
+}
+
 #[test]
 fn the_default_configuration_is_in_etc() {
     let etc = tempfile::tempdir().expect("a folder");
-    let check = |text: Option<&str>| {
-        fs::create_dir_all(etc.path().join("bowwave")).expect("made");
-        let file = etc.path().join("bowwave/config.toml");
-        text.into_iter().for_each(|text| fs::write(&file, text).expect("written"));
-        let script = "mount --bind \"$1\" /etc && exec \"$2\" daemon --check-config";
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "sh", "-c", script, "sh"]).arg(etc.path()).arg(BOWWAVE);
-        let output = command.output().expect("util-linux is there");
-        String::from_utf8([output.stdout, output.stderr].concat()).expect("text")
-    };
-    let without = check(None);
-    if without.contains("unshare") || without.contains("mount:") {
-        eprintln!("skipped: no mount namespaces here");
-        return;
-    }
-    assert_eq!(without, "there is no /etc/bowwave/config.toml; defaults apply\n");
-    assert!(check(Some("charge = 1")).contains("/etc/bowwave/config.toml, line 1"));
-    let right = check(Some("charge = 'reader'"));
-    assert_eq!(right, "nothing is wrong with /etc/bowwave/config.toml\n");
+    fs::create_dir(etc.path().join("bowwave")).expect("made");
+    let write = |text| fs::write(etc.path().join("bowwave/config.toml"), text).expect("written");
+    let tell = |words: &[&str]| where_etc_is(etc.path(), words);
+    let check = ["daemon", "--check-config"];
+    let Some((said, _)) = tell(&check) else { return };
+    assert_eq!(said, "there is no /etc/bowwave/config.toml; defaults apply\n");
+    write("charge = 'reader'");
+    let right = "nothing is wrong with /etc/bowwave/config.toml\n".to_owned();
+    assert_eq!(tell(&check), Some((right, Some(0))));
+    write("charge = 1");
+    let (said, code) = tell(&check).expect("it could be before");
+    assert!(said.contains("/etc/bowwave/config.toml, line 1"), "{said}");
+    assert_eq!(code, Some(1));
+    // A command gets help all the same, unless it is not to start without.
+    let (said, code) = tell(&["run", "--", "sh", "-c", "exit 7"]).expect("it could be before");
+    assert!(said.contains("/etc/bowwave/config.toml, line 1"), "{said}");
+    assert_eq!(code, Some(7));
+    let (said, code) = tell(&["run", "--strict", "--", "echo", "begun"]).expect("it could be");
+    assert!(said.contains("/etc/bowwave/config.toml, line 1") && !said.contains("begun"), "{said}");
+    assert_eq!(code, Some(125));
 }
 
 /// A daemon of a service manager, which is this test.
@@ -93,7 +109,10 @@ impl Service {
         command.args(["--default-signal=HUP", "setsid", BOWWAVE, "daemon", "--json", "--state"]);
         command.arg(folder).arg("--config").arg(config);
         command.env("NOTIFY_SOCKET", socket).env("WATCHDOG_USEC", "200000");
-        command.stdout(Stdio::piped()).stderr(File::create(&said).expect("a file"));
+        let journal = File::create(&said).expect("a file");
+        let about = journal.metadata().expect("it is there");
+        command.env("JOURNAL_STREAM", format!("{}:{}", about.dev(), about.ino()));
+        command.stdout(Stdio::piped()).stderr(journal);
         let mut daemon = Own::start(&mut command);
         let output = BufReader::new(daemon.stdout.take().expect("piped"));
         Service { daemon, output, said, manager }
@@ -166,6 +185,7 @@ fn systemd_learns_that_it_is_ready_alive_reloading_and_stopping() {
     let said = fs::read_to_string(&service.said).expect("text");
     assert!(said.contains("line 2") && said.contains("the settings stay as they are"), "{said}");
     assert!(said.contains("the settings are the same"), "{said}");
+    assert!(said.lines().all(|line| line.starts_with("<4>")), "each has a priority: {said}");
 
     // Other settings: a new engine.
     for (text, managed) in [

@@ -10,7 +10,7 @@
 //! read-ahead goes on at the next miss.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +23,7 @@ use controller::ids::BackingId;
 use controller::metrics::Metrics;
 use controller::{Charge, Command, Completed, Controller, DiskStats, Input, Nanos, Status};
 use linux::mounts::{self, Disk, Mount};
+use linux::stderr::note;
 use linux::{cgroup, meminfo, provenance, sys};
 use readahead::DeviceNumber;
 use readahead::adaptive::Limits;
@@ -408,7 +409,7 @@ impl Engine {
         self.give_back();
         let metrics = self.metrics();
         if let Some(Err(error)) = self.recorder.take().map(Recorder::finish) {
-            tell(format_args!("{error}"));
+            note(format_args!("{error}"));
         }
         metrics
     }
@@ -419,7 +420,7 @@ impl Engine {
         }
         let left = self.executor.give_back(MOST_GIVING_BACK);
         if left > 0 {
-            tell(format_args!(
+            note(format_args!(
                 "{left} open files keep the window they were given, as it could not be \
                  taken back; the next start of bowwave does that"
             ));
@@ -455,7 +456,7 @@ impl Engine {
     fn answer(&mut self) {
         let Some(socket) = &self.socket else { return };
         if let Err(error) = socket.answer(|| self.status()) {
-            tell(format_args!("{error}; bowwave status does not show this process any more"));
+            note(format_args!("{error}; bowwave status does not show this process any more"));
             self.socket = None;
         }
     }
@@ -627,11 +628,6 @@ impl Engine {
         let is_left_alone = reader.is_throttled && is_read_for;
         (!is_left_alone).then_some(input)
     }
-}
-
-/// Says something on standard error, if anybody listens there.
-fn tell(words: std::fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "bowwave: {words}");
 }
 
 impl Drop for Engine {
