@@ -2,11 +2,14 @@
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 PREFIX ?= /usr/local
+# Build scripts that call make are not to install anything.
+MAKEOVERRIDES =
+unexport DESTDIR PREFIX
 # Where cargo builds to.
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 FEATURES = $(shell scripts/features)
 
-.PHONY: help setup build demo test test-kernels torture lint bench bench-tune install uninstall
+.PHONY: help setup build demo test test-kernels torture lint bench bench-tune install uninstall deb
 
 # What `make install` puts where, and `make uninstall` removes.
 BIN = $(DESTDIR)$(PREFIX)/bin/bowwave
@@ -30,6 +33,7 @@ help:
 	@echo "make bench-tune  how exact bowwave tune is on lab devices (RUNS=5: twenty minutes; root)"
 	@echo "make install  the binary, its man pages, completions and docs, the systemd unit and the udev rule, below PREFIX=$(PREFIX)"
 	@echo "make uninstall  removes these"
+	@echo "make deb      a Debian package of it, in $(TARGET)/deb"
 
 setup:
 	@scripts/setup
@@ -99,3 +103,10 @@ uninstall:
 	@# An administrator's own settings stay.
 	! cmp -s etc/config.toml $(CONFIG) || rm $(CONFIG)
 	-rmdir $(dir $(CONFIG))
+
+deb:
+	@scripts/setup deb
+	mkdir -p $(TARGET)/deb
+	debian/rules clean binary
+	debian/rules clean
+	! command -v lintian >/dev/null || lintian --fail-on error,warning $(TARGET)/deb/*.deb
