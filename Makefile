@@ -2,17 +2,25 @@
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 PREFIX ?= /usr/local
+# Build scripts that call make are not to install anything.
+MAKEOVERRIDES =
+unexport DESTDIR PREFIX
 # Where cargo builds to.
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 FEATURES = $(shell scripts/features)
 
-.PHONY: help setup build demo test test-kernels torture lint bench bench-tune install uninstall
+.PHONY: help setup build demo test test-kernels torture lint bench bench-tune install uninstall deb
 
 # What `make install` puts where, and `make uninstall` removes.
 BIN = $(DESTDIR)$(PREFIX)/bin/bowwave
 UNIT = $(DESTDIR)$(PREFIX)/lib/systemd/system/bowwave.service
 RULE = $(DESTDIR)$(PREFIX)/lib/udev/rules.d/60-bowwave.rules
-DOC = $(DESTDIR)$(PREFIX)/share/doc/bowwave
+SHARE = $(DESTDIR)$(PREFIX)/share
+DOC = $(SHARE)/doc/bowwave
+CONFIG = $(DESTDIR)/etc/bowwave/config.toml
+# What `bowwave generate` writes.
+GENERATED = $(SHARE)/man/man1/bowwave.1 $(SHARE)/man/man1/bowwave-*.1 $(SHARE)/bash-completion/completions/bowwave \
+	$(SHARE)/fish/vendor_completions.d/bowwave.fish $(SHARE)/zsh/site-functions/_bowwave
 TO_READ = README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE-APACHE LICENSE-MIT
 
 help:
@@ -23,8 +31,9 @@ help:
 	@echo "make lint     formatting, clippy, dependencies, file sizes"
 	@echo "make bench    what a decision, a cached read and bowwave run cost, how fast the simulator is"
 	@echo "make bench-tune  how exact bowwave tune is on lab devices (RUNS=5: twenty minutes; root)"
-	@echo "make install  the binary, the systemd unit, the udev rule and the docs, below PREFIX=$(PREFIX)"
+	@echo "make install  the binary, its man pages, completions and docs, the systemd unit and the udev rule, below PREFIX=$(PREFIX)"
 	@echo "make uninstall  removes these"
+	@echo "make deb      a Debian package of it, in $(TARGET)/deb"
 
 setup:
 	@scripts/setup
@@ -75,11 +84,24 @@ bench-tune: build
 install: build
 	install -D -m 755 $(TARGET)/release/bowwave $(BIN)
 	install -d $(dir $(UNIT)) $(dir $(RULE)) $(DOC)/docs
-	sed 's|/usr/local|$(PREFIX)|' etc/bowwave.service > $(UNIT)
-	sed 's|/usr/local|$(PREFIX)|' etc/60-bowwave.rules > $(RULE)
+	sed 's|/usr/local/|$(PREFIX)/|' etc/bowwave.service > $(UNIT)
+	sed 's|/usr/local/|$(PREFIX)/|' etc/60-bowwave.rules > $(RULE)
 	install -m 644 $(TO_READ) $(DOC)
 	install -m 644 docs/*.md $(DOC)/docs
+	$(BIN) generate $(SHARE)
+	test -e $(CONFIG) || install -D -m 644 etc/config.toml $(CONFIG)
 
 uninstall:
 	rm -f $(BIN) $(UNIT) $(RULE) $(addprefix $(DOC)/,$(TO_READ)) $(addprefix $(DOC)/,$(wildcard docs/*.md))
+	rm -f $(GENERATED)
 	-rmdir $(DOC)/docs $(DOC)
+	@# An administrator's own settings stay.
+	! cmp -s etc/config.toml $(CONFIG) || rm $(CONFIG)
+	-rmdir $(dir $(CONFIG))
+
+deb:
+	@scripts/setup deb
+	mkdir -p $(TARGET)/deb
+	debian/rules clean binary
+	debian/rules clean
+	! command -v lintian >/dev/null || lintian --fail-on error,warning $(TARGET)/deb/*.deb

@@ -3,18 +3,20 @@
 mod commands;
 mod invocation;
 mod print;
+mod service;
+mod settings;
 mod signals;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{daemon, demo, doctor, helper, lab, replay, reproduce, run, status, tune};
+use commands::{daemon, demo, doctor, generate, helper, lab, replay, reproduce, run, status, tune};
 use print::PrintError;
 
 /// Adaptive read-ahead for stock Linux kernels, from user space.
 #[derive(Parser)]
-#[command(version, about, arg_required_else_help = true)]
+#[command(version = env!("BOWWAVE_VERSION"), about, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -33,6 +35,8 @@ enum Command {
     Probe(helper::Probe),
     #[command(hide = true)]
     Fetch(helper::Fetch),
+    #[command(hide = true)]
+    Generate(generate::Args),
     /// Replay a trace of reads in a simulator: how would a policy perform on a device?
     Replay(replay::Args),
     /// Run published tables again in a simulator
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => lab::main(args),
         Command::Probe(args) => helper::probe(args),
         Command::Fetch(args) => helper::fetch(args),
+        Command::Generate(args) => generate::main(args, Cli::command()),
         Command::Replay(args) => replay::main(args),
         Command::Reproduce(args) => reproduce::main(args),
     };

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, Write};
 
+pub(crate) use linux::stderr::note;
 use serde_json::Value;
 
 /// Standard output accepts no more.
@@ -71,12 +72,6 @@ pub(crate) fn list(
     let width = entries.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut lines = entries.iter().map(|(name, text)| format!("{name:width$}  {}", text.as_ref()));
     Ok(lines.try_for_each(line)?)
-}
-
-/// Prints a message to the user on standard error. Ignores errors: a closed one is no reason to
-/// stop.
-pub(crate) fn note(text: impl Display) {
-    let _ = writeln!(io::stderr(), "bowwave: {text}");
 }
 
 #[cfg(test)]

@@ -1,32 +1,40 @@
-//! Makes signals waitable: each caught signal writes a byte to a pipe.
+//! Makes signals waitable.
 
-use std::fs;
-use std::io::{self, PipeReader};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use signal_hook::iterator::backend::SignalDelivery;
+use signal_hook::iterator::exfiltrator::SignalOnly;
 
 /// Exit status that shells use for SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// The signals caught so far.
-pub(crate) struct Signals {
-    pipe: PipeReader,
-}
+pub(crate) struct Signals(SignalDelivery<UnixStream, SignalOnly>);
 
 impl Signals {
     /// Catches `signals` from now on.
     pub(crate) fn catch(signals: impl IntoIterator<Item = i32>) -> io::Result<Self> {
-        let (reader, writer) = io::pipe()?;
-        for signal in signals {
-            let writer: OwnedFd = writer.try_clone()?.into();
-            signal_hook::low_level::pipe::register(signal, writer)?;
-        }
-        Ok(Signals { pipe: reader })
+        let (reader, writer) = UnixStream::pair()?;
+        Ok(Signals(SignalDelivery::with_pipe(reader, writer, SignalOnly, signals)?))
     }
 
-    /// A descriptor that is readable once a signal has arrived.
+    /// A descriptor that is readable once a signal has arrived, until it is [taken](Self::take).
     pub(crate) fn readiness(&self) -> BorrowedFd<'_> {
-        self.pipe.as_fd()
+        self.0.get_read().as_fd()
     }
+
+    /// Takes the signals that have arrived.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = i32> {
+        self.0.pending()
+    }
+}
+
+/// Whether this process has a controlling terminal. When that is closed, SIGHUP arrives.
+pub(crate) fn has_terminal() -> bool {
+    File::open("/dev/tty").is_ok()
 }
 
 /// Whether this process was started with `signal` ignored, as `nohup` does with SIGHUP.

@@ -1,9 +1,13 @@
 //! What `make install` puts where, below a folder of the test's own.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use tempfile::TempDir;
+
+const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
 
 /// Installs with that prefix, or does what else `goal` says.
 fn make(goal: &str, prefix: &str, target: &Path, root: &Path) {
@@ -21,6 +25,14 @@ fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// A folder where cargo seems to have built bowwave.
+fn built() -> TempDir {
+    let target = tempfile::tempdir().expect("a folder");
+    fs::create_dir(target.path().join("release")).expect("made");
+    symlink(BOWWAVE, target.path().join("release/bowwave")).expect("linked");
+    target
+}
+
 /// Files below a folder.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -36,17 +48,23 @@ fn links(page: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn what_is_installed_agrees_with_its_prefix_and_goes_again() {
-    let (target, root) =
-        (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("one"));
-    fs::create_dir(target.path().join("release")).expect("made");
-    fs::write(target.path().join("release/bowwave"), "the program").expect("written");
+    let (target, root) = (built(), tempfile::tempdir().expect("a folder"));
     for prefix in ["/usr", "/usr/local", "/opt/bowwave"] {
         make("install", prefix, target.path(), root.path());
         let below = root.path().join(&prefix[1..]);
-        assert_eq!(text(&below.join("bin/bowwave")), "the program");
+        let program = Command::new(below.join("bin/bowwave")).arg("--version").output();
+        let version = String::from_utf8(program.expect("it runs").stdout).expect("text");
+        assert!(version.starts_with(concat!("bowwave ", env!("CARGO_PKG_VERSION"), " (")));
+        let shared = ["man/man1/bowwave-daemon.1", "bash-completion/completions/bowwave"];
+        for generated in shared.iter().chain(&["zsh/site-functions/_bowwave"]) {
+            let generated = text(&below.join("share").join(generated)).replace('\\', "");
+            assert!(generated.contains("--check-config"), "{generated}");
+        }
         let unit = text(&below.join("lib/systemd/system/bowwave.service"));
         assert!(unit.contains(&format!("ExecStart={prefix}/bin/bowwave ")), "{unit}");
-        assert!(unit.contains(&format!("=file://{prefix}/share/doc/bowwave/README.md")), "{unit}");
+        assert!(unit.contains(&format!(" file://{prefix}/share/doc/bowwave/README.md")), "{unit}");
+        assert_eq!(unit.matches("/bin/bowwave ").count(), 2, "{unit}");
+        assert!(unit.contains(&format!("ExecStopPost=-{prefix}/bin/bowwave daemon --recover")));
         let limits = ["MemoryHigh=", "MemoryMax="].map(|limit| format!("\n{limit}"));
         let is_limited = limits.iter().any(|limit| unit.contains(limit));
         assert!(!is_limited, "a limit bounds what of all managed files stays cached");
@@ -82,6 +100,18 @@ fn told_by_setup(kernel: &str) -> String {
         .output()
         .expect("sh is there");
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn settings_of_an_administrator_stay() {
+    let (target, root) = (built(), tempfile::tempdir().expect("a folder"));
+    let config = root.path().join("etc/bowwave/config.toml");
+    make("install", "/usr", target.path(), root.path());
+    assert_eq!(text(&config), include_str!("../../../etc/config.toml"));
+    fs::write(&config, "charge = 'reader'").expect("written");
+    make("install", "/usr", target.path(), root.path());
+    make("uninstall", "/usr", target.path(), root.path());
+    assert_eq!(text(&config), "charge = 'reader'");
 }
 
 #[test]

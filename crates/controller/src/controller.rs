@@ -28,6 +28,7 @@ pub struct Options {
 
 /// Which memory cgroup pays for pages that are read ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Charge {
     /// Bowwave's own: its limit bounds what is read ahead, and a reader in a small cgroup is not made to evict
     /// its own pages.

@@ -10,7 +10,7 @@ use crate::program::is_bowwave_of_root;
 pub struct Daemon {
     /// Its process id.
     pub pid: u32,
-    /// It was started without paths and manages every program.
+    /// Its command line names no paths, so it manages every program, unless its configuration names some.
     pub manages_all: bool,
 }
 

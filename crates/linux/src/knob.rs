@@ -257,8 +257,8 @@ impl Drop for Borrowed {
             && let Err(error) = self.knob.set(self.kb)
             && self.knob.0.exists()
         {
-            // Keep the journal. Standard error may be closed.
-            let _ = writeln!(io::stderr(), "bowwave: {error}");
+            // Keep the journal.
+            crate::stderr::note(error);
             return;
         }
         failpoint::reach("knob-restored");

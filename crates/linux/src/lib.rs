@@ -6,7 +6,7 @@
 //! | files that others read | [`directories`], [`handles`], [`descriptors`], [`sys`] (which pages are cached; read them, drop them) |
 //! | processes | [`acting_as`], [`process`], [`program`], [`daemons`], [`privilege`], [`waits`] (for a processor) |
 //! | memory | [`meminfo`], [`cgroup`], [`psi`] |
-//! | bowwave's own files | [`state`], [`whole`] (a crash leaves the old file or the new one), [`small`], [`table`] |
+//! | bowwave's own files | [`state`], [`whole`] (a crash leaves the old file or the new one), [`small`], [`table`], [`stderr`] |
 //! | tests | [`failpoint`] (steps at which a process kills itself) |
 //! | figures | [`median()`], [`provenance`] (kernel and date) |
 
@@ -32,6 +32,7 @@ pub mod provenance;
 pub mod psi;
 pub mod small;
 pub mod state;
+pub mod stderr;
 pub mod sys;
 pub mod table;
 pub mod waits;

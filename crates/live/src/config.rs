@@ -1,57 +1,97 @@
-//! Rules as the daemon's configuration has them: a TOML table `[drop-behind]`.
+//! The configuration file, a TOML text. Options of the command line replace what it says.
 
-use controller::behind::{RuleError, Rules};
+use std::path::PathBuf;
+
+use controller::Charge;
+use controller::behind::{Mode, Rule, RuleError, Rules};
 use serde::Deserialize;
+use toml::Spanned;
+
+/// What an administrator may configure.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Manage only the file systems that hold these paths; all if there are none.
+    pub path: Vec<PathBuf>,
+    /// Which memory cgroup is charged for pages read ahead.
+    pub charge: Charge,
+    /// Whose streams drop pages behind them.
+    pub drop_behind: Rules,
+}
 
 /// Why a text is no configuration.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum ConfigError {
-    /// It is no TOML, or has other tables and names than these.
-    #[error("line {line}: {reason}")]
-    Malformed {
-        /// Where.
-        line: usize,
-        /// Why.
-        reason: String,
-    },
-    /// A rule makes no sense.
+#[error("line {line}: {fault}")]
+pub struct ConfigError {
+    line: usize,
+    fault: Fault,
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+enum Fault {
+    /// It is no TOML, or has unknown keys or impossible values.
+    #[error("{0}")]
+    Malformed(String),
+    #[error("{0:?} is no absolute path; begin it with /")]
+    Relative(PathBuf),
     #[error(transparent)]
     Rule(#[from] RuleError),
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Config {
-    #[serde(default, rename = "drop-behind")]
-    drop_behind: Rules,
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct File {
+    path: Vec<Spanned<PathBuf>>,
+    charge: Charge,
+    drop_behind: DropBehind,
 }
 
-/// The rules of a configuration.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct DropBehind {
+    mode: Mode,
+    rule: Vec<Spanned<Rule>>,
+}
+
+/// Parses a configuration.
 ///
 /// # Errors
-/// See [`ConfigError`].
-pub fn parse(text: &str) -> Result<Rules, ConfigError> {
-    let config: Config = toml::from_str(text).map_err(|error| malformed(text, &error))?;
-    config.drop_behind.check()?;
-    Ok(config.drop_behind)
+/// Names the line of the first key or value that is wrong.
+pub fn parse(text: &str) -> Result<Config, ConfigError> {
+    let at = |start: usize, fault: Fault| ConfigError { line: line_of(text, start), fault };
+    let file: File = toml::from_str(text).map_err(|error| {
+        let reason = error.message().trim().replace('\n', "; ");
+        at(error.span().map_or(0, |span| span.start), Fault::Malformed(reason))
+    })?;
+    let is_relative = |path: &&Spanned<PathBuf>| path.get_ref().is_relative();
+    if let Some(path) = file.path.iter().find(is_relative) {
+        return Err(at(path.span().start, Fault::Relative(path.get_ref().clone())));
+    }
+    for rule in &file.drop_behind.rule {
+        rule.get_ref().check().map_err(|error| at(rule.span().start, error.into()))?;
+    }
+    let rules = file.drop_behind.rule.into_iter().map(Spanned::into_inner).collect();
+    Ok(Config {
+        path: file.path.into_iter().map(Spanned::into_inner).collect(),
+        charge: file.charge,
+        drop_behind: Rules { mode: file.drop_behind.mode, rules },
+    })
 }
 
-/// The library draws the line in question; a log wants one line.
-fn malformed(text: &str, error: &toml::de::Error) -> ConfigError {
-    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-    let line = before.matches('\n').count() + 1;
-    ConfigError::Malformed { line, reason: error.message().trim().replace('\n', "; ") }
+/// Counts lines from 1; `start` is in bytes.
+fn line_of(text: &str, start: usize) -> usize {
+    text.get(..start).unwrap_or_default().matches('\n').count() + 1
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use controller::behind::Mode;
 
     #[test]
-    fn a_configuration_is_a_mode_and_rules() {
-        let rules = parse(
+    fn a_configuration_says_what_is_managed_and_how() {
+        let config = parse(
             r#"
+            path = ["/srv", "/home"]
+            charge = "reader"
             [drop-behind]
             mode = "never"
             [[drop-behind.rule]]
@@ -60,10 +100,12 @@ mod tests {
             "#,
         )
         .expect("it is one");
-        assert_eq!(rules.mode, Mode::Never);
-        assert_eq!(rules.rules[0].cgroup.as_deref(), Some("/backup.slice"));
-        assert_eq!(rules.rules[0].mode, Mode::Always);
-        assert_eq!(parse("").expect("nothing is said"), Rules::default());
+        assert_eq!(config.path, ["/srv", "/home"].map(PathBuf::from));
+        assert_eq!(config.charge, Charge::Reader);
+        assert_eq!(config.drop_behind.mode, Mode::Never);
+        assert_eq!(config.drop_behind.rules[0].cgroup.as_deref(), Some("/backup.slice"));
+        assert_eq!(config.drop_behind.rules[0].mode, Mode::Always);
+        assert_eq!(parse("").expect("nothing is said"), Config::default());
     }
 
     #[test]
@@ -72,8 +114,11 @@ mod tests {
             ("[drop-behind]\nmood = \"auto\"\n", ["line 2", "mood"]),
             ("[drop-behind]\nmode = \"often\"\n", ["line 2", "often"]),
             ("[read-ahead]\n", ["line 1", "read-ahead"]),
+            ("\n\ncharge = \"me\"\n", ["line 3", "me"]),
+            ("path = \"/srv\"\n", ["line 1", "sequence"]),
+            ("path = [\n\"/srv\",\n\"home\"]\n", ["line 3", "\"home\" is no absolute path"]),
             ("[[drop-behind.rule]]\npath = \"/x\"\n", ["line 1", "mode"]),
-            ("[[drop-behind.rule]]\nmode = \"auto\"\n", ["rule 1", "command"]),
+            ("\n[[drop-behind.rule]]\nmode = \"auto\"\n", ["line 2", "command"]),
             ("[drop-behind\n", ["line 1", ""]),
         ] {
             let said = parse(text).unwrap_err().to_string();

@@ -10,9 +10,10 @@
 //! read-ahead goes on at the next miss.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,7 +22,8 @@ use controller::behind::{LEAST_FILE_PAGES, Mode, Rules};
 use controller::ids::BackingId;
 use controller::metrics::Metrics;
 use controller::{Charge, Command, Completed, Controller, DiskStats, Input, Nanos, Status};
-use linux::mounts::{Disk, Mount};
+use linux::mounts::{self, Disk, Mount};
+use linux::stderr::note;
 use linux::{cgroup, meminfo, provenance, sys};
 use readahead::DeviceNumber;
 use readahead::adaptive::Limits;
@@ -124,6 +126,8 @@ pub struct Engine {
     has_given_back: bool,
     drops_behind: bool,
     socket: Option<Socket>,
+    /// The thread that looks for mounts ends with it.
+    _running: Arc<()>,
 }
 
 /// The counters of disks in the kernel half.
@@ -144,18 +148,7 @@ impl Prepared {
     /// Puts back what earlier runs that were killed have left. What lies on a server that does not answer is put
     /// back later.
     pub fn new(options: Options) -> Self {
-        let journal = Journal::recover(&options.state);
-        if journal.len() > 0 {
-            let (left, helper) = (journal.clone(), options.helper.clone());
-            let (done, inbox) = mpsc::channel();
-            let give_back = move || {
-                left.give_back(helper);
-                let _ = done.send(());
-            };
-            if thread::Builder::new().name("bowwave-recover".into()).spawn(give_back).is_ok() {
-                let _ = inbox.recv_timeout(MOST_GIVING_BACK);
-            }
-        }
+        let journal = recovered(&options.state, &options.helper);
         Prepared { options, journal }
     }
 
@@ -180,7 +173,8 @@ impl Prepared {
         })?;
         let (sender, changes) = mpsc::channel();
         let wake = answers.clone();
-        mounts.watch(sender, move || wake.wake());
+        let running = Arc::new(());
+        mounts.watch(sender, Arc::downgrade(&running), move || wake.wake());
         let (mut out, limits) = (Vec::new(), limits());
         let behind = watch.map(|_| options.behind);
         let of = controller::Options { charge: options.charge, behind };
@@ -213,6 +207,7 @@ impl Prepared {
             has_given_back: false,
             drops_behind: watch.is_some(),
             socket: None,
+            _running: running,
         };
         let now = sys::monotonic_ns();
         engine.carry_out();
@@ -223,6 +218,39 @@ impl Prepared {
         }
         Ok(engine)
     }
+}
+
+/// Puts back what runs that were killed have left. Returns how many open files keep a window that is not their own,
+/// since they cannot be reached now.
+pub fn recover(state: &Path, helper: &Helper) -> usize {
+    recovered(state, helper).len()
+}
+
+fn recovered(state: &Path, helper: &Helper) -> Journal {
+    let journal = Journal::recover(state);
+    if journal.len() > 0 {
+        let (left, helper) = (journal.clone(), helper.clone());
+        let (done, inbox) = mpsc::channel();
+        let give_back = move || {
+            left.give_back(helper);
+            let _ = done.send(());
+        };
+        if thread::Builder::new().name("bowwave-recover".into()).spawn(give_back).is_ok() {
+            let _ = inbox.recv_timeout(MOST_GIVING_BACK);
+        }
+    }
+    journal
+}
+
+/// Checks that these paths lie on file systems that can be managed.
+///
+/// # Errors
+/// [`EngineError::Path`].
+pub fn check_paths(paths: &[PathBuf]) -> Result<(), EngineError> {
+    paths.iter().try_for_each(|path| match mounts::of_path(path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(EngineError::Path { path: path.clone(), error }),
+    })
 }
 
 /// What is read ahead fits the memory there is, and a densely read region half of that.
@@ -288,6 +316,23 @@ impl Engine {
         Ok(())
     }
 
+    /// Manages reads for so long, or until `stop` becomes readable; tells whether it is.
+    ///
+    /// # Errors
+    /// If the source of events failed.
+    pub fn serve_for(&mut self, most: Duration, stop: BorrowedFd<'_>) -> Result<bool, EngineError> {
+        let until = Instant::now() + most;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            if self.serve_once(stop, left)? {
+                return Ok(true);
+            }
+        }
+    }
+
     /// Waits until something happens, for so long at most, and handles it; tells whether `stop` is readable.
     fn serve_once(&mut self, stop: BorrowedFd<'_>, most: Duration) -> Result<bool, EngineError> {
         let until_tick = self.tick_at.saturating_sub(sys::monotonic_ns());
@@ -345,16 +390,27 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives open files their windows back, and the totals. The eBPF programs stay until the process exits:
+    /// Gives open files their windows back, and returns the totals. The eBPF programs stay until the process exits:
     /// detaching them one by one takes a tenth of a second.
     pub fn leave(mut self) -> Metrics {
+        let metrics = self.close();
+        std::mem::forget(self);
+        metrics
+    }
+
+    /// Like [`leave`](Self::leave), but also detaches the eBPF programs and ends the threads, so that the process can
+    /// start another engine.
+    pub fn stop(mut self) -> Metrics {
+        self.close()
+    }
+
+    fn close(&mut self) -> Metrics {
         self.socket = None;
         self.give_back();
         let metrics = self.metrics();
         if let Some(Err(error)) = self.recorder.take().map(Recorder::finish) {
-            tell(format_args!("{error}"));
+            note(format_args!("{error}"));
         }
-        std::mem::forget(self);
         metrics
     }
 
@@ -364,7 +420,7 @@ impl Engine {
         }
         let left = self.executor.give_back(MOST_GIVING_BACK);
         if left > 0 {
-            tell(format_args!(
+            note(format_args!(
                 "{left} open files keep the window they were given, as it could not be \
                  taken back; the next start of bowwave does that"
             ));
@@ -400,7 +456,7 @@ impl Engine {
     fn answer(&mut self) {
         let Some(socket) = &self.socket else { return };
         if let Err(error) = socket.answer(|| self.status()) {
-            tell(format_args!("{error}; bowwave status does not show this process any more"));
+            note(format_args!("{error}; bowwave status does not show this process any more"));
             self.socket = None;
         }
     }
@@ -572,11 +628,6 @@ impl Engine {
         let is_left_alone = reader.is_throttled && is_read_for;
         (!is_left_alone).then_some(input)
     }
-}
-
-/// Says something on standard error, if anybody listens there.
-fn tell(words: std::fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "bowwave: {words}");
 }
 
 impl Drop for Engine {

@@ -9,8 +9,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Weak};
 use std::thread;
 
 use controller::ids::{BackingId, DeviceNumber};
@@ -130,11 +130,17 @@ impl Mounts {
         (Arc::new(Volume { mount, knob, piece_pages, backing: device.backing }), device)
     }
 
-    /// Looks again whenever the table of mounts changes, and each second; `tell` is called after each change.
-    pub(crate) fn watch(mut self, changes: Sender<Change>, tell: impl Fn() + Send + 'static) {
+    /// Looks again whenever the table of mounts changes, and each second, as long as the engine is `running`; `tell` is
+    /// called after each change.
+    pub(crate) fn watch(
+        mut self,
+        changes: Sender<Change>,
+        running: Weak<()>,
+        tell: impl Fn() + Send + 'static,
+    ) {
         let watch = move || {
             let table: Option<OwnedFd> = File::open("/proc/self/mountinfo").ok().map(Into::into);
-            loop {
+            while running.strong_count() > 0 {
                 wait_for_change(table.as_ref());
                 for change in self.again() {
                     if changes.send(change).is_err() {

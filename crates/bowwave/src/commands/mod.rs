@@ -1,7 +1,7 @@
-pub(crate) mod behind;
 pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod generate;
 pub(crate) mod helper;
 pub(crate) mod lab;
 pub(crate) mod output;

@@ -29,9 +29,9 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
 
-use crate::commands::behind::ModeName;
 use crate::commands::{helper, privilege};
 use crate::print;
+use crate::settings::{self, ModeName};
 use crate::signals;
 use beside::{Beside, Ending, Job, Outcome};
 
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     json: bool,
     /// Drop pages behind the command's streams: from the first page on (always), behind streams
     /// that pass an eighth of the available memory (auto), or never. Without =MODE it means always;
-    /// without the option, auto.
+    /// without the option, what /etc/bowwave/config.toml says, or auto.
     #[arg(long, value_enum, value_name = "MODE", num_args = 0..=1, require_equals = true,
           default_missing_value = "always")]
     drop_behind: Option<ModeName>,
@@ -177,14 +177,13 @@ fn begin(args: &Args) -> anyhow::Result<Beside> {
 }
 
 fn job(args: &Args) -> anyhow::Result<Job> {
-    let mode = args.drop_behind.unwrap_or_default();
     let options = Options {
         scope: Scope::Process(std::process::id()),
         paths: Vec::new(),
         state: args.state.clone(),
         helper: helper::of_this_program(),
         charge: Charge::Bowwave,
-        behind: Rules::only(mode.into()),
+        behind: rules(args)?,
         record: recording_place(args)?,
     };
     Ok(Job {
@@ -195,6 +194,24 @@ fn job(args: &Args) -> anyhow::Result<Job> {
         state: args.state.clone(),
         role: Role::Run { command: args.command[0].to_string_lossy().into_owned() },
     })
+}
+
+/// Whose streams drop pages: all in the mode given by the user, or as the configuration says. If that cannot be used,
+/// says so: the command gets help all the same.
+///
+/// # Errors
+/// With `--strict`, if it cannot be used.
+fn rules(args: &Args) -> anyhow::Result<Rules> {
+    if let Some(mode) = args.drop_behind {
+        return Ok(Rules::only(mode.into()));
+    }
+    match settings::read(None) {
+        Err(error) if !args.strict => {
+            print::note(format_args!("{error:#}; pages are dropped as by default (auto)"));
+            Ok(Rules::default())
+        }
+        config => Ok(config?.drop_behind),
+    }
 }
 
 /// Where to record. If that is impossible, says so: the command gets help all the same.

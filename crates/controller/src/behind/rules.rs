@@ -49,46 +49,45 @@ pub struct Rules {
     pub rules: Vec<Rule>,
 }
 
-/// Why rules make no sense.
+/// Why a rule makes no sense.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// It would fit everything.
-    #[error("drop-behind rule {0} names nothing; give it a path, a cgroup or a command")]
-    Empty(usize),
+    #[error("this rule names nothing; give it a path, a cgroup or a command")]
+    Empty,
     /// Nothing has such a path.
-    #[error("drop-behind rule {0}: {1:?} is no absolute path; begin it with /")]
-    Relative(usize, String),
+    #[error("{0:?} is no absolute path; begin it with /")]
+    Relative(String),
     /// No process has such a name.
-    #[error("drop-behind rule {0}: the kernel keeps 15 bytes of a command's name; write {1:?}")]
-    LongCommand(usize, String),
+    #[error("the kernel keeps 15 bytes of a command's name; write {0:?}")]
+    LongCommand(String),
+}
+
+impl Rule {
+    /// Checks that it says whom it is for.
+    ///
+    /// # Errors
+    /// [`RuleError`].
+    pub fn check(&self) -> Result<(), RuleError> {
+        if self.path.is_none() && self.cgroup.is_none() && self.command.is_none() {
+            return Err(RuleError::Empty);
+        }
+        let absolute = [&self.path, &self.cgroup];
+        if let Some(odd) = absolute.into_iter().flatten().find(|path| !path.starts_with('/')) {
+            return Err(RuleError::Relative(odd.clone()));
+        }
+        if let Some(long) = self.command.as_ref().filter(|name| name.len() > COMMAND_BYTES) {
+            let kept = long.char_indices().take_while(|(at, c)| at + c.len_utf8() <= COMMAND_BYTES);
+            return Err(RuleError::LongCommand(kept.map(|(_, c)| c).collect()));
+        }
+        Ok(())
+    }
 }
 
 impl Rules {
     /// One mode for everything.
     pub fn only(mode: Mode) -> Self {
         Rules { mode, rules: Vec::new() }
-    }
-
-    /// Whether every rule says whom it is for.
-    ///
-    /// # Errors
-    /// [`RuleError`], counting rules from 1.
-    pub fn check(&self) -> Result<(), RuleError> {
-        for (rule, number) in self.rules.iter().zip(1..) {
-            if rule.path.is_none() && rule.cgroup.is_none() && rule.command.is_none() {
-                return Err(RuleError::Empty(number));
-            }
-            let absolute = [&rule.path, &rule.cgroup];
-            if let Some(odd) = absolute.into_iter().flatten().find(|path| !path.starts_with('/')) {
-                return Err(RuleError::Relative(number, odd.clone()));
-            }
-            if let Some(long) = rule.command.as_ref().filter(|name| name.len() > COMMAND_BYTES) {
-                let kept =
-                    long.char_indices().take_while(|(at, c)| at + c.len_utf8() <= COMMAND_BYTES);
-                return Err(RuleError::LongCommand(number, kept.map(|(_, c)| c).collect()));
-            }
-        }
-        Ok(())
     }
 
     /// Whether some stream may have this mode.
@@ -157,14 +156,12 @@ mod tests {
 
     #[test]
     fn a_rule_for_everything_is_a_mistake() {
-        let only = |rule| Rules { mode: Mode::Auto, rules: vec![rule] };
-        let empty = only(rule(None, None, None, Mode::Never));
-        assert_eq!(empty.check(), Err(RuleError::Empty(1)));
-        let relative = only(rule(Some("srv/*"), None, None, Mode::Never));
+        assert_eq!(rule(None, None, None, Mode::Never).check(), Err(RuleError::Empty));
+        let relative = rule(Some("srv/*"), None, None, Mode::Never);
         assert!(relative.check().unwrap_err().to_string().contains("begin it with /"));
-        let command = |name| only(rule(None, None, Some(name), Mode::Never));
+        let command = |name| rule(None, None, Some(name), Mode::Never);
         assert_eq!(command("systemd-journal").check(), Ok(()));
         let long = command("systemd-journald").check();
-        assert_eq!(long, Err(RuleError::LongCommand(1, "systemd-journal".into())));
+        assert_eq!(long, Err(RuleError::LongCommand("systemd-journal".into())));
     }
 }

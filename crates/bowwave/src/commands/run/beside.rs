@@ -167,8 +167,8 @@ fn load(job: Job) -> Result<Engine, String> {
     let daemon = linux::daemons::running().find(|daemon| daemon.manages_all);
     if let Some(daemon) = daemon.filter(|_| !job.drops_behind) {
         print::note(format_args!(
-            "a daemon (process {}) already manages every program; bowwave run gains nothing beside \
-             it and uses CPU time",
+            "a daemon (process {}) already manages every program, unless its configuration names \
+             paths; bowwave run gains nothing beside it and uses CPU time",
             daemon.pid
         ));
     }

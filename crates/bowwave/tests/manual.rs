@@ -1,0 +1,112 @@
+//! Each command's `--help`, man page and page of the docs describe the same options.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
+
+/// What bowwave prints.
+fn printed(words: &[&str]) -> String {
+    let output = Command::new(BOWWAVE).args(words).output().expect("it runs");
+    assert!(output.status.success(), "{words:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The commands that a help lists.
+fn commands(help: &str) -> Vec<String> {
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let listed = listed.take_while(|line| line.starts_with("  "));
+    let names = listed.filter(|line| !line.starts_with("   "));
+    let names = names.filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+/// The commands of bowwave, each as its words: `lab`, `up`.
+fn all_commands() -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let mut to_look_at = vec![Vec::new()];
+    while let Some(words) = to_look_at.pop() {
+        let help = help(&words);
+        for name in commands(&help) {
+            to_look_at.push([words.clone(), vec![name]].concat());
+        }
+        found.push(words);
+    }
+    found
+}
+
+fn help(command: &[String]) -> String {
+    let words: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
+    printed(&words)
+}
+
+/// Lines that begin with an option, without what indents them; of each, its names such as `-v` and `--verbose`.
+fn options<'a>(lines: impl Iterator<Item = &'a str>) -> BTreeSet<Vec<String>> {
+    let described = lines.map(str::trim).filter(|line| line.starts_with('-'));
+    let names = |line: &str| {
+        // The description follows after two spaces.
+        let named = line.split("  ").next().unwrap_or_default();
+        let words = named
+            .split([' ', ',', '=', '['])
+            .filter(|word| word.starts_with('-') && word.len() > 1);
+        words.map(str::to_owned).collect::<Vec<_>>()
+    };
+    described.map(names).filter(|names| !names.is_empty()).collect()
+}
+
+/// Text of a man page, without its formatting.
+fn plain(roff: &str) -> String {
+    roff.replace("\\fB", "").replace("\\fR", "").replace("\\fI", "").replace("\\-", "-")
+}
+
+#[test]
+fn help_man_page_and_docs_agree() {
+    let share = tempfile::tempdir().expect("a folder");
+    printed(&["generate", share.path().to_str().expect("text")]);
+    let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
+    let commands = all_commands();
+    for command in &commands {
+        let help = help(command);
+        let name: String = command.iter().map(|word| format!("-{word}")).collect();
+        let page = share.path().join(format!("man/man1/bowwave{name}.1"));
+        let page =
+            plain(&fs::read_to_string(&page).unwrap_or_else(|error| panic!("{page:?}: {error}")));
+        let described = options(help.lines().filter(|line| line.starts_with("  ")));
+        assert_eq!(options(page.lines()), described, "bowwave{name}(1)");
+        let Some(topic) = command.first() else { continue };
+        let topic = docs.join(format!("{topic}.md"));
+        let text = fs::read_to_string(&topic).unwrap_or_else(|error| panic!("{topic:?}: {error}"));
+        for names in described.iter().filter(|names| !names.contains(&"--help".into())) {
+            let is_there = names.iter().any(|name| text.contains(name.as_str()));
+            assert!(is_there, "{} lacks {names:?} of bowwave{name}", topic.display());
+        }
+    }
+    let pages = fs::read_dir(share.path().join("man/man1")).expect("made").count();
+    assert_eq!(pages, commands.len(), "a page for each command, and no others");
+}
+
+#[test]
+fn docs_name_no_option_that_no_command_has() {
+    let all: BTreeSet<String> = all_commands()
+        .iter()
+        .flat_map(|command| options(help(command).lines().filter(|line| line.starts_with("  "))))
+        .flatten()
+        .collect();
+    let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
+    for page in ["run", "daemon", "status", "doctor", "tune", "lab", "demo", "reproduce"] {
+        let text = fs::read_to_string(docs.join(format!("{page}.md"))).expect("it is there");
+        // Options of bowwave stand in a line of a bowwave command, or alone.
+        let lines =
+            text.lines().filter(|line| line.contains("bowwave ") || line.starts_with("| `--"));
+        // What follows a -- belongs to another command.
+        let own = lines.filter_map(|line| line.split(" -- ").next());
+        let odd: Vec<&str> = own
+            .flat_map(|line| line.split([' ', '`', '=', '[', ']', '|', ',', '.', ';', ')']))
+            .filter(|word| word.starts_with("--") && word.contains(char::is_alphabetic))
+            .filter(|word| !all.contains(*word))
+            .collect();
+        assert_eq!(odd, [""; 0], "docs/{page}.md");
+    }
+}

@@ -1,0 +1,260 @@
+//! The daemon as a service: its configuration, what it tells systemd, and SIGHUP. Managing reads needs root, FUSE and
+//! eBPF.
+
+mod led;
+mod own;
+mod stage;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use own::Own;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use stage::{BOWWAVE, skipped};
+
+/// Output of `bowwave daemon --check-config`, with its exit status.
+fn checked(options: &[&str]) -> (String, Option<i32>) {
+    let mut command = Command::new(BOWWAVE);
+    let output = command.args(["daemon", "--check-config"]).args(options).output().expect("it ran");
+    let said = [output.stdout, output.stderr].concat();
+    (String::from_utf8(said).expect("text"), output.status.code())
+}
+
+#[test]
+fn mistakes_in_the_configuration_are_told_in_one_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("config.toml");
+    let path = file.to_str().expect("text");
+    for (text, words) in [
+        ("[drop-behind]\nmood = 'auto'", ["line 2", "unknown field `mood`"]),
+        ("\ncharge = 'me'", ["line 2", "unknown variant `me`, expected `bowwave` or `reader`"]),
+        ("path = ['/no/such/folder']", ["/no/such/folder", "No such file"]),
+        ("path = ['/proc']", ["/proc", "no page cache"]),
+        ("charge", ["line 1", ""]),
+    ] {
+        fs::write(&file, text).expect("written");
+        let (said, code) = checked(&["--config", path]);
+        assert!(words.iter().all(|word| said.contains(word)), "{said}");
+        assert_eq!((said.lines().count(), code), (1, Some(1)), "{said}");
+    }
+    fs::write(&file, "charge = 'reader'").expect("written");
+    assert_eq!(checked(&["--config", path]), (format!("nothing is wrong with {path}\n"), Some(0)));
+    let (said, code) = checked(&["--config", "/no/such/file"]);
+    assert!(said.contains("/no/such/file") && code == Some(1), "a file that is named must exist");
+}
+
+/// Runs bowwave where `etc` is `/etc`; gives what it says, and its exit status. `None` where that cannot be.
+fn where_etc_is(etc: &Path, words: &[&str]) -> Option<(String, Option<i32>)> {
+    let mut command = Command::new("unshare");
+    let script = "mount --bind \"$1\" /etc || exit; shift; exec \"$@\"";
+    command.args(["--mount", "sh", "-c", script, "sh"]).arg(etc).arg(BOWWAVE).args(words);
+    let output = command.output().expect("util-linux is there");
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).expect("text");
+    if said.contains("unshare:") || said.contains("mount:") {
+        eprintln!("skipped: no mount namespaces here");
+        return None;
+    }
+    Some((said, output.status.code()))
+}
+
+#[test]
+fn the_default_configuration_is_in_etc() {
+    let etc = tempfile::tempdir().expect("a folder");
+    fs::create_dir(etc.path().join("bowwave")).expect("made");
+    let write = |text| fs::write(etc.path().join("bowwave/config.toml"), text).expect("written");
+    let tell = |words: &[&str]| where_etc_is(etc.path(), words);
+    let check = ["daemon", "--check-config"];
+    let Some((said, _)) = tell(&check) else { return };
+    assert_eq!(said, "there is no /etc/bowwave/config.toml; defaults apply\n");
+    write("charge = 'reader'");
+    let right = "nothing is wrong with /etc/bowwave/config.toml\n".to_owned();
+    assert_eq!(tell(&check), Some((right, Some(0))));
+    write("charge = 1");
+    let (said, code) = tell(&check).expect("it could be before");
+    assert!(said.contains("/etc/bowwave/config.toml, line 1"), "{said}");
+    assert_eq!(code, Some(1));
+    // A command gets help all the same, unless it is not to start without.
+    let (said, code) = tell(&["run", "--", "sh", "-c", "exit 7"]).expect("it could be before");
+    assert!(said.contains("/etc/bowwave/config.toml, line 1"), "{said}");
+    assert_eq!(code, Some(7));
+    let (said, code) = tell(&["run", "--strict", "--", "echo", "begun"]).expect("it could be");
+    assert!(said.contains("/etc/bowwave/config.toml, line 1") && !said.contains("begun"), "{said}");
+    assert_eq!(code, Some(125));
+}
+
+/// A daemon of a service manager, which is this test.
+struct Service {
+    daemon: Own,
+    output: BufReader<ChildStdout>,
+    said: PathBuf,
+    manager: UnixDatagram,
+}
+
+impl Service {
+    /// Starts the daemon, without a terminal. Its folder takes all files.
+    fn start(folder: &Path, config: &Path) -> Service {
+        let socket = folder.join("notify");
+        let manager = UnixDatagram::bind(&socket).expect("a socket");
+        manager.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+        let said = folder.join("stderr");
+        let mut command = Command::new("env");
+        // The tests themselves may ignore SIGHUP.
+        command.args(["--default-signal=HUP", "setsid", BOWWAVE, "daemon", "--json", "--state"]);
+        command.arg(folder).arg("--config").arg(config);
+        command.env("NOTIFY_SOCKET", socket).env("WATCHDOG_USEC", "200000");
+        let journal = File::create(&said).expect("a file");
+        let about = journal.metadata().expect("it is there");
+        command.env("JOURNAL_STREAM", format!("{}:{}", about.dev(), about.ino()));
+        command.stdout(Stdio::piped()).stderr(journal);
+        let mut daemon = Own::start(&mut command);
+        let output = BufReader::new(daemon.stdout.take().expect("piped"));
+        Service { daemon, output, said, manager }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.daemon), signal).expect("it runs");
+    }
+
+    fn heard(&self) -> String {
+        let mut bytes = [0; 4096];
+        let length = self.manager.recv(&mut bytes).expect("the daemon tells something");
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    }
+
+    /// The next message but signs of life.
+    fn told(&self) -> String {
+        std::iter::repeat_with(|| self.heard())
+            .find(|message| message != "WATCHDOG=1\n")
+            .expect("there is always another")
+    }
+
+    /// Where it says that it manages reads.
+    fn announced(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("a line");
+        serde_json::from_str::<Value>(&line).expect("it is JSON")["mounts"].take()
+    }
+
+    fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.daemon.id())).expect("it runs").count()
+    }
+
+    /// Whether it soon has no more than so many: threads of an engine that has gone end within seconds.
+    fn soon_has(&self, descriptors: usize) -> bool {
+        let until = Instant::now() + Duration::from_secs(30);
+        while self.descriptors() > descriptors && Instant::now() < until {
+            thread::sleep(Duration::from_millis(20));
+        }
+        self.descriptors() <= descriptors
+    }
+}
+
+#[test]
+fn systemd_learns_that_it_is_ready_alive_reloading_and_stopping() {
+    if led::possible().is_none() {
+        return;
+    }
+    let (_alone, lab) = stage::lab("service", "net", 64 << 20, "ext4");
+    let folder = stage::state();
+    let config = folder.path().join("config.toml");
+    let write = |text: &str| fs::write(&config, text).expect("written");
+    let lab_only = format!("path = [{:?}]", lab.mount_point());
+    let mounts = |service: &mut Service| service.announced().as_array().map(Vec::len);
+
+    write(&lab_only);
+    let mut service = Service::start(folder.path(), &config);
+    assert_eq!(service.told(), "READY=1\n");
+    assert_eq!(mounts(&mut service), Some(1));
+    assert_eq!(service.heard(), "WATCHDOG=1\n");
+    let descriptors = service.descriptors();
+
+    // A wrong file, then the same settings: the engine goes on.
+    for text in [format!("{lab_only}\ncharge = 'me'"), lab_only.clone()] {
+        write(&text);
+        service.signal(Signal::HUP);
+        assert!(service.told().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+        assert_eq!(service.told(), "READY=1\n");
+    }
+    let said = fs::read_to_string(&service.said).expect("text");
+    assert!(said.contains("line 2") && said.contains("the settings stay as they are"), "{said}");
+    assert!(said.contains("the settings are the same"), "{said}");
+    assert!(said.lines().all(|line| line.starts_with("<4>")), "each has a priority: {said}");
+
+    // Other settings: a new engine.
+    for (text, managed) in [
+        (format!("path = ['/', {:?}]", lab.mount_point()), 2),
+        (format!("{lab_only}\ndrop-behind.mode = 'never'"), 1),
+        (lab_only.clone(), 1),
+    ] {
+        write(&text);
+        service.signal(Signal::HUP);
+        assert!(service.told().starts_with("RELOADING=1\n"));
+        assert_eq!(service.told(), "READY=1\n", "{text}");
+        assert_eq!(mounts(&mut service), Some(managed), "{text}");
+    }
+    assert!(service.soon_has(descriptors), "something of earlier engines stays");
+    assert_eq!(service.heard(), "WATCHDOG=1\n");
+    let status = Command::new(BOWWAVE).args(["status", "--state"]).arg(folder.path()).status();
+    assert!(status.expect("it ran").success());
+
+    service.signal(Signal::TERM);
+    assert_eq!(service.told(), "STOPPING=1\n");
+    assert!(service.daemon.wait().expect("it ends").success());
+    let mut totals = String::new();
+    service.output.read_to_string(&mut totals).expect("text");
+    assert!(totals.contains("read_ahead_bytes"), "{totals}");
+}
+
+/// The notes about disks in a state folder, with when they were written.
+fn notes(state: &Path) -> Vec<(PathBuf, Vec<u8>, SystemTime)> {
+    let entries = fs::read_dir(state.join("disks")).into_iter().flatten().flatten();
+    let note = |path: PathBuf| {
+        let written = fs::metadata(&path).and_then(|about| about.modified()).expect("it is there");
+        let bytes = fs::read(&path).expect("it is there");
+        (path, bytes, written)
+    };
+    entries.map(|entry| note(entry.path())).collect()
+}
+
+#[test]
+fn the_next_version_does_not_measure_a_disk_again() {
+    if led::possible().is_none() {
+        return;
+    }
+    let (_alone, lab) = stage::lab("upgrade", "net", 64 << 20, "ext4");
+    let state = stage::state();
+    let lead = || {
+        let (mut daemon, _output) = led::begin(&mut led::daemon(&lab, state.path(), &[]));
+        kill_process(Pid::from_child(&daemon), Signal::TERM).expect("it runs");
+        assert!(daemon.wait().expect("it ends").success());
+        notes(state.path())
+    };
+    let first = lead();
+    assert_eq!(first.len(), 1, "the lab's disk is measured");
+    assert_eq!(lead(), first);
+}
+
+#[test]
+fn recovery_is_refused_beside_a_daemon_and_does_no_harm_otherwise() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("needs root").unwrap_or_default();
+    }
+    let folder = stage::state();
+    let recover = || {
+        let mut command = Command::new(BOWWAVE);
+        command.args(["daemon", "--recover", "--state"]).arg(folder.path());
+        command.output().expect("it ran")
+    };
+    assert!(recover().status.success());
+    let _lock = linux::state::DaemonLock::take(folder.path()).expect("it is free");
+    let beside = recover();
+    assert_eq!(beside.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&beside.stderr).contains("already uses"));
+}
