@@ -80,6 +80,18 @@ impl Stream {
         news
     }
 
+    /// The program has come to a file behind all that was asked for; gives how many files that makes used, and how
+    /// many not: it touches each mark that it comes to, so those behind one that it left untouched are not known to be
+    /// used.
+    pub(super) fn leave_behind(&mut self, now: Nanos) -> (u32, u32) {
+        self.heard_at = now;
+        let untouched = self.marks.iter().find(|marked| marked.number >= self.used);
+        let known = untouched.map_or(self.asked, |marked| marked.number);
+        let (used, unused) = (known - self.used, self.asked - known);
+        self.used = self.asked;
+        (used, unused)
+    }
+
     /// The next mark up to that number, which the program has passed.
     pub(super) fn passed_mark(&mut self, number: u32) -> Option<Marked> {
         if self.is_shuffled {

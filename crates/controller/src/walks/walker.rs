@@ -228,7 +228,9 @@ impl Walker {
             for _ in 0..LONGEST_STEP {
                 match cursor.next(&stream.habit, stream.top, directories) {
                     Next::File(next) if next == unit => {
-                        self.used = self.used.saturating_add(stream.come_to(now, stream.asked));
+                        let (used, unused) = stream.leave_behind(now);
+                        self.used = self.used.saturating_add(used);
+                        self.wasted = self.wasted.saturating_add(unused);
                         stream.cursor = Some(cursor);
                         for suffix in passed_over {
                             self.tastes.note(suffix, false);
