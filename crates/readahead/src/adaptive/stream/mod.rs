@@ -20,7 +20,6 @@ use rate::Rate;
 use super::access_context::AccessContext;
 use super::allowance::Claim;
 use super::head::AccessNumber;
-use super::kernel_window::KERNEL_WINDOW_PAGES;
 use super::number::real;
 use super::pace::Pace;
 use super::run::Run;
@@ -451,11 +450,10 @@ impl Stream {
     }
 
     /// Whether it pays for no access on a disk as long as the head stays: then the kernel's windows are as fast
-    /// as any, unless they are smaller than usual.
+    /// as any.
     fn streams_with_the_head(&self, context: &AccessContext) -> bool {
         let reads_all = self.step == 1 && self.grain == 1 && context.access.via == Via::Read;
-        let kernel_does = reads_all && context.access.kernel_window >= KERNEL_WINDOW_PAGES;
-        kernel_does && self.cap == u64::MAX && context.device.cost.has_a_head()
+        reads_all && self.cap == u64::MAX && context.device.cost.has_a_head()
     }
 
     fn unit_cost(&self, context: &AccessContext) -> UnitCost {
