@@ -8,9 +8,6 @@ use crate::access::PAGE_BYTES;
 /// answers within a few times that leaves nothing to gain where the kernel reads ahead itself.
 const REACTION_S: f64 = 0.000_3;
 
-/// A memory card answers within a millisecond; what moves a head takes several.
-const LEAST_POSITIONING_S: f64 = 0.002;
-
 /// A device's cost model: one more access costs `latency_s`, one more page `page_s()`, and
 /// `concurrency` accesses overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,11 +42,6 @@ impl DeviceCost {
     /// Whether device accesses are served one at a time.
     pub fn is_serial(&self) -> bool {
         self.concurrency < 2.0
-    }
-
-    /// Whether an access costs so much because a head has to be moved: not where the last one ended.
-    pub fn has_a_head(&self) -> bool {
-        self.is_serial() && self.latency_s > LEAST_POSITIONING_S
     }
 
     /// Whether it answers before a policy outside the kernel could help.

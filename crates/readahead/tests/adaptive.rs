@@ -26,34 +26,6 @@ fn a_run_is_left_to_the_kernel_until_it_deserves_a_larger_window_than_the_kernel
     assert!(asked(20_000) > 15_000);
 }
 
-/// What is asked for while runs of 256 pages are read one after another: the first 20, and 20 more.
-fn asked_of_runs(cost: DeviceCost, are_two_at_once: bool) -> [u64; 2] {
-    let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
-    machine.cache.cost = cost;
-    let mut asked = |runs: std::ops::Range<u64>| {
-        let before = machine.policy.tally().asked_pages;
-        // At no equal distances.
-        for start in runs.map(|run| 7 + 5_000 * run + 83 * run * run) {
-            for at in (start..start + 256).step_by(16) {
-                machine.read(1, at, 16);
-                if are_two_at_once {
-                    machine.read(1, at + 500_000, 16);
-                }
-            }
-        }
-        machine.policy.tally().asked_pages - before
-    };
-    [asked(0..20), asked(20..40)]
-}
-
-#[test]
-fn who_is_alone_on_a_disk_is_left_to_the_kernel() {
-    assert_eq!(asked_of_runs(DeviceCost::DISK, false)[1], 0);
-    assert!(asked_of_runs(DeviceCost::DISK, true)[1] > 0, "the head moves between the two");
-    assert!(asked_of_runs(CARD, false)[1] > 0, "each access costs as much");
-    assert!(asked_of_runs(VOLUME, false)[1] > 0);
-}
-
 #[test]
 fn misses_some_pages_apart_save_less_than_neighbours_do() {
     let asked = |second| {

@@ -31,7 +31,6 @@ mod completion_rate;
 mod density;
 mod device;
 mod file;
-mod head;
 mod kernel_window;
 mod number;
 mod pace;
@@ -222,7 +221,6 @@ impl Policy for Adaptive {
         file.read_in(cache.group());
         let volume =
             self.volumes.get_or_insert_with(access.volume, access.now, Volume::default, drop);
-        let number = volume.head.access();
         let is_unmatched = match file.place(&context, volume, tally) {
             Found::Stream(stream, tail_exponent) => {
                 if stream.can_gain(&context.device.cost) {
@@ -233,10 +231,7 @@ impl Policy for Adaptive {
                     let pressure = self.pressures.of_mut(cache.group(), access.now);
                     pressure.thrashed(access.kernel_window, false, access.now);
                 }
-                if let Some(last) = stream.seen_with(number) {
-                    volume.head.goes_on(last);
-                }
-                stream.proceed(&context, volume.head.stays(), tail_exponent, plan, tally);
+                stream.proceed(&context, tail_exponent, plan, tally);
                 if stream.has_ended_a_file(access.file_pages) {
                     volume.completion_rate.end();
                 }

@@ -19,7 +19,6 @@ use rate::Rate;
 
 use super::access_context::AccessContext;
 use super::allowance::Claim;
-use super::head::AccessNumber;
 use super::number::real;
 use super::pace::Pace;
 use super::run::Run;
@@ -81,8 +80,6 @@ pub(super) struct Stream {
     waiting_rate: f64,
     /// When the reader was last seen, and where.
     seen: (Nanos, u64),
-    /// The access that it was last seen with.
-    seen_with: Option<AccessNumber>,
     /// A reader that goes on should have been seen again by then; never, while its pace is not known.
     due_at: Nanos,
     /// Where the look-ahead mark stands, or the reader if there is none.
@@ -144,7 +141,6 @@ impl Stream {
             asked_at: now,
             used_at: now,
             seen: (now, run),
-            seen_with: None,
             due_at: Nanos::MAX,
             mark: run,
             seen_when_passed: 0,
@@ -188,11 +184,6 @@ impl Stream {
     /// Its file has another stream: it is read in parts.
     pub(super) fn shares_its_file(&mut self) {
         self.is_part = true;
-    }
-
-    /// It is seen with this access of its volume; with which it was seen before.
-    pub(super) fn seen_with(&mut self, access: AccessNumber) -> Option<AccessNumber> {
-        self.seen_with.replace(access)
     }
 
     /// Units the reader has come along.
@@ -266,11 +257,11 @@ impl Stream {
     }
 
     /// The reader went on: notes it, and asks for the next window if it is time; not without the
-    /// `tail_exponent` of its file's runs. A disk's head is where it has left it if the `head_stays`.
+    /// `tail_exponent`
+    /// of its file's runs.
     pub(super) fn proceed(
         &mut self,
         context: &AccessContext,
-        head_stays: bool,
         tail_exponent: Option<f64>,
         plan: &mut Plan,
         tally: &mut Tally,
@@ -295,8 +286,7 @@ impl Stream {
             cause = Cause::Thrashed;
         }
         self.frontier = self.frontier.max(self.reader);
-        let is_free = head_stays && self.streams_with_the_head(context);
-        if let Some(tail_exponent) = tail_exponent.filter(|_| !is_free) {
+        if let Some(tail_exponent) = tail_exponent {
             let claim = Claim {
                 own: self.ahead() * self.len,
                 request: context.end - context.first,
@@ -447,13 +437,6 @@ impl Stream {
     /// device answers before we could.
     pub(super) fn is_led(&self, cost: &DeviceCost) -> bool {
         self.can_gain(cost) && !(self.step == 1 && cost.outpaces_user_space())
-    }
-
-    /// Whether it pays for no access on a disk as long as the head stays: then the kernel's windows are as fast
-    /// as any.
-    fn streams_with_the_head(&self, context: &AccessContext) -> bool {
-        let reads_all = self.step == 1 && self.grain == 1 && context.access.via == Via::Read;
-        reads_all && self.cap == u64::MAX && context.device.cost.has_a_head()
     }
 
     fn unit_cost(&self, context: &AccessContext) -> UnitCost {
