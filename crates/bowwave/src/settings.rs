@@ -21,7 +21,7 @@ pub(crate) struct Options {
     /// reader's wherever the kernel can do the read-ahead itself.
     #[arg(long, value_enum)]
     charge: Option<ChargeName>,
-    /// Drop pages behind streams: after they have passed an eighth of the available memory (auto,
+    /// Drop pages behind streams: after they have passed half of the available memory (auto,
     /// the default), from their first page on (always), or never.
     #[arg(long, value_enum, value_name = "MODE")]
     drop_behind: Option<ModeName>,
@@ -46,7 +46,7 @@ impl From<ChargeName> for Charge {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ModeName {
-    /// Behind streams that have passed an eighth of the available memory, or whose file is larger.
+    /// Behind streams that have passed half of the available memory, or whose file is larger.
     #[default]
     Auto,
     /// Behind every stream.

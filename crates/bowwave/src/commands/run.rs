@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// Drop pages behind the command's streams: from the first page on (always), behind streams
-    /// that pass an eighth of the available memory (auto), or never. Without =MODE it means always;
+    /// that pass half of the available memory (auto), or never. Without =MODE it means always;
     /// without the option, what /etc/bowwave/config.toml says, or auto.
     #[arg(long, value_enum, value_name = "MODE", num_args = 0..=1, require_equals = true,
           default_missing_value = "always")]

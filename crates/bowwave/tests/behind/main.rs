@@ -77,7 +77,7 @@ fn of_a_half_cached_file_the_cached_half_stays() {
 fn without_it_the_cache_is_as_stock_leaves_it() {
     let Some(bench) = bench() else { return };
     let file = bench.cold("file", 32 * MB);
-    // Nothing of 32 MB is an eighth of this machine's memory, so `auto` leaves it, too.
+    // Nothing of 32 MB is half of this machine's memory, so `auto` leaves it, too.
     for option in ["--drop-behind=never", "--drop-behind=auto"] {
         evict(&file);
         let Some(mut watched) = Watched::new(&file) else { return };

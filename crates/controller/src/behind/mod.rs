@@ -36,7 +36,7 @@ use left_overs::Waiting;
 use release::{Release, Releases};
 use stream::Stream;
 
-/// Files of fewer pages are left alone unless every stream drops behind: an eighth of less than 32 MiB of memory
+/// Files of fewer pages are left alone unless every stream drops behind: half of less than 8 MiB of memory
 /// is nobody's working set.
 pub const LEAST_FILE_PAGES: u64 = 1024;
 

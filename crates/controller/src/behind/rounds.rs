@@ -86,7 +86,7 @@ impl Behind {
         let Some(terms) = stream.terms().filter(|_| is_news) else { return };
         let Some(touched) = touched else { return };
         let file_pages = pages_of(stream.file_bytes);
-        let answer = stream.progress.finish(touched.end, file_pages, passing(key), terms);
+        let answer = stream.progress.finish(touched.end, file_pages, passing(key.written), terms);
         let run = stream.progress.run();
         if !stream.progress.is_engaged() {
             return;

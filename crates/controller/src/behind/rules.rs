@@ -14,7 +14,7 @@ const COMMAND_BYTES: usize = 15;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Once it has passed an eighth of the memory available to its cgroup, or if its file is larger.
+    /// Once it has passed half of the memory available to its cgroup, or if its file is larger.
     #[default]
     Auto,
     /// From its first page.

@@ -67,7 +67,7 @@ pub(super) struct Stream {
 
 impl Stream {
     pub(super) fn new(now: Nanos, passed: &Passed, mode: Option<Mode>, memory: u64) -> Self {
-        let terms = Terms::of_memory(memory / PAGE_BYTES);
+        let terms = Terms::of_memory(passing(passed.written), memory / PAGE_BYTES);
         let backlog_bytes = (memory / BACKLOG_SHARE).min(MOST_BACKLOG_BYTES);
         let backlog_pages = BACKLOG_STEPS * terms.write_step_pages;
         let mut stream = Stream {
@@ -148,7 +148,7 @@ impl Stream {
             }
             Treatment::Dropped(terms) => {
                 let file_pages = pages_of(self.file_bytes);
-                Some(self.progress.on_pass(passed, file_pages, passing(key), *terms))
+                Some(self.progress.on_pass(passed, file_pages, passing(key.written), *terms))
             }
         }
     }
@@ -193,6 +193,6 @@ impl Stream {
 }
 
 /// How a stream passes its file.
-pub(super) fn passing(key: StreamKey) -> Passing {
-    if key.written { Passing::Write } else { Passing::Read }
+pub(super) fn passing(is_written: bool) -> Passing {
+    if is_written { Passing::Write } else { Passing::Read }
 }

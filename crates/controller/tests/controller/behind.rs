@@ -46,7 +46,7 @@ fn a_large_file_that_is_streamed_through_leaves_the_cache_behind_its_reader() {
 }
 
 #[test]
-fn what_fits_an_eighth_of_memory_stays() {
+fn what_fits_half_of_memory_stays() {
     let mut machine = machine(Mode::Auto);
     machine.hear(&memory(8 << 30));
     machine.pass(1, 1, false, span(0, 50_000));

@@ -9,7 +9,7 @@
 //!   written pages:   go as soon as they are clean           <-- written out
 //! ```
 //!
-//! A stream *engages* after it has passed an eighth of memory, or at once if its file is larger
+//! A stream *engages* after it has passed half of memory (an eighth, if it writes), or at once if its file is larger
 //! than that. Smaller streams gain nothing. It must have passed the file in one direction, each
 //! page once. The caller decides whether a page may really be dropped: only if this stream brought
 //! it in ([`Block`]) and it is clean, unmapped and not in use by others. The caller must never
@@ -27,8 +27,12 @@ pub use plan::{DropPlan, Passing};
 pub use progress::{StreamProgress, Terms};
 pub use span::{Span, TurnedRound};
 
-/// A stream engages after it has passed one in this many of memory's pages.
-const SHARE: u64 = 8;
+/// A reader engages after it has passed one in this many of memory's pages. Less may be read again, and the kernel keeps
+/// it then.
+const READ_SHARE: u64 = 2;
+
+/// And a writer, whose pages the kernel cannot give up before they are on the disk.
+const WRITTEN_SHARE: u64 = 8;
 
 /// One in this many of memory's pages may wait to be written out, within 8 to 16 MiB: as large a
 /// step as memory permits. Up to three steps may wait at a time.
@@ -38,10 +42,14 @@ const MOST_WRITE_STEP_PAGES: u64 = 4096;
 
 impl Terms {
     /// The terms for a machine or memory cgroup of `memory_pages` pages.
-    pub fn of_memory(memory_pages: u64) -> Terms {
+    pub fn of_memory(passing: Passing, memory_pages: u64) -> Terms {
+        let share = match passing {
+            Passing::Read => READ_SHARE,
+            Passing::Write => WRITTEN_SHARE,
+        };
         let write_step_pages =
             (memory_pages / WRITE_SHARE).clamp(LEAST_WRITE_STEP_PAGES, MOST_WRITE_STEP_PAGES);
-        Terms { engage_pages: memory_pages / SHARE, write_step_pages }
+        Terms { engage_pages: memory_pages / share, write_step_pages }
     }
 }
 
@@ -62,7 +70,7 @@ mod tests {
         pages
             .map(|page| {
                 let passed = Span { start: page, end: page + 1 };
-                stream.on_pass(passed, file_pages, passing, Terms::of_memory(MEMORY))
+                stream.on_pass(passed, file_pages, passing, Terms::of_memory(passing, MEMORY))
             })
             .filter(|answer| *answer != nothing)
             .collect()
@@ -86,7 +94,7 @@ mod tests {
     #[test]
     fn a_large_file_is_released_a_followers_distance_behind() {
         let mut stream = StreamProgress::default();
-        let answers = pass(&mut stream, 0..4096, 20_000, Passing::Read);
+        let answers = pass(&mut stream, 0..4096, 45_000, Passing::Read);
         let last = answers.last().and_then(|answer| answer.release);
         assert_eq!(last, Some(Span { start: 512, end: 4096 - 3072 }));
         assert!(answers.iter().all(|answer| answer.write_out.is_none()));
