@@ -213,7 +213,13 @@ impl Drop for Fetcher {
 }
 
 impl Running {
+    /// # Errors
+    /// If no process can be started. That says nothing about the descriptor that is wanted: [`is_gone`] is false.
     fn start(helper: &Helper) -> io::Result<Running> {
+        Self::try_start(helper).map_err(|error| io::Error::other(format!("cannot start: {error}")))
+    }
+
+    fn try_start(helper: &Helper) -> io::Result<Running> {
         let mut command = helper.command(FETCH).ok_or(io::ErrorKind::Unsupported)?;
         let (socket, theirs) = pair()?;
         command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
@@ -314,6 +320,15 @@ mod tests {
         }
         let starts = std::fs::read_to_string(starts).expect("it was started");
         assert_eq!(starts.lines().count(), 2, "once more, and then not again at once");
+    }
+
+    #[test]
+    fn where_no_process_can_be_started_a_descriptor_is_not_gone() {
+        let program = "/no/such/program".into();
+        let mut fetcher = Fetcher::new(Helper::Process { program, arguments: Vec::new() });
+        let file = tempfile::tempfile().expect("a file");
+        let error = fetcher.again(of(&file), file.as_raw_fd(), 0).map(drop).unwrap_err();
+        assert!(!is_gone(&error), "{error}");
     }
 
     #[test]
