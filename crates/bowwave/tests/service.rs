@@ -7,7 +7,7 @@ mod stage;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
@@ -77,6 +77,13 @@ fn the_default_configuration_is_in_etc() {
     write("charge = 'reader'");
     let right = "nothing is wrong with /etc/bowwave/config.toml\n".to_owned();
     assert_eq!(tell(&check), Some((right, Some(0))));
+    let place = etc.path().join("bowwave/config.toml");
+    fs::remove_file(&place).expect("removed");
+    symlink("nowhere", &place).expect("made");
+    let (said, code) = tell(&check).expect("it could be before");
+    assert!(said.contains("cannot read the configuration /etc/bowwave/config.toml"), "{said}");
+    assert_eq!(code, Some(1));
+    fs::remove_file(&place).expect("removed");
     write("charge = 1");
     let (said, code) = tell(&check).expect("it could be before");
     assert!(said.contains("/etc/bowwave/config.toml, line 1"), "{said}");
