@@ -42,8 +42,13 @@ fn seconds() -> String {
 impl Bench {
     /// An empty lab; `None` where labs or eBPF do not work.
     fn new(fs_type: &str) -> Option<Self> {
+        Self::with_room(fs_type, 512 << 20)
+    }
+
+    /// The same, of so many bytes.
+    fn with_room(fs_type: &str, bytes: u64) -> Option<Self> {
         led::possible()?;
-        let (alone, lab) = stage::lab("strangers", "net", 512 << 20, fs_type);
+        let (alone, lab) = stage::lab("strangers", "net", bytes, fs_type);
         Some(Bench { lab, state: stage::state(), _alone: alone })
     }
 
