@@ -14,7 +14,8 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn new() -> Self {
-        let pulse = sd_notify::watchdog_enabled().map_or(RARELY, |most| most / 2);
+        // A third, so that one late sign of life is no reason to end it.
+        let pulse = sd_notify::watchdog_enabled().map_or(RARELY, |most| most / 3);
         Service { pulse }
     }
 
@@ -24,7 +25,8 @@ impl Service {
     }
 
     pub(crate) fn is_ready(&self) {
-        tell(&[NotifyState::Ready]);
+        // READY=1 alone does not start systemd's watchdog anew.
+        tell(&[NotifyState::Ready, NotifyState::Watchdog]);
     }
 
     pub(crate) fn is_alive(&self) {
@@ -35,8 +37,8 @@ impl Service {
     pub(crate) fn is_reloading(&self) {
         // systemd from 253 on compares this time with that of its own request.
         match NotifyState::monotonic_usec_now() {
-            Ok(now) => tell(&[NotifyState::Reloading, now]),
-            Err(_) => tell(&[NotifyState::Reloading]),
+            Ok(now) => tell(&[NotifyState::Reloading, now, NotifyState::Watchdog]),
+            Err(_) => tell(&[NotifyState::Reloading, NotifyState::Watchdog]),
         }
     }
 

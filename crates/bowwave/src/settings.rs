@@ -83,7 +83,13 @@ impl Options {
 
 /// The file's path: the one named by the user, or [`FILE`] if it exists.
 pub(crate) fn place(named: Option<&Path>) -> Option<&Path> {
-    named.or_else(|| Path::new(FILE).exists().then_some(Path::new(FILE)))
+    named.or_else(|| is_there(Path::new(FILE)).then_some(Path::new(FILE)))
+}
+
+/// Whether there is something, also if it cannot be read: a link that leads nowhere is a mistake, not a wish for the
+/// defaults.
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().map_or_else(|error| error.kind() != io::ErrorKind::NotFound, |_| true)
 }
 
 /// Reads the file at [`place`]; the defaults if there is none.
@@ -130,6 +136,19 @@ mod tests {
         assert_eq!(replaced.charge, Charge::Bowwave);
         let rules = written.drop_behind.rules;
         assert_eq!(replaced.drop_behind, Rules { mode: Mode::Auto, rules });
+    }
+
+    #[test]
+    fn only_a_file_that_does_not_exist_means_the_defaults() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name| folder.path().join(name);
+        assert!(!is_there(&at("none")) && !is_there(&at("none/none")));
+        std::os::unix::fs::symlink("none", at("dangling")).expect("made");
+        std::os::unix::fs::symlink("loop", at("loop")).expect("made");
+        std::fs::write(at("file"), "").expect("written");
+        for name in ["file", "dangling", "loop", "loop/file", "file/file"] {
+            assert!(is_there(&at(name)), "{name}");
+        }
     }
 
     #[test]

@@ -84,14 +84,28 @@ mod tests {
         assert!(!Privilege::in_status("").may_observe(), "an odd /proc is not a licence");
     }
 
+    /// The names of those that bowwave can do without.
+    fn names() -> impl Iterator<Item = &'static str> {
+        LOSSES.iter().map(|(_, loss)| loss.split([' ', ',']).nth(1).expect("without NAME, ..."))
+    }
+
     #[test]
     fn the_service_is_left_every_capability_that_makes_a_difference() {
         let unit = include_str!("../../../etc/bowwave.service");
         let left = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet="));
         let left: Vec<_> = left.expect("a bounded set").split(' ').collect();
-        for (_, loss) in LOSSES {
-            let name = loss.split([' ', ',']).nth(1).expect("without NAME, ...");
+        for name in names() {
             assert!(left.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_table_for_administrators_has_every_capability_that_makes_a_difference() {
+        let rows = include_str!("../../../docs/install.md").lines();
+        let first = rows.filter_map(|row| row.strip_prefix("| ")?.split(" | ").next());
+        let listed: Vec<_> = first.flat_map(|cell| cell.split([' ', ','])).collect();
+        for name in names() {
+            assert!(listed.contains(&name), "{name}");
         }
     }
 

@@ -142,7 +142,6 @@ pub fn take_priority_of(process: u32) {
 /// This call reports no write errors; programs still receive them. The kernel keeps an error until
 /// each file that was open then has asked for it (`fsync`, or a waiting `sync_file_range`), and
 /// this call never asks.
-/// `sync_file_range` that waits), and this call never asks.
 ///
 /// # Errors
 /// Whatever `sync_file_range(2)` reports; `ESPIPE` if it is no file.

@@ -98,6 +98,9 @@ const MOST_CLOSING: Duration = Duration::from_millis(300);
 /// Windows are given back within so long at the end, or at the next start.
 const MOST_GIVING_BACK: Duration = Duration::from_millis(500);
 
+/// Where nothing else is to be done: enough for ten programs that keep others from looking, one after the other.
+const MOST_RECOVERING: Duration = Duration::from_secs(30);
+
 /// Measuring a disk takes a fraction of a second; one that takes longer is managed by a guess meanwhile.
 pub const MOST_MEASURING: Duration = Duration::from_secs(2);
 
@@ -148,7 +151,7 @@ impl Prepared {
     /// Puts back what earlier runs that were killed have left. What lies on a server that does not answer is put
     /// back later.
     pub fn new(options: Options) -> Self {
-        let journal = recovered(&options.state, &options.helper);
+        let journal = recovered(&options.state, &options.helper, MOST_GIVING_BACK);
         Prepared { options, journal }
     }
 
@@ -223,10 +226,10 @@ impl Prepared {
 /// Puts back what runs that were killed have left. Returns how many open files keep a window that is not their own,
 /// since they cannot be reached now.
 pub fn recover(state: &Path, helper: &Helper) -> usize {
-    recovered(state, helper).len()
+    recovered(state, helper, MOST_RECOVERING).len()
 }
 
-fn recovered(state: &Path, helper: &Helper) -> Journal {
+fn recovered(state: &Path, helper: &Helper, most: Duration) -> Journal {
     let journal = Journal::recover(state);
     if journal.len() > 0 {
         let (left, helper) = (journal.clone(), helper.clone());
@@ -236,7 +239,7 @@ fn recovered(state: &Path, helper: &Helper) -> Journal {
             let _ = done.send(());
         };
         if thread::Builder::new().name("bowwave-recover".into()).spawn(give_back).is_ok() {
-            let _ = inbox.recv_timeout(MOST_GIVING_BACK);
+            let _ = inbox.recv_timeout(most);
         }
     }
     journal

@@ -164,10 +164,13 @@ fn start(args: &Args, config: &Config, record: Option<recording::Place>) -> anyh
 
 /// Manages reads until a signal arrives.
 fn serve(engine: &mut Engine, signals: &Signals, service: &Service) -> anyhow::Result<()> {
-    while !engine.serve_for(service.pulse(), signals.readiness())? {
+    loop {
+        // First, since signals may come more often than the pulse.
         service.is_alive();
+        if engine.serve_for(service.pulse(), signals.readiness())? {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 fn reloaded(args: &Args) -> anyhow::Result<Config> {

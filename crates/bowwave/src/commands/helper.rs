@@ -1,5 +1,6 @@
 //! Hidden commands: what a bowwave has done in a process of its own, as it may never end.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -42,10 +43,14 @@ pub(crate) fn fetch(args: Fetch) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The running program, also after another version was installed in its place.
+const OWN: &str = "/proc/self/exe";
+
 /// This very program; where it cannot be found, a thread of this process.
 pub(crate) fn of_this_program() -> Helper {
-    match std::env::current_exe() {
-        Ok(program) => Helper::Process { program, arguments: Vec::new() },
-        Err(_) => Helper::Thread,
+    if Path::new(OWN).is_symlink() {
+        Helper::Process { program: OWN.into(), arguments: Vec::new() }
+    } else {
+        Helper::Thread
     }
 }

@@ -1,5 +1,6 @@
 //! What libbpf warns of, kept for the error message: the error itself says only "Permission denied".
 
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::PrintLevel;
@@ -14,10 +15,20 @@ pub(super) fn keep() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, warning| {
         let mut warnings = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
         if warnings.len() < MOST_BYTES {
-            warnings.push_str(&warning);
+            warnings.push_str(&shortened(&warning));
         }
     })));
     WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
+/// The first line, which tells what it is about, and as many of the last lines as may be kept.
+fn shortened(warning: &str) -> Cow<'_, str> {
+    let Some(over) = warning.len().checked_sub(MOST_BYTES) else { return warning.into() };
+    let rest = &warning.as_bytes()[over..];
+    let lines = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1);
+    let first = warning.split_inclusive('\n').next().unwrap_or_default();
+    let first = if first.len() > MOST_BYTES { "" } else { first };
+    format!("{first}{}", &warning[over + lines..]).into()
 }
 
 /// Which program the kernel refused, and its verifier's last sentence.
@@ -53,6 +64,19 @@ mod tests {
                         libbpf: failed to load object 'observe_bpf'\n";
         let complaint = complaint_in(warnings);
         assert_eq!(complaint.as_deref(), Some("on_exit: invalid bpf_context access off=8 size=8"));
+    }
+
+    #[test]
+    fn of_a_long_log_the_end_is_kept() {
+        let begin = "libbpf: prog 'on_read': -- BEGIN PROG LOAD LOG --\n";
+        let steps = "0: (bf) r6 = r1 ; \u{fc}\n".repeat(MOST_BYTES);
+        let end = "invalid mem access\nprocessed 5 insns\n-- END PROG LOAD LOG --\n";
+        let log = [begin, &steps, end].concat();
+        let kept = shortened(&log);
+        assert!(kept.len() <= begin.len() + MOST_BYTES);
+        assert_eq!(complaint_in(&kept).as_deref(), Some("on_read: invalid mem access"));
+        assert_eq!(shortened(begin), begin);
+        assert_eq!(shortened(&"x".repeat(MOST_BYTES + 1)), "");
     }
 
     #[test]

@@ -25,6 +25,7 @@ use linux::cgroup::Place;
 use linux::process::{Process, user};
 use readahead::FileRef;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Signal, pidfd_send_signal};
 
@@ -36,7 +37,11 @@ use wire::{Found, Wanted};
 
 /// An answer takes well below a millisecond, on a busy machine many. Nobody else's windows on the disk are set
 /// meanwhile.
-const MOST_WAITING: Timespec = Timespec { tv_sec: 3, tv_nsec: 0 };
+const MOST_WAITING: Duration = Duration::from_secs(3);
+
+/// A process that is killed ends within a millisecond, on a busy machine within many. One that hangs does not end, and
+/// is not waited for any longer.
+const MOST_ENDING: Duration = Duration::from_millis(100);
 
 /// A program of whose process nobody gets an answer is left alone for so long.
 const AFTER_SILENCE: Duration = Duration::from_secs(60);
@@ -197,16 +202,24 @@ impl Fetcher {
 
 impl Drop for Fetcher {
     fn drop(&mut self) {
-        for running in self.idle.iter_mut().chain(self.hung.iter_mut().map(|(hung, _)| hung)) {
-            running.kill();
-            // One that hangs is not waited for.
-            running.has_ended();
+        let hung = std::mem::take(&mut self.hung).into_iter().map(|(hung, _)| hung);
+        let mut all: Vec<Running> = self.idle.take().into_iter().chain(hung).collect();
+        all.iter().for_each(Running::kill);
+        let until = Instant::now() + MOST_ENDING;
+        for running in &mut all {
+            running.has_ended_by(until);
         }
     }
 }
 
 impl Running {
+    /// # Errors
+    /// If no process can be started. That says nothing about the descriptor that is wanted: [`is_gone`] is false.
     fn start(helper: &Helper) -> io::Result<Running> {
+        Self::try_start(helper).map_err(|error| io::Error::other(format!("cannot start: {error}")))
+    }
+
+    fn try_start(helper: &Helper) -> io::Result<Running> {
         let mut command = helper.command(FETCH).ok_or(io::ErrorKind::Unsupported)?;
         let (socket, theirs) = pair()?;
         command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
@@ -219,8 +232,7 @@ impl Running {
         if wire::send(&self.socket, wanted, along.map(AsFd::as_fd)).is_err() {
             return Answered::HasEnded;
         }
-        let mut ready = [PollFd::new(&self.socket, PollFlags::IN)];
-        if !poll(&mut ready, Some(&MOST_WAITING)).is_ok_and(|ready| ready > 0) {
+        if !is_readable_by(&self.socket, Instant::now() + MOST_WAITING) {
             return Answered::Never;
         }
         match wire::receive(&self.socket) {
@@ -233,12 +245,26 @@ impl Running {
         let _ = pidfd_send_signal(&self.process, Signal::KILL);
     }
 
-    /// Whether it has ended; it is then no zombie any more.
     fn has_ended(&mut self) -> bool {
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let ended = poll(&mut [PollFd::new(&self.process, PollFlags::IN)], Some(&now));
+        self.has_ended_by(Instant::now())
+    }
+
+    /// Waits until it has ended, at most until then; returns whether it has. It is then no zombie any more.
+    fn has_ended_by(&mut self, until: Instant) -> bool {
         // `bowwave run` waits for all its children, and so may have come first.
-        ended.is_ok_and(|ended| ended > 0) && !matches!(self.child.try_wait(), Ok(None))
+        is_readable_by(&self.process, until) && !matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+/// Waits until a descriptor is readable, at most until then; returns whether it is.
+fn is_readable_by(descriptor: impl AsFd, until: Instant) -> bool {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&left)) {
+            Err(Errno::INTR) => {}
+            ready => return ready.is_ok_and(|ready| ready > 0),
+        }
     }
 }
 
@@ -253,6 +279,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use readahead::{DeviceNumber, FileKey};
+    use rustix::process::{Pid, WaitOptions, waitpid};
 
     use super::*;
 
@@ -293,6 +320,30 @@ mod tests {
         }
         let starts = std::fs::read_to_string(starts).expect("it was started");
         assert_eq!(starts.lines().count(), 2, "once more, and then not again at once");
+    }
+
+    #[test]
+    fn where_no_process_can_be_started_a_descriptor_is_not_gone() {
+        let program = "/no/such/program".into();
+        let mut fetcher = Fetcher::new(Helper::Process { program, arguments: Vec::new() });
+        let file = tempfile::tempfile().expect("a file");
+        let error = fetcher.again(of(&file), file.as_raw_fd(), 0).map(drop).unwrap_err();
+        assert!(!is_gone(&error), "{error}");
+    }
+
+    #[test]
+    fn no_child_is_left_when_a_fetcher_is_dropped() {
+        let mut fetcher = Fetcher::new(Helper::Thread);
+        let start = || Running::start(&shell("exec sleep 1000")).expect("a process");
+        let (idle, hung) = (start(), start());
+        let children = [idle.child.id(), hung.child.id()];
+        fetcher.idle = Some(idle);
+        fetcher.hung.push((hung, None));
+        drop(fetcher);
+        for child in children {
+            let child = Pid::from_raw(child as i32);
+            assert_eq!(waitpid(child, WaitOptions::NOHANG).unwrap_err(), Errno::CHILD);
+        }
     }
 
     #[test]
