@@ -106,6 +106,8 @@ fn another_file_is_told_before_it_is_closed_and_only_who_closes_it_hangs() {
         std::thread::yield_now();
     }
     fetching.process.kill().expect("it is there");
+    // What ends at SIGKILL ends within milliseconds.
+    std::thread::sleep(Duration::from_secs(2));
     assert!(fetching.is_running(), "closing could be interrupted, and needs no process of its own");
 
     let answer = Fetching::start().ask(read_by(bait.path(), std::process::id()));

@@ -4,6 +4,7 @@
 //! of reads, the same in every run, so that what a pattern needs can be counted beforehand and what
 //! it got can be compared afterwards.
 
+pub mod beside;
 mod catalog;
 mod of_programs;
 pub mod order;
@@ -14,7 +15,7 @@ pub use catalog::PATTERNS;
 pub use order::Read;
 
 /// Bytes of a page.
-const PAGE_BYTES: u64 = 4096;
+pub const PAGE_BYTES: u64 = 4096;
 
 /// Files that a pattern needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

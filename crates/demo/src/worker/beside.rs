@@ -9,18 +9,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use linux::waits;
+use patterns::PAGE_BYTES;
+use patterns::beside::{LENGTH, STREAM_READ_BYTES, places};
 
 use super::{Beside, Outcome};
-use patterns::order::next_random;
-
-/// Long enough for some eighty random reads where each waits 50 ms.
-const LENGTH: Duration = Duration::from_secs(4);
-
-const PAGE_BYTES: u64 = 4096;
-const STREAM_READ_BYTES: usize = 64 << 10;
 
 /// What the readers share.
 #[derive(Default)]
@@ -61,7 +56,7 @@ pub(super) fn read(random: &Path, streams: &[PathBuf]) -> io::Result<Outcome> {
 
 fn read_on(path: &Path, shared: &Shared) -> io::Result<()> {
     let mut file = File::open(path)?;
-    let mut buffer = vec![0; STREAM_READ_BYTES];
+    let mut buffer = vec![0; STREAM_READ_BYTES as usize];
     while !shared.is_over.load(Ordering::Relaxed) {
         match file.read(&mut buffer)? {
             0 => shared.is_over.store(true, Ordering::Relaxed),
@@ -77,10 +72,11 @@ fn read_on(path: &Path, shared: &Shared) -> io::Result<()> {
 /// Gives the latency of each read, in milliseconds.
 fn read_anywhere(path: &Path, started: Instant, shared: &Shared) -> io::Result<Vec<f64>> {
     let file = File::open(path)?;
-    let pages = file.metadata()?.len() / PAGE_BYTES;
-    let (mut state, mut page, mut latencies) = (4711, [0; PAGE_BYTES as usize], Vec::new());
-    while started.elapsed() < LENGTH && !shared.is_over.load(Ordering::Relaxed) {
-        let offset = next_random(&mut state) % pages * PAGE_BYTES;
+    let (mut page, mut latencies) = ([0; PAGE_BYTES as usize], Vec::new());
+    for offset in places(file.metadata()?.len()) {
+        if started.elapsed() >= LENGTH || shared.is_over.load(Ordering::Relaxed) {
+            break;
+        }
         let asked = Instant::now();
         file.read_exact_at(&mut page, offset)?;
         latencies.push(asked.elapsed().as_secs_f64() * 1e3);

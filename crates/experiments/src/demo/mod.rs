@@ -202,6 +202,19 @@ mod tests {
         assert_eq!(table.rows(), [("net tac", "s")]);
     }
 
+    #[test]
+    fn each_pattern_has_live_figures_or_is_left_out() {
+        let text = include_str!("../../../../experiments/demo.toml");
+        let experiment: Experiment<Workload> = Experiment::parse(NAME, text).expect("it is one");
+        let live = include_str!("../../../../experiments/demo.csv");
+        let live: Vec<Measured> = figures(NAME, live).expect("they are figures");
+        for pattern in PATTERNS {
+            let is_live = live.iter().any(|measured| measured.pattern == pattern.name);
+            let is_left_out = experiment.workload.left_out.iter().any(|name| name == pattern.name);
+            assert!(is_live || is_left_out, "{}", pattern.name);
+        }
+    }
+
     /// 512 accesses of 5 ms, and of these a handful under bowwave.
     #[test]
     fn a_backward_reader_waits_for_each_read_of_the_stock_kernel_only() {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use patterns::order::{Read, forward, next_random};
+use patterns::beside::{LENGTH, STREAM_READ_BYTES, places};
+use patterns::order::{Read, forward};
 use patterns::{Files, PATTERNS, Pattern, Work};
 use readahead::{Hint, Nanos, PAGE_BYTES};
 use serde::Deserialize;
@@ -153,11 +154,10 @@ impl Program {
 
 /// A random reader of the first file beside readers of the others, as `crates/demo` runs them.
 fn beside(machine: &mut Machine, pattern: &Pattern, opens: &[OpenFile], unit: Unit) -> f64 {
-    const LENGTH: Nanos = 4_000_000_000;
-    const STREAM_READ_BYTES: u64 = 64 << 10;
+    let most = LENGTH.as_nanos() as Nanos;
     let is_over = Arc::new(AtomicBool::new(false));
     let stream_bytes = Arc::new(AtomicU64::new(0));
-    let pages = pattern.files[0].bytes / PAGE_BYTES;
+    let mut places = places(pattern.files[0].bytes);
     let file_bytes = pattern.files[1].bytes;
     for open in &opens[1..] {
         let (open, mut at) = (*open, 0);
@@ -176,17 +176,20 @@ fn beside(machine: &mut Machine, pattern: &Pattern, opens: &[OpenFile], unit: Un
             Op::Read { open, at: at - STREAM_READ_BYTES, bytes: STREAM_READ_BYTES }
         });
     }
-    let (open, mut state, mut is_stamped) = (opens[0], 4711, false);
+    let (open, mut is_stamped) = (opens[0], false);
     let random = machine.spawn(0, move |now| {
         is_stamped = !is_stamped;
         if is_stamped {
             return Op::Stamp { label: 0 };
         }
-        if now >= LENGTH || is_over.load(Ordering::Relaxed) {
+        if now >= most || is_over.load(Ordering::Relaxed) {
             is_over.store(true, Ordering::Relaxed);
             return Op::Exit;
         }
-        Op::Read { open, at: next_random(&mut state) % pages * PAGE_BYTES, bytes: PAGE_BYTES }
+        match places.next() {
+            Some(at) => Op::Read { open, at, bytes: PAGE_BYTES },
+            None => Op::Exit,
+        }
     });
     machine.run();
     let outcome = machine.outcome(random);

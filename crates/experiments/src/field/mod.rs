@@ -1,6 +1,7 @@
 //! The field: every pattern on every device in three sizes of memory, under every policy, as
 //! multiples of what a policy needs that knows the trace.
 
+mod anywhere;
 mod cell;
 mod patterns;
 

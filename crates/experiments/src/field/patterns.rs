@@ -1,6 +1,8 @@
 //! The patterns: those of the demonstration, scaled to a file of some MiB, and clustered reads.
 
-use sim::scripts::order::{Read, backward, clusters, forward, in_turn, random, streams, stride};
+use patterns::order::{Read, backward, forward, in_turn, streams, stride};
+
+use super::anywhere::{clusters, random};
 
 const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;

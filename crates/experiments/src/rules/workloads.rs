@@ -1,7 +1,7 @@
 //! What the rules are tried on: runs, runs of pieces, and clusters of random reads.
 
+use patterns::order::{Read, backward, forward, stride};
 use readahead::Nanos;
-use sim::scripts::order::{Read, backward, forward, stride};
 use sim::scripts::random::Random;
 use sim::scripts::sizes::Sizes;
 

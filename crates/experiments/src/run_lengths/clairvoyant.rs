@@ -1,8 +1,8 @@
 //! A policy that knows how long each run is, and not where the next one begins.
 
 use historical::{Access, KernelPolicy, KernelView, Plan, Trigger};
+use patterns::order::Read;
 use readahead::{Cause, Nanos};
-use sim::scripts::order::Read;
 
 /// Asks for the whole run at its first miss.
 #[derive(Debug)]

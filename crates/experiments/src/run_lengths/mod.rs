@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use clairvoyant::Clairvoyant;
 use lengths::Lengths;
+use patterns::order::{Read, backward, forward};
 use serde::Deserialize;
-use sim::scripts::order::{Read, backward, forward};
 use sim::scripts::random::Random;
 use sim::{Listed, Machine, MachineSpec, Op};
 

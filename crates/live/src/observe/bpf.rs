@@ -70,9 +70,9 @@ impl BpfObserver {
         constants.least_file_pages = behind.map_or(0, |watch| watch.least_file_pages);
         let hooks = Features::detect().hooks;
         constants.knows_reads_by_bio = hooks.disks == DiskHook::Bio;
-        load_only(&mut open.progs, &hooks);
+        load_only(&mut open.progs, &hooks, behind.is_some());
         if behind.is_none() {
-            leave_out_drop_behind(&mut open).map_err(refused)?;
+            empty_tables_of_drop_behind(&mut open).map_err(refused)?;
         }
         let has_plenty = meminfo::available_to(std::process::id()) >= PLENTY_BYTES;
         if matches!(scope, Scope::Process(_)) || !has_plenty {
@@ -146,8 +146,9 @@ impl Followed for MapMut<'_> {
 
 /// Of the programs for one kind of event only those load that are chosen. A hook that the kernel does not have would
 /// make the whole object fail.
-fn load_only(programs: &mut skeleton::OpenObserveProgs<'_>, hooks: &Hooks) {
+fn load_only(programs: &mut skeleton::OpenObserveProgs<'_>, hooks: &Hooks, drops_behind: bool) {
     let Hooks { absent, reads, splices, faults, disks, page_life } = *hooks;
+    let page_life = page_life && drops_behind;
     programs.on_sync_ra.set_autoload(absent == Hook::Tracepoint);
     programs.on_async_ra.set_autoload(absent == Hook::Tracepoint);
     programs.on_sync_ra_call.set_autoload(absent == Hook::Function);
@@ -169,11 +170,8 @@ fn load_only(programs: &mut skeleton::OpenObserveProgs<'_>, hooks: &Hooks) {
     programs.on_write_error.set_autoload(page_life);
 }
 
-/// Without drop-behind neither its programs nor its tables take anything.
-fn leave_out_drop_behind(open: &mut skeleton::OpenObserveSkel<'_>) -> libbpf_rs::Result<()> {
-    open.progs.on_add.set_autoload(false);
-    open.progs.on_dirty.set_autoload(false);
-    open.progs.on_write_error.set_autoload(false);
+/// Without drop-behind its tables take nothing.
+fn empty_tables_of_drop_behind(open: &mut skeleton::OpenObserveSkel<'_>) -> libbpf_rs::Result<()> {
     open.maps.blocks.set_max_entries(FEW_ENTRIES)?;
     open.maps.streams.set_max_entries(FEW_ENTRIES)
 }

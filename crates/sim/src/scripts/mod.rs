@@ -1,6 +1,5 @@
 //! What the usual programs do, as scripts, and the files they do it to.
 
-pub mod order;
 mod paced;
 pub mod programs;
 pub mod random;
