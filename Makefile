@@ -24,7 +24,7 @@ GENERATED = $(SHARE)/man/man1/bowwave.1 $(SHARE)/man/man1/bowwave-*.1 $(SHARE)/b
 TO_READ = README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE-APACHE LICENSE-MIT
 
 help:
-	@echo "make demo     install what is missing, build, show the effect (two to four minutes after the build; root)"
+	@echo "make demo     install what is missing, build, show the effect (a minute after the build, two on a busy machine; root)"
 	@echo "make test     install what is missing, run all tests (live ones need root), count them"
 	@echo "make test-kernels  boot Debian's kernels in QEMU, look at each feature (KERNELS=\"6.1 newest\"; docs/kernels.md)"
 	@echo "make torture  hostile users, kills at every step, little memory, at length (half an hour; root; docs/trust.md)"
