@@ -168,8 +168,7 @@ impl Walks {
         let suffix = suffix_of(unit, &self.directories);
         let Some(walker) = self.walkers.get_mut(&key) else { return };
         walker.tastes.note(suffix, true);
-        let asked = self.asked(unit);
-        if asked.stream != 0 && self.come_to(key, asked, orders) {
+        if self.come_to(key, unit, orders) {
             // It was asked for, and has not come yet.
             return self.go_on(key, means, orders);
         }
@@ -182,10 +181,12 @@ impl Walks {
     }
 
     /// The program has come to a file that a stream of this walker has asked for; `false` if it had passed that.
-    fn come_to(&mut self, key: WalkerKey, asked: Asked, orders: &mut Orders<'_>) -> bool {
+    fn come_to(&mut self, key: WalkerKey, unit: Unit, orders: &mut Orders<'_>) -> bool {
+        let asked = self.asked(unit);
         let Some(walker) = self.walkers.get_mut(&key) else { return false };
         let found = walker.streams.iter_mut().find(|stream| stream.id == asked.stream);
         let Some(stream) = found.filter(|stream| asked.number >= stream.used) else { return false };
+        walker.crosses |= unit.directory != stream.home();
         let used = stream.come_to(orders.now, asked.number);
         walker.used = walker.used.saturating_add(used);
         self.totals.used_files += u64::from(used);
@@ -206,11 +207,10 @@ impl Walks {
         let Some(&Outstanding { walker: key, unit }) = self.marks.get(&access.of.file) else {
             return false;
         };
-        let asked = self.asked(unit);
         if let Some(walker) = self.walkers.get_mut(&key) {
             walker.hear(orders.now, unit.directory, access.of.file.ino);
         }
-        if !self.come_to(key, asked, orders) {
+        if !self.come_to(key, unit, orders) {
             unmark(&mut self.marks, access.of.file, orders);
         }
         self.go_on(key, means, orders);
@@ -282,8 +282,9 @@ impl Walks {
         self.streams_begun = self.streams_begun.wrapping_add(1).max(1);
         let cursor = Cursor::start_of(unit.directory);
         let top = unit.directory;
-        let stream = Stream::new(self.streams_begun, AS_THEY_LIE, top, cursor, now);
-        walker.add(Stream { is_shuffled: true, ..stream });
+        let mut stream = Stream::new(self.streams_begun, AS_THEY_LIE, top, cursor, now);
+        stream.is_shuffled = true;
+        walker.add(stream);
     }
 
     /// Has the directories listed that are missing between the last two files.
@@ -425,25 +426,31 @@ impl Walks {
         let mut units = Vec::with_capacity(wanted);
         let mut missing = None;
         if let Some(walker) = self.walkers.get_mut(&key)
+            && let outside = walker.allowance_outside()
             && let Some(stream) = walker.streams.get_mut(at)
-            && let Some(cursor) = &mut stream.cursor
+            && let Some(mut cursor) = stream.cursor
         {
+            let mut is_over = false;
             // Files that were passed over are not counted.
             for _ in 0..wanted.saturating_mul(8).max(MARK_EVERY) {
                 if units.len() == wanted {
                     break;
                 }
-                match cursor.next(&stream.habit, stream.top, &self.directories) {
+                let mut behind = cursor;
+                match behind.next(&stream.habit, stream.top, &self.directories) {
                     Next::File(unit) => {
+                        let number = stream.asked + units.len() as u32;
+                        if stream.ahead_outside(unit.directory, number) > outside {
+                            break;
+                        }
                         let suffix = suffix_of(unit, &self.directories);
                         let Some(directory) = self.directories.get_mut(unit.directory) else {
                             break;
                         };
                         directory.used_at = orders.now;
                         if walker.tastes.reads(suffix) {
-                            let number = stream.asked + units.len() as u32;
-                            directory.asked[unit.entry as usize] =
-                                Asked { stream: stream.id, number };
+                            let asked = Asked { stream: stream.id, number };
+                            directory.asked[unit.entry as usize] = asked;
                             units.push(unit);
                         }
                     }
@@ -456,12 +463,14 @@ impl Walks {
                         break;
                     }
                     Next::End => {
-                        stream.cursor = None;
+                        is_over = true;
                         break;
                     }
                     Next::Far => {}
                 }
+                cursor = behind;
             }
+            stream.cursor = (!is_over).then_some(cursor);
         }
         if let Some(place) = missing.filter(|place| !self.directories.is_known(place.key())) {
             self.list(key, place, orders);
@@ -488,7 +497,8 @@ impl Walks {
             let entry = directory.entries[unit.entry as usize];
             let file = FileKey { dev: key.0, ino: entry.ino };
             let is_last = place + 1 == units.len();
-            let is_marked = (number as usize).is_multiple_of(every) || is_last;
+            let is_marked =
+                (number as usize).is_multiple_of(every) || is_last || stream.leaves_home_at(number);
             let is_free = self.marks.len() < MOST_MARKS && !self.marks.contains_key(&file);
             if is_marked && is_free {
                 self.marks.insert(file, Outstanding { walker: key, unit: *unit });
@@ -524,13 +534,13 @@ impl Walks {
 
     /// Has directories listed that a stream will come to.
     fn scout(&mut self, key: WalkerKey, at: usize, orders: &mut Orders<'_>) {
-        let Some(stream) = self.walkers.get(&key).and_then(|walker| walker.streams.get(at)) else {
-            return;
-        };
+        let Some(walker) = self.walkers.get(&key) else { return };
+        let Some(stream) = walker.streams.get(at) else { return };
         // Before anything has come of it, nothing is listed that may never be needed.
         if stream.used == 0 {
             return;
         }
+        let goes_far = walker.crosses;
         let (habit, top) = (stream.habit, stream.top);
         let Some(mut cursor) = stream.cursor else { return };
         for _ in 0..SCOUTED_FILES {
@@ -539,6 +549,9 @@ impl Walks {
                 Next::Unlisted(place) => {
                     cursor.skip();
                     if !self.directories.is_known(place.key()) && !self.list(key, place, orders) {
+                        return;
+                    }
+                    if !goes_far {
                         return;
                     }
                 }

@@ -23,6 +23,10 @@ pub(super) struct Stream {
     pub(super) habit: Habit,
     /// The walk stays below this directory, as far as is known.
     pub(super) top: FileKey,
+    /// The directory in which it began.
+    home: FileKey,
+    /// The number of the first file asked for in another directory.
+    left_home_at: Option<u32>,
     /// `None` at the end of the walk.
     pub(super) cursor: Option<Cursor>,
     /// Files asked for.
@@ -44,6 +48,8 @@ impl Stream {
             id,
             habit,
             top,
+            home: cursor.directory,
+            left_home_at: None,
             cursor: Some(cursor),
             asked: 0,
             used: 0,
@@ -54,9 +60,28 @@ impl Stream {
         }
     }
 
+    /// The directory in which it began.
+    pub(super) fn home(&self) -> FileKey {
+        self.home
+    }
+
     /// Files asked for that the program has not come to.
     pub(super) fn ahead(&self) -> u32 {
         self.asked - self.used
+    }
+
+    /// A file of that directory is to be asked for under that number; gives how many files outside the directory in
+    /// which the stream began are then ahead, that one counted.
+    pub(super) fn ahead_outside(&mut self, directory: FileKey, number: u32) -> u32 {
+        if self.left_home_at.is_none() && directory != self.home {
+            self.left_home_at = Some(number);
+        }
+        self.left_home_at.map_or(0, |from| number + 1 - from.max(self.used))
+    }
+
+    /// Whether the file of that number is the first one outside the directory in which the stream began.
+    pub(super) fn leaves_home_at(&self, number: u32) -> bool {
+        self.left_home_at == Some(number)
     }
 
     /// Whether it asks for nothing more and waits for nothing.

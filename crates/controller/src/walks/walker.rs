@@ -116,6 +116,9 @@ pub(super) struct Walker {
     pub(super) used: u32,
     pub(super) wasted: u32,
     pub(super) listings_left: u32,
+    /// It was seen to go from one directory into another as its habit says. A program that reads one directory and
+    /// stops looks the same until it does.
+    pub(super) crosses: bool,
     /// A stream goes on from its last file.
     pub(super) is_led: bool,
     /// Files that it had to wait for and to which a stream led.
@@ -144,6 +147,7 @@ impl Walker {
             used: 0,
             wasted: 0,
             listings_left: LISTINGS,
+            crosses: false,
             is_led: false,
             led: 0,
             unexplained: 0,
@@ -229,6 +233,7 @@ impl Walker {
                 match cursor.next(&stream.habit, stream.top, directories) {
                     Next::File(next) if next == unit => {
                         let (used, unused) = stream.leave_behind(now);
+                        self.crosses |= unit.directory != stream.home();
                         self.used = self.used.saturating_add(used);
                         self.wasted = self.wasted.saturating_add(unused);
                         stream.cursor = Some(cursor);
@@ -269,9 +274,19 @@ impl Walker {
         }
     }
 
+    /// Files that may be read ahead of it in vain.
+    fn credit(&self) -> u32 {
+        (CREDIT_BYTES / self.file_bytes()).clamp(4, CREDIT_FILES) as u32
+    }
+
+    /// Files that may be ahead of it in other directories than that in which a stream began.
+    pub(super) fn allowance_outside(&self) -> u32 {
+        if self.crosses { u32::MAX } else { self.credit() }
+    }
+
     /// Files that may be ahead of it, of all its streams.
     pub(super) fn allowance(&self) -> u32 {
-        let credit = (CREDIT_BYTES / self.file_bytes()).clamp(4, CREDIT_FILES) as u32;
+        let credit = self.credit();
         let earned = self.used.saturating_mul(GAIN);
         let forgiven = self.led / FORGIVING;
         credit.saturating_add(earned).saturating_add(forgiven).saturating_sub(self.wasted)
