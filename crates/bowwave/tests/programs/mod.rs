@@ -124,7 +124,8 @@ fn copies(original: &Path, copy: &PathBuf, content: &[u8]) {
 fn fio(folder: &Path, seed: u64) -> Command {
     let mut fio = Command::new("fio");
     fio.args(["--output-format=terse", "--ioengine=psync", "--fallocate=none", "--size=6M"]);
-    fio.args(["--verify=crc32c", "--verify_fatal=1"]).arg(format!("--randseed={seed}"));
+    fio.args(["--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0"])
+        .arg(format!("--randseed={seed}"));
     fio.arg(format!("--directory={}", folder.display()));
     fio.args(["--name=random", "--rw=randwrite", "--bsrange=4k-64k"]);
     fio.args(["--name=in-order", "--rw=write", "--bs=64k"]);
