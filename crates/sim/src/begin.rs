@@ -47,7 +47,7 @@ impl Machine {
             Op::Advise { open, advice } => {
                 let open = &mut self.opens[open.0 as usize];
                 open.hint = advice;
-                (open.own_window, open.is_held) = (None, false);
+                (open.own_window, open.is_without_look_ahead) = (None, false);
                 match advice {
                     Hint::Normal => open.kernel_window = None,
                     Hint::Sequential => {

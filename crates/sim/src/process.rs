@@ -143,7 +143,7 @@ pub(crate) struct Open {
     /// The same before bowwave has set it.
     pub(crate) own_window: Option<Option<u32>>,
     /// Read without look-ahead at bowwave's instance.
-    pub(crate) is_held: bool,
+    pub(crate) is_without_look_ahead: bool,
     /// It has no descriptor any more.
     pub(crate) is_closed: bool,
     /// The process whose mapping it was read through.

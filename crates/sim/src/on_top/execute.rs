@@ -130,16 +130,16 @@ impl Open {
                 self.own_window = None;
                 if setting == WindowSetting::Own {
                     self.kernel_window = own;
-                    self.hint = if self.is_held { Hint::Normal } else { self.hint };
+                    self.hint = if self.is_without_look_ahead { Hint::Normal } else { self.hint };
                 }
-                self.is_held = false;
+                self.is_without_look_ahead = false;
                 return WindowOutcome::Own;
             }
-            WindowSetting::Bounded(pages) | WindowSetting::Lent(pages) => {
+            WindowSetting::Bounded(pages) | WindowSetting::Larger(pages) => {
                 self.kernel_window = Some(pages);
             }
             WindowSetting::NoLookAhead => {
-                self.is_held = true;
+                self.is_without_look_ahead = true;
                 self.hint = Hint::Random;
             }
         }
