@@ -2,13 +2,10 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Advice, fadvise};
-
 use crate::own::Own;
-use crate::{BACKWARD_READS, Bench, MOST_WAITING, begin_by_nobody, wait_until};
+use crate::{Bench, MOST_WAITING, backward, begin_by_nobody, read_backward, wait_until};
 
 /// What a daemon may need beside any crowd, in KiB.
 const MOST_MEMORY_KB: u64 = 64 << 10;
@@ -62,23 +59,21 @@ fn victim_is_served(bench: &Bench, begin: impl FnOnce() -> Own) {
     assert_eq!(said, "ready\n");
     bench.lab.set_fast(false).expect("slow");
     let victim = File::open(path).expect("it was written");
-    let (mut part, mut least, mut passes) = (vec![0; 64 << 10], u64::MAX, 0);
+    let (mut least, mut passes) = (u64::MAX, 0);
     let goes_on = std::env::var("BOWWAVE_TORTURE_SECONDS").ok().and_then(|text| text.parse().ok());
+    let bytes = backward::READS << 16;
     let (begun, goes_on) = (Instant::now(), Duration::from_secs(goes_on.unwrap_or(0)));
     wait_until("the victim is served", goes_on + MOST_WAITING, || {
-        fadvise(&victim, 0, None, Advice::DontNeed).expect("advised");
         let before = own_bytes();
-        for number in (0..BACKWARD_READS).rev() {
-            victim.read_exact_at(&mut part, (40 << 20) + (number << 16)).expect("read");
-        }
+        read_backward(&victim);
         least = least.min(own_bytes() - before);
         passes += 1;
-        least < BACKWARD_READS * part.len() as u64 / 2 && begun.elapsed() >= goes_on
+        least < bytes / 2 && begun.elapsed() >= goes_on
     });
     assert!(stranger.try_wait().expect("it is ours").is_none(), "nobody was beside the victim");
     let memory_kb = daemon.peak_memory_kb();
     let summary = daemon.stop();
-    let share = least * 100 / (BACKWARD_READS * part.len() as u64);
+    let share = least * 100 / bytes;
     println!(
         "{passes} passes, {share} % of its file read by the victim itself; {memory_kb} KiB at most; \
          {} events, {} lost",
