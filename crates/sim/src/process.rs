@@ -78,6 +78,8 @@ pub(crate) struct Reading {
     pub(crate) call_at: Option<Page>,
     /// The policies were asked about this page, and it is there or on its way.
     pub(crate) is_asked: bool,
+    /// What was asked for is not with the block layer yet.
+    pub(crate) is_plugged: bool,
     /// This page was absent when its reader came to it.
     pub(crate) was_absent: bool,
     /// The policy has the reader wait for this page, too.
