@@ -74,7 +74,7 @@ pub struct NotRead {
     /// Its process writes faster than the disk takes it.
     pub writes_too_fast: u64,
     /// The kernel reads ahead itself, in a larger window that bowwave gave the open file. Counted in `reads`, too.
-    pub lent: u64,
+    pub larger_window: u64,
 }
 
 /// Why nothing was asked for after one access.
@@ -85,7 +85,7 @@ pub(crate) enum Reason {
     DeviceBusy,
     MemoryFull,
     WritesTooFast,
-    Lent,
+    LargerWindow,
 }
 
 impl NotRead {
@@ -102,7 +102,7 @@ impl NotRead {
             (self.device_busy, "the device was busy"),
             (self.memory_full, "the memory budget was used up"),
             (self.writes_too_fast, "the program wrote faster than the disk"),
-            (self.lent, "the kernel did it in a larger window"),
+            (self.larger_window, "the kernel did it in a larger window"),
         ]
     }
 
@@ -113,7 +113,7 @@ impl NotRead {
             Reason::DeviceBusy => &mut self.device_busy,
             Reason::MemoryFull => &mut self.memory_full,
             Reason::WritesTooFast => &mut self.writes_too_fast,
-            Reason::Lent => &mut self.lent,
+            Reason::LargerWindow => &mut self.larger_window,
         } += 1;
     }
 }
@@ -229,7 +229,7 @@ mod tests {
             Reason::DeviceBusy,
             Reason::MemoryFull,
             Reason::WritesTooFast,
-            Reason::Lent,
+            Reason::LargerWindow,
         ];
         let mut not_read = NotRead::default();
         all.iter().for_each(|reason| not_read.count(*reason));

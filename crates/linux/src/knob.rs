@@ -419,18 +419,18 @@ mod tests {
         let Some(knob) = Knob::any().filter(Knob::is_writable) else { return };
         let folder = tempfile::tempdir().expect("a folder");
         let before = knob.kb().expect("a number");
-        for foreign in [None, Some(before + 512)] {
+        for others in [None, Some(before + 512)] {
             let borrowed = Borrowed::take_in(knob.clone(), folder.path()).expect("it is free");
             let again = Borrowed::take_in(knob.clone(), folder.path());
             assert!(matches!(again, Err(KnobError::Taken { .. })));
             borrowed.set(before + 64).expect("set");
-            if let Some(kb) = foreign {
+            if let Some(kb) = others {
                 knob.set(kb).expect("set");
                 let again = borrowed.set(before + 128);
                 assert!(matches!(again, Err(KnobError::SetByOthers { .. })));
             }
             drop(borrowed);
-            assert_eq!(knob.kb().ok(), Some(foreign.unwrap_or(before)));
+            assert_eq!(knob.kb().ok(), Some(others.unwrap_or(before)));
             assert_eq!(journals(folder.path()).count(), 0);
         }
         knob.set(before).expect("as it was");

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::own::Own;
 use crate::stage::skipped;
-use crate::{BACKWARD_READS, Bench, MOST_WAITING, begin_by_nobody, wait_until};
+use crate::{Bench, MOST_WAITING, backward, begin_by_nobody, wait_until};
 
 /// What a daemon may need beside any crowd, in KiB.
 const MOST_MEMORY_KB: u64 = 64 << 10;
@@ -206,7 +206,7 @@ fn victim_is_served(bench: &Bench, begin: impl Fn() -> Own) {
 const PASSES_BY_ITSELF: usize = 3;
 
 /// What the victim reads in a pass.
-const VICTIM_BYTES: u64 = BACKWARD_READS << 16;
+const VICTIM_BYTES: u64 = backward::READS << 16;
 
 struct Victim(File);
 
@@ -215,7 +215,7 @@ impl Victim {
     fn pass(&self) -> (u64, f64) {
         fadvise(&self.0, 0, None, Advice::DontNeed).expect("advised");
         let (before, begun, mut part) = (own_bytes(), Instant::now(), vec![0; 64 << 10]);
-        for number in (0..BACKWARD_READS).rev() {
+        for number in (0..backward::READS).rev() {
             self.0.read_exact_at(&mut part, (40 << 20) + (number << 16)).expect("read");
         }
         (own_bytes() - before, begun.elapsed().as_secs_f64())

@@ -4,7 +4,7 @@
 //!   FileMiss: the first page of a file was absent --> Walker: the last files of this process
 //!                                                        |  two or three in one directory
 //!                                                        v
-//!                                 List --> Listed --> which habit explains the steps?
+//!                                 List --> Listed --> which traversal explains the steps?
 //!                                                        |
 //!                                                        v
 //!   ReadFiles, Mark <--- the next files, as many as are proven <--- Stream: cursor in the tree
@@ -17,8 +17,8 @@
 
 mod cursor;
 mod directory;
-mod habit;
 mod stream;
+mod traversal;
 mod walker;
 
 use std::cmp::Reverse;
@@ -34,8 +34,8 @@ use crate::listing::{DirectoryRef, EntryRef, FileMiss, Listing, Place};
 use crate::orders::Orders;
 use cursor::{Cursor, Next, Unit};
 use directory::{Asked, Directories};
-use habit::{AS_THEY_LIE, Habit};
 use stream::{Marked, Stream};
+use traversal::{AS_THEY_LIE, Traversal};
 use walker::{STREAMS, Walker, suffix_of};
 
 /// Listings under way for one walker.
@@ -151,7 +151,7 @@ impl Walks {
         };
         let Some(walker) = self.walkers.get(&key) else { return };
         let is_promising =
-            walker.habit.is_some() || walker.recent_in(of.key) >= 2 || walker.has_history();
+            walker.traversal.is_some() || walker.recent_in(of.key) >= 2 || walker.has_history();
         if is_due && is_promising {
             self.list_at_credit(key, of, orders);
         }
@@ -226,37 +226,44 @@ impl Walks {
 
     /// A program has come to a file that no stream had asked for.
     fn follow(&mut self, key: WalkerKey, unit: Unit, means: &Means, orders: &mut Orders<'_>) {
-        if !self.lead(key, unit, orders.now) {
+        if !self.continue_stream(key, unit, orders.now) {
             self.miss_at_random(key, unit, means, orders.now);
         }
         self.link(key, orders);
         self.go_on(key, means, orders);
     }
 
-    /// Finds the stream that goes on from a walker's last file, or begins one; `false` if no habit leads there.
-    fn lead(&mut self, key: WalkerKey, unit: Unit, now: Nanos) -> bool {
+    /// Finds the stream that goes on from a walker's last file, or begins one; `false` if no traversal leads there.
+    fn continue_stream(&mut self, key: WalkerKey, unit: Unit, now: Nanos) -> bool {
         let directories = &self.directories;
         let Some(walker) = self.walkers.get_mut(&key) else { return false };
-        if walker.is_led {
+        if walker.is_predicted {
             return true;
         }
         if walker.catch_up(now, unit, directories) {
-            walker.lead();
+            walker.note_predicted();
             return true;
         }
         let Some(explained) = walker.explain(directories) else { return false };
-        walker.lead();
-        walker.note_passed_over(&explained.habit, directories);
-        walker.habit = Some(explained.habit);
-        self.begin(key, unit, explained.habit, explained.top, now);
+        walker.note_predicted();
+        walker.note_passed_over(&explained.traversal, directories);
+        walker.traversal = Some(explained.traversal);
+        self.begin(key, unit, explained.traversal, explained.top, now);
         true
     }
 
     /// Begins a stream behind a file.
-    fn begin(&mut self, key: WalkerKey, unit: Unit, habit: Habit, top: FileKey, now: Nanos) {
-        if let Some(cursor) = Cursor::behind(unit, &habit, &self.directories) {
+    fn begin(
+        &mut self,
+        key: WalkerKey,
+        unit: Unit,
+        traversal: Traversal,
+        top: FileKey,
+        now: Nanos,
+    ) {
+        if let Some(cursor) = Cursor::behind(unit, &traversal, &self.directories) {
             self.streams_begun = self.streams_begun.wrapping_add(1).max(1);
-            let stream = Stream::new(self.streams_begun, habit, top, cursor, now);
+            let stream = Stream::new(self.streams_begun, traversal, top, cursor, now);
             if let Some(walker) = self.walkers.get_mut(&key) {
                 walker.add(stream);
             }
@@ -364,7 +371,7 @@ impl Walks {
         }
         let last = self.walkers.get(&key).and_then(|walker| walker.last(&self.directories));
         if let Some(unit) = last.filter(|unit| self.asked(*unit).stream == 0) {
-            self.lead(key, unit, orders.now);
+            self.continue_stream(key, unit, orders.now);
             self.link(key, orders);
         }
         self.go_on(key, means, orders);
@@ -437,7 +444,7 @@ impl Walks {
                     break;
                 }
                 let mut behind = cursor;
-                match behind.next(&stream.habit, stream.top, &self.directories) {
+                match behind.next(&stream.traversal, stream.top, &self.directories) {
                     Next::File(unit) => {
                         let number = stream.asked + units.len() as u32;
                         if stream.ahead_outside(unit.directory, number) > outside {
@@ -541,10 +548,10 @@ impl Walks {
             return;
         }
         let goes_far = walker.crosses;
-        let (habit, top) = (stream.habit, stream.top);
+        let (traversal, top) = (stream.traversal, stream.top);
         let Some(mut cursor) = stream.cursor else { return };
         for _ in 0..SCOUTED_FILES {
-            match cursor.next(&habit, top, &self.directories) {
+            match cursor.next(&traversal, top, &self.directories) {
                 Next::File(_) => {}
                 Next::Unlisted(place) => {
                     cursor.skip();
@@ -579,7 +586,7 @@ impl Walks {
     /// Whether the files of this process are read ahead.
     pub(crate) fn follows(&self, miss: &FileMiss) -> bool {
         let walker = self.walkers.get(&(miss.of.file.dev, miss.of.tgid));
-        walker.is_some_and(|walker| walker.habit.is_some())
+        walker.is_some_and(|walker| walker.traversal.is_some())
     }
 
     /// Bytes read ahead of walkers that these have not come to, as far as is known.

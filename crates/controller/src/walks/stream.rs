@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::cursor::Cursor;
-use super::habit::Habit;
+use super::traversal::Traversal;
 use crate::Nanos;
 use crate::ids::FileKey;
 
@@ -20,7 +20,7 @@ pub(super) struct Marked {
 pub(super) struct Stream {
     /// Never 0.
     pub(super) id: u32,
-    pub(super) habit: Habit,
+    pub(super) traversal: Traversal,
     /// The walk stays below this directory, as far as is known.
     pub(super) top: FileKey,
     /// The directory in which it began.
@@ -43,10 +43,16 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(id: u32, habit: Habit, top: FileKey, cursor: Cursor, now: Nanos) -> Self {
+    pub(super) fn new(
+        id: u32,
+        traversal: Traversal,
+        top: FileKey,
+        cursor: Cursor,
+        now: Nanos,
+    ) -> Self {
         Stream {
             id,
-            habit,
+            traversal,
             top,
             home: cursor.directory,
             left_home_at: None,

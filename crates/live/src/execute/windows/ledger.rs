@@ -47,7 +47,7 @@ fn is_at_work(pid: &str) -> bool {
 
 /// One open file with a window of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Given {
+pub(super) struct WindowOverride {
     pub(super) tgid: u32,
     /// The descriptor it was given through; where an older list has none, any that does not lead there.
     #[serde(default)]
@@ -63,14 +63,14 @@ pub(super) struct Given {
     pub(super) kb_before: u64,
 }
 
-impl Given {
+impl WindowOverride {
     /// To the open file of `of`, whose own window is `own_pages`.
     pub(super) fn to(of: FileRef, fetched: &Fetched, knob: &Path, own_pages: u32) -> Self {
         let FileKey { dev: DeviceNumber { major, minor }, ino } = of.file;
         let &Fetched { number, started, .. } = fetched;
         let (tgid, knob) = (of.tgid, knob.to_owned());
         let kb_before = u64::from(own_pages) * PAGE_BYTES / 1024;
-        Given { tgid, number, started, major, minor, ino, knob, kb_before }
+        WindowOverride { tgid, number, started, major, minor, ino, knob, kb_before }
     }
 
     /// The window it had; of more than can be told, the most.
@@ -96,7 +96,7 @@ impl Given {
 }
 
 /// What a ledger has; a line that is damaged hides none of the others.
-pub(super) fn entries(ledger: &[u8]) -> impl Iterator<Item = Given> {
+pub(super) fn entries(ledger: &[u8]) -> impl Iterator<Item = WindowOverride> {
     ledger.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
 
@@ -104,7 +104,7 @@ pub(super) fn entries(ledger: &[u8]) -> impl Iterator<Item = Given> {
 pub(super) struct Ledger {
     path: PathBuf,
     file: Option<File>,
-    given: HashMap<Target, Given>,
+    given: HashMap<Target, WindowOverride>,
     /// The file still has entries that were removed, which does no harm.
     is_stale: bool,
     looked_at: u64,
@@ -145,12 +145,16 @@ impl Ledger {
         self.given.keys().copied().collect()
     }
 
-    pub(super) fn get(&self, target: Target) -> Option<&Given> {
+    pub(super) fn get(&self, target: Target) -> Option<&WindowOverride> {
         self.given.get(&target)
     }
 
     /// Writes down that an open file is about to be given a window; gives what it had before any.
-    pub(super) fn note(&mut self, target: Target, given: Given) -> io::Result<Given> {
+    pub(super) fn note(
+        &mut self,
+        target: Target,
+        given: WindowOverride,
+    ) -> io::Result<WindowOverride> {
         if let Some(known) = self.given.get(&target).filter(|known| known.is_to_same(&given)) {
             return Ok(known.clone());
         }
@@ -179,7 +183,7 @@ impl Ledger {
     }
 
     /// Whether an earlier run has given the same open file a window, as far as can be told, and it still has it.
-    pub(super) fn is_owed_to(&self, given: &Given) -> bool {
+    pub(super) fn is_restore_pending(&self, given: &WindowOverride) -> bool {
         let left = self.given.iter().filter(|(target, _)| matches!(target, Target::Recovered(_)));
         left.into_iter().any(|(_, known)| known.is_to_same(given))
     }
@@ -219,8 +223,8 @@ impl Ledger {
     }
 }
 
-impl Given {
-    fn is_to_same(&self, other: &Given) -> bool {
+impl WindowOverride {
+    fn is_to_same(&self, other: &WindowOverride) -> bool {
         (self.tgid, self.started, self.file()) == (other.tgid, other.started, other.file())
     }
 }
@@ -229,12 +233,12 @@ impl Given {
 mod tests {
     use super::*;
 
-    fn given(ino: u64) -> Given {
+    fn given(ino: u64) -> WindowOverride {
         let tgid = std::process::id();
         let started = linux::process::started(tgid).expect("this process runs");
         let knob = "/sys/class/bdi/7:1/read_ahead_kb".into();
         let (number, major, minor) = (3, 7, 1);
-        Given { tgid, number, started, major, minor, ino, knob, kb_before: 128 }
+        WindowOverride { tgid, number, started, major, minor, ino, knob, kb_before: 128 }
     }
 
     fn target(number: u64) -> Target {
@@ -242,7 +246,7 @@ mod tests {
     }
 
     /// What the ledger at `path` says.
-    fn listed(path: &Path) -> Vec<Given> {
+    fn listed(path: &Path) -> Vec<WindowOverride> {
         Ledger::open(path.into()).given.into_values().collect()
     }
 
@@ -256,7 +260,7 @@ mod tests {
 
     #[test]
     fn more_pages_than_can_be_told_are_the_most() {
-        let given = Given { kb_before: u64::MAX, ..given(1) };
+        let given = WindowOverride { kb_before: u64::MAX, ..given(1) };
         assert_eq!(given.pages_before(), u32::MAX);
     }
 
@@ -267,7 +271,7 @@ mod tests {
         let mut process = std::process::Command::new("true").spawn().expect("it runs");
         process.wait().expect("it ends");
         ledger.note(target(1), given(1)).expect("written");
-        ledger.note(target(2), Given { tgid: process.id(), ..given(2) }).expect("written");
+        ledger.note(target(2), WindowOverride { tgid: process.id(), ..given(2) }).expect("written");
         assert_eq!(ledger.tidy(LOOK_NS), [target(2)]);
         assert_eq!(ledger.all(), [target(1)]);
     }
@@ -298,7 +302,7 @@ mod tests {
         for (number, ino) in [(10, 1), (11, 2), (12, 3)] {
             ledger.note(target(number), given(ino)).expect("written");
         }
-        ledger.note(target(10), Given { kb_before: 16, ..given(1) }).expect("nothing new");
+        ledger.note(target(10), WindowOverride { kb_before: 16, ..given(1) }).expect("nothing new");
         ledger.strike(target(11));
         ledger.strike(target(12));
         ledger.tidy(0);

@@ -33,7 +33,7 @@ use super::lane::Change;
 use crate::helper::Helper;
 use crate::mounted::Volume;
 use fetching::{Fetcher, is_gone};
-use ledger::{Given, Ledger};
+use ledger::{Ledger, WindowOverride};
 use setting::Setting;
 
 /// The ledger of this process, shared by the threads of all devices.
@@ -80,9 +80,9 @@ impl Journal {
     }
 }
 
-/// An open file that is read without look-ahead.
-struct Held {
-    given: Given,
+/// An open file that is read without look-ahead, and kept open here.
+struct KeptOpen {
+    given: WindowOverride,
     /// Other processes may have the same open file, and one of those may be the last: so it is reached, and is no
     /// other one.
     duplicate: OwnedFd,
@@ -95,13 +95,13 @@ pub(super) struct Windows {
     setting: Setting,
     /// What this has set and not given back.
     set: HashSet<Target>,
-    held: HashMap<Target, Held>,
+    kept_open: HashMap<Target, KeptOpen>,
 }
 
 impl Windows {
     pub(super) fn new(journal: Journal, helper: Helper) -> Self {
         let (fetcher, setting) = (Fetcher::new(helper), Setting::default());
-        Windows { journal, fetcher, setting, set: HashSet::new(), held: HashMap::new() }
+        Windows { journal, fetcher, setting, set: HashSet::new(), kept_open: HashMap::new() }
     }
 
     /// Carries out one change. The open file's own window is `own_pages`, as far as the controller knows.
@@ -110,8 +110,10 @@ impl Windows {
         let outcome = match (setting, of) {
             (WindowSetting::Own, _) => self.give_back(target),
             (WindowSetting::Abandoned, _) => self.abandon(target),
-            (WindowSetting::NoLookAhead, Some(of)) => self.hold(target, of, own_pages, volume),
-            (WindowSetting::Bounded(pages) | WindowSetting::Lent(pages), Some(of)) => {
+            (WindowSetting::NoLookAhead, Some(of)) => {
+                self.stop_look_ahead(target, of, own_pages, volume)
+            }
+            (WindowSetting::Bounded(pages) | WindowSetting::Larger(pages), Some(of)) => {
                 self.resize(target, of, own_pages, pages, volume)
             }
             (_, None) => Err(io::ErrorKind::NotFound.into()),
@@ -135,7 +137,7 @@ impl Windows {
         Ok(WindowOutcome::Set { own_pages: given.pages_before() })
     }
 
-    fn hold(
+    fn stop_look_ahead(
         &mut self,
         target: Target,
         of: FileRef,
@@ -144,9 +146,9 @@ impl Windows {
     ) -> io::Result<WindowOutcome> {
         let (duplicate, given) = self.note_down(target, of, own_pages, volume)?;
         fadvise(&duplicate, 0, None, Advice::Random)?;
-        failpoint::reach("held");
+        failpoint::reach("look-ahead-stopped");
         let own_pages = given.pages_before();
-        self.held.insert(target, Held { given, duplicate });
+        self.kept_open.insert(target, KeptOpen { given, duplicate });
         Ok(WindowOutcome::Set { own_pages })
     }
 
@@ -157,14 +159,14 @@ impl Windows {
         of: FileRef,
         own_pages: u32,
         volume: &Volume,
-    ) -> io::Result<(OwnedFd, Given)> {
+    ) -> io::Result<(OwnedFd, WindowOverride)> {
         if !closes_at_once(&volume.mount.fs_type) {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let fetched = self.fetcher.sole(of)?;
-        let given = Given::to(of, &fetched, &volume.knob, own_pages);
+        let given = WindowOverride::to(of, &fetched, &volume.knob, own_pages);
         let mut ledger = self.journal.lock();
-        if ledger.is_owed_to(&given) {
+        if ledger.is_restore_pending(&given) {
             // What it has now is not its own.
             return Err(io::Error::other("an earlier run has not given its window back yet"));
         }
@@ -177,7 +179,7 @@ impl Windows {
     /// Gives an open file its own window back; one that is closed needs none.
     fn give_back(&mut self, target: Target) -> io::Result<WindowOutcome> {
         let given = self.journal.lock().get(target).cloned();
-        let result = match (self.held.get(&target), given) {
+        let result = match (self.kept_open.get(&target), given) {
             // Its reader may have ended, and the ledger forgotten it.
             (Some(held), _) => {
                 self.setting.set(&held.duplicate, &held.given.knob, held.given.kb_before)
@@ -198,26 +200,26 @@ impl Windows {
     fn abandon(&mut self, target: Target) -> io::Result<WindowOutcome> {
         self.journal.lock().strike(target);
         failpoint::reach("ledger-struck");
-        self.held.remove(&target);
+        self.kept_open.remove(&target);
         self.set.remove(&target);
         Ok(WindowOutcome::Own)
     }
 
     /// Whether nothing is left to be given back.
     pub(super) fn has_set_none(&self) -> bool {
-        self.set.is_empty() && self.held.is_empty()
+        self.set.is_empty() && self.kept_open.is_empty()
     }
 
     /// Whether [`look_after`](Self::look_after) should be called soon.
-    pub(super) fn holds_any(&self) -> bool {
-        !self.held.is_empty()
+    pub(super) fn keeps_any_open(&self) -> bool {
+        !self.kept_open.is_empty()
     }
 
     /// Lets go of open files that their readers have closed, so that nobody waits for a lock or an unmount, and of
     /// those whose process has ended.
     pub(super) fn look_after(&mut self) -> Vec<Completed> {
         let mut over = Vec::new();
-        for (target, Held { given, duplicate }) in &self.held {
+        for (target, KeptOpen { given, duplicate }) in &self.kept_open {
             // Where nobody can tell, too: whoever keeps others from looking gets nothing.
             if !self.fetcher.is_open(given.tgid, given.number, duplicate).unwrap_or(false) {
                 over.push(*target);
