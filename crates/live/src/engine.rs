@@ -36,8 +36,8 @@ use crate::facts::Facts;
 use crate::helper::Helper;
 use crate::kernel::Features;
 use crate::mounted::{Change, Device, Mounts};
-use crate::places::Places;
 use crate::observe::{self, DISK_SLOTS, ObserveError, Observer, Scope, Watch};
+use crate::places::Places;
 use crate::status::{self, Socket};
 
 /// What to manage, and how.
@@ -88,8 +88,11 @@ const LATER: Duration = Duration::from_millis(50);
 /// Read-ahead under way is waited for so long at the end; a server may not answer.
 const MOST_CLOSING: Duration = Duration::from_millis(300);
 
-/// Windows are given back within so long at the end, or at the next start.
-const MOST_GIVING_BACK: Duration = Duration::from_millis(500);
+/// Windows are given back within so long at the end. It takes as long only where a program keeps others from looking.
+const MOST_GIVING_BACK: Duration = Duration::from_secs(1);
+
+/// At the next start what is left is waited for for so long: reads can be managed meanwhile.
+const MOST_RECOVERING_AT_START: Duration = Duration::from_millis(500);
 
 /// Where nothing else is to be done: enough for ten programs that keep others from looking, one after the other.
 const MOST_RECOVERING: Duration = Duration::from_secs(30);
@@ -160,7 +163,12 @@ impl Prepared {
             totals: Metrics::default(),
             since: Instant::now(),
         });
-        recover_within(&heritage.journal, &options.state, &options.helper, MOST_GIVING_BACK);
+        recover_within(
+            &heritage.journal,
+            &options.state,
+            &options.helper,
+            MOST_RECOVERING_AT_START,
+        );
         Prepared { options, heritage }
     }
 

@@ -220,7 +220,8 @@ impl Windows {
 
     /// Gives an open file its own window back; one that is closed needs none.
     fn give_back(&mut self, target: Target) -> io::Result<WindowOutcome> {
-        let given = self.set.get(&target).and_then(|entry| self.journal.lock().get(*entry).cloned());
+        let given =
+            self.set.get(&target).and_then(|entry| self.journal.lock().get(*entry).cloned());
         let result = match (self.held.get(&target), given) {
             // Its reader may have ended, and the ledger forgotten it.
             (Some(held), _) => {

@@ -476,7 +476,7 @@ mod tests {
         let mut fetcher = Fetcher::new(answering(&(waits + &says("\"Gone\""))));
         fetcher.hurry();
         let file = tempfile::tempfile().expect("a file");
-        let mut ask = |fetcher: &mut Fetcher| fetcher.sole(of(&file)).map(drop).unwrap_err();
+        let ask = |fetcher: &mut Fetcher| fetcher.sole(of(&file)).map(drop).unwrap_err();
         assert_eq!(ask(&mut fetcher).kind(), io::ErrorKind::TimedOut);
         assert_ne!(ask(&mut fetcher).kind(), io::ErrorKind::TimedOut, "it is left alone");
         assert!(!fetcher.await_answer(Instant::now()), "there is none yet");
