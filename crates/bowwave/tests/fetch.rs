@@ -52,13 +52,19 @@ impl Fetching {
                 .expect("two sockets");
         let mut fetch = Command::new(BOWWAVE);
         fetch.arg("fetch").arg(std::process::id().to_string()).stdin(theirs);
-        Fetching { process: Own::start(&mut fetch), socket }
+        let fetching = Fetching { process: Own::start(&mut fetch), socket };
+        assert_eq!(fetching.answer(), json!("Ready"));
+        fetching
     }
 
     /// What is said to that; a descriptor that comes along is closed.
     fn ask(&self, of: FileRef) -> Value {
         let wanted = json!({ "Sole": of }).to_string();
         send(&self.socket, wanted.as_bytes(), SendFlags::empty()).expect("it listens");
+        self.answer()
+    }
+
+    fn answer(&self) -> Value {
         let mut bytes = [0; 4096];
         let (length, _) = recv(&self.socket, &mut bytes, RecvFlags::empty()).expect("an answer");
         serde_json::from_slice(&bytes[..length]).expect("JSON")

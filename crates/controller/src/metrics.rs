@@ -154,7 +154,50 @@ impl std::fmt::Display for Metrics {
     }
 }
 
+impl NotRead {
+    fn after(self, before: &NotRead) -> NotRead {
+        NotRead {
+            nothing_to_gain: before.nothing_to_gain + self.nothing_to_gain,
+            advised: before.advised + self.advised,
+            device_busy: before.device_busy + self.device_busy,
+            memory_full: before.memory_full + self.memory_full,
+            writes_too_fast: before.writes_too_fast + self.writes_too_fast,
+            larger_window: before.larger_window + self.larger_window,
+        }
+    }
+}
+
 impl Metrics {
+    /// Totals of two controllers that worked one after the other in one process.
+    pub fn after(self, before: &Metrics) -> Metrics {
+        Metrics {
+            events: before.events + self.events,
+            lost_events: before.lost_events + self.lost_events,
+            table_errors: before.table_errors + self.table_errors,
+            reads: before.reads + self.reads,
+            read_ahead_bytes: before.read_ahead_bytes + self.read_ahead_bytes,
+            used_bytes: before.used_bytes + self.used_bytes,
+            wasted_bytes: before.wasted_bytes + self.wasted_bytes,
+            dense_bytes: before.dense_bytes + self.dense_bytes,
+            most_ahead_bytes: before.most_ahead_bytes.max(self.most_ahead_bytes),
+            bounded_windows: before.bounded_windows + self.bounded_windows,
+            stalls_saved: before.stalls_saved + self.stalls_saved,
+            walk_files: before.walk_files + self.walk_files,
+            walk_files_used: before.walk_files_used + self.walk_files_used,
+            walk_bytes: before.walk_bytes + self.walk_bytes,
+            listings: before.listings + self.listings,
+            dropped_bytes: before.dropped_bytes + self.dropped_bytes,
+            kept_bytes: before.kept_bytes + self.kept_bytes,
+            left_bytes: before.left_bytes + self.left_bytes,
+            // The process's own.
+            cpu_s: self.cpu_s,
+            not_read: self.not_read.after(&before.not_read),
+            failed_reads: before.failed_reads + self.failed_reads,
+            muted: before.muted + self.muted,
+            refused_windows: before.refused_windows + self.refused_windows,
+        }
+    }
+
     /// Why nothing was read ahead, in one line, where that was the rule: for more accesses than windows were read.
     pub fn why_nothing(&self) -> Option<String> {
         let is_rule = self.not_read.total() > self.reads;
@@ -190,6 +233,21 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn totals_of_one_after_another_are_sums_but_for_the_most_at_a_moment_and_the_processs_own() {
+        let of = |number: u64| Metrics {
+            reads: number,
+            most_ahead_bytes: number,
+            cpu_s: number as f64,
+            not_read: NotRead { larger_window: number, ..NotRead::default() },
+            ..Metrics::default()
+        };
+        let totals = of(5).after(&of(2));
+        assert_eq!((totals.reads, totals.not_read.larger_window, totals.events), (7, 7, 0));
+        assert_eq!((totals.most_ahead_bytes, totals.cpu_s), (5, 5.0));
+        assert_eq!(of(2).after(&of(5)).most_ahead_bytes, 5);
+    }
 
     #[test]
     fn why_nothing_was_read_ahead_is_told_most_frequent_reason_first() {

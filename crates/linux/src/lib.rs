@@ -4,7 +4,7 @@
 //! |---|---|
 //! | disks | [`mounts`], [`identity`], [`knob`] (the kernel's window), [`direct`] (reads that bypass the cache) |
 //! | files that others read | [`directories`], [`handles`], [`descriptors`], [`sys`] (which pages are cached; read them, drop them) |
-//! | processes | [`acting_as`], [`process`], [`program`], [`daemons`], [`privilege`], [`waits`] (for a processor) |
+//! | processes | [`acting_as`], [`process`], [`owner`], [`program`], [`daemons`], [`privilege`], [`waits`] (for a processor) |
 //! | memory | [`meminfo`], [`cgroup`], [`psi`] |
 //! | bowwave's own files | [`state`], [`whole`] (a crash leaves the old file or the new one), [`small`], [`table`], [`stderr`] |
 //! | tests | [`failpoint`] (steps at which a process kills or stops itself) |
@@ -25,6 +25,8 @@ pub mod knob;
 mod median;
 pub mod meminfo;
 pub mod mounts;
+mod namespace;
+pub mod owner;
 pub mod privilege;
 pub mod process;
 pub mod program;

@@ -22,7 +22,7 @@ use controller::behind::{LEAST_FILE_PAGES, Mode, Rules};
 use controller::ids::BackingId;
 use controller::metrics::Metrics;
 use controller::{Charge, Command, Completed, Controller, DiskStats, Input, Nanos, Status};
-use linux::mounts::{self, Disk, Mount};
+use linux::mounts::{Disk, Mount};
 use linux::stderr::note;
 use linux::{cgroup, meminfo, provenance, sys};
 use readahead::DeviceNumber;
@@ -37,6 +37,7 @@ use crate::helper::Helper;
 use crate::kernel::Features;
 use crate::mounted::{Change, Device, Mounts};
 use crate::observe::{self, DISK_SLOTS, ObserveError, Observer, Scope, Watch};
+use crate::places::Places;
 use crate::status::{self, Socket};
 
 /// What to manage, and how.
@@ -44,8 +45,8 @@ use crate::status::{self, Socket};
 pub struct Options {
     /// Whose reads.
     pub scope: Scope,
-    /// The file systems that these paths lie on; all with a page cache if empty.
-    pub paths: Vec<PathBuf>,
+    /// The file systems to manage.
+    pub places: Places,
     /// Where measurements are remembered until reboot, and journals are kept.
     pub state: PathBuf,
     /// Who does what may never end.
@@ -70,14 +71,6 @@ pub enum EngineError {
     /// Nothing can be observed.
     #[error(transparent)]
     Observe(#[from] ObserveError),
-    /// A path cannot be managed.
-    #[error("{path}: {error}; name a file or folder on a disk or network file system")]
-    Path {
-        /// The path as given.
-        path: PathBuf,
-        /// What is wrong with it.
-        error: io::Error,
-    },
     /// The table of mounts cannot be read.
     #[error("cannot read the table of mounted file systems: {0}; is /proc mounted?")]
     Mounts(io::Error),
@@ -95,8 +88,11 @@ const LATER: Duration = Duration::from_millis(50);
 /// Read-ahead under way is waited for so long at the end; a server may not answer.
 const MOST_CLOSING: Duration = Duration::from_millis(300);
 
-/// Windows are given back within so long at the end, or at the next start.
-const MOST_GIVING_BACK: Duration = Duration::from_millis(500);
+/// Windows are given back within so long at the end. It takes as long only where a program keeps others from looking.
+const MOST_GIVING_BACK: Duration = Duration::from_secs(1);
+
+/// At the next start what is left is waited for for so long: reads can be managed meanwhile.
+const MOST_RECOVERING_AT_START: Duration = Duration::from_millis(500);
 
 /// Where nothing else is to be done: enough for ten programs that keep others from looking, one after the other.
 const MOST_RECOVERING: Duration = Duration::from_secs(30);
@@ -129,6 +125,10 @@ pub struct Engine {
     has_given_back: bool,
     drops_behind: bool,
     socket: Option<Socket>,
+    /// Totals of the process's engines before this one.
+    before: Metrics,
+    /// When the first of them began.
+    since: Instant,
     /// The thread that looks for mounts ends with it.
     _running: Arc<()>,
 }
@@ -141,18 +141,35 @@ struct Slots {
     disks: HashMap<BackingId, Disk>,
 }
 
+/// What an engine leaves to the next one of the same process.
+pub struct Heritage {
+    journal: Journal,
+    totals: Metrics,
+    since: Instant,
+}
+
 /// An engine that has not been loaded yet.
 pub struct Prepared {
     options: Options,
-    journal: Journal,
+    heritage: Heritage,
 }
 
 impl Prepared {
     /// Puts back what earlier runs that were killed have left. What lies on a server that does not answer is put
-    /// back later.
-    pub fn new(options: Options) -> Self {
-        let journal = recovered(&options.state, &options.helper, MOST_GIVING_BACK);
-        Prepared { options, journal }
+    /// back later. `before` is what the process's engine before this one has left.
+    pub fn new(options: Options, before: Option<Heritage>) -> Self {
+        let heritage = before.unwrap_or_else(|| Heritage {
+            journal: Journal::open(&options.state),
+            totals: Metrics::default(),
+            since: Instant::now(),
+        });
+        recover_within(
+            &heritage.journal,
+            &options.state,
+            &options.helper,
+            MOST_RECOVERING_AT_START,
+        );
+        Prepared { options, heritage }
     }
 
     /// Loads and attaches the eBPF programs, and finds out about the disks. This takes a tenth of a second
@@ -161,19 +178,15 @@ impl Prepared {
     /// # Errors
     /// See [`EngineError`].
     pub fn load(self) -> Result<Engine, EngineError> {
-        let Prepared { options, journal } = self;
+        let Prepared { options, heritage: Heritage { journal, totals, since } } = self;
         let watch = watch(&options.behind);
         let observer = observe::open(&options.scope, watch)?;
         let answers = Answers::new()?;
         let tables = watch.map(|_| observer.page_tables()).transpose()?;
-        let left_behind = journal.left_behind();
         let of = (options.state.clone(), options.helper);
         let executor = Executor::new(answers.clone(), journal, of, tables);
-        let mut mounts = Mounts::new(options.paths, &options.state);
-        let first = mounts.first().map_err(|(path, error)| match path {
-            Some(path) => EngineError::Path { path, error },
-            None => EngineError::Mounts(error),
-        })?;
+        let mut mounts = Mounts::new(options.places, &options.state);
+        let first = mounts.first().map_err(EngineError::Mounts)?;
         let (sender, changes) = mpsc::channel();
         let wake = answers.clone();
         let running = Arc::new(());
@@ -210,15 +223,15 @@ impl Prepared {
             has_given_back: false,
             drops_behind: watch.is_some(),
             socket: None,
+            before: totals,
+            since,
             _running: running,
         };
         let now = sys::monotonic_ns();
         engine.carry_out();
         engine.look_at_memory(now);
         first.into_iter().for_each(|change| engine.on_change(now, change));
-        for left in left_behind {
-            engine.feed(now, Input::Completed(left));
-        }
+        engine.hear_of_left_windows(now);
         Ok(engine)
     }
 }
@@ -226,34 +239,27 @@ impl Prepared {
 /// Puts back what runs that were killed have left. Returns how many open files keep a window that is not their own,
 /// since they cannot be reached now.
 pub fn recover(state: &Path, helper: &Helper) -> usize {
-    recovered(state, helper, MOST_RECOVERING).len()
+    let journal = Journal::open(state);
+    recover_within(&journal, state, helper, MOST_RECOVERING);
+    journal.len()
 }
 
-fn recovered(state: &Path, helper: &Helper, most: Duration) -> Journal {
-    let journal = Journal::recover(state);
-    if journal.len() > 0 {
-        let (left, helper) = (journal.clone(), helper.clone());
-        let (done, inbox) = mpsc::channel();
-        let give_back = move || {
-            left.give_back(helper);
-            let _ = done.send(());
-        };
-        if thread::Builder::new().name("bowwave-recover".into()).spawn(give_back).is_ok() {
-            let _ = inbox.recv_timeout(most);
-        }
+/// Has a thread put back what was left, and waits for it for so long at most.
+fn recover_within(journal: &Journal, state: &Path, helper: &Helper, most: Duration) {
+    journal.recover(state);
+    if journal.len() == 0 {
+        return;
     }
-    journal
-}
-
-/// Checks that these paths lie on file systems that can be managed.
-///
-/// # Errors
-/// [`EngineError::Path`].
-pub fn check_paths(paths: &[PathBuf]) -> Result<(), EngineError> {
-    paths.iter().try_for_each(|path| match mounts::of_path(path) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(EngineError::Path { path: path.clone(), error }),
-    })
+    let (left, helper) = (journal.clone(), helper.clone());
+    let (done, inbox) = mpsc::channel();
+    let until = Instant::now() + most;
+    let give_back = move || {
+        left.give_back(helper, until);
+        let _ = done.send(());
+    };
+    if thread::Builder::new().name("bowwave-recover".into()).spawn(give_back).is_ok() {
+        let _ = inbox.recv_timeout(most);
+    }
 }
 
 /// What is read ahead fits the memory there is, and a densely read region half of that.
@@ -286,8 +292,8 @@ impl Engine {
     ///
     /// # Errors
     /// See [`EngineError`].
-    pub fn start(options: Options) -> Result<Self, EngineError> {
-        Prepared::new(options).load()
+    pub fn start(options: Options, before: Option<Heritage>) -> Result<Self, EngineError> {
+        Prepared::new(options, before).load()
     }
 
     /// Manages reads until every device is measured that has not been met before, for so long at most, or until
@@ -396,38 +402,32 @@ impl Engine {
     /// Gives open files their windows back, and returns the totals. The eBPF programs stay until the process exits:
     /// detaching them one by one takes a tenth of a second.
     pub fn leave(mut self) -> Metrics {
-        let metrics = self.close();
+        let (metrics, journal) = self.close();
+        note_left(&journal);
         std::mem::forget(self);
         metrics
     }
 
     /// Like [`leave`](Self::leave), but also detaches the eBPF programs and ends the threads, so that the process can
-    /// start another engine.
-    pub fn stop(mut self) -> Metrics {
-        self.close()
+    /// start another engine, which gets what this one leaves.
+    pub fn stop(mut self) -> Heritage {
+        let (totals, journal) = self.close();
+        Heritage { journal, totals, since: self.since }
     }
 
-    fn close(&mut self) -> Metrics {
+    fn close(&mut self) -> (Metrics, Journal) {
         self.socket = None;
-        self.give_back();
+        let journal = self.give_back();
         let metrics = self.metrics();
         if let Some(Err(error)) = self.recorder.take().map(Recorder::finish) {
             note(format_args!("{error}"));
         }
-        metrics
+        (metrics, journal)
     }
 
-    fn give_back(&mut self) {
-        if std::mem::replace(&mut self.has_given_back, true) {
-            return;
-        }
-        let left = self.executor.give_back(MOST_GIVING_BACK);
-        if left > 0 {
-            note(format_args!(
-                "{left} open files keep the window they were given, as it could not be \
-                 taken back; the next start of bowwave does that"
-            ));
-        }
+    fn give_back(&mut self) -> Journal {
+        self.has_given_back = true;
+        self.executor.give_back(MOST_GIVING_BACK)
     }
 
     /// The file systems managed, by mount point.
@@ -437,7 +437,7 @@ impl Engine {
         mounts
     }
 
-    /// Totals so far.
+    /// Totals so far, of the process's earlier engines, too.
     pub fn metrics(&self) -> Metrics {
         self.with_own(self.controller.metrics())
     }
@@ -452,7 +452,7 @@ impl Engine {
 
     /// Answers on that socket until the end.
     pub fn answer_on(&mut self, socket: Socket) {
-        self.socket = Some(socket);
+        self.socket = Some(socket.since(self.since));
     }
 
     /// Answers the clients that wait for a status.
@@ -466,7 +466,9 @@ impl Engine {
 
     fn with_own(&self, metrics: Metrics) -> Metrics {
         let lost_events = self.observer.lost_events();
-        Metrics { lost_events, cpu_s: sys::cpu_seconds(), table_errors: self.errors, ..metrics }
+        let cpu_s = sys::cpu_seconds();
+        let own = Metrics { lost_events, cpu_s, table_errors: self.errors, ..metrics };
+        own.after(&self.before)
     }
 
     /// Handles what has happened, waiting up to `timeout` for the first event.
@@ -500,6 +502,7 @@ impl Engine {
                 self.observer.note_daemons();
             }
             self.look_at_memory(now);
+            self.hear_of_left_windows(now);
         }
         if now >= self.tick_at {
             self.feed(now, Input::Tick);
@@ -607,6 +610,13 @@ impl Engine {
         }
     }
 
+    /// A thread that has ended may have left some, of an earlier engine's also.
+    fn hear_of_left_windows(&mut self, now: Nanos) {
+        for left in self.executor.left_behind() {
+            self.feed(now, Input::Completed(left));
+        }
+    }
+
     fn look_at_memory(&mut self, now: Nanos) {
         if let Some(input) = self.facts.machine(now) {
             self.feed(now, input);
@@ -635,6 +645,19 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.give_back();
+        if !self.has_given_back {
+            note_left(&self.give_back());
+        }
+    }
+}
+
+/// Says which windows stay as they are.
+fn note_left(journal: &Journal) {
+    let left = journal.len();
+    if left > 0 {
+        note(format_args!(
+            "{left} open files keep the window they were given, as it could not be taken back; the \
+             next start of bowwave does that"
+        ));
     }
 }

@@ -26,6 +26,7 @@ pub mod helper;
 pub mod kernel;
 mod mounted;
 pub mod observe;
+pub mod places;
 pub mod status;
 
 pub use devices::prober;

@@ -20,6 +20,7 @@ use readahead::PAGE_BYTES;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::devices;
+use crate::places::Places;
 
 /// A managed file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,40 +59,35 @@ impl Change {
 
 /// What is mounted, as far as it is managed.
 pub(crate) struct Mounts {
-    paths: Vec<PathBuf>,
+    places: Places,
     state: PathBuf,
     volumes: Vec<(Arc<Volume>, Arc<Device>)>,
     backings_met: u32,
 }
 
 impl Mounts {
-    /// The file systems that these paths lie on; all with a page cache if there are none.
-    pub(crate) fn new(paths: Vec<PathBuf>, state: &Path) -> Self {
-        Mounts { paths, state: state.to_owned(), volumes: Vec::new(), backings_met: 0 }
+    pub(crate) fn new(places: Places, state: &Path) -> Self {
+        Mounts { places, state: state.to_owned(), volumes: Vec::new(), backings_met: 0 }
     }
 
     /// What there is at the start.
     ///
     /// # Errors
-    /// The path that cannot be managed, or none if the table of mounts cannot be read, and why.
-    pub(crate) fn first(&mut self) -> Result<Vec<Change>, (Option<PathBuf>, io::Error)> {
-        let wanted = if self.paths.is_empty() {
-            mounts::list().map_err(|error| (None, error))?
-        } else {
-            let of =
-                |path: &PathBuf| mounts::of_path(path).map_err(|error| (Some(path.clone()), error));
-            self.paths.iter().map(of).collect::<Result<_, _>>()?
-        };
+    /// If the table of mounts cannot be read.
+    pub(crate) fn first(&mut self) -> io::Result<Vec<Change>> {
+        let is_all = self.places.paths.is_empty();
+        let wanted = if is_all { mounts::list()? } else { self.places.found.clone() };
         Ok(self.compare(wanted))
     }
 
     /// What has changed since. A path that is not there at the moment may be mounted again.
     fn again(&mut self) -> Vec<Change> {
-        let wanted = if self.paths.is_empty() {
+        let paths = &self.places.paths;
+        let wanted = if paths.is_empty() {
             let Ok(wanted) = mounts::list() else { return Vec::new() };
             wanted
         } else {
-            self.paths.iter().filter_map(|path| mounts::of_path(path).ok()).collect()
+            paths.iter().filter_map(|path| mounts::of_path(path).ok()).collect()
         };
         self.compare(wanted)
     }

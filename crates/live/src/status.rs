@@ -115,6 +115,12 @@ impl Socket {
         }
     }
 
+    /// Says that reads have been managed since then.
+    pub(crate) fn since(mut self, since: Instant) -> Socket {
+        self.since = since;
+        self
+    }
+
     /// Readable while a client waits.
     pub(crate) fn readiness(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()

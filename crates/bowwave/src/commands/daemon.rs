@@ -3,20 +3,25 @@
 //! ```text
 //!   settings --> start --> serve --SIGTERM--> leave
 //!                  ^         |
-//!                  |      SIGHUP: other settings? --> stop
-//!                  '-----------------------------------'
+//!                  |      SIGHUP: a thread reads the settings, while reads are managed
+//!                  |         |
+//!                  '--- stop, if they differ
 //! ```
+
+mod reading;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use controller::metrics::Metrics;
 use linux::state::{DaemonLock, StateError};
 use live::config::Config;
-use live::engine::{self, Engine, MOST_MEASURING, Options};
+use live::engine::{self, Engine, Heritage, MOST_MEASURING, Options};
 use live::observe::Scope;
+use live::places::Places;
 use live::status::{Role, Socket};
 use serde_json::json;
 
@@ -25,6 +30,7 @@ use crate::print::{self, PrintError};
 use crate::service::Service;
 use crate::settings;
 use crate::signals::{self, Signals};
+use reading::Reading;
 
 /// Adaptive read-ahead for every program on the machine, until stopped.
 ///
@@ -56,11 +62,27 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// Paths are looked for so long at most.
+const MOST_LOOKING: Duration = Duration::from_secs(5);
+
+/// Settings, and where the paths were found that they name.
+struct Settings {
+    config: Config,
+    places: Places,
+}
+
 impl Args {
-    fn config(&self) -> anyhow::Result<Config> {
+    fn settings(&self) -> anyhow::Result<Settings> {
         let config = self.settings.over(settings::read(self.config.as_deref())?);
-        engine::check_paths(&config.path)?;
-        Ok(config)
+        let places = Places::find(&config.path, MOST_LOOKING)?;
+        Ok(Settings { config, places })
+    }
+
+    fn settings_again(&self) -> anyhow::Result<Settings> {
+        if self.record.is_some() {
+            bail!("a recording has one set of settings; restart bowwave to change them");
+        }
+        self.settings()
     }
 }
 
@@ -71,16 +93,15 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let caught = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
     let is_meant = |&signal: &i32| signal != libc::SIGHUP || !signals::is_ignored(signal);
     let mut signals = Signals::catch(caught.into_iter().filter(is_meant))?;
-    let config = if args.recover { Config::default() } else { args.config()? };
+    let settings = (!args.recover).then(|| args.settings()).transpose()?;
     privilege::demand("daemon")?;
     let _lock = DaemonLock::take(&args.state).map_err(|error| match error {
         StateError::Unusable { .. } => anyhow!("{error}; name another folder with --state"),
         StateError::Taken { .. } => anyhow!(error),
     })?;
-    if args.recover {
-        return recover(&args);
-    }
-    let metrics = manage(&args, config, &mut signals)?;
+    let Some(settings) = settings else { return recover(&args) };
+    let args = Arc::new(args);
+    let metrics = manage(&args, settings, &mut signals)?;
     if args.json {
         print::line(serde_json::to_string(&metrics)?)?;
     } else {
@@ -92,7 +113,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn check(args: &Args) -> anyhow::Result<ExitCode> {
-    args.config()?;
+    args.settings()?;
     match settings::place(args.config.as_deref()) {
         Some(path) => print::line(format_args!("nothing is wrong with {}", path.display()))?,
         None => print::line(format_args!("there is no {}; defaults apply", settings::FILE))?,
@@ -111,50 +132,43 @@ fn recover(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Manages reads until told to end, with an engine for each set of settings.
-fn manage(args: &Args, mut config: Config, signals: &mut Signals) -> anyhow::Result<Metrics> {
+fn manage(
+    args: &Arc<Args>,
+    mut settings: Settings,
+    signals: &mut Signals,
+) -> anyhow::Result<Metrics> {
     let service = Service::new();
-    let ends_on_hang_up = signals::has_terminal();
     let mut record = args.record.as_deref().map(recording::Place::take).transpose()?;
+    let mut before = None;
     loop {
-        let mut engine = start(args, &config, record.take())?;
+        let mut engine = start(args, &settings, record.take(), before.take())?;
         engine.get_to_know_devices(MOST_MEASURING, signals.readiness())?;
         announce(&engine, args.json)?;
         service.is_ready();
-        let other = loop {
-            serve(&mut engine, signals, &service)?;
-            if signals.take().any(|signal| signal != libc::SIGHUP || ends_on_hang_up) {
-                break None;
-            }
-            service.is_reloading();
-            match reloaded(args) {
-                Ok(other) if other != config => break Some(other),
-                Ok(_) => print::note("the settings are the same"),
-                Err(error) => print::note(format_args!("{error:#}; the settings stay as they are")),
-            }
-            service.is_ready();
-        };
-        let Some(other) = other else {
-            service.is_stopping();
-            engine.finish(Duration::ZERO, || true)?;
-            return Ok(engine.leave());
-        };
+        let other = serve(args, &settings.config, &mut engine, signals, &service)?;
         engine.finish(Duration::ZERO, || true)?;
-        engine.stop();
-        config = other;
+        let Some(other) = other else { return Ok(engine.leave()) };
+        before = Some(engine.stop());
+        settings = other;
     }
 }
 
-fn start(args: &Args, config: &Config, record: Option<recording::Place>) -> anyhow::Result<Engine> {
+fn start(
+    args: &Args,
+    settings: &Settings,
+    record: Option<recording::Place>,
+    before: Option<Heritage>,
+) -> anyhow::Result<Engine> {
     let options = Options {
         scope: Scope::Machine,
-        paths: config.path.clone(),
+        places: settings.places.clone(),
         state: args.state.clone(),
         helper: helper::of_this_program(),
-        charge: config.charge,
-        behind: config.drop_behind.clone(),
+        charge: settings.config.charge,
+        behind: settings.config.drop_behind.clone(),
         record,
     };
-    let mut engine = Engine::start(options).context("cannot start")?;
+    let mut engine = Engine::start(options, before).context("cannot start")?;
     match Socket::bind(&args.state, Role::Daemon) {
         Ok(socket) => engine.answer_on(socket),
         Err(error) => print::note(error),
@@ -162,22 +176,50 @@ fn start(args: &Args, config: &Config, record: Option<recording::Place>) -> anyh
     Ok(engine)
 }
 
-/// Manages reads until a signal arrives.
-fn serve(engine: &mut Engine, signals: &Signals, service: &Service) -> anyhow::Result<()> {
+/// Manages reads until there are other settings than `config`, which are returned, or until told to end.
+fn serve(
+    args: &Arc<Args>,
+    config: &Config,
+    engine: &mut Engine,
+    signals: &mut Signals,
+    service: &Service,
+) -> anyhow::Result<Option<Settings>> {
+    let ends_on_hang_up = signals::has_terminal();
+    let mut reading: Option<Reading<Settings>> = None;
     loop {
         // First, since signals may come more often than the pulse.
         service.is_alive();
-        if engine.serve_for(service.pulse(), signals.readiness())? {
-            return Ok(());
+        let most = reading.as_ref().map_or(Duration::MAX, Reading::left).min(service.pulse());
+        let stop = reading.as_ref().map_or(signals.readiness(), Reading::readiness);
+        engine.serve_for(most, stop)?;
+        let caught: Vec<i32> = signals.take().collect();
+        if caught.iter().any(|signal| *signal != libc::SIGHUP || ends_on_hang_up) {
+            service.is_stopping();
+            return Ok(None);
         }
+        let mut read = None;
+        if caught.is_empty() {
+            read = reading.as_ref().and_then(Reading::result);
+        } else {
+            // Again, if they are being read: they may be others by now.
+            service.is_reloading();
+            let args = Arc::clone(args);
+            match Reading::begin(signals.readiness(), move || args.settings_again()) {
+                Ok(begun) => reading = Some(begun),
+                Err(error) => read = Some(Err(error.into())),
+            }
+        }
+        match read {
+            None => continue,
+            Some(Ok(other)) if other.config != *config => return Ok(Some(other)),
+            Some(Ok(_)) => print::note("the settings are the same"),
+            Some(Err(error)) => {
+                print::note(format_args!("{error:#}; the settings stay as they are"));
+            }
+        }
+        reading = None;
+        service.is_ready();
     }
-}
-
-fn reloaded(args: &Args) -> anyhow::Result<Config> {
-    if args.record.is_some() {
-        return Err(anyhow!("a recording has one set of settings; restart bowwave to change them"));
-    }
-    args.config()
 }
 
 fn announce(engine: &Engine, as_json: bool) -> Result<(), PrintError> {

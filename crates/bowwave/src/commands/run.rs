@@ -18,6 +18,7 @@ use controller::behind::Rules;
 use controller::metrics::Metrics;
 use live::engine::{Options, Prepared};
 use live::observe::Scope;
+use live::places::Places;
 use live::status::Role;
 use recording::Place;
 use rustix::io::Errno;
@@ -179,7 +180,7 @@ fn begin(args: &Args) -> anyhow::Result<Beside> {
 fn job(args: &Args) -> anyhow::Result<Job> {
     let options = Options {
         scope: Scope::Process(std::process::id()),
-        paths: Vec::new(),
+        places: Places::all(),
         state: args.state.clone(),
         helper: helper::of_this_program(),
         charge: Charge::Bowwave,
@@ -187,7 +188,7 @@ fn job(args: &Args) -> anyhow::Result<Job> {
         record: recording_place(args)?,
     };
     Ok(Job {
-        prepared: Prepared::new(options),
+        prepared: Prepared::new(options, None),
         drops_behind: args.drops_behind(),
         is_verbose: args.verbose,
         is_strict: args.strict,

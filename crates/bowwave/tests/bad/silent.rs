@@ -10,7 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use fuser::{
     BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
     Generation, INodeNo, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty,
-    ReplyEntry, ReplyOpen, Request,
+    ReplyEntry, ReplyOpen, Request, SessionACL,
 };
 use rustix::mount::{UnmountFlags, unmount};
 
@@ -49,6 +49,8 @@ impl Silent {
             Files { silence, file_bytes, reads: AtomicU64::new(0), waiting: Arc::clone(&waiting) };
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("silent".into()), MountOption::RO];
+        // Programs of other users' hang, too.
+        config.acl = SessionACL::All;
         let session = fuser::Session::new(files, folder.path(), &config)?.spawn()?;
         Ok(Silent { folder, waiting, session: Some(session) })
     }

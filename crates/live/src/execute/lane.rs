@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use controller::ids::{FileRef, Target, Ticket};
 use controller::{Completed, WindowOutcome, WindowSetting};
@@ -150,10 +150,10 @@ impl Lane {
         self.readers.wait(most);
     }
 
-    /// Has all windows on this device given back; `done` is told when that is done.
-    pub(super) fn end_windows(&self, done: &Sender<()>) {
+    /// Has all windows on this device given back by then, as far as possible; `done` is told when that is done.
+    pub(super) fn end_windows(&self, until: Instant, done: &Sender<()>) {
         if self.windows.is_running() {
-            self.windows.submit(ToWindows::End(done.clone()));
+            self.windows.submit(ToWindows::End(until, done.clone()));
         } else {
             // A thread that has ended had nothing to give back.
             let _ = done.send(());
@@ -240,8 +240,8 @@ impl Worker for Writer {
 /// What the thread of a device's windows is told.
 pub(super) enum ToWindows {
     Set(Change),
-    /// Everything is given back; told when that is done.
-    End(Sender<()>),
+    /// Everything is given back by then, as far as possible; told when that is done.
+    End(Instant, Sender<()>),
 }
 
 /// That a window cannot be set.
@@ -254,7 +254,7 @@ impl Job for ToWindows {
     fn refused(&self) -> Option<Completed> {
         match self {
             ToWindows::Set(change) => Some(window_refused(change.ticket, change.target)),
-            ToWindows::End(_) => None,
+            ToWindows::End(..) => None,
         }
     }
 }
@@ -265,8 +265,8 @@ impl Worker for Windows {
     fn run(&mut self, job: ToWindows) -> Option<Completed> {
         match job {
             ToWindows::Set(change) => Some(self.set(&change)),
-            ToWindows::End(done) => {
-                self.give_back_all();
+            ToWindows::End(until, done) => {
+                self.give_back_all(until);
                 let _ = done.send(());
                 None
             }
@@ -286,6 +286,6 @@ impl Worker for Windows {
     }
 
     fn end(&mut self) {
-        self.give_back_all();
+        self.give_back_all(Instant::now());
     }
 }

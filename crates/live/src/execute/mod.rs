@@ -259,18 +259,25 @@ impl Executor {
         }
     }
 
-    /// Gives back every window that was set, within so long at most; gives how many could not be.
-    pub(crate) fn give_back(&mut self, most: Duration) -> usize {
-        let (done, inbox): (Sender<()>, _) = mpsc::channel();
-        self.lanes.values().for_each(|lane| lane.end_windows(&done));
-        drop(done);
+    /// Sets no window any more, and gives back those that were set, within so long at most. Returns the ledger, with what
+    /// could not be given back.
+    pub(crate) fn give_back(&mut self, most: Duration) -> Journal {
+        let left = self.common.journal.hand_over();
         let until = Instant::now() + most;
+        let (done, inbox): (Sender<()>, _) = mpsc::channel();
+        self.lanes.values().for_each(|lane| lane.end_windows(until, &done));
+        drop(done);
         for _ in 0..self.lanes.len() {
-            let left = until.saturating_duration_since(Instant::now());
-            if inbox.recv_timeout(left).is_err() {
+            let rest = until.saturating_duration_since(Instant::now());
+            if inbox.recv_timeout(rest).is_err() {
                 break;
             }
         }
-        self.common.journal.len()
+        left
+    }
+
+    /// What nobody is about to give back, as inputs.
+    pub(crate) fn left_behind(&self) -> Vec<Completed> {
+        self.common.journal.left_behind()
     }
 }

@@ -4,13 +4,12 @@
 //! would keep its file system from being unmounted. The list is also kept in a file, a line an entry, for
 //! the next start after a kill. An entry is removed after its window was taken back, never before.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use controller::ids::Target;
 use readahead::{DeviceNumber, FileKey, FileRef, PAGE_BYTES};
 use serde::{Deserialize, Serialize};
 
@@ -100,23 +99,51 @@ pub(super) fn entries(ledger: &[u8]) -> impl Iterator<Item = WindowOverride> {
     ledger.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
 
-/// All of them, by the identity of the open file, in memory and on disk.
+/// Number of an entry. No two entries of one process ever have the same.
+pub(super) type Number = u32;
+
+/// Who has to give an open file its window back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Charge {
+    /// The thread that has noted it, or has taken it over.
+    Thread,
+    /// Nobody: its thread or its process has ended before it could.
+    Nobody,
+    /// The engine, which was told that nobody has.
+    Engine,
+}
+
+struct Entry {
+    given: WindowOverride,
+    charge: Charge,
+}
+
+/// All entries of a process, in memory and on disk. Engines of one process hand it on from one to the next, while
+/// threads of earlier ones may still give back what they have set.
 pub(super) struct Ledger {
     path: PathBuf,
     file: Option<File>,
-    given: HashMap<Target, WindowOverride>,
+    entries: BTreeMap<Number, Entry>,
+    last_number: Number,
+    /// Counts engines.
+    generation: u32,
     /// The file still has entries that were removed, which does no harm.
     is_stale: bool,
     looked_at: u64,
-    recovered: u32,
 }
 
 impl Ledger {
     /// With what an earlier run has left there.
     pub(super) fn open(path: PathBuf) -> Self {
-        let given = HashMap::new();
-        let mut ledger =
-            Ledger { path, file: None, given, is_stale: false, looked_at: 0, recovered: 0 };
+        let mut ledger = Ledger {
+            path,
+            file: None,
+            entries: BTreeMap::new(),
+            last_number: 0,
+            generation: 0,
+            is_stale: false,
+            looked_at: 0,
+        };
         ledger.read(&ledger.path.clone());
         ledger
     }
@@ -134,29 +161,83 @@ impl Ledger {
         // One that was being written when it was killed says nothing that this one does not.
         linux::whole::forget_drafts(path);
         for given in entries(&fs::read(path).unwrap_or_default()) {
-            // Nothing is known of the old open files but that they differ.
-            self.recovered += 1;
-            self.given.insert(Target::Recovered(self.recovered), given);
+            self.insert(given, Charge::Nobody);
         }
     }
 
-    /// The identities of all.
-    pub(super) fn all(&self) -> Vec<Target> {
-        self.given.keys().copied().collect()
+    fn insert(&mut self, given: WindowOverride, charge: Charge) -> Number {
+        self.last_number += 1;
+        self.entries.insert(self.last_number, Entry { given, charge });
+        self.last_number
     }
 
-    pub(super) fn get(&self, target: Target) -> Option<&WindowOverride> {
-        self.given.get(&target)
+    /// Counts engines: the one that began last has this number.
+    pub(super) fn generation(&self) -> u32 {
+        self.generation
     }
 
-    /// Writes down that an open file is about to be given a window; gives what it had before any.
+    /// The engine has ended. The next one is told of all that nobody is in charge of.
+    pub(super) fn begin_generation(&mut self) {
+        self.generation += 1;
+        for entry in self.entries.values_mut().filter(|entry| entry.charge == Charge::Engine) {
+            entry.charge = Charge::Nobody;
+        }
+    }
+
+    /// How many open files have a window that is not their own.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn get(&self, number: Number) -> Option<&WindowOverride> {
+        Some(&self.entries.get(&number)?.given)
+    }
+
+    /// Entries that nobody is in charge of. The caller is, from now on.
+    pub(super) fn take_left(&mut self) -> Vec<(Number, FileKey)> {
+        let left = self.entries.iter_mut().filter(|(_, entry)| entry.charge == Charge::Nobody);
+        left.map(|(number, entry)| {
+            entry.charge = Charge::Engine;
+            (*number, entry.given.file())
+        })
+        .collect()
+    }
+
+    /// The calling thread is in charge of an entry, if it is still there.
+    ///
+    /// # Errors
+    /// If another thread is.
+    pub(super) fn take_charge(&mut self, number: Number) -> io::Result<()> {
+        match self.entries.get_mut(&number) {
+            Some(entry) if entry.charge == Charge::Thread => {
+                Err(io::Error::other("another thread is about to give it back"))
+            }
+            Some(entry) => {
+                entry.charge = Charge::Thread;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The thread in charge of an entry could not give it back, and does not try again.
+    pub(super) fn leave(&mut self, number: Number) {
+        if let Some(entry) = self.entries.get_mut(&number) {
+            entry.charge = Charge::Nobody;
+        }
+    }
+
+    /// Writes down that an open file is about to be given a window. Returns the entry, and what the open file had before
+    /// any. If it is the one of entry `known`, that entry stays; otherwise the known one is over.
     pub(super) fn note(
         &mut self,
-        target: Target,
+        known: Option<Number>,
         given: WindowOverride,
-    ) -> io::Result<WindowOverride> {
-        if let Some(known) = self.given.get(&target).filter(|known| known.is_to_same(&given)) {
-            return Ok(known.clone());
+    ) -> io::Result<(Number, WindowOverride)> {
+        if let Some((number, known)) = known.and_then(|known| Some((known, self.get(known)?)))
+            && known.is_to_same(&given)
+        {
+            return Ok((number, known.clone()));
         }
         let mut line = serde_json::to_string(&given)?;
         line.push('\n');
@@ -173,33 +254,35 @@ impl Ledger {
             // Nothing of it is to stay that could not be written whole.
             file.write_all(line.as_bytes()).inspect_err(|_| drop(self.rewrite()))?;
         }
-        self.given.insert(target, given.clone());
-        Ok(given)
+        known.into_iter().for_each(|known| self.strike(known));
+        Ok((self.insert(given.clone(), Charge::Thread), given))
     }
 
     /// Strikes one off.
-    pub(super) fn strike(&mut self, target: Target) {
-        self.is_stale |= self.given.remove(&target).is_some();
+    pub(super) fn strike(&mut self, number: Number) {
+        self.is_stale |= self.entries.remove(&number).is_some();
     }
 
-    /// Whether an earlier run has given the same open file a window, as far as can be told, and it still has it.
-    pub(super) fn is_restore_pending(&self, given: &WindowOverride) -> bool {
-        let left = self.given.iter().filter(|(target, _)| matches!(target, Target::Recovered(_)));
-        left.into_iter().any(|(_, known)| known.is_to_same(given))
+    /// Whether the same open file, as far as can be told, has an entry that is not one of `ours`: an earlier engine or
+    /// run has given it a window, and it still has it.
+    pub(super) fn is_restore_pending(
+        &self,
+        given: &WindowOverride,
+        ours: impl Fn(Number) -> bool,
+    ) -> bool {
+        let same = self.entries.iter().filter(|(_, entry)| entry.given.is_to_same(given));
+        same.into_iter().any(|(number, _)| !ours(*number))
     }
 
-    /// Once in a while, strikes those off whose process has ended, and writes down what was struck off; gives
-    /// their names.
-    pub(super) fn tidy(&mut self, now: u64) -> Vec<Target> {
-        let mut gone = Vec::new();
+    /// Once in a while, strikes those off whose process has ended, and writes down what was struck off.
+    pub(super) fn tidy(&mut self, now: u64) {
         if now.saturating_sub(self.looked_at) >= LOOK_NS {
             self.looked_at = now;
-            let ended = self.given.iter().filter(|(_, given)| given.has_ended());
-            gone.extend(ended.map(|(target, _)| *target));
-            gone.iter().for_each(|target| self.strike(*target));
+            let before = self.entries.len();
+            self.entries.retain(|_, entry| !entry.given.has_ended());
+            self.is_stale |= self.entries.len() < before;
         }
         self.write_down();
-        gone
     }
 
     /// Writes the list without the removed entries. If that fails, only the next start after a kill notices.
@@ -212,11 +295,12 @@ impl Ledger {
     fn rewrite(&mut self) -> io::Result<()> {
         self.file = None;
         self.is_stale = false;
-        if self.given.is_empty() {
+        if self.entries.is_empty() {
             let _ = fs::remove_file(&self.path);
             return Ok(());
         }
-        let lines = self.given.values().filter_map(|given| serde_json::to_string(given).ok());
+        let given = self.entries.values().map(|entry| &entry.given);
+        let lines = given.filter_map(|given| serde_json::to_string(given).ok());
         let text: String = lines.map(|line| line + "\n").collect();
         // In one step: a kill in the middle of writing would leave windows nobody knows of.
         linux::whole::write(&self.path, text)
@@ -241,13 +325,9 @@ mod tests {
         WindowOverride { tgid, number, started, major, minor, ino, knob, kb_before: 128 }
     }
 
-    fn target(number: u64) -> Target {
-        Target::OpenFile(controller::ids::OpenFile(number))
-    }
-
     /// What the ledger at `path` says.
     fn listed(path: &Path) -> Vec<WindowOverride> {
-        Ledger::open(path.into()).given.into_values().collect()
+        Ledger::open(path.into()).entries.into_values().map(|entry| entry.given).collect()
     }
 
     #[test]
@@ -270,10 +350,10 @@ mod tests {
         let mut ledger = Ledger::open(folder.path().join("given"));
         let mut process = std::process::Command::new("true").spawn().expect("it runs");
         process.wait().expect("it ends");
-        ledger.note(target(1), given(1)).expect("written");
-        ledger.note(target(2), WindowOverride { tgid: process.id(), ..given(2) }).expect("written");
-        assert_eq!(ledger.tidy(LOOK_NS), [target(2)]);
-        assert_eq!(ledger.all(), [target(1)]);
+        ledger.note(None, given(1)).expect("written");
+        ledger.note(None, WindowOverride { tgid: process.id(), ..given(2) }).expect("written");
+        ledger.tidy(LOOK_NS);
+        assert_eq!((ledger.len(), ledger.get(1)), (1, Some(&given(1))));
     }
 
     #[test]
@@ -281,15 +361,15 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("given.jsonl");
         let mut ledger = Ledger::open(path.clone());
-        ledger.note(target(10), given(1)).expect("written");
-        ledger.note(target(11), given(2)).expect("written");
+        let (first, _) = ledger.note(None, given(1)).expect("written");
+        let (second, _) = ledger.note(None, given(2)).expect("written");
         let before = fs::read_to_string(&path).expect("it is there");
         let old = File::open(&path).expect("it is there");
-        ledger.strike(target(10));
+        ledger.strike(first);
         ledger.tidy(0);
         assert_eq!(io::read_to_string(old).expect("read"), before, "it was replaced, not changed");
         assert_eq!(listed(&path), [given(2)]);
-        ledger.strike(target(11));
+        ledger.strike(second);
         ledger.tidy(0);
         assert_eq!(fs::read_dir(folder.path()).expect("listed").count(), 0, "nothing is left over");
     }
@@ -299,20 +379,19 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("given");
         let mut ledger = Ledger::open(path.clone());
-        for (number, ino) in [(10, 1), (11, 2), (12, 3)] {
-            ledger.note(target(number), given(ino)).expect("written");
-        }
-        ledger.note(target(10), WindowOverride { kb_before: 16, ..given(1) }).expect("nothing new");
-        ledger.strike(target(11));
-        ledger.strike(target(12));
+        let numbers = [1, 2, 3].map(|ino| ledger.note(None, given(ino)).expect("written").0);
+        let narrower = WindowOverride { kb_before: 16, ..given(1) };
+        let known = ledger.note(Some(numbers[0]), narrower).expect("nothing new");
+        assert_eq!(known, (numbers[0], given(1)));
+        ledger.strike(numbers[1]);
+        ledger.strike(numbers[2]);
         ledger.tidy(0);
         drop(ledger);
+        assert_eq!(listed(&path), [given(1)]);
         let mut next = Ledger::open(path.clone());
-        assert_eq!(
-            next.all().into_iter().map(|one| next.get(one).cloned()).collect::<Vec<_>>(),
-            [Some(given(1))]
-        );
-        next.strike(next.all()[0]);
+        let left = next.take_left();
+        assert_eq!(left.iter().map(|(_, file)| *file).collect::<Vec<_>>(), [given(1).file()]);
+        next.strike(left[0].0);
         next.write_down();
         assert!(!path.exists());
     }
@@ -321,16 +400,51 @@ mod tests {
     fn what_was_left_behind_is_taken_over_and_stays_where_it_cannot_be_written_down() {
         let folder = tempfile::tempdir().expect("a folder");
         let (left, path) = (folder.path().join("left"), folder.path().join("given"));
-        Ledger::open(left.clone()).note(target(10), given(1)).expect("written");
+        Ledger::open(left.clone()).note(None, given(1)).expect("written");
         let mut nowhere = Ledger::open(Path::new("/proc/self").join("given"));
         nowhere.adopt(&left);
-        assert_eq!((nowhere.all().len(), listed(&left)), (1, vec![given(1)]));
+        assert_eq!((nowhere.len(), listed(&left)), (1, vec![given(1)]));
         let mut ledger = Ledger::open(path.clone());
-        ledger.note(target(11), given(2)).expect("written");
+        ledger.note(None, given(2)).expect("written");
         ledger.adopt(&left);
         assert_eq!((listed(&path).len(), left.exists()), (2, false));
-        ledger.all().into_iter().for_each(|one| ledger.strike(one));
+        (1..=2).for_each(|number| ledger.strike(number));
         ledger.write_down();
         assert!(!path.exists(), "none of both is kept by another name");
+    }
+
+    #[test]
+    fn what_a_late_thread_of_an_earlier_engine_strikes_is_its_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("given");
+        let mut ledger = Ledger::open(path.clone());
+        let (old, _) = ledger.note(None, given(1)).expect("written");
+        ledger.begin_generation();
+        assert_eq!(ledger.take_left(), [], "its thread is still in charge");
+        // The kernel may have given the old open file's address to this one.
+        let (new, _) = ledger.note(None, given(2)).expect("written");
+        ledger.strike(old);
+        ledger.write_down();
+        assert_eq!((ledger.get(new), listed(&path)), (Some(&given(2)), vec![given(2)]));
+    }
+
+    #[test]
+    fn an_entry_is_in_one_charge_at_a_time_and_is_told_of_when_it_is_in_nobodys() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut ledger = Ledger::open(folder.path().join("given"));
+        let (number, _) = ledger.note(None, given(1)).expect("written");
+        assert!(ledger.take_charge(number).is_err(), "its thread has it");
+        assert!(
+            ledger.is_restore_pending(&given(1), |_| false)
+                && !ledger.is_restore_pending(&given(1), |_| true)
+        );
+        ledger.leave(number);
+        let told = vec![(number, given(1).file())];
+        assert_eq!((ledger.take_left(), ledger.take_left()), (told.clone(), vec![]));
+        ledger.begin_generation();
+        assert_eq!(ledger.take_left(), told, "the next engine is told, too");
+        ledger.take_charge(number).expect("nobody else has it");
+        ledger.strike(number);
+        ledger.take_charge(number).expect("there is nothing to be done");
     }
 }

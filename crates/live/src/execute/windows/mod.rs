@@ -16,11 +16,12 @@ pub mod fetching;
 mod ledger;
 mod setting;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Instant;
 
 use controller::ids::{FileRef, Target};
 use controller::{Completed, WindowOutcome, WindowSetting};
@@ -33,54 +34,77 @@ use super::lane::Change;
 use crate::helper::Helper;
 use crate::mounted::Volume;
 use fetching::{Fetcher, is_gone};
-use ledger::{Ledger, WindowOverride};
+use ledger::{Ledger, Number, WindowOverride};
 use setting::Setting;
 
-/// The ledger of this process, shared by the threads of all devices.
+/// The ledger of this process, as one engine uses it. All threads of its devices share it, and so does the next engine.
 #[derive(Clone)]
-pub(crate) struct Journal(Arc<Mutex<Ledger>>);
+pub(crate) struct Journal {
+    ledger: Arc<Mutex<Ledger>>,
+    generation: u32,
+}
 
 impl Journal {
-    /// Puts back the device windows that earlier runs have left, and takes over what those had given to open
-    /// files; runs that are still at work keep theirs.
-    pub(crate) fn recover(state: &Path) -> Self {
+    /// The ledger of this process in `state`, for its first engine.
+    pub(crate) fn open(state: &Path) -> Self {
+        let ledger = Ledger::open(ledger::own_ledger(state));
+        Journal { generation: ledger.generation(), ledger: Arc::new(Mutex::new(ledger)) }
+    }
+
+    /// The engine has ended: its threads change no window any more, and only give back what they have set. Returns the
+    /// same ledger for the next engine.
+    pub(crate) fn hand_over(&self) -> Self {
+        let mut ledger = self.lock();
+        ledger.begin_generation();
+        Journal { generation: ledger.generation(), ledger: Arc::clone(&self.ledger) }
+    }
+
+    /// Puts back the device windows that killed runs have left, and takes over what those had given to open files; runs
+    /// that are still at work keep theirs.
+    pub(crate) fn recover(&self, state: &Path) {
         // The number first: what is given back copies it.
         linux::knob::recover();
-        let mut ledger = Ledger::open(ledger::own_ledger(state));
+        let mut ledger = self.lock();
         for path in ledger::left_behind(state) {
             ledger.adopt(&path);
         }
-        Journal(Arc::new(Mutex::new(ledger)))
     }
 
-    /// What earlier runs have given to open files, as inputs.
+    /// Entries that nobody is about to give back, as inputs: of earlier runs and engines, and of threads that have ended.
+    /// Those are told next time if somebody else uses the ledger at the moment: its file may lie on a busy disk.
     pub(crate) fn left_behind(&self) -> Vec<Completed> {
-        let ledger = self.lock();
-        let left = ledger.all().into_iter().filter_map(|target| {
-            let Target::Recovered(entry) = target else { return None };
-            Some(Completed::LeftBehind { entry, file: ledger.get(target)?.file() })
-        });
-        left.collect()
+        let left = match self.ledger.try_lock() {
+            Ok(mut ledger) => ledger.take_left(),
+            Err(TryLockError::Poisoned(ledger)) => ledger.into_inner().take_left(),
+            Err(TryLockError::WouldBlock) => Vec::new(),
+        };
+        left.into_iter().map(|(entry, file)| Completed::LeftBehind { entry, file }).collect()
     }
 
-    /// Gives back what earlier runs have left, as far as that can be done now.
-    pub(crate) fn give_back(&self, helper: Helper) {
+    /// Gives back what earlier runs have left, as far as that can be done by then.
+    pub(crate) fn give_back(&self, helper: Helper, until: Instant) {
         let mut windows = Windows::new(self.clone(), helper);
-        windows.set.extend(self.lock().all());
-        windows.give_back_all();
+        for (entry, _) in self.lock().take_left() {
+            windows.set.insert(Target::Recovered(entry), entry);
+        }
+        for entry in windows.set.values() {
+            // Nobody else was told of it.
+            let _ = self.lock().take_charge(*entry);
+        }
+        windows.give_back_all(until);
     }
 
     /// Open files whose window is not their own.
     pub(crate) fn len(&self) -> usize {
-        self.lock().all().len()
+        self.lock().len()
     }
 
     fn lock(&self) -> MutexGuard<'_, Ledger> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An open file that is read without look-ahead, and kept open here.
+/// An open file that is read without look-ahead.
 struct KeptOpen {
     given: WindowOverride,
     /// Other processes may have the same open file, and one of those may be the last: so it is reached, and is no
@@ -93,22 +117,22 @@ pub(super) struct Windows {
     journal: Journal,
     fetcher: Fetcher,
     setting: Setting,
-    /// What this has set and not given back.
-    set: HashSet<Target>,
+    /// Its entries: what it has set and not given back.
+    set: HashMap<Target, Number>,
     kept_open: HashMap<Target, KeptOpen>,
 }
 
 impl Windows {
     pub(super) fn new(journal: Journal, helper: Helper) -> Self {
         let (fetcher, setting) = (Fetcher::new(helper), Setting::default());
-        Windows { journal, fetcher, setting, set: HashSet::new(), kept_open: HashMap::new() }
+        Windows { journal, fetcher, setting, set: HashMap::new(), kept_open: HashMap::new() }
     }
 
     /// Carries out one change. The open file's own window is `own_pages`, as far as the controller knows.
     pub(super) fn set(&mut self, change: &Change) -> Completed {
         let Change { ticket, target, of, own_pages, setting, ref volume } = *change;
         let outcome = match (setting, of) {
-            (WindowSetting::Own, _) => self.give_back(target),
+            (WindowSetting::Own, _) => self.give_back_one(target),
             (WindowSetting::Abandoned, _) => self.abandon(target),
             (WindowSetting::NoLookAhead, Some(of)) => {
                 self.stop_look_ahead(target, of, own_pages, volume)
@@ -163,26 +187,47 @@ impl Windows {
         if !closes_at_once(&volume.mount.fs_type) {
             return Err(io::ErrorKind::Unsupported.into());
         }
+        self.is_at_work(&self.journal.lock())?;
         let fetched = self.fetcher.sole(of)?;
         let given = WindowOverride::to(of, &fetched, &volume.knob, own_pages);
         let mut ledger = self.journal.lock();
-        if ledger.is_restore_pending(&given) {
+        self.is_at_work(&ledger)?;
+        if ledger.is_restore_pending(&given, |number| self.set.values().any(|own| *own == number)) {
             // What it has now is not its own.
-            return Err(io::Error::other("an earlier run has not given its window back yet"));
+            return Err(io::Error::other("its window has not been given back yet"));
         }
-        let given = ledger.note(target, given)?;
+        let (number, given) = ledger.note(self.set.get(&target).copied(), given)?;
         failpoint::reach("ledger-noted");
-        self.set.insert(target);
+        self.set.insert(target, number);
         Ok((fetched.file, given))
+    }
+
+    /// # Errors
+    /// If its engine has ended.
+    fn is_at_work(&self, ledger: &Ledger) -> io::Result<()> {
+        let is_last = ledger.generation() == self.journal.generation;
+        is_last.then_some(()).ok_or_else(|| io::Error::other("no window is set any more"))
+    }
+
+    /// Gives back what was asked for by its name. If it cannot, somebody else may try again what an earlier run has left.
+    fn give_back_one(&mut self, target: Target) -> io::Result<WindowOutcome> {
+        let Target::Recovered(number) = target else { return self.give_back(target) };
+        self.journal.lock().take_charge(number)?;
+        self.set.insert(target, number);
+        self.give_back(target).inspect_err(|_| {
+            self.set.remove(&target);
+            self.journal.lock().leave(number);
+        })
     }
 
     /// Gives an open file its own window back; one that is closed needs none.
     fn give_back(&mut self, target: Target) -> io::Result<WindowOutcome> {
-        let given = self.journal.lock().get(target).cloned();
+        let given =
+            self.set.get(&target).and_then(|entry| self.journal.lock().get(*entry).cloned());
         let result = match (self.kept_open.get(&target), given) {
             // Its reader may have ended, and the ledger forgotten it.
-            (Some(held), _) => {
-                self.setting.set(&held.duplicate, &held.given.knob, held.given.kb_before)
+            (Some(kept), _) => {
+                self.setting.set(&kept.duplicate, &kept.given.knob, kept.given.kb_before)
             }
             (None, Some(given)) => self
                 .fetcher
@@ -198,10 +243,11 @@ impl Windows {
 
     /// Nothing is to be given back.
     fn abandon(&mut self, target: Target) -> io::Result<WindowOutcome> {
-        self.journal.lock().strike(target);
+        if let Some(number) = self.set.remove(&target) {
+            self.journal.lock().strike(number);
+        }
         failpoint::reach("ledger-struck");
         self.kept_open.remove(&target);
-        self.set.remove(&target);
         Ok(WindowOutcome::Own)
     }
 
@@ -225,7 +271,11 @@ impl Windows {
                 over.push(*target);
             }
         }
-        over.extend(self.journal.lock().tidy(sys::monotonic_ns()));
+        let mut ledger = self.journal.lock();
+        ledger.tidy(sys::monotonic_ns());
+        let has_ended = |number: Number| ledger.get(number).is_none();
+        over.extend(self.set.iter().filter(|(_, number)| has_ended(**number)).map(|(it, _)| *it));
+        drop(ledger);
         let mut answers = Vec::new();
         for target in over {
             if let Ok(outcome) = self.give_back(target) {
@@ -236,12 +286,25 @@ impl Windows {
         answers
     }
 
-    /// Gives back everything that it has set. What cannot be given back stays in the ledger, for the next start.
-    pub(super) fn give_back_all(&mut self) {
-        for target in std::mem::take(&mut self.set) {
-            let _ = self.give_back(target);
+    /// Gives back everything that it has set: first what can be reached at once, then, until that time, what can be
+    /// reached later. What is left stays in the ledger.
+    pub(super) fn give_back_all(&mut self, until: Instant) {
+        self.fetcher.hurry();
+        loop {
+            for target in self.set.keys().copied().collect::<Vec<_>>() {
+                let _ = self.give_back(target);
+            }
+            if self.set.is_empty() || !self.fetcher.await_answer(until) {
+                break;
+            }
         }
         self.journal.lock().write_down();
+    }
+}
+
+impl Drop for Windows {
+    fn drop(&mut self) {
+        self.set.values().for_each(|number| self.journal.lock().leave(*number));
     }
 }
 

@@ -9,20 +9,21 @@
 //!
 //! A program may put another file in place of one at any moment, also of a FUSE server of its own. Closing a duplicate
 //! of that asks the server (`->flush`), may take for ever and cannot be interrupted. A program that hangs in `exec`
-//! keeps others from looking at it. So nobody waits long for the process; where it does not answer, another one is
-//! started, and whoever caused that is left alone for a while.
+//! keeps others from looking at it. So nobody waits long for the process. Where it does not answer, it is set aside and
+//! another one is started. Whoever has caused that is left alone until it has answered or ended, and so has one such
+//! process on each disk at most; nobody else notices.
 
 mod serve;
 mod wire;
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use linux::cgroup::Place;
-use linux::process::{Process, user};
+use linux::owner::Owner;
+use linux::process::Process;
 use readahead::FileRef;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -37,6 +38,15 @@ use wire::{Found, Wanted};
 
 /// An answer takes well below a millisecond, on a busy machine many. Nobody else's windows on the disk are set
 /// meanwhile.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// The same where windows are given back at the end: who answers later is asked again after all others.
+const HURRY: Duration = Duration::from_millis(20);
+
+/// Starting a process takes some milliseconds, on a busy machine more.
+const MOST_STARTING: Duration = Duration::from_secs(3);
+
+/// A process that was set aside may still answer for so long; then it is killed.
 const MOST_WAITING: Duration = Duration::from_secs(3);
 
 /// A process that is killed ends within a millisecond, on a busy machine within many. One that hangs does not end, and
@@ -50,9 +60,6 @@ const AFTER_SILENCE: Duration = Duration::from_secs(60);
 /// process, some milliseconds.
 const AFTER_ANOTHER: Duration = Duration::from_secs(1);
 
-/// So many processes may hang at once on one disk.
-const MOST_HUNG: usize = 16;
-
 /// A duplicate of another process's descriptor.
 pub(super) struct Fetched {
     pub(super) file: OwnedFd,
@@ -62,20 +69,19 @@ pub(super) struct Fetched {
     pub(super) started: u64,
 }
 
-/// Who does not let us look: all programs of one user in one cgroup.
-type Culprit = (Option<u32>, Place);
-
 /// Fetches descriptors.
 pub(super) struct Fetcher {
     helper: Helper,
     /// Without a helper.
     finder: Finder,
+    /// How long it waits for an answer.
+    patience: Duration,
     idle: Option<Running>,
-    /// Those that hang, or are about to end, and who caused it, if that is known.
-    hung: Vec<(Running, Option<Culprit>)>,
-    left_alone: HashMap<Culprit, Instant>,
+    aside: Vec<Aside>,
+    left_alone: HashMap<Owner, Instant>,
 }
 
+/// A process that is ready.
 struct Running {
     child: Child,
     /// Its number may be another's once somebody has waited for it.
@@ -83,18 +89,38 @@ struct Running {
     socket: OwnedFd,
 }
 
+/// A process that hangs, or is about to end.
+struct Aside {
+    running: Running,
+    /// Who has caused that, if it is known.
+    culprit: Option<Owner>,
+    /// It may still answer until then.
+    answers_until: Option<Instant>,
+}
+
 /// What came of asking.
 enum Answered {
     By(Found, Option<OwnedFd>),
     HasEnded,
-    /// Not in time.
-    Never,
+    /// Not yet.
+    Late,
 }
 
 impl Fetcher {
     pub(super) fn new(helper: Helper) -> Self {
-        let (finder, left_alone) = (Finder::default(), HashMap::new());
-        Fetcher { helper, finder, idle: None, hung: Vec::new(), left_alone }
+        Fetcher {
+            helper,
+            finder: Finder::default(),
+            patience: PATIENCE,
+            idle: None,
+            aside: Vec::new(),
+            left_alone: HashMap::new(),
+        }
+    }
+
+    /// From now on nobody is waited for: who does not answer soon is set aside.
+    pub(super) fn hurry(&mut self) {
+        self.patience = HURRY;
     }
 
     /// The descriptor through which a process reads a file.
@@ -144,9 +170,9 @@ impl Fetcher {
             let Answer { found, file } = self.finder.find(wanted, along);
             return Ok((found, file));
         }
-        let culprit = (user(tgid), Place::of(&tgid.to_string()));
-        self.forget_what_is_over();
-        if self.is_left_alone(&culprit) {
+        self.look_at_aside();
+        let culprit = Owner::of(tgid);
+        if self.is_left_alone(culprit.as_ref()) {
             return Err(io::Error::other("who has it open keeps others from looking"));
         }
         let mut has_ended_once = false;
@@ -155,10 +181,11 @@ impl Fetcher {
                 Some(running) => running,
                 None => Running::start(&self.helper)?,
             };
-            match running.ask(wanted, along) {
+            match running.ask(wanted, along, self.patience) {
                 Answered::By(found, file) => {
                     if found == Found::Another {
-                        self.give_up(running, culprit, AFTER_ANOTHER);
+                        self.leave_alone(culprit.as_ref(), AFTER_ANOTHER);
+                        self.set_aside(running, culprit, None);
                     } else {
                         self.idle = Some(running);
                     }
@@ -167,43 +194,85 @@ impl Fetcher {
                 // Somebody has killed it, perhaps.
                 Answered::HasEnded if !has_ended_once => {
                     has_ended_once = true;
-                    self.hung.push((running, None));
+                    self.set_aside(running, None, None);
                 }
                 Answered::HasEnded => {
-                    self.give_up(running, culprit, AFTER_ANOTHER);
+                    self.leave_alone(culprit.as_ref(), AFTER_ANOTHER);
+                    self.set_aside(running, culprit, None);
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
-                Answered::Never => {
-                    running.kill();
-                    self.give_up(running, culprit, AFTER_SILENCE);
+                Answered::Late => {
+                    self.set_aside(running, culprit, Some(Instant::now() + MOST_WAITING));
                     return Err(io::ErrorKind::TimedOut.into());
                 }
             }
         }
     }
 
-    fn give_up(&mut self, running: Running, culprit: Culprit, pause: Duration) {
-        self.left_alone.insert(culprit.clone(), Instant::now() + pause);
-        self.hung.push((running, Some(culprit)));
+    fn leave_alone(&mut self, culprit: Option<&Owner>, pause: Duration) {
+        culprit.map(|it| self.left_alone.insert(it.clone(), Instant::now() + pause));
     }
 
-    fn forget_what_is_over(&mut self) {
-        self.hung.retain_mut(|(running, _)| !running.has_ended());
+    fn set_aside(&mut self, running: Running, culprit: Option<Owner>, until: Option<Instant>) {
+        self.aside.push(Aside { running, culprit, answers_until: until });
+    }
+
+    fn is_left_alone(&self, culprit: Option<&Owner>) -> bool {
+        let Some(culprit) = culprit else { return false };
+        let hangs = |aside: &Aside| aside.culprit.as_ref() == Some(culprit);
+        self.left_alone.contains_key(culprit) || self.aside.iter().any(hangs)
+    }
+
+    /// Looks who has answered or ended meanwhile, and ends who does not answer.
+    fn look_at_aside(&mut self) {
         let now = Instant::now();
         self.left_alone.retain(|_, until| *until > now);
+        for mut aside in std::mem::take(&mut self.aside) {
+            if aside.running.has_ended() {
+                continue;
+            }
+            match aside.answers_until.map(|until| (until, aside.running.answer_by(now))) {
+                None => {}
+                // Nobody wants it any more.
+                Some((_, Answered::By(found, _))) if found != Found::Another => {
+                    if self.idle.is_none() {
+                        self.idle = Some(aside.running);
+                        continue;
+                    }
+                    aside.running.kill();
+                    (aside.culprit, aside.answers_until) = (None, None);
+                }
+                Some((_, Answered::By(..) | Answered::HasEnded)) => {
+                    self.leave_alone(aside.culprit.as_ref(), AFTER_ANOTHER);
+                    aside.answers_until = None;
+                }
+                Some((until, Answered::Late)) if until <= now => {
+                    aside.running.kill();
+                    self.leave_alone(aside.culprit.as_ref(), AFTER_SILENCE);
+                    aside.answers_until = None;
+                }
+                Some((_, Answered::Late)) => {}
+            }
+            self.aside.push(aside);
+        }
     }
 
-    fn is_left_alone(&self, culprit: &Culprit) -> bool {
-        self.hung.len() >= MOST_HUNG
-            || self.left_alone.contains_key(culprit)
-            || self.hung.iter().any(|(_, other)| other.as_ref() == Some(culprit))
+    /// Waits until one that was set aside has answered, until then at most; returns whether one has.
+    pub(super) fn await_answer(&mut self, until: Instant) -> bool {
+        let awaited = self.aside.iter().filter(|aside| aside.answers_until.is_some());
+        let sockets: Vec<_> = awaited.map(|aside| aside.running.socket.as_fd()).collect();
+        let has_answered = !sockets.is_empty() && is_any_readable_by(&sockets, until);
+        if has_answered {
+            self.look_at_aside();
+        }
+        has_answered
     }
 }
 
 impl Drop for Fetcher {
     fn drop(&mut self) {
-        let hung = std::mem::take(&mut self.hung).into_iter().map(|(hung, _)| hung);
-        let mut all: Vec<Running> = self.idle.take().into_iter().chain(hung).collect();
+        let aside = std::mem::take(&mut self.aside).into_iter().map(|aside| aside.running);
+        let mut all: Vec<Running> = self.idle.take().into_iter().chain(aside).collect();
         all.iter().for_each(Running::kill);
         let until = Instant::now() + MOST_ENDING;
         for running in &mut all {
@@ -213,6 +282,8 @@ impl Drop for Fetcher {
 }
 
 impl Running {
+    /// Starts one, and waits until it is ready.
+    ///
     /// # Errors
     /// If no process can be started. That says nothing about the descriptor that is wanted: [`is_gone`] is false.
     fn start(helper: &Helper) -> io::Result<Running> {
@@ -225,15 +296,24 @@ impl Running {
         command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn()?;
         let process = Process::open(child.id())?;
-        Ok(Running { child, process, socket })
+        let running = Running { child, process, socket };
+        // So that the time of its start is not taken for that of an answer. If it has ended, asking it will tell.
+        if let Answered::Late = running.answer_by(Instant::now() + MOST_STARTING) {
+            running.kill();
+        }
+        Ok(running)
     }
 
-    fn ask(&self, wanted: &Wanted, along: Option<&OwnedFd>) -> Answered {
+    fn ask(&self, wanted: &Wanted, along: Option<&OwnedFd>, patience: Duration) -> Answered {
         if wire::send(&self.socket, wanted, along.map(AsFd::as_fd)).is_err() {
             return Answered::HasEnded;
         }
-        if !is_readable_by(&self.socket, Instant::now() + MOST_WAITING) {
-            return Answered::Never;
+        self.answer_by(Instant::now() + patience)
+    }
+
+    fn answer_by(&self, until: Instant) -> Answered {
+        if !is_any_readable_by(&[self.socket.as_fd()], until) {
+            return Answered::Late;
         }
         match wire::receive(&self.socket) {
             Ok(Some((found, file))) => Answered::By(found, file),
@@ -252,16 +332,19 @@ impl Running {
     /// Waits until it has ended, at most until then; returns whether it has. It is then no zombie any more.
     fn has_ended_by(&mut self, until: Instant) -> bool {
         // `bowwave run` waits for all its children, and so may have come first.
-        is_readable_by(&self.process, until) && !matches!(self.child.try_wait(), Ok(None))
+        is_any_readable_by(&[self.process.as_fd()], until)
+            && !matches!(self.child.try_wait(), Ok(None))
     }
 }
 
-/// Waits until a descriptor is readable, at most until then; returns whether it is.
-fn is_readable_by(descriptor: impl AsFd, until: Instant) -> bool {
+/// Waits until one of these descriptors is readable, at most until then; returns whether one is.
+fn is_any_readable_by(descriptors: &[BorrowedFd<'_>], until: Instant) -> bool {
+    let readable = |one| PollFd::from_borrowed_fd(one, PollFlags::IN);
+    let mut all: Vec<_> = descriptors.iter().copied().map(readable).collect();
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&left)) {
+        match poll(&mut all, Some(&left)) {
             Err(Errno::INTR) => {}
             ready => return ready.is_ok_and(|ready| ready > 0),
         }
@@ -331,14 +414,19 @@ mod tests {
         assert!(!is_gone(&error), "{error}");
     }
 
+    /// A helper that tells that it is ready, and then does as `script` says for each question.
+    fn answering(script: &str) -> Helper {
+        shell(&format!("printf '\"Ready\"' >&0; while :; do {script}; done"))
+    }
+
     #[test]
     fn no_child_is_left_when_a_fetcher_is_dropped() {
         let mut fetcher = Fetcher::new(Helper::Thread);
-        let start = || Running::start(&shell("exec sleep 1000")).expect("a process");
+        let start = || Running::start(&answering("exec sleep 1000")).expect("a process");
         let (idle, hung) = (start(), start());
         let children = [idle.child.id(), hung.child.id()];
         fetcher.idle = Some(idle);
-        fetcher.hung.push((hung, None));
+        fetcher.set_aside(hung, None, None);
         drop(fetcher);
         for child in children {
             let child = Pid::from_raw(child as i32);
@@ -346,23 +434,56 @@ mod tests {
         }
     }
 
+    /// Reads one question, and answers it with these words.
+    fn says(words: &str) -> String {
+        format!("dd bs=4096 count=1 status=none > /dev/null; printf '{words}' >&0")
+    }
+
     #[test]
     fn who_makes_a_process_hang_is_left_alone_until_that_ends() {
         let file = tempfile::tempfile().expect("a file");
-        let mut fetcher = Fetcher::new(shell("read forever <&1"));
-        let culprit: Culprit = (user(std::process::id()), Place::of("self"));
-        let (socket, theirs) = pair().expect("a pair of sockets");
-        let child = std::process::Command::new("cat").stdin(theirs).spawn().expect("cat");
-        let process = Process::open(child.id()).expect("it runs");
-        fetcher.hung.push((Running { child, process, socket }, Some(culprit)));
-        assert!(fetcher.sole(of(&file)).is_err());
+        let mut fetcher = Fetcher::new(answering(&says("\"Gone\"")));
+        let hung = Running::start(&answering("exec sleep 1000")).expect("a process");
+        fetcher.set_aside(hung, Owner::of(std::process::id()), None);
+        assert!(!is_gone(&fetcher.sole(of(&file)).map(drop).unwrap_err()));
         assert!(fetcher.idle.is_none(), "none was asked");
-        let (cat, _) = &mut fetcher.hung[0];
-        cat.kill();
-        while !cat.has_ended() {
+        let Aside { running, .. } = &mut fetcher.aside[0];
+        running.kill();
+        while !running.has_ended() {
             std::thread::yield_now();
         }
-        fetcher.forget_what_is_over();
-        assert!(fetcher.hung.is_empty());
+        assert!(is_gone(&fetcher.sole(of(&file)).map(drop).unwrap_err()), "it was asked");
+        assert!(fetcher.aside.is_empty());
+    }
+
+    #[test]
+    fn however_many_others_make_processes_hang_nobody_else_notices() {
+        let file = tempfile::tempfile().expect("a file");
+        let mut fetcher = Fetcher::new(answering(&says("\"Gone\"")));
+        for other in 1..=40 {
+            let hung = Running::start(&answering("exec sleep 1000")).expect("a process");
+            fetcher.set_aside(hung, Some(Owner::Container(other)), None);
+        }
+        let asked = fetcher.sole(of(&file)).map(drop).unwrap_err();
+        assert!(is_gone(&asked), "{asked}: it was not asked");
+    }
+
+    #[test]
+    fn who_answers_late_is_left_alone_until_then_and_asked_again_after_that() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let go = folder.path().join("go");
+        let waits = format!("while ! [ -e '{}' ]; do sleep 0.01; done; ", go.display());
+        let mut fetcher = Fetcher::new(answering(&(waits + &says("\"Gone\""))));
+        fetcher.hurry();
+        let file = tempfile::tempfile().expect("a file");
+        let ask = |fetcher: &mut Fetcher| fetcher.sole(of(&file)).map(drop).unwrap_err();
+        assert_eq!(ask(&mut fetcher).kind(), io::ErrorKind::TimedOut);
+        assert_ne!(ask(&mut fetcher).kind(), io::ErrorKind::TimedOut, "it is left alone");
+        assert!(!fetcher.await_answer(Instant::now()), "there is none yet");
+        std::fs::write(go, "").expect("written");
+        while !fetcher.await_answer(Instant::now() + Duration::from_secs(60)) {}
+        assert!(fetcher.idle.is_some() && fetcher.aside.is_empty());
+        fetcher.patience = Duration::from_secs(60);
+        assert!(is_gone(&ask(&mut fetcher)));
     }
 }

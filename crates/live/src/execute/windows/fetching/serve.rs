@@ -92,6 +92,7 @@ pub(in super::super) fn is_gone(error: &io::Error) -> bool {
 pub fn main(parent: u32) -> io::Result<()> {
     helper::end_with(parent)?;
     let socket = io::stdin();
+    wire::send(&socket, &Found::Ready, None)?;
     let mut finder = Finder::default();
     while let Some((wanted, along)) = wire::receive(&socket)? {
         let Answer { found, file } = finder.find(&wanted, along.as_ref());

@@ -30,6 +30,8 @@ pub(super) enum Wanted {
 /// What was found.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Found {
+    /// Nothing was asked yet: the process has started.
+    Ready,
     /// The descriptor comes along: a duplicate of `number`, of a process that started at that time.
     Descriptor { number: i32, started: u64 },
     /// Whether it leads there.
