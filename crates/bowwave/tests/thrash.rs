@@ -68,16 +68,16 @@ fn random_schedules_keep_the_budget_the_cache_and_every_byte() {
     let Some(bench) = Bench::new("net") else { return };
     let schedules =
         std::env::var("BOWWAVE_SCHEDULES").map_or(SCHEDULES, |n| n.parse().expect("a number"));
-    // Measured with its delays, as a disk that outpaces user space would not be led; read without.
+    // Measured with its delays, as a disk that outpaces user space would not be managed; read without.
     bench.lab.set_fast(false).expect("slow");
     bench.daemon(&[], None).stop();
     bench.lab.set_fast(true).expect("fast");
-    let mut led = 0;
+    let mut managed = 0;
     for seed in 1..=schedules {
         eprintln!("schedule with seed {seed}");
-        led += run(&bench, seed).unwrap_or(0);
+        managed += run(&bench, seed).unwrap_or(0);
     }
-    assert!(led >= schedules, "only {led} windows were asked for in all of them");
+    assert!(managed >= schedules, "only {managed} windows were asked for in all of them");
 }
 
 /// Gives the windows that were asked for; `None` where no cgroup can be made.
@@ -323,10 +323,10 @@ fn two_fifths_of_memory_that_are_read_again_come_from_the_disk_no_more_than_with
         daemon.map(machine::Daemon::stop);
         Some(read)
     };
-    let (Some(stock), Some(led)) = (second_pass(false), second_pass(true)) else { return };
-    println!("second pass: {led} bytes, {stock} without bowwave");
+    let (Some(stock), Some(managed)) = (second_pass(false), second_pass(true)) else { return };
+    println!("second pass: {managed} bytes, {stock} without bowwave");
     // The machine reclaims cold pages of its own accord.
-    assert!(led <= stock + FILE_BYTES / 20, "{led} bytes, {stock} without bowwave");
+    assert!(managed <= stock + FILE_BYTES / 20, "{managed} bytes, {stock} without bowwave");
 }
 
 /// Maps a file, keeps its descriptor and a duplicate of it, as Python does, and looks at the pages whose
@@ -365,7 +365,7 @@ fn a_mapped_file_read_at_random_is_read_page_by_page_until_it_is_read_in_a_row()
     bench.lab.set_fast(true).expect("fast");
     let ahead = (12_000..14_000).filter(|number| pages_read_for(*number) == 0).take(40).count();
     assert_eq!(ahead, 40, "of 2000 pages in a row the others had to be waited for");
-    // Led early, a run does not prove its window too small: at the end it is given back all the same.
+    // Managed early, a run does not prove its window too small: at the end it is given back all the same.
     let summary = daemon.stop();
     assert!(summary["bounded_windows"].as_u64() > Some(0), "{summary}");
     assert!(pages_read_for(15_000) >= 32, "the kernel reads around again");

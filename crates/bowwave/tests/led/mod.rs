@@ -1,4 +1,4 @@
-//! Bowwave, leading the reads of a lab's files.
+//! Bowwave, managing the reads of a lab's files.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -32,7 +32,7 @@ pub(crate) fn daemon(lab: &Lab, state: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Begins it; gives what it says once it leads.
+/// Begins it; gives what it says once it manages reads.
 pub(crate) fn begin(daemon: &mut Command) -> (Own, BufReader<ChildStdout>) {
     let mut daemon = Own::start(daemon);
     let mut output = BufReader::new(daemon.stdout.take().expect("piped"));

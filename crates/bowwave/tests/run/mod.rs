@@ -130,7 +130,7 @@ fn a_command_that_ends_before_its_reads_are_led_is_reported_as_well() {
 fn processes_that_are_older_than_the_programs_are_managed_also_if_their_parents_are_gone() {
     let Some(bench) = bench("net") else { return };
     let (lab, state) = (&bench.lab, &bench.state);
-    // The reader waits for a word. Its parent is an orphan, in a session of its own.
+    // The reader waits for a word. Its parent has lost its own, and has a session of its own.
     let script = "exec 3<&0; mkfifo \"$2\"; \
                   (setsid sh -c '\"$0\" demo --worker backward-64k --folder \"$1\" <&3; echo >\"$2\"' \
                    \"$0\" \"$1\" \"$2\" &); \
