@@ -155,7 +155,7 @@ while True:
 fn a_fork_bomb_slows_nobody_else_down() {
     let Some(bench) = Bench::new("ext4") else { return };
     let bait = bench.baits(1, 16 << 20).remove(0);
-    let Some(crowd) = Crowd::of(many(64, 512)) else { return };
+    let Some(crowd) = Crowd::of(many(64, 128)) else { return };
     victim_is_served(&bench, || begin_by_nobody(FORK_BOMB, &[&bait, &crowd.0]));
 }
 
