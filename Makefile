@@ -24,10 +24,10 @@ GENERATED = $(SHARE)/man/man1/bowwave.1 $(SHARE)/man/man1/bowwave-*.1 $(SHARE)/b
 TO_READ = README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE-APACHE LICENSE-MIT
 
 help:
-	@echo "make demo     install what is missing, build, show the effect (two to four minutes after the build; root)"
+	@echo "make demo     install what is missing, build, show the effect (a minute after the build, two on a busy machine; root)"
 	@echo "make test     install what is missing, run all tests (live ones need root), count them"
 	@echo "make test-kernels  boot Debian's kernels in QEMU, look at each feature (KERNELS=\"6.1 newest\"; docs/kernels.md)"
-	@echo "make torture  hostile users, kills at every step, little memory, at length (half an hour; root; docs/trust.md)"
+	@echo "make torture  hostile users, kills, little memory, random operations, other suites, a soak, at length (two hours; root; docs/trust.md)"
 	@echo "make lint     formatting, clippy, dependencies, file sizes"
 	@echo "make bench    what a decision, a cached read and bowwave run cost, how fast the simulator is"
 	@echo "make bench-tune  how exact bowwave tune is on lab devices (RUNS=5: twenty minutes; root)"
@@ -52,17 +52,24 @@ test:
 test-kernels:
 	@scripts/test-kernels $(KERNELS)
 
-# How long each stranger goes on, and how many schedules of little memory are tried: seeds 1 to that number.
+# How long each stranger goes on; how many schedules of little memory are tried: seeds 1 to that number; how often bowwave
+# is killed; how often an administrator sets a window; operations on each file system; minutes of the soak.
 SECONDS ?= 120
 SCHEDULES ?= 200
+KILLS ?= 200
+WRITES ?= 2000
+OPERATIONS ?= 1000000
+MINUTES ?= 20
+# crates/bowwave/tests/NAME.
+TORTURES ?= strangers failpoints fetch kills administrator thrash fsx suites soak
 
 torture:
 	@scripts/setup tests
-	BOWWAVE_REQUIRE_LIVE=1 BOWWAVE_TORTURE=1 BOWWAVE_TORTURE_SECONDS=$(SECONDS) \
-		cargo test --locked $(FEATURES) -p bowwave --test strangers --test failpoints --test fetch --no-fail-fast \
+	BOWWAVE_REQUIRE_LIVE=1 BOWWAVE_TORTURE=1 BOWWAVE_TORTURE_SECONDS=$(SECONDS) BOWWAVE_SCHEDULES=$(SCHEDULES) \
+		BOWWAVE_KILLS=$(KILLS) BOWWAVE_WRITES=$(WRITES) BOWWAVE_OPERATIONS=$(OPERATIONS) \
+		BOWWAVE_SOAK_SECONDS=$$(($(MINUTES) * 60)) \
+		cargo test --locked $(FEATURES) -p bowwave $(addprefix --test ,$(TORTURES)) --no-fail-fast \
 		-- --nocapture --test-threads 1
-	BOWWAVE_REQUIRE_LIVE=1 BOWWAVE_SCHEDULES=$(SCHEDULES) \
-		cargo test --locked $(FEATURES) -p bowwave --test thrash -- --nocapture random_schedules two_fifths
 
 lint: setup
 	cargo fmt --all --check

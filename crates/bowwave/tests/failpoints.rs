@@ -2,8 +2,7 @@
 //! programs read what they read without it, and after the next start every device's window and every open file's window
 //! is as before, also if that start was killed, too.
 //!
-//! The judge is the disk: how many requests a reader of the open file makes by itself. Skipped where labs or eBPF do
-//! not work. BOWWAVE_TORTURE=1 tries each step together with each step of the recovery after it.
+//! Skipped where labs or eBPF do not work. BOWWAVE_TORTURE=1 tries each step together with each step of the recovery after it.
 
 // Steps are compiled in only where tests are.
 #![cfg(debug_assertions)]
@@ -11,6 +10,7 @@
 mod led;
 mod own;
 mod stage;
+mod windows;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -20,7 +20,6 @@ use std::process::{ChildStdout, Command, ExitStatus, Stdio};
 
 use lab::LabGuard;
 use own::Own;
-use rustix::fs::{Advice, fadvise};
 use rustix::process::{Pid, Signal, kill_process};
 use stage::{Alone, BOWWAVE};
 
@@ -43,9 +42,6 @@ const GIVEN_BACK: &str = "ledger-struck";
 const TAKING_OVER: &str = "draft-written";
 
 const FILE_BYTES: u64 = 24 << 20;
-
-/// What a reader by itself is tried with.
-const PART_BYTES: u64 = 4 << 20;
 
 struct Bench {
     lab: LabGuard,
@@ -89,29 +85,12 @@ impl Bench {
         assert!(daemon.wait().expect("it ends").success());
     }
 
-    /// Requests that a reader makes by itself that has this open file.
     fn requests(&self, file: &File) -> u64 {
-        self.lab.set_fast(true).expect("fast");
-        fadvise(file, 0, None, Advice::DontNeed).expect("advised");
-        let before = self.lab.status().expect("counters").reads;
-        let mut page = [0; 4096];
-        for offset in (0..PART_BYTES).step_by(page.len()) {
-            file.read_exact_at(&mut page, offset).expect("read");
-        }
-        fadvise(file, 0, None, Advice::DontNeed).expect("advised");
-        self.lab.set_fast(false).expect("slow");
-        self.lab.status().expect("counters").reads - before
+        windows::requests(&self.lab, file)
     }
 
     fn is_as_before(&self, file: &File, requests: u64, when: &str) {
-        assert_eq!(self.lab.read_ahead_kb().expect("a window"), 128, "{when}");
-        let journals = fs::read_dir(linux::knob::JOURNALS).map_or(0, Iterator::count);
-        let is_ledger = |e: &fs::DirEntry| e.file_name().to_string_lossy().starts_with("given-");
-        let state = fs::read_dir(self.state.path()).expect("it is there").flatten();
-        assert_eq!((journals, state.filter(is_ledger).count()), (0, 0), "{when}: left over");
-        let now = self.requests(file);
-        let is_alike = now.abs_diff(requests) <= requests / 8;
-        assert!(is_alike, "{when}: {now} requests instead of {requests}");
+        windows::are_as_before(&self.lab, self.state.path(), file, requests, when);
     }
 }
 

@@ -15,10 +15,11 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use lab::LabGuard;
 use own::Own;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use stage::{BOWWAVE, skipped};
+use stage::{Alone, BOWWAVE, skipped};
 
 /// Output of `bowwave daemon --check-config`, with its exit status.
 fn checked(options: &[&str]) -> (String, Option<i32>) {
@@ -126,7 +127,7 @@ struct Service {
 }
 
 impl Service {
-    /// Starts the daemon, without a terminal. Its folder takes all files.
+    /// Starts the daemon, without a terminal; it has told that it is ready. Its folder takes all files.
     fn start(folder: &Path, config: &Path, watchdog: Duration) -> Service {
         let socket = folder.join("notify");
         let manager = UnixDatagram::bind(&socket).expect("a socket");
@@ -143,7 +144,19 @@ impl Service {
         command.stdout(Stdio::piped()).stderr(journal);
         let mut daemon = Own::start(&mut command);
         let output = BufReader::new(daemon.stdout.take().expect("piped"));
-        Service { daemon, output, said, messages: received(manager) }
+        let service = Service { daemon, output, said, messages: received(manager) };
+        assert_eq!(service.told(), "READY=1\nWATCHDOG=1\n");
+        service
+    }
+
+    /// Ends the daemon; gives what it has said on its standard output and was not read yet.
+    fn end(mut self) -> String {
+        self.signal(Signal::TERM);
+        assert_eq!(self.told(), "STOPPING=1\n");
+        assert!(self.daemon.wait().expect("it ends").success());
+        let mut said = String::new();
+        self.output.read_to_string(&mut said).expect("text");
+        said
     }
 
     fn signal(&self, signal: Signal) {
@@ -197,28 +210,53 @@ impl Service {
     }
 }
 
+/// A lab and a folder for a daemon's configuration and state.
+struct Bench {
+    lab: LabGuard,
+    folder: tempfile::TempDir,
+    config: PathBuf,
+    _alone: Alone,
+}
+
+impl Bench {
+    /// `None` where labs or eBPF do not work.
+    fn new(purpose: &str) -> Option<Self> {
+        led::possible()?;
+        let (alone, lab) = stage::lab(purpose, "net", 64 << 20, "ext4");
+        let folder = stage::state();
+        let config = folder.path().join("config.toml");
+        Some(Bench { lab, folder, config, _alone: alone })
+    }
+
+    /// Settings by which the lab is all that is managed.
+    fn lab_only(&self) -> String {
+        format!("path = [{:?}]", self.lab.mount_point())
+    }
+
+    fn configure(&self, text: &str) {
+        fs::write(&self.config, text).expect("written");
+    }
+
+    /// A daemon that manages the lab only.
+    fn start(&self, watchdog: Duration) -> Service {
+        self.configure(&self.lab_only());
+        Service::start(self.folder.path(), &self.config, watchdog)
+    }
+}
+
 #[test]
 fn systemd_learns_that_it_is_ready_alive_reloading_and_stopping() {
-    if led::possible().is_none() {
-        return;
-    }
-    let (_alone, lab) = stage::lab("service", "net", 64 << 20, "ext4");
-    let folder = stage::state();
-    let config = folder.path().join("config.toml");
-    let write = |text: &str| fs::write(&config, text).expect("written");
-    let lab_only = format!("path = [{:?}]", lab.mount_point());
+    let Some(bench) = Bench::new("service") else { return };
+    let lab_only = bench.lab_only();
     let mounts = |service: &mut Service| service.announced().as_array().map(Vec::len);
-
-    write(&lab_only);
-    let mut service = Service::start(folder.path(), &config, Duration::from_millis(200));
-    assert_eq!(service.told(), "READY=1\nWATCHDOG=1\n");
+    let mut service = bench.start(Duration::from_millis(200));
     assert_eq!(mounts(&mut service), Some(1));
     assert_eq!(service.heard(), "WATCHDOG=1\n");
     let descriptors = service.descriptors();
 
     // A wrong file, then the same settings: the engine goes on.
     for text in [format!("{lab_only}\ncharge = 'me'"), lab_only.clone()] {
-        write(&text);
+        bench.configure(&text);
         service.reload();
     }
     let said = fs::read_to_string(&service.said).expect("text");
@@ -228,45 +266,33 @@ fn systemd_learns_that_it_is_ready_alive_reloading_and_stopping() {
 
     // Other settings: a new engine.
     for (text, managed) in [
-        (format!("path = ['/', {:?}]", lab.mount_point()), 2),
+        (format!("path = ['/', {:?}]", bench.lab.mount_point()), 2),
         (format!("{lab_only}\ndrop-behind.mode = 'never'"), 1),
         (lab_only.clone(), 1),
     ] {
-        write(&text);
+        bench.configure(&text);
         service.reload();
         assert_eq!(mounts(&mut service), Some(managed), "{text}");
     }
     assert!(service.soon_has(descriptors), "something of earlier engines stays");
     assert_eq!(service.heard(), "WATCHDOG=1\n");
-    let status = Command::new(BOWWAVE).args(["status", "--state"]).arg(folder.path()).status();
+    let status =
+        Command::new(BOWWAVE).args(["status", "--state"]).arg(bench.folder.path()).status();
     assert!(status.expect("it ran").success());
-
-    service.signal(Signal::TERM);
-    assert_eq!(service.told(), "STOPPING=1\n");
-    assert!(service.daemon.wait().expect("it ends").success());
-    let mut totals = String::new();
-    service.output.read_to_string(&mut totals).expect("text");
+    let totals = service.end();
     assert!(totals.contains("read_ahead_bytes"), "{totals}");
 }
 
 #[test]
 fn reloads_more_often_than_the_pulse_are_signs_of_life() {
-    if led::possible().is_none() {
-        return;
-    }
-    let (_alone, lab) = stage::lab("reloads", "net", 64 << 20, "ext4");
-    let folder = stage::state();
-    let config = folder.path().join("config.toml");
-    fs::write(&config, format!("path = [{:?}]", lab.mount_point())).expect("written");
+    let Some(bench) = Bench::new("reloads") else { return };
     // No pulse comes while this test runs.
-    let mut service = Service::start(folder.path(), &config, Duration::from_secs(3600));
-    assert_eq!(service.told(), "READY=1\nWATCHDOG=1\n");
+    let service = bench.start(Duration::from_secs(3600));
     for _ in 0..3 {
         assert_eq!(service.heard(), "WATCHDOG=1\n", "when it begins to serve");
         service.reload();
     }
-    service.signal(Signal::TERM);
-    assert!(service.daemon.wait().expect("it ends").success());
+    service.end();
 }
 
 /// The notes about disks in a state folder, with when they were written.
@@ -282,20 +308,17 @@ fn notes(state: &Path) -> Vec<(PathBuf, Vec<u8>, SystemTime)> {
 
 #[test]
 fn the_next_version_does_not_measure_a_disk_again() {
-    if led::possible().is_none() {
-        return;
-    }
-    let (_alone, lab) = stage::lab("upgrade", "net", 64 << 20, "ext4");
-    let state = stage::state();
-    let lead = || {
-        let (mut daemon, _output) = led::begin(&mut led::daemon(&lab, state.path(), &[]));
+    let Some(bench) = Bench::new("upgrade") else { return };
+    let noted = || {
+        let state = bench.folder.path();
+        let (mut daemon, _output) = led::begin(&mut led::daemon(&bench.lab, state, &[]));
         kill_process(Pid::from_child(&daemon), Signal::TERM).expect("it runs");
         assert!(daemon.wait().expect("it ends").success());
-        notes(state.path())
+        notes(state)
     };
-    let first = lead();
+    let first = noted();
     assert_eq!(first.len(), 1, "the lab's disk is measured");
-    assert_eq!(lead(), first);
+    assert_eq!(noted(), first);
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod machine;
 mod own;
 mod removals;
 mod stage;
+mod trial;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -20,9 +21,10 @@ use std::process::{Command, Stdio};
 
 use demo::worker::Streams;
 use demo::worker::hand::{Job, expected};
-use machine::{Bench, Cgroup, Hand, Random};
+use machine::{Bench, Cgroup, Hand};
 use removals::{PAGE_BYTES, Removals};
 use rustix::fs::{Advice, fadvise};
+use trial::Random;
 
 /// Few enough for `make test`.
 const SCHEDULES: u64 = 12;

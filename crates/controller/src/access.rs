@@ -25,7 +25,7 @@ pub(crate) enum Decided {
     /// Pages were asked for.
     Read,
     /// The kernel reads them, in a window set for that.
-    Lent,
+    LeftToKernel,
     /// Nothing was asked for.
     Nothing(Reason),
 }
@@ -152,8 +152,8 @@ impl Controller {
         if pages == 0 {
             return Decided::Nothing(if hint == Hint::Random { Reason::Advised } else { lack });
         }
-        if self.is_lent(now, access) {
-            return Decided::Lent;
+        if self.is_left_to_kernel(now, access) {
+            return Decided::LeftToKernel;
         }
         let ticket = self.tickets.next();
         for action in self.plan.actions() {
@@ -171,7 +171,7 @@ impl Controller {
 
     /// Whether the plan is one range ahead of a plain reader that is to be charged itself, and the kernel can be made
     /// to read it.
-    fn is_lent(&mut self, now: Nanos, access: &Access) -> bool {
+    fn is_left_to_kernel(&mut self, now: Nanos, access: &Access) -> bool {
         if self.options.charge != Charge::Reader
             || self.policy.window_bound(access.cgroup.group()).is_some()
         {
@@ -184,7 +184,7 @@ impl Controller {
         let (Some((start, pages)), None) = (reads.next(), reads.next()) else { return false };
         let is_ahead = start > access.page && !access.mapped && access.kind != Kind::Fault;
         let pages = u32::try_from(pages).unwrap_or(u32::MAX);
-        is_ahead && pages > access.kernel_window && self.windows.lend(now, access, pages)
+        is_ahead && pages > access.kernel_window && self.windows.enlarge(now, access, pages)
     }
 
     /// Bytes read ahead and not used yet, within files and across them.

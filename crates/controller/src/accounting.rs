@@ -64,21 +64,21 @@ impl Controller {
                     if self.windows.window_of(access) < access.kernel_window {
                         notes.listen_closely();
                     }
-                    let until = (!self.windows.is_held(access))
+                    let until = (!self.windows.is_without_look_ahead(access))
                         .then(|| notes.unproductive(now, Tolerance::with(interest)));
                     muted_until = until.flatten().unwrap_or(0);
                     self.metrics.muted += u64::from(muted_until > 0);
                 }
             }
-            Decided::Read | Decided::Lent => {
+            Decided::Read | Decided::LeftToKernel => {
                 notes.recognised();
                 let bytes = self.plan.pages() * PAGE_BYTES;
                 notes.read_ahead(bytes);
                 self.metrics.reads += 1;
                 self.metrics.read_ahead_bytes += bytes;
-                if decided == Decided::Lent {
+                if decided == Decided::LeftToKernel {
                     notes.served();
-                    self.metrics.not_read.count(Reason::Lent);
+                    self.metrics.not_read.count(Reason::LargerWindow);
                 }
             }
         }

@@ -147,7 +147,7 @@ pub enum WindowSetting {
     /// So many pages, for as long as memory is short.
     Bounded(u32),
     /// So many pages, so that the kernel reads ahead in the reader's place.
-    Lent(u32),
+    Larger(u32),
     /// No look-ahead, until given back or until the reader closes it.
     NoLookAhead,
 }

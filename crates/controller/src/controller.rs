@@ -204,7 +204,7 @@ impl Controller {
                 backing.is_some_and(|backing| backing.has_head())
             };
             behind.tick(&has_head, &mut Orders { now, tickets: &mut self.tickets, out });
-            self.windows.hold(behind.copied());
+            self.windows.stop_look_ahead(behind.copied());
         }
         self.reconcile_windows(now, out);
         if now.saturating_sub(self.tidied_at) >= HOUSEKEEPING_NS {

@@ -74,7 +74,7 @@ pub struct NotRead {
     /// Its process writes faster than the disk takes it.
     pub writes_too_fast: u64,
     /// The kernel reads ahead itself, in a larger window that bowwave gave the open file. Counted in `reads`, too.
-    pub lent: u64,
+    pub larger_window: u64,
 }
 
 /// Why nothing was asked for after one access.
@@ -85,7 +85,7 @@ pub(crate) enum Reason {
     DeviceBusy,
     MemoryFull,
     WritesTooFast,
-    Lent,
+    LargerWindow,
 }
 
 impl NotRead {
@@ -102,7 +102,7 @@ impl NotRead {
             (self.device_busy, "the device was busy"),
             (self.memory_full, "the memory budget was used up"),
             (self.writes_too_fast, "the program wrote faster than the disk"),
-            (self.lent, "the kernel did it in a larger window"),
+            (self.larger_window, "the kernel did it in a larger window"),
         ]
     }
 
@@ -113,7 +113,7 @@ impl NotRead {
             Reason::DeviceBusy => &mut self.device_busy,
             Reason::MemoryFull => &mut self.memory_full,
             Reason::WritesTooFast => &mut self.writes_too_fast,
-            Reason::Lent => &mut self.lent,
+            Reason::LargerWindow => &mut self.larger_window,
         } += 1;
     }
 }
@@ -162,7 +162,7 @@ impl NotRead {
             device_busy: before.device_busy + self.device_busy,
             memory_full: before.memory_full + self.memory_full,
             writes_too_fast: before.writes_too_fast + self.writes_too_fast,
-            lent: before.lent + self.lent,
+            larger_window: before.larger_window + self.larger_window,
         }
     }
 }
@@ -240,11 +240,11 @@ mod tests {
             reads: number,
             most_ahead_bytes: number,
             cpu_s: number as f64,
-            not_read: NotRead { lent: number, ..NotRead::default() },
+            not_read: NotRead { larger_window: number, ..NotRead::default() },
             ..Metrics::default()
         };
         let totals = of(5).after(&of(2));
-        assert_eq!((totals.reads, totals.not_read.lent, totals.events), (7, 7, 0));
+        assert_eq!((totals.reads, totals.not_read.larger_window, totals.events), (7, 7, 0));
         assert_eq!((totals.most_ahead_bytes, totals.cpu_s), (5, 5.0));
         assert_eq!(of(2).after(&of(5)).most_ahead_bytes, 5);
     }
@@ -287,7 +287,7 @@ mod tests {
             Reason::DeviceBusy,
             Reason::MemoryFull,
             Reason::WritesTooFast,
-            Reason::Lent,
+            Reason::LargerWindow,
         ];
         let mut not_read = NotRead::default();
         all.iter().for_each(|reason| not_read.count(*reason));

@@ -114,24 +114,24 @@ impl Verdict<Figures> {
         };
         let seconds = |at: usize| median(counted[at].iter().map(|run| run.outcome.seconds));
         let error = |at: usize| error_percent(&counted[at]);
-        let led = &counted[2];
-        let is_led = !led.is_empty();
-        let read: Option<Vec<u64>> = led.iter().map(|run| run.bytes_read).collect();
-        let read = read.filter(|_| is_led);
+        let managed = &counted[2];
+        let is_managed = !managed.is_empty();
+        let read: Option<Vec<u64>> = managed.iter().map(|run| run.bytes_read).collect();
+        let read = read.filter(|_| is_managed);
         Verdict::Measured(Figures {
             stock_128k_s: seconds(0),
             stock_4m_s: seconds(1),
-            bowwave_s: is_led.then(|| seconds(2)),
+            bowwave_s: is_managed.then(|| seconds(2)),
             error_percent: ErrorPercent {
                 stock_128k: error(0),
                 stock_4m: error(1),
-                bowwave: is_led.then(|| error(2)),
+                bowwave: is_managed.then(|| error(2)),
             },
             limit_s,
             bytes_read: read.map(|read| median(read.iter().map(|bytes| *bytes as f64)) as u64),
             bytes_needed: needed,
-            daemon_cpu_s: is_led.then(|| median(led.iter().map(|run| run.daemon_cpu_s))),
-            daemon: led.last().map(|run| run.daemon.clone()).unwrap_or_default(),
+            daemon_cpu_s: is_managed.then(|| median(managed.iter().map(|run| run.daemon_cpu_s))),
+            daemon: managed.last().map(|run| run.daemon.clone()).unwrap_or_default(),
         })
     }
 }
@@ -243,8 +243,8 @@ pub(crate) mod tests {
 
     #[test]
     fn figures_are_medians_of_the_rounds_that_count() {
-        let led = vec![sample(0.2), warm(9.0), sample(0.4)];
-        let row = row([vec![sample(2.0)], vec![sample(2.0)], led]);
+        let managed = vec![sample(0.2), warm(9.0), sample(0.4)];
+        let row = row([vec![sample(2.0)], vec![sample(2.0)], managed]);
         let Verdict::Measured(figures) = row.verdict else { panic!("two rounds count") };
         assert!(figures.bowwave_s.is_some_and(|seconds| (seconds - 0.3).abs() < 1e-9));
     }

@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use experiments::{Figure, TABLES, Table};
 
 /// Claims that fail; the experiment files say why they do.
-const KNOWN_FAILURES: [&str; 22] = [
+const KNOWN_FAILURES: [&str; 21] = [
     "adaptive is as near to the clairvoyant as it is to be",
     "adaptive is the fastest in the mean, or within 3 % of it",
     "adaptive is the best policy or within 3 % of it",
     "adaptive is within 3 % of linux-6 at its best static window",
     "parallel grep+dd+diff: elapsed and system seconds of stock",
     "hdd: no error above 25 %: 1 of 93 fail; hdd memory-32m stock 4M",
-    "net: no error above 25 %: 4 of 93 fail; net sha256sum stock 4M",
-    "net: the winner is the same wherever live figures differ by more than 5 %: 1 of 31 rows fail; net mmap-random",
+    "net: no error above 25 %: 1 of 93 fail; net memory-32m stock 4M",
     "pc 128K stock: elapsed and system seconds of stock",
     "dd of three, 4k adaptive-100",
     "grep of three, 4k adaptive-102",

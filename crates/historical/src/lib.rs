@@ -34,7 +34,7 @@ pub use access::{Access, Trigger};
 pub use adaptive2005::Adaptive2005;
 pub use drop_behind_2007::DropBehind2007;
 pub use linux2_5::Linux25;
-pub use linux6::Linux6;
+pub use linux6::{Linux6, folio_order};
 pub use names::{NAMES, by_name, parameters_of};
 pub use none::NoReadAhead;
 pub use ondemand::{OnDemand, OnDemandRelease};

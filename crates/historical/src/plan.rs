@@ -20,6 +20,7 @@ pub struct Plan {
     demoted: Option<Range>,
     next_call: Option<Page>,
     waits_for: Option<Page>,
+    folio_order: u32,
 }
 
 impl Plan {
@@ -35,6 +36,7 @@ impl Plan {
         self.demoted = None;
         self.next_call = None;
         self.waits_for = None;
+        self.folio_order = 0;
     }
 
     /// Keeps `[start, start + pages)` from being reclaimed for another round.
@@ -77,5 +79,15 @@ impl Plan {
     /// The additional page that the reader waits for.
     pub fn waits_for(&self) -> Option<Page> {
         self.waits_for
+    }
+
+    /// Reads in folios of at most `2^order` pages.
+    pub fn read_in_folios(&mut self, order: u32) {
+        self.folio_order = order;
+    }
+
+    /// log2 of the pages of the largest folio to read in.
+    pub fn folio_order(&self) -> u32 {
+        self.folio_order
     }
 }

@@ -11,7 +11,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 /// The disk's contents. Pages that were never written take no memory.
 pub(crate) struct Image {
     map: MmapRaw,
-    /// Held shared while bytes are copied; a write and a read of the same bytes at the same time
+    /// Locked shared while bytes are copied; a write and a read of the same bytes at the same time
     /// are as undefined in content as on a real disk, but never torn between threads of ours.
     copying: RwLock<()>,
 }

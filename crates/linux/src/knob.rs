@@ -13,7 +13,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -49,6 +49,12 @@ pub enum KnobError {
         knob: PathBuf,
         /// Why.
         error: io::Error,
+    },
+    /// Somebody has set it since it was borrowed, and it stays as they set it.
+    #[error("somebody has set {knob} meanwhile, so it stays as it is; try again")]
+    SetByOthers {
+        /// The file.
+        knob: PathBuf,
     },
     /// The journal cannot be written, so nothing was changed.
     #[error("cannot keep a journal in {folder}, so no window is changed: {error}")]
@@ -99,6 +105,21 @@ impl Knob {
     pub fn set(&self, kb: u64) -> Result<(), KnobError> {
         let unusable = |error| KnobError::Unusable { knob: self.0.clone(), error };
         fs::write(&self.0, kb.to_string()).map_err(unusable)
+    }
+
+    /// Sets the window if it still is `expected` KiB; tells whether it was. The kernel cannot do both at once: what
+    /// somebody sets between the two calls is lost.
+    fn replace(&self, expected: u64, kb: u64) -> io::Result<bool> {
+        let (text, mut bytes) = (kb.to_string(), [0; 32]);
+        let file = File::options().read(true).write(true).open(&self.0)?;
+        let length = file.read_at(&mut bytes, 0)?;
+        let now =
+            String::from_utf8_lossy(&bytes[..length]).trim().parse().map_err(io::Error::other)?;
+        let is_expected = is_same_window(expected, now);
+        if is_expected {
+            file.write_all_at(text.as_bytes(), 0)?;
+        }
+        Ok(is_expected)
     }
 
     /// The journal's file name: the path with dashes for slashes.
@@ -232,33 +253,33 @@ impl Borrowed {
     /// Sets the window until this is dropped.
     ///
     /// # Errors
-    /// [`KnobError::Unusable`], or [`KnobError::NoJournal`] if the journal cannot be written. Then nothing is set.
+    /// [`KnobError::Unusable`], [`KnobError::NoJournal`] if the journal cannot be written, or
+    /// [`KnobError::SetByOthers`]. Then nothing is set.
     pub fn set(&self, kb: u64) -> Result<(), KnobError> {
         let folder = self.path.parent().unwrap_or(Path::new("/")).to_owned();
         write_line(&mut &self.journal, &About { set: kb })
             .map_err(|error| KnobError::NoJournal { folder, error })?;
-        *self.set.lock().unwrap_or_else(PoisonError::into_inner) = Some(kb);
         failpoint::reach("knob-noted");
-        self.knob.set(kb)?;
+        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        let knob = self.knob.0.clone();
+        match self.knob.replace(set.unwrap_or(self.kb), kb) {
+            Ok(true) => *set = Some(kb),
+            Ok(false) => return Err(KnobError::SetByOthers { knob }),
+            Err(error) => return Err(KnobError::Unusable { knob, error }),
+        }
         failpoint::reach("knob-set");
         Ok(())
-    }
-
-    /// Whether the knob still has the value that was set here.
-    fn is_ours(&self) -> bool {
-        let set = *self.set.lock().unwrap_or_else(PoisonError::into_inner);
-        self.knob.kb().is_ok_and(|now| set.is_some_and(|kb| is_same_window(kb, now)))
     }
 }
 
 impl Drop for Borrowed {
     fn drop(&mut self) {
-        if self.is_ours()
-            && let Err(error) = self.knob.set(self.kb)
+        let set = *self.set.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Err(error)) = set.map(|kb| self.knob.replace(kb, self.kb))
             && self.knob.0.exists()
         {
             // Keep the journal.
-            crate::stderr::note(error);
+            crate::stderr::note(KnobError::Unusable { knob: self.knob.0.clone(), error });
             return;
         }
         failpoint::reach("knob-restored");
@@ -394,20 +415,22 @@ mod tests {
     }
 
     #[test]
-    fn a_borrowed_knob_is_put_back_unless_somebody_has_set_it_since() {
+    fn a_borrowed_knob_is_set_and_put_back_unless_somebody_has_set_it_since() {
         let Some(knob) = Knob::any().filter(Knob::is_writable) else { return };
         let folder = tempfile::tempdir().expect("a folder");
         let before = knob.kb().expect("a number");
-        for foreign in [None, Some(before + 512)] {
+        for others in [None, Some(before + 512)] {
             let borrowed = Borrowed::take_in(knob.clone(), folder.path()).expect("it is free");
             let again = Borrowed::take_in(knob.clone(), folder.path());
             assert!(matches!(again, Err(KnobError::Taken { .. })));
             borrowed.set(before + 64).expect("set");
-            if let Some(kb) = foreign {
+            if let Some(kb) = others {
                 knob.set(kb).expect("set");
+                let again = borrowed.set(before + 128);
+                assert!(matches!(again, Err(KnobError::SetByOthers { .. })));
             }
             drop(borrowed);
-            assert_eq!(knob.kb().ok(), Some(foreign.unwrap_or(before)));
+            assert_eq!(knob.kb().ok(), Some(others.unwrap_or(before)));
             assert_eq!(journals(folder.path()).count(), 0);
         }
         knob.set(before).expect("as it was");

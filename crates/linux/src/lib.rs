@@ -7,7 +7,7 @@
 //! | processes | [`acting_as`], [`process`], [`owner`], [`program`], [`daemons`], [`privilege`], [`waits`] (for a processor) |
 //! | memory | [`meminfo`], [`cgroup`], [`psi`] |
 //! | bowwave's own files | [`state`], [`whole`] (a crash leaves the old file or the new one), [`small`], [`table`], [`stderr`] |
-//! | tests | [`failpoint`] (steps at which a process kills itself) |
+//! | tests | [`failpoint`] (steps at which a process kills or stops itself) |
 //! | figures | [`median()`], [`provenance`] (kernel and date) |
 
 pub mod acting_as;

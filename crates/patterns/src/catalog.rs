@@ -43,28 +43,28 @@ patterns! {
     "stride-64k-256k", OffDisks, [LARGE], Work::Reads(|| stride(100 * M, 64 * K, 256 * K)),
     "64 KiB of every 256 KiB over 100 MB";
 
-    "tac", OffDisks, [TEXT], Work::Program(&["tac", "text"]),
+    "tac", Nowhere, [TEXT], Work::Program(&["tac", "text"]),
     "tac of a text of 4 MB";
 
     "grep", OffDisks, [FOLDER], Work::Program(&["grep", "-r", "no such words here", "folder"]),
     "grep -r over a folder with one file of 100 MB";
 
-    "memory-32m", OffDisks, [LARGE], Work::Limited(streams_16_4k, 32 * M),
+    "memory-32m", Nowhere, [LARGE], Work::Limited(streams_16_4k, 32 * M),
     "streams-16-4k by a reader that has 32 MB of memory";
 
     "streams-16-4k", OnDisks, [LARGE], Work::Reads(streams_16_4k),
     "16 streams of 6.25 MB in turn on one descriptor, 4 KiB reads";
 
-    "cats-10", OnDisks, [CATS], Work::Cats,
+    "cats-10", Nowhere, [CATS], Work::Cats,
     "ten parallel cats of a file of 20 MB each";
 
-    "random-beside-4", OnDisks, [LARGEST, STREAMS], Work::Beside,
+    "random-beside-4", Nowhere, [LARGEST, STREAMS], Work::Beside,
     "a random 4 KiB reader beside four 64 KiB streams: latency against throughput";
 
-    "random-64k", OnDisks, [LARGE], Work::Reads(|| random(8 * 20 * M / (64 * K), 64 * K, 100 * M)),
+    "random-64k", Nowhere, [LARGE], Work::Reads(|| random(8 * 20 * M / (64 * K), 64 * K, 100 * M)),
     "8 x 20 MB in random aligned 64 KiB reads over 100 MB";
 
-    "seq-64k", Everywhere, [LARGE], Work::Reads(|| forward(0, 100 * M, 64 * K)),
+    "seq-64k", OnDisks, [LARGE], Work::Reads(|| forward(0, 100 * M, 64 * K)),
     "100 MB forward in 64 KiB reads";
 
     "sparse-random-4k", Nowhere, [LARGEST], Work::Reads(|| random(400, 4 * K, 2048 * M)),
@@ -125,7 +125,7 @@ patterns! {
     "grep-many", Nowhere, [TREE], Work::Program(&["grep", "-r", "no such words here", "tree"]),
     "grep -r over a folder with 100 files of 1 MB";
 
-    "grep-tree", Everywhere, [SMALL], Work::Program(&["grep", "-r", "no such words here", "small"]),
+    "grep-tree", OffDisks, [SMALL], Work::Program(&["grep", "-r", "no such words here", "small"]),
     "grep -r over 2,500 files of 12 KiB in 50 folders";
 
     "tar-tree", Nowhere, [SMALL], Work::Program(&["tar", "cf", "-", "small"]),

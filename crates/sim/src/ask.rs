@@ -7,6 +7,7 @@ use crate::account::Decision;
 use crate::cache::Flags;
 use crate::machine::Machine;
 use crate::process::{Behalf, Reading};
+use crate::read::Brought;
 use crate::view::View;
 
 impl Machine {
@@ -28,13 +29,14 @@ impl Machine {
         }
     }
 
+    /// Asks the kernel's policy and carries out its answer; gives how many folios that brings into the cache.
     pub(crate) fn ask_kernel(
         &mut self,
         now: Nanos,
         number: u32,
         reading: &mut Reading,
         trigger: historical::Trigger,
-    ) {
+    ) -> u64 {
         let access = self.access(now, reading, trigger);
         let file = self.opens[reading.open as usize].file;
         let is_congested = self.block.is_congested();
@@ -51,13 +53,16 @@ impl Machine {
         if let Some(cause) = open.kernel_asked.next(self.plan.ahead.asked(), access.file_pages) {
             self.matrix.row_mut(cause).shrinks += 1;
         }
-        let mut asked = 0;
+        let (mut asked, mut brought) = (0, 0);
         for index in 0..self.plan.ahead.actions().len() {
             match self.plan.ahead.actions()[index] {
                 Action::Read { start, pages, cause } => {
                     self.note_beyond(file, start, &mut asked);
                     let behalf = Behalf { process: number, reader: number };
-                    let read = self.read_range(now, file, start, pages, cause, behalf);
+                    let order = self.plan.folio_order();
+                    let Brought { pages: read, folios } =
+                        self.read_range(now, file, (start, pages), cause, order, behalf);
+                    brought += folios;
                     let decision = Decision {
                         file,
                         start,
@@ -85,6 +90,7 @@ impl Machine {
         if let Some(Range { start, pages }) = self.plan.demoted() {
             self.cache.demote(file, start, pages);
         }
+        brought
     }
 
     /// Notes the chunks from number `asked` on that lie wholly beyond the end of the file, up to the one

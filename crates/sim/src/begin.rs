@@ -23,6 +23,7 @@ impl Machine {
                     asked_end: page + 1,
                     call_at: Some(page),
                     is_asked: false,
+                    is_plugged: false,
                     was_absent: false,
                     waits_for: None,
                     is_fault: true,
@@ -47,7 +48,7 @@ impl Machine {
             Op::Advise { open, advice } => {
                 let open = &mut self.opens[open.0 as usize];
                 open.hint = advice;
-                (open.own_window, open.is_held) = (None, false);
+                (open.own_window, open.is_without_look_ahead) = (None, false);
                 match advice {
                     Hint::Normal => open.kernel_window = None,
                     Hint::Sequential => {
@@ -101,6 +102,7 @@ impl Machine {
             asked_end: end(asked),
             call_at: Some(page),
             is_asked: false,
+            is_plugged: false,
             was_absent: false,
             waits_for: None,
             is_fault: false,

@@ -112,7 +112,7 @@ impl Block {
         self.device.counters()
     }
 
-    /// Hands a transfer of `process`'s, whose first page is at byte `offset`, to the elevator.
+    /// Gives a transfer of `process`'s, whose first page is at byte `offset`, to the elevator.
     pub(crate) fn add(
         &mut self,
         now: Nanos,

@@ -13,6 +13,8 @@ pub struct CpuCosts {
     pub page_write: Nanos,
     /// Of one page fault.
     pub fault: Nanos,
+    /// Of bringing one folio into the cache, before it is asked of the device.
+    pub fill: Nanos,
     /// Of one decision of a kernel's policy.
     pub decision: Nanos,
     /// From a transfer's completion until a process that waits for it runs.

@@ -146,7 +146,7 @@ impl Machine {
             previous_written: None,
             kernel_window: None,
             own_window: None,
-            is_held: false,
+            is_without_look_ahead: false,
             is_closed: false,
             mapped_by: None,
             kernel_asked: LastWindow::default(),

@@ -86,6 +86,7 @@ pub enum ReclaimName {
     #[serde(rename = "linux-2.6")]
     Linux26,
     UseOnceFirst,
+    WholeFolios,
 }
 
 /// Costs of the processor in microseconds.
@@ -96,6 +97,7 @@ pub struct CpuSpec {
     pub page_us: f64,
     pub page_write_us: f64,
     pub fault_us: f64,
+    pub fill_us: f64,
     pub decision_us: f64,
     pub wake_us: f64,
 }
@@ -108,6 +110,7 @@ impl CpuSpec {
             page: ns(self.page_us),
             page_write: ns(self.page_write_us),
             fault: ns(self.fault_us),
+            fill: ns(self.fill_us),
             decision: ns(self.decision_us),
             wake: ns(self.wake_us),
         }
@@ -144,6 +147,7 @@ impl MachineSpec {
             ("cpu.page_us", cpu.page_us, US),
             ("cpu.page_write_us", cpu.page_write_us, US),
             ("cpu.fault_us", cpu.fault_us, US),
+            ("cpu.fill_us", cpu.fill_us, US),
             ("cpu.decision_us", cpu.decision_us, US),
             ("cpu.wake_us", cpu.wake_us, US),
         ];
@@ -197,6 +201,7 @@ impl MachineSpec {
             reclaim: match self.reclaim {
                 ReclaimName::Linux26 => Reclaim::Linux26,
                 ReclaimName::UseOnceFirst => Reclaim::UseOnceFirst,
+                ReclaimName::WholeFolios => Reclaim::WholeFolios,
             },
             cpu: self.cpu.costs(),
         })

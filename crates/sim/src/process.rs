@@ -78,6 +78,8 @@ pub(crate) struct Reading {
     pub(crate) call_at: Option<Page>,
     /// The policies were asked about this page, and it is there or on its way.
     pub(crate) is_asked: bool,
+    /// What was asked for is not with the block layer yet.
+    pub(crate) is_plugged: bool,
     /// This page was absent when its reader came to it.
     pub(crate) was_absent: bool,
     /// The policy has the reader wait for this page, too.
@@ -143,7 +145,7 @@ pub(crate) struct Open {
     /// The same before bowwave has set it.
     pub(crate) own_window: Option<Option<u32>>,
     /// Read without look-ahead at bowwave's instance.
-    pub(crate) is_held: bool,
+    pub(crate) is_without_look_ahead: bool,
     /// It has no descriptor any more.
     pub(crate) is_closed: bool,
     /// The process whose mapping it was read through.

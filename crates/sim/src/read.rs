@@ -27,15 +27,22 @@ impl Machine {
                 self.processes[number as usize].doing = Doing::Reading(reading);
                 return Pause::Until(now);
             }
+            if std::mem::take(&mut reading.is_plugged) {
+                self.block.dispatch(now);
+                horizon = self.horizon();
+            }
             if !reading.is_asked {
-                let (decisions, has_acted) = self.ask_about(now, number, &mut reading);
+                let (decisions, brought, has_acted) = self.ask_about(now, number, &mut reading);
                 reading.is_asked = true;
-                if has_acted {
+                let filling = brought * self.cpu.fill;
+                if filling > 0 {
+                    reading.is_plugged = true;
+                } else if has_acted {
                     self.block.dispatch(now);
                     horizon = self.horizon();
                 }
                 if decisions > 0 {
-                    let cost = decisions * self.cpu.decision;
+                    let cost = decisions * self.cpu.decision + filling;
                     self.processes[number as usize].outcome.cpu += cost;
                     now += cost;
                     // Meanwhile other things may happen.
@@ -72,15 +79,15 @@ impl Machine {
         Pause::Finished(now)
     }
 
-    /// Asks the policies about the page at hand, and sees to it that it is there or on its way;
-    /// returns how many decisions the kernel took, and whether anything was put into the queue.
-    fn ask_about(&mut self, now: Nanos, number: u32, reading: &mut Reading) -> (Nanos, bool) {
+    /// Asks the policies about the page at hand, and sees to it that it is there or on its way; returns how many
+    /// decisions the kernel took, how many folios it brought in, and whether anything was put into the queue.
+    fn ask_about(&mut self, now: Nanos, number: u32, reading: &mut Reading) -> (Nanos, u64, bool) {
         let file = self.opens[reading.open as usize].file;
-        let mut decisions = 0;
+        let (mut decisions, mut brought) = (0, 0);
         let mut has_acted = false;
         if reading.call_at == Some(reading.page) && self.kernel.wants_calls() {
             reading.call_at = None;
-            self.ask_kernel(now, number, reading, historical::Trigger::Call);
+            brought += self.ask_kernel(now, number, reading, historical::Trigger::Call);
             decisions += 1;
             has_acted = true;
         }
@@ -95,10 +102,10 @@ impl Machine {
                 }
             }
             let past = self.past_of(reading);
-            self.ask_kernel(now, number, reading, historical::Trigger::Absent);
+            brought += self.ask_kernel(now, number, reading, historical::Trigger::Absent);
             if self.cache.lookup(file, reading.page).is_none() {
                 let behalf = Behalf { process: number, reader: number };
-                self.read_alone(now, file, reading.page, behalf);
+                brought += u64::from(self.read_alone(now, file, reading.page, behalf));
             }
             if reading.is_fault {
                 self.report_fault(now, number, reading, past);
@@ -113,7 +120,7 @@ impl Machine {
         {
             // A mark lies on a page of the chunk that it was set for, or on one that was cached before it.
             self.matrix.row_of(self.cache.frame(id).cause).look_ahead_hits += 1;
-            self.ask_kernel(now, number, reading, historical::Trigger::Mark);
+            brought += self.ask_kernel(now, number, reading, historical::Trigger::Mark);
             self.report_kernel_mark(now, number, reading);
             decisions += 1;
             has_acted = true;
@@ -121,7 +128,7 @@ impl Machine {
         if self.body.is_some() {
             has_acted |= self.report_mark(now, number, reading);
         }
-        (decisions, has_acted)
+        (decisions, brought, has_acted)
     }
 
     /// Reads the page at hand alone if what was asked for left no frame for it, or it went before
@@ -139,20 +146,20 @@ impl Machine {
         has_asked
     }
 
-    /// Reads those pages of a range that are absent, in transfers of what the device takes; returns
-    /// how many that are.
+    /// Reads those pages of a range (from a page, so many) that are absent, in folios of at most `2^order` pages and in
+    /// transfers of what the device takes.
     pub(crate) fn read_range(
         &mut self,
         now: Nanos,
         file: u32,
-        start: Page,
-        pages: u64,
+        (start, pages): (Page, u64),
         cause: Cause,
+        order: u32,
         behalf: Behalf,
-    ) -> u64 {
+    ) -> Brought {
         let end = start.saturating_add(pages).min(self.cache.file(file).pages());
         let owner = self.owner_for(now, file, start, behalf.reader);
-        let mut read = 0;
+        let mut brought = Brought::default();
         let mut page = start;
         while page < end {
             if self.cache.lookup(file, page).is_some() {
@@ -164,21 +171,25 @@ impl Machine {
                 // No frame can be had: read-ahead is not worth waiting for one.
                 break;
             }
-            read += run;
+            brought.pages += run;
+            brought.folios += self.cache.lay_folios(file, start..end, page..page + run, order);
             if self.cache.file(file).is_sparse {
                 (page..page + run).for_each(|page| self.arrived(file, page, false));
             } else {
-                self.queue_read(now, file, page, run, behalf.process);
+                for at in (page..page + run).step_by(self.request_pages as usize) {
+                    let pages = self.request_pages.min(page + run - at);
+                    self.queue_read(now, file, at, pages, behalf.process);
+                }
             }
             page += run;
         }
-        read
+        brought
     }
 
     /// Reads a page that nothing but its reader asked for: it is not read-ahead, and no hit. Tells
     /// whether there was a frame for it.
     fn read_alone(&mut self, now: Nanos, file: u32, page: Page, behalf: Behalf) -> bool {
-        let read = self.read_range(now, file, page, 1, ALONE, behalf);
+        let read = self.read_range(now, file, (page, 1), ALONE, 0, behalf).pages;
         self.matrix.alone += read;
         if let Some(id) = self.cache.lookup(file, page) {
             self.cache.frame_mut(id).flags.clear(Flags::AHEAD);
@@ -188,9 +199,8 @@ impl Machine {
 
     /// Takes frames for the absent pages from `page` on; returns how many that are.
     fn insert_run(&mut self, file: u32, page: Page, end: Page, cause: Cause, owner: u32) -> u64 {
-        let most = end.min(page + self.request_pages);
         let mut next = page;
-        while next < most && self.cache.lookup(file, next).is_none() {
+        while next < end && self.cache.lookup(file, next).is_none() {
             let Some((id, evicted)) = self.cache.insert_read(file, next, cause) else { break };
             if let Some(Evicted::Unused { cause }) = evicted {
                 self.matrix.row_of(cause).thrashed += 1;
@@ -219,15 +229,12 @@ impl Machine {
     /// What has to arrive before the reader can go on.
     fn what_to_wait_for(&mut self, reading: &Reading) -> Option<Awaited> {
         let file = self.opens[reading.open as usize].file;
-        let is_locked =
-            |machine: &Self, id: FrameId| machine.cache.frame(id).flags.has(Flags::LOCKED);
-        match self.cache.lookup(file, reading.page) {
-            None => return Some(Awaited::Memory),
-            Some(id) if is_locked(self, id) => return Some(Awaited::Frame(id)),
-            Some(_) => {}
-        }
-        let farther = self.cache.lookup(file, reading.waits_for?)?;
-        is_locked(self, farther).then_some(Awaited::Frame(farther))
+        let Some(id) = self.cache.lookup(file, reading.page) else { return Some(Awaited::Memory) };
+        let on_its_way = self.cache.on_its_way(id).or_else(|| {
+            let farther = self.cache.lookup(file, reading.waits_for?)?;
+            self.cache.on_its_way(farther)
+        });
+        on_its_way.map(Awaited::Frame)
     }
 
     /// Counts a page read ahead that its reader found on its way; one that was absent is not late.
@@ -262,8 +269,7 @@ impl Machine {
     /// Uses the page at hand; returns what that costs.
     fn use_page(&mut self, number: u32, reading: &Reading) -> Nanos {
         let open = &mut self.opens[reading.open as usize];
-        let is_new = open.previous != Some(reading.page);
-        open.previous = Some(reading.page);
+        let previous = open.previous.replace(reading.page);
         let outcome = &mut self.processes[number as usize].outcome;
         outcome.pages += 1;
         let Some(id) = self.cache.lookup(open.file, reading.page) else { return 0 };
@@ -273,7 +279,8 @@ impl Machine {
             let cause = frame.cause;
             self.matrix.row_of(cause).hits += 1;
         }
-        if is_new {
+        // Going on within a folio is no further use of it.
+        if previous.is_none_or(|previous| !frame.shares_folio_with(previous)) {
             frame.note_use(number);
             self.cache.mark_accessed(id);
         }
@@ -286,6 +293,13 @@ impl Machine {
         outcome.cpu += cost;
         cost
     }
+}
+
+/// What a read brings into the cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Brought {
+    pub(crate) pages: u64,
+    pub(crate) folios: u64,
 }
 
 /// What a reader waits for.

@@ -85,7 +85,7 @@ impl Machine {
         true
     }
 
-    /// Hands dirty pages to the queue, oldest first.
+    /// Puts dirty pages into the queue, oldest first.
     pub(crate) fn flush(&mut self, now: Nanos) {
         while self.writeback.writes < WRITES_AT_ONCE {
             let Some((file, start, pages)) = self.writeback.queue.pop_front() else { return };
@@ -97,7 +97,7 @@ impl Machine {
         }
     }
 
-    /// Hands the dirty pages of a range to the queue ahead of all others, without waiting for them.
+    /// Puts the dirty pages of a range into the queue ahead of all others, without waiting for them.
     pub(crate) fn write_out(&mut self, now: Nanos, file: u32, start: Page, end: Page) {
         let mut later = VecDeque::new();
         while let Some((of, first, pages)) = self.writeback.queue.pop_front() {

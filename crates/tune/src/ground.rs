@@ -37,7 +37,7 @@ pub(crate) struct Extent {
     pub(crate) bytes: u64,
 }
 
-/// Hands out uncached ranges.
+/// Gives out uncached ranges.
 #[derive(Debug)]
 pub(crate) struct Ground {
     sources: Vec<Source>,

@@ -17,7 +17,7 @@ use crate::signals;
 /// Show the effect: read test patterns from slow disks made for this, with the stock kernel and
 /// with bowwave.
 ///
-/// Takes two to four minutes, and about half an hour with --full. Needs root, FUSE and a kernel
+/// Takes one minute, two on a busy machine, and about half an hour with --full. Needs root, FUSE and a kernel
 /// that bowwave supports (see `bowwave doctor`).
 #[derive(clap::Args)]
 pub(crate) struct Args {

@@ -166,14 +166,3 @@ pub(crate) fn start_time() -> u64 {
     let field = behind_name.split_ascii_whitespace().nth(19).expect("22 fields");
     field.parse().expect("a number")
 }
-
-/// A linear congruential generator (Knuth's MMIX).
-pub(crate) struct Random(pub u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 32) % bound
-    }
-}

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 pub(crate) const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
 
-/// Held while there is a lab.
+/// Locked while there is a lab.
 pub(crate) type Alone = MutexGuard<'static, ()>;
 
 /// A lab; it has to go before others are let in, so that comes first. Labs are loop devices and real-time

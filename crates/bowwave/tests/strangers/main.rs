@@ -4,6 +4,8 @@
 //! never timed. Skipped where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 //! BOWWAVE_TORTURE_SECONDS is how long each lasts (`make torture`), where it is not done once and for all.
 
+#[path = "../backward/mod.rs"]
+mod backward;
 mod crowds;
 #[path = "../led/mod.rs"]
 mod led;
@@ -167,11 +169,14 @@ for f, _ in opened:
     time.sleep(0.01)
 ";
 
-/// Requests that a backward reader of 20 MB in 64 KiB reads makes by itself.
-const BACKWARD_READS: u64 = 320;
-
-/// Those of one that bowwave reads ahead of, at most. How many it spares depends on how busy the machine is.
-const MOST_MANAGED_READS: u64 = BACKWARD_READS * 9 / 10;
+/// Reads 20 MB of a file backward that are not cached.
+fn read_backward(file: &File) {
+    rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed).expect("advised");
+    let mut part = vec![0; 64 << 10];
+    for number in (0..backward::READS).rev() {
+        file.read_exact_at(&mut part, (40 << 20) + (number << 16)).expect("read");
+    }
+}
 
 #[test]
 fn a_user_who_thrashes_on_purpose_bounds_nobody_elses_windows_and_reads() {
@@ -182,26 +187,26 @@ fn a_user_who_thrashes_on_purpose_bounds_nobody_elses_windows_and_reads() {
     bench.lab.evict().expect("evicted");
     let daemon = bench.daemon();
     let victim = File::open(victim).expect("it was written");
-    let mut part = vec![0; 64 << 10];
     // Bowwave knows it before anybody thrashes.
-    victim.read_exact_at(&mut part[..4096], 0).expect("read");
+    victim.read_exact_at(&mut [0; 4096], 0).expect("read");
     run_by_nobody(THRASH, &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>());
     // Each request takes its time, so that bowwave has some.
     bench.lab.set_fast(false).expect("slow");
-    let before = bench.requests();
-    for number in (0..BACKWARD_READS).rev() {
-        victim.read_exact_at(&mut part, (40 << 20) + (number << 16)).expect("read");
-    }
-    let requests = bench.requests() - before;
+    let requests = backward::fewest(|| {
+        let before = bench.requests();
+        read_backward(&victim);
+        bench.requests() - before
+    });
     let ino = victim.metadata().expect("metadata").ino();
     assert!(!bench.given_windows().contains(&ino), "its window was bounded");
     let summary = daemon.stop();
     println!(
-        "{requests} requests instead of {BACKWARD_READS}; {} windows bounded, none of the victim's",
+        "{requests} requests instead of {}; {} windows bounded, none of the victim's",
+        backward::READS,
         summary["bounded_windows"]
     );
     assert!(summary["bounded_windows"].as_u64() > Some(0), "nobody thrashed: {summary}");
-    assert!(requests < MOST_MANAGED_READS, "{requests} requests: {summary}");
+    assert!(requests < backward::MOST_MANAGED_READS, "{requests} requests: {summary}");
 }
 
 /// Has one descriptor lead now to a file that it reads, now to a device, a FIFO or a terminal, as fast as it can.
@@ -343,24 +348,23 @@ fn a_user_who_reports_more_than_anybody_could_read_takes_nobody_elses_events() {
     });
     bench.lab.set_fast(false).expect("slow");
     let victim = File::open(victim).expect("it was written");
-    let (mut part, mut requests, mut passes) = (vec![0; 64 << 10], u64::MAX, 0);
+    let (mut requests, mut passes) = (u64::MAX, 0);
     while passes == 0 || !stranger.is_finished() {
-        rustix::fs::fadvise(&victim, 0, None, rustix::fs::Advice::DontNeed).expect("advised");
         let before = bench.requests();
-        for number in (0..BACKWARD_READS).rev() {
-            victim.read_exact_at(&mut part, (40 << 20) + (number << 16)).expect("read");
-        }
+        read_backward(&victim);
         requests = requests.min(bench.requests() - before);
         passes += 1;
     }
     stranger.join().expect("it ends");
     let summary = daemon.stop();
     println!(
-        "{requests} requests instead of {BACKWARD_READS}; {} events, {} dropped",
-        summary["events"], summary["lost_events"]
+        "{requests} requests instead of {}; {} events, {} dropped",
+        backward::READS,
+        summary["events"],
+        summary["lost_events"]
     );
     assert!(summary["lost_events"].as_u64() > Some(0), "it was too slow: {summary}");
-    assert!(requests < MOST_MANAGED_READS, "{requests} requests: {summary}");
+    assert!(requests < backward::MOST_MANAGED_READS, "{requests} requests: {summary}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! A place in a tree, and what comes next from there for a walker of a given habit.
+//! A place in a tree, and what comes next from there for a walker of a given traversal.
 
 use super::directory::Directories;
-use super::habit::{Habit, Row};
+use super::traversal::{Row, Traversal};
 use crate::ids::FileKey;
 use crate::listing::{DirectoryRef, EntryKind, EntryRef, Place};
 
@@ -40,11 +40,15 @@ const REACH: u32 = 4096;
 
 impl Cursor {
     /// Behind a file or directory.
-    pub(super) fn behind(unit: Unit, habit: &Habit, directories: &Directories) -> Option<Self> {
+    pub(super) fn behind(
+        unit: Unit,
+        traversal: &Traversal,
+        directories: &Directories,
+    ) -> Option<Self> {
         let directory = directories.get(unit.directory)?;
         let kind = directory.entries.get(unit.entry as usize)?.kind;
-        let row = habit.row_of(kind == EntryKind::Directory);
-        let (_, order) = habit.row(row)?;
+        let row = traversal.row_of(kind == EntryKind::Directory);
+        let (_, order) = traversal.row(row)?;
         let place = directory.place(order, unit.entry)? + 1;
         Some(Cursor { directory: unit.directory, row, place })
     }
@@ -60,11 +64,16 @@ impl Cursor {
     }
 
     /// The next file in the tree below `top`.
-    pub(super) fn next(&mut self, habit: &Habit, top: FileKey, directories: &Directories) -> Next {
+    pub(super) fn next(
+        &mut self,
+        traversal: &Traversal,
+        top: FileKey,
+        directories: &Directories,
+    ) -> Next {
         for _ in 0..REACH {
             let Some(directory) = directories.get(self.directory) else { return Next::End };
-            let Some((row, order)) = habit.row(self.row) else {
-                if let Some(stop) = self.climb(habit, top, directories) {
+            let Some((row, order)) = traversal.row(self.row) else {
+                if let Some(stop) = self.climb(traversal, top, directories) {
                     return stop;
                 }
                 continue;
@@ -97,7 +106,12 @@ impl Cursor {
     }
 
     /// Behind this directory in the one above it; or why not.
-    fn climb(&mut self, habit: &Habit, top: FileKey, directories: &Directories) -> Option<Next> {
+    fn climb(
+        &mut self,
+        traversal: &Traversal,
+        top: FileKey,
+        directories: &Directories,
+    ) -> Option<Next> {
         let here = directories.get(self.directory).filter(|_| self.directory != top);
         let Some(above) = here.and_then(|directory| directory.parent) else {
             return Some(Next::End);
@@ -107,7 +121,7 @@ impl Cursor {
             return Some(if is_shut { Next::End } else { Next::Above(above) });
         };
         let behind = parent.find(self.directory.ino).and_then(|entry| {
-            Cursor::behind(Unit { directory: above.key, entry }, habit, directories)
+            Cursor::behind(Unit { directory: above.key, entry }, traversal, directories)
         });
         match behind {
             Some(cursor) => *self = cursor,

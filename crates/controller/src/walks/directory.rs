@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::habit::{Direction, Order, Sort};
+use super::traversal::{Direction, Order, Sort};
 use crate::Nanos;
 use crate::ids::{DeviceNumber, FileKey, Ticket};
 use crate::listing::{DirectoryRef, Entry, Listing};

@@ -4,7 +4,7 @@
 //!   FileMiss: the first page of a file was absent --> Walker: the last files of this process
 //!                                                        |  two or three in one directory
 //!                                                        v
-//!                                 List --> Listed --> which habit explains the steps?
+//!                                 List --> Listed --> which traversal explains the steps?
 //!                                                        |
 //!                                                        v
 //!   ReadFiles, Mark <--- the next files, as many as are proven <--- Stream: cursor in the tree
@@ -17,8 +17,8 @@
 
 mod cursor;
 mod directory;
-mod habit;
 mod stream;
+mod traversal;
 mod walker;
 
 use std::cmp::Reverse;
@@ -34,8 +34,8 @@ use crate::listing::{DirectoryRef, EntryRef, FileMiss, Listing, Place};
 use crate::orders::Orders;
 use cursor::{Cursor, Next, Unit};
 use directory::{Asked, Directories};
-use habit::{AS_THEY_LIE, Habit};
 use stream::{Marked, Stream};
+use traversal::{AS_THEY_LIE, Traversal};
 use walker::{STREAMS, Walker, suffix_of};
 
 /// Listings under way for one walker.
@@ -151,7 +151,7 @@ impl Walks {
         };
         let Some(walker) = self.walkers.get(&key) else { return };
         let is_promising =
-            walker.habit.is_some() || walker.recent_in(of.key) >= 2 || walker.has_history();
+            walker.traversal.is_some() || walker.recent_in(of.key) >= 2 || walker.has_history();
         if is_due && is_promising {
             self.list_at_credit(key, of, orders);
         }
@@ -168,8 +168,7 @@ impl Walks {
         let suffix = suffix_of(unit, &self.directories);
         let Some(walker) = self.walkers.get_mut(&key) else { return };
         walker.tastes.note(suffix, true);
-        let asked = self.asked(unit);
-        if asked.stream != 0 && self.come_to(key, asked, orders) {
+        if self.come_to(key, unit, orders) {
             // It was asked for, and has not come yet.
             return self.go_on(key, means, orders);
         }
@@ -182,10 +181,12 @@ impl Walks {
     }
 
     /// The program has come to a file that a stream of this walker has asked for; `false` if it had passed that.
-    fn come_to(&mut self, key: WalkerKey, asked: Asked, orders: &mut Orders<'_>) -> bool {
+    fn come_to(&mut self, key: WalkerKey, unit: Unit, orders: &mut Orders<'_>) -> bool {
+        let asked = self.asked(unit);
         let Some(walker) = self.walkers.get_mut(&key) else { return false };
         let found = walker.streams.iter_mut().find(|stream| stream.id == asked.stream);
         let Some(stream) = found.filter(|stream| asked.number >= stream.used) else { return false };
+        walker.crosses |= unit.directory != stream.home();
         let used = stream.come_to(orders.now, asked.number);
         walker.used = walker.used.saturating_add(used);
         self.totals.used_files += u64::from(used);
@@ -206,11 +207,10 @@ impl Walks {
         let Some(&Outstanding { walker: key, unit }) = self.marks.get(&access.of.file) else {
             return false;
         };
-        let asked = self.asked(unit);
         if let Some(walker) = self.walkers.get_mut(&key) {
             walker.hear(orders.now, unit.directory, access.of.file.ino);
         }
-        if !self.come_to(key, asked, orders) {
+        if !self.come_to(key, unit, orders) {
             unmark(&mut self.marks, access.of.file, orders);
         }
         self.go_on(key, means, orders);
@@ -226,37 +226,44 @@ impl Walks {
 
     /// A program has come to a file that no stream had asked for.
     fn follow(&mut self, key: WalkerKey, unit: Unit, means: &Means, orders: &mut Orders<'_>) {
-        if !self.lead(key, unit, orders.now) {
+        if !self.continue_stream(key, unit, orders.now) {
             self.miss_at_random(key, unit, means, orders.now);
         }
         self.link(key, orders);
         self.go_on(key, means, orders);
     }
 
-    /// Finds the stream that goes on from a walker's last file, or begins one; `false` if no habit leads there.
-    fn lead(&mut self, key: WalkerKey, unit: Unit, now: Nanos) -> bool {
+    /// Finds the stream that goes on from a walker's last file, or begins one; `false` if no traversal leads there.
+    fn continue_stream(&mut self, key: WalkerKey, unit: Unit, now: Nanos) -> bool {
         let directories = &self.directories;
         let Some(walker) = self.walkers.get_mut(&key) else { return false };
-        if walker.is_led {
+        if walker.is_predicted {
             return true;
         }
         if walker.catch_up(now, unit, directories) {
-            walker.lead();
+            walker.note_predicted();
             return true;
         }
         let Some(explained) = walker.explain(directories) else { return false };
-        walker.lead();
-        walker.note_passed_over(&explained.habit, directories);
-        walker.habit = Some(explained.habit);
-        self.begin(key, unit, explained.habit, explained.top, now);
+        walker.note_predicted();
+        walker.note_passed_over(&explained.traversal, directories);
+        walker.traversal = Some(explained.traversal);
+        self.begin(key, unit, explained.traversal, explained.top, now);
         true
     }
 
     /// Begins a stream behind a file.
-    fn begin(&mut self, key: WalkerKey, unit: Unit, habit: Habit, top: FileKey, now: Nanos) {
-        if let Some(cursor) = Cursor::behind(unit, &habit, &self.directories) {
+    fn begin(
+        &mut self,
+        key: WalkerKey,
+        unit: Unit,
+        traversal: Traversal,
+        top: FileKey,
+        now: Nanos,
+    ) {
+        if let Some(cursor) = Cursor::behind(unit, &traversal, &self.directories) {
             self.streams_begun = self.streams_begun.wrapping_add(1).max(1);
-            let stream = Stream::new(self.streams_begun, habit, top, cursor, now);
+            let stream = Stream::new(self.streams_begun, traversal, top, cursor, now);
             if let Some(walker) = self.walkers.get_mut(&key) {
                 walker.add(stream);
             }
@@ -282,8 +289,9 @@ impl Walks {
         self.streams_begun = self.streams_begun.wrapping_add(1).max(1);
         let cursor = Cursor::start_of(unit.directory);
         let top = unit.directory;
-        let stream = Stream::new(self.streams_begun, AS_THEY_LIE, top, cursor, now);
-        walker.add(Stream { is_shuffled: true, ..stream });
+        let mut stream = Stream::new(self.streams_begun, AS_THEY_LIE, top, cursor, now);
+        stream.is_shuffled = true;
+        walker.add(stream);
     }
 
     /// Has the directories listed that are missing between the last two files.
@@ -363,7 +371,7 @@ impl Walks {
         }
         let last = self.walkers.get(&key).and_then(|walker| walker.last(&self.directories));
         if let Some(unit) = last.filter(|unit| self.asked(*unit).stream == 0) {
-            self.lead(key, unit, orders.now);
+            self.continue_stream(key, unit, orders.now);
             self.link(key, orders);
         }
         self.go_on(key, means, orders);
@@ -425,25 +433,31 @@ impl Walks {
         let mut units = Vec::with_capacity(wanted);
         let mut missing = None;
         if let Some(walker) = self.walkers.get_mut(&key)
+            && let outside = walker.allowance_outside()
             && let Some(stream) = walker.streams.get_mut(at)
-            && let Some(cursor) = &mut stream.cursor
+            && let Some(mut cursor) = stream.cursor
         {
+            let mut is_over = false;
             // Files that were passed over are not counted.
             for _ in 0..wanted.saturating_mul(8).max(MARK_EVERY) {
                 if units.len() == wanted {
                     break;
                 }
-                match cursor.next(&stream.habit, stream.top, &self.directories) {
+                let mut behind = cursor;
+                match behind.next(&stream.traversal, stream.top, &self.directories) {
                     Next::File(unit) => {
+                        let number = stream.asked + units.len() as u32;
+                        if stream.ahead_outside(unit.directory, number) > outside {
+                            break;
+                        }
                         let suffix = suffix_of(unit, &self.directories);
                         let Some(directory) = self.directories.get_mut(unit.directory) else {
                             break;
                         };
                         directory.used_at = orders.now;
                         if walker.tastes.reads(suffix) {
-                            let number = stream.asked + units.len() as u32;
-                            directory.asked[unit.entry as usize] =
-                                Asked { stream: stream.id, number };
+                            let asked = Asked { stream: stream.id, number };
+                            directory.asked[unit.entry as usize] = asked;
                             units.push(unit);
                         }
                     }
@@ -456,12 +470,14 @@ impl Walks {
                         break;
                     }
                     Next::End => {
-                        stream.cursor = None;
+                        is_over = true;
                         break;
                     }
                     Next::Far => {}
                 }
+                cursor = behind;
             }
+            stream.cursor = (!is_over).then_some(cursor);
         }
         if let Some(place) = missing.filter(|place| !self.directories.is_known(place.key())) {
             self.list(key, place, orders);
@@ -488,7 +504,8 @@ impl Walks {
             let entry = directory.entries[unit.entry as usize];
             let file = FileKey { dev: key.0, ino: entry.ino };
             let is_last = place + 1 == units.len();
-            let is_marked = (number as usize).is_multiple_of(every) || is_last;
+            let is_marked =
+                (number as usize).is_multiple_of(every) || is_last || stream.leaves_home_at(number);
             let is_free = self.marks.len() < MOST_MARKS && !self.marks.contains_key(&file);
             if is_marked && is_free {
                 self.marks.insert(file, Outstanding { walker: key, unit: *unit });
@@ -524,21 +541,24 @@ impl Walks {
 
     /// Has directories listed that a stream will come to.
     fn scout(&mut self, key: WalkerKey, at: usize, orders: &mut Orders<'_>) {
-        let Some(stream) = self.walkers.get(&key).and_then(|walker| walker.streams.get(at)) else {
-            return;
-        };
+        let Some(walker) = self.walkers.get(&key) else { return };
+        let Some(stream) = walker.streams.get(at) else { return };
         // Before anything has come of it, nothing is listed that may never be needed.
         if stream.used == 0 {
             return;
         }
-        let (habit, top) = (stream.habit, stream.top);
+        let goes_far = walker.crosses;
+        let (traversal, top) = (stream.traversal, stream.top);
         let Some(mut cursor) = stream.cursor else { return };
         for _ in 0..SCOUTED_FILES {
-            match cursor.next(&habit, top, &self.directories) {
+            match cursor.next(&traversal, top, &self.directories) {
                 Next::File(_) => {}
                 Next::Unlisted(place) => {
                     cursor.skip();
                     if !self.directories.is_known(place.key()) && !self.list(key, place, orders) {
+                        return;
+                    }
+                    if !goes_far {
                         return;
                     }
                 }
@@ -566,7 +586,7 @@ impl Walks {
     /// Whether the files of this process are read ahead.
     pub(crate) fn follows(&self, miss: &FileMiss) -> bool {
         let walker = self.walkers.get(&(miss.of.file.dev, miss.of.tgid));
-        walker.is_some_and(|walker| walker.habit.is_some())
+        walker.is_some_and(|walker| walker.traversal.is_some())
     }
 
     /// Bytes read ahead of walkers that these have not come to, as far as is known.

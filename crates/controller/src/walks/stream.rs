@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::cursor::Cursor;
-use super::habit::Habit;
+use super::traversal::Traversal;
 use crate::Nanos;
 use crate::ids::FileKey;
 
@@ -20,9 +20,13 @@ pub(super) struct Marked {
 pub(super) struct Stream {
     /// Never 0.
     pub(super) id: u32,
-    pub(super) habit: Habit,
+    pub(super) traversal: Traversal,
     /// The walk stays below this directory, as far as is known.
     pub(super) top: FileKey,
+    /// The directory in which it began.
+    home: FileKey,
+    /// The number of the first file asked for in another directory.
+    left_home_at: Option<u32>,
     /// `None` at the end of the walk.
     pub(super) cursor: Option<Cursor>,
     /// Files asked for.
@@ -39,11 +43,19 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(id: u32, habit: Habit, top: FileKey, cursor: Cursor, now: Nanos) -> Self {
+    pub(super) fn new(
+        id: u32,
+        traversal: Traversal,
+        top: FileKey,
+        cursor: Cursor,
+        now: Nanos,
+    ) -> Self {
         Stream {
             id,
-            habit,
+            traversal,
             top,
+            home: cursor.directory,
+            left_home_at: None,
             cursor: Some(cursor),
             asked: 0,
             used: 0,
@@ -54,9 +66,28 @@ impl Stream {
         }
     }
 
+    /// The directory in which it began.
+    pub(super) fn home(&self) -> FileKey {
+        self.home
+    }
+
     /// Files asked for that the program has not come to.
     pub(super) fn ahead(&self) -> u32 {
         self.asked - self.used
+    }
+
+    /// A file of that directory is to be asked for under that number; gives how many files outside the directory in
+    /// which the stream began are then ahead, that one counted.
+    pub(super) fn ahead_outside(&mut self, directory: FileKey, number: u32) -> u32 {
+        if self.left_home_at.is_none() && directory != self.home {
+            self.left_home_at = Some(number);
+        }
+        self.left_home_at.map_or(0, |from| number + 1 - from.max(self.used))
+    }
+
+    /// Whether the file of that number is the first one outside the directory in which the stream began.
+    pub(super) fn leaves_home_at(&self, number: u32) -> bool {
+        self.left_home_at == Some(number)
     }
 
     /// Whether it asks for nothing more and waits for nothing.

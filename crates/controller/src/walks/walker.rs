@@ -6,8 +6,8 @@ use readahead::{DeviceCost, PAGE_BYTES};
 
 use super::cursor::{Cursor, Next, Unit};
 use super::directory::{Directories, LEVELS};
-use super::habit::{HABITS, Habit};
 use super::stream::Stream;
+use super::traversal::{TRAVERSALS, Traversal};
 use crate::Nanos;
 use crate::ids::{CgroupId, FileKey};
 use crate::listing::FileMiss;
@@ -36,7 +36,7 @@ const CREDIT_BYTES: u64 = 256 << 10;
 /// And files.
 const CREDIT_FILES: u64 = 16;
 
-/// So many files that a habit explains, and that had to be waited for, make up for one that was read in vain.
+/// So many files that a traversal explains, and that had to be waited for, make up for one that was read in vain.
 const FORGIVING: u32 = 4;
 
 /// For each file used so many may be ahead.
@@ -109,17 +109,20 @@ impl Tastes {
 pub(super) struct Walker {
     pub(super) cgroup: CgroupId,
     recent: VecDeque<(FileKey, u64)>,
-    pub(super) habit: Option<Habit>,
+    pub(super) traversal: Option<Traversal>,
     pub(super) streams: Vec<Stream>,
     pub(super) tastes: Tastes,
     /// Files used, and those of streams that were given up before their use.
     pub(super) used: u32,
     pub(super) wasted: u32,
     pub(super) listings_left: u32,
+    /// It was seen to go from one directory into another as its traversal says. A program that reads one directory and
+    /// stops looks the same until it does.
+    pub(super) crosses: bool,
     /// A stream goes on from its last file.
-    pub(super) is_led: bool,
-    /// Files that it had to wait for and to which a stream led.
-    led: u32,
+    pub(super) is_predicted: bool,
+    /// Files that it had to wait for although a stream had predicted them.
+    predicted: u32,
     /// How often its steps were not explained, one after the other.
     unexplained: u32,
     mean_bytes: u64,
@@ -129,7 +132,7 @@ pub(super) struct Walker {
 
 /// What explains the last steps.
 pub(super) struct Explained {
-    pub(super) habit: Habit,
+    pub(super) traversal: Traversal,
     pub(super) top: FileKey,
 }
 
@@ -138,14 +141,15 @@ impl Walker {
         Walker {
             cgroup: CgroupId::default(),
             recent: VecDeque::with_capacity(RECENT),
-            habit: None,
+            traversal: None,
             streams: Vec::new(),
             tastes: Tastes::default(),
             used: 0,
             wasted: 0,
             listings_left: LISTINGS,
-            is_led: false,
-            led: 0,
+            crosses: false,
+            is_predicted: false,
+            predicted: 0,
             unexplained: 0,
             mean_bytes: 0,
             head_pages: 1,
@@ -163,7 +167,7 @@ impl Walker {
             self.recent.pop_front();
         }
         self.recent.push_back((directory, ino));
-        self.is_led = false;
+        self.is_predicted = false;
     }
 
     /// What a miss tells of sizes.
@@ -196,9 +200,9 @@ impl Walker {
     }
 
     /// A stream goes on from its last file, which was not read ahead.
-    pub(super) fn lead(&mut self) {
-        self.is_led = true;
-        self.led = self.led.saturating_add(1);
+    pub(super) fn note_predicted(&mut self) {
+        self.is_predicted = true;
+        self.predicted = self.predicted.saturating_add(1);
     }
 
     /// Recent files in that directory.
@@ -226,9 +230,10 @@ impl Walker {
             let Some(mut cursor) = stream.cursor.filter(|_| !stream.is_shuffled) else { continue };
             let mut passed_over = Vec::new();
             for _ in 0..LONGEST_STEP {
-                match cursor.next(&stream.habit, stream.top, directories) {
+                match cursor.next(&stream.traversal, stream.top, directories) {
                     Next::File(next) if next == unit => {
                         let (used, unused) = stream.leave_behind(now);
+                        self.crosses |= unit.directory != stream.home();
                         self.used = self.used.saturating_add(used);
                         self.wasted = self.wasted.saturating_add(unused);
                         stream.cursor = Some(cursor);
@@ -269,11 +274,21 @@ impl Walker {
         }
     }
 
+    /// Files that may be read ahead of it in vain.
+    fn credit(&self) -> u32 {
+        (CREDIT_BYTES / self.file_bytes()).clamp(4, CREDIT_FILES) as u32
+    }
+
+    /// Files that may be ahead of it in other directories than that in which a stream began.
+    pub(super) fn allowance_outside(&self) -> u32 {
+        if self.crosses { u32::MAX } else { self.credit() }
+    }
+
     /// Files that may be ahead of it, of all its streams.
     pub(super) fn allowance(&self) -> u32 {
-        let credit = (CREDIT_BYTES / self.file_bytes()).clamp(4, CREDIT_FILES) as u32;
+        let credit = self.credit();
         let earned = self.used.saturating_mul(GAIN);
-        let forgiven = self.led / FORGIVING;
+        let forgiven = self.predicted / FORGIVING;
         credit.saturating_add(earned).saturating_add(forgiven).saturating_sub(self.wasted)
     }
 
@@ -312,7 +327,7 @@ impl Walker {
         if is_time { more } else { 0 }
     }
 
-    /// The habit that explains the last steps, if one does.
+    /// The traversal that explains the last steps, if one does.
     pub(super) fn explain(&mut self, directories: &Directories) -> Option<Explained> {
         // Of a random reader not every step is looked at.
         self.unexplained = self.unexplained.saturating_add(1);
@@ -322,15 +337,15 @@ impl Walker {
         let units: Vec<Option<Unit>> =
             self.recent.iter().map(|seen| resolve(*seen, directories)).collect();
         let last = units.last().copied().flatten()?;
-        let habits = self.habit.iter().chain(HABITS.iter());
-        let mut best: Option<(f64, Habit)> = None;
-        for habit in habits {
-            let score = self.score(habit, &units, directories);
+        let traversals = self.traversal.iter().chain(TRAVERSALS.iter());
+        let mut best: Option<(f64, Traversal)> = None;
+        for traversal in traversals {
+            let score = self.score(traversal, &units, directories);
             if best.is_none_or(|(most, _)| score > most) {
-                best = Some((score, *habit));
+                best = Some((score, *traversal));
             }
         }
-        let (_, habit) = best.filter(|(score, _)| *score >= CONVINCING)?;
+        let (_, traversal) = best.filter(|(score, _)| *score >= CONVINCING)?;
         self.unexplained = 0;
         let mut top = last.directory;
         for unit in units.iter().flatten() {
@@ -338,16 +353,21 @@ impl Walker {
                 top = common;
             }
         }
-        Some(Explained { habit, top })
+        Some(Explained { traversal, top })
     }
 
-    fn score(&self, habit: &Habit, units: &[Option<Unit>], directories: &Directories) -> f64 {
+    fn score(
+        &self,
+        traversal: &Traversal,
+        units: &[Option<Unit>],
+        directories: &Directories,
+    ) -> f64 {
         let first = units.len().saturating_sub(STEPS);
         let mut score = 0.0;
         for at in first.max(1)..units.len() {
             let Some(to) = units[at] else { continue };
             let before = units[at.saturating_sub(SIDE_BY_SIDE)..at].iter().flatten();
-            let steps = before.filter_map(|from| self.step(*from, to, habit, directories));
+            let steps = before.filter_map(|from| self.step(*from, to, traversal, directories));
             score += match steps.min() {
                 Some(1) => 1.0,
                 Some(2) => 0.7,
@@ -360,22 +380,28 @@ impl Walker {
     }
 
     /// How many files of the kinds it reads lie from one to the other, that one counted.
-    fn step(&self, from: Unit, to: Unit, habit: &Habit, directories: &Directories) -> Option<u32> {
+    fn step(
+        &self,
+        from: Unit,
+        to: Unit,
+        traversal: &Traversal,
+        directories: &Directories,
+    ) -> Option<u32> {
         let top = common(from.directory, to.directory, directories)?;
         if from.directory == to.directory {
             let directory = directories.get(to.directory)?;
             let (one, other) = (
-                directory.place(habit.files, from.entry)?,
-                directory.place(habit.files, to.entry)?,
+                directory.place(traversal.files, from.entry)?,
+                directory.place(traversal.files, to.entry)?,
             );
             if other <= one || other - one > FARTHEST {
                 return None;
             }
         }
-        let mut cursor = Cursor::behind(from, habit, directories)?;
+        let mut cursor = Cursor::behind(from, traversal, directories)?;
         let mut step = 1;
         for _ in 0..FARTHEST {
-            match cursor.next(habit, top, directories) {
+            match cursor.next(traversal, top, directories) {
                 Next::File(unit) if unit == to => return Some(step),
                 Next::File(unit) => {
                     step += u32::from(self.tastes.has_read(suffix_of(unit, directories)))
@@ -391,18 +417,18 @@ impl Walker {
     }
 
     /// Files between the last but one and the last, which it has passed over.
-    pub(super) fn note_passed_over(&mut self, habit: &Habit, directories: &Directories) {
+    pub(super) fn note_passed_over(&mut self, traversal: &Traversal, directories: &Directories) {
         let mut last = self.recent.iter().rev();
         let (Some(to), Some(from)) = (last.next(), last.next()) else { return };
         let (Some(from), Some(to)) = (resolve(*from, directories), resolve(*to, directories))
         else {
             return;
         };
-        if from.directory != to.directory || self.step(from, to, habit, directories).is_none() {
+        if from.directory != to.directory || self.step(from, to, traversal, directories).is_none() {
             return;
         }
-        let Some(mut cursor) = Cursor::behind(from, habit, directories) else { return };
-        while let Next::File(unit) = cursor.next(habit, from.directory, directories)
+        let Some(mut cursor) = Cursor::behind(from, traversal, directories) else { return };
+        while let Next::File(unit) = cursor.next(traversal, from.directory, directories)
             && unit != to
         {
             self.tastes.note(suffix_of(unit, directories), false);

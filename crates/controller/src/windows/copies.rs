@@ -8,24 +8,31 @@ use crate::ids::Target;
 
 impl Windows {
     /// Whether a target is a copy that is to be read without look-ahead, or goes on to be.
-    pub(super) fn shall_be_held(&self, now: Nanos, target: Target, entry: &Entry) -> bool {
+    pub(super) fn shall_be_without_look_ahead(
+        &self,
+        now: Nanos,
+        target: Target,
+        entry: &Entry,
+    ) -> bool {
         let is_copied = self.copies.contains(&entry.reader());
-        if !is_copied || entry.is_held() {
+        if !is_copied || entry.is_without_look_ahead() {
             return is_copied;
         }
         let is_open_file = matches!(target, Target::OpenFile(_));
         let is_fresh = now.saturating_sub(entry.heard_at) < FRESH_NS;
-        let others =
-            self.entries.iter().filter(|(other, entry)| **other != target && entry.is_held());
-        let (mut held, mut is_first) = (0, true);
+        let others = self
+            .entries
+            .iter()
+            .filter(|(other, entry)| **other != target && entry.is_without_look_ahead());
+        let (mut copies, mut is_first) = (0, true);
         for (_, other) in others {
-            held += 1;
+            copies += 1;
             is_first &= other.reader() != entry.reader();
         }
         is_open_file
             && is_fresh
             && is_first
-            && held < MOST_COPIES
+            && copies < MOST_COPIES
             && entry.access.request_pages >= LEAST_COPY_PAGES
     }
 }

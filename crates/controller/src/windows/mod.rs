@@ -110,16 +110,21 @@ impl Windows {
     }
 
     /// Whether what the access came through is read without look-ahead at our instance.
-    pub(crate) fn is_held(&self, access: &Access) -> bool {
+    pub(crate) fn is_without_look_ahead(&self, access: &Access) -> bool {
         let entry = Self::target_of(access).and_then(|target| self.entries.get(&target));
-        entry.is_some_and(|entry| entry.is_held() && entry.access.of.file == access.of.file)
+        entry.is_some_and(|entry| {
+            entry.is_without_look_ahead() && entry.access.of.file == access.of.file
+        })
     }
 
     /// Whether the process reads the file without look-ahead, through whichever open file.
     pub(crate) fn is_copied_by(&self, access: &Access) -> bool {
         let reader = (access.of.tgid, access.of.file);
         self.copies.contains(&reader)
-            && self.entries.values().any(|entry| entry.is_held() && entry.reader() == reader)
+            && self
+                .entries
+                .values()
+                .any(|entry| entry.is_without_look_ahead() && entry.reader() == reader)
     }
 
     /// Notes an access to a file on `backing`; `bound` is what its cgroup may have.
@@ -165,15 +170,15 @@ impl Windows {
 
     /// Wants the kernel to read so many pages at a time for the reader, in the reader's memory cgroup. Tells
     /// whether it will.
-    pub(crate) fn lend(&mut self, now: Nanos, access: &Access, pages: u32) -> bool {
+    pub(crate) fn enlarge(&mut self, now: Nanos, access: &Access, pages: u32) -> bool {
         let Some(target @ Target::OpenFile(_)) = Self::target_of(access) else { return false };
         let Some(entry) = self.entries.get_mut(&target) else { return false };
         if entry.is_advised(now) || entry.has_failed(now) {
             return false;
         }
-        entry.lent = Some(entry.lent.unwrap_or(0).max(pages));
+        entry.larger = Some(entry.larger.unwrap_or(0).max(pages));
         self.turns.push(access.of.file.dev, target);
-        matches!(self.desired(now, target), WindowSetting::Lent(_))
+        matches!(self.desired(now, target), WindowSetting::Larger(_))
     }
 
     fn bound_cgroup(&mut self, cgroup: CgroupId, bound: Bound) {
@@ -192,7 +197,7 @@ impl Windows {
     }
 
     /// These processes shall read these files without look-ahead, and no others.
-    pub(crate) fn hold(&mut self, copies: &BTreeSet<(Tgid, FileKey)>) {
+    pub(crate) fn stop_look_ahead(&mut self, copies: &BTreeSet<(Tgid, FileKey)>) {
         if self.copies == *copies {
             return;
         }
@@ -282,7 +287,7 @@ impl Windows {
         if entry.is_over {
             return WindowSetting::Own;
         }
-        if self.shall_be_held(now, target, entry) {
+        if self.shall_be_without_look_ahead(now, target, entry) {
             return WindowSetting::NoLookAhead;
         }
         if let Some(pages) = entry.narrow {
@@ -293,8 +298,8 @@ impl Windows {
         }
         let is_thrashing =
             self.bounds.get(&entry.access.cgroup).is_some_and(|bound| bound.thrashing.is_some());
-        match entry.lent {
-            Some(pages) if !is_thrashing => WindowSetting::Lent(pages),
+        match entry.larger {
+            Some(pages) if !is_thrashing => WindowSetting::Larger(pages),
             _ => WindowSetting::Own,
         }
     }
@@ -358,7 +363,7 @@ impl Windows {
         let is_crowded = self.entries.len() > MOST_TARGETS / 2;
         for (target, entry) in &mut self.entries {
             let is_idle = !is_fresh(entry.heard_at);
-            if (is_idle && entry.rests(is_crowded)) || entry.is_owed(now) {
+            if (is_idle && entry.rests(is_crowded)) || entry.is_restore_pending(now) {
                 self.turns.push(entry.dev(), *target);
             }
         }

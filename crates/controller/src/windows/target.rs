@@ -29,13 +29,13 @@ pub(super) struct Entry {
     /// The window that the policy wants for a mapped file.
     pub(super) narrow: Option<u32>,
     /// The window that the kernel shall read with in the reader's place.
-    pub(super) lent: Option<u32>,
+    pub(super) larger: Option<u32>,
     /// It is an entry of an earlier run's journal.
     pub(super) is_left_behind: bool,
     /// It had no access for long, and its place is needed.
     pub(super) is_over: bool,
     /// Whose copy it is, if it was advised for that: others may have the open file, too.
-    held_for: Option<(Tgid, FileKey)>,
+    copied_by: Option<(Tgid, FileKey)>,
     /// The newest change that was asked for and is not answered yet.
     asked: Option<Asked>,
     /// When it was last found that nothing could be done.
@@ -54,10 +54,10 @@ impl Entry {
             own_pages: access.kernel_window,
             actual: WindowSetting::Own,
             narrow: None,
-            lent: None,
+            larger: None,
             is_left_behind: false,
             is_over: false,
-            held_for: None,
+            copied_by: None,
             asked: None,
             failed_at: None,
             advised_at: 0,
@@ -101,7 +101,7 @@ impl Entry {
         self.access = *access;
         self.heard_at = now;
         self.is_over = false;
-        if was_set || self.is_lent() {
+        if was_set || self.is_larger() {
             self.access.advice.sequential = was_sequential;
         }
         if !self.is_set() && self.asked.is_none() {
@@ -116,13 +116,13 @@ impl Entry {
 
     /// Who reads what.
     pub(super) fn reader(&self) -> (Tgid, FileKey) {
-        self.held_for.unwrap_or((self.access.of.tgid, self.access.of.file))
+        self.copied_by.unwrap_or((self.access.of.tgid, self.access.of.file))
     }
 
     /// It had no access for long. What the policy wanted for it is over; if others need its place, it is given back.
     /// Tells whether that changes anything.
     pub(super) fn rests(&mut self, is_crowded: bool) -> bool {
-        let had_window = self.narrow.take().is_some() | self.lent.take().is_some();
+        let had_window = self.narrow.take().is_some() | self.larger.take().is_some();
         let was_over = std::mem::replace(&mut self.is_over, is_crowded);
         had_window || (is_crowded && !was_over)
     }
@@ -132,25 +132,25 @@ impl Entry {
         !matches!(self.actual, WindowSetting::Own | WindowSetting::Abandoned)
     }
 
-    pub(super) fn is_held(&self) -> bool {
+    pub(super) fn is_without_look_ahead(&self) -> bool {
         self.actual == WindowSetting::NoLookAhead
     }
 
-    fn is_lent(&self) -> bool {
-        matches!(self.actual, WindowSetting::Lent(_))
+    fn is_larger(&self) -> bool {
+        matches!(self.actual, WindowSetting::Larger(_))
     }
 
     /// Whether random advice that an access at that moment has seen is ours.
     pub(super) fn has_our_advice(&self, at: Nanos) -> bool {
         let asked = self.asked.map(|asked| asked.setting);
-        let is_ours = self.is_held() || asked == Some(WindowSetting::NoLookAhead);
+        let is_ours = self.is_without_look_ahead() || asked == Some(WindowSetting::NoLookAhead);
         is_ours || self.given_back_at.is_some_and(|given_back| at <= given_back)
     }
 
     /// Whether its program has given advice that setting a window would clear, or has cleared ours.
     pub(super) fn is_advised(&self, now: Nanos) -> bool {
         let advice = self.access.advice;
-        if self.is_held() {
+        if self.is_without_look_ahead() {
             let is_news = self.heard_at > self.advised_at;
             return is_news && !advice.random;
         }
@@ -182,7 +182,7 @@ impl Entry {
     }
 
     /// Whether it could not be given its own window back, and that should be tried again.
-    pub(super) fn is_owed(&self, now: Nanos) -> bool {
+    pub(super) fn is_restore_pending(&self, now: Nanos) -> bool {
         self.is_set() && self.failed_at.is_some() && !self.was_refused(now)
     }
 
@@ -209,7 +209,7 @@ impl Entry {
         }
         if setting == WindowSetting::NoLookAhead {
             self.advised_at = now;
-            self.held_for = Some(self.reader());
+            self.copied_by = Some(self.reader());
         }
         self.asked = Some(Asked { ticket, setting, overdue: None });
     }
@@ -261,8 +261,8 @@ impl Entry {
             WindowOutcome::Failed | WindowOutcome::Set { .. } => {
                 self.failed_at = Some(now);
                 self.actual = asked.overdue.unwrap_or(self.actual);
-                if !self.is_held() {
-                    self.held_for = None;
+                if !self.is_without_look_ahead() {
+                    self.copied_by = None;
                 }
                 false
             }
@@ -271,10 +271,10 @@ impl Entry {
 
     /// Nothing of ours is left of its window.
     pub(super) fn is_own_again(&mut self, now: Nanos) {
-        if self.is_held() {
+        if self.is_without_look_ahead() {
             self.given_back_at = Some(now);
         }
-        self.held_for = None;
+        self.copied_by = None;
         self.actual = WindowSetting::Own;
     }
 }

@@ -65,7 +65,7 @@ enum Event {
     Written {
         ino: u64,
     },
-    Held {
+    InUse {
         ino: u64,
         start: u64,
         held: bool,
@@ -108,7 +108,7 @@ fn event() -> impl Strategy<Value = Event> {
     let passes = (1..4u64, 1..4u32, any::<bool>(), 0..40_000u64, 1..20_000u64).prop_map(
         |(ino, tgid, written, start, pages)| Event::Passes { ino, tgid, written, start, pages },
     );
-    let held = (1..4u64, 0..40_000u64, any::<bool>()).prop_map(|(ino, start, held)| Event::Held {
+    let held = (1..4u64, 0..40_000u64, any::<bool>()).prop_map(|(ino, start, held)| Event::InUse {
         ino,
         start,
         held,
@@ -177,7 +177,7 @@ fn happen(machine: &mut Machine, event: &Event) {
             machine.pass(ino, tgid, written, pages);
         }
         Event::Written { ino } => machine.clean(ino),
-        Event::Held { ino, start, held } => {
+        Event::InUse { ino, start, held } => {
             machine.hold(ino, Span { start, end: start + 600 }, held);
         }
         Event::Exit(tgid) => machine.exit(tgid),

@@ -154,14 +154,14 @@ fn a_forward_reader_that_is_charged_itself_is_lent_a_window() {
     for n in 0..2_000 {
         machine.read(open_file, 4 * n, 4);
     }
-    let lent = machine.asked(|command| match command {
-        Command::SetWindow { setting: WindowSetting::Lent(pages), .. } => Some(*pages),
+    let larger = machine.asked(|command| match command {
+        Command::SetWindow { setting: WindowSetting::Larger(pages), .. } => Some(*pages),
         _ => None,
     });
-    assert!(!lent.is_empty());
+    assert!(!larger.is_empty());
     assert!(machine.opened(open_file).window > 32);
     assert_eq!(machine.asked(|c| matches!(c, Command::Read { .. }).then_some(())), []);
-    assert!(machine.controller.metrics().not_read.lent > 0);
+    assert!(machine.controller.metrics().not_read.larger_window > 0);
 }
 
 #[test]

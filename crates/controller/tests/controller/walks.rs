@@ -243,6 +243,25 @@ fn a_walk_goes_on_into_the_next_directories_before_the_program_does() {
 }
 
 #[test]
+fn a_program_that_stays_in_one_directory_has_few_files_of_others_read() {
+    for cost in [VOLUME, DeviceCost::DISK] {
+        for files_first in [false, true] {
+            let mut forest = Forest::new(cost);
+            let top = forest.folder(100_000, None, 200);
+            for n in 1..40 {
+                forest.folder(n * 1_000, Some(top), 50);
+            }
+            let files = forest.walk(top, Sort::Name, files_first);
+            let (own, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.0 == top);
+            forest.read_all(7, own);
+            let in_vain = others.iter().filter(|(_, ino)| forest.asked.contains(ino)).count();
+            assert!(in_vain <= 32, "{cost:?}: {in_vain} files of other directories");
+            assert!(forest.waits <= 12, "{cost:?}: {} waits", forest.waits);
+        }
+    }
+}
+
+#[test]
 fn two_programs_in_two_trees_have_a_stream_each_and_so_has_one_that_alternates() {
     let mut forest = Forest::new(VOLUME);
     let (one, other) = (forest.folder(1_000, None, 300), forest.folder(2_000, None, 300));

@@ -445,7 +445,7 @@ fn a_lent_window_that_is_not_read_through_any_more_is_given_back() {
     (2_000..3_000).for_each(|n| {
         machine.read(open_file, 4 * n, 4);
     });
-    assert!(machine.opened(open_file).window > 32, "it reads on, and is lent one again");
+    assert!(machine.opened(open_file).window > 32, "it reads on, and is given a larger one again");
 }
 
 #[test]
@@ -458,11 +458,11 @@ fn a_reader_that_may_have_no_more_than_its_cgroup_leaves_is_read_for_and_not_len
         machine.read(open_file, 4 * n, 4);
     });
     assert_eq!(machine.opened(open_file).window, 128);
-    let lent = machine.asked(|command| match command {
-        Command::SetWindow { setting: WindowSetting::Lent(pages), .. } => Some(*pages),
+    let larger = machine.asked(|command| match command {
+        Command::SetWindow { setting: WindowSetting::Larger(pages), .. } => Some(*pages),
         _ => None,
     });
-    assert_eq!(lent, []);
+    assert_eq!(larger, []);
     assert!(machine.asked(|c| matches!(c, Command::Read { .. }).then_some(())).len() > 10);
 }
 

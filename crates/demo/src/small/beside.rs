@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use super::machine::{Machine, Scene, Tool};
+use super::machine::{Machine, Setup, Tool};
 use super::sizes::{BIG, Sizes};
 use super::{Section, note};
 use crate::error::DemoError;
@@ -14,7 +14,7 @@ use crate::worker::hand::Job;
 /// The distance, as of two clients of a server that ask for the same one after the other.
 const BEHIND_BYTES: u64 = 8 << 20;
 
-pub(super) fn show(scene: &Scene<'_>, sizes: &Sizes, rounds: u32) -> Result<Section, DemoError> {
+pub(super) fn show(setup: &Setup<'_>, sizes: &Sizes, rounds: u32) -> Result<Section, DemoError> {
     let mut section = Section {
         text: format!("follower: a second reader {} MB behind the first\n", BEHIND_BYTES >> 20),
         rows: Vec::new(),
@@ -23,7 +23,7 @@ pub(super) fn show(scene: &Scene<'_>, sizes: &Sizes, rounds: u32) -> Result<Sect
         let mut shares = Vec::new();
         for round in 1..=rounds {
             note(format_args!("follower, round {round} of {rounds}: {tool}"));
-            shares.push(run(scene, sizes, tool)?);
+            shares.push(run(setup, sizes, tool)?);
         }
         let share = median(shares.into_iter());
         let _ = writeln!(section.text, "{tool:<9}found {:.2}% cached", share * 100.0);
@@ -33,10 +33,10 @@ pub(super) fn show(scene: &Scene<'_>, sizes: &Sizes, rounds: u32) -> Result<Sect
     Ok(section)
 }
 
-fn run(scene: &Scene<'_>, sizes: &Sizes, tool: Tool) -> Result<f64, DemoError> {
-    let machine = Machine::boot(scene, sizes.memory, &sizes.files())?;
+fn run(setup: &Setup<'_>, sizes: &Sizes, tool: Tool) -> Result<f64, DemoError> {
+    let machine = Machine::boot(setup, sizes.memory, &sizes.files())?;
     let mut process = machine.process(tool)?;
-    let path = scene.target.folder().join(BIG);
+    let path = setup.target.folder().join(BIG);
     let done = process.perform(&Job::Follow { path, behind: BEHIND_BYTES })?;
     process.finish()?;
     done.cached_share.ok_or_else(|| DemoError::Process("the follower told nothing".into()))

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::disturbance::Disturbance;
-use super::machine::{Machine, Scene, Tool};
+use super::machine::{Machine, Setup, Tool};
 use super::sizes::{COPY, SCANNED, Sizes};
 use super::{Section, note};
 use crate::error::DemoError;
@@ -45,7 +45,7 @@ struct Row {
     runs: Vec<Figures>,
 }
 
-pub(super) fn show(scene: &Scene<'_>, sizes: &Sizes, rounds: u32) -> Result<Section, DemoError> {
+pub(super) fn show(setup: &Setup<'_>, sizes: &Sizes, rounds: u32) -> Result<Section, DemoError> {
     let row = |(disturbance, tool)| Row { disturbance, tool, runs: Vec::new() };
     let all = Disturbance::ALL.into_iter().flat_map(|one| TOOLS.map(|tool| (one, tool)));
     let mut rows: Vec<Row> = all.map(row).collect();
@@ -56,21 +56,21 @@ pub(super) fn show(scene: &Scene<'_>, sizes: &Sizes, rounds: u32) -> Result<Sect
                 row.disturbance.name(),
                 row.tool
             ));
-            row.runs.push(run(scene, sizes, row.disturbance, row.tool)?);
+            row.runs.push(run(setup, sizes, row.disturbance, row.tool)?);
         }
     }
     Ok(section(&rows, sizes))
 }
 
 fn run(
-    scene: &Scene<'_>,
+    setup: &Setup<'_>,
     sizes: &Sizes,
     disturbance: Disturbance,
     tool: Tool,
 ) -> Result<Figures, DemoError> {
-    let folder = scene.target.folder();
+    let folder = setup.target.folder();
     let scanned = folder.join(SCANNED);
-    let machine = Machine::boot(scene, sizes.memory, &sizes.files())?;
+    let machine = Machine::boot(setup, sizes.memory, &sizes.files())?;
     let mut victim = machine.process(Tool::Stock)?;
     let mut scan = || {
         let done = victim.perform(&Job::Scan { path: scanned.clone() })?;
@@ -82,13 +82,13 @@ fn run(
         let mut process = machine.process(tool)?;
         let (done, peak) = machine.watching(|| process.perform(&job));
         (job_s, peak_bytes) = (done?.seconds, peak as f64);
-        stored_s = job_s + store_copy(scene)?;
+        stored_s = job_s + store_copy(setup)?;
         process.finish()?;
     }
     let cached = cached_share(&scanned, sizes.scanned)?;
     let after = [scan()?, scan()?];
     victim.finish()?;
-    remove_copy(scene)?;
+    remove_copy(setup)?;
     let scans = [before[0], before[1], after[0], after[1]];
     Ok(Figures { scans, cached, peak_bytes, job_s, stored_s })
 }
@@ -101,8 +101,8 @@ pub(super) fn cached_share(path: &std::path::Path, bytes: u64) -> Result<f64, De
 }
 
 /// Has the rest of a copy written; gives the seconds that takes.
-fn store_copy(scene: &Scene<'_>) -> Result<f64, DemoError> {
-    let copy = scene.target.folder().join(COPY);
+fn store_copy(setup: &Setup<'_>) -> Result<f64, DemoError> {
+    let copy = setup.target.folder().join(COPY);
     let began = Instant::now();
     match File::open(&copy).and_then(|file| file.sync_all()) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(DemoError::file(copy)(error)),
@@ -111,8 +111,8 @@ fn store_copy(scene: &Scene<'_>) -> Result<f64, DemoError> {
 }
 
 /// The next run writes it anew; what of it is still to be written is given up.
-pub(super) fn remove_copy(scene: &Scene<'_>) -> Result<(), DemoError> {
-    let copy = scene.target.folder().join(COPY);
+pub(super) fn remove_copy(setup: &Setup<'_>) -> Result<(), DemoError> {
+    let copy = setup.target.folder().join(COPY);
     match fs::remove_file(&copy) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(DemoError::file(copy)(error)),
         _ => Ok(()),

@@ -66,7 +66,7 @@ impl Tool {
 }
 
 /// What all runs of a show have in common.
-pub(super) struct Scene<'a> {
+pub(super) struct Setup<'a> {
     pub(super) target: &'a Target,
     pub(super) state: &'a Path,
     pub(super) stop: &'a Stop,
@@ -74,28 +74,28 @@ pub(super) struct Scene<'a> {
 
 /// A machine with cold caches and little memory. Its processes must be gone before it is.
 pub(super) struct Machine<'a> {
-    scene: &'a Scene<'a>,
+    setup: &'a Setup<'a>,
     cgroup: MemoryCgroup,
 }
 
 impl<'a> Machine<'a> {
     /// One with so many bytes of memory, in which nothing of the files is cached.
     pub(super) fn boot(
-        scene: &'a Scene<'a>,
+        setup: &'a Setup<'a>,
         bytes: u64,
         files: &[Files],
     ) -> Result<Self, DemoError> {
-        scene.stop.check()?;
-        scene.target.evict(files)?;
-        scene.target.set_read_ahead_kb(DEFAULT_KB)?;
+        setup.stop.check()?;
+        setup.target.evict(files)?;
+        setup.target.set_read_ahead_kb(DEFAULT_KB)?;
         let cgroup = MemoryCgroup::new(bytes).map_err(DemoError::file("memory cgroup"))?;
-        Ok(Machine { scene, cgroup })
+        Ok(Machine { setup, cgroup })
     }
 
     /// A process that waits for jobs, under a tool.
     pub(super) fn process(&self, tool: Tool) -> Result<Process<'a>, DemoError> {
         let failed = DemoError::file("memory cgroup");
-        let mut words = tool.words(self.scene.state);
+        let mut words = tool.words(self.setup.state);
         // Once a tool has replaced it, "self" is that tool; bowwave is its own.
         let own = match tool {
             Tool::Nocache => std::env::current_exe().map_err(DemoError::file("bowwave"))?,
@@ -107,7 +107,7 @@ impl<'a> Machine<'a> {
         let mut child = OwnChild::spawn(command).map_err(DemoError::file(&words[0]))?;
         let jobs = child.streams().stdin.take();
         let answers = child.streams().stdout.take().expect("it is piped");
-        Ok(Process { child, jobs, answers, stop: self.scene.stop })
+        Ok(Process { child, jobs, answers, stop: self.setup.stop })
     }
 
     /// Does `work` and looks at what the machine holds meanwhile; gives the most that was.

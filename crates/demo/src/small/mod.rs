@@ -25,7 +25,7 @@ use crate::error::DemoError;
 use crate::files;
 use crate::stop::Stop;
 use crate::target::Place;
-use machine::Scene;
+use machine::Setup;
 use sizes::Sizes;
 
 /// What can be shown, with a definition.
@@ -68,19 +68,19 @@ impl Wanted {
         let target = place.open(0.0)?;
         let state =
             crate::leftovers::temporary_folder().map_err(DemoError::file("temporary folder"))?;
-        let scene = Scene { target: &target, state: state.path(), stop };
+        let setup = Setup { target: &target, state: state.path(), stop };
         let mut sections = Vec::new();
         if self.drop_behind {
             note("writing files");
             target.set_fast(true)?;
             files::prepare(&target.folder(), &sizes.files(), stop)?;
             target.set_fast(false)?;
-            sections.push(drop_behind::show(&scene, &sizes, self.rounds)?);
-            sections.push(beside::show(&scene, &sizes, self.rounds)?);
-            sections.push(nocache::show(&scene, &sizes, self.rounds)?);
+            sections.push(drop_behind::show(&setup, &sizes, self.rounds)?);
+            sections.push(beside::show(&setup, &sizes, self.rounds)?);
+            sections.push(nocache::show(&setup, &sizes, self.rounds)?);
         }
         if self.thrash {
-            sections.push(thrash::show(&scene, &sizes, self.rounds, place.is_rotational())?);
+            sections.push(thrash::show(&setup, &sizes, self.rounds, place.is_rotational())?);
         }
         Ok(sections)
     }

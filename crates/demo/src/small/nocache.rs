@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::drop_behind::{cached_share, remove_copy};
-use super::machine::{Machine, Scene, Tool};
+use super::machine::{Machine, Setup, Tool};
 use super::sizes::{BIG, COPY, SCANNED, Sizes};
 use super::{Section, note};
 use crate::error::DemoError;
@@ -44,7 +44,7 @@ struct Figures {
     seconds: f64,
 }
 
-pub(super) fn show(scene: &Scene<'_>, sizes: &Sizes, rounds: u32) -> Result<Section, DemoError> {
+pub(super) fn show(setup: &Setup<'_>, sizes: &Sizes, rounds: u32) -> Result<Section, DemoError> {
     let mut section = Section::default();
     let _ = writeln!(
         section.text,
@@ -52,7 +52,7 @@ pub(super) fn show(scene: &Scene<'_>, sizes: &Sizes, rounds: u32) -> Result<Sect
          {:<16}{:<9}{:>9}{:>9}{:>9}",
         "job", "tool", "peak MB", "cached", "job s"
     );
-    let folder = scene.target.folder();
+    let folder = setup.target.folder();
     let path = |name| folder.join(name).display().to_string();
     let static_reader = static_reader();
     let reader = |reader: &TempDir| reader.path().join("reader").display().to_string();
@@ -68,7 +68,7 @@ pub(super) fn show(scene: &Scene<'_>, sizes: &Sizes, rounds: u32) -> Result<Sect
             let mut row = json!({ "pattern": "nocache", "job": name, "tool": tool.to_string() });
             match (&words, missing) {
                 (Ok(words), None) => {
-                    let figures = measure(scene, sizes, tool, name, words, rounds)?;
+                    let figures = measure(setup, sizes, tool, name, words, rounds)?;
                     let _ = writeln!(section.text, "{label:<16}{tool:<9}{}", figures.columns());
                     figures.put_into(&mut row);
                 }
@@ -81,12 +81,12 @@ pub(super) fn show(scene: &Scene<'_>, sizes: &Sizes, rounds: u32) -> Result<Sect
             section.rows.push(row);
         }
     }
-    starts(scene, sizes, &mut section)?;
+    starts(setup, sizes, &mut section)?;
     Ok(section)
 }
 
 fn measure(
-    scene: &Scene<'_>,
+    setup: &Setup<'_>,
     sizes: &Sizes,
     tool: Tool,
     name: &str,
@@ -96,7 +96,7 @@ fn measure(
     let mut runs = Vec::new();
     for round in 1..=rounds {
         note(format_args!("nocache, round {round} of {rounds}: {name}, {tool}"));
-        runs.push(run(scene, sizes, tool, words)?);
+        runs.push(run(setup, sizes, tool, words)?);
     }
     let over = |figure: fn(&Figures) -> f64| median(runs.iter().map(figure));
     Ok(Figures {
@@ -107,13 +107,13 @@ fn measure(
 }
 
 fn run(
-    scene: &Scene<'_>,
+    setup: &Setup<'_>,
     sizes: &Sizes,
     tool: Tool,
     words: &[String],
 ) -> Result<Figures, DemoError> {
-    let scanned = scene.target.folder().join(SCANNED);
-    let machine = Machine::boot(scene, sizes.memory, &sizes.files())?;
+    let scanned = setup.target.folder().join(SCANNED);
+    let machine = Machine::boot(setup, sizes.memory, &sizes.files())?;
     let mut victim = machine.process(Tool::Stock)?;
     for _ in 0..2 {
         victim.perform(&Job::Scan { path: scanned.clone() })?;
@@ -124,7 +124,7 @@ fn run(
     process.finish()?;
     let cached = cached_share(&scanned, sizes.scanned)?;
     victim.finish()?;
-    remove_copy(scene)?;
+    remove_copy(setup)?;
     Ok(Figures { peak: peak as f64, cached, seconds: done?.seconds })
 }
 
@@ -142,17 +142,17 @@ impl Figures {
 }
 
 /// What it costs to start a program that does nothing.
-fn starts(scene: &Scene<'_>, sizes: &Sizes, section: &mut Section) -> Result<(), DemoError> {
+fn starts(setup: &Setup<'_>, sizes: &Sizes, section: &mut Section) -> Result<(), DemoError> {
     for tool in TOOLS {
         if tool.missing().is_some() {
             continue;
         }
         note(format_args!("nocache: starting true under {tool}"));
-        let mut words = tool.words(scene.state);
+        let mut words = tool.words(setup.state);
         words.push("true".into());
         let mut times = Vec::new();
         for _ in 0..sizes.starts {
-            scene.stop.check()?;
+            setup.stop.check()?;
             let started = Instant::now();
             let mut command = Command::new(&words[0]);
             command.args(&words[1..]).stdout(Stdio::null()).stderr(Stdio::null());

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::machine::{Machine, Scene, Tool};
+use super::machine::{Machine, Setup, Tool};
 use super::sizes::{STREAM_BYTES_PER_SECOND, STREAM_EVERY_S, STREAMS, STREAMS_MEMORY, Sizes};
 use super::{Section, note};
 use crate::error::DemoError;
@@ -32,7 +32,7 @@ struct Figures {
 }
 
 pub(super) fn show(
-    scene: &Scene<'_>,
+    setup: &Setup<'_>,
     sizes: &Sizes,
     rounds: u32,
     is_rotational: bool,
@@ -43,35 +43,35 @@ pub(super) fn show(
         return Ok(Section { text: format!("thrash: skipped: {why}\n"), rows: vec![row] });
     }
     note("writing files");
-    scene.target.set_fast(true)?;
-    files::prepare(&scene.target.folder(), &[FILLING, sizes.streams()], scene.stop)?;
-    scene.target.set_fast(false)?;
+    setup.target.set_fast(true)?;
+    files::prepare(&setup.target.folder(), &[FILLING, sizes.streams()], setup.stop)?;
+    setup.target.set_fast(false)?;
     let mut rows = Vec::new();
     for tool in [Tool::Stock, Tool::Bowwave] {
         let mut runs = Vec::new();
         for round in 1..=rounds {
             note(format_args!("thrash, round {round} of {rounds}: {tool}"));
-            runs.push(run(scene, sizes, tool)?);
+            runs.push(run(setup, sizes, tool)?);
         }
         rows.push((tool, medians(&runs)));
     }
     Ok(section(&rows))
 }
 
-fn run(scene: &Scene<'_>, sizes: &Sizes, tool: Tool) -> Result<Figures, DemoError> {
+fn run(setup: &Setup<'_>, sizes: &Sizes, tool: Tool) -> Result<Figures, DemoError> {
     let streams = sizes.streams();
-    let folder = scene.target.folder();
-    let machine = Machine::boot(scene, STREAMS_MEMORY, &[FILLING, streams])?;
+    let folder = setup.target.folder();
+    let machine = Machine::boot(setup, STREAMS_MEMORY, &[FILLING, streams])?;
     let mut process = machine.process(tool)?;
     let filling = vec![folder.join(FILLING.name)];
     process.perform(&Job::Pass { paths: filling, each: FILLING_READ_BYTES })?;
-    let before = scene.target.reading()?;
+    let before = setup.target.reading()?;
     let done = process.perform(&Job::Slowly(Streams {
         paths: streams.names().iter().map(|name| folder.join(name)).collect(),
         bytes_per_second: STREAM_BYTES_PER_SECOND,
         start_every_s: STREAM_EVERY_S,
     }))?;
-    let read = scene.target.reading()?.since(&before).bytes_read;
+    let read = setup.target.reading()?.since(&before).bytes_read;
     let bowwave = process.finish()?;
     let needed = streams.total_bytes() as f64;
     Ok(Figures {

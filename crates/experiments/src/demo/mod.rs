@@ -4,6 +4,7 @@
 //!   crates/patterns         which files, read in which order, by whom   --+--> live: crates/demo  --> demo.csv --+
 //!                                                                         |                                      +--> Table
 //!   demo.toml               how programs read                           --+--> here: scripts                   --+
+//!   demo-programs.csv       what they compute                           --'
 //! ```
 
 mod judge;
@@ -17,7 +18,7 @@ use serde::Deserialize;
 use super::experiment::{Experiment, ExperimentError, figures};
 use super::side_by_side::side_by_side;
 use super::table::{Figure, Kind, Table};
-use readers::Program;
+use readers::{Program, Times};
 
 const NAME: &str = "demo";
 
@@ -59,6 +60,14 @@ struct Measured {
     live: f64,
 }
 
+/// A line of the programs' table.
+#[derive(Clone, Debug, Deserialize)]
+struct ProgramTimes {
+    program: String,
+    start_us: f64,
+    ns_per_kib: f64,
+}
+
 /// What is measured of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 enum Unit {
@@ -91,11 +100,21 @@ struct Cell<'a> {
 }
 
 pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentError> {
+    let live: Vec<Measured> = figures(NAME, include_str!("../../../../experiments/demo.csv"))?;
+    table(&experiment()?, &live, progress)
+}
+
+/// The experiment, with what its programs take of a processor.
+fn experiment() -> Result<Experiment<Workload>, ExperimentError> {
     let text = include_str!("../../../../experiments/demo.toml");
-    let experiment: Experiment<Workload> = Experiment::parse(NAME, text)?;
-    let text = include_str!("../../../../experiments/demo.csv");
-    let live: Vec<Measured> = figures(NAME, text)?;
-    table(&experiment, &live, progress)
+    let mut experiment: Experiment<Workload> = Experiment::parse(NAME, text)?;
+    let text = include_str!("../../../../experiments/demo-programs.csv");
+    for ProgramTimes { program, start_us, ns_per_kib } in figures(NAME, text)? {
+        if let Some(program) = experiment.workload.programs.get_mut(&program) {
+            program.times = Times { start_us, ns_per_kib };
+        }
+    }
+    Ok(experiment)
 }
 
 fn table(
@@ -164,7 +183,13 @@ fn simulate(experiment: &Experiment<Workload>, cell: &Cell<'_>) -> Result<f64, E
         spec.memory_mb = bytes as f64 / 1e6;
     }
     let mut machine = spec.build(&cell.setting.policy)?;
-    Ok(readers::run(&mut machine, cell.pattern, &experiment.workload, cell.measured.unit))
+    Ok(readers::run(
+        &mut machine,
+        cell.pattern,
+        &experiment.workload,
+        &spec.cpu,
+        cell.measured.unit,
+    ))
 }
 
 #[cfg(test)]
@@ -182,8 +207,7 @@ mod tests {
     }
 
     fn simulated(live: &[Measured]) -> Result<Table, ExperimentError> {
-        let text = include_str!("../../../../experiments/demo.toml");
-        table(&Experiment::parse(NAME, text)?, live, &mut |_| {})
+        table(&experiment()?, live, &mut |_| {})
     }
 
     #[test]
@@ -203,15 +227,23 @@ mod tests {
     }
 
     #[test]
-    fn each_pattern_has_live_figures_or_is_left_out() {
-        let text = include_str!("../../../../experiments/demo.toml");
-        let experiment: Experiment<Workload> = Experiment::parse(NAME, text).expect("it is one");
-        let live = include_str!("../../../../experiments/demo.csv");
-        let live: Vec<Measured> = figures(NAME, live).expect("they are figures");
+    fn each_pattern_can_be_simulated_or_is_left_out() {
+        let experiment = experiment().expect("it is one");
         for pattern in PATTERNS {
-            let is_live = live.iter().any(|measured| measured.pattern == pattern.name);
             let is_left_out = experiment.workload.left_out.iter().any(|name| name == pattern.name);
-            assert!(is_live || is_left_out, "{}", pattern.name);
+            let cell = measured(pattern.name, "stock 128K", 1.0);
+            assert!(
+                is_left_out || super::cell(&experiment.workload, &cell).is_ok(),
+                "{}",
+                pattern.name
+            );
+        }
+    }
+
+    #[test]
+    fn each_program_has_its_times() {
+        for (name, program) in experiment().expect("it is one").workload.programs {
+            assert!(program.times.start_us > 0.0 && program.times.ns_per_kib > 0.0, "{name}");
         }
     }
 

@@ -8,7 +8,7 @@ use patterns::order::{Read, forward};
 use patterns::{Files, PATTERNS, Pattern, Work};
 use readahead::{Hint, Nanos, PAGE_BYTES};
 use serde::Deserialize;
-use sim::{Listed, Machine, Op, OpenFile};
+use sim::{CpuSpec, Listed, Machine, Op, OpenFile};
 
 use super::{Unit, Workload};
 
@@ -16,8 +16,6 @@ use super::{Unit, Workload};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Program {
-    /// From its start to its first read, in microseconds.
-    start_us: f64,
     /// Bytes of each read.
     read_bytes: u64,
     /// From the end to the start.
@@ -29,8 +27,18 @@ pub(super) struct Program {
     /// Through a mapping.
     #[serde(default)]
     is_mapped: bool,
-    /// What it computes for each KiB, in nanoseconds.
-    ns_per_kib: f64,
+    /// What it takes of a processor, from a table of its own.
+    #[serde(skip)]
+    pub(super) times: Times,
+}
+
+/// What a program takes of a processor, reading from memory.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(super) struct Times {
+    /// From its start to its first read, in microseconds.
+    pub(super) start_us: f64,
+    /// For each KiB, in nanoseconds: what it computes, and reading or mapping it.
+    pub(super) ns_per_kib: f64,
 }
 
 /// What a pattern's reader may hold in memory, if that is limited. What bowwave reads is charged to bowwave.
@@ -46,6 +54,7 @@ pub(super) fn run(
     machine: &mut Machine,
     pattern: &Pattern,
     workload: &Workload,
+    cpu: &CpuSpec,
     unit: Unit,
 ) -> f64 {
     let opens = open_files(machine, pattern);
@@ -71,8 +80,8 @@ pub(super) fn run(
         Work::Program(_) | Work::Part(..) | Work::Copy | Work::CopyTree | Work::Cats => {
             let program = &workload.programs[pattern.program().unwrap_or_default()];
             let bytes = pattern.files[0].bytes;
-            let start =
-                |open: &OpenFile| machine.spawn(0, Listed(program.ops(*open, bytes).into_iter()));
+            let ops = |open| program.ops(open, bytes, cpu);
+            let start = |open: &OpenFile| machine.spawn(0, Listed(ops(*open).into_iter()));
             opens.iter().map(start).collect()
         }
     };
@@ -130,7 +139,17 @@ fn touches(open: OpenFile, order: Vec<Read>, ns: Nanos) -> Vec<Op> {
 }
 
 impl Program {
-    fn ops(&self, open: OpenFile, file_bytes: u64) -> Vec<Op> {
+    /// What it computes for each KiB, in nanoseconds: the machine charges the reading itself.
+    fn computing(&self, cpu: &CpuSpec) -> f64 {
+        const PAGE_KIB: f64 = PAGE_BYTES as f64 / 1024.0;
+        let reading_us = match self.is_mapped {
+            true => cpu.fault_us / PAGE_KIB,
+            false => cpu.page_us / PAGE_KIB + cpu.call_us / (self.read_bytes as f64 / 1024.0),
+        };
+        (self.times.ns_per_kib - reading_us * 1e3).max(0.0)
+    }
+
+    fn ops(&self, open: OpenFile, file_bytes: u64, cpu: &CpuSpec) -> Vec<Op> {
         let mut order = if self.is_mapped {
             forward(0, file_bytes, PAGE_BYTES)
         } else {
@@ -140,13 +159,13 @@ impl Program {
         if self.is_backward {
             order.reverse();
         }
-        let mut ops = vec![Op::Compute { ns: (self.start_us * 1e3).round() as Nanos }];
+        let mut ops = vec![Op::Compute { ns: (self.times.start_us * 1e3).round() as Nanos }];
         if self.is_sequential {
             ops.push(Op::Advise { open, advice: Hint::Sequential });
         }
         ops.extend(match self.is_mapped {
-            true => touches(open, order, (self.ns_per_kib * 4.0).round() as Nanos),
-            false => reads(open, order, self.ns_per_kib),
+            true => touches(open, order, (self.computing(cpu) * 4.0).round() as Nanos),
+            false => reads(open, order, self.computing(cpu)),
         });
         ops
     }
@@ -211,12 +230,11 @@ mod tests {
 
     fn program(is_backward: bool) -> Program {
         Program {
-            start_us: 1.0,
             read_bytes: 8192,
             is_backward,
             is_sequential: true,
             is_mapped: false,
-            ns_per_kib: 100.0,
+            times: Times { start_us: 1.0, ns_per_kib: 100.0 },
         }
     }
 
@@ -233,7 +251,7 @@ mod tests {
         let file = machine.add_file(20_000);
         let open = machine.open(file);
         let read = |at, bytes| Op::Read { open, at, bytes };
-        let forward = program(false).ops(open, 20_000);
+        let forward = program(false).ops(open, 20_000, &CpuSpec::default());
         assert_eq!(forward[0], Op::Compute { ns: 1000 });
         assert_eq!(forward[1], Op::Advise { open, advice: Hint::Sequential });
         assert_eq!(
@@ -241,7 +259,7 @@ mod tests {
             [read(0, 8192), read(8192, 8192), read(16_384, 3616)]
         );
         assert_eq!(forward[3], Op::Compute { ns: 800 });
-        let backward = program(true).ops(open, 20_000);
+        let backward = program(true).ops(open, 20_000, &CpuSpec::default());
         assert_eq!([backward[2], backward[6]], [read(16_384, 3616), read(0, 8192)]);
     }
 

@@ -36,19 +36,20 @@ struct Laid {
     order: u32,
 }
 
-impl Laid {
-    /// Pages of the folio that begins at `index`: aligned to its size, and none beyond the window.
-    fn folio_pages(&self, index: Page) -> u64 {
-        let order = self.order.min(index.trailing_zeros());
-        let left = (self.start + self.pages - index).max(1);
-        1 << order.min(left.ilog2())
-    }
+/// log2 of the pages of the folio that begins at `index`, in a window up to `end` that is read in folios of at most
+/// `2^order` pages: aligned to its size, and none beyond the window.
+pub fn folio_order(index: Page, end: Page, order: u32) -> u32 {
+    let left = end.saturating_sub(index).max(1);
+    order.min(index.trailing_zeros()).min(left.ilog2())
+}
 
+impl Laid {
     /// First page and pages of the folio that holds `page`.
     fn folio_of(&self, page: Page) -> Option<(Page, u64)> {
         let mut index = self.start;
-        while index < self.start + self.pages {
-            let pages = self.folio_pages(index);
+        let end = self.start + self.pages;
+        while index < end {
+            let pages = 1 << folio_order(index, end, self.order);
             if page < index + pages {
                 return (page >= index).then_some((index, pages));
             }

@@ -34,6 +34,7 @@ mod folios;
 mod window;
 
 use folios::Folios;
+pub use folios::folio_order;
 use readahead::Cause;
 use readahead::Table;
 use readahead::{FileId, Hint, Nanos, OpenFileId, Via};
@@ -180,6 +181,7 @@ impl Linux6 {
         window.limit_order(self.largest_folio_order);
         *self.window(access) = window;
         window.note(access.file_pages, self.folios(access));
+        plan.read_in_folios(window.order());
         window.chunk().submit(access, cache, cause, plan);
     }
 

@@ -67,6 +67,11 @@ impl Window {
         self.async_size = self.size;
     }
 
+    /// log2 of the pages of its largest folios.
+    pub(super) fn order(&self) -> u32 {
+        self.order
+    }
+
     /// Lowers the folio order to what the window and the file system allow.
     pub(super) fn limit_order(&mut self, largest: u32) {
         let whole = self.size.checked_ilog2().unwrap_or(0);

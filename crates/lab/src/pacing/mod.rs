@@ -98,7 +98,7 @@ impl Pacing {
         }
     }
 
-    /// Hands over a request that has come at `now`.
+    /// Passes on a request that has come at `now`.
     pub(crate) fn submit(&mut self, now: Nanos, request: Request) {
         let credit = self.credit(now);
         let at = now.saturating_sub(credit).max(self.model_time);
@@ -218,7 +218,7 @@ mod tests {
         Request { id, offset: id << 20, bytes: 512 }
     }
 
-    /// Hands over a request at `now` and sends the reply so late; gives when it was due.
+    /// Passes on a request at `now` and sends the reply so late; gives when it was due.
     fn ask(pacing: &mut Pacing, id: u64, now: Nanos, late: Nanos) -> Nanos {
         pacing.submit(now, request(id));
         let replies = pacing.take_due(now + 100 * MS);

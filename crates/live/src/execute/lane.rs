@@ -36,7 +36,7 @@ use crate::mounted::{Device, Volume};
 use crate::observe::PageTables;
 
 /// Files that are read without look-ahead are let go so soon after their readers have closed them.
-const HELD_PAUSE: Duration = Duration::from_millis(20);
+const KEPT_OPEN_PAUSE: Duration = Duration::from_millis(20);
 
 /// Else windows are looked after this often.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -274,7 +274,7 @@ impl Worker for Windows {
     }
 
     fn pause(&self) -> Duration {
-        if self.holds_any() { HELD_PAUSE } else { PAUSE }
+        if self.keeps_any_open() { KEPT_OPEN_PAUSE } else { PAUSE }
     }
 
     fn look_after(&mut self) -> Vec<Completed> {

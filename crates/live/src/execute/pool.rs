@@ -110,7 +110,7 @@ impl<W: Worker> Pool<W> {
         Pool { shared, make: Arc::new(make), name, size }
     }
 
-    /// Hands a job over. If nobody can do it, it is answered at once.
+    /// Gives a job to a thread. If nobody can do it, it is answered at once.
     pub(super) fn submit(&self, job: W::Job) {
         let mut state = self.shared.lock();
         let mut is_taken = state.threads - state.busy > state.waiting.len();

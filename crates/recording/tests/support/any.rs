@@ -263,7 +263,7 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         Just(WindowSetting::Own),
         Just(WindowSetting::Abandoned),
         any::<u32>().prop_map(WindowSetting::Bounded),
-        any::<u32>().prop_map(WindowSetting::Lent),
+        any::<u32>().prop_map(WindowSetting::Larger),
         Just(WindowSetting::NoLookAhead),
     ];
     let place = prop_oneof![

@@ -74,7 +74,7 @@ impl PageCache {
     }
 
     /// Takes a frame off the list it is on.
-    fn remove_from_list(&mut self, id: FrameId) {
+    pub(super) fn remove_from_list(&mut self, id: FrameId) {
         let is_active = self.frames[id].flags.has(Flags::ACTIVE);
         let (zone, frames) = self.zone_mut(id);
         let list = if is_active { &mut zone.active } else { &mut zone.inactive };

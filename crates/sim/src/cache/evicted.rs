@@ -31,6 +31,14 @@ impl PageCache {
     ) -> Option<(FrameId, Option<Evicted>)> {
         let evicted = self.evicted(file, page);
         let id = self.insert(file, page, cause)?;
+        if let Some(at) = self.evicted_at.remove(&(file, page as u32)) {
+            let number = usize::from(self.frames[id].zone);
+            if self.age - at <= self.zones[number].active.len() {
+                self.age += 1;
+                self.has_refaulted = true;
+                self.move_to(id, true);
+            }
+        }
         match evicted {
             Some(Evicted::Unused { .. }) => self.counters.read_again += 1,
             Some(Evicted::Used) => self.counters.refaulted += 1,

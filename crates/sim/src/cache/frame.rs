@@ -3,6 +3,10 @@
 //! All frames are made when the machine is; a list is a chain of indexes through them, so that
 //! moving a page allocates nothing.
 
+use std::ops::Range;
+
+use readahead::Page;
+
 /// Index of a frame.
 pub(crate) type FrameId = u32;
 
@@ -77,9 +81,22 @@ pub(crate) struct Frame {
     pub(super) zone: u8,
     /// Why it was read: an index into the causes.
     pub(crate) cause: u8,
+    /// log2 of the pages of its folio.
+    pub(super) order: u8,
 }
 
 impl Frame {
+    /// The pages of its folio.
+    pub(super) fn folio(&self) -> Range<Page> {
+        let first = u64::from(self.page) >> self.order << self.order;
+        first..first + (1 << self.order)
+    }
+
+    /// Whether a page of the same file belongs to its folio.
+    pub(crate) fn shares_folio_with(&self, page: Page) -> bool {
+        self.folio().contains(&page)
+    }
+
     /// A process has used the page: who uses it again, or has not brought it in, wants it to stay.
     pub(crate) fn note_use(&mut self, process: u32) {
         if self.flags.has(Flags::USED) || self.owner != process {
@@ -107,6 +124,7 @@ impl Frames {
             flags: Flags::default(),
             zone: 0,
             cause: 0,
+            order: 0,
         };
         Frames { all: vec![unused; count] }
     }
@@ -178,6 +196,11 @@ impl List {
             frames[next].previous = previous;
         }
         self.len -= 1;
+    }
+
+    /// What is at the tail.
+    pub(super) fn oldest(&self) -> Option<FrameId> {
+        (self.tail != NO_FRAME).then_some(self.tail)
     }
 
     pub(crate) fn pop_tail(&mut self, frames: &mut Frames) -> Option<FrameId> {

@@ -16,6 +16,7 @@
 
 mod asked;
 mod evicted;
+mod folio;
 mod frame;
 mod marks;
 mod reclaim;
@@ -27,6 +28,8 @@ pub(crate) use frame::{Flags, Frame, FrameId, NOBODY};
 pub(crate) use marks::{CHUNK_PAGES, UserMark};
 pub use reclaim::Reclaim;
 pub(crate) use table::Evicted;
+
+use std::collections::HashMap;
 
 use frame::Frames;
 use historical::{Ageing, PageState};
@@ -78,6 +81,11 @@ pub(crate) struct PageCache {
     mapped: u64,
     dirty: u64,
     scanned: u64,
+    /// Pages evicted or activated so far, and when by that clock a page was last evicted.
+    age: u64,
+    evicted_at: HashMap<(u32, u32), u64>,
+    /// A page that was read again has become active since reclaim last ran.
+    has_refaulted: bool,
     rules: Reclaim,
     counters: CacheCounters,
 }
@@ -96,6 +104,9 @@ impl PageCache {
             mapped: 0,
             dirty: 0,
             scanned: 0,
+            age: 0,
+            evicted_at: HashMap::new(),
+            has_refaulted: false,
             rules,
             counters: CacheCounters::default(),
         }
@@ -214,6 +225,7 @@ impl PageCache {
         frame.flags = Flags::default();
         frame.owner = NOBODY;
         frame.cause = cause as u8;
+        frame.order = 0;
         self.add_inactive(id);
         Some(id)
     }
@@ -238,16 +250,27 @@ impl PageCache {
         zone.inactive.remove(frames, id);
     }
 
-    /// A use of a cached page, as `mark_page_accessed`.
+    /// A use of a cached page, as `folio_mark_accessed`.
     #[inline]
     pub(crate) fn mark_accessed(&mut self, id: FrameId) {
+        let frame = &mut self.frames[id];
+        frame.flags.clear(Flags::AHEAD);
+        if frame.order == 0 {
+            self.note_access(id);
+        } else {
+            self.each_of_folio(id, Self::note_access);
+        }
+    }
+
+    #[inline]
+    fn note_access(&mut self, id: FrameId) {
         let flags = &mut self.frames[id].flags;
-        flags.clear(Flags::AHEAD);
         if !flags.has(Flags::REFERENCED) {
             flags.set(Flags::REFERENCED);
         } else if !flags.has(Flags::ACTIVE) {
             flags.clear(Flags::REFERENCED);
             flags.set(Flags::ACTIVE);
+            self.age += 1;
             let (zone, frames) = self.zone_mut(id);
             zone.inactive.remove(frames, id);
             zone.active.push_head(frames, id);
@@ -320,6 +343,10 @@ impl PageCache {
         let Frame { file, page, flags, cause, .. } = self.frames[id];
         let unused = flags.has(Flags::AHEAD);
         self.counters.evicted += 1;
+        if self.rules == Reclaim::WholeFolios {
+            self.age += 1;
+            self.evicted_at.insert((file, page), self.age);
+        }
         self.counters.evicted_unused += u64::from(unused);
         let evicted = if unused { Evicted::Unused { cause } } else { Evicted::Used };
         self.files[file as usize].table.evict(u64::from(page), evicted);

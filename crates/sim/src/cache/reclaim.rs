@@ -8,8 +8,10 @@
 //!   stay until reclaim is in distress. A referenced inactive page that nobody has mapped is freed.
 //! * [`Reclaim::UseOnceFirst`] (since): active pages are left alone while the inactive list is the
 //!   longer one.
+//! * [`Reclaim::WholeFolios`] (file systems with large folios): the same, but all pages of a folio are used, moved
+//!   and freed as one; and a page that is read again soon after its eviction becomes active at once.
 //!
-//! Today's refault distance and generations are not modelled.
+//! Generations are not modelled.
 
 use super::zone::Zone;
 use super::{Flags, FrameId, PageCache};
@@ -22,6 +24,8 @@ pub enum Reclaim {
     /// The inactive list first, while it is the longer one.
     #[default]
     UseOnceFirst,
+    /// The same, folio by folio.
+    WholeFolios,
 }
 
 /// Pages looked at before reclaim admits defeat: twice both lists.
@@ -33,12 +37,13 @@ const DISTRESS_ROUND: u64 = 1;
 impl PageCache {
     /// Frees pages of a zone up to its high watermark, as far as there are clean ones.
     pub(super) fn reclaim(&mut self, zone: usize) {
+        let has_refaulted = std::mem::take(&mut self.has_refaulted);
         for round in 0..ROUNDS {
             let distress = round >= DISTRESS_ROUND;
             let mut left = self.zones[zone].inactive.len() + self.zones[zone].active.len();
             while self.is_short(zone) && left > 0 {
                 left -= 1;
-                let share = self.active_share(zone);
+                let share = self.active_share(zone, has_refaulted);
                 self.zones[zone].refill_due += share;
                 while self.zones[zone].refill_due >= 1.0 && self.zones[zone].active.len() > 0 {
                     self.zones[zone].refill_due -= 1.0;
@@ -58,51 +63,65 @@ impl PageCache {
     }
 
     /// Active pages to examine for each inactive one.
-    fn active_share(&self, zone: usize) -> f64 {
+    fn active_share(&self, zone: usize, has_refaulted: bool) -> f64 {
         let Zone { active, inactive, .. } = &self.zones[zone];
         let (active, inactive) = (active.len() as f64, inactive.len() as f64);
         match self.rules {
             Reclaim::Linux26 => active / (inactive + 1.0),
-            Reclaim::UseOnceFirst if inactive < active => 1.0,
-            Reclaim::UseOnceFirst => 0.0,
+            Reclaim::WholeFolios if has_refaulted => active / (inactive + 1.0),
+            Reclaim::UseOnceFirst | Reclaim::WholeFolios if inactive < active => 1.0,
+            Reclaim::UseOnceFirst | Reclaim::WholeFolios => 0.0,
         }
     }
 
     fn deactivate_oldest(&mut self, zone: usize, distress: bool) {
-        let (zone, frames) = (&mut self.zones[zone], &mut self.frames);
-        let Some(id) = zone.active.pop_tail(frames) else { return };
-        let flags = &mut frames[id].flags;
+        let Some(id) = self.zones[zone].active.oldest() else { return };
+        let is_mapped = self.folio_has(id, &[Flags::MAPPED]);
         let stays = match self.rules {
-            Reclaim::Linux26 => flags.has(Flags::MAPPED) && !distress,
-            Reclaim::UseOnceFirst => {
-                flags.take(Flags::YOUNG) && flags.has(Flags::MAPPED) && !distress
+            Reclaim::Linux26 => is_mapped && !distress,
+            Reclaim::UseOnceFirst | Reclaim::WholeFolios => {
+                self.take_young(id) && is_mapped && !distress
             }
         };
-        if stays {
-            zone.active.push_head(frames, id);
-        } else {
-            flags.clear(Flags::ACTIVE);
-            zone.inactive.push_head(frames, id);
-        }
+        self.each_of_folio(id, |cache, id| cache.move_to(id, stays));
     }
 
     fn scan_oldest(&mut self, zone: usize, distress: bool) {
-        let (zone, frames) = (&mut self.zones[zone], &mut self.frames);
-        let Some(id) = zone.inactive.pop_tail(frames) else { return };
+        let Some(id) = self.zones[zone].inactive.oldest() else { return };
         self.scanned += 1;
-        let flags = &mut frames[id].flags;
-        let in_use =
-            [Flags::LOCKED, Flags::DIRTY, Flags::PINNED].into_iter().any(|bit| flags.has(bit));
-        let mapped = flags.has(Flags::MAPPED) && !distress;
-        if mapped && flags.take(Flags::YOUNG) {
-            flags.set(Flags::ACTIVE);
-            zone.active.push_head(frames, id);
-        } else if in_use || mapped {
-            zone.inactive.push_head(frames, id);
+        let is_in_use = self.folio_has(id, &[Flags::LOCKED, Flags::DIRTY, Flags::PINNED]);
+        let is_mapped = self.folio_has(id, &[Flags::MAPPED]) && !distress;
+        if is_mapped && self.take_young(id) {
+            self.each_of_folio(id, |cache, id| cache.move_to(id, true));
+        } else if is_in_use || is_mapped {
+            self.each_of_folio(id, |cache, id| cache.move_to(id, false));
         } else {
-            self.forget_mapping(id);
-            self.evict(id);
+            self.each_of_folio(id, |cache, id| {
+                cache.remove_from_list(id);
+                cache.forget_mapping(id);
+                cache.evict(id);
+            });
         }
+    }
+
+    /// Whether a folio was used through page tables since that was last asked.
+    fn take_young(&mut self, id: FrameId) -> bool {
+        let mut is_young = false;
+        self.each_of_folio(id, |cache, id| is_young |= cache.frames[id].flags.take(Flags::YOUNG));
+        is_young
+    }
+
+    /// Moves a page to the young end of the active or the inactive list.
+    pub(super) fn move_to(&mut self, id: FrameId, active: bool) {
+        self.remove_from_list(id);
+        if active {
+            self.frames[id].flags.set(Flags::ACTIVE);
+        } else {
+            self.frames[id].flags.clear(Flags::ACTIVE);
+        }
+        let (zone, frames) = self.zone_mut(id);
+        let list = if active { &mut zone.active } else { &mut zone.inactive };
+        list.push_head(frames, id);
     }
 
     pub(super) fn forget_mapping(&mut self, id: FrameId) {

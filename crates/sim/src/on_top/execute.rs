@@ -1,8 +1,9 @@
 //! Carries out what was asked for, and answers.
 
-use controller::ids::Target;
+use controller::ids::{FileRef, Target, Ticket};
 use controller::{Attributes, Command, Completed, Input, WindowOutcome, WindowSetting};
-use readahead::{Asked, Hint, Nanos};
+use readahead::behind::Span;
+use readahead::{Asked, Cause, Hint, Nanos};
 
 use super::{Body, Due};
 use crate::account::Decision;
@@ -16,6 +17,7 @@ impl Machine {
         match body.take_due(now) {
             Some(Due::Command(command)) => self.carry_out(now, command),
             Some(Due::Input(input)) => self.answer(now, &input),
+            Some(Due::Submit) => self.block.dispatch(now),
             None if body.tick_at <= now => self.tell(now, &Input::Tick),
             None => return false,
         }
@@ -25,17 +27,7 @@ impl Machine {
     fn carry_out(&mut self, now: Nanos, command: Command) {
         let completed = match command {
             Command::Read { ticket, of, span, why } => {
-                let behalf = Behalf { process: USER, reader: of.tgid };
-                let (file, asked) = (of.file.ino as u32, span.pages());
-                let read = self.read_range(now, file, span.start, asked, why, behalf);
-                self.note(Decision { file, start: span.start, asked, read, cause: why });
-                self.block.dispatch(now);
-                let is_next = |(_, due): &(Nanos, Due)| matches!(due, Due::Command(Command::Read { ticket: next, .. }) if *next == ticket);
-                let body = self.body.as_ref();
-                if body.is_some_and(|body| body.due.front().is_some_and(is_next)) {
-                    return;
-                }
-                Completed::Read { ticket, failed: None }
+                return self.read_ahead(now, ticket, of, span, why);
             }
             Command::SetWindow { ticket, target, file, setting, .. } => {
                 let outcome = self.set_window(target, file.ino as u32, setting);
@@ -71,6 +63,46 @@ impl Machine {
             | Command::WatchProcess(..) => return,
         };
         self.answer(now, &Input::Completed(completed));
+    }
+
+    /// Carries out one `readahead(2)`: a command's span, or as much of it as the kernel takes at once. The commands of
+    /// a ticket are one thread's work, and the last one is answered.
+    fn read_ahead(&mut self, now: Nanos, ticket: Ticket, of: FileRef, span: Span, why: Cause) {
+        let most = match self.cpu.fill {
+            0 => u64::MAX,
+            _ => self.request_pages.max(u64::from(self.kernel_window)),
+        };
+        let (file, start, asked) = (of.file.ino as u32, span.start, span.pages().min(most));
+        let behalf = Behalf { process: USER, reader: of.tgid };
+        let read = self.read_range(now, file, (start, asked), why, 0, behalf).pages;
+        self.note(Decision { file, start, asked, read, cause: why });
+        let filled = now + read * self.cpu.fill;
+        if filled == now {
+            self.block.dispatch(now);
+        }
+        let Some(body) = &mut self.body else { return };
+        let rest = Span { start: start + asked, end: span.end };
+        if rest.pages() > 0 {
+            let rest = Command::Read { ticket, of, span: rest, why };
+            body.due.push_front((filled, Due::Command(rest)));
+        }
+        let is_of_ticket = |due: &Due| matches!(due, Due::Command(Command::Read { ticket: other, .. }) if *other == ticket);
+        let is_last = !body.due.iter().any(|(_, due)| is_of_ticket(due));
+        let answer = Input::Completed(Completed::Read { ticket, failed: None });
+        if filled == now {
+            if is_last {
+                self.answer(now, &answer);
+            }
+            return;
+        }
+        if is_last {
+            body.due.push_front((filled, Due::Input(answer)));
+        }
+        body.due.push_front((filled, Due::Submit));
+        for (at, due) in &mut body.due {
+            *at = if is_of_ticket(due) { filled.max(*at) } else { *at };
+        }
+        body.due.make_contiguous().sort_by_key(|(at, _)| *at);
     }
 
     /// Counters are told first, so that what was submitted is counted once at least.
@@ -130,16 +162,16 @@ impl Open {
                 self.own_window = None;
                 if setting == WindowSetting::Own {
                     self.kernel_window = own;
-                    self.hint = if self.is_held { Hint::Normal } else { self.hint };
+                    self.hint = if self.is_without_look_ahead { Hint::Normal } else { self.hint };
                 }
-                self.is_held = false;
+                self.is_without_look_ahead = false;
                 return WindowOutcome::Own;
             }
-            WindowSetting::Bounded(pages) | WindowSetting::Lent(pages) => {
+            WindowSetting::Bounded(pages) | WindowSetting::Larger(pages) => {
                 self.kernel_window = Some(pages);
             }
             WindowSetting::NoLookAhead => {
-                self.is_held = true;
+                self.is_without_look_ahead = true;
                 self.hint = Hint::Random;
             }
         }

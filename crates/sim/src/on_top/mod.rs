@@ -88,6 +88,8 @@ enum Due {
     Command(Command),
     /// The controller hears of something.
     Input(Input),
+    /// What was asked for reaches the block layer.
+    Submit,
 }
 
 /// What drives the decider, and what it has under way.

@@ -234,7 +234,7 @@ daemon (process 77), for 2 h 13 min
         report.pid = u32::MAX;
         let status = &mut report.status;
         status.metrics.read_ahead_bytes = u64::MAX;
-        status.metrics.not_read.lent = u64::MAX;
+        status.metrics.not_read.larger_window = u64::MAX;
         status.devices[0].mount_points = (0..40).map(|n| format!("/srv/volume-{n}")).collect();
         status.busiest_files[0].mount_point = "/".to_owned() + &"y".repeat(200);
         status.busiest_files[0].read_ahead_bytes = 1 << 50;

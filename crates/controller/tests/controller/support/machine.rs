@@ -459,7 +459,7 @@ impl Machine {
                 self.journal.remove(&target);
                 WindowOutcome::Own
             }
-            WindowSetting::Bounded(pages) | WindowSetting::Lent(pages) => {
+            WindowSetting::Bounded(pages) | WindowSetting::Larger(pages) => {
                 let own_pages = *self.journal.entry(target).or_insert(open.window);
                 open.window = pages;
                 WindowOutcome::Set { own_pages }

@@ -29,7 +29,7 @@ pub(crate) const DISK: BackingId = BackingId(1);
 /// The device's own window.
 pub(crate) const WINDOW: u32 = 32;
 
-/// A disk whose visits overlap, a few milliseconds away.
+/// A disk whose accesses overlap, a few milliseconds away.
 pub(crate) const VOLUME: DeviceCost =
     DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
 

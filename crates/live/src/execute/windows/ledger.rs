@@ -46,7 +46,7 @@ fn is_at_work(pid: &str) -> bool {
 
 /// One open file with a window of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Given {
+pub(super) struct WindowOverride {
     pub(super) tgid: u32,
     /// The descriptor it was given through; where an older list has none, any that does not lead there.
     #[serde(default)]
@@ -62,14 +62,14 @@ pub(super) struct Given {
     pub(super) kb_before: u64,
 }
 
-impl Given {
+impl WindowOverride {
     /// To the open file of `of`, whose own window is `own_pages`.
     pub(super) fn to(of: FileRef, fetched: &Fetched, knob: &Path, own_pages: u32) -> Self {
         let FileKey { dev: DeviceNumber { major, minor }, ino } = of.file;
         let &Fetched { number, started, .. } = fetched;
         let (tgid, knob) = (of.tgid, knob.to_owned());
         let kb_before = u64::from(own_pages) * PAGE_BYTES / 1024;
-        Given { tgid, number, started, major, minor, ino, knob, kb_before }
+        WindowOverride { tgid, number, started, major, minor, ino, knob, kb_before }
     }
 
     /// The window it had; of more than can be told, the most.
@@ -95,7 +95,7 @@ impl Given {
 }
 
 /// What a ledger has; a line that is damaged hides none of the others.
-pub(super) fn entries(ledger: &[u8]) -> impl Iterator<Item = Given> {
+pub(super) fn entries(ledger: &[u8]) -> impl Iterator<Item = WindowOverride> {
     ledger.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
 
@@ -114,7 +114,7 @@ enum Charge {
 }
 
 struct Entry {
-    given: Given,
+    given: WindowOverride,
     charge: Charge,
 }
 
@@ -165,7 +165,7 @@ impl Ledger {
         }
     }
 
-    fn insert(&mut self, given: Given, charge: Charge) -> Number {
+    fn insert(&mut self, given: WindowOverride, charge: Charge) -> Number {
         self.last_number += 1;
         self.entries.insert(self.last_number, Entry { given, charge });
         self.last_number
@@ -189,7 +189,7 @@ impl Ledger {
         self.entries.len()
     }
 
-    pub(super) fn get(&self, number: Number) -> Option<&Given> {
+    pub(super) fn get(&self, number: Number) -> Option<&WindowOverride> {
         Some(&self.entries.get(&number)?.given)
     }
 
@@ -232,8 +232,8 @@ impl Ledger {
     pub(super) fn note(
         &mut self,
         known: Option<Number>,
-        given: Given,
-    ) -> io::Result<(Number, Given)> {
+        given: WindowOverride,
+    ) -> io::Result<(Number, WindowOverride)> {
         if let Some((number, known)) = known.and_then(|known| Some((known, self.get(known)?)))
             && known.is_to_same(&given)
         {
@@ -265,7 +265,11 @@ impl Ledger {
 
     /// Whether the same open file, as far as can be told, has an entry that is not one of `ours`: an earlier engine or
     /// run has given it a window, and it still has it.
-    pub(super) fn is_owed_to(&self, given: &Given, ours: impl Fn(Number) -> bool) -> bool {
+    pub(super) fn is_restore_pending(
+        &self,
+        given: &WindowOverride,
+        ours: impl Fn(Number) -> bool,
+    ) -> bool {
         let same = self.entries.iter().filter(|(_, entry)| entry.given.is_to_same(given));
         same.into_iter().any(|(number, _)| !ours(*number))
     }
@@ -303,8 +307,8 @@ impl Ledger {
     }
 }
 
-impl Given {
-    fn is_to_same(&self, other: &Given) -> bool {
+impl WindowOverride {
+    fn is_to_same(&self, other: &WindowOverride) -> bool {
         (self.tgid, self.started, self.file()) == (other.tgid, other.started, other.file())
     }
 }
@@ -313,16 +317,16 @@ impl Given {
 mod tests {
     use super::*;
 
-    fn given(ino: u64) -> Given {
+    fn given(ino: u64) -> WindowOverride {
         let tgid = std::process::id();
         let started = linux::process::started(tgid).expect("this process runs");
         let knob = "/sys/class/bdi/7:1/read_ahead_kb".into();
         let (number, major, minor) = (3, 7, 1);
-        Given { tgid, number, started, major, minor, ino, knob, kb_before: 128 }
+        WindowOverride { tgid, number, started, major, minor, ino, knob, kb_before: 128 }
     }
 
     /// What the ledger at `path` says.
-    fn listed(path: &Path) -> Vec<Given> {
+    fn listed(path: &Path) -> Vec<WindowOverride> {
         Ledger::open(path.into()).entries.into_values().map(|entry| entry.given).collect()
     }
 
@@ -336,7 +340,7 @@ mod tests {
 
     #[test]
     fn more_pages_than_can_be_told_are_the_most() {
-        let given = Given { kb_before: u64::MAX, ..given(1) };
+        let given = WindowOverride { kb_before: u64::MAX, ..given(1) };
         assert_eq!(given.pages_before(), u32::MAX);
     }
 
@@ -347,7 +351,7 @@ mod tests {
         let mut process = std::process::Command::new("true").spawn().expect("it runs");
         process.wait().expect("it ends");
         ledger.note(None, given(1)).expect("written");
-        ledger.note(None, Given { tgid: process.id(), ..given(2) }).expect("written");
+        ledger.note(None, WindowOverride { tgid: process.id(), ..given(2) }).expect("written");
         ledger.tidy(LOOK_NS);
         assert_eq!((ledger.len(), ledger.get(1)), (1, Some(&given(1))));
     }
@@ -376,7 +380,7 @@ mod tests {
         let path = folder.path().join("given");
         let mut ledger = Ledger::open(path.clone());
         let numbers = [1, 2, 3].map(|ino| ledger.note(None, given(ino)).expect("written").0);
-        let narrower = Given { kb_before: 16, ..given(1) };
+        let narrower = WindowOverride { kb_before: 16, ..given(1) };
         let known = ledger.note(Some(numbers[0]), narrower).expect("nothing new");
         assert_eq!(known, (numbers[0], given(1)));
         ledger.strike(numbers[1]);
@@ -430,7 +434,10 @@ mod tests {
         let mut ledger = Ledger::open(folder.path().join("given"));
         let (number, _) = ledger.note(None, given(1)).expect("written");
         assert!(ledger.take_charge(number).is_err(), "its thread has it");
-        assert!(ledger.is_owed_to(&given(1), |_| false) && !ledger.is_owed_to(&given(1), |_| true));
+        assert!(
+            ledger.is_restore_pending(&given(1), |_| false)
+                && !ledger.is_restore_pending(&given(1), |_| true)
+        );
         ledger.leave(number);
         let told = vec![(number, given(1).file())];
         assert_eq!((ledger.take_left(), ledger.take_left()), (told.clone(), vec![]));

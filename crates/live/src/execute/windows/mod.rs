@@ -34,7 +34,7 @@ use super::lane::Change;
 use crate::helper::Helper;
 use crate::mounted::Volume;
 use fetching::{Fetcher, is_gone};
-use ledger::{Given, Ledger, Number};
+use ledger::{Ledger, Number, WindowOverride};
 use setting::Setting;
 
 /// The ledger of this process, as one engine uses it. All threads of its devices share it, and so does the next engine.
@@ -104,9 +104,9 @@ impl Journal {
     }
 }
 
-/// An open file that is read without look-ahead.
-struct Held {
-    given: Given,
+/// An open file that is read without look-ahead, and kept open here.
+struct KeptOpen {
+    given: WindowOverride,
     /// Other processes may have the same open file, and one of those may be the last: so it is reached, and is no
     /// other one.
     duplicate: OwnedFd,
@@ -119,13 +119,13 @@ pub(super) struct Windows {
     setting: Setting,
     /// Its entries: what it has set and not given back.
     set: HashMap<Target, Number>,
-    held: HashMap<Target, Held>,
+    kept_open: HashMap<Target, KeptOpen>,
 }
 
 impl Windows {
     pub(super) fn new(journal: Journal, helper: Helper) -> Self {
         let (fetcher, setting) = (Fetcher::new(helper), Setting::default());
-        Windows { journal, fetcher, setting, set: HashMap::new(), held: HashMap::new() }
+        Windows { journal, fetcher, setting, set: HashMap::new(), kept_open: HashMap::new() }
     }
 
     /// Carries out one change. The open file's own window is `own_pages`, as far as the controller knows.
@@ -134,8 +134,10 @@ impl Windows {
         let outcome = match (setting, of) {
             (WindowSetting::Own, _) => self.give_back_one(target),
             (WindowSetting::Abandoned, _) => self.abandon(target),
-            (WindowSetting::NoLookAhead, Some(of)) => self.hold(target, of, own_pages, volume),
-            (WindowSetting::Bounded(pages) | WindowSetting::Lent(pages), Some(of)) => {
+            (WindowSetting::NoLookAhead, Some(of)) => {
+                self.stop_look_ahead(target, of, own_pages, volume)
+            }
+            (WindowSetting::Bounded(pages) | WindowSetting::Larger(pages), Some(of)) => {
                 self.resize(target, of, own_pages, pages, volume)
             }
             (_, None) => Err(io::ErrorKind::NotFound.into()),
@@ -159,7 +161,7 @@ impl Windows {
         Ok(WindowOutcome::Set { own_pages: given.pages_before() })
     }
 
-    fn hold(
+    fn stop_look_ahead(
         &mut self,
         target: Target,
         of: FileRef,
@@ -168,9 +170,9 @@ impl Windows {
     ) -> io::Result<WindowOutcome> {
         let (duplicate, given) = self.note_down(target, of, own_pages, volume)?;
         fadvise(&duplicate, 0, None, Advice::Random)?;
-        failpoint::reach("held");
+        failpoint::reach("look-ahead-stopped");
         let own_pages = given.pages_before();
-        self.held.insert(target, Held { given, duplicate });
+        self.kept_open.insert(target, KeptOpen { given, duplicate });
         Ok(WindowOutcome::Set { own_pages })
     }
 
@@ -181,16 +183,16 @@ impl Windows {
         of: FileRef,
         own_pages: u32,
         volume: &Volume,
-    ) -> io::Result<(OwnedFd, Given)> {
+    ) -> io::Result<(OwnedFd, WindowOverride)> {
         if !closes_at_once(&volume.mount.fs_type) {
             return Err(io::ErrorKind::Unsupported.into());
         }
         self.is_at_work(&self.journal.lock())?;
         let fetched = self.fetcher.sole(of)?;
-        let given = Given::to(of, &fetched, &volume.knob, own_pages);
+        let given = WindowOverride::to(of, &fetched, &volume.knob, own_pages);
         let mut ledger = self.journal.lock();
         self.is_at_work(&ledger)?;
-        if ledger.is_owed_to(&given, |number| self.set.values().any(|own| *own == number)) {
+        if ledger.is_restore_pending(&given, |number| self.set.values().any(|own| *own == number)) {
             // What it has now is not its own.
             return Err(io::Error::other("its window has not been given back yet"));
         }
@@ -222,7 +224,7 @@ impl Windows {
     fn give_back(&mut self, target: Target) -> io::Result<WindowOutcome> {
         let given =
             self.set.get(&target).and_then(|entry| self.journal.lock().get(*entry).cloned());
-        let result = match (self.held.get(&target), given) {
+        let result = match (self.kept_open.get(&target), given) {
             // Its reader may have ended, and the ledger forgotten it.
             (Some(held), _) => {
                 self.setting.set(&held.duplicate, &held.given.knob, held.given.kb_before)
@@ -245,25 +247,25 @@ impl Windows {
             self.journal.lock().strike(number);
         }
         failpoint::reach("ledger-struck");
-        self.held.remove(&target);
+        self.kept_open.remove(&target);
         Ok(WindowOutcome::Own)
     }
 
     /// Whether nothing is left to be given back.
     pub(super) fn has_set_none(&self) -> bool {
-        self.set.is_empty() && self.held.is_empty()
+        self.set.is_empty() && self.kept_open.is_empty()
     }
 
     /// Whether [`look_after`](Self::look_after) should be called soon.
-    pub(super) fn holds_any(&self) -> bool {
-        !self.held.is_empty()
+    pub(super) fn keeps_any_open(&self) -> bool {
+        !self.kept_open.is_empty()
     }
 
     /// Lets go of open files that their readers have closed, so that nobody waits for a lock or an unmount, and of
     /// those whose process has ended.
     pub(super) fn look_after(&mut self) -> Vec<Completed> {
         let mut over = Vec::new();
-        for (target, Held { given, duplicate }) in &self.held {
+        for (target, KeptOpen { given, duplicate }) in &self.kept_open {
             // Where nobody can tell, too: whoever keeps others from looking gets nothing.
             if !self.fetcher.is_open(given.tgid, given.number, duplicate).unwrap_or(false) {
                 over.push(*target);

@@ -45,7 +45,7 @@ pub(super) enum Layout {
 
 /// One way through a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Habit {
+pub(super) struct Traversal {
     pub(super) files: Order,
     pub(super) directories: Order,
     pub(super) layout: Layout,
@@ -59,7 +59,7 @@ pub(super) enum Row {
     Directories,
 }
 
-impl Habit {
+impl Traversal {
     /// The first row of a directory (0), the second (1), or none.
     pub(super) fn row(&self, number: u8) -> Option<(Row, Order)> {
         let (files, directories) = ((Row::Files, self.files), (Row::Directories, self.directories));
@@ -83,12 +83,12 @@ impl Habit {
     }
 }
 
-const fn with(layout: Layout, order: Order) -> Habit {
-    Habit { files: order, directories: order, layout }
+const fn with(layout: Layout, order: Order) -> Traversal {
+    Traversal { files: order, directories: order, layout }
 }
 
 /// The ways that are tried, the most frequent first: of two that explain the same the first is taken.
-pub(super) const HABITS: [Habit; 19] = [
+pub(super) const TRAVERSALS: [Traversal; 19] = [
     with(Layout::Mixed, up(Sort::Readdir)),
     with(Layout::Mixed, up(Sort::Name)),
     with(Layout::Mixed, up(Sort::Inode)),
@@ -96,7 +96,7 @@ pub(super) const HABITS: [Habit; 19] = [
     with(Layout::FilesFirst, up(Sort::Name)),
     with(Layout::FilesFirst, up(Sort::Inode)),
     // rsync reads files as readdir gives them, and sorts directories.
-    Habit { files: up(Sort::Readdir), directories: up(Sort::Name), layout: Layout::FilesFirst },
+    Traversal { files: up(Sort::Readdir), directories: up(Sort::Name), layout: Layout::FilesFirst },
     with(Layout::DirectoriesFirst, up(Sort::Readdir)),
     with(Layout::DirectoriesFirst, up(Sort::Name)),
     with(Layout::DirectoriesFirst, up(Sort::Inode)),
@@ -112,4 +112,4 @@ pub(super) const HABITS: [Habit; 19] = [
 ];
 
 /// For a directory that is read in no order: by inode number is about as the files lie.
-pub(super) const AS_THEY_LIE: Habit = with(Layout::FilesOnly, up(Sort::Inode));
+pub(super) const AS_THEY_LIE: Traversal = with(Layout::FilesOnly, up(Sort::Inode));

@@ -1,0 +1,67 @@
+//! Whether the kernel's windows are as before: of devices and of open files.
+//!
+//! The judge of an open file's window is the disk: how many requests a reader of it makes by itself.
+
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use lab::Lab;
+use rustix::fs::{Advice, fadvise};
+
+/// What a reader by itself is tried with.
+const PART_BYTES: u64 = 4 << 20;
+
+/// Requests that a reader makes by itself that has this open file, while nobody else reads the lab.
+pub(crate) fn requests(lab: &Lab, file: &File) -> u64 {
+    lab.set_fast(true).expect("fast");
+    fadvise(file, 0, None, Advice::DontNeed).expect("advised");
+    let before = lab.status().expect("counters").reads;
+    let mut page = [0; 4096];
+    for offset in (0..PART_BYTES).step_by(page.len()) {
+        file.read_exact_at(&mut page, offset).expect("read");
+    }
+    fadvise(file, 0, None, Advice::DontNeed).expect("advised");
+    lab.set_fast(false).expect("slow");
+    lab.status().expect("counters").reads - before
+}
+
+/// Nothing is left over, and a reader of the open file makes as many requests as before.
+pub(crate) fn are_as_before(lab: &Lab, state: &Path, file: &File, requests: u64, when: &str) {
+    assert_eq!(lab.read_ahead_kb().expect("a window"), 128, "{when}");
+    assert_eq!(left_over(state), 0, "{when}: left over");
+    let now = self::requests(lab, file);
+    let is_alike = now.abs_diff(requests) <= requests / 8;
+    assert!(is_alike, "{when}: {now} requests instead of {requests}");
+}
+
+/// Journals of devices' windows, and ledgers of open files' windows, that tell of something to be given back.
+pub(crate) fn left_over(state: &Path) -> usize {
+    let journals = fs::read_dir(linux::knob::JOURNALS).map_or(0, Iterator::count);
+    let is_ledger = |e: &fs::DirEntry| e.file_name().to_string_lossy().starts_with("given-");
+    let state = fs::read_dir(state).expect("it is there").flatten();
+    journals + state.filter(is_ledger).count()
+}
+
+/// The `read_ahead_kb` of every device.
+pub(crate) fn of_devices() -> BTreeMap<PathBuf, u64> {
+    let devices = fs::read_dir("/sys/class/bdi").expect("sysfs").flatten();
+    let knobs = devices.map(|device| device.path().join("read_ahead_kb"));
+    knobs.filter_map(|knob| Some((knob.clone(), kb(&knob)?))).collect()
+}
+
+/// Devices that were there before have the same `read_ahead_kb`.
+pub(crate) fn devices_are_as(before: &BTreeMap<PathBuf, u64>, when: &str) {
+    for (knob, kb) in of_devices() {
+        let was = *before.get(&knob).unwrap_or(&kb);
+        assert_eq!(kb, was, "{when}: {}", knob.display());
+    }
+}
+
+fn kb(knob: &Path) -> Option<u64> {
+    fs::read_to_string(knob).ok()?.trim().parse().ok()
+}
