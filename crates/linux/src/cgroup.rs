@@ -1,6 +1,7 @@
 //! Memory cgroups, version 1 and 2: which limits apply to a process.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Where cgroup file systems are mounted.
@@ -19,6 +20,24 @@ impl Place {
     pub fn of(pid: &str) -> Self {
         let cgroups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         Self::in_table(&cgroups)
+    }
+
+    /// The innermost of this cgroup and those above it that nobody but root can have made: it and all above it are
+    /// root's.
+    pub fn made_by_root(self) -> Self {
+        let root = Path::new(ROOT);
+        let kept = |path: PathBuf, at: &[PathBuf]| {
+            let is_roots = |path: &Path| {
+                let about = at.iter().find_map(|at| fs::metadata(at.join(path)).ok());
+                about.is_none_or(|about| about.uid() == 0)
+            };
+            let others = up(Some(&path)).filter(|path| !is_roots(path)).last();
+            others.and_then(Path::parent).map_or(path.clone(), Path::to_owned)
+        };
+        Place {
+            v1: self.v1.map(|path| kept(path, &[root.join("memory")])),
+            v2: self.v2.map(|path| kept(path, &[root.to_owned(), root.join("unified")])),
+        }
     }
 
     /// Parses the text of `/proc/PID/cgroup`.
@@ -206,6 +225,28 @@ mod tests {
         for none in ["", "\n", "8:0 rbps=max wbps=1 riops=max wiops=1\n"] {
             assert!(!limits_reading(none), "{none}");
         }
+    }
+
+    #[test]
+    fn a_cgroup_that_another_user_was_given_is_that_of_root_above_it() {
+        let (root, unified) = (Path::new(ROOT), Path::new("/sys/fs/cgroup/unified"));
+        let name = format!("bowwave-test-{}", std::process::id());
+        let folders = [root.join("memory"), unified.to_owned(), root.to_owned()];
+        let Some(at) = folders.iter().find(|at| fs::create_dir(at.join(&name)).is_ok()) else {
+            return eprintln!("skipped: no cgroup can be made");
+        };
+        let (above, given) = (at.join(&name), at.join(&name).join("given"));
+        let inner = given.join("inner");
+        fs::create_dir_all(&inner).expect("made");
+        std::os::unix::fs::chown(&given, Some(1000), Some(1000)).expect("root may");
+        let path = |folder: &Path| Some(folder.strip_prefix(at).expect("below").to_owned());
+        let place = |folder: &Path| match at.ends_with("memory") {
+            true => Place { v1: path(folder), v2: None },
+            false => Place { v1: None, v2: path(folder) },
+        };
+        let found = [&inner, &above].map(|folder| place(folder).made_by_root());
+        [&inner, &given, &above].into_iter().for_each(|it| fs::remove_dir(it).expect("empty"));
+        assert_eq!(found, [place(&above), place(&above)]);
     }
 
     #[test]

@@ -25,7 +25,6 @@ pub mod knob;
 mod median;
 pub mod meminfo;
 pub mod mounts;
-mod namespace;
 pub mod owner;
 pub mod privilege;
 pub mod process;

@@ -1,40 +1,45 @@
 //! Who answers for a process: whoever does harm through it can do so to their own processes only.
 
-use crate::cgroup::Place;
-use crate::namespace::{Namespace, Sort};
-use crate::process::user;
+use std::fs;
 
-/// Who has started a process, in the end. Nobody can appear as several: not with the user ids that a user namespace
-/// gives them, nor in containers or cgroups that they make.
+use crate::cgroup::Place;
+use crate::process::{fields, status};
+
+/// Who has started a process, as far as the kernel tells that at once: it does not of namespaces, while a process hangs
+/// in `exec`. Nobody can appear as many: not with the user ids that a user namespace gives them, nor in containers or
+/// cgroups that they make.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// A user, with all their sessions and containers.
+    /// A user, outside of containers.
     User(u32),
     /// A service of root's, by its cgroup.
     Service(Place),
-    /// All of a container that root has made, by the number of its PID namespace.
-    Container(u64),
+    /// All that is in user or PID namespaces of its own in a cgroup that root has made: a container of root's, or all
+    /// those of a user.
+    Contained(Place),
 }
 
 impl Owner {
     /// Of a process; `None` if it has ended.
     pub fn of(pid: u32) -> Option<Owner> {
         const ROOT: u32 = 0;
-        let real = user(pid)?;
-        let service = || Owner::Service(Place::of(&pid.to_string()));
-        if let Some(container) = Namespace::outermost_of(pid, Sort::Pid) {
-            let maker = container.made_within().and_then(|it| it.maker());
-            return match maker.filter(|maker| *maker != ROOT) {
-                Some(user) => Some(Owner::User(user)),
-                None => Some(container.number().map_or_else(service, Owner::Container)),
-            };
-        }
-        let within = Namespace::outermost_of(pid, Sort::User);
-        Some(match within.map_or(Some(real), |it| it.maker()) {
-            None | Some(ROOT) => service(),
-            Some(user) => Owner::User(user),
+        let status = status(pid).ok()?;
+        let user = fields(&status, "Uid:")?.next()?.parse().ok()?;
+        let place = || Place::of(&pid.to_string()).made_by_root();
+        // It has a number in each of its PID namespaces.
+        let is_contained = fields(&status, "NSpid:").is_some_and(|numbers| numbers.count() > 1);
+        Some(match user {
+            _ if is_contained || has_other_user_ids(pid) => Owner::Contained(place()),
+            ROOT => Owner::Service(place()),
+            user => Owner::User(user),
         })
     }
+}
+
+/// Whether the process is in another user namespace: user ids there are not those here.
+fn has_other_user_ids(pid: u32) -> bool {
+    let map = |pid: &str| fs::read_to_string(format!("/proc/{pid}/uid_map")).ok();
+    map(&pid.to_string()).is_some_and(|its| Some(its) != map("self"))
 }
 
 #[cfg(test)]
@@ -102,11 +107,15 @@ mod tests {
     }
 
     #[test]
-    fn a_users_own_containers_are_the_users() {
-        let user = ["setpriv", "--reuid=65534", "--clear-groups"];
-        for more in [&["unshare", "--user"][..], &["unshare", "--user", "--pid", "--fork"], &[]] {
-            let Some(sleeper) = Sleeper::started_by(&[&user, more].concat()) else { continue };
-            assert_eq!(sleeper.owner(), Owner::User(65534), "{more:?}");
+    fn a_users_own_containers_are_one() {
+        let as_user = ["setpriv", "--reuid=65534", "--clear-groups"];
+        if let Some(sleeper) = Sleeper::started_by(&as_user) {
+            assert_eq!(sleeper.owner(), Owner::User(65534));
+        }
+        for more in [&["unshare", "--user"][..], &["unshare", "--user", "--pid", "--fork"]] {
+            let Some(sleeper) = Sleeper::started_by(&[&as_user, more].concat()) else { continue };
+            let place = Place::of("self").made_by_root();
+            assert_eq!(sleeper.owner(), Owner::Contained(place), "{more:?}");
         }
     }
 
@@ -114,15 +123,13 @@ mod tests {
     fn what_is_in_a_container_of_roots_is_one_whoever_it_seems_to_be() {
         let container = ["unshare", "--pid", "--fork"];
         let Some(root) = Sleeper::started_by(&container) else { return };
-        let Owner::Container(number) = root.owner() else { panic!("{:?}", root.owner()) };
         let inside = format!("--target={}", root.number);
         let enter = ["nsenter", &inside, "--pid", "setpriv", "--reuid=1000", "--clear-groups"];
         let more = ["unshare", "--user", "--pid", "--fork"];
         for words in [&enter[..], &[&enter[..], &more].concat()] {
             let Some(sleeper) = Sleeper::started_by(words) else { continue };
-            assert_eq!(sleeper.owner(), Owner::Container(number), "{words:?}");
+            assert_eq!(sleeper.owner(), root.owner(), "{words:?}");
         }
-        let other = Sleeper::started_by(&container).expect("as before");
-        assert_ne!(other.owner(), Owner::Container(number), "another container");
+        assert!(matches!(root.owner(), Owner::Contained(_)), "{:?}", root.owner());
     }
 }

@@ -314,3 +314,80 @@ pub(crate) fn read_any_ledger(bytes: &[u8]) {
         let _ = (given.file(), given.pages_before());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A process of that user's; `None` where none can be started.
+    fn process_of(user: u32) -> Option<Child> {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root can start programs of other users");
+            return None;
+        }
+        let mut command = Command::new("setpriv");
+        command.arg(format!("--reuid={user}")).args(["--clear-groups", "sleep", "1000"]);
+        let sleeper = command.spawn().ok()?;
+        while linux::process::user(sleeper.id()) != Some(user) {
+            std::thread::yield_now();
+        }
+        Some(sleeper)
+    }
+
+    /// A helper that never answers about these processes, and says of all others that they are gone.
+    fn hanging_for(processes: &[u32]) -> Helper {
+        let hung =
+            processes.iter().map(|tgid| format!("*'\"tgid\":{tgid},'*|*'\"tgid\":{tgid}}}'*"));
+        let hung = hung.collect::<Vec<_>>().join("|");
+        let script = format!(
+            "printf '\"Ready\"' >&0; while asked=$(dd bs=4096 count=1 status=none); do \
+             case \"$asked\" in '') exit;; {hung}) exec sleep 1000;; *) printf '\"Gone\"' >&0;; esac; done"
+        );
+        Helper::Process {
+            program: "sh".into(),
+            arguments: ["-c", &script, "sh"].map(Into::into).into(),
+        }
+    }
+
+    #[test]
+    fn what_can_be_given_back_is_whoever_else_hangs() {
+        let users = 61001..=61004;
+        let Some(mut all) = users.map(process_of).collect::<Option<Vec<_>>>() else { return };
+        let numbers: Vec<u32> = all.iter().map(Child::id).collect();
+        let (hung, victim) = (&numbers[..3], numbers[3]);
+        let state = tempfile::tempdir().expect("a folder");
+        let left: String = numbers
+            .iter()
+            .map(|tgid| {
+                format!(
+                    "{{\"tgid\":{tgid},\"number\":3,\"started\":1,\"major\":7,\"minor\":1,\
+                     \"ino\":{tgid},\"knob\":\"/none\",\"kb_before\":128}}\n"
+                )
+            })
+            .collect();
+        std::fs::write(ledger::own_ledger(state.path()), left).expect("written");
+        let journal = Journal::open(state.path());
+        // As long as starting four processes may take on a busy machine; each that hangs would take three times that.
+        let begun = Instant::now();
+        journal.give_back(hanging_for(hung), begun + Duration::from_secs(1));
+        let took = begun.elapsed();
+        let entries = journal.left_behind();
+        for process in &mut all {
+            process.kill().expect("it sleeps");
+            process.wait().expect("it ends");
+        }
+        let files: Vec<u64> = entries
+            .iter()
+            .map(|left| match left {
+                Completed::LeftBehind { file, .. } => file.ino,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let expected: Vec<u64> = hung.iter().map(|tgid| u64::from(*tgid)).collect();
+        assert_eq!(files, expected, "{victim}'s was given back, and whose could not be is told of");
+        assert!(took < Duration::from_secs(9), "{took:?}: it waited for each that hangs");
+    }
+}

@@ -460,9 +460,9 @@ mod tests {
     fn however_many_others_make_processes_hang_nobody_else_notices() {
         let file = tempfile::tempfile().expect("a file");
         let mut fetcher = Fetcher::new(answering(&says("\"Gone\"")));
-        for other in 1..=40 {
+        for other in 70_001..=70_040 {
             let hung = Running::start(&answering("exec sleep 1000")).expect("a process");
-            fetcher.set_aside(hung, Some(Owner::Container(other)), None);
+            fetcher.set_aside(hung, Some(Owner::User(other)), None);
         }
         let asked = fetcher.sole(of(&file)).map(drop).unwrap_err();
         assert!(is_gone(&asked), "{asked}: it was not asked");
