@@ -142,6 +142,11 @@ fn what_a_killed_making_left_is_cleared_by_down_and_by_the_next_up() {
                 continue;
             }
             let status = lab.run("status");
+            if status.status.success() && said(&status).is_empty() {
+                // All was made, and only the end of the command was not reached.
+                assert!(lab.run("down").status.success(), "{when}");
+                continue;
+            }
             assert!(said(&status).contains("lab down"), "{when}: {}", said(&status));
             let output = lab.run(next);
             assert!(output.status.success(), "{when}: {}", said(&output));

@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn the_selection_is_short_whole_or_named() {
         let short = chosen(&options());
-        assert!(short.contains(&"backward-64k") && short.contains(&"random-beside-4"));
+        assert!(short.contains(&"backward-64k") && short.contains(&"streams-16-4k"));
         assert!(!short.contains(&"seq-4k"));
         assert_eq!(chosen(&Options { full: true, ..options() }).len(), PATTERNS.len());
         let only = vec!["tar".into(), "seq-4k".into()];
