@@ -19,6 +19,7 @@ use rate::Rate;
 
 use super::access_context::AccessContext;
 use super::allowance::Claim;
+use super::kernel_window::KERNEL_WINDOW_PAGES;
 use super::number::real;
 use super::outlook::Outlook;
 use super::pace::Pace;
@@ -354,10 +355,12 @@ impl Stream {
         waits.note(accesses, waited_s / cost.stall_s.max(f64::MIN_POSITIVE));
     }
 
-    /// Whether the head of a disk may be where this stream has left it.
+    /// Whether the head of a disk may be where this stream has left it. Where an access costs less than the transfer
+    /// of the kernel's window there is no head to speak of.
     fn may_stay(&self, context: &AccessContext) -> bool {
         let reads_all = self.step == 1 && self.grain == 1 && context.access.via == Via::Read;
-        reads_all && context.device.pages.is_serial
+        let cost = &context.device.pages;
+        reads_all && cost.is_serial && cost.stall_units() > f64::from(KERNEL_WINDOW_PAGES)
     }
 
     /// How long the reader may stay away: while the device brings what is ahead and the reader uses it
