@@ -12,18 +12,47 @@ const CARD: DeviceCost = DeviceCost { latency_s: 0.000_402, bandwidth: 34e6, con
 /// A network volume: 610 pages pass in the time of a device access, and 32 device accesses overlap.
 const VOLUME: DeviceCost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
 
-/// What is asked for while `[0, end)` is read in requests of four pages, in windows of 128 KiB.
-fn asked(end: u64) -> u64 {
+/// What is asked for while `[0, end)` is read in requests of four pages, in windows of 128 KiB, at so many
+/// nanoseconds a page.
+fn asked(end: u64, page_ns: u64) -> u64 {
     let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
     machine.cache.cost = CARD;
+    machine.page_ns = page_ns;
     machine.scan(1, 0, end, 4);
     machine.policy.tally().asked_pages
 }
 
 #[test]
 fn a_run_is_left_to_the_kernel_until_it_deserves_a_larger_window_than_the_kernels() {
-    assert_eq!(asked(64), 0);
-    assert!(asked(20_000) > 15_000);
+    // A page passes in 120,000 ns, and each window of 32 costs an access of 402,000 ns.
+    let page_ns = 133_000;
+    assert_eq!(asked(64, page_ns), 0);
+    assert!(asked(20_000, page_ns) > 15_000);
+}
+
+/// What is asked for while 20 runs of 256 pages are read, after 20 others, at so many nanoseconds a page.
+fn asked_of_runs(page_ns: u64) -> u64 {
+    let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
+    machine.cache.cost = DeviceCost::DISK;
+    machine.page_ns = page_ns;
+    let mut asked = |runs: std::ops::Range<u64>| {
+        let before = machine.policy.tally().asked_pages;
+        // At no equal distances.
+        for start in runs.map(|run| 7 + 5_000 * run + 83 * run * run) {
+            machine.scan(1, start, start + 256, 16);
+        }
+        machine.policy.tally().asked_pages - before
+    };
+    asked(0..20);
+    asked(20..40)
+}
+
+#[test]
+fn runs_that_wait_for_no_access_are_left_to_the_kernel() {
+    let transfer_ns = 34_133;
+    assert_eq!(asked_of_runs(transfer_ns), 0);
+    // A window of 32 pages costs an access of 7 ms.
+    assert!(asked_of_runs(transfer_ns + 7_000_000 / 32) > 0);
 }
 
 #[test]

@@ -7,6 +7,8 @@
 //!   demo-programs.csv       what they compute                           --'
 //! ```
 
+#[cfg(test)]
+mod better_window;
 mod judge;
 mod readers;
 

@@ -5,11 +5,13 @@
 
 use super::access_context::{AccessContext, READ_SLACK_PAGES};
 use super::completion_rate::CompletionRate;
+use super::outlook::Outlook;
 use super::pace::Pace;
 use super::read_around::ReadAround;
 use super::starts::Starts;
 use super::stream::Stream;
 use super::streams::{Slot, Streams};
+use super::survival::{Curve, Lengths};
 use super::tail_exponent::Runs;
 use super::unmatched_misses::{UNMATCHED_MISSES, UnmatchedMiss, UnmatchedMisses};
 use super::volume::Volume;
@@ -19,9 +21,8 @@ use crate::tally::Tally;
 
 /// Where a miss is placed.
 pub(super) enum Found<'a> {
-    /// It belongs to this stream, known or just begun; how long the file's runs turn out, unless the
-    /// stream is left alone.
-    Stream(&'a mut Stream, Option<f64>),
+    /// It belongs to this stream, known or just begun, of which other runs tell this.
+    Stream(&'a mut Stream, Outlook<'a>),
     /// It belongs to none.
     UnmatchedMiss,
 }
@@ -32,6 +33,7 @@ pub(super) struct FileState {
     group: GroupId,
     streams: Streams,
     ended: Runs,
+    curve: Curve,
     starts: Starts,
     read_around: ReadAround,
     unmatched_misses: UnmatchedMisses,
@@ -43,6 +45,7 @@ impl FileState {
             group: GroupId::default(),
             streams: Streams::new(),
             ended: Runs::default(),
+            curve: Curve::default(),
             starts: Starts::default(),
             read_around: ReadAround::new(),
             unmatched_misses: UnmatchedMisses::new(),
@@ -63,15 +66,15 @@ impl FileState {
     /// What is contiguous comes first: the starts of parallel streams may stand at equal
     /// distances, and so look like a stride. For the same reason pieces of a strided stream are
     /// remembered like unmatched misses.
-    pub(super) fn place(
-        &mut self,
+    pub(super) fn place<'a>(
+        &'a mut self,
         context: &AccessContext,
-        volume: &mut Volume,
+        volume: &'a mut Volume,
         tally: &mut Tally,
-    ) -> Found<'_> {
+    ) -> Found<'a> {
         if let Some(slot) = self.streams.nearest(context, Stream::is_contiguous) {
             self.go_on(slot, volume);
-            return self.found(slot, context);
+            return self.found(slot, context, volume);
         }
         // What a known stream passes it counts itself.
         let pages = context.end - context.first;
@@ -80,11 +83,11 @@ impl FileState {
             tally.passed_pages = passed;
             self.starts.went_on(stream.step());
             volume.starts.went_on(stream.step());
-            return self.begun(stream, context, tally);
+            return self.begun(stream, context, volume, tally);
         }
         if let Some(index) = self.streams.nearest(context, |stream| !stream.is_contiguous()) {
             self.remember(context, passed);
-            return self.found(index, context);
+            return self.found(index, context, volume);
         }
         let begun = self
             .at_equal_distances(context)
@@ -92,7 +95,9 @@ impl FileState {
         tally.passed_pages = passed;
         self.remember(context, passed);
         match begun.or_else(|| self.at_a_likely_start(context, volume)) {
-            Some(stream) => self.begun(stream.at_pace(Pace::unknown(passed)), context, tally),
+            Some(stream) => {
+                self.begun(stream.at_pace(Pace::unknown(passed)), context, volume, tally)
+            }
             None => Found::UnmatchedMiss,
         }
     }
@@ -119,25 +124,37 @@ impl FileState {
         self.read_around.fault(is_lone, context)
     }
 
-    fn found(&mut self, slot: Slot, context: &AccessContext) -> Found<'_> {
+    fn found<'a>(
+        &'a mut self,
+        slot: Slot,
+        context: &AccessContext,
+        volume: &'a mut Volume,
+    ) -> Found<'a> {
         let is_led = |stream: &mut Stream| stream.is_led(&context.device.cost);
-        let tail_exponent =
-            self.streams.get_mut(slot).is_some_and(is_led).then(|| self.tail_exponent(context));
+        let tail_exponent = self
+            .streams
+            .get_mut(slot)
+            .is_some_and(is_led)
+            .then(|| self.tail_exponent(context, volume));
+        let lengths = Lengths { file: &mut self.curve, volume: &mut volume.curve };
         match self.streams.get_mut(slot) {
-            Some(stream) => Found::Stream(stream, tail_exponent),
+            Some(stream) => {
+                Found::Stream(stream, Outlook { tail_exponent, lengths, waits: &mut volume.waits })
+            }
             None => Found::UnmatchedMiss,
         }
     }
 
     /// The runs before it tell how long that of a new stream turns out.
-    fn begun(
-        &mut self,
+    fn begun<'a>(
+        &'a mut self,
         mut stream: Stream,
         context: &AccessContext,
+        volume: &'a mut Volume,
         tally: &mut Tally,
-    ) -> Found<'_> {
+    ) -> Found<'a> {
         let tail_exponent =
-            stream.is_led(&context.device.cost).then(|| self.tail_exponent(context));
+            stream.is_led(&context.device.cost).then(|| self.tail_exponent(context, volume));
         if stream.is_contiguous() {
             self.streams.each(|other| {
                 other.shares_its_file();
@@ -145,20 +162,23 @@ impl FileState {
             });
         }
         let ended = &mut self.ended;
-        Found::Stream(
-            self.streams.admit(stream, |forgotten| end(forgotten, ended, tally)),
-            tail_exponent,
-        )
+        let stream = self.streams.admit(stream, |forgotten| end(forgotten, ended, tally));
+        let lengths = Lengths { file: &mut self.curve, volume: &mut volume.curve };
+        Found::Stream(stream, Outlook { tail_exponent, lengths, waits: &mut volume.waits })
     }
 
     /// The exponent of how long runs of this file turn out: of those that are over, those whose
     /// readers have stopped, and those that go on.
-    fn tail_exponent(&mut self, context: &AccessContext) -> f64 {
+    fn tail_exponent(&mut self, context: &AccessContext, volume: &mut Volume) -> f64 {
         let now = context.access.now;
         let mut runs = self.ended;
+        let mut lengths = Lengths { file: &mut self.curve, volume: &mut volume.curve };
         self.streams.each(|stream| {
             if !stream.is_guess() {
                 runs.note(stream.log_length(), stream.has_stopped(now) && !stream.is_at_the_end());
+            }
+            if let Some(length) = stream.end_run(now) {
+                lengths.end(length);
             }
         });
         runs.tail_exponent()

@@ -33,6 +33,7 @@ mod device;
 mod file;
 mod kernel_window;
 mod number;
+mod outlook;
 mod pace;
 mod pressure;
 mod read_around;
@@ -42,9 +43,11 @@ mod run;
 mod starts;
 mod stream;
 mod streams;
+mod survival;
 mod tail_exponent;
 mod unmatched_misses;
 mod volume;
+mod waits;
 mod window;
 
 use serde::{Deserialize, Serialize};
@@ -73,7 +76,7 @@ pub use window::UnitCost;
 /// How much the policy remembers and may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Files followed at once; about 11 KiB each.
+    /// Files followed at once; about 14 KiB each.
     pub files: usize,
     /// Largest window planned for one access, in bytes.
     pub plan_bytes: u64,
@@ -222,7 +225,7 @@ impl Policy for Adaptive {
         let volume =
             self.volumes.get_or_insert_with(access.volume, access.now, Volume::default, drop);
         let is_unmatched = match file.place(&context, volume, tally) {
-            Found::Stream(stream, tail_exponent) => {
+            Found::Stream(stream, mut outlook) => {
                 if stream.can_gain(&context.device.cost) {
                     plan.recognise();
                 }
@@ -231,7 +234,7 @@ impl Policy for Adaptive {
                     let pressure = self.pressures.of_mut(cache.group(), access.now);
                     pressure.thrashed(access.kernel_window, false, access.now);
                 }
-                stream.proceed(&context, tail_exponent, plan, tally);
+                stream.proceed(&context, &mut outlook, plan, tally);
                 if stream.has_ended_a_file(access.file_pages) {
                     volume.completion_rate.end();
                 }

@@ -1,10 +1,15 @@
-//! What is remembered of a volume: how many files are read whole, and what becomes of single misses.
+//! What is remembered of a volume: how many files are read whole, what becomes of single misses, where runs
+//! end, and what an access costs a forward stream.
 
 use super::completion_rate::CompletionRate;
 use super::starts::Starts;
+use super::survival::Curve;
+use super::waits::Waits;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Volume {
     pub(super) completion_rate: CompletionRate,
     pub(super) starts: Starts,
+    pub(super) curve: Curve,
+    pub(super) waits: Waits,
 }

@@ -42,6 +42,11 @@ impl UnitCost {
         Self::new(cost, apart)
     }
 
+    /// The same where the device is ready to go on.
+    pub(super) fn without_access(self) -> Self {
+        UnitCost { stall_s: 0.0, stall_units: 0.0, ..self }
+    }
+
     /// Units the device would have read during one stall.
     pub fn stall_units(&self) -> f64 {
         self.stall_units

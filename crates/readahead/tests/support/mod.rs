@@ -27,6 +27,8 @@ pub(crate) struct Machine {
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) cache: PageCache,
     pub(crate) kernel_window: u32,
+    /// How long a reader takes for a page, in nanoseconds.
+    pub(crate) page_ns: u64,
     file_pages: u64,
     previous: BTreeMap<u64, Page>,
     plan: Plan,
@@ -42,6 +44,7 @@ impl Machine {
             policy,
             cache: PageCache::new(),
             kernel_window,
+            page_ns: 1_000,
             file_pages,
             previous: BTreeMap::new(),
             plan: Plan::new(),
@@ -107,7 +110,7 @@ impl Machine {
         }
         self.previous.insert(open_file, page);
         self.cache.touch(page);
-        self.now += 1_000;
+        self.now += self.page_ns;
     }
 
     fn ask(&mut self, access: Access) {

@@ -1,17 +1,23 @@
 //! What a stream asks for: how large its next window is, where its mark stands, and which pages that is.
 
 use super::Stream;
-use crate::access::Via;
+use crate::access::{Trigger, Via};
 use crate::adaptive::access_context::AccessContext;
 use crate::adaptive::allowance::MIN_READ_AHEAD_PAGES;
 use crate::adaptive::kernel_window::{KERNEL_WINDOW_PAGES, NARROW_PAGES};
+use crate::adaptive::outlook::Outlook;
 use crate::adaptive::run::{Ahead, Run};
+use crate::adaptive::survival::Lengths;
 use crate::adaptive::tail_exponent::MOST_TAIL_OF_WINDOWS;
+use crate::adaptive::waits::Waits;
 use crate::adaptive::window::{AMPLE_STALLS, UnitCost};
 use crate::plan::{Cause, Plan};
 
 /// A mark spans a few pages, as a reader may skip one.
 const MARK_PAGES: u64 = 8;
+
+/// A run is seen again each time it has grown by such a share: half a bin of a curve.
+const SEEN_SHARE: u64 = 8;
 
 /// A window that would leave less than this share of itself to the end of the file takes it too.
 const SNAP_SHARE: u64 = 4;
@@ -27,17 +33,29 @@ impl Stream {
         window.max(u64::from(kernel.min(KERNEL_WINDOW_PAGES))).min(self.cap)
     }
 
+    /// What its next units cost: no access where a disk goes on from where it has left off.
+    fn cost_of_next(&self, context: &AccessContext, waits: &Waits) -> UnitCost {
+        let cost = self.unit_cost(context);
+        if self.may_stay(context) && !waits.are_due() { cost.without_access() } else { cost }
+    }
+
     /// Asks for the next window if it is time, of `room` pages at most; returns the pages asked for.
     pub(super) fn ask(
         &mut self,
         context: &AccessContext,
         room: u64,
         tail_exponent: f64,
+        outlook: &Outlook,
         cause: Cause,
         plan: &mut Plan,
     ) -> u64 {
+        let is_early = self.mark < self.due && self.reader < self.due;
+        if is_early && context.access.trigger == Trigger::Mark {
+            self.set_next_mark(self.due, &outlook.lengths, context, plan);
+            return 0;
+        }
         let last = self.units_in_file(context.access.file_pages);
-        let cost = self.unit_cost(context);
+        let cost = self.cost_of_next(context, outlook.waits);
         let expected = self.run(last, tail_exponent);
         let run =
             Run { tail_exponent: expected.tail_exponent.min(MOST_TAIL_OF_WINDOWS), ..expected };
@@ -59,10 +77,15 @@ impl Stream {
         };
         let look_ahead = (context.rules.look_ahead)(&cost, ahead);
         if self.frontier - self.reader > look_ahead {
-            self.set_mark(self.frontier - look_ahead, context, plan);
+            self.set_next_mark(self.frontier - look_ahead, &outlook.lengths, context, plan);
             return 0;
         }
-        let window = self.fit(wanted, last, room, plan.spare());
+        let uncut = self.fit(wanted, last, room, plan.spare());
+        let window = self.cut(uncut, last, &cost, &outlook.lengths);
+        if window == 0 && uncut > 0 {
+            self.watch_the_frontier(&outlook.lengths, context, plan);
+            return 0;
+        }
         if window == 0 {
             self.watch_for_room(context, plan);
             self.watch_the_end(last, context, plan);
@@ -86,11 +109,41 @@ impl Stream {
         };
         let mark = self.frontier.saturating_sub(look_ahead).max(earliest);
         if self.frontier < last {
-            self.set_mark(mark.min(self.frontier - 1), context, plan);
+            self.set_next_mark(mark.min(self.frontier - 1), &outlook.lengths, context, plan);
         } else {
             self.watch_the_end(last, context, plan);
         }
         window * self.len
+    }
+
+    /// A window cut where runs end.
+    fn cut(&self, window: u64, last: u64, cost: &UnitCost, lengths: &Lengths) -> u64 {
+        let to = self.frontier + window;
+        if !self.is_contiguous() || window == 0 {
+            return window;
+        }
+        lengths.cut(self.reader, self.frontier, to, cost.stall_units()).min(last) - self.frontier
+    }
+
+    /// Nothing more is asked for as long as the run does not get past what is asked for.
+    fn watch_the_frontier(&mut self, lengths: &Lengths, context: &AccessContext, plan: &mut Plan) {
+        if self.reader + 1 < self.frontier {
+            self.set_next_mark(self.frontier - 1, lengths, context, plan);
+        }
+    }
+
+    /// The next window is due at this unit. Where runs of the file have ended, the reader is seen before: how long
+    /// runs turn out is known as well as their readers are seen.
+    fn set_next_mark(
+        &mut self,
+        due: u64,
+        lengths: &Lengths,
+        context: &AccessContext,
+        plan: &mut Plan,
+    ) {
+        let seen = self.reader + (self.reader / SEEN_SHARE).max(MARK_PAGES);
+        self.set_mark(if lengths.have_ends() { due.min(seen) } else { due }, context, plan);
+        self.due = due;
     }
 
     /// Whether a disk reads small windows as fast as large ones: those of a backward reader that wait together
@@ -234,6 +287,7 @@ impl Stream {
             return;
         };
         self.mark = unit;
+        self.due = unit;
         let pages = if self.is_contiguous() { MARK_PAGES.max(self.grain) } else { self.len };
         let (first, last) = if self.step == -1 {
             (page.saturating_sub(pages - 1), page)

@@ -19,10 +19,14 @@ use rate::Rate;
 
 use super::access_context::AccessContext;
 use super::allowance::Claim;
+use super::kernel_window::KERNEL_WINDOW_PAGES;
 use super::number::real;
+use super::outlook::Outlook;
 use super::pace::Pace;
 use super::run::Run;
+use super::survival::Lengths;
 use super::tail_exponent::{ANNOUNCED, LEAST_TAIL, LogLength};
+use super::waits::Waits;
 use super::window::{UnitCost, striding_pays};
 use crate::access::{Hint, Nanos, Page, Trigger, Via};
 use crate::cache::Past;
@@ -43,6 +47,16 @@ const STOPPED_AFTER: f64 = 4.0;
 
 /// Thrashing never shrinks a window below 16 KiB, the kernel's own smallest.
 const SMALLEST_CAP_UNITS: u64 = 4;
+
+/// Pages that a reader waits for.
+#[derive(Clone, Copy, Debug)]
+struct Awaited {
+    since: Nanos,
+    /// The first unit of them.
+    from: u64,
+    /// Units of one access.
+    each: u64,
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
@@ -73,6 +87,10 @@ pub(super) struct Stream {
     is_part: bool,
     /// Of its run only the first miss was seen.
     is_guess: bool,
+    /// Where its run is taken to have ended.
+    ended: Option<u64>,
+    /// What it waits for.
+    awaited: Option<Awaited>,
     cause: Cause,
     asked_at: Nanos,
     pub(super) used_at: Nanos,
@@ -84,6 +102,8 @@ pub(super) struct Stream {
     due_at: Nanos,
     /// Where the look-ahead mark stands, or the reader if there is none.
     mark: u64,
+    /// Where the next window is due.
+    due: u64,
     /// What all readers had passed when this one was last seen, in pages.
     seen_when_passed: u64,
     /// What was asked for before this unit is not counted as ahead any more.
@@ -137,12 +157,15 @@ impl Stream {
             is_begun: false,
             is_part: false,
             is_guess: false,
+            ended: None,
+            awaited: None,
             cause,
             asked_at: now,
             used_at: now,
             seen: (now, run),
             due_at: Nanos::MAX,
             mark: run,
+            due: run,
             seen_when_passed: 0,
             given_up: 0,
             pace: Pace::default(),
@@ -256,13 +279,11 @@ impl Stream {
         self.units(context.first, context.end).is_some_and(marked)
     }
 
-    /// The reader went on: notes it, and asks for the next window if it is time; not without the
-    /// `tail_exponent`
-    /// of its file's runs.
+    /// The reader went on: notes it, and asks for the next window if it is time.
     pub(super) fn proceed(
         &mut self,
         context: &AccessContext,
-        tail_exponent: Option<f64>,
+        outlook: &mut Outlook,
         plan: &mut Plan,
         tally: &mut Tally,
     ) {
@@ -279,24 +300,67 @@ impl Stream {
         tally.passed_pages += passed;
         self.pace.pass(passed, tally.passed_pages, context.allowance.budget);
         self.count_used(to, context, tally);
-        self.advance(to, context.access.now);
+        self.note_wait(to, context, outlook.waits);
+        self.advance(to, context.access.now, &mut outlook.lengths);
         let mut cause = self.cause;
         if has_lost {
             self.shrink(absent, tally);
             cause = Cause::Thrashed;
         }
         self.frontier = self.frontier.max(self.reader);
-        if let Some(tail_exponent) = tail_exponent {
+        let is_waiting = self.frontier == self.reader;
+        let mut asked = 0;
+        if let Some(tail_exponent) = outlook.tail_exponent {
             let claim = Claim {
                 own: self.ahead() * self.len,
                 request: context.end - context.first,
                 share: self.pace.share(),
             };
             let room = context.allowance.for_stream(claim, tally);
-            tally.asked_pages += self.ask(context, room, tail_exponent, cause, plan);
+            asked = self.ask(context, room, tail_exponent, outlook, cause, plan);
+            tally.asked_pages += asked;
+        }
+        if is_waiting && !self.is_guess {
+            let each = if asked > 0 { asked } else { u64::from(context.access.kernel_window) };
+            self.awaited = Some(Awaited { since: context.access.now, from: self.reader, each });
         }
         self.due_at = context.access.now.saturating_add(self.patience_ns(context));
         self.seen_when_passed = tally.passed_pages;
+    }
+
+    /// Its run has ended if its reader should have been seen again by now: tells once at what length, which is where it
+    /// would have been seen; nothing where the end of the file may have ended it.
+    pub(super) fn end_run(&mut self, now: Nanos) -> Option<u64> {
+        let is_whole = self.is_contiguous() && !self.is_guess && !self.at_the_end;
+        if self.ended.is_some() || !is_whole || !self.has_stopped(now) {
+            return None;
+        }
+        self.awaited = None;
+        self.ended = Some(self.mark.max(self.reader));
+        self.ended
+    }
+
+    /// Notes what a forward reader that comes to unit `to` has waited for beside the transfer.
+    fn note_wait(&mut self, to: u64, context: &AccessContext, waits: &mut Waits) {
+        let has_come = |awaited: &mut Awaited| to >= awaited.from + awaited.each;
+        let Some(awaited) = self.awaited.take_if(has_come) else { return };
+        if !self.may_stay(context) {
+            return;
+        }
+        let cost = &context.device.pages;
+        let units = to - awaited.from;
+        let elapsed_s = context.access.now.saturating_sub(awaited.since) as f64 * 1e-9;
+        let accesses = real(units) / real(awaited.each.max(1));
+        let waited_s = (elapsed_s - real(units) * cost.unit_s) / accesses;
+        waits.note(accesses, waited_s / cost.stall_s.max(f64::MIN_POSITIVE));
+    }
+
+    /// Whether the head of a disk may be where this stream has left it. Where an access costs less than the transfer
+    /// of the kernel's window there is no head to speak of.
+    fn may_stay(&self, context: &AccessContext) -> bool {
+        let reads_all = self.step == 1 && self.grain == 1 && context.access.via == Via::Read;
+        let cost = &context.device.pages;
+        reads_all && cost.is_serial && cost.stall_units() > f64::from(KERNEL_WINDOW_PAGES)
     }
 
     /// How long the reader may stay away: while the device brings what is ahead and the reader uses it
@@ -364,10 +428,16 @@ impl Stream {
         tally.wasted_pages += self.ahead() * self.len;
     }
 
-    fn advance(&mut self, to: u64, now: Nanos) {
+    fn advance(&mut self, to: u64, now: Nanos, lengths: &mut Lengths) {
         self.used_at = now;
+        if let Some(length) = self.ended.take() {
+            lengths.resume(length);
+        }
         if to <= self.reader {
             return;
+        }
+        if self.is_contiguous() {
+            lengths.pass(self.reader, to);
         }
         self.reader = to;
         self.log_length = LogLength::of(to);
@@ -401,6 +471,7 @@ impl Stream {
         tally.wasted_pages += self.ahead() * self.len;
         self.cap = self.cap.min(ahead / 4 * 3).max(SMALLEST_CAP_UNITS);
         self.frontier = self.reader;
+        self.awaited = None;
         self.given_up = 0;
     }
 
