@@ -104,7 +104,7 @@ impl Journal {
     }
 }
 
-/// An open file that is read without look-ahead, and kept open here.
+/// An open file that is read without look-ahead.
 struct KeptOpen {
     given: WindowOverride,
     /// Other processes may have the same open file, and one of those may be the last: so it is reached, and is no
@@ -226,8 +226,8 @@ impl Windows {
             self.set.get(&target).and_then(|entry| self.journal.lock().get(*entry).cloned());
         let result = match (self.kept_open.get(&target), given) {
             // Its reader may have ended, and the ledger forgotten it.
-            (Some(held), _) => {
-                self.setting.set(&held.duplicate, &held.given.knob, held.given.kb_before)
+            (Some(kept), _) => {
+                self.setting.set(&kept.duplicate, &kept.given.knob, kept.given.kb_before)
             }
             (None, Some(given)) => self
                 .fetcher
