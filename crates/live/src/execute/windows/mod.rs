@@ -294,11 +294,12 @@ impl Windows {
             for target in self.set.keys().copied().collect::<Vec<_>>() {
                 let _ = self.give_back(target);
             }
+            // The process may end while the rest is waited for.
+            self.journal.lock().write_down();
             if self.set.is_empty() || !self.fetcher.await_answer(until) {
                 break;
             }
         }
-        self.journal.lock().write_down();
     }
 }
 
