@@ -103,7 +103,7 @@ pub const MOST_MEASURING: Duration = Duration::from_secs(2);
 /// Eases the source of events, and looks for processes without a descriptor, this often.
 const TIDY_NS: Nanos = 1_000_000_000;
 
-/// Looking for other daemons takes no more than one part in so many of the time: it looks at every process, and there may
+/// Looking for other daemons takes no more than one part in so many of a processor: it looks at every process, and there may
 /// be thousands.
 const LOOKING_SHARE: u64 = 400;
 
@@ -506,8 +506,9 @@ impl Engine {
             self.tidied_at = now;
             self.observer.tidy();
             if self.drops_behind && now >= self.daemons_at {
+                let before_s = sys::cpu_seconds();
                 self.observer.note_daemons();
-                let took_ns = sys::monotonic_ns() - now;
+                let took_ns = ((sys::cpu_seconds() - before_s) * 1e9) as Nanos;
                 self.daemons_at = now + LOOKING_SHARE * took_ns;
             }
             self.look_at_memory(now);
