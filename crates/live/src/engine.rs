@@ -103,6 +103,10 @@ pub const MOST_MEASURING: Duration = Duration::from_secs(2);
 /// Eases the source of events, and looks for processes without a descriptor, this often.
 const TIDY_NS: Nanos = 1_000_000_000;
 
+/// Looking for other daemons takes no more than one part in so many of a processor: it looks at every process, and there may
+/// be thousands.
+const LOOKING_SHARE: u64 = 400;
+
 /// Controller, source of events and executor, put together.
 pub struct Engine {
     observer: Box<dyn Observer>,
@@ -120,6 +124,8 @@ pub struct Engine {
     out: Vec<Command>,
     tick_at: Nanos,
     tidied_at: Nanos,
+    /// When to look for other daemons next.
+    daemons_at: Nanos,
     /// Tables of the kernel half that could not be written.
     errors: u64,
     has_given_back: bool,
@@ -219,6 +225,7 @@ impl Prepared {
             out,
             tick_at: 0,
             tidied_at: 0,
+            daemons_at: 0,
             errors: 0,
             has_given_back: false,
             drops_behind: watch.is_some(),
@@ -498,8 +505,11 @@ impl Engine {
         if is_time {
             self.tidied_at = now;
             self.observer.tidy();
-            if self.drops_behind {
+            if self.drops_behind && now >= self.daemons_at {
+                let before_s = sys::cpu_seconds();
                 self.observer.note_daemons();
+                let took_ns = ((sys::cpu_seconds() - before_s) * 1e9) as Nanos;
+                self.daemons_at = now + LOOKING_SHARE * took_ns;
             }
             self.look_at_memory(now);
             self.hear_of_left_windows(now);
