@@ -58,6 +58,11 @@ impl FileState {
         self.group = group;
     }
 
+    /// Whether a stream explains the access.
+    pub(super) fn follows(&self, context: &AccessContext) -> bool {
+        self.streams.nearest(context, |_| true).is_some()
+    }
+
     /// Finds the stream an access belongs to, begins one, or notes an unmatched miss.
     ///
     /// What is contiguous comes first: the starts of parallel streams may stand at equal
