@@ -227,10 +227,13 @@ impl Policy for Adaptive {
                 forgotten.give_up(tally)
             });
         file.read_in(cache.group());
-        let is_of_a_region = access.trigger == Trigger::Mark
-            && self.regions.on_mark(&context, &mut volume.account, plan, tally);
-        if is_of_a_region && !file.follows(&context) {
-            return;
+        if access.trigger == Trigger::Mark {
+            let (is_of_a_stream, account) = (file.follows(&context), &mut volume.account);
+            let is_of_a_region =
+                self.regions.on_mark(&context, is_of_a_stream, account, plan, tally);
+            if is_of_a_region && !is_of_a_stream {
+                return;
+            }
         }
         let is_unmatched = match file.place(&context, volume, tally) {
             Found::Stream(stream, tail_exponent) => {

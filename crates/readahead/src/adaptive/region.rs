@@ -119,13 +119,16 @@ impl Regions {
     pub(super) fn on_mark(
         &mut self,
         context: &AccessContext,
+        is_of_a_stream: bool,
         account: &mut Account,
         plan: &mut Plan,
         tally: &mut Tally,
     ) -> bool {
         let Some(used) = self.samples.touch(context) else { return false };
         let cost = &context.device.cost;
-        account.use_up(used.pages * cost.page_s(), used.requests * cost.latency_s);
+        // What a stream comes to here would have been read ahead anyhow.
+        let requests = if is_of_a_stream { 0.0 } else { used.requests };
+        account.use_up(used.pages * cost.page_s(), requests * cost.latency_s);
         let key = |log2_pages| Key {
             file: context.access.file,
             log2_pages,

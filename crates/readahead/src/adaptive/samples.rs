@@ -92,8 +92,9 @@ impl Samples {
         }
         let touched = context.end.min(sample.end) - page;
         let pages = (touched * sample.part) as f64 / (sample.end - sample.first) as f64;
+        let request = sample.request.max(context.end - page);
         sample.part = 0;
-        Some(Used { pages, requests: pages / sample.request as f64 })
+        Some(Used { pages, requests: pages / request as f64 })
     }
 
     pub(super) fn forget_before(&mut self, moment: Nanos) {
