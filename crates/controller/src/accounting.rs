@@ -20,12 +20,12 @@ impl Controller {
         has_failed: bool,
         out: &mut Vec<Command>,
     ) {
-        let Some((file, interest)) = self.backings.answered(ticket) else { return };
+        let Some(file) = self.backings.answered(ticket) else { return };
         self.metrics.failed_reads += u64::from(has_failed);
         let Some(notes) = self.files.get_mut(file) else { return };
         if !has_failed {
             notes.served();
-        } else if let Some(until) = notes.unproductive(now, Tolerance::with(interest)) {
+        } else if let Some(until) = notes.unproductive(now, Tolerance::FAILING) {
             self.metrics.muted += 1;
             out.push(Command::Listen(file, notes.listening(until)));
         }

@@ -223,12 +223,9 @@ impl Backings {
         }
     }
 
-    /// A batch was answered; gives its file, and what is worth hearing of that, if it was under way.
-    pub(crate) fn answered(&mut self, ticket: Ticket) -> Option<(FileKey, Interest)> {
-        self.all.values_mut().find_map(|backing| {
-            let batch = backing.outstanding.remove(ticket)?;
-            Some((batch.file, backing.interest()))
-        })
+    /// A batch was answered; gives its file, if it was under way.
+    pub(crate) fn answered(&mut self, ticket: Ticket) -> Option<FileKey> {
+        self.all.values_mut().find_map(|backing| Some(backing.outstanding.remove(ticket)?.file))
     }
 
     /// A device was measured, or cannot be; tells whether something new is known of it.

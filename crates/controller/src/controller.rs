@@ -270,7 +270,12 @@ impl Controller {
     pub fn metrics(&self) -> Metrics {
         let (tally, walks) = (self.policy.tally(), self.walks.totals());
         let behind = self.behind.as_ref().map(Behind::totals).unwrap_or_default();
+        let accounts = self.volumes.all().map(|dev| self.account_of(dev));
+        let (earned_s, spent_s) = accounts
+            .fold((0.0, 0.0), |(earned, spent), of| (earned + of.earned_s, spent + of.spent_s));
         Metrics {
+            earned_s,
+            spent_s,
             used_bytes: tally.used_pages * PAGE_BYTES,
             wasted_bytes: tally.wasted_pages * PAGE_BYTES,
             dense_bytes: tally.dense_pages * PAGE_BYTES,

@@ -49,7 +49,7 @@ pub use input::{
 };
 pub use listing::{DirectoryRef, Entry, EntryKind, EntryRef, FileMiss, Listing, Place};
 pub use memory::budget_bytes;
-pub use status::{BusyFile, Device, Status};
+pub use status::{Account, BusyFile, Device, Status};
 
 /// Nanoseconds of the body's clock.
 pub use readahead::Nanos;

@@ -25,7 +25,7 @@ pub struct Metrics {
     /// Bytes read ahead that were evicted before a reader came to them, or whose stream was forgotten first. The
     /// last window of each stream counts neither as used nor as wasted, as nothing is heard of it.
     pub wasted_bytes: u64,
-    /// Bytes read ahead of densely read regions, whose use is not tracked.
+    /// Bytes read ahead of densely read regions; their use is told by a sample, and counted in `earned_s` only.
     pub dense_bytes: u64,
     /// The most bytes at any moment that were read ahead and not used yet, of all streams together.
     pub most_ahead_bytes: u64,
@@ -33,6 +33,11 @@ pub struct Metrics {
     pub bounded_windows: u64,
     /// Requests of programs that would have waited for the device and did not.
     pub stalls_saved: u64,
+    /// Seconds of waiting for devices that programs were spared: an estimate on the safe side, of the file systems that
+    /// are managed now.
+    pub earned_s: f64,
+    /// Seconds that devices have read for nobody, what is not used yet included; of the same file systems.
+    pub spent_s: f64,
     /// Files read ahead of programs that walk through directories.
     pub walk_files: u64,
     /// Of these, files that the program has come to, or passed.
@@ -140,13 +145,16 @@ impl std::fmt::Display for Metrics {
         write!(
             f,
             "read ahead {:.1} MB in {} windows: {:.1} MB used, {:.1} MB wasted, {:.1} MB for dense \
-             random reading; {} stalls saved; {} events, {} lost; {:.3} s CPU",
+             random reading; {} stalls saved; {:.1} s earned, {:.1} s spent; {} events, {} lost; \
+             {:.3} s CPU",
             mb(self.read_ahead_bytes),
             self.reads,
             mb(self.used_bytes),
             mb(self.wasted_bytes),
             mb(self.dense_bytes),
             self.stalls_saved,
+            self.earned_s,
+            self.spent_s,
             self.events,
             self.lost_events,
             self.cpu_s,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::behind::Behind;
 use crate::controller::Controller;
+use crate::ids::DeviceNumber;
 use crate::metrics::Metrics;
 
 /// The busiest files shown.
@@ -59,6 +60,8 @@ pub struct Device {
     pub volumes: Vec<String>,
     /// Where these are mounted, in the same order; the body adds them.
     pub mount_points: Vec<String>,
+    /// What reading ahead has saved and cost on these, in the same order.
+    pub accounts: Vec<Account>,
     /// Milliseconds of one more device access.
     pub latency_ms: f64,
     /// Megabytes (10^6) a second while streaming.
@@ -73,7 +76,33 @@ pub struct Device {
     pub in_flight_bytes: u64,
 }
 
+/// What reading ahead has saved and cost on one file system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Account {
+    /// Seconds that readers would have waited for the device, and did not.
+    pub earned_s: f64,
+    /// Seconds that the device has read for nobody, what is not used yet included.
+    pub spent_s: f64,
+    /// Seconds that may be spent on what may turn out to be of no use.
+    pub credit_s: f64,
+}
+
+impl From<readahead::Account> for Account {
+    fn from(account: readahead::Account) -> Self {
+        Account {
+            earned_s: account.earned_s(),
+            spent_s: account.spent_s(),
+            credit_s: account.credit_s(),
+        }
+    }
+}
+
 impl Controller {
+    /// What reading ahead has saved and cost on a file system.
+    pub(crate) fn account_of(&self, dev: DeviceNumber) -> Account {
+        self.policy.account(dev.volume()).unwrap_or_default().into()
+    }
+
     /// What it is doing at `now`.
     pub fn status(&self, now: crate::Nanos) -> Status {
         let devices = self.backings.iter().map(|(id, backing)| Device {
@@ -81,6 +110,7 @@ impl Controller {
             name: String::new(),
             volumes: self.volumes.on(id).map(|dev| dev.to_string()).collect(),
             mount_points: Vec::new(),
+            accounts: self.volumes.on(id).map(|dev| self.account_of(dev)).collect(),
             latency_ms: backing.cost().latency_s * 1e3,
             bandwidth_mb_s: backing.cost().bandwidth * 1e-6,
             concurrency: backing.cost().concurrency,

@@ -29,6 +29,10 @@ impl Volumes {
         on.map(|(dev, _)| *dev)
     }
 
+    pub(crate) fn all(&self) -> impl Iterator<Item = DeviceNumber> {
+        self.backing_of.keys().copied()
+    }
+
     pub(crate) fn is_used(&self, backing: BackingId) -> bool {
         self.on(backing).next().is_some()
     }

@@ -18,6 +18,7 @@
 //! [`Adaptive`] is bowwave's own policy. Those of kernels are in the crate `historical`.
 
 mod access;
+mod account;
 pub mod adaptive;
 pub mod behind;
 mod cache;
@@ -31,6 +32,7 @@ mod tally;
 pub use access::{
     Access, FileId, GroupId, Hint, Nanos, OpenFileId, PAGE_BYTES, Page, Trigger, Via, VolumeId,
 };
+pub use account::Account;
 pub use adaptive::Adaptive;
 pub use cache::{CacheView, Past};
 pub use cost::DeviceCost;

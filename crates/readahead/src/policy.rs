@@ -1,6 +1,7 @@
 //! The contract between a policy and what drives it.
 
-use crate::access::{Access, GroupId, Nanos};
+use crate::Account;
+use crate::access::{Access, GroupId, Nanos, VolumeId};
 use crate::cache::CacheView;
 use crate::plan::Plan;
 use crate::tally::Tally;
@@ -24,6 +25,11 @@ pub trait Policy: Send {
     /// What became of the pages asked for, where the policy keeps count.
     fn tally(&self) -> Tally {
         Tally::default()
+    }
+
+    /// What reading ahead has saved and cost on a volume, where the policy keeps count and has heard of it.
+    fn account(&self, _volume: VolumeId) -> Option<Account> {
+        None
     }
 
     /// Forgets every file and stream idle since before `now - idle`.

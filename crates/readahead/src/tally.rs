@@ -11,7 +11,7 @@ pub struct Tally {
     pub used_pages: u64,
     /// Of the pages asked for, those of streams that ended before, or that were evicted.
     pub wasted_pages: u64,
-    /// Pages read because their region was read densely at random; their use is not tracked.
+    /// Pages read because their region was read densely at random; their use is told by a sample.
     pub dense_pages: u64,
     /// Requests that would have waited for the device, and found their page.
     pub stalls_saved: u64,

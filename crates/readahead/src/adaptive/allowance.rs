@@ -59,6 +59,8 @@ pub(super) struct Allowance {
     pub(super) budget: u64,
     /// Pages of one window: what the body leaves to it, and one plan at most.
     pub(super) window: u64,
+    /// Pages that the volume's account pays for at once.
+    pub(super) stream_credit: u64,
     /// Pages used through a mapping go round twice before they leave, and take half of memory.
     pub(super) is_mapped: bool,
     /// Pages of a window that takes much longer to transfer than to access.
@@ -104,7 +106,7 @@ impl Allowance {
         } else {
             self.window.saturating_mul(WINDOWS_OUT).saturating_sub(own)
         };
-        left.min(fair.max(unclaimed)).min(self.window).min(windows)
+        left.min(fair.max(unclaimed)).min(self.window).min(windows).min(self.stream_credit)
     }
 }
 
@@ -117,7 +119,13 @@ mod tests {
     const AMPLE: u64 = 4882;
 
     fn room(window: u64) -> Allowance {
-        Allowance { budget: 1000, window, is_mapped: false, ample: AMPLE, is_serial: false }
+        Allowance {
+            budget: 1000,
+            window,
+            stream_credit: u64::MAX,
+            ample: AMPLE,
+            ..Allowance::default()
+        }
     }
 
     /// It passes as much as each of the others.
@@ -213,6 +221,13 @@ mod tests {
         assert_eq!(room.for_stream(alone(200), &ahead(200)), 0);
         let disk = Allowance { is_serial: true, ..room };
         assert_eq!(disk.for_stream(alone(200), &ahead(200)), 100);
+    }
+
+    #[test]
+    fn a_stream_has_no_more_than_the_account_pays_for() {
+        let room = Allowance { stream_credit: 70, ..room(u64::MAX) };
+        assert_eq!(room.for_stream(alone(0), &ahead(0)), 70);
+        assert_eq!(room.for_region(&ahead(0)), 2000, "a region looks after itself");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::streams::{Slot, Streams};
 use super::survival::{Curve, Lengths};
 use super::tail_exponent::Runs;
 use super::unmatched_misses::{UNMATCHED_MISSES, UnmatchedMiss, UnmatchedMisses};
-use super::volume::Volume;
+use super::volume::History;
 use crate::access::{GroupId, Hint, Nanos, Page, Trigger, Via};
 use crate::plan::Cause;
 use crate::tally::Tally;
@@ -61,6 +61,11 @@ impl FileState {
         self.group = group;
     }
 
+    /// Whether a stream explains the access.
+    pub(super) fn follows(&self, context: &AccessContext) -> bool {
+        self.streams.nearest(context, |_| true).is_some()
+    }
+
     /// Finds the stream an access belongs to, begins one, or notes an unmatched miss.
     ///
     /// What is contiguous comes first: the starts of parallel streams may stand at equal
@@ -69,12 +74,12 @@ impl FileState {
     pub(super) fn place<'a>(
         &'a mut self,
         context: &AccessContext,
-        volume: &'a mut Volume,
+        history: &'a mut History,
         tally: &mut Tally,
     ) -> Found<'a> {
         if let Some(slot) = self.streams.nearest(context, Stream::is_contiguous) {
-            self.go_on(slot, volume);
-            return self.found(slot, context, volume);
+            self.go_on(slot, history);
+            return self.found(slot, context, history);
         }
         // What a known stream passes it counts itself.
         let pages = context.end - context.first;
@@ -82,21 +87,21 @@ impl FileState {
         if let Some(stream) = self.beside_an_unmatched_miss(context, self.slack(context), passed) {
             tally.passed_pages = passed;
             self.starts.went_on(stream.step());
-            volume.starts.went_on(stream.step());
-            return self.begun(stream, context, volume, tally);
+            history.starts.went_on(stream.step());
+            return self.begun(stream, context, history, tally);
         }
         if let Some(index) = self.streams.nearest(context, |stream| !stream.is_contiguous()) {
             self.remember(context, passed);
-            return self.found(index, context, volume);
+            return self.found(index, context, history);
         }
         let begun = self
             .at_equal_distances(context)
-            .or_else(|| at_the_start(context, &mut volume.completion_rate));
+            .or_else(|| at_the_start(context, &mut history.completion_rate));
         tally.passed_pages = passed;
         self.remember(context, passed);
-        match begun.or_else(|| self.at_a_likely_start(context, volume)) {
+        match begun.or_else(|| self.at_a_likely_start(context, history)) {
             Some(stream) => {
-                self.begun(stream.at_pace(Pace::unknown(passed)), context, volume, tally)
+                self.begun(stream.at_pace(Pace::unknown(passed)), context, history, tally)
             }
             None => Found::UnmatchedMiss,
         }
@@ -128,18 +133,18 @@ impl FileState {
         &'a mut self,
         slot: Slot,
         context: &AccessContext,
-        volume: &'a mut Volume,
+        history: &'a mut History,
     ) -> Found<'a> {
         let is_led = |stream: &mut Stream| stream.is_led(&context.device.cost);
         let tail_exponent = self
             .streams
             .get_mut(slot)
             .is_some_and(is_led)
-            .then(|| self.tail_exponent(context, volume));
-        let lengths = Lengths { file: &mut self.curve, volume: &mut volume.curve };
+            .then(|| self.tail_exponent(context, history));
+        let lengths = Lengths { file: &mut self.curve, volume: &mut history.curve };
         match self.streams.get_mut(slot) {
             Some(stream) => {
-                Found::Stream(stream, Outlook { tail_exponent, lengths, waits: &mut volume.waits })
+                Found::Stream(stream, Outlook { tail_exponent, lengths, waits: &mut history.waits })
             }
             None => Found::UnmatchedMiss,
         }
@@ -150,11 +155,11 @@ impl FileState {
         &'a mut self,
         mut stream: Stream,
         context: &AccessContext,
-        volume: &'a mut Volume,
+        history: &'a mut History,
         tally: &mut Tally,
     ) -> Found<'a> {
         let tail_exponent =
-            stream.is_led(&context.device.cost).then(|| self.tail_exponent(context, volume));
+            stream.is_led(&context.device.cost).then(|| self.tail_exponent(context, history));
         if stream.is_contiguous() {
             self.streams.each(|other| {
                 other.shares_its_file();
@@ -163,16 +168,16 @@ impl FileState {
         }
         let ended = &mut self.ended;
         let stream = self.streams.admit(stream, |forgotten| end(forgotten, ended, tally));
-        let lengths = Lengths { file: &mut self.curve, volume: &mut volume.curve };
-        Found::Stream(stream, Outlook { tail_exponent, lengths, waits: &mut volume.waits })
+        let lengths = Lengths { file: &mut self.curve, volume: &mut history.curve };
+        Found::Stream(stream, Outlook { tail_exponent, lengths, waits: &mut history.waits })
     }
 
     /// The exponent of how long runs of this file turn out: of those that are over, those whose
     /// readers have stopped, and those that go on.
-    fn tail_exponent(&mut self, context: &AccessContext, volume: &mut Volume) -> f64 {
+    fn tail_exponent(&mut self, context: &AccessContext, history: &mut History) -> f64 {
         let now = context.access.now;
         let mut runs = self.ended;
-        let mut lengths = Lengths { file: &mut self.curve, volume: &mut volume.curve };
+        let mut lengths = Lengths { file: &mut self.curve, volume: &mut history.curve };
         self.streams.each(|stream| {
             if !stream.is_guess() {
                 runs.note(stream.log_length(), stream.has_stopped(now) && !stream.is_at_the_end());
@@ -188,16 +193,16 @@ impl FileState {
     fn at_a_likely_start(
         &mut self,
         context: &AccessContext,
-        volume: &mut Volume,
+        history: &mut History,
     ) -> Option<Stream> {
         let access = context.access;
         let spares_a_wait = !context.device.cost.outpaces_user_space();
         if access.trigger != Trigger::Absent || access.via != Via::Read || !spares_a_wait {
             return None;
         }
-        let step = self.starts.step(&volume.starts);
+        let step = self.starts.step(&history.starts);
         self.starts.miss();
-        volume.starts.miss();
+        history.starts.miss();
         let (origin, cause) = match step? {
             1 => (context.first, Cause::Context),
             _ => (context.end - 1, Cause::Backward),
@@ -207,10 +212,10 @@ impl FileState {
     }
 
     /// A stream goes on, which may have been a guess until now.
-    fn go_on(&mut self, slot: Slot, volume: &mut Volume) {
+    fn go_on(&mut self, slot: Slot, history: &mut History) {
         if let Some(step) = self.streams.get_mut(slot).and_then(Stream::confirm) {
             self.starts.went_on(step);
-            volume.starts.went_on(step);
+            history.starts.went_on(step);
         }
     }
 

@@ -40,6 +40,8 @@ mod read_around;
 mod region;
 mod rules;
 mod run;
+mod samples;
+mod settle;
 mod starts;
 mod stream;
 mod streams;
@@ -59,8 +61,10 @@ use file::{FileState, Found};
 use kernel_window::KERNEL_WINDOW_PAGES;
 use pressure::Pressures;
 use region::Regions;
+use settle::Before;
 use volume::Volume;
 
+use crate::Account;
 use crate::access::{Access, FileId, GroupId, Hint, Nanos, PAGE_BYTES, Trigger, Via, VolumeId};
 use crate::cache::{CacheView, Past};
 use crate::cost::DeviceCost;
@@ -208,9 +212,13 @@ impl Policy for Adaptive {
         self.feel_pressure(access, cache);
         let most_ahead = self.most_ahead(access, cache);
         self.device.renew(cache.cost());
+        let volume =
+            self.volumes.get_or_insert_with(access.volume, access.now, Volume::default, drop);
+        volume.account.pass_time(access.now);
         let allowance = Allowance {
             budget: most_ahead,
             window: cache.room_pages().min(pages(self.limits.plan_bytes)),
+            stream_credit: volume.account.stream_pages(&self.device.cost),
             is_mapped: access.via == Via::Mmap,
             ample: self.device.ample_pages,
             is_serial: self.device.pages.is_serial,
@@ -222,10 +230,17 @@ impl Policy for Adaptive {
                 forgotten.give_up(tally)
             });
         file.read_in(cache.group());
-        let volume =
-            self.volumes.get_or_insert_with(access.volume, access.now, Volume::default, drop);
-        let is_unmatched = match file.place(&context, volume, tally) {
+        if access.trigger == Trigger::Mark {
+            let (is_of_a_stream, account) = (file.follows(&context), &mut volume.account);
+            let is_of_a_region =
+                self.regions.on_mark(&context, is_of_a_stream, account, plan, tally);
+            if is_of_a_region && !is_of_a_stream {
+                return;
+            }
+        }
+        let is_unmatched = match file.place(&context, &mut volume.history, tally) {
             Found::Stream(stream, mut outlook) => {
+                let before = Before::of(stream, tally, plan);
                 if stream.can_gain(&context.device.cost) {
                     plan.recognise();
                 }
@@ -235,8 +250,9 @@ impl Policy for Adaptive {
                     pressure.thrashed(access.kernel_window, false, access.now);
                 }
                 stream.proceed(&context, &mut outlook, plan, tally);
+                before.settle(stream, &context, tally, plan, &mut volume.account);
                 if stream.has_ended_a_file(access.file_pages) {
-                    volume.completion_rate.end();
+                    volume.history.completion_rate.end();
                 }
                 false
             }
@@ -246,7 +262,7 @@ impl Policy for Adaptive {
                         let pressure = self.pressures.of_mut(cache.group(), access.now);
                         pressure.thrashed(access.kernel_window, false, access.now);
                     }
-                    self.regions.on_unmatched_miss(&context, plan, tally);
+                    self.regions.on_unmatched_miss(&context, &mut volume.account, plan, tally);
                 }
                 true
             }
@@ -267,6 +283,10 @@ impl Policy for Adaptive {
         self.tally
     }
 
+    fn account(&self, volume: VolumeId) -> Option<Account> {
+        self.volumes.get(&volume).map(|volume| volume.account)
+    }
+
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
         let moment = now.saturating_sub(idle);
         let tally = &mut self.tally;
@@ -274,7 +294,6 @@ impl Policy for Adaptive {
         for file in self.files.values_mut() {
             file.forget_before(moment, tally);
         }
-        self.volumes.forget_before(moment, drop);
         self.regions.forget_before(moment);
     }
 }

@@ -16,17 +16,19 @@
 //! least and 4 at most; `4/n` asks more of a count too small to tell a dense region from a chance
 //! cluster.
 //!
-//! The largest region that qualifies is read in ascending slices. Each further miss in it buys the
-//! next slice, so that filling stops by itself when the reader goes away. Where device accesses overlap,
-//! what
-//! the device can read during one miss delays nobody, and slices stay within it until the misses
-//! have cost as much as the rest.
+//! The largest region that qualifies is read in ascending slices. If these are several, the first begins behind the
+//! miss, as many readers go upwards. Each slice is paid for from the volume's [account](crate::Account). Each further miss in the region
+//! buys the next slice, and so does each touch of a [mark](super::samples) in what was read. So reading stops when
+//! the reader goes away, and when what was read is not used. Where device accesses overlap, the device can read some pages during a miss
+//! and delay nobody. Slices stay within that until the misses have cost as much as the rest.
 //!
 //! A miss of a mapping has brought the kernel's read-around already, and index lookups are mostly
 //! sparse: there the misses must have cost twice the rest.
 
 use super::access_context::AccessContext;
 use super::allowance::MIN_READ_AHEAD_PAGES;
+use super::samples::Samples;
+use crate::Account;
 use crate::access::{FileId, Nanos, Page, Via};
 use crate::cache::Past;
 use crate::plan::{Cause, Plan};
@@ -49,25 +51,43 @@ struct Key {
 #[derive(Clone, Copy, Debug, Default)]
 struct Region {
     misses: u32,
-    /// Pages from the region's start that have been asked for.
+    /// Where filling began, from the region's start.
+    origin: u64,
+    /// Pages from there on that have been asked for; those before it come last.
     filled: u64,
+    /// Pages of the last miss's request.
+    request: u64,
+}
+
+impl Region {
+    /// Whether the page at this place, one of `size`, was asked for.
+    fn has_read(&self, place: u64, size: u64) -> bool {
+        let behind = place + if place < self.origin { size } else { 0 };
+        behind - self.origin < self.filled
+    }
 }
 
 #[derive(Debug)]
 pub(super) struct Regions {
     table: Table<Key, Region>,
+    samples: Samples,
     largest_log2_pages: u32,
 }
 
 impl Regions {
     pub(super) fn new(files: usize, plan_pages: u64) -> Self {
-        Regions { table: Table::new(files * 8), largest_log2_pages: plan_pages.ilog2() }
+        Regions {
+            table: Table::new(files * 8),
+            samples: Samples::new(files * 4),
+            largest_log2_pages: plan_pages.ilog2(),
+        }
     }
 
     /// Counts an unmatched miss in every region around it, and reads a slice of the largest that pays.
     pub(super) fn on_unmatched_miss(
         &mut self,
         context: &AccessContext,
+        account: &mut Account,
         plan: &mut Plan,
         tally: &mut Tally,
     ) {
@@ -79,10 +99,11 @@ impl Regions {
             let region =
                 self.table.get_or_insert_with(key, context.access.now, Region::default, drop);
             region.misses = region.misses.saturating_add(1);
+            region.request = context.end - context.first;
             let size = pages_in_file(&key, context.access.file_pages);
             if region.filled >= size {
                 // Filled, and missed again: it did not stay. Start judging afresh.
-                *region = Region { misses: 1, filled: 0 };
+                *region = Region { misses: 1, filled: 0, ..*region };
             }
             let left = size - region.filled;
             if left > 0 && (region.filled > 0 || pays(region.misses, left, context)) {
@@ -90,9 +111,40 @@ impl Regions {
             }
         }
         if let Some(key) = best {
-            tally.dense_pages +=
-                self.read_slice(key, context, context.allowance.for_region(tally), plan);
+            self.buy_slice(key, context, account, plan, tally);
         }
+    }
+
+    /// Whether the access has touched a mark in what was read of a region. What is used pays for more of it.
+    pub(super) fn on_mark(
+        &mut self,
+        context: &AccessContext,
+        is_of_a_stream: bool,
+        account: &mut Account,
+        plan: &mut Plan,
+        tally: &mut Tally,
+    ) -> bool {
+        let Some(used) = self.samples.touch(context) else { return false };
+        let cost = &context.device.cost;
+        // What a stream comes to here would have been read ahead anyhow.
+        let requests = if is_of_a_stream { 0.0 } else { used.requests };
+        account.use_up(used.pages * cost.page_s(), requests * cost.latency_s);
+        let key = |log2_pages| Key {
+            file: context.access.file,
+            log2_pages,
+            index: context.first >> log2_pages,
+        };
+        let levels = (SMALLEST_LOG2_PAGES..=self.largest_log2_pages).rev().map(key);
+        let is_begun = |key: &Key| {
+            let region = self.table.get(key);
+            region.is_some_and(|region| {
+                (1..pages_in_file(key, context.access.file_pages)).contains(&region.filled)
+            })
+        };
+        if let Some(key) = levels.into_iter().find(is_begun) {
+            self.buy_slice(key, context, account, plan, tally);
+        }
+        true
     }
 
     /// Whether the access finds a page gone that was read with its region.
@@ -101,31 +153,51 @@ impl Regions {
             && (SMALLEST_LOG2_PAGES..=self.largest_log2_pages).any(|log2_pages| {
                 let index = context.first >> log2_pages;
                 let key = Key { file: context.access.file, log2_pages, index };
+                let size = pages_in_file(&key, context.access.file_pages);
                 let region = self.table.get(&key);
-                region.is_some_and(|region| context.first - (index << log2_pages) < region.filled)
+                region.is_some_and(|region| {
+                    region.has_read(context.first - (index << log2_pages), size)
+                })
             })
     }
 
-    fn read_slice(&mut self, key: Key, context: &AccessContext, room: u64, plan: &mut Plan) -> u64 {
-        let Some(region) = self.table.get_mut(&key, context.access.now) else {
-            return 0;
-        };
-        let start = (key.index << key.log2_pages) + region.filled;
-        let end = (key.index << key.log2_pages) + pages_in_file(&key, context.access.file_pages);
-        let left = end - start;
-        let wanted = slice_pages(region.misses, left, context).min(left);
-        if room < wanted.min(MIN_READ_AHEAD_PAGES) {
-            // Even the smallest slice costs a device access.
-            return 0;
+    /// Reads the next slice of a region, if there is room and credit for it.
+    fn buy_slice(
+        &mut self,
+        key: Key,
+        context: &AccessContext,
+        account: &mut Account,
+        plan: &mut Plan,
+        tally: &mut Tally,
+    ) {
+        let Some(region) = self.table.get_mut(&key, context.access.now) else { return };
+        let (from, size) =
+            (key.index << key.log2_pages, pages_in_file(&key, context.access.file_pages));
+        let wanted = slice_pages(region.misses, size - region.filled, context);
+        if region.filled == 0 {
+            let behind = (context.end - from).min(size - 1);
+            region.origin = if wanted < size { behind } else { 0 };
         }
-        let pages = wanted.min(room);
+        let place = (region.origin + region.filled) % size;
+        let wanted = wanted.min(size - region.filled).min(size - place);
+        let cost = &context.device.cost;
+        let (room, credit) = (context.allowance.for_region(tally), account.region_pages(cost));
+        let pages = wanted.min(room).min(credit);
+        // Even the smallest slice costs a device access, which nothing brings back.
+        let least = (cost.latency_pages() as u64).max(MIN_READ_AHEAD_PAGES);
+        if room < wanted.min(MIN_READ_AHEAD_PAGES) || credit < wanted.min(least) {
+            return;
+        }
+        account.spend(cost.access_s() + pages as f64 * cost.page_s());
         region.filled += pages;
-        plan.read(start, pages, Cause::Dense);
-        pages
+        tally.dense_pages += pages;
+        plan.read(from + place, pages, Cause::Dense);
+        self.samples.mark(context, from + place, pages, region.request, plan);
     }
 
     pub(super) fn forget_before(&mut self, moment: Nanos) {
         self.table.forget_before(moment, drop);
+        self.samples.forget_before(moment);
     }
 }
 

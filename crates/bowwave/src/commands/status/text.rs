@@ -101,6 +101,13 @@ fn device(device: &Device) -> Vec<String> {
         mb(device.depth_bytes)
     );
     lines.extend(wrapped("", &depth));
+    for (account, place) in device.accounts.iter().zip(&places) {
+        let account = format!(
+            "{place}: {:.1} s earned, {:.1} s spent, {:.2} s of credit",
+            account.earned_s, account.spent_s, account.credit_s
+        );
+        lines.extend(wrapped("", &account));
+    }
     lines
 }
 
@@ -149,8 +156,8 @@ fn wrapped(label: &str, text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use controller::Status;
     use controller::metrics::{Metrics, NotRead};
+    use controller::{Account, Status};
 
     use super::*;
 
@@ -162,6 +169,8 @@ mod tests {
             read_ahead_bytes: 25_000_000,
             used_bytes: 24_000_000,
             stalls_saved: 300,
+            earned_s: 41.25,
+            spent_s: 0.625,
             failed_reads: 2,
             not_read,
             ..Metrics::default()
@@ -171,6 +180,10 @@ mod tests {
             name: "sda".into(),
             volumes: vec!["8:1".into(), "8:2".into()],
             mount_points: vec!["/".into(), "/srv".into()],
+            accounts: vec![
+                Account { earned_s: 41.25, spent_s: 0.625, credit_s: 2.0 },
+                Account { earned_s: 0.0, spent_s: 0.0, credit_s: 1.0 },
+            ],
             latency_ms: 7.0,
             bandwidth_mb_s: 100.0,
             concurrency: 1.0,
@@ -212,8 +225,8 @@ daemon (process 77), for 2 h 13 min
               0.0 MB so far
   windows     0 kernel windows changed now, 0 narrowed so far
   so far      read ahead 25.0 MB in 12 windows: 24.0 MB used, 0.0 MB wasted,
-              0.0 MB for dense random reading; 300 stalls saved; 4711 events, 0
-              lost; 0.000 s CPU
+              0.0 MB for dense random reading; 300 stalls saved; 41.2 s earned,
+              0.6 s spent; 4711 events, 0 lost; 0.000 s CPU
   not read    812 times nothing to gain, 3 times the device was busy
   behind      2 streams; dropped 0.0 MB behind streams; kept 0.0 MB that were
               cached before, or used by others or again; left 0.0 MB that were
@@ -222,6 +235,8 @@ daemon (process 77), for 2 h 13 min
   device      sda: /, /srv
               7.0 ms per access, 100 MB/s, 1 at once (measured)
               2.0 MB in flight, of 80.0 MB allowed
+              /: 41.2 s earned, 0.6 s spent, 2.00 s of credit
+              /srv: 0.0 s earned, 0.0 s spent, 1.00 s of credit
   most read ahead recently
            20.0 MB  inode 1234 of /srv (8:2)";
         assert_eq!(of(&report()).join("\n"), expected);

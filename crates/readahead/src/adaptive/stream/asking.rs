@@ -166,7 +166,7 @@ impl Stream {
 
     /// Whether the kernel would read ahead by itself here: what is asked for then takes the place of
     /// that. Of a reader that skips pages it knows nothing.
-    fn kernel_reads_ahead(&self, context: &AccessContext) -> bool {
+    pub(in crate::adaptive) fn kernel_reads_ahead(&self, context: &AccessContext) -> bool {
         match context.access.via {
             Via::Mmap => context.access.kernel_window > NARROW_PAGES,
             Via::Read => self.step == 1 && self.grain == 1,

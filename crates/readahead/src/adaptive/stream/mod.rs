@@ -209,6 +209,11 @@ impl Stream {
         self.is_part = true;
     }
 
+    /// What its reader passes of all that is passed.
+    pub(super) fn share(&self) -> f64 {
+        self.pace.share()
+    }
+
     /// Units the reader has come along.
     pub(super) fn length(&self) -> u64 {
         self.reader

@@ -1,0 +1,160 @@
+//! What reading ahead has saved and cost on one volume, in seconds of its device, and what it may cost still.
+//!
+//! ```text
+//!   first credit, 1 s ----.                          .--> a slice or a window: its price
+//!   3 % of the time  -----+--> credit, 2 s at most --+
+//!   a share of what is    |                          '<-- its price again, as far as it is used
+//!   saved ----------------'
+//! ```
+//!
+//! All that is read ahead is paid for when it is asked for, so it counts as lost until it is used. No more is asked
+//! for than the credit pays for. Hence what was lost never exceeds what was saved by more than the first credit and
+//! 3 % of the time (`docs/adaptive.md`).
+
+use crate::access::Nanos;
+use crate::cost::DeviceCost;
+
+/// What may be lost on a volume that nothing is known of, in seconds: a disk reads 100 MB.
+const FIRST_CREDIT_S: f64 = 1.0;
+
+/// Of this, what streams leave to regions: a stream begins to save with its first window, a region when much of it is
+/// read.
+const OF_REGIONS_S: f64 = 0.75;
+
+/// The most that may be lost at once, in seconds, however much was saved before.
+const MOST_CREDIT_S: f64 = 2.0;
+
+/// So much of the time may be lost for ever: `1 / (1 - 0.029) = 1.03`.
+const SHARE_OF_TIME: f64 = 0.029;
+
+/// So much of what was saved may be lost again. The rest is the margin for what is saved less than it seems: near
+/// accesses take half as long as the device's mean.
+const SHARE_OF_SAVED: f64 = 0.5;
+
+/// So much of the credit is spent at once, so that something is left for others.
+const SHARE_AT_ONCE: f64 = 0.5;
+
+/// The account of one volume.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Account {
+    earned_s: f64,
+    spent_s: f64,
+    credit_s: f64,
+    /// Up to when time has been counted.
+    counted_to: Nanos,
+}
+
+impl Default for Account {
+    /// Nothing was saved or spent so far.
+    fn default() -> Self {
+        Account { earned_s: 0.0, spent_s: 0.0, credit_s: FIRST_CREDIT_S, counted_to: 0 }
+    }
+}
+
+impl Account {
+    /// Seconds that readers would have waited for the device, and did not.
+    pub fn earned_s(&self) -> f64 {
+        self.earned_s
+    }
+
+    /// Seconds that the device has read for nobody: what was read ahead and is not used yet is included.
+    pub fn spent_s(&self) -> f64 {
+        self.spent_s
+    }
+
+    /// Seconds that may be spent.
+    pub fn credit_s(&self) -> f64 {
+        self.credit_s
+    }
+
+    /// It is `now`. Time refills the credit up to the first one; what was saved stays.
+    pub fn pass_time(&mut self, now: Nanos) {
+        let elapsed_s = now.saturating_sub(self.counted_to) as f64 * 1e-9;
+        self.counted_to = self.counted_to.max(now);
+        if self.credit_s < FIRST_CREDIT_S {
+            self.credit_s = (self.credit_s + elapsed_s * SHARE_OF_TIME).min(FIRST_CREDIT_S);
+        }
+    }
+
+    /// Pages of a region that may be asked for at once.
+    pub fn region_pages(&self, cost: &DeviceCost) -> u64 {
+        pages(self.credit_s, cost)
+    }
+
+    /// Pages that may be asked for at once for a stream.
+    pub fn stream_pages(&self, cost: &DeviceCost) -> u64 {
+        pages(self.credit_s - OF_REGIONS_S, cost)
+    }
+
+    /// Something is asked for that costs the device so many seconds.
+    pub fn spend(&mut self, seconds: f64) {
+        self.spent_s += seconds;
+        self.credit_s -= seconds;
+    }
+
+    /// Something that was asked for is used: its price was not lost, and readers were spared `saved_s` of waiting.
+    pub fn use_up(&mut self, price_s: f64, saved_s: f64) {
+        self.spent_s = (self.spent_s - price_s).max(0.0);
+        self.earned_s += saved_s;
+        let credit_s = self.credit_s + price_s + saved_s * SHARE_OF_SAVED;
+        self.credit_s = credit_s.min(MOST_CREDIT_S);
+    }
+}
+
+/// Pages that may be asked for at once in one device access, with so much credit.
+fn pages(credit_s: f64, cost: &DeviceCost) -> u64 {
+    let transfer_s = credit_s * SHARE_AT_ONCE - cost.access_s();
+    // Less than none is none.
+    (transfer_s / cost.page_s()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Nanos = 1_000_000_000;
+
+    #[test]
+    fn without_use_the_first_credit_is_all_that_is_lost() {
+        let mut account = Account::default();
+        let mut lost_s = 0.0;
+        for _ in 0..1000 {
+            let pages = account.region_pages(&DeviceCost::DISK);
+            let price_s = DeviceCost::DISK.access_s() + pages as f64 * DeviceCost::DISK.page_s();
+            if pages > 0 {
+                account.spend(price_s);
+                lost_s += price_s;
+            }
+        }
+        assert!(lost_s <= FIRST_CREDIT_S && lost_s > 0.8 * FIRST_CREDIT_S, "{lost_s}");
+        assert_eq!(account.region_pages(&DeviceCost::DISK), 0);
+        assert!((account.spent_s() - lost_s).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_lost_comes_back_at_three_percent_of_the_time_and_no_more_than_at_first() {
+        let mut account = Account::default();
+        account.pass_time(SECOND);
+        account.spend(FIRST_CREDIT_S);
+        account.pass_time(2 * SECOND);
+        assert!((account.credit_s() - SHARE_OF_TIME).abs() < 1e-9, "{account:?}");
+        account.pass_time(SECOND);
+        assert!((account.credit_s() - SHARE_OF_TIME).abs() < 1e-9, "time does not go back");
+        account.pass_time(1000 * SECOND);
+        assert_eq!(account.credit_s(), FIRST_CREDIT_S);
+    }
+
+    #[test]
+    fn what_is_used_costs_nothing_and_half_of_what_it_saves_may_be_spent() {
+        let mut account = Account::default();
+        account.spend(0.1);
+        account.use_up(0.1, 0.2);
+        assert!((account.credit_s() - FIRST_CREDIT_S - 0.1).abs() < 1e-9);
+        assert!(account.spent_s() < 1e-9);
+        assert_eq!(account.earned_s(), 0.2);
+        account.use_up(0.0, 1000.0);
+        assert_eq!(account.credit_s(), MOST_CREDIT_S, "never more is lost at once");
+        account.pass_time(1000 * SECOND);
+        assert_eq!(account.credit_s(), MOST_CREDIT_S);
+    }
+}

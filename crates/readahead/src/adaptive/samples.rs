@@ -1,0 +1,140 @@
+//! Marks on a sample of what was read of a region: they tell how much of it is used.
+//!
+//! ```text
+//!   slice   |------------ part -----------|------------ part -----------|
+//!   marks   . . . [mmmm] . . . . . . . . . . . . . . . . [mmmm] . . . . .
+//! ```
+//!
+//! A mark is reported once. Each page of it that is used then stands for `part / mark` pages of its part. Places
+//! are scattered, so that no stride in the reader's pages goes past all of them or meets each.
+
+use super::access_context::AccessContext;
+use crate::access::{FileId, Nanos, Page};
+use crate::plan::Plan;
+use crate::table::Table;
+
+/// Parts of a slice at most: a body remembers some 64 marks of a file.
+const MOST_PARTS: u64 = 8;
+
+/// Pages of a part at least, where the slice has more: an eighth of these is a mark of a chunk.
+const PART_PAGES: u64 = 256;
+
+/// One page in so many is marked.
+const MARKED: u64 = 8;
+
+/// A body has room for one mark in each aligned 128 KiB.
+const CHUNK_PAGES: u64 = 32;
+
+/// An odd number near `2^64` over the golden ratio, whose multiples scatter.
+const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A mark, and what it stands for.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    first: Page,
+    end: Page,
+    /// Pages of its part; none once it was touched.
+    part: u64,
+    /// Pages of one request.
+    request: u64,
+}
+
+/// What a touched mark tells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Used {
+    /// Pages that are used, in the mean.
+    pub(super) pages: f64,
+    /// Requests that find them.
+    pub(super) requests: f64,
+}
+
+#[derive(Debug)]
+pub(super) struct Samples {
+    /// By chunk.
+    table: Table<(FileId, u64), Sample>,
+}
+
+impl Samples {
+    pub(super) fn new(capacity: usize) -> Self {
+        Samples { table: Table::new(capacity) }
+    }
+
+    /// Marks some of the `pages` from `start` on, which requests of `request` pages are to find.
+    pub(super) fn mark(
+        &mut self,
+        context: &AccessContext,
+        start: Page,
+        pages: u64,
+        request: u64,
+        plan: &mut Plan,
+    ) {
+        let parts = (pages / PART_PAGES).clamp(1, MOST_PARTS);
+        for number in 0..parts {
+            let (from, to) = (start + pages * number / parts, start + pages * (number + 1) / parts);
+            let part = to - from;
+            let length = part.div_ceil(MARKED).min(CHUNK_PAGES);
+            let first = place(from, part, length);
+            let end = (first + length).min(first / CHUNK_PAGES * CHUNK_PAGES + CHUNK_PAGES);
+            let key = (context.access.file, first / CHUNK_PAGES);
+            let sample = Sample { first, end, part, request: request.max(1) };
+            *self.table.get_or_insert_with(key, context.access.now, || sample, drop) = sample;
+            plan.mark(first, end - 1);
+        }
+    }
+
+    /// What the access tells, if it has touched one of the marks.
+    pub(super) fn touch(&mut self, context: &AccessContext) -> Option<Used> {
+        let page = context.first;
+        let key = (context.access.file, page / CHUNK_PAGES);
+        let sample = self.table.get_mut(&key, context.access.now)?;
+        if sample.part == 0 || !(sample.first..sample.end).contains(&page) {
+            return None;
+        }
+        let touched = context.end.min(sample.end) - page;
+        let pages = (touched * sample.part) as f64 / (sample.end - sample.first) as f64;
+        let request = sample.request.max(context.end - page);
+        sample.part = 0;
+        Some(Used { pages, requests: pages / request as f64 })
+    }
+
+    pub(super) fn forget_before(&mut self, moment: Nanos) {
+        self.table.forget_before(moment, drop);
+    }
+}
+
+/// Where a mark of `length` pages lies in the `part` pages from `from` on: a whole chunk, where it is as long.
+fn place(from: Page, part: u64, length: u64) -> Page {
+    let scattered = from.wrapping_mul(SCATTER) >> 32;
+    let first_chunk = from.div_ceil(CHUNK_PAGES);
+    let chunks = ((from + part) / CHUNK_PAGES).saturating_sub(first_chunk);
+    if length == CHUNK_PAGES && chunks > 0 {
+        (first_chunk + scattered % chunks) * CHUNK_PAGES
+    } else {
+        from + scattered % (part - length + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_lies_in_its_part() {
+        for from in 0..200 {
+            for part in [1_u64, 5, 63, 64, 100, 256, 1000] {
+                let length = part.div_ceil(MARKED).min(CHUNK_PAGES);
+                let first = place(from, part, length);
+                assert!(first >= from && first + length <= from + part, "{from} {part}: {first}");
+            }
+        }
+    }
+
+    #[test]
+    fn marks_of_parts_that_follow_one_another_stand_at_no_equal_distances() {
+        let places: Vec<u64> = (0..16).map(|part| place(part * 256, 256, 32) % 256).collect();
+        let mut distinct = places.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert!(distinct.len() >= 5, "{places:?}");
+    }
+}

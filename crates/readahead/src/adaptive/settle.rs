@@ -1,0 +1,79 @@
+//! What one step of a stream is worth to its volume's [account](crate::Account).
+
+use super::access_context::AccessContext;
+use super::device::Device;
+use super::stream::Stream;
+use crate::Account;
+use crate::access::Nanos;
+use crate::plan::{Action, Plan};
+use crate::tally::Tally;
+
+/// How things stood before the step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Before {
+    tally: Tally,
+    seen_at: Nanos,
+    actions: usize,
+}
+
+impl Before {
+    pub(super) fn of(stream: &Stream, tally: &Tally, plan: &Plan) -> Self {
+        Before { tally: *tally, seen_at: stream.used_at, actions: plan.actions().len() }
+    }
+
+    /// Pays for what the step has asked for, and takes what its reader has used.
+    pub(super) fn settle(
+        self,
+        stream: &Stream,
+        context: &AccessContext,
+        tally: &Tally,
+        plan: &Plan,
+        account: &mut Account,
+    ) {
+        let used = tally.used_pages - self.tally.used_pages;
+        if used > 0 {
+            let stalls = (tally.stalls_saved - self.tally.stalls_saved) as f64;
+            let saved_s = self.saved_s(stalls * context.device.cost.latency_s, stream, context);
+            account.use_up(used as f64 * context.device.cost.page_s(), saved_s);
+        }
+        let asked = &plan.actions()[self.actions..];
+        if !asked.is_empty() {
+            account.spend(price_s(asked, stream.kernel_reads_ahead(context), context.device));
+        }
+    }
+
+    /// What readers were spared of `stalls_s`. The kernel's own read-ahead spares them some of it: on a device that
+    /// serves one access at a time, all but where others have moved its head; where accesses overlap, it has one
+    /// window under way, so that each takes as long as an access at least.
+    fn saved_s(self, stalls_s: f64, stream: &Stream, context: &AccessContext) -> f64 {
+        if !stream.kernel_reads_ahead(context) {
+            stalls_s
+        } else if context.device.pages.is_serial {
+            stalls_s * (1.0 - stream.share())
+        } else {
+            let elapsed_s = context.access.now.saturating_sub(self.seen_at) as f64 * 1e-9;
+            (stalls_s - elapsed_s).max(0.0)
+        }
+    }
+}
+
+/// Seconds that the device takes for what was asked. The kernel's own read-ahead takes as many accesses.
+fn price_s(asked: &[Action], is_the_kernels: bool, device: &Device) -> f64 {
+    let cost = &device.cost;
+    let mut price_s = 0.0;
+    let mut last_end = None;
+    for action in asked {
+        let Action::Read { start, pages, .. } = *action else { continue };
+        let access_s = match last_end {
+            _ if is_the_kernels => 0.0,
+            // A disk passes over a gap in the time it takes to read it.
+            Some(end) if device.pages.is_serial => {
+                (start.abs_diff(end) as f64 * cost.page_s()).min(cost.latency_s)
+            }
+            _ => cost.access_s(),
+        };
+        price_s += access_s + pages as f64 * cost.page_s();
+        last_end = Some(start + pages);
+    }
+    price_s
+}
