@@ -190,6 +190,8 @@ impl Metrics {
             most_ahead_bytes: before.most_ahead_bytes.max(self.most_ahead_bytes),
             bounded_windows: before.bounded_windows + self.bounded_windows,
             stalls_saved: before.stalls_saved + self.stalls_saved,
+            earned_s: before.earned_s + self.earned_s,
+            spent_s: before.spent_s + self.spent_s,
             walk_files: before.walk_files + self.walk_files,
             walk_files_used: before.walk_files_used + self.walk_files_used,
             walk_bytes: before.walk_bytes + self.walk_bytes,
