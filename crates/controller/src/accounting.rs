@@ -25,7 +25,7 @@ impl Controller {
         let Some(notes) = self.files.get_mut(file) else { return };
         if !has_failed {
             notes.served();
-        } else if let Some(until) = notes.unproductive(now, Tolerance::FAILING) {
+        } else if let Some(until) = notes.failed(now) {
             self.metrics.muted += 1;
             out.push(Command::Listen(file, notes.listening(until)));
         }

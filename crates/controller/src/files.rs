@@ -22,7 +22,7 @@ pub(crate) struct Tolerance {
 
 impl Tolerance {
     /// Of reads that fail.
-    pub(crate) const FAILING: Tolerance = Tolerance { first: 48, next: 12 };
+    const FAILING: Tolerance = Tolerance { first: 48, next: 12 };
 
     /// As long as any pattern takes to show. An event costs a reader some microseconds. A device that answers at once
     /// takes no longer for a read; a backward or strided reader shows there with the fourth event. Other devices take
@@ -54,6 +54,8 @@ pub(crate) struct FileNotes {
     /// By chunk, as in the kernel's table.
     marks: Vec<(u64, Mark)>,
     unproductive_events: u32,
+    /// Its reads fail, since something was last done for its reader.
+    fails: bool,
     silence_ns: Nanos,
     managed: bool,
     used_at: Nanos,
@@ -65,6 +67,7 @@ impl FileNotes {
         FileNotes {
             marks: Vec::with_capacity(MARKED_CHUNKS),
             unproductive_events: 0,
+            fails: false,
             silence_ns: FIRST_SILENCE_NS,
             managed: false,
             used_at: 0,
@@ -96,6 +99,7 @@ impl FileNotes {
     /// Something was done for this file's reader.
     pub(crate) fn served(&mut self) {
         self.unproductive_events = 0;
+        self.fails = false;
         self.silence_ns = FIRST_SILENCE_NS;
     }
 
@@ -111,6 +115,7 @@ impl FileNotes {
 
     /// An event led to nothing; gives the moment until which the file shall be silent, if any.
     pub(crate) fn unproductive(&mut self, now: Nanos, tolerance: Tolerance) -> Option<Nanos> {
+        let tolerance = if self.fails { Tolerance::FAILING } else { tolerance };
         self.unproductive_events += 1;
         if self.unproductive_events < tolerance.first {
             return None;
@@ -119,6 +124,14 @@ impl FileNotes {
         let until = now.saturating_add(self.silence_ns);
         self.silence_ns = (self.silence_ns * 2).min(LONGEST_SILENCE_NS);
         Some(until)
+    }
+
+    /// A read that was asked for has failed; gives the moment until which the file shall be silent, if any.
+    pub(crate) fn failed(&mut self, now: Nanos) -> Option<Nanos> {
+        if !std::mem::replace(&mut self.fails, true) {
+            self.unproductive_events = 0;
+        }
+        self.unproductive(now, Tolerance::FAILING)
     }
 
     pub(crate) fn listening(&self, muted_until: Nanos) -> Listening {
@@ -198,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_file_is_muted_after_unproductive_events_and_ever_longer() {
-        let tolerance = Tolerance::FAILING;
+        let tolerance = Tolerance { first: 48, next: 12 };
         let mut notes = FileNotes::new();
         let silences: Vec<u64> = (0..200)
             .filter_map(|now| notes.unproductive(now, tolerance).map(|until| until - now))
@@ -206,6 +219,9 @@ mod tests {
         assert_eq!(silences[..3], [FIRST_SILENCE_NS, 2 * FIRST_SILENCE_NS, 4 * FIRST_SILENCE_NS]);
         notes.served();
         assert_eq!(notes.unproductive(0, tolerance), None, "success is forgiving");
+        (0..40).for_each(|_| assert_eq!(notes.unproductive(0, tolerance), None));
+        let silences = (0..48).filter(|_| notes.failed(0).is_some());
+        assert_eq!(silences.count(), 1, "the first read that fails is not one too many");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What reading ahead has saved and cost on one volume, in seconds of its device, and what it may cost still.
+//! What reading ahead has saved and cost a group of readers on one volume, in seconds of its device, and what it may cost still.
 //!
 //! ```text
 //!   first credit, 1 s ----.                          .--> a slice or a window: its price
@@ -8,8 +8,10 @@
 //! ```
 //!
 //! All that is read ahead is paid for when it is asked for, so it counts as lost until it is used. No more is asked
-//! for than the credit pays for. Hence what was lost never exceeds what was saved by more than the first credit and
-//! 3 % of the time (`docs/adaptive.md`).
+//! for than the credit pays for. So as far as prices and savings are right, what was lost does not exceed what was
+//! saved by more than the first credit and 3 % of the time (`docs/adaptive.md` tells where they are not).
+//!
+//! Each memory cgroup, or user, has accounts of its own: nobody spends what others need.
 
 use crate::access::Nanos;
 use crate::cost::DeviceCost;
@@ -34,7 +36,7 @@ const SHARE_OF_SAVED: f64 = 0.5;
 /// So much of the credit is spent at once, so that something is left for others.
 const SHARE_AT_ONCE: f64 = 0.5;
 
-/// The account of one volume.
+/// The account of one group of readers on one volume.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Account {
     earned_s: f64,
@@ -65,6 +67,16 @@ impl Account {
     /// Seconds that may be spent.
     pub fn credit_s(&self) -> f64 {
         self.credit_s
+    }
+
+    /// Both together, as of one account; the credit is that of the poorer one.
+    pub fn beside(self, other: Account) -> Account {
+        Account {
+            earned_s: self.earned_s + other.earned_s,
+            spent_s: self.spent_s + other.spent_s,
+            credit_s: self.credit_s.min(other.credit_s),
+            counted_to: self.counted_to.max(other.counted_to),
+        }
     }
 
     /// It is `now`. Time refills the credit up to the first one; what was saved stays.

@@ -144,6 +144,11 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         *self.get_or_insert_with(to, now, || known, drop) = known;
     }
 
+    /// Every key remembered, with its value.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.entries.iter().flatten().map(|(key, value)| (key, value))
+    }
+
     /// Every value remembered.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.entries.iter_mut().flatten().map(|(_, value)| value)

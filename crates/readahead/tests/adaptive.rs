@@ -2,7 +2,7 @@
 
 mod support;
 
-use readahead::{DeviceCost, Hint};
+use readahead::{DeviceCost, GroupId, Hint, VolumeId};
 use support::Machine;
 use support::policies;
 
@@ -53,6 +53,57 @@ fn runs_that_wait_for_no_access_are_left_to_the_kernel() {
     assert_eq!(asked_of_runs(transfer_ns), 0);
     // A window of 32 pages costs an access of 7 ms.
     assert!(asked_of_runs(transfer_ns + 7_000_000 / 32) > 0);
+}
+
+/// A far volume that passes for a disk: each request waits for it, however many pages it has.
+#[test]
+fn waits_for_long_requests_are_seen() {
+    let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
+    machine.page_ns = 34_133 + 7_000_000 / 32;
+    // A header, and what it announces.
+    let mut asked = |from: u64| {
+        let before = machine.policy.tally().asked_pages;
+        for start in (from..from + 102_500).step_by(2_050) {
+            machine.read(1, start, 2);
+            machine.read(1, start + 2, 2_048);
+        }
+        machine.policy.tally().asked_pages - before
+    };
+    asked(0);
+    let asked = asked(102_500);
+    assert!(asked > 50_000, "{asked}");
+}
+
+#[test]
+fn who_reads_in_vain_costs_another_group_nothing() {
+    let asked_after_losses = |group| {
+        let mut machine = Machine::boxed(policies::adaptive(), 10_000_000, 32);
+        machine.page_ns = 1;
+        // Misses in many places, each near enough to one another to have the rest read, which nobody uses.
+        for place in 0..400_u64 {
+            for page in [0, 37, 11, 52, 23] {
+                machine.read(1, (place * place * 37 + page) % 8_900_000, 1);
+            }
+        }
+        let account = machine.policy.account(VolumeId(1)).expect("something was read");
+        assert!(account.credit_s() < 0.75, "{account:?}");
+        machine.cache.group = GroupId(group);
+        machine.page_ns = 34_133 + 7_000_000 / 32;
+        let before = machine.policy.tally().asked_pages;
+        machine.scan(2, 9_000_001, 9_002_000, 16);
+        machine.policy.tally().asked_pages - before
+    };
+    assert_eq!(asked_after_losses(0), 0, "the losses are its own");
+    assert!(asked_after_losses(5) > 1_000);
+}
+
+#[test]
+fn a_file_that_is_cut_while_a_region_of_it_is_filled_is_judged_afresh() {
+    let mut machine = Machine::boxed(policies::adaptive(), 4_096, 32);
+    (0..200).for_each(|number| machine.read(1, number * 2_654_435 % 4_096, 1));
+    machine.file_pages = 100;
+    machine.cache.evict(0, 4_096);
+    (0..100).for_each(|number| machine.read(1, number * 2_654_435 % 100, 1));
 }
 
 #[test]

@@ -462,10 +462,12 @@ impl Walks {
                         }
                     }
                     Next::Unlisted(place) => {
+                        cursor = behind;
                         missing = Some(place);
                         break;
                     }
                     Next::Above(directory) => {
+                        cursor = behind;
                         missing = Some(Place::Known(directory));
                         break;
                     }

@@ -255,7 +255,7 @@ fn a_program_that_stays_in_one_directory_has_few_files_of_others_read() {
             let (own, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.0 == top);
             forest.read_all(7, own);
             let in_vain = others.iter().filter(|(_, ino)| forest.asked.contains(ino)).count();
-            assert!(in_vain <= 32, "{cost:?}: {in_vain} files of other directories");
+            assert!(in_vain <= 16, "{cost:?}: {in_vain} files of other directories");
             assert!(forest.waits <= 12, "{cost:?}: {} waits", forest.waits);
         }
     }

@@ -62,7 +62,7 @@ use kernel_window::KERNEL_WINDOW_PAGES;
 use pressure::Pressures;
 use region::Regions;
 use settle::Before;
-use volume::Volume;
+use volume::History;
 
 use crate::Account;
 use crate::access::{Access, FileId, GroupId, Hint, Nanos, PAGE_BYTES, Trigger, Via, VolumeId};
@@ -109,13 +109,18 @@ const SWEEP_NS: Nanos = 10_000_000;
 /// Volumes that are remembered.
 const VOLUMES: usize = 64;
 
+/// Accounts that are kept: of some groups of readers on each volume.
+const ACCOUNTS: usize = 256;
+
 /// The policy. See the [module](self) for how it decides.
 #[derive(Debug)]
 pub struct Adaptive {
     limits: Limits,
     rules: Rules,
     files: Table<FileId, FileState>,
-    volumes: Table<VolumeId, Volume>,
+    volumes: Table<VolumeId, History>,
+    /// One user's losses cost no other user anything.
+    accounts: Table<(VolumeId, GroupId), Account>,
     regions: Regions,
     pressures: Pressures,
     /// The device of the last access.
@@ -138,6 +143,7 @@ impl Adaptive {
             rules,
             files: Table::new(limits.files),
             volumes: Table::new(VOLUMES),
+            accounts: Table::new(ACCOUNTS),
             regions: Regions::new(limits.files, pages(limits.region_bytes)),
             pressures: Pressures::new(),
             device: Device::new(DeviceCost::FLASH),
@@ -212,13 +218,15 @@ impl Policy for Adaptive {
         self.feel_pressure(access, cache);
         let most_ahead = self.most_ahead(access, cache);
         self.device.renew(cache.cost());
-        let volume =
-            self.volumes.get_or_insert_with(access.volume, access.now, Volume::default, drop);
-        volume.account.pass_time(access.now);
+        let history =
+            self.volumes.get_or_insert_with(access.volume, access.now, History::default, drop);
+        let key = (access.volume, cache.group());
+        let account = self.accounts.get_or_insert_with(key, access.now, Account::default, drop);
+        account.pass_time(access.now);
         let allowance = Allowance {
             budget: most_ahead,
             window: cache.room_pages().min(pages(self.limits.plan_bytes)),
-            stream_credit: volume.account.stream_pages(&self.device.cost),
+            stream_credit: account.stream_pages(&self.device.cost),
             is_mapped: access.via == Via::Mmap,
             ample: self.device.ample_pages,
             is_serial: self.device.pages.is_serial,
@@ -231,14 +239,15 @@ impl Policy for Adaptive {
             });
         file.read_in(cache.group());
         if access.trigger == Trigger::Mark {
-            let (is_of_a_stream, account) = (file.follows(&context), &mut volume.account);
+            let is_of_a_stream = file.follows(&context);
             let is_of_a_region =
                 self.regions.on_mark(&context, is_of_a_stream, account, plan, tally);
             if is_of_a_region && !is_of_a_stream {
+                plan.recognise();
                 return;
             }
         }
-        let is_unmatched = match file.place(&context, &mut volume.history, tally) {
+        let is_unmatched = match file.place(&context, history, tally) {
             Found::Stream(stream, mut outlook) => {
                 let before = Before::of(stream, tally, plan);
                 if stream.can_gain(&context.device.cost) {
@@ -250,9 +259,9 @@ impl Policy for Adaptive {
                     pressure.thrashed(access.kernel_window, false, access.now);
                 }
                 stream.proceed(&context, &mut outlook, plan, tally);
-                before.settle(stream, &context, tally, plan, &mut volume.account);
+                before.settle(stream, &context, tally, plan, account);
                 if stream.has_ended_a_file(access.file_pages) {
-                    volume.history.completion_rate.end();
+                    history.completion_rate.end();
                 }
                 false
             }
@@ -262,7 +271,7 @@ impl Policy for Adaptive {
                         let pressure = self.pressures.of_mut(cache.group(), access.now);
                         pressure.thrashed(access.kernel_window, false, access.now);
                     }
-                    self.regions.on_unmatched_miss(&context, &mut volume.account, plan, tally);
+                    self.regions.on_unmatched_miss(&context, account, plan, tally);
                 }
                 true
             }
@@ -284,7 +293,8 @@ impl Policy for Adaptive {
     }
 
     fn account(&self, volume: VolumeId) -> Option<Account> {
-        self.volumes.get(&volume).map(|volume| volume.account)
+        let accounts = self.accounts.iter().filter(|((of, _), _)| *of == volume);
+        accounts.map(|(_, account)| *account).reduce(Account::beside)
     }
 
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
@@ -295,6 +305,7 @@ impl Policy for Adaptive {
             file.forget_before(moment, tally);
         }
         self.regions.forget_before(moment);
+        self.volumes.forget_before(moment, drop);
     }
 }
 

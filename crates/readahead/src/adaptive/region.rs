@@ -17,10 +17,11 @@
 //! cluster.
 //!
 //! The largest region that qualifies is read in ascending slices. If these are several, the first begins behind the
-//! miss, as many readers go upwards. Each slice is paid for from the volume's [account](crate::Account). Each further miss in the region
-//! buys the next slice, and so does each touch of a [mark](super::samples) in what was read. So reading stops when
-//! the reader goes away, and when what was read is not used. Where device accesses overlap, the device can read some pages during a miss
-//! and delay nobody. Slices stay within that until the misses have cost as much as the rest.
+//! miss, as many readers go upwards. Each slice is paid for from the reader's [account](crate::Account). Each further
+//! miss in the region buys the next slice, and so does each touch of a [mark](super::samples) in what was read. So
+//! reading stops when the reader goes away, and when what was read is not used. Where device accesses overlap, the
+//! device can read some pages during a miss and delay nobody. Slices stay within that until the misses have cost as
+//! much as the rest.
 //!
 //! A miss of a mapping has brought the kernel's read-around already, and index lookups are mostly
 //! sparse: there the misses must have cost twice the rest.
@@ -51,6 +52,8 @@ struct Key {
 #[derive(Clone, Copy, Debug, Default)]
 struct Region {
     misses: u32,
+    /// Its pages in the file, when filling began.
+    size: u64,
     /// Where filling began, from the region's start.
     origin: u64,
     /// Pages from there on that have been asked for; those before it come last.
@@ -60,10 +63,15 @@ struct Region {
 }
 
 impl Region {
-    /// Whether the page at this place, one of `size`, was asked for.
-    fn has_read(&self, place: u64, size: u64) -> bool {
-        let behind = place + if place < self.origin { size } else { 0 };
-        behind - self.origin < self.filled
+    /// Whether the page at this place was asked for.
+    fn has_read(&self, place: u64) -> bool {
+        let behind = place + if place < self.origin { self.size } else { 0 };
+        place < self.size && behind - self.origin < self.filled
+    }
+
+    /// Whether some of it was asked for, and some not. If the file has got another size since, nothing counts as such.
+    fn is_begun(&self, size: u64) -> bool {
+        self.size == size && (1..size).contains(&self.filled)
     }
 }
 
@@ -101,6 +109,10 @@ impl Regions {
             region.misses = region.misses.saturating_add(1);
             region.request = context.end - context.first;
             let size = pages_in_file(&key, context.access.file_pages);
+            if region.size != size {
+                // The file has grown or shrunk.
+                *region = Region { size, origin: 0, filled: 0, ..*region };
+            }
             if region.filled >= size {
                 // Filled, and missed again: it did not stay. Start judging afresh.
                 *region = Region { misses: 1, filled: 0, ..*region };
@@ -137,9 +149,7 @@ impl Regions {
         let levels = (SMALLEST_LOG2_PAGES..=self.largest_log2_pages).rev().map(key);
         let is_begun = |key: &Key| {
             let region = self.table.get(key);
-            region.is_some_and(|region| {
-                (1..pages_in_file(key, context.access.file_pages)).contains(&region.filled)
-            })
+            region.is_some_and(|it| it.is_begun(pages_in_file(key, context.access.file_pages)))
         };
         if let Some(key) = levels.into_iter().find(is_begun) {
             self.buy_slice(key, context, account, plan, tally);
@@ -153,11 +163,8 @@ impl Regions {
             && (SMALLEST_LOG2_PAGES..=self.largest_log2_pages).any(|log2_pages| {
                 let index = context.first >> log2_pages;
                 let key = Key { file: context.access.file, log2_pages, index };
-                let size = pages_in_file(&key, context.access.file_pages);
                 let region = self.table.get(&key);
-                region.is_some_and(|region| {
-                    region.has_read(context.first - (index << log2_pages), size)
-                })
+                region.is_some_and(|it| it.has_read(context.first - (index << log2_pages)))
             })
     }
 

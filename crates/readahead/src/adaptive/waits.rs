@@ -6,11 +6,11 @@
 //!
 //! Nothing is inferred from what kind of device this is. A far volume that passes for a disk shows its waits.
 
-/// With each access the past weighs a little less: about the last 33 count.
+/// With each wait the past weighs a little less: about the last 33 count.
 const REMEMBERED: f64 = 0.97;
 
-/// That each is waited for weighs as much as one access.
-const PRIOR_ACCESSES: f64 = 1.0;
+/// That each access is waited for weighs as much as one wait.
+const PRIOR_WAITS: f64 = 1.0;
 
 /// Less than half of what an access costs is no access: more likely than not, the head is where it is needed.
 const MOST: f64 = 0.5;
@@ -18,22 +18,21 @@ const MOST: f64 = 0.5;
 /// Accesses of forward streams of late.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Waits {
-    accesses: f64,
-    /// What was waited for each, as a share of an access at a random place, in sum.
+    waits: f64,
+    /// What was waited for an access each time, as a share of an access at a random place, in sum.
     waited: f64,
 }
 
 impl Waits {
-    /// A stream made so many accesses, and waited for each this share of an access at a random place.
-    pub(super) fn note(&mut self, accesses: f64, waited: f64) {
-        let remembered = REMEMBERED.powf(accesses);
-        self.accesses = self.accesses * remembered + accesses;
-        self.waited = self.waited * remembered + accesses * waited.clamp(0.0, 1.0);
+    /// A stream waited for each of its last accesses this share of an access at a random place.
+    pub(super) fn note(&mut self, waited: f64) {
+        self.waits = self.waits * REMEMBERED + 1.0;
+        self.waited = self.waited * REMEMBERED + waited.clamp(0.0, 1.0);
     }
 
     /// Whether the next access is one at a random place.
     pub(super) fn are_due(&self) -> bool {
-        self.waited + PRIOR_ACCESSES >= MOST * (self.accesses + PRIOR_ACCESSES)
+        self.waited + PRIOR_WAITS >= MOST * (self.waits + PRIOR_WAITS)
     }
 }
 
@@ -45,17 +44,17 @@ mod tests {
     fn a_wait_is_expected_until_it_was_seen_that_there_is_none() {
         let mut waits = Waits::default();
         assert!(waits.are_due(), "nothing is known");
-        (0..2).for_each(|_| waits.note(1.0, -0.1));
+        (0..2).for_each(|_| waits.note(-0.1));
         assert!(!waits.are_due());
-        (0..6).for_each(|_| waits.note(1.0, 0.9));
+        (0..6).for_each(|_| waits.note(0.9));
         assert!(waits.are_due(), "another reader has come between");
     }
 
     #[test]
     fn no_wait_counts_as_more_than_an_access() {
         let mut waits = Waits::default();
-        waits.note(1.0, 1e9);
-        (0..9).for_each(|_| waits.note(1.0, 0.0));
+        waits.note(1e9);
+        (0..9).for_each(|_| waits.note(0.0));
         assert!(!waits.are_due());
     }
 }

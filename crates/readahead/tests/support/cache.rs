@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use readahead::{Action, CacheView, DeviceCost, Mark, Page, Plan};
+use readahead::{Action, CacheView, DeviceCost, GroupId, Mark, Page, Plan};
 
 /// The cached pages of one file.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub(crate) struct PageCache {
     pub(crate) overlap_pages: u64,
     pub(crate) room_pages: u64,
     pub(crate) cost: DeviceCost,
+    /// Who reads.
+    pub(crate) group: GroupId,
 }
 
 impl PageCache {
@@ -24,6 +26,7 @@ impl PageCache {
             overlap_pages: 0,
             room_pages: u64::MAX,
             cost: DeviceCost::DISK,
+            group: GroupId::default(),
         }
     }
 
@@ -70,6 +73,10 @@ impl PageCache {
 }
 
 impl CacheView for PageCache {
+    fn group(&self) -> GroupId {
+        self.group
+    }
+
     fn cached_in(&self, start: Page, pages: u64) -> u64 {
         self.pages.range(start..start + pages).count() as u64
     }

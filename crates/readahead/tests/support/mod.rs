@@ -29,7 +29,7 @@ pub(crate) struct Machine {
     pub(crate) kernel_window: u32,
     /// How long a reader takes for a page, in nanoseconds.
     pub(crate) page_ns: u64,
-    file_pages: u64,
+    pub(crate) file_pages: u64,
     previous: BTreeMap<u64, Page>,
     plan: Plan,
     now: u64,

@@ -52,7 +52,7 @@ const SMALLEST_CAP_UNITS: u64 = 4;
 #[derive(Clone, Copy, Debug)]
 struct Awaited {
     since: Nanos,
-    /// The first unit of them.
+    /// The unit that the reader came to then.
     from: u64,
     /// Units of one access.
     each: u64,
@@ -305,7 +305,7 @@ impl Stream {
         tally.passed_pages += passed;
         self.pace.pass(passed, tally.passed_pages, context.allowance.budget);
         self.count_used(to, context, tally);
-        self.note_wait(to, context, outlook.waits);
+        self.note_wait(from, context, outlook.waits);
         self.advance(to, context.access.now, &mut outlook.lengths);
         let mut cause = self.cause;
         if has_lost {
@@ -325,9 +325,11 @@ impl Stream {
             asked = self.ask(context, room, tail_exponent, outlook, cause, plan);
             tally.asked_pages += asked;
         }
-        if is_waiting && !self.is_guess {
-            let each = if asked > 0 { asked } else { u64::from(context.access.kernel_window) };
-            self.awaited = Some(Awaited { since: context.access.now, from: self.reader, each });
+        if is_waiting && !self.is_guess && self.awaited.is_none() {
+            let window = if asked > 0 { asked } else { u64::from(context.access.kernel_window) };
+            // A request is one access at least, also where it is longer than the kernel's window.
+            let each = window.max(to - from).max(1);
+            self.awaited = Some(Awaited { since: context.access.now, from, each });
         }
         self.due_at = context.access.now.saturating_add(self.patience_ns(context));
         self.seen_when_passed = tally.passed_pages;
@@ -345,19 +347,19 @@ impl Stream {
         self.ended
     }
 
-    /// Notes what a forward reader that comes to unit `to` has waited for beside the transfer.
-    fn note_wait(&mut self, to: u64, context: &AccessContext, waits: &mut Waits) {
-        let has_come = |awaited: &mut Awaited| to >= awaited.from + awaited.each;
+    /// Notes what a forward reader that comes to unit `unit` has waited for beside the transfer.
+    fn note_wait(&mut self, unit: u64, context: &AccessContext, waits: &mut Waits) {
+        let has_come = |awaited: &mut Awaited| unit >= awaited.from + awaited.each;
         let Some(awaited) = self.awaited.take_if(has_come) else { return };
         if !self.may_stay(context) {
             return;
         }
         let cost = &context.device.pages;
-        let units = to - awaited.from;
+        let units = unit - awaited.from;
         let elapsed_s = context.access.now.saturating_sub(awaited.since) as f64 * 1e-9;
-        let accesses = real(units) / real(awaited.each.max(1));
+        let accesses = real(units) / real(awaited.each);
         let waited_s = (elapsed_s - real(units) * cost.unit_s) / accesses;
-        waits.note(accesses, waited_s / cost.stall_s.max(f64::MIN_POSITIVE));
+        waits.note(waited_s / cost.stall_s.max(f64::MIN_POSITIVE));
     }
 
     /// Whether the head of a disk may be where this stream has left it. Where an access costs less than the transfer
