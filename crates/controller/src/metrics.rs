@@ -33,10 +33,9 @@ pub struct Metrics {
     pub bounded_windows: u64,
     /// Requests of programs that would have waited for the device and did not.
     pub stalls_saved: u64,
-    /// Seconds of waiting for devices that programs were spared: an estimate on the safe side, of the file systems that
-    /// are managed now.
+    /// Seconds of waiting for devices that programs were spared, as estimated, of the file systems that are managed now.
     pub earned_s: f64,
-    /// Seconds that devices have read for nobody, what is not used yet included; of the same file systems.
+    /// Seconds of devices that reading ahead took, less the transfer of what was used; of the same file systems.
     pub spent_s: f64,
     /// Files read ahead of programs that walk through directories.
     pub walk_files: u64,

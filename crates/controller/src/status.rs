@@ -81,9 +81,9 @@ pub struct Device {
 pub struct Account {
     /// Seconds that readers would have waited for the device, and did not.
     pub earned_s: f64,
-    /// Seconds that the device has read for nobody, what is not used yet included.
+    /// Seconds of the device that reading ahead took, less the transfer of what was used.
     pub spent_s: f64,
-    /// Seconds that may be spent on what may turn out to be of no use.
+    /// Seconds that may be spent on what may turn out to be of no use, of the poorest group of readers.
     pub credit_s: f64,
 }
 

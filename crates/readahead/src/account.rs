@@ -59,7 +59,7 @@ impl Account {
         self.earned_s
     }
 
-    /// Seconds that the device has read for nobody: what was read ahead and is not used yet is included.
+    /// Seconds of the device that reading ahead took, less the transfer of what was used.
     pub fn spent_s(&self) -> f64 {
         self.spent_s
     }
@@ -104,7 +104,7 @@ impl Account {
         self.credit_s -= seconds;
     }
 
-    /// Something that was asked for is used: its price was not lost, and readers were spared `saved_s` of waiting.
+    /// Something that was asked for is used: its transfer was not lost, and readers were spared `saved_s` of waiting.
     pub fn use_up(&mut self, price_s: f64, saved_s: f64) {
         self.spent_s = (self.spent_s - price_s).max(0.0);
         self.earned_s += saved_s;

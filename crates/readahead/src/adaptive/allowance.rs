@@ -59,7 +59,7 @@ pub(super) struct Allowance {
     pub(super) budget: u64,
     /// Pages of one window: what the body leaves to it, and one plan at most.
     pub(super) window: u64,
-    /// Pages that the volume's account pays for at once.
+    /// Pages that the readers' account pays for at once.
     pub(super) stream_credit: u64,
     /// Pages used through a mapping go round twice before they leave, and take half of memory.
     pub(super) is_mapped: bool,
