@@ -282,7 +282,7 @@ impl Worker for Windows {
     }
 
     fn is_idle(&self) -> bool {
-        self.has_set_none()
+        self.may_end()
     }
 
     fn end(&mut self) {

@@ -251,9 +251,10 @@ impl Windows {
         Ok(WindowOutcome::Own)
     }
 
-    /// Whether nothing is left to be given back.
-    pub(super) fn has_set_none(&self) -> bool {
-        self.set.is_empty() && self.kept_open.is_empty()
+    /// Whether its thread may end. The next thread would not know who keeps others from looking, so that a user could
+    /// have one more process hang every second.
+    pub(super) fn may_end(&self) -> bool {
+        self.set.is_empty() && self.kept_open.is_empty() && self.fetcher.blames_nobody()
     }
 
     /// Whether [`look_after`](Self::look_after) should be called soon.
@@ -264,6 +265,7 @@ impl Windows {
     /// Lets go of open files that their readers have closed, so that nobody waits for a lock or an unmount, and of
     /// those whose process has ended.
     pub(super) fn look_after(&mut self) -> Vec<Completed> {
+        self.fetcher.look_at_aside();
         let mut over = Vec::new();
         for (target, KeptOpen { given, duplicate }) in &self.kept_open {
             // Where nobody can tell, too: whoever keeps others from looking gets nothing.
@@ -321,6 +323,9 @@ mod tests {
     use std::process::{Child, Command};
     use std::time::Duration;
 
+    use controller::ids::FileKey;
+    use readahead::DeviceNumber;
+
     use super::*;
 
     /// A process of that user's; `None` where none can be started.
@@ -351,6 +356,18 @@ mod tests {
             program: "sh".into(),
             arguments: ["-c", &script, "sh"].map(Into::into).into(),
         }
+    }
+
+    #[test]
+    fn a_thread_stays_as_long_as_a_process_hangs() {
+        let (folder, own) = (tempfile::tempdir().expect("a folder"), std::process::id());
+        let mut windows = Windows::new(Journal::open(folder.path()), hanging_for(&[own]));
+        assert!(windows.may_end());
+        let file = FileKey { dev: DeviceNumber { major: 7, minor: 1 }, ino: 1 };
+        let of = FileRef { file, generation: 0, tgid: own };
+        assert!(windows.fetcher.sole(of).is_err(), "nobody answers");
+        windows.look_after();
+        assert!(!windows.may_end());
     }
 
     #[test]

@@ -223,8 +223,13 @@ impl Fetcher {
         self.left_alone.contains_key(culprit) || self.aside.iter().any(hangs)
     }
 
+    /// Whether nobody is left alone and no process hangs.
+    pub(super) fn blames_nobody(&self) -> bool {
+        self.aside.is_empty() && self.left_alone.is_empty()
+    }
+
     /// Looks who has answered or ended meanwhile, and ends who does not answer.
-    fn look_at_aside(&mut self) {
+    pub(super) fn look_at_aside(&mut self) {
         let now = Instant::now();
         self.left_alone.retain(|_, until| *until > now);
         for mut aside in std::mem::take(&mut self.aside) {
@@ -447,13 +452,14 @@ mod tests {
         fetcher.set_aside(hung, Owner::of(std::process::id()), None);
         assert!(!is_gone(&fetcher.sole(of(&file)).map(drop).unwrap_err()));
         assert!(fetcher.idle.is_none(), "none was asked");
+        assert!(!fetcher.blames_nobody());
         let Aside { running, .. } = &mut fetcher.aside[0];
         running.kill();
         while !running.has_ended() {
             std::thread::yield_now();
         }
         assert!(is_gone(&fetcher.sole(of(&file)).map(drop).unwrap_err()), "it was asked");
-        assert!(fetcher.aside.is_empty());
+        assert!(fetcher.blames_nobody());
     }
 
     #[test]
