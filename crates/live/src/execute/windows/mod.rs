@@ -112,6 +112,14 @@ struct KeptOpen {
     duplicate: OwnedFd,
 }
 
+/// An open file that is about to be changed, and is in the ledger.
+struct Noted {
+    file: OwnedFd,
+    given: WindowOverride,
+    /// It was not changed before.
+    is_new: bool,
+}
+
 /// Sets the windows of open files on one device.
 pub(super) struct Windows {
     journal: Journal,
@@ -155,10 +163,11 @@ impl Windows {
         pages: u32,
         volume: &Volume,
     ) -> io::Result<WindowOutcome> {
-        let (file, given) = self.note_down(target, of, own_pages, volume)?;
+        let noted = self.note_down(target, of, own_pages, volume)?;
         let kb = (u64::from(pages) * PAGE_BYTES / 1024).max(1);
-        self.setting.set(&file, &volume.knob, kb)?;
-        Ok(WindowOutcome::Set { own_pages: given.pages_before() })
+        let result = self.setting.set(&noted.file, &volume.knob, kb);
+        result.inspect_err(|_| self.take_back(target, &noted))?;
+        Ok(WindowOutcome::Set { own_pages: noted.given.pages_before() })
     }
 
     fn stop_look_ahead(
@@ -168,22 +177,24 @@ impl Windows {
         own_pages: u32,
         volume: &Volume,
     ) -> io::Result<WindowOutcome> {
-        let (duplicate, given) = self.note_down(target, of, own_pages, volume)?;
-        fadvise(&duplicate, 0, None, Advice::Random)?;
+        let noted = self.note_down(target, of, own_pages, volume)?;
+        let result = fadvise(&noted.file, 0, None, Advice::Random);
+        result.inspect_err(|_| self.take_back(target, &noted))?;
         failpoint::reach("look-ahead-stopped");
+        let Noted { file: duplicate, given, .. } = noted;
         let own_pages = given.pages_before();
         self.kept_open.insert(target, KeptOpen { given, duplicate });
         Ok(WindowOutcome::Set { own_pages })
     }
 
-    /// The open file that is about to be changed, and what it was, which is in the ledger.
+    /// The open file that is about to be changed, once that is in the ledger.
     fn note_down(
         &mut self,
         target: Target,
         of: FileRef,
         own_pages: u32,
         volume: &Volume,
-    ) -> io::Result<(OwnedFd, WindowOverride)> {
+    ) -> io::Result<Noted> {
         if !closes_at_once(&volume.mount.fs_type) {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -196,10 +207,19 @@ impl Windows {
             // What it has now is not its own.
             return Err(io::Error::other("its window has not been given back yet"));
         }
-        let (number, given) = ledger.note(self.set.get(&target).copied(), given)?;
+        let known = self.set.get(&target).copied();
+        let (number, given) = ledger.note(known, given)?;
         failpoint::reach("ledger-noted");
         self.set.insert(target, number);
-        Ok((fetched.file, given))
+        Ok(Noted { file: fetched.file, given, is_new: known != Some(number) })
+    }
+
+    /// The change has failed. The kernel sets an open file's window last of all, so it is as before; only what an earlier
+    /// change has set is still to be given back.
+    fn take_back(&mut self, target: Target, noted: &Noted) {
+        if noted.is_new {
+            self.set.remove(&target).into_iter().for_each(|it| self.journal.lock().strike(it));
+        }
     }
 
     /// # Errors
@@ -320,10 +340,13 @@ pub(crate) fn read_any_ledger(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+    use std::path::PathBuf;
     use std::process::{Child, Command};
     use std::time::Duration;
 
-    use controller::ids::FileKey;
+    use controller::ids::{BackingId, FileKey};
+    use linux::mounts::Mount;
     use readahead::DeviceNumber;
 
     use super::*;
@@ -356,6 +379,27 @@ mod tests {
             program: "sh".into(),
             arguments: ["-c", &script, "sh"].map(Into::into).into(),
         }
+    }
+
+    #[test]
+    fn a_change_that_fails_leaves_an_entry_only_where_one_was_before() {
+        let (folder, file) = (tempfile::tempdir().expect("a folder"), tempfile::tempfile());
+        let about = file.as_ref().expect("a file").metadata().expect("metadata");
+        let (dev, tgid) = (about.dev(), std::process::id());
+        let dev = DeviceNumber { major: libc::major(dev), minor: libc::minor(dev) };
+        let key = FileKey { dev, ino: about.ino() };
+        let of = FileRef { file: key, generation: 0, tgid };
+        let [mount_point, knob] = ["/", "/no/such/knob"].map(PathBuf::from);
+        let mount = Mount { dev, mount_point, fs_type: "ext4".into(), source: String::new() };
+        let volume = Volume { mount, knob, piece_pages: 32, backing: BackingId(1) };
+        let mut windows = Windows::new(Journal::open(folder.path()), Helper::Thread);
+        let target = Target::Recovered(1);
+        let resize = |windows: &mut Windows| windows.resize(target, of, 32, 64, &volume);
+        resize(&mut windows).expect_err("there is no such knob");
+        assert_eq!((windows.journal.len(), windows.set.len()), (0, 0));
+        windows.note_down(target, of, 32, &volume).expect("written");
+        resize(&mut windows).expect_err("there is no such knob");
+        assert_eq!((windows.journal.len(), windows.set.len()), (1, 1));
     }
 
     #[test]
