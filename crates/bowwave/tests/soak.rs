@@ -32,8 +32,8 @@ const MOST_GROWTH: f64 = 0.05;
 /// What comes and goes within a shorter time looks like growth.
 const LEAST_SECONDS: u64 = 60;
 
-/// Once nobody reads, threads and descriptors go within some seconds.
-const MOST_WAITING: Duration = Duration::from_secs(60);
+/// Once nobody reads, threads and descriptors go within a minute; some are looked for that often.
+const MOST_WAITING: Duration = Duration::from_secs(120);
 
 /// What is looked at each second.
 const FIGURES: [&str; 5] = ["resident KiB", "descriptors", "threads", "mappings", "ledger bytes"];
