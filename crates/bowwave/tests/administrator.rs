@@ -26,7 +26,7 @@ use rustix::fs::{Advice, fadvise};
 use rustix::process::{Pid, Signal, kill_process};
 use stage::Alone;
 use tempfile::TempDir;
-use trial::Random;
+use trial::{Over, Random};
 
 const FILE_BYTES: u64 = 4 << 20;
 
@@ -157,18 +157,20 @@ fn what_an_administrator_sets_while_a_bowwave_has_the_window_stands_and_another_
     }
 }
 
-/// How long an administrator looks for what was set, beside windows that are taken for some microseconds.
-const LOOKING: Duration = Duration::from_millis(100);
+/// So often an administrator looks for what was set, beside windows that are taken for some microseconds.
+const LOOKS: usize = 50;
+
+/// Looks are so far apart.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 /// Sets the device's window; whether it is that at most looks.
 fn stands(bench: &Bench, kb: u64) -> bool {
     bench.lab.set_read_ahead_kb(kb).expect("set");
-    let (begun, mut looks, mut seen) = (Instant::now(), 0, 0);
-    while begun.elapsed() < LOOKING {
-        looks += 1;
-        seen += u32::from(bench.window_kb() == kb);
-    }
-    seen * 2 > looks
+    let looks = (0..LOOKS).map(|_| {
+        thread::sleep(BETWEEN_LOOKS);
+        bench.window_kb()
+    });
+    looks.filter(|seen| *seen == kb).count() * 2 > LOOKS
 }
 
 #[test]
@@ -180,6 +182,7 @@ fn what_an_administrator_sets_while_two_bowwaves_set_windows_stands() {
     let is_over = AtomicBool::new(false);
     let (mut lost, mut last_kb) = (0, 0);
     thread::scope(|scope| {
+        let _over = Over(&is_over);
         for name in ["one", "other"] {
             let (bench, is_over) = (&bench, &is_over);
             scope.spawn(move || {
@@ -192,11 +195,12 @@ fn what_an_administrator_sets_while_two_bowwaves_set_windows_stands() {
             thread::sleep(Duration::from_micros(random.below(50_000)));
             // No number twice in a row, and none that bowwave would set.
             last_kb = 20 + 4 * (write % 2) + 8 * random.below(8);
-            while !stands(&bench, last_kb) {
-                lost += 1;
-            }
+            wait_until("what was set stands", || {
+                let stands = stands(&bench, last_kb);
+                lost += u64::from(!stands);
+                stands
+            });
         }
-        is_over.store(true, Ordering::Relaxed);
     });
     let refused = daemons.map(|daemon| daemon.end()["refused_windows"].as_u64().unwrap_or(0));
     println!("{writes} writes, {lost} lost; {refused:?} windows could not be set by the two");

@@ -26,7 +26,7 @@ use programs::Programs;
 use rustix::fs::{Advice, fadvise};
 use rustix::process::{Pid, Signal, kill_process};
 use stage::Alone;
-use trial::Random;
+use trial::{Over, Random};
 
 /// After so many, the programs end and windows are looked at.
 const KILLS_IN_A_ROW: u64 = 10;
@@ -114,15 +114,6 @@ fn read(file: &File, content: &[u8], is_over: &AtomicBool) {
             file.read_exact_at(part, (number << 16) as u64).expect("read");
             assert!(part == expected, "other bytes were read");
         }
-    }
-}
-
-/// Ends the readers also where the test fails.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -319,8 +319,9 @@ fn totals_go_on_after_a_reload() {
 }
 
 #[test]
-fn a_configured_path_that_hangs_keeps_neither_the_old_settings_nor_the_end_waiting() {
+fn a_configured_path_that_hangs_changes_no_settings_and_reads_are_managed_meanwhile() {
     let Some(bench) = Bench::new("hung-path") else { return };
+    let victim = bench.open("victim");
     let daemon = Daemon::start(&bench);
     let server = silent(Silence { after_reads: 0, when_bowwave_closes: false });
     let hung = server.folder().join("file");
@@ -331,9 +332,12 @@ fn a_configured_path_that_hangs_keeps_neither_the_old_settings_nor_the_end_waiti
         assert!(Instant::now() < until, "nobody looks for the path");
         thread::yield_now();
     }
-    assert!(daemon.status()["metrics"]["events"].is_u64(), "it works meanwhile");
+    let events = || daemon.status()["metrics"]["events"].as_u64().expect("a number");
+    let before = events();
+    bench.read_until(&victim, || events() > before);
     let said = daemon.says("the settings stay as they are");
     assert!(is_one_line_about(&said, &hung), "{said}");
+    assert!(server.is_waited_for(), "it has not answered until here");
     // Whoever waits for the server ends with it.
     drop(server);
     daemon.end();

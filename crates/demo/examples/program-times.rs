@@ -50,7 +50,7 @@ fn processor_ns(pattern: &Pattern, bytes: u64) -> Result<f64, Box<dyn Error>> {
     let line = b"sixty-four bytes of a text that no pattern of grep's will match\n";
     fs::write(&path, line.repeat(bytes as usize / line.len()))?;
     let runs: Result<Vec<f64>, _> = (0..RUNS).map(|_| run(pattern, folder.path(), &file)).collect();
-    linux::median(runs?.into_iter()).ok_or_else(|| "nothing was measured".into())
+    linux::median(runs?).ok_or_else(|| "nothing was measured".into())
 }
 
 fn run(pattern: &Pattern, folder: &Path, file: &str) -> Result<f64, Box<dyn Error>> {

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cgroup_that_another_user_was_given_is_that_of_root_above_it() {
+    fn a_cgroup_whose_owner_is_a_user_counts_as_that_of_root_above_it() {
         let (root, unified) = (Path::new(ROOT), Path::new("/sys/fs/cgroup/unified"));
         let name = format!("bowwave-test-{}", std::process::id());
         let folders = [root.join("memory"), unified.to_owned(), root.to_owned()];

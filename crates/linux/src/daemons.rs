@@ -17,7 +17,7 @@ pub struct Daemon {
 /// The daemons that run as root, except this process. Other users' processes do not count: anybody
 /// can give a program that name.
 ///
-/// Cheap enough to call once a second: for most processes it only reads one link.
+/// Looks at every process, so its cost grows with their number; of most it only reads one link.
 pub fn running() -> impl Iterator<Item = Daemon> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -94,8 +94,9 @@ const MOST_GIVING_BACK: Duration = Duration::from_secs(1);
 /// At the next start what is left is waited for for so long: reads can be managed meanwhile.
 const MOST_RECOVERING_AT_START: Duration = Duration::from_millis(500);
 
-/// Where nothing else is to be done: enough for ten programs that keep others from looking, one after the other.
-const MOST_RECOVERING: Duration = Duration::from_secs(30);
+/// The same for `--recover`, which has nothing else to do. systemd runs it when the service has stopped, and kills it after
+/// 5 s (`TimeoutStopSec`).
+const MOST_RECOVERING: Duration = Duration::from_secs(4);
 
 /// Measuring a disk takes a fraction of a second; one that takes longer is managed by a guess meanwhile.
 pub const MOST_MEASURING: Duration = Duration::from_secs(2);
@@ -103,9 +104,12 @@ pub const MOST_MEASURING: Duration = Duration::from_secs(2);
 /// Eases the source of events, and looks for processes without a descriptor, this often.
 const TIDY_NS: Nanos = 1_000_000_000;
 
-/// Looking for other daemons takes no more than one part in so many of a processor: it looks at every process, and there may
-/// be thousands.
+/// Looking for other daemons takes one part in so many of a processor, or more where there are very many processes: it
+/// looks at each of them.
 const LOOKING_SHARE: u64 = 400;
+
+/// A daemon that starts is noticed within so long, whatever looking takes.
+const MOST_NOT_LOOKING_NS: Nanos = 10_000_000_000;
 
 /// Controller, source of events and executor, put together.
 pub struct Engine {
@@ -506,10 +510,10 @@ impl Engine {
             self.tidied_at = now;
             self.observer.tidy();
             if self.drops_behind && now >= self.daemons_at {
-                let before_s = sys::cpu_seconds();
+                let before = sys::thread_cpu_ns();
                 self.observer.note_daemons();
-                let took_ns = ((sys::cpu_seconds() - before_s) * 1e9) as Nanos;
-                self.daemons_at = now + LOOKING_SHARE * took_ns;
+                let took_ns = sys::thread_cpu_ns().saturating_sub(before);
+                self.daemons_at = now + (LOOKING_SHARE * took_ns).min(MOST_NOT_LOOKING_NS);
             }
             self.look_at_memory(now);
             self.hear_of_left_windows(now);

@@ -247,7 +247,7 @@ fn wait_for(command: Pid) -> std::io::Result<WaitStatus> {
 fn report(args: &Args, outcome: &Outcome) {
     if args.json {
         let mut object = json!(match outcome {
-            Outcome::Managed(summary) => *summary,
+            Outcome::Managed(summary) => **summary,
             _ => Metrics::default(),
         });
         object["loaded"] = matches!(outcome, Outcome::Managed(_)).into();

@@ -3,6 +3,8 @@
 // Each test program uses a part of it.
 #![allow(dead_code)]
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 /// `long` with BOWWAVE_TORTURE=1 (`make torture`), else `short`; or the number in that variable.
 pub(crate) fn number(variable: &str, short: u64, long: u64) -> u64 {
     let otherwise = if is_long() { long } else { short };
@@ -21,6 +23,15 @@ pub(crate) fn seed() -> u64 {
     let seed = number("BOWWAVE_SEED", 1, 1);
     println!("seed {seed}; BOWWAVE_SEED={seed} repeats it");
     seed
+}
+
+/// Ends the readers also where the test fails.
+pub(crate) struct Over<'a>(pub &'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// A linear congruential generator (Knuth's MMIX).

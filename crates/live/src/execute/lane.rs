@@ -41,6 +41,9 @@ const KEPT_OPEN_PAUSE: Duration = Duration::from_millis(20);
 /// Else windows are looked after this often.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// A thread that ends gives back what it can within so long. Nobody waits for it.
+const MOST_ENDING: Duration = Duration::from_secs(1);
+
 /// A change of a window.
 pub(super) struct Change {
     pub(super) ticket: Ticket,
@@ -282,10 +285,10 @@ impl Worker for Windows {
     }
 
     fn is_idle(&self) -> bool {
-        self.has_set_none()
+        self.may_end()
     }
 
     fn end(&mut self) {
-        self.give_back_all(Instant::now());
+        self.give_back_all(Instant::now() + MOST_ENDING);
     }
 }

@@ -53,7 +53,7 @@ pub(super) struct Ending {
 /// Result of a run.
 pub(super) enum Outcome {
     /// Reads were managed.
-    Managed(Metrics),
+    Managed(Box<Metrics>),
     /// Reads could not be managed, for this reason.
     Refused(String),
     /// The command ended before eBPF was loaded.
@@ -109,7 +109,7 @@ impl Beside {
                 Ok(engine) => match for_engine.recv() {
                     Ok(ending) => manage(engine, &ending),
                     // The command could not be started.
-                    Err(_) => Outcome::Managed(engine.leave()),
+                    Err(_) => Outcome::Managed(Box::new(engine.leave())),
                 },
             };
             let _ = tell_outcome.send(outcome);
@@ -211,5 +211,5 @@ fn manage(mut engine: Engine, ending: &Ending) -> Outcome {
     } else if let Err(error) = engine.finish(ending.most, is_interrupted) {
         print::note(format_args!("{error}; pages not dropped yet stay cached"));
     }
-    Outcome::Managed(engine.leave())
+    Outcome::Managed(Box::new(engine.leave()))
 }

@@ -40,7 +40,7 @@ use wire::{Found, Wanted};
 /// meanwhile.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// The same where windows are given back at the end: who answers later is asked again after all others.
+/// The same where all windows are given back: who answers later is asked again after all others.
 const HURRY: Duration = Duration::from_millis(20);
 
 /// Starting a process takes some milliseconds, on a busy machine more.
@@ -121,6 +121,16 @@ impl Fetcher {
     /// From now on nobody is waited for: who does not answer soon is set aside.
     pub(super) fn hurry(&mut self) {
         self.patience = HURRY;
+    }
+
+    /// From now on all are waited for as long as usual.
+    pub(super) fn take_time(&mut self) {
+        self.patience = PATIENCE;
+    }
+
+    /// Whether it can ask without starting a process.
+    pub(super) fn is_ready(&self) -> bool {
+        self.idle.is_some() || matches!(self.helper, Helper::Thread)
     }
 
     /// The descriptor through which a process reads a file.
@@ -223,8 +233,13 @@ impl Fetcher {
         self.left_alone.contains_key(culprit) || self.aside.iter().any(hangs)
     }
 
+    /// Whether nobody is left alone and no process hangs.
+    pub(super) fn blames_nobody(&self) -> bool {
+        self.aside.is_empty() && self.left_alone.is_empty()
+    }
+
     /// Looks who has answered or ended meanwhile, and ends who does not answer.
-    fn look_at_aside(&mut self) {
+    pub(super) fn look_at_aside(&mut self) {
         let now = Instant::now();
         self.left_alone.retain(|_, until| *until > now);
         for mut aside in std::mem::take(&mut self.aside) {
@@ -257,15 +272,23 @@ impl Fetcher {
         }
     }
 
-    /// Waits until one that was set aside has answered, until then at most; returns whether one has.
+    /// Waits until one that was set aside has answered, until then at most, and no longer than one may still answer;
+    /// returns whether one has.
     pub(super) fn await_answer(&mut self, until: Instant) -> bool {
-        let awaited = self.aside.iter().filter(|aside| aside.answers_until.is_some());
-        let sockets: Vec<_> = awaited.map(|aside| aside.running.socket.as_fd()).collect();
-        let has_answered = !sockets.is_empty() && is_any_readable_by(&sockets, until);
-        if has_answered {
+        while let Some(next) = self.aside.iter().filter_map(|aside| aside.answers_until).min() {
+            let awaited = self.aside.iter().filter(|aside| aside.answers_until.is_some());
+            let sockets: Vec<_> = awaited.map(|aside| aside.running.socket.as_fd()).collect();
+            let has_answered = is_any_readable_by(&sockets, until.min(next));
+            if has_answered || until <= next {
+                if has_answered {
+                    self.look_at_aside();
+                }
+                return has_answered;
+            }
+            // Ends who has not answered by now.
             self.look_at_aside();
         }
-        has_answered
+        false
     }
 }
 
@@ -434,6 +457,9 @@ mod tests {
         }
     }
 
+    /// Who answers does so within that time, also on a busy machine.
+    const GENEROUS: Duration = Duration::from_secs(60);
+
     /// Reads one question, and answers it with these words.
     fn says(words: &str) -> String {
         format!("dd bs=4096 count=1 status=none > /dev/null; printf '{words}' >&0")
@@ -443,23 +469,26 @@ mod tests {
     fn who_makes_a_process_hang_is_left_alone_until_that_ends() {
         let file = tempfile::tempfile().expect("a file");
         let mut fetcher = Fetcher::new(answering(&says("\"Gone\"")));
+        fetcher.patience = GENEROUS;
         let hung = Running::start(&answering("exec sleep 1000")).expect("a process");
         fetcher.set_aside(hung, Owner::of(std::process::id()), None);
         assert!(!is_gone(&fetcher.sole(of(&file)).map(drop).unwrap_err()));
         assert!(fetcher.idle.is_none(), "none was asked");
+        assert!(!fetcher.blames_nobody());
         let Aside { running, .. } = &mut fetcher.aside[0];
         running.kill();
         while !running.has_ended() {
             std::thread::yield_now();
         }
         assert!(is_gone(&fetcher.sole(of(&file)).map(drop).unwrap_err()), "it was asked");
-        assert!(fetcher.aside.is_empty());
+        assert!(fetcher.blames_nobody());
     }
 
     #[test]
     fn however_many_others_make_processes_hang_nobody_else_notices() {
         let file = tempfile::tempfile().expect("a file");
         let mut fetcher = Fetcher::new(answering(&says("\"Gone\"")));
+        fetcher.patience = GENEROUS;
         for other in 70_001..=70_040 {
             let hung = Running::start(&answering("exec sleep 1000")).expect("a process");
             fetcher.set_aside(hung, Some(Owner::User(other)), None);
@@ -481,9 +510,9 @@ mod tests {
         assert_ne!(ask(&mut fetcher).kind(), io::ErrorKind::TimedOut, "it is left alone");
         assert!(!fetcher.await_answer(Instant::now()), "there is none yet");
         std::fs::write(go, "").expect("written");
-        while !fetcher.await_answer(Instant::now() + Duration::from_secs(60)) {}
+        while !fetcher.await_answer(Instant::now() + GENEROUS) {}
         assert!(fetcher.idle.is_some() && fetcher.aside.is_empty());
-        fetcher.patience = Duration::from_secs(60);
+        fetcher.patience = GENEROUS;
         assert!(is_gone(&ask(&mut fetcher)));
     }
 }
