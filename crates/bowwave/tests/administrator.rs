@@ -7,7 +7,7 @@
 // Steps are compiled in only where tests are.
 #![cfg(debug_assertions)]
 
-mod led;
+mod managed;
 mod own;
 mod stage;
 mod trial;
@@ -47,7 +47,7 @@ struct Daemon {
 impl Bench {
     /// A lab with two files; `None` where labs or eBPF do not work.
     fn new() -> Option<Self> {
-        led::possible()?;
+        managed::possible()?;
         let (alone, lab) = stage::lab("administrator", "net", 128 << 20, "ext4");
         lab.set_fast(true).expect("fast");
         for name in ["one", "other"] {
@@ -65,11 +65,11 @@ impl Bench {
     /// One of the two. It changes the windows of open files; at that step it stops itself, if there is one.
     fn daemon(&self, number: usize, stops_at: Option<&str>) -> Daemon {
         let options = ["--charge", "reader"];
-        let mut command = led::daemon(&self.lab, self.states[number].path(), &options);
+        let mut command = managed::daemon(&self.lab, self.states[number].path(), &options);
         if let Some(step) = stops_at {
             command.env("BOWWAVE_STOP_AT", step);
         }
-        let (child, output) = led::begin(&mut command);
+        let (child, output) = managed::begin(&mut command);
         Daemon { child, output }
     }
 

@@ -3,7 +3,7 @@
 //! What is asserted is counted, never timed; `examples/bad-devices.rs` has the times. Needs root, FUSE and eBPF.
 
 mod bad;
-mod led;
+mod managed;
 mod own;
 mod stage;
 
@@ -25,7 +25,7 @@ use stage::BOWWAVE;
 const GENEROUS: Duration = Duration::from_secs(30);
 
 fn a_bad_device_holds_up_nobody_else(sort: Sort) {
-    if led::possible().is_none() {
+    if managed::possible().is_none() {
         return;
     }
     let (_alone, healthy) = stage::lab("healthy", "net", 256 << 20, "ext4");
@@ -34,8 +34,8 @@ fn a_bad_device_holds_up_nobody_else(sort: Sort) {
     let state = stage::state();
     let before = [healthy.read_ahead_kb().expect("a window"), bad.window_kb().expect("a window")];
 
-    let mut command = led::daemon(&healthy, state.path(), &["--charge", "reader", "--path"]);
-    let (mut daemon, mut output) = led::begin(command.arg(bad.folder()));
+    let mut command = managed::daemon(&healthy, state.path(), &["--charge", "reader", "--path"]);
+    let (mut daemon, mut output) = managed::begin(command.arg(bad.folder()));
     bad.begin().expect("it goes wrong");
 
     let served = healthy.status().expect("counters");

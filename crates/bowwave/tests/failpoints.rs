@@ -7,7 +7,7 @@
 // Steps are compiled in only where tests are.
 #![cfg(debug_assertions)]
 
-mod led;
+mod managed;
 mod own;
 mod stage;
 mod windows;
@@ -52,7 +52,7 @@ struct Bench {
 impl Bench {
     /// A lab with one file, and a disk that bowwave has met; `None` where labs or eBPF do not work.
     fn new() -> Option<Self> {
-        led::possible()?;
+        managed::possible()?;
         let (alone, lab) = stage::lab("failpoints", "net", 128 << 20, "ext4");
         lab.set_fast(true).expect("fast");
         let bytes: Vec<u8> = (0..FILE_BYTES).map(byte_at).collect();
@@ -70,7 +70,7 @@ impl Bench {
 
     /// A daemon that kills itself at that step; whether it said that it manages reads.
     fn daemon(&self, arguments: &[&str], dies_at: &str) -> (Own, BufReader<ChildStdout>, bool) {
-        let mut command = led::daemon(&self.lab, self.state.path(), arguments);
+        let mut command = managed::daemon(&self.lab, self.state.path(), arguments);
         let mut daemon = Own::start(command.env("BOWWAVE_DIE_AT", dies_at));
         let mut output = BufReader::new(daemon.stdout.take().expect("piped"));
         let mut line = String::new();
@@ -80,7 +80,8 @@ impl Bench {
 
     /// A daemon starts, and ends in order.
     fn recover(&self) {
-        let (mut daemon, _output) = led::begin(&mut led::daemon(&self.lab, self.state.path(), &[]));
+        let (mut daemon, _output) =
+            managed::begin(&mut managed::daemon(&self.lab, self.state.path(), &[]));
         kill_process(Pid::from_child(&daemon), Signal::TERM).expect("it runs");
         assert!(daemon.wait().expect("it ends").success());
     }

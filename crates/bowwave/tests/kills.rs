@@ -4,7 +4,7 @@
 //! BOWWAVE_KILLS says how often (5, or 200 with BOWWAVE_TORTURE=1), BOWWAVE_SEED when. Skipped where labs or eBPF do
 //! not work, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
-mod led;
+mod managed;
 mod own;
 mod programs;
 mod stage;
@@ -54,7 +54,7 @@ struct Bench {
 impl Bench {
     /// A lab with files on it, and a disk that bowwave has met; `None` where labs or eBPF do not work.
     fn new(seed: u64) -> Option<Self> {
-        led::possible()?;
+        managed::possible()?;
         let (alone, lab) = stage::lab("kills", "net", 256 << 20, "ext4");
         lab.set_fast(true).expect("fast");
         let held = (0..HELD).map(|number| {
@@ -72,7 +72,8 @@ impl Bench {
 
     /// A daemon starts, and ends in order.
     fn recover(&self) {
-        let (mut daemon, _output) = led::begin(&mut led::daemon(&self.lab, self.state.path(), &[]));
+        let (mut daemon, _output) =
+            managed::begin(&mut managed::daemon(&self.lab, self.state.path(), &[]));
         kill_process(Pid::from_child(&daemon), Signal::TERM).expect("it runs");
         assert!(daemon.wait().expect("it ends").success());
     }
@@ -82,7 +83,7 @@ impl Bench {
         let charge = ["reader", "reader", "bowwave"][random.below(3) as usize];
         let mode = ["always", "never"][random.below(2) as usize];
         let options = ["--charge", charge, "--drop-behind", mode];
-        let mut daemon = Own::start(&mut led::daemon(&self.lab, self.state.path(), &options));
+        let mut daemon = Own::start(&mut managed::daemon(&self.lab, self.state.path(), &options));
         if random.below(2) == 0 {
             // It is at work.
             let output = daemon.stdout.as_mut().expect("piped");

@@ -4,7 +4,7 @@
 //! elsewhere a test says why it is skipped, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
 mod backward;
-mod led;
+mod managed;
 mod own;
 mod run;
 mod stage;
@@ -26,7 +26,7 @@ struct Bench {
 
 /// A lab with the file of most patterns on it, cold; `None` where labs or eBPF do not work.
 fn bench(device: &str) -> Option<Bench> {
-    led::possible()?;
+    managed::possible()?;
     let (alone, lab) = stage::lab("test", device, 512 << 20, "ext4");
     lab.set_fast(true).expect("fast");
     let mut state = 1u64;
@@ -43,7 +43,7 @@ fn bench(device: &str) -> Option<Bench> {
 
 impl Bench {
     fn daemon(&self, arguments: &[&str]) -> Own {
-        led::begin(&mut led::daemon(&self.lab, self.state.path(), arguments)).0
+        managed::begin(&mut managed::daemon(&self.lab, self.state.path(), arguments)).0
     }
 
     fn reader(&self, pattern: &str) -> Command {

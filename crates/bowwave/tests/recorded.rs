@@ -2,7 +2,7 @@
 //!
 //! Needs root, FUSE, eBPF, memory cgroups and python3.
 
-mod led;
+mod managed;
 mod own;
 mod stage;
 
@@ -26,7 +26,7 @@ struct Bench {
 
 /// `None` where labs or eBPF do not work.
 fn bench(device: &str) -> Option<Bench> {
-    led::possible()?;
+    managed::possible()?;
     let (alone, lab) = stage::lab("recorded", device, 256 << 20, "ext4");
     lab.set_fast(true).expect("fast");
     for name in ["one", "two"] {
@@ -149,8 +149,9 @@ fn two_programs_beside_a_daemon_and_a_daemon_that_is_killed() {
     for is_killed in [false, true] {
         bench.lab.evict().expect("evicted");
         let recording = bench.recording().to_string_lossy().into_owned();
-        let mut command = led::daemon(&bench.lab, bench.folder.path(), &["--record", &recording]);
-        let (mut daemon, mut output) = led::begin(&mut command);
+        let mut command =
+            managed::daemon(&bench.lab, bench.folder.path(), &["--record", &recording]);
+        let (mut daemon, mut output) = managed::begin(&mut command);
         let readers = [("one", BACKWARD), ("two", FORWARD)].map(|(name, program)| {
             let mut python = Command::new("python3");
             python.args(["-c", program]).arg(bench.file(name)).stdin(Stdio::null());

@@ -2,7 +2,7 @@
 //! eBPF; else these are skipped.
 
 #[allow(dead_code)]
-mod led;
+mod managed;
 mod own;
 #[path = "bad/silent.rs"]
 mod silent;
@@ -66,7 +66,7 @@ struct Bench {
 
 impl Bench {
     fn new(purpose: &str) -> Option<Self> {
-        led::possible()?;
+        managed::possible()?;
         let (alone, lab) = stage::lab(purpose, "net", 256 << 20, "ext4");
         lab.set_fast(true).expect("fast");
         let strangers = STRANGERS.iter().map(u32::to_string);

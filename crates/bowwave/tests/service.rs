@@ -1,7 +1,7 @@
 //! The daemon as a service: its configuration, what it tells systemd, and SIGHUP. Managing reads needs root, FUSE and
 //! eBPF.
 
-mod led;
+mod managed;
 mod own;
 mod stage;
 
@@ -221,7 +221,7 @@ struct Bench {
 impl Bench {
     /// `None` where labs or eBPF do not work.
     fn new(purpose: &str) -> Option<Self> {
-        led::possible()?;
+        managed::possible()?;
         let (alone, lab) = stage::lab(purpose, "net", 64 << 20, "ext4");
         let folder = stage::state();
         let config = folder.path().join("config.toml");
@@ -311,7 +311,7 @@ fn the_next_version_does_not_measure_a_disk_again() {
     let Some(bench) = Bench::new("upgrade") else { return };
     let noted = || {
         let state = bench.folder.path();
-        let (mut daemon, _output) = led::begin(&mut led::daemon(&bench.lab, state, &[]));
+        let (mut daemon, _output) = managed::begin(&mut managed::daemon(&bench.lab, state, &[]));
         kill_process(Pid::from_child(&daemon), Signal::TERM).expect("it runs");
         assert!(daemon.wait().expect("it ends").success());
         notes(state)

@@ -3,7 +3,7 @@
 //! BOWWAVE_SOAK_SECONDS says for how long (6, or 20 minutes with BOWWAVE_TORTURE=1), BOWWAVE_SEED what the programs
 //! write. Skipped where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
-mod led;
+mod managed;
 mod own;
 mod programs;
 mod stage;
@@ -58,7 +58,7 @@ struct Daemon {
 impl Bench {
     /// An empty lab; `None` where labs or eBPF do not work.
     fn new() -> Option<Self> {
-        led::possible()?;
+        managed::possible()?;
         let (alone, lab) = stage::lab("soak", "net", 256 << 20, "ext4");
         Some(Bench { lab, state: stage::state(), _alone: alone })
     }
@@ -66,7 +66,8 @@ impl Bench {
     fn daemon(&self) -> Daemon {
         self.lab.set_fast(false).expect("slow");
         let options = ["--charge", "reader", "--drop-behind", "always"];
-        let (child, output) = led::begin(&mut led::daemon(&self.lab, self.state.path(), &options));
+        let (child, output) =
+            managed::begin(&mut managed::daemon(&self.lab, self.state.path(), &options));
         Daemon { child, _output: output }
     }
 

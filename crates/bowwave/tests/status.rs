@@ -1,7 +1,7 @@
 //! `bowwave status` beside a daemon and a run on a lab disk. Needs root, FUSE and eBPF, but for what is told
 //! where none runs.
 
-mod led;
+mod managed;
 mod own;
 mod stage;
 
@@ -30,7 +30,7 @@ struct Bench {
 /// A slow lab with a cold file, and a state folder that everybody may look into; `None` where labs or eBPF do not
 /// work.
 fn bench() -> Option<Bench> {
-    led::possible()?;
+    managed::possible()?;
     let (alone, lab) = stage::lab("status", "net", 256 << 20, "ext4");
     lab.set_fast(true).expect("fast");
     fs::write(lab.mount_point().join("file"), vec![7; FILE_BYTES]).expect("the file");
@@ -43,7 +43,7 @@ fn bench() -> Option<Bench> {
 
 impl Bench {
     fn daemon(&self) -> (Own, BufReader<ChildStdout>) {
-        led::begin(&mut led::daemon(&self.lab, self.state.path(), &[]))
+        managed::begin(&mut managed::daemon(&self.lab, self.state.path(), &[]))
     }
 
     /// Reads the file backward, which the kernel does not read ahead by itself.

@@ -4,7 +4,7 @@
 //! With BOWWAVE_TORTURE=1 more of them. Skipped where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE=1 makes that
 //! a failure.
 
-mod led;
+mod managed;
 mod own;
 mod stage;
 mod trial;
@@ -33,7 +33,7 @@ struct Daemon {
 impl Bench {
     /// A lab with Python's library, its tests among it; `None` where labs, eBPF or these tests are not there.
     fn new() -> Option<Self> {
-        led::possible()?;
+        managed::possible()?;
         let place = "import sysconfig, test.test_io; print(sysconfig.get_path('stdlib'))";
         let python = Command::new("python3").args(["-c", place]).output();
         let Some(python) = python.ok().filter(|it| it.status.success()) else {
@@ -82,14 +82,15 @@ impl Bench {
         let ahead = figure("read_ahead_bytes") + figure("walk_bytes");
         let dropped = figure("dropped_bytes");
         println!("{ahead} bytes read ahead, {dropped} dropped");
-        assert_eq!(led, stock, "{summary}");
+        assert_eq!(managed, stock, "{summary}");
         assert!(ahead > 0 && dropped > 0, "bowwave did nothing: {summary}");
         led
     }
 
     fn daemon(&self) -> Daemon {
         let options = ["--drop-behind", "always"];
-        let (child, output) = led::begin(&mut led::daemon(&self.lab, self.state.path(), &options));
+        let (child, output) =
+            managed::begin(&mut managed::daemon(&self.lab, self.state.path(), &options));
         Daemon { child, output }
     }
 }

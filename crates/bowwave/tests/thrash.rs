@@ -7,8 +7,8 @@
 //! fixed; `BOWWAVE_SCHEDULES` is how many are tried. Skipped where bowwave or cgroups do not work, unless
 //! BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
-mod led;
 mod machine;
+mod managed;
 mod own;
 mod removals;
 mod stage;

@@ -3,7 +3,7 @@
 //! What is asserted is counted, never timed. Needs root, FUSE and eBPF; elsewhere a test says why it is skipped,
 //! unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
-mod led;
+mod managed;
 mod own;
 mod stage;
 
@@ -31,7 +31,7 @@ struct Bench {
 impl Bench {
     /// A network volume with a tree of 800 files, cold; `None` where labs or eBPF do not work.
     fn new() -> Option<Self> {
-        led::possible()?;
+        managed::possible()?;
         let (alone, lab) = stage::lab("trees", "net", 512 << 20, "ext4");
         lab.set_fast(true).expect("fast");
         for folder in 0..FOLDERS {
@@ -57,7 +57,7 @@ impl Bench {
     }
 
     fn daemon(&self) -> (Own, BufReader<ChildStdout>) {
-        led::begin(&mut led::daemon(&self.lab, self.state.path(), &[]))
+        managed::begin(&mut managed::daemon(&self.lab, self.state.path(), &[]))
     }
 
     fn bytes_read(&self) -> u64 {

@@ -11,7 +11,7 @@ use lab::LabGuard;
 use rustix::fs::{Advice, fadvise};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::led;
+use crate::managed;
 use crate::own::Own;
 use crate::removals::PAGE_BYTES;
 use crate::stage::{self, Alone, BOWWAVE, skipped};
@@ -31,7 +31,7 @@ pub(crate) fn bench() -> Option<Bench> {
 
 /// On that device, with that file system; `None` also where the machine lacks another one than ext4.
 pub(crate) fn bench_with(device: &str, fs_type: &str) -> Option<Bench> {
-    led::possible()?;
+    managed::possible()?;
     if let Some(reason) = lacks(fs_type) {
         if fs_type == "ext4" {
             return skipped(&reason);
@@ -100,8 +100,8 @@ impl Bench {
 impl Bench {
     /// Bowwave, leading this lab's files from now on.
     pub(crate) fn daemon(&self, options: &[&str]) -> Own {
-        let daemon = &mut led::daemon(&self.lab, self.state.path(), options);
-        let (mut daemon, output) = led::begin(daemon);
+        let daemon = &mut managed::daemon(&self.lab, self.state.path(), options);
+        let (mut daemon, output) = managed::begin(daemon);
         daemon.stdout = Some(output.into_inner());
         daemon
     }

@@ -7,8 +7,8 @@
 
 mod bench;
 mod file_systems;
-#[path = "../led/mod.rs"]
-mod led;
+#[path = "../managed/mod.rs"]
+mod managed;
 #[path = "../own/mod.rs"]
 mod own;
 #[path = "../removals/mod.rs"]

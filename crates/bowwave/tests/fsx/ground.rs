@@ -12,7 +12,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::led;
+use crate::managed;
 use crate::own::Own;
 use crate::stage::{self, Alone, skipped};
 
@@ -100,7 +100,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 impl Ground {
     /// A file system on the lab disk itself; `None` where it, labs or eBPF do not work.
     pub(crate) fn disk(fs_type: &str) -> Option<Self> {
-        led::possible()?;
+        managed::possible()?;
         if Command::new(format!("mkfs.{fs_type}")).arg("-V").output().is_err() {
             return skipped(&format!("no mkfs.{fs_type}; `scripts/setup tests` installs it"));
         }
@@ -142,12 +142,13 @@ impl Ground {
     /// A daemon that drops behind always, and has met the disk with its delays; that has none from then on.
     pub(crate) fn daemon(&self) -> Daemon {
         self.lab.set_fast(false).expect("slow");
-        let mut daemon = led::daemon(&self.lab, self.state.path(), &["--drop-behind", "always"]);
+        let mut daemon =
+            managed::daemon(&self.lab, self.state.path(), &["--drop-behind", "always"]);
         if self.name == "FUSE" {
             // Its files are cached once more, as files of its own.
             daemon.arg("--path").arg(self.folder());
         }
-        let (child, output) = led::begin(&mut daemon);
+        let (child, output) = managed::begin(&mut daemon);
         self.lab.set_fast(true).expect("fast");
         Daemon { child, output }
     }

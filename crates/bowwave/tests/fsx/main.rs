@@ -5,8 +5,8 @@
 //! which. Skipped where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
 mod ground;
-#[path = "../led/mod.rs"]
-mod led;
+#[path = "../managed/mod.rs"]
+mod managed;
 mod mapped;
 mod modelled;
 #[path = "../own/mod.rs"]

@@ -9,7 +9,7 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use demo::worker::hand::{Done, Job};
 use lab::LabGuard;
 
-use crate::led;
+use crate::managed;
 use crate::own::Own;
 use crate::stage::{self, Alone, BOWWAVE, skipped};
 pub(crate) struct Bench {
@@ -21,7 +21,7 @@ pub(crate) struct Bench {
 impl Bench {
     /// An empty lab, without its delays; `None` where labs or eBPF do not work.
     pub(crate) fn new(device: &str) -> Option<Self> {
-        led::possible()?;
+        managed::possible()?;
         let (alone, lab) = stage::lab("thrash", device, 512 << 20, "ext4");
         lab.set_fast(true).expect("fast");
         let state = stage::state();
@@ -39,11 +39,11 @@ impl Bench {
 
     /// Bowwave, leading this lab's files, in a cgroup if one is given.
     pub(crate) fn daemon(&self, arguments: &[&str], cgroup: Option<&Cgroup>) -> Daemon {
-        let mut command = led::daemon(&self.lab, self.state.path(), arguments);
+        let mut command = managed::daemon(&self.lab, self.state.path(), arguments);
         if let Some(cgroup) = cgroup {
             cgroup.begin_in(&mut command);
         }
-        let (child, output) = led::begin(&mut command);
+        let (child, output) = managed::begin(&mut command);
         Daemon { child, output }
     }
 }

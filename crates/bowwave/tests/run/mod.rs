@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::backward::{self, MOST_MANAGED_READS};
 use crate::own::Own;
 use crate::stage::{BOWWAVE, skipped};
-use crate::{Bench, bench, led};
+use crate::{Bench, bench, managed};
 
 /// `bowwave run` without the capabilities it needs, even for root.
 fn without_privilege() -> Option<Command> {
@@ -107,7 +107,7 @@ fn strictly_nothing_is_started_where_the_kernel_refuses() {
 
 #[test]
 fn a_command_that_ends_before_its_reads_are_led_is_reported_as_well() {
-    if led::possible().is_none() {
+    if managed::possible().is_none() {
         return;
     }
     let state = tempfile::tempdir().expect("a folder");

@@ -7,8 +7,8 @@
 #[path = "../backward/mod.rs"]
 mod backward;
 mod crowds;
-#[path = "../led/mod.rs"]
-mod led;
+#[path = "../managed/mod.rs"]
+mod managed;
 mod opened;
 #[path = "../own/mod.rs"]
 mod own;
@@ -49,7 +49,7 @@ impl Bench {
 
     /// The same, of so many bytes.
     fn with_room(fs_type: &str, bytes: u64) -> Option<Self> {
-        led::possible()?;
+        managed::possible()?;
         let (alone, lab) = stage::lab("strangers", "net", bytes, fs_type);
         Some(Bench { lab, state: stage::state(), _alone: alone })
     }
@@ -84,7 +84,8 @@ impl Bench {
     /// Bowwave, which has met the disk with its delays; that has none from then on.
     fn daemon(&self) -> Daemon {
         self.lab.set_fast(false).expect("slow");
-        let (child, output) = led::begin(&mut led::daemon(&self.lab, self.state.path(), &[]));
+        let (child, output) =
+            managed::begin(&mut managed::daemon(&self.lab, self.state.path(), &[]));
         self.lab.set_fast(true).expect("fast");
         Daemon { child, output }
     }
