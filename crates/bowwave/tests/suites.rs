@@ -76,15 +76,15 @@ impl Bench {
         let stock = self.said(program, words);
         let daemon = self.daemon();
         self.lab.evict().expect("nobody has a file open");
-        let led = self.said(program, words);
+        let with = self.said(program, words);
         let summary = daemon.end();
         let figure = |name: &str| summary[name].as_u64().expect("a figure");
         let ahead = figure("read_ahead_bytes") + figure("walk_bytes");
         let dropped = figure("dropped_bytes");
         println!("{ahead} bytes read ahead, {dropped} dropped");
-        assert_eq!(managed, stock, "{summary}");
+        assert_eq!(with, stock, "{summary}");
         assert!(ahead > 0 && dropped > 0, "bowwave did nothing: {summary}");
-        led
+        with
     }
 
     fn daemon(&self) -> Daemon {
