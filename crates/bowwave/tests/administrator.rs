@@ -13,18 +13,16 @@ mod stage;
 mod trial;
 
 use std::fs::{self, File};
-use std::io::{BufReader, Read};
 use std::os::unix::fs::FileExt;
-use std::process::ChildStdout;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lab::LabGuard;
-use own::Own;
+use managed::Daemon;
 use rustix::fs::{Advice, fadvise};
-use rustix::process::{Pid, Signal, kill_process};
-use stage::Alone;
+use rustix::process::Signal;
+use stage::{Alone, wait_until};
 use tempfile::TempDir;
 use trial::{Over, Random};
 
@@ -37,11 +35,6 @@ struct Bench {
     lab: LabGuard,
     states: [TempDir; 2],
     _alone: Alone,
-}
-
-struct Daemon {
-    child: Own,
-    output: BufReader<ChildStdout>,
 }
 
 impl Bench {
@@ -69,8 +62,7 @@ impl Bench {
         if let Some(step) = stops_at {
             command.env("BOWWAVE_STOP_AT", step);
         }
-        let (child, output) = managed::begin(&mut command);
-        Daemon { child, output }
+        Daemon::begin(&mut command)
     }
 
     fn window_kb(&self) -> u64 {
@@ -78,25 +70,10 @@ impl Bench {
     }
 }
 
-impl Daemon {
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).expect("it is not reaped");
-    }
-
-    fn is_stopped(&self) -> bool {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("it runs");
-        let (_, behind_name) = stat.rsplit_once(')').expect("a name");
-        behind_name.trim_start().starts_with('T')
-    }
-
-    /// Ends it; gives what it says it did.
-    fn end(mut self) -> serde_json::Value {
-        self.signal(Signal::TERM);
-        let mut said = String::new();
-        self.output.read_to_string(&mut said).expect("its last words");
-        assert!(self.child.wait().expect("it ends").success(), "{said}");
-        serde_json::from_str(said.lines().last().unwrap_or_default()).expect("its summary")
-    }
+fn is_stopped(daemon: &Daemon) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", daemon.child.id())).expect("it runs");
+    let (_, behind_name) = stat.rsplit_once(')').expect("a name");
+    behind_name.trim_start().starts_with('T')
 }
 
 /// Reads a file cold, from end to end.
@@ -105,14 +82,6 @@ fn read(file: &File) {
     let mut part = vec![0; 64 << 10];
     for offset in (0..FILE_BYTES).step_by(part.len()) {
         file.read_exact_at(&mut part, offset).expect("read");
-    }
-}
-
-/// What is asked for is so sooner or later.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < MOST_WAITING, "it never comes to it that {what}");
     }
 }
 
@@ -130,9 +99,9 @@ fn what_an_administrator_sets_while_a_bowwave_has_the_window_stands_and_another_
             let when = format!("stopped at {step}, killed: {is_killed}");
             let human_kb = 256 + 16 * number as u64 + 8 * u64::from(is_killed);
             let (stopped, other) = (bench.daemon(0, Some(step)), bench.daemon(1, None));
-            wait_until(&format!("it is {when}"), || {
+            wait_until(&format!("it is {when}"), MOST_WAITING, || {
                 read(&bench.open("one"));
-                stopped.is_stopped()
+                is_stopped(&stopped)
             });
             let taken_kb = bench.window_kb();
             for _ in 0..4 {
@@ -195,7 +164,7 @@ fn what_an_administrator_sets_while_two_bowwaves_set_windows_stands() {
             thread::sleep(Duration::from_micros(random.below(50_000)));
             // No number twice in a row, and none that bowwave would set.
             last_kb = 20 + 4 * (write % 2) + 8 * random.below(8);
-            wait_until("what was set stands", || {
+            wait_until("what was set stands", MOST_WAITING, || {
                 let stands = stands(&bench, last_kb);
                 lost += u64::from(!stands);
                 stands

@@ -19,6 +19,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{ChildStdout, Command, ExitStatus, Stdio};
 
 use lab::LabGuard;
+use managed::Daemon;
 use own::Own;
 use rustix::process::{Pid, Signal, kill_process};
 use stage::{Alone, BOWWAVE};
@@ -80,10 +81,7 @@ impl Bench {
 
     /// A daemon starts, and ends in order.
     fn recover(&self) {
-        let (mut daemon, _output) =
-            managed::begin(&mut managed::daemon(&self.lab, self.state.path(), &[]));
-        kill_process(Pid::from_child(&daemon), Signal::TERM).expect("it runs");
-        assert!(daemon.wait().expect("it ends").success());
+        Daemon::begin(&mut managed::daemon(&self.lab, self.state.path(), &[])).end();
     }
 
     fn requests(&self, file: &File) -> u64 {

@@ -21,6 +21,7 @@ use std::thread;
 use std::time::Duration;
 
 use lab::LabGuard;
+use managed::Daemon;
 use own::Own;
 use programs::Programs;
 use rustix::fs::{Advice, fadvise};
@@ -72,10 +73,7 @@ impl Bench {
 
     /// A daemon starts, and ends in order.
     fn recover(&self) {
-        let (mut daemon, _output) =
-            managed::begin(&mut managed::daemon(&self.lab, self.state.path(), &[]));
-        kill_process(Pid::from_child(&daemon), Signal::TERM).expect("it runs");
-        assert!(daemon.wait().expect("it ends").success());
+        Daemon::begin(&mut managed::daemon(&self.lab, self.state.path(), &[])).end();
     }
 
     /// A daemon that is killed at a random moment; whether it was, and whether it has left a window changed.

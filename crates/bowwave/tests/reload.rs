@@ -1,12 +1,12 @@
 //! Reloads and ends of a daemon beside programs and servers that do not answer. Managing reads needs root, FUSE and
 //! eBPF; else these are skipped.
 
-#[allow(dead_code)]
 mod managed;
 mod own;
 #[path = "bad/silent.rs"]
 mod silent;
 mod stage;
+mod windows;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -25,9 +25,6 @@ use silent::{Silence, Silent};
 use stage::{Alone, BOWWAVE};
 
 const FILE_BYTES: u64 = 24 << 20;
-
-/// What a reader by itself is tried with.
-const PART_BYTES: u64 = 4 << 20;
 
 /// Whatever happens, happens within that time, also on a busy machine.
 const GENEROUS: Duration = Duration::from_secs(60);
@@ -92,13 +89,8 @@ impl Bench {
         File::open(self.lab.mount_point().join(name)).expect("it was written")
     }
 
-    /// Inode numbers of the open files whose window is not their own, as a later start would read them.
     fn noted(&self) -> Vec<u64> {
-        let files = fs::read_dir(self.state.path()).expect("it is there").flatten();
-        let ledgers = files.filter(|e| e.file_name().to_string_lossy().starts_with("given-"));
-        let text: String = ledgers.filter_map(|e| fs::read_to_string(e.path()).ok()).collect();
-        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        lines.filter_map(|line| line["ino"].as_u64()).collect()
+        windows::noted(self.state.path())
     }
 
     fn is_noted(&self, file: &File) -> bool {
@@ -121,23 +113,12 @@ impl Bench {
         }
     }
 
-    /// Requests that a reader makes by itself that has this open file.
     fn requests(&self, file: &File) -> u64 {
-        self.lab.set_fast(true).expect("fast");
-        fadvise(file, 0, None, Advice::DontNeed).expect("advised");
-        let before = self.lab.status().expect("counters").reads;
-        let mut page = [0; 4096];
-        for offset in (0..PART_BYTES).step_by(page.len()) {
-            file.read_exact_at(&mut page, offset).expect("read");
-        }
-        fadvise(file, 0, None, Advice::DontNeed).expect("advised");
-        self.lab.set_fast(false).expect("slow");
-        self.lab.status().expect("counters").reads - before
+        windows::requests(&self.lab, file)
     }
 
     fn is_as_before(&self, file: &File, requests: u64) {
-        let now = self.requests(file);
-        assert!(now.abs_diff(requests) <= requests / 8, "{now} requests instead of {requests}");
+        windows::is_as_before(&self.lab, file, requests, "after all");
     }
 
     /// Restores what a daemon has left.

@@ -11,16 +11,15 @@ mod trial;
 mod windows;
 
 use std::fs;
-use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use lab::LabGuard;
+use managed::Daemon;
 use own::Own;
 use programs::Programs;
-use rustix::process::{Pid, Signal, kill_process};
 use stage::Alone;
 
 /// What a daemon may need, in KiB.
@@ -50,11 +49,6 @@ struct Bench {
     _alone: Alone,
 }
 
-struct Daemon {
-    child: Own,
-    _output: BufReader<ChildStdout>,
-}
-
 impl Bench {
     /// An empty lab; `None` where labs or eBPF do not work.
     fn new() -> Option<Self> {
@@ -66,16 +60,13 @@ impl Bench {
     fn daemon(&self) -> Daemon {
         self.lab.set_fast(false).expect("slow");
         let options = ["--charge", "reader", "--drop-behind", "always"];
-        let (child, output) =
-            managed::begin(&mut managed::daemon(&self.lab, self.state.path(), &options));
-        Daemon { child, _output: output }
+        Daemon::begin(&mut managed::daemon(&self.lab, self.state.path(), &options))
     }
 
     fn ledger_bytes(&self) -> u64 {
-        let state = fs::read_dir(self.state.path()).expect("it is there").flatten();
-        let is_ledger = |e: &fs::DirEntry| e.file_name().to_string_lossy().starts_with("given-");
-        // It may be replaced at any moment.
-        state.filter(is_ledger).filter_map(|it| Some(it.metadata().ok()?.len())).sum()
+        // One may be replaced at any moment.
+        let ledgers = windows::ledgers(self.state.path());
+        ledgers.filter_map(|it| Some(fs::metadata(it).ok()?.len())).sum()
     }
 
     fn sample(&self, daemon: &Daemon, begun: Instant) -> Sample {
@@ -176,9 +167,5 @@ fn what_goes_on_for_long_does_not_make_it_grow() {
         assert!(now[2] <= threads, "{} threads, {threads} at the beginning", now[2]);
     }
     assert_eq!(windows::left_over(bench.state.path()), 0, "windows of files that are closed");
-    kill_process(Pid::from_child(&daemon.child), Signal::TERM).expect("it runs");
-    let Daemon { mut child, _output: mut output } = daemon;
-    let mut said = String::new();
-    output.read_to_string(&mut said).expect("its last words");
-    assert!(child.wait().expect("it ends").success(), "{said}");
+    daemon.end();
 }

@@ -10,24 +10,17 @@ mod stage;
 mod trial;
 
 use std::fs;
-use std::io::{BufReader, Read};
 use std::path::PathBuf;
-use std::process::{ChildStdout, Command};
+use std::process::Command;
 
 use lab::LabGuard;
-use own::Own;
-use rustix::process::{Pid, Signal, kill_process};
+use managed::Daemon;
 use stage::{Alone, skipped};
 
 struct Bench {
     lab: LabGuard,
     state: tempfile::TempDir,
     _alone: Alone,
-}
-
-struct Daemon {
-    child: Own,
-    output: BufReader<ChildStdout>,
 }
 
 impl Bench {
@@ -89,20 +82,7 @@ impl Bench {
 
     fn daemon(&self) -> Daemon {
         let options = ["--drop-behind", "always"];
-        let (child, output) =
-            managed::begin(&mut managed::daemon(&self.lab, self.state.path(), &options));
-        Daemon { child, output }
-    }
-}
-
-impl Daemon {
-    /// Ends it; gives what it says it did.
-    fn end(mut self) -> serde_json::Value {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it runs");
-        let mut said = String::new();
-        self.output.read_to_string(&mut said).expect("its last words");
-        assert!(self.child.wait().expect("it ends").success(), "{said}");
-        serde_json::from_str(said.lines().last().unwrap_or_default()).expect("its summary")
+        Daemon::begin(&mut managed::daemon(&self.lab, self.state.path(), &options))
     }
 }
 

@@ -70,7 +70,7 @@ fn random_schedules_keep_the_budget_the_cache_and_every_byte() {
         std::env::var("BOWWAVE_SCHEDULES").map_or(SCHEDULES, |n| n.parse().expect("a number"));
     // Measured with its delays, as a disk that outpaces user space would not be managed; read without.
     bench.lab.set_fast(false).expect("slow");
-    bench.daemon(&[], None).stop();
+    bench.daemon(&[], None).end();
     bench.lab.set_fast(true).expect("fast");
     let mut managed = 0;
     for seed in 1..=schedules {
@@ -104,12 +104,12 @@ fn run(bench: &Bench, seed: u64) -> Option<u64> {
     let parts = readers.iter().map(|reader| reader.parts.len()).max().unwrap_or(0);
     for part in 0..parts {
         read_part(bench, &readers, part, &mut hands, &mut files, seed);
-        let ahead = look_at_cache(bench, &mut files, &mut removals, daemon.process())
+        let ahead = look_at_cache(bench, &mut files, &mut removals, daemon.child.id())
             .unwrap_or_else(|what| panic!("seed {seed}: {what}"));
         assert!(!is_alone || ahead <= most_ahead, "seed {seed}: {ahead} bytes ahead");
     }
     drop(hands);
-    let summary = daemon.stop();
+    let summary = daemon.end();
     let figure = |name: &str| summary[name].as_u64().unwrap_or_else(|| panic!("{name}: {summary}"));
     assert!(figure("most_ahead_bytes") <= most_ahead, "seed {seed}: {summary}");
     for file in &files {
@@ -262,7 +262,7 @@ fn a_window_left_small_by_a_killed_daemon_is_given_back_at_the_next_start() {
     });
     let ledger = bench.state.path().join("given-windows.jsonl");
     fs::write(&ledger, format!("{line}\nnonsense\n")).expect("a ledger");
-    bench.daemon(&[], None).stop();
+    bench.daemon(&[], None).end();
     assert!(!ledger.exists());
     let whole = requests();
     assert!(whole * 4 <= small, "{whole} requests after {small} with a small window");
@@ -291,7 +291,7 @@ fn thrashing_bounds_the_kernels_windows_until_bowwave_ends() {
         entries.filter(|e| e.file_name().to_string_lossy().starts_with("given-windows")).count()
     };
     let written = ledgers();
-    let summary = daemon.stop();
+    let summary = daemon.end();
     assert_eq!(written, 1, "windows are bounded, and that is written down: {summary}");
     assert!(summary["bounded_windows"].as_u64() > Some(0), "{summary}");
     assert_eq!(ledgers(), 0, "they are given back");
@@ -320,7 +320,7 @@ fn two_fifths_of_memory_that_are_read_again_come_from_the_disk_no_more_than_with
         assert!(pass() >= FILE_BYTES, "it was cold");
         let read = pass();
         drop(hand);
-        daemon.map(machine::Daemon::stop);
+        daemon.map(managed::Daemon::end);
         Some(read)
     };
     let (Some(stock), Some(managed)) = (second_pass(false), second_pass(true)) else { return };
@@ -366,7 +366,7 @@ fn a_mapped_file_read_at_random_is_read_page_by_page_until_it_is_read_in_a_row()
     let ahead = (12_000..14_000).filter(|number| pages_read_for(*number) == 0).take(40).count();
     assert_eq!(ahead, 40, "of 2000 pages in a row the others had to be waited for");
     // Managed early, a run does not prove its window too small: at the end it is given back all the same.
-    let summary = daemon.stop();
+    let summary = daemon.end();
     assert!(summary["bounded_windows"].as_u64() > Some(0), "{summary}");
     assert!(pages_read_for(15_000) >= 32, "the kernel reads around again");
     drop(numbers);

@@ -1,4 +1,5 @@
-//! What reading ahead has saved and cost a group of readers on one volume, in seconds of its device, and what it may cost still.
+//! What reading ahead has saved and cost a group of readers on one volume, in seconds of its device, and what it may
+//! cost still.
 //!
 //! ```text
 //!   first credit, 1 s ----.                          .--> a slice or a window: its price

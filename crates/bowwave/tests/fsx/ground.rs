@@ -2,19 +2,17 @@
 
 use std::ffi::CString;
 use std::fs;
-use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdout, Command};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use lab::LabGuard;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::managed;
+use crate::managed::{self, Daemon};
 use crate::own::Own;
-use crate::stage::{self, Alone, skipped};
+use crate::stage::{self, Alone, skipped, wait_until};
 
 /// A folder to work in. What is mounted over the lab goes first.
 pub(crate) struct Ground {
@@ -63,7 +61,7 @@ impl Over {
                 }
                 let mut bindfs = Command::new("bindfs");
                 self.server = Some(Own::start(bindfs.arg("-f").arg(from).arg(folder)));
-                wait_until("it is mounted", || is_mounted(folder));
+                wait_until("it is mounted", Duration::from_secs(60), || is_mounted(folder));
                 Some(())
             }
         }
@@ -87,14 +85,6 @@ impl Drop for Over {
 fn is_mounted(folder: &Path) -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("/proc");
     mounts.contains(&format!(" {} ", folder.display()))
-}
-
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it never comes to it that {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 impl Ground {
@@ -148,9 +138,9 @@ impl Ground {
             // Its files are cached once more, as files of its own.
             daemon.arg("--path").arg(self.folder());
         }
-        let (child, output) = managed::begin(&mut daemon);
+        let daemon = Daemon::begin(&mut daemon);
         self.lab.set_fast(true).expect("fast");
-        Daemon { child, output }
+        daemon
     }
 
     /// Empties the page cache, by unmounting and mounting everything.
@@ -163,21 +153,5 @@ impl Ground {
             over.mount().expect("it could be before");
         }
         self.lab.set_fast(true).expect("fast");
-    }
-}
-
-pub(crate) struct Daemon {
-    child: Own,
-    output: BufReader<ChildStdout>,
-}
-
-impl Daemon {
-    /// Ends it; gives what it says it did.
-    pub(crate) fn end(mut self) -> serde_json::Value {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it runs");
-        let mut said = String::new();
-        self.output.read_to_string(&mut said).expect("its last words");
-        assert!(self.child.wait().expect("it ends").success(), "{said}");
-        serde_json::from_str(said.lines().last().unwrap_or_default()).expect("its summary")
     }
 }

@@ -1,7 +1,7 @@
 //! A lab disk, processes in memory cgroups, and bowwave beside them.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
@@ -9,7 +9,7 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use demo::worker::hand::{Done, Job};
 use lab::LabGuard;
 
-use crate::managed;
+use crate::managed::{self, Daemon};
 use crate::own::Own;
 use crate::stage::{self, Alone, BOWWAVE, skipped};
 pub(crate) struct Bench {
@@ -43,29 +43,7 @@ impl Bench {
         if let Some(cgroup) = cgroup {
             cgroup.begin_in(&mut command);
         }
-        let (child, output) = managed::begin(&mut command);
-        Daemon { child, output }
-    }
-}
-
-pub(crate) struct Daemon {
-    child: Own,
-    output: BufReader<ChildStdout>,
-}
-
-impl Daemon {
-    pub(crate) fn process(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Ends it; gives what it says it did.
-    pub(crate) fn stop(mut self) -> serde_json::Value {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
-        let mut said = String::new();
-        self.output.read_to_string(&mut said).expect("its last words");
-        assert!(self.child.wait().expect("it ends").success(), "{said}");
-        serde_json::from_str(said.lines().last().unwrap_or_default()).expect("its summary")
+        Daemon::begin(&mut command)
     }
 }
 

@@ -1,11 +1,16 @@
 //! Bowwave, managing the reads of a lab's files.
 
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 
 use lab::Lab;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use crate::own::Own;
 use crate::stage::{BOWWAVE, skipped};
@@ -40,4 +45,30 @@ pub(crate) fn begin(daemon: &mut Command) -> (Own, BufReader<ChildStdout>) {
     output.read_line(&mut line).expect("a line");
     assert!(line.contains("\"ready\":true"), "{line}");
     (daemon, output)
+}
+
+/// A daemon that manages reads.
+pub(crate) struct Daemon {
+    pub(crate) child: Own,
+    pub(crate) output: BufReader<ChildStdout>,
+}
+
+impl Daemon {
+    pub(crate) fn begin(command: &mut Command) -> Self {
+        let (child, output) = begin(command);
+        Daemon { child, output }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it is not reaped");
+    }
+
+    /// Ends it; gives what it says it did.
+    pub(crate) fn end(mut self) -> Value {
+        self.signal(Signal::TERM);
+        let mut said = String::new();
+        self.output.read_to_string(&mut said).expect("its last words");
+        assert!(self.child.wait().expect("it ends").success(), "{said}");
+        serde_json::from_str(said.lines().last().unwrap_or_default()).expect("its summary")
+    }
 }

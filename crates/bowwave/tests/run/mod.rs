@@ -106,7 +106,7 @@ fn strictly_nothing_is_started_where_the_kernel_refuses() {
 }
 
 #[test]
-fn a_command_that_ends_before_its_reads_are_led_is_reported_as_well() {
+fn a_command_that_ends_before_its_reads_are_managed_is_reported_as_well() {
     if managed::possible().is_none() {
         return;
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use lab::{LabGuard, Options};
 use tempfile::TempDir;
@@ -45,4 +46,14 @@ pub(crate) fn skipped<T>(reason: &str) -> Option<T> {
     assert!(std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(), "cannot test live:\n{reason}");
     eprintln!("skipped: {reason}");
     None
+}
+
+/// Waits for what happens within that time.
+#[allow(dead_code)]
+pub(crate) fn wait_until(what: &str, most: Duration, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < most, "it never comes to it that {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }

@@ -3,16 +3,14 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Advice, fadvise};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::own::Own;
-use crate::stage::skipped;
-use crate::{Bench, MOST_WAITING, backward, begin_by_nobody, wait_until};
+use crate::stage::{skipped, wait_until};
+use crate::{Bench, MOST_WAITING, backward, begin_by_nobody, peak_memory_kb, read_backward};
 
 /// What a daemon may need beside any crowd, in KiB.
 const MOST_MEMORY_KB: u64 = 64 << 10;
@@ -184,8 +182,8 @@ fn victim_is_served(bench: &Bench, begin: impl Fn() -> Own) {
         least < VICTIM_BYTES / 2 && begun.elapsed() >= goes_on
     });
     assert!(stranger.try_wait().expect("it is ours").is_none(), "nobody was beside the victim");
-    let memory_kb = daemon.peak_memory_kb();
-    let summary = daemon.stop();
+    let memory_kb = peak_memory_kb(&daemon);
+    let summary = daemon.end();
     println!(
         "{} passes, {} % of its file read by the victim itself; {memory_kb} KiB at most; {} events, {} lost",
         times_s.len(),
@@ -213,11 +211,8 @@ struct Victim(File);
 impl Victim {
     /// Reads a part of its file backward, cold; gives the bytes that it has read itself, and the seconds.
     fn pass(&self) -> (u64, f64) {
-        fadvise(&self.0, 0, None, Advice::DontNeed).expect("advised");
-        let (before, begun, mut part) = (own_bytes(), Instant::now(), vec![0; 64 << 10]);
-        for number in (0..backward::READS).rev() {
-            self.0.read_exact_at(&mut part, (40 << 20) + (number << 16)).expect("read");
-        }
+        let (before, begun) = (own_bytes(), Instant::now());
+        read_backward(&self.0);
         (own_bytes() - before, begun.elapsed().as_secs_f64())
     }
 }

@@ -14,18 +14,20 @@ mod opened;
 mod own;
 #[path = "../stage/mod.rs"]
 mod stage;
+#[path = "../windows/mod.rs"]
+mod windows;
 
 use std::fs::{self, File, Permissions};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use lab::LabGuard;
+use managed::Daemon;
 use opened::Opened;
 use own::Own;
-use rustix::process::{Pid, Signal, kill_process};
 use stage::Alone;
 
 const NOBODY: u32 = 65534;
@@ -84,22 +86,14 @@ impl Bench {
     /// Bowwave, which has met the disk with its delays; that has none from then on.
     fn daemon(&self) -> Daemon {
         self.lab.set_fast(false).expect("slow");
-        let (child, output) =
-            managed::begin(&mut managed::daemon(&self.lab, self.state.path(), &[]));
+        let daemon = Daemon::begin(&mut managed::daemon(&self.lab, self.state.path(), &[]));
         self.lab.set_fast(true).expect("fast");
-        Daemon { child, output }
+        daemon
     }
 
-    /// Inodes whose open files have a window that is not their own.
+    /// Inode numbers of the open files with a window of bowwave's.
     fn given_windows(&self) -> Vec<u64> {
-        let entries = fs::read_dir(self.state.path()).expect("it is there").flatten();
-        let is_ledger =
-            |e: &fs::DirEntry| e.file_name().to_string_lossy().starts_with("given-windows");
-        let ledgers = entries.filter(is_ledger);
-        let text: String =
-            ledgers.filter_map(|ledger| fs::read_to_string(ledger.path()).ok()).collect();
-        let entry = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok();
-        text.lines().filter_map(|line| entry(line)?["ino"].as_u64()).collect()
+        windows::noted(self.state.path())
     }
 
     fn requests(&self) -> u64 {
@@ -107,28 +101,12 @@ impl Bench {
     }
 }
 
-struct Daemon {
-    child: Own,
-    output: BufReader<ChildStdout>,
-}
-
-impl Daemon {
-    /// The most memory that it has had so far.
-    fn peak_memory_kb(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
-        let status = status.expect("it runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
-        line.trim().trim_end_matches(" kB").parse().expect("a number")
-    }
-
-    /// Ends it; gives what it says it did.
-    fn stop(mut self) -> serde_json::Value {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it runs");
-        let mut said = String::new();
-        self.output.read_to_string(&mut said).expect("its last words");
-        assert!(self.child.wait().expect("it ends").success(), "{said}");
-        serde_json::from_str(said.lines().last().unwrap_or_default()).expect("its summary")
-    }
+/// The most memory that a process has had so far.
+fn peak_memory_kb(daemon: &Daemon) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", daemon.child.id()));
+    let status = status.expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
 /// Runs a program of `nobody`'s to its end.
@@ -200,7 +178,7 @@ fn a_user_who_thrashes_on_purpose_bounds_nobody_elses_windows_and_reads() {
     });
     let ino = victim.metadata().expect("metadata").ino();
     assert!(!bench.given_windows().contains(&ino), "its window was bounded");
-    let summary = daemon.stop();
+    let summary = daemon.end();
     println!(
         "{requests} requests instead of {}; {} windows bounded, none of the victim's",
         backward::READS,
@@ -255,7 +233,7 @@ fn whatever_a_descriptor_leads_to_by_then_nothing_but_files_is_opened() {
     let daemon = bench.daemon();
     let Some(opened) = Opened::by(daemon.child.id()) else { return };
     run_by_nobody(FLIP, &[&paths[0], &fifo, Path::new(&seconds())]);
-    let (calls, summary) = (opened.end(), daemon.stop());
+    let (calls, summary) = (opened.end(), daemon.end());
     let of_bait = |call: &&String| opened::result(call).ends_with("/bait0");
     assert!(calls.iter().any(|call| of_bait(&call)), "the trace is blind: {summary}");
     // A device or terminal is shown with its number; all else that it opens is in these folders.
@@ -271,15 +249,6 @@ fn whatever_a_descriptor_leads_to_by_then_nothing_but_files_is_opened() {
 
 /// What happens sooner or later takes no longer, also on a busy machine.
 const MOST_WAITING: Duration = Duration::from_secs(120);
-
-/// Waits for what happens within that time.
-fn wait_until(what: &str, most: Duration, mut is_so: impl FnMut() -> bool) {
-    let begun = std::time::Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < most, "it never comes to it that {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 /// Reads a file that it holds a write lease on; fails if that is broken before another process opens the file.
 const LEASE: &str = "
@@ -312,7 +281,7 @@ fn write_leases_are_not_broken() {
         let paths = bench.baits(1, 16 << 20);
         let daemon = bench.daemon();
         run_by_nobody(LEASE, &[&paths[0]]);
-        daemon.stop();
+        daemon.end();
     }
 }
 
@@ -357,7 +326,7 @@ fn a_user_who_reports_more_than_anybody_could_read_takes_nobody_elses_events() {
         passes += 1;
     }
     stranger.join().expect("it ends");
-    let summary = daemon.stop();
+    let summary = daemon.end();
     println!(
         "{requests} requests instead of {}; {} events, {} dropped",
         backward::READS,
@@ -432,7 +401,7 @@ fn nothing_is_read_ahead_for_who_may_read_only_so_much_in_a_second() {
         let mut tac = Command::new("sh");
         tac.args(["-c", script]).arg(&paths[0]).arg(cgroup);
         assert!(Own::start(&mut tac).wait().expect("it ends").success());
-        daemon.stop()["reads"].as_u64()
+        daemon.end()["reads"].as_u64()
     };
     assert!(reads_in(Path::new("/sys/fs/cgroup/blkio")) > Some(0), "it is read for elsewhere");
     assert_eq!(reads_in(&cgroup.0), Some(0));

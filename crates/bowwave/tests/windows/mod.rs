@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use lab::Lab;
 use rustix::fs::{Advice, fadvise};
+use serde_json::Value;
 
 /// What a reader by itself is tried with.
 const PART_BYTES: u64 = 4 << 20;
@@ -34,6 +35,11 @@ pub(crate) fn requests(lab: &Lab, file: &File) -> u64 {
 pub(crate) fn are_as_before(lab: &Lab, state: &Path, file: &File, requests: u64, when: &str) {
     assert_eq!(lab.read_ahead_kb().expect("a window"), 128, "{when}");
     assert_eq!(left_over(state), 0, "{when}: left over");
+    is_as_before(lab, file, requests, when);
+}
+
+/// A reader of the open file makes as many requests as before.
+pub(crate) fn is_as_before(lab: &Lab, file: &File, requests: u64, when: &str) {
     let now = self::requests(lab, file);
     let is_alike = now.abs_diff(requests) <= requests / 8;
     assert!(is_alike, "{when}: {now} requests instead of {requests}");
@@ -42,9 +48,21 @@ pub(crate) fn are_as_before(lab: &Lab, state: &Path, file: &File, requests: u64,
 /// Journals of devices' windows, and ledgers of open files' windows, that tell of something to be given back.
 pub(crate) fn left_over(state: &Path) -> usize {
     let journals = fs::read_dir(linux::knob::JOURNALS).map_or(0, Iterator::count);
+    journals + ledgers(state).count()
+}
+
+/// The ledgers of open files' windows.
+pub(crate) fn ledgers(state: &Path) -> impl Iterator<Item = PathBuf> {
     let is_ledger = |e: &fs::DirEntry| e.file_name().to_string_lossy().starts_with("given-");
     let state = fs::read_dir(state).expect("it is there").flatten();
-    journals + state.filter(is_ledger).count()
+    state.filter(is_ledger).map(|ledger| ledger.path())
+}
+
+/// Inode numbers of the open files whose window is not their own, as a later start would read them.
+pub(crate) fn noted(state: &Path) -> Vec<u64> {
+    let text: String = ledgers(state).filter_map(|it| fs::read_to_string(it).ok()).collect();
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.filter_map(|line| line["ino"].as_u64()).collect()
 }
 
 /// The `read_ahead_kb` of every device.

@@ -238,11 +238,12 @@ impl Policy for Adaptive {
                 forgotten.give_up(tally)
             });
         file.read_in(cache.group());
-        if access.trigger == Trigger::Mark {
+        if access.trigger == Trigger::Mark
+            && let Some(used) = self.regions.used(&context)
+        {
             let is_of_a_stream = file.follows(&context);
-            let is_of_a_region =
-                self.regions.on_mark(&context, is_of_a_stream, account, plan, tally);
-            if is_of_a_region && !is_of_a_stream {
+            self.regions.on_use(&used, &context, is_of_a_stream, account, plan, tally);
+            if !is_of_a_stream {
                 plan.recognise();
                 return;
             }

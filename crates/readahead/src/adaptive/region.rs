@@ -28,7 +28,7 @@
 
 use super::access_context::AccessContext;
 use super::allowance::MIN_READ_AHEAD_PAGES;
-use super::samples::Samples;
+use super::samples::{Samples, Used};
 use crate::Account;
 use crate::access::{FileId, Nanos, Page, Via};
 use crate::cache::Past;
@@ -127,16 +127,21 @@ impl Regions {
         }
     }
 
-    /// Whether the access has touched a mark in what was read of a region. What is used pays for more of it.
-    pub(super) fn on_mark(
+    /// What the access tells of a region's use, if it has touched a mark in what was read of one.
+    pub(super) fn used(&mut self, context: &AccessContext) -> Option<Used> {
+        self.samples.touch(context)
+    }
+
+    /// What is used of a region pays for more of it.
+    pub(super) fn on_use(
         &mut self,
+        used: &Used,
         context: &AccessContext,
         is_of_a_stream: bool,
         account: &mut Account,
         plan: &mut Plan,
         tally: &mut Tally,
-    ) -> bool {
-        let Some(used) = self.samples.touch(context) else { return false };
+    ) {
         let cost = &context.device.cost;
         // What a stream comes to here would have been read ahead anyhow.
         let requests = if is_of_a_stream { 0.0 } else { used.requests };
@@ -154,7 +159,6 @@ impl Regions {
         if let Some(key) = levels.into_iter().find(is_begun) {
             self.buy_slice(key, context, account, plan, tally);
         }
-        true
     }
 
     /// Whether the access finds a page gone that was read with its region.

@@ -1,4 +1,4 @@
-//! What one step of a stream is worth to its volume's [account](crate::Account).
+//! What one step of a stream is worth to its readers' [account](crate::Account).
 
 use super::access_context::AccessContext;
 use super::device::Device;
