@@ -52,20 +52,43 @@ failures:
 test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.10s
 ";
 
-/// The script's status, and what it prints, where cargo's two runs print this and end with that status.
-fn told(prints: [&str; 2], status: i32) -> (Option<i32>, String) {
+/// What a fake cargo answers.
+struct Cargo<'a> {
+    /// The status of building the tests.
+    build: i32,
+    /// What most tests print, and their status.
+    tests: (&'a str, i32),
+    /// What the simulated tables print.
+    tables: &'a str,
+    /// What the tests without eBPF print.
+    without_ebpf: &'a str,
+}
+
+const CARGO: &str = r#"#!/bin/sh
+here=$(dirname "$0")
+case "$*" in
+metadata*) echo '{"packages":[{"targets":[{"kind":["test"],"name":"published"},{"kind":["test"],"name":"live"}]}]}' ;;
+*--no-run*) exit $(cat "$here/build") ;;
+*--doc*) ;;
+*"--test published"*) cat "$here/tables" ;;
+*"--test live"*) cat "$here/tests"; exit $(cat "$here/status") ;;
+*) cat "$here/without-ebpf" ;;
+esac
+"#;
+
+/// The script's status, and what it prints.
+fn told(answers: &Cargo) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().expect("a folder");
-    let cargo = folder.path().join("cargo");
-    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
-    fs::write(&first, prints[0]).expect("written");
-    fs::write(&second, prints[1]).expect("written");
-    let text = format!(
-        "#!/bin/sh\ncase \"$*\" in *--workspace*) cat {}; exit {status};; *) cat {};; esac\n",
-        first.display(),
-        second.display()
-    );
-    fs::write(&cargo, text).expect("written");
-    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).expect("set");
+    let write =
+        |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("written");
+    write("build", &answers.build.to_string());
+    write("tests", answers.tests.0);
+    write("status", &answers.tests.1.to_string());
+    write("tables", answers.tables);
+    write("without-ebpf", answers.without_ebpf);
+    write("cargo", CARGO);
+    fs::set_permissions(folder.path().join("cargo"), fs::Permissions::from_mode(0o755))
+        .expect("set");
     let path = std::env::var("PATH").expect("it is set");
     let path = format!("{}:{path}", folder.path().display());
     let output = Command::new(SCRIPT)
@@ -78,23 +101,40 @@ fn told(prints: [&str; 2], status: i32) -> (Option<i32>, String) {
 
 #[test]
 fn skipped_tests_are_counted_once_each_and_their_reasons_are_listed() {
-    let (status, text) = told([TWO_SKIPPED, TWO_SKIPPED], 0);
-    assert!(text.ends_with("\n\nskipped 4: no lab\n4 passed, 0 failed, 4 skipped\n"), "{text}");
+    let runs =
+        Cargo { build: 0, tests: (TWO_SKIPPED, 0), tables: TWO_SKIPPED, without_ebpf: TWO_SKIPPED };
+    let (status, text) = told(&runs);
+    assert!(text.ends_with("\n\nskipped 6: no lab\n6 passed, 0 failed, 6 skipped\n"), "{text}");
     assert_eq!(status, Some(0));
     assert!(!text.contains("schedule with seed"), "what passed tests print is left out");
 }
 
 #[test]
 fn a_failure_is_shown_and_counted_and_ends_the_script_with_an_error() {
-    let (status, text) = told([ONE_FAILED, TWO_SKIPPED], 101);
+    let runs = Cargo { build: 0, tests: (ONE_FAILED, 101), tables: "", without_ebpf: TWO_SKIPPED };
+    let (status, text) = told(&runs);
     assert!(text.contains("left is not right"), "{text}");
     assert!(text.ends_with("\n3 passed, 1 failed, 3 skipped\n"), "{text}");
     assert_eq!(status, Some(1));
 }
 
 #[test]
-fn what_does_not_build_is_a_failure() {
-    let (status, text) = told(["error: could not compile\n", TWO_SKIPPED], 101);
+fn tests_that_end_before_their_result_are_a_failure() {
+    let runs = Cargo {
+        build: 0,
+        tests: ("running 2 tests\n", 101),
+        tables: "",
+        without_ebpf: TWO_SKIPPED,
+    };
+    let (status, text) = told(&runs);
     assert!(text.ends_with("\n2 passed, 1 failed, 2 skipped\n"), "{text}");
+    assert_eq!(status, Some(1));
+}
+
+#[test]
+fn what_does_not_build_is_a_failure() {
+    let runs = Cargo { build: 101, tests: (TWO_SKIPPED, 0), tables: "", without_ebpf: "" };
+    let (status, text) = told(&runs);
+    assert!(text.ends_with("0 passed, 1 failed, 0 skipped\n"), "{text}");
     assert_eq!(status, Some(1));
 }
