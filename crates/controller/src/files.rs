@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_file_is_muted_after_unproductive_events_and_ever_longer() {
-        let tolerance = Tolerance { first: 48, next: 12 };
+        let tolerance = Tolerance::FAILING;
         let mut notes = FileNotes::new();
         let silences: Vec<u64> = (0..200)
             .filter_map(|now| notes.unproductive(now, tolerance).map(|until| until - now))

@@ -49,13 +49,10 @@ pub use input::{
 };
 pub use listing::{DirectoryRef, Entry, EntryKind, EntryRef, FileMiss, Listing, Place};
 pub use memory::budget_bytes;
-pub use status::{Account, BusyFile, Device, Status};
+pub use readahead::Balance;
+pub use status::{BusyFile, Device, Status};
 
-/// Nanoseconds of the body's clock.
-pub use readahead::Nanos;
-
-/// Pages per chunk, the granularity at which the source of events looks marks up: 128 KiB.
-pub const CHUNK_PAGES: u64 = 32;
+pub use readahead::{CHUNK_PAGES, Nanos};
 
 /// Most pages that a mark may span: four chunks, wherever it begins.
 pub const MARK_PAGES: u64 = 3 * CHUNK_PAGES;

@@ -5,10 +5,11 @@
 //! | the controller | everything but the three below |
 //! | the body | `lost_events`, `table_errors`, `cpu_s` |
 
+use derive_more::Add;
 use serde::{Deserialize, Serialize};
 
 /// Totals since the start. Bytes are those of whole pages; a name without a unit is a count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Add, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Events received from the kernel.
     pub events: u64,
@@ -65,7 +66,7 @@ pub struct Metrics {
 }
 
 /// Why nothing was read ahead: how many accesses, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Add, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotRead {
     /// The access belongs to no stream, or what it wants is on its way already.
     pub nothing_to_gain: u64,
@@ -161,49 +162,14 @@ impl std::fmt::Display for Metrics {
     }
 }
 
-impl NotRead {
-    fn after(self, before: &NotRead) -> NotRead {
-        NotRead {
-            nothing_to_gain: before.nothing_to_gain + self.nothing_to_gain,
-            advised: before.advised + self.advised,
-            device_busy: before.device_busy + self.device_busy,
-            memory_full: before.memory_full + self.memory_full,
-            writes_too_fast: before.writes_too_fast + self.writes_too_fast,
-            larger_window: before.larger_window + self.larger_window,
-        }
-    }
-}
-
 impl Metrics {
     /// Totals of two controllers that worked one after the other in one process.
     pub fn after(self, before: &Metrics) -> Metrics {
         Metrics {
-            events: before.events + self.events,
-            lost_events: before.lost_events + self.lost_events,
-            table_errors: before.table_errors + self.table_errors,
-            reads: before.reads + self.reads,
-            read_ahead_bytes: before.read_ahead_bytes + self.read_ahead_bytes,
-            used_bytes: before.used_bytes + self.used_bytes,
-            wasted_bytes: before.wasted_bytes + self.wasted_bytes,
-            dense_bytes: before.dense_bytes + self.dense_bytes,
-            most_ahead_bytes: before.most_ahead_bytes.max(self.most_ahead_bytes),
-            bounded_windows: before.bounded_windows + self.bounded_windows,
-            stalls_saved: before.stalls_saved + self.stalls_saved,
-            earned_s: before.earned_s + self.earned_s,
-            spent_s: before.spent_s + self.spent_s,
-            walk_files: before.walk_files + self.walk_files,
-            walk_files_used: before.walk_files_used + self.walk_files_used,
-            walk_bytes: before.walk_bytes + self.walk_bytes,
-            listings: before.listings + self.listings,
-            dropped_bytes: before.dropped_bytes + self.dropped_bytes,
-            kept_bytes: before.kept_bytes + self.kept_bytes,
-            left_bytes: before.left_bytes + self.left_bytes,
-            // The process's own.
+            most_ahead_bytes: self.most_ahead_bytes.max(before.most_ahead_bytes),
+            // Of the whole process, so it counts both already.
             cpu_s: self.cpu_s,
-            not_read: self.not_read.after(&before.not_read),
-            failed_reads: before.failed_reads + self.failed_reads,
-            muted: before.muted + self.muted,
-            refused_windows: before.refused_windows + self.refused_windows,
+            ..self + *before
         }
     }
 

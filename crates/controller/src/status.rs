@@ -3,6 +3,7 @@
 //! The controller knows numbers only. The body adds names and mount points, as it adds to the
 //! [metrics](crate::metrics) what it counts itself.
 
+use readahead::Balance;
 use serde::{Deserialize, Serialize};
 
 use crate::behind::Behind;
@@ -60,8 +61,9 @@ pub struct Device {
     pub volumes: Vec<String>,
     /// Where these are mounted, in the same order; the body adds them.
     pub mount_points: Vec<String>,
-    /// What reading ahead has saved and cost on these, in the same order.
-    pub accounts: Vec<Account>,
+    /// What reading ahead has saved and cost on these, in the same order. The credit is that of the poorest group of
+    /// readers.
+    pub accounts: Vec<Balance>,
     /// Milliseconds of one more device access.
     pub latency_ms: f64,
     /// Megabytes (10^6) a second while streaming.
@@ -76,31 +78,10 @@ pub struct Device {
     pub in_flight_bytes: u64,
 }
 
-/// What reading ahead has saved and cost on one file system.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Account {
-    /// Seconds that readers would have waited for the device, and did not.
-    pub earned_s: f64,
-    /// Seconds of the device that reading ahead took, less the transfer of what was used.
-    pub spent_s: f64,
-    /// Seconds that may be spent on what may turn out to be of no use, of the poorest group of readers.
-    pub credit_s: f64,
-}
-
-impl From<readahead::Account> for Account {
-    fn from(account: readahead::Account) -> Self {
-        Account {
-            earned_s: account.earned_s(),
-            spent_s: account.spent_s(),
-            credit_s: account.credit_s(),
-        }
-    }
-}
-
 impl Controller {
     /// What reading ahead has saved and cost on a file system.
-    pub(crate) fn account_of(&self, dev: DeviceNumber) -> Account {
-        self.policy.account(dev.volume()).unwrap_or_default().into()
+    pub(crate) fn account_of(&self, dev: DeviceNumber) -> Balance {
+        self.policy.account(dev.volume()).unwrap_or_default().balance()
     }
 
     /// What it is doing at `now`.

@@ -14,6 +14,8 @@
 //!
 //! Each memory cgroup, or user, has accounts of its own: nobody spends what others need.
 
+use serde::{Deserialize, Serialize};
+
 use crate::access::Nanos;
 use crate::cost::DeviceCost;
 
@@ -37,80 +39,80 @@ const SHARE_OF_SAVED: f64 = 0.5;
 /// So much of the credit is spent at once, so that something is left for others.
 const SHARE_AT_ONCE: f64 = 0.5;
 
+/// What an account holds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Balance {
+    /// Seconds that readers would have waited for the device, and did not.
+    pub earned_s: f64,
+    /// Seconds of the device that reading ahead took, less the transfer of pages that were used.
+    pub spent_s: f64,
+    /// Seconds that may be spent.
+    pub credit_s: f64,
+}
+
+impl Default for Balance {
+    /// Of a new account.
+    fn default() -> Self {
+        Balance { earned_s: 0.0, spent_s: 0.0, credit_s: FIRST_CREDIT_S }
+    }
+}
+
 /// The account of one group of readers on one volume.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Account {
-    earned_s: f64,
-    spent_s: f64,
-    credit_s: f64,
+    balance: Balance,
     /// Up to when time has been counted.
     counted_to: Nanos,
 }
 
-impl Default for Account {
-    /// Nothing was saved or spent so far.
-    fn default() -> Self {
-        Account { earned_s: 0.0, spent_s: 0.0, credit_s: FIRST_CREDIT_S, counted_to: 0 }
-    }
-}
-
 impl Account {
-    /// Seconds that readers would have waited for the device, and did not.
-    pub fn earned_s(&self) -> f64 {
-        self.earned_s
+    /// What it holds.
+    pub fn balance(&self) -> Balance {
+        self.balance
     }
 
-    /// Seconds of the device that reading ahead took, less the transfer of what was used.
-    pub fn spent_s(&self) -> f64 {
-        self.spent_s
-    }
-
-    /// Seconds that may be spent.
-    pub fn credit_s(&self) -> f64 {
-        self.credit_s
-    }
-
-    /// Both together, as of one account; the credit is that of the poorer one.
+    /// The sum of both accounts. Its credit is the smaller of the two.
     pub fn beside(self, other: Account) -> Account {
-        Account {
-            earned_s: self.earned_s + other.earned_s,
-            spent_s: self.spent_s + other.spent_s,
-            credit_s: self.credit_s.min(other.credit_s),
-            counted_to: self.counted_to.max(other.counted_to),
-        }
+        let balance = Balance {
+            earned_s: self.balance.earned_s + other.balance.earned_s,
+            spent_s: self.balance.spent_s + other.balance.spent_s,
+            credit_s: self.balance.credit_s.min(other.balance.credit_s),
+        };
+        Account { balance, counted_to: self.counted_to.max(other.counted_to) }
     }
 
     /// It is `now`. Time refills the credit up to the first one; what was saved stays.
     pub fn pass_time(&mut self, now: Nanos) {
         let elapsed_s = now.saturating_sub(self.counted_to) as f64 * 1e-9;
         self.counted_to = self.counted_to.max(now);
-        if self.credit_s < FIRST_CREDIT_S {
-            self.credit_s = (self.credit_s + elapsed_s * SHARE_OF_TIME).min(FIRST_CREDIT_S);
+        if self.balance.credit_s < FIRST_CREDIT_S {
+            self.balance.credit_s =
+                (self.balance.credit_s + elapsed_s * SHARE_OF_TIME).min(FIRST_CREDIT_S);
         }
     }
 
     /// Pages of a region that may be asked for at once.
     pub fn region_pages(&self, cost: &DeviceCost) -> u64 {
-        pages(self.credit_s, cost)
+        pages(self.balance.credit_s, cost)
     }
 
     /// Pages that may be asked for at once for a stream.
     pub fn stream_pages(&self, cost: &DeviceCost) -> u64 {
-        pages(self.credit_s - OF_REGIONS_S, cost)
+        pages(self.balance.credit_s - OF_REGIONS_S, cost)
     }
 
     /// Something is asked for that costs the device so many seconds.
     pub fn spend(&mut self, seconds: f64) {
-        self.spent_s += seconds;
-        self.credit_s -= seconds;
+        self.balance.spent_s += seconds;
+        self.balance.credit_s -= seconds;
     }
 
     /// Something that was asked for is used: its transfer was not lost, and readers were spared `saved_s` of waiting.
     pub fn use_up(&mut self, price_s: f64, saved_s: f64) {
-        self.spent_s = (self.spent_s - price_s).max(0.0);
-        self.earned_s += saved_s;
-        let credit_s = self.credit_s + price_s + saved_s * SHARE_OF_SAVED;
-        self.credit_s = credit_s.min(MOST_CREDIT_S);
+        self.balance.spent_s = (self.balance.spent_s - price_s).max(0.0);
+        self.balance.earned_s += saved_s;
+        let credit_s = self.balance.credit_s + price_s + saved_s * SHARE_OF_SAVED;
+        self.balance.credit_s = credit_s.min(MOST_CREDIT_S);
     }
 }
 
@@ -141,7 +143,7 @@ mod tests {
         }
         assert!(lost_s <= FIRST_CREDIT_S && lost_s > 0.8 * FIRST_CREDIT_S, "{lost_s}");
         assert_eq!(account.region_pages(&DeviceCost::DISK), 0);
-        assert!((account.spent_s() - lost_s).abs() < 1e-9);
+        assert!((account.balance.spent_s - lost_s).abs() < 1e-9);
     }
 
     #[test]
@@ -150,11 +152,11 @@ mod tests {
         account.pass_time(SECOND);
         account.spend(FIRST_CREDIT_S);
         account.pass_time(2 * SECOND);
-        assert!((account.credit_s() - SHARE_OF_TIME).abs() < 1e-9, "{account:?}");
+        assert!((account.balance.credit_s - SHARE_OF_TIME).abs() < 1e-9, "{account:?}");
         account.pass_time(SECOND);
-        assert!((account.credit_s() - SHARE_OF_TIME).abs() < 1e-9, "time does not go back");
+        assert!((account.balance.credit_s - SHARE_OF_TIME).abs() < 1e-9, "time does not go back");
         account.pass_time(1000 * SECOND);
-        assert_eq!(account.credit_s(), FIRST_CREDIT_S);
+        assert_eq!(account.balance.credit_s, FIRST_CREDIT_S);
     }
 
     #[test]
@@ -162,12 +164,12 @@ mod tests {
         let mut account = Account::default();
         account.spend(0.1);
         account.use_up(0.1, 0.2);
-        assert!((account.credit_s() - FIRST_CREDIT_S - 0.1).abs() < 1e-9);
-        assert!(account.spent_s() < 1e-9);
-        assert_eq!(account.earned_s(), 0.2);
+        assert!((account.balance.credit_s - FIRST_CREDIT_S - 0.1).abs() < 1e-9);
+        assert!(account.balance.spent_s < 1e-9);
+        assert_eq!(account.balance.earned_s, 0.2);
         account.use_up(0.0, 1000.0);
-        assert_eq!(account.credit_s(), MOST_CREDIT_S, "never more is lost at once");
+        assert_eq!(account.balance.credit_s, MOST_CREDIT_S, "never more is lost at once");
         account.pass_time(1000 * SECOND);
-        assert_eq!(account.credit_s(), MOST_CREDIT_S);
+        assert_eq!(account.balance.credit_s, MOST_CREDIT_S);
     }
 }

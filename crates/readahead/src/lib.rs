@@ -32,12 +32,12 @@ mod tally;
 pub use access::{
     Access, FileId, GroupId, Hint, Nanos, OpenFileId, PAGE_BYTES, Page, Trigger, Via, VolumeId,
 };
-pub use account::Account;
+pub use account::{Account, Balance};
 pub use adaptive::Adaptive;
 pub use cache::{CacheView, Past};
 pub use cost::DeviceCost;
 pub use ids::{DeviceNumber, FileKey, FileRef, NotADevice};
-pub use plan::{Action, Asked, Cause, Mark, Plan};
+pub use plan::{Action, Asked, CHUNK_PAGES, Cause, Mark, Plan};
 pub use policy::Policy;
 pub use table::Table;
 pub use tally::Tally;

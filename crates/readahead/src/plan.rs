@@ -57,6 +57,9 @@ impl Cause {
     }
 }
 
+/// Pages of a chunk, 128 KiB. The kernel half looks marks up by chunk, and keeps one mark in each.
+pub const CHUNK_PAGES: u64 = 32;
+
 /// A look-ahead mark: the first access to any page of `[first, last]` is reported, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {

@@ -40,8 +40,8 @@ struct Place {
 #[derive(Clone, Copy, Debug, Default)]
 struct Mix(u64);
 
-/// An odd number near `2^64` over the golden ratio, whose multiples scatter.
-const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
+/// The odd number nearest to `2^64` divided by the golden ratio. Its multiples spread evenly (Fibonacci hashing).
+pub(crate) const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Hasher for Mix {
     fn finish(&self) -> u64 {

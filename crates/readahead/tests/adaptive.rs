@@ -86,7 +86,7 @@ fn who_reads_in_vain_costs_another_group_nothing() {
             }
         }
         let account = machine.policy.account(VolumeId(1)).expect("something was read");
-        assert!(account.credit_s() < 0.75, "{account:?}");
+        assert!(account.balance().credit_s < 0.75, "{account:?}");
         machine.cache.group = GroupId(group);
         machine.page_ns = 34_133 + 7_000_000 / 32;
         let before = machine.policy.tally().asked_pages;

@@ -14,10 +14,11 @@
 //! | `readahead_shrink` | `shrinks`         | after that, a smaller window (charged to the new one's)  |
 //! | `readahead_eof`    | `to_the_end`      | a chunk reached the end of its file                      |
 
+use derive_more::Add;
 use readahead::{Asked, Cause, Page};
 
 /// One row: totals of a cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Add, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// Chunks asked for.
     pub requests: u64,
@@ -42,20 +43,6 @@ pub struct Row {
 }
 
 impl Row {
-    fn plus(self, other: &Row) -> Row {
-        Row {
-            requests: self.requests + other.requests,
-            pages: self.pages + other.pages,
-            read: self.read + other.read,
-            hits: self.hits + other.hits,
-            late: self.late + other.late,
-            look_ahead_hits: self.look_ahead_hits + other.look_ahead_hits,
-            thrashed: self.thrashed + other.thrashed,
-            shrinks: self.shrinks + other.shrinks,
-            to_the_end: self.to_the_end + other.to_the_end,
-        }
-    }
-
     /// Every count with the name of its column, in the order they are shown.
     pub fn columns(&self) -> [(&'static str, u64); 9] {
         [
@@ -110,7 +97,7 @@ impl Matrix {
 
     /// All rows together.
     pub fn total(&self) -> Row {
-        self.rows.iter().fold(Row::default(), Row::plus)
+        self.rows.iter().fold(Row::default(), |sum, row| sum + *row)
     }
 }
 

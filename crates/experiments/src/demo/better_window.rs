@@ -6,8 +6,7 @@ use super::*;
 
 /// The time of the better window over that of bowwave.
 fn ratio(device: &str, pattern: &'static Pattern) -> f64 {
-    let text = include_str!("../../../../experiments/demo.toml");
-    let experiment: Experiment<Workload> = Experiment::parse(NAME, text).expect("it is valid");
+    let experiment = experiment().expect("it is valid");
     let seconds = |setting: &str| {
         let measured = Measured {
             device: device.into(),

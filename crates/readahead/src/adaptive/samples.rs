@@ -10,8 +10,8 @@
 
 use super::access_context::AccessContext;
 use crate::access::{FileId, Nanos, Page};
-use crate::plan::Plan;
-use crate::table::Table;
+use crate::plan::{CHUNK_PAGES, Plan};
+use crate::table::{SCATTER, Table};
 
 /// Parts of a slice at most: a body remembers some 64 marks of a file.
 const MOST_PARTS: u64 = 8;
@@ -21,12 +21,6 @@ const PART_PAGES: u64 = 256;
 
 /// One page in so many is marked.
 const MARKED: u64 = 8;
-
-/// A body has room for one mark in each aligned 128 KiB.
-const CHUNK_PAGES: u64 = 32;
-
-/// An odd number near `2^64` over the golden ratio, whose multiples scatter.
-const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A mark, and what it stands for.
 #[derive(Clone, Copy, Debug)]

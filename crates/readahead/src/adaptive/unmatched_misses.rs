@@ -8,6 +8,7 @@
 use super::pace::Pace;
 use super::stream::Stream;
 use crate::access::{Nanos, Page};
+use crate::table::SCATTER;
 
 /// How many are remembered: each stream of a full set may have missed once before its second miss.
 pub(super) const UNMATCHED_MISSES: usize = 64;
@@ -20,9 +21,6 @@ const BLOCK_BITS: u32 = 6;
 
 /// Search the misses themselves where more blocks than this would have to be looked up.
 const MOST_BLOCKS: u64 = 4;
-
-/// An odd number near `2^64` over the golden ratio, whose multiples scatter.
-const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnmatchedMiss {

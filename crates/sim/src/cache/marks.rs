@@ -3,12 +3,9 @@
 //! As in the eBPF programs, a chunk of 128 KiB holds one mark. A later one takes its place, and a mark that is
 //! touched leaves those chunks that it still holds.
 
-use readahead::{Cause, Mark, Page};
+use readahead::{CHUNK_PAGES, Cause, Mark, Page};
 
 use super::PageCache;
-
-/// Pages of a chunk.
-pub(crate) const CHUNK_PAGES: u64 = controller::CHUNK_PAGES;
 
 /// A mark of what runs on top of the kernel.
 #[derive(Clone, Copy, Debug)]

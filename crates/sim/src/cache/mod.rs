@@ -25,7 +25,7 @@ mod zone;
 
 pub(crate) use asked::Terms;
 pub(crate) use frame::{Flags, Frame, FrameId, NOBODY};
-pub(crate) use marks::{CHUNK_PAGES, UserMark};
+pub(crate) use marks::UserMark;
 pub use reclaim::Reclaim;
 pub(crate) use table::Evicted;
 

@@ -2,10 +2,10 @@
 
 use controller::ids::{FileRef, OpenFile};
 use controller::{Access, Advice, DiskStats, Input, Interest, Kind};
-use readahead::{Hint, Mark, Nanos, PAGE_BYTES, Page, Past};
+use readahead::{CHUNK_PAGES, Hint, Mark, Nanos, PAGE_BYTES, Page, Past};
 
 use super::{BACKING, Body, CGROUP, Due, Started, key_of};
-use crate::cache::{CHUNK_PAGES, UserMark};
+use crate::cache::UserMark;
 use crate::machine::Machine;
 use crate::process::{Open, Reading};
 

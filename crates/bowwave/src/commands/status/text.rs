@@ -157,7 +157,7 @@ fn wrapped(label: &str, text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use controller::metrics::{Metrics, NotRead};
-    use controller::{Account, Status};
+    use controller::{Balance, Status};
 
     use super::*;
 
@@ -181,8 +181,8 @@ mod tests {
             volumes: vec!["8:1".into(), "8:2".into()],
             mount_points: vec!["/".into(), "/srv".into()],
             accounts: vec![
-                Account { earned_s: 41.25, spent_s: 0.625, credit_s: 2.0 },
-                Account { earned_s: 0.0, spent_s: 0.0, credit_s: 1.0 },
+                Balance { earned_s: 41.25, spent_s: 0.625, credit_s: 2.0 },
+                Balance { earned_s: 0.0, spent_s: 0.0, credit_s: 1.0 },
             ],
             latency_ms: 7.0,
             bandwidth_mb_s: 100.0,
