@@ -1,4 +1,4 @@
-//! One access, from what the eBPF programs reported to what is asked for.
+//! One access: from the report of the eBPF programs to the pages requested.
 //!
 //! ```text
 //!   Access --> question? --> room of device and memory --> policy --> plan --> Read, Mark, windows
@@ -19,14 +19,14 @@ use crate::memory::Room;
 use crate::metrics::Reason;
 use crate::windows::Bound;
 
-/// What came of an access.
+/// What was done about an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decided {
-    /// Pages were asked for.
+    /// Pages were requested.
     Read,
-    /// The kernel reads them, in a window set for that.
+    /// The kernel reads the pages, in a window set for that.
     LeftToKernel,
-    /// Nothing was asked for.
+    /// Nothing was requested.
     Nothing(Reason),
 }
 
@@ -39,7 +39,7 @@ struct Facts {
 }
 
 impl CacheView for Facts {
-    /// The page cache is not looked at: what is known of it comes with the access.
+    /// Nobody looks into the page cache. What is known of it comes with the access.
     fn cached_in(&self, _start: Page, pages: u64) -> u64 {
         pages
     }
@@ -78,7 +78,7 @@ impl Controller {
         self.decide(now, access, out);
     }
 
-    /// Decides what to do about an access, and asks for it.
+    /// Decides what to do about an access, and issues the commands.
     fn decide(&mut self, now: Nanos, access: &Access, out: &mut Vec<Command>) {
         let Some(id) = self.volumes.backing(access.of.file.dev) else { return };
         let files = &self.files;
@@ -101,7 +101,7 @@ impl Controller {
         self.reconcile_windows(now, out);
     }
 
-    /// What device and memory leave to a reader, and which of them leaves nothing.
+    /// Room that device and memory leave to a reader, and the reason if there is none.
     fn room_for(&mut self, now: Nanos, access: &Access) -> (Room, Reason) {
         let ahead = self.ahead_bytes() / PAGE_BYTES;
         let memory = self.memory.room(now, access.cgroup, access.of.file, ahead);
@@ -119,7 +119,7 @@ impl Controller {
         (Room { pages: memory.pages.min(device), ..memory }, lack)
     }
 
-    /// The windows that the kernel shall have after this access.
+    /// Decides which windows the kernel should have after this access.
     fn set_windows(
         &mut self,
         now: Nanos,
@@ -139,7 +139,7 @@ impl Controller {
         self.windows.hear(now, access, backing, Bound { limit: kernel_pages, thrashing: bound });
     }
 
-    /// Asks for what the plan reads: from the kernel, in the reader's place, or from the body.
+    /// Requests the plan's pages: from the body, or from the kernel in the reader's place.
     fn ask(
         &mut self,
         now: Nanos,
@@ -169,8 +169,8 @@ impl Controller {
         Decided::Read
     }
 
-    /// Whether the plan is one range ahead of a plain reader that is to be charged itself, and the kernel can be made
-    /// to read it.
+    /// Whether the kernel can be made to read the plan: one range ahead of a plain reader, where the reader's cgroup is
+    /// to be charged.
     fn is_left_to_kernel(&mut self, now: Nanos, access: &Access) -> bool {
         if self.options.charge != Charge::Reader
             || self.policy.window_bound(access.cgroup.group()).is_some()
@@ -197,7 +197,7 @@ impl Controller {
         self.metrics.most_ahead_bytes = self.metrics.most_ahead_bytes.max(ahead);
     }
 
-    /// The access in the policy's terms. Random advice that bowwave has set itself is left out.
+    /// The access in the policy's terms, without random advice that bowwave itself has set.
     fn as_policy_sees(&self, now: Nanos, access: &Access) -> readahead::Access {
         let advised_random = access.advice.random && !self.windows.is_our_advice(now, access);
         readahead::Access {

@@ -1,4 +1,4 @@
-//! What became of an access: noted in the file table and the metrics, and told to the source of events.
+//! Records what was done about an access in the file table, the metrics and the eBPF programs.
 
 use readahead::{Action, Mark, PAGE_BYTES};
 
@@ -12,7 +12,7 @@ use crate::metrics::Reason;
 use crate::{MARK_PAGES, Nanos};
 
 impl Controller {
-    /// A batch of reads was submitted, or could not be: a file that nothing can be read of is muted in the end.
+    /// A batch of reads was submitted, or has failed. A file whose reads keep failing is muted.
     pub(crate) fn on_read(
         &mut self,
         now: Nanos,
@@ -31,7 +31,7 @@ impl Controller {
         }
     }
 
-    /// Sets the marks of the plan, counts what was decided, and mutes a file whose events lead to nothing.
+    /// Sets the plan's marks, counts the decision, and mutes a file whose events lead to nothing.
     pub(crate) fn account(
         &mut self,
         now: Nanos,
@@ -50,7 +50,7 @@ impl Controller {
         }
         for action in self.plan.actions() {
             if let Action::Mark(mark) = action {
-                // The reader comes to the start of a long piece first.
+                // The reader reaches the start of a long piece first.
                 let mark = Mark { last: mark.last.min(mark.first + MARK_PAGES - 1), ..*mark };
                 out.push(Command::Mark(file, mark));
                 notes.mark_set(mark);

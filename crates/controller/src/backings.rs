@@ -1,4 +1,4 @@
-//! What lies under file systems: what each device charges, and how much it may be asked for at once.
+//! The devices under file systems: what each one costs, and how much may be requested of it now.
 //!
 //! ```text
 //!   room for one window = min(depth - (handed over, not submitted yet) - (in flight), depth / 8)
@@ -15,7 +15,7 @@ use crate::ids::{BackingId, FileKey, Ticket};
 use crate::input::{DeviceFacts, DiskStats, Origin};
 use crate::learn::{FASTEST_DISK_S, Learner};
 
-/// More batches that wait for one device mean that it is drowned already.
+/// If more batches than this wait for a device, it is overloaded already.
 const MOST_BATCHES: usize = 16;
 
 /// One device.
@@ -27,7 +27,7 @@ pub(crate) struct Backing {
     depth: Depth,
     /// Corrects a cost that was guessed.
     learner: Option<Learner>,
-    /// A measurement was asked for, and has not come.
+    /// A measurement was requested, and has not come yet.
     is_probed: bool,
     is_counted: bool,
     counts: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Backing {
     outstanding: Outstanding,
 }
 
-/// Batches of reads that were handed over and not answered yet.
+/// Batches of reads that were handed to the body and not answered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Outstanding {
     batches: BTreeMap<Ticket, Batch>,
@@ -55,7 +55,7 @@ impl Outstanding {
         self.bytes += batch.bytes;
     }
 
-    /// Takes a batch off; `None` if it is not there, so that an answer that comes twice counts once.
+    /// Removes a batch. `None` if it is not there, so that a repeated answer counts once.
     fn remove(&mut self, ticket: Ticket) -> Option<Batch> {
         let batch = self.batches.remove(&ticket)?;
         self.bytes -= batch.bytes;
@@ -86,12 +86,12 @@ impl Backing {
         backing
     }
 
-    /// What it charges.
+    /// What it costs.
     pub(crate) fn cost(&self) -> DeviceCost {
         self.cost
     }
 
-    /// Where its cost is from.
+    /// Where its cost comes from.
     pub(crate) fn origin(&self) -> Origin {
         self.origin
     }
@@ -101,22 +101,22 @@ impl Backing {
         self.depth.limit_bytes()
     }
 
-    /// What is worth hearing of its files.
+    /// What the eBPF programs should report of its files.
     pub(crate) fn interest(&self) -> Interest {
         if self.cost.outpaces_user_space() { Interest::NotForward } else { Interest::All }
     }
 
-    /// Whether it has a head that moves between what it reads and what it writes.
+    /// Whether a head must move between the places that it reads and writes.
     pub(crate) fn has_head(&self) -> bool {
         self.cost.is_serial() && self.cost.latency_s >= FASTEST_DISK_S
     }
 
-    /// Bytes asked for that have not arrived.
+    /// Bytes that were requested and have not arrived.
     pub(crate) fn in_flight_bytes(&self) -> u64 {
         self.outstanding.bytes.saturating_add(self.stats.our_bytes_in_flight)
     }
 
-    /// Pages that one window may ask for now.
+    /// Most pages of one window now.
     pub(crate) fn room_pages(&self) -> u64 {
         if self.outstanding.batches.len() >= MOST_BATCHES {
             return 0;
@@ -130,8 +130,8 @@ impl Backing {
         self.outstanding.add(ticket, Batch { file, bytes });
     }
 
-    /// The depth follows what other readers have met with, and a guessed cost what reads have taken; tells
-    /// whether what is worth hearing has changed.
+    /// Adjusts the depth to how long other readers waited, and a guessed cost to how long reads took. Returns whether
+    /// `interest` has changed.
     pub(crate) fn steer(
         &mut self,
         now: Nanos,
@@ -152,8 +152,8 @@ impl Backing {
         self.interest() != before
     }
 
-    /// The block layer's counters cost every request something: where a device answers before user space can
-    /// help they are left alone.
+    /// The block layer's counters cost each request some time. They stay off where the device answers before user space
+    /// can help.
     fn count(&mut self, out: &mut Vec<Command>) {
         let counts = self.is_counted && self.interest() == Interest::All;
         if counts != self.counts {
@@ -172,8 +172,7 @@ impl Backing {
     }
 }
 
-/// Whether there can be such a device: it answers between a nanosecond and an hour, and so on. Of other numbers, and of
-/// what is none, nothing follows.
+/// Whether a device with this cost is possible. No other numbers are used, NaN included.
 fn is_cost(cost: &DeviceCost) -> bool {
     (1e-9..=3600.0).contains(&cost.latency_s)
         && (1.0..=1e15).contains(&cost.bandwidth)
@@ -187,12 +186,12 @@ pub(crate) struct Backings {
 }
 
 impl Backings {
-    /// A file system lies on this one.
+    /// A file system is on this device.
     pub(crate) fn meet(&mut self, id: BackingId, facts: DeviceFacts, out: &mut Vec<Command>) {
         self.all.entry(id).or_insert_with(|| Backing::new(id, facts, out));
     }
 
-    /// Forgets those that no file system lies on any more.
+    /// Forgets devices without file systems.
     pub(crate) fn keep(&mut self, is_used: impl Fn(BackingId) -> bool, out: &mut Vec<Command>) {
         self.all.retain(|id, backing| {
             let keep = is_used(*id);
@@ -215,7 +214,7 @@ impl Backings {
         self.all.iter().map(|(id, backing)| (*id, backing))
     }
 
-    /// The counters of one, which only grow; what comes late is told by that.
+    /// Notes the counters of a device. They only grow, so smaller ones have come late.
     pub(crate) fn note_stats(&mut self, id: BackingId, stats: DiskStats) {
         let Some(backing) = self.all.get_mut(&id).filter(|backing| backing.counts) else { return };
         if stats.our_reads >= backing.stats.our_reads {
@@ -223,12 +222,12 @@ impl Backings {
         }
     }
 
-    /// A batch was answered; gives its file, if it was under way.
+    /// A batch was answered. Returns its file if the batch was under way.
     pub(crate) fn answered(&mut self, ticket: Ticket) -> Option<FileKey> {
         self.all.values_mut().find_map(|backing| Some(backing.outstanding.remove(ticket)?.file))
     }
 
-    /// A device was measured, or cannot be; tells whether something new is known of it.
+    /// A device was measured, or cannot be. Returns whether its cost is new.
     pub(crate) fn measured(
         &mut self,
         id: BackingId,

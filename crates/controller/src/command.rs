@@ -1,19 +1,18 @@
-//! What the controller asks for. No command blocks whoever gave it: a body carries it out when it can, and
-//! its answer comes back as an [`Input`](crate::Input).
+//! What the controller asks for. No command blocks the controller: the body carries it out when it can, and the answer
+//! comes back as an [`Input`](crate::Input).
 
 use readahead::behind::Span;
 use readahead::{Cause, DeviceCost, Mark};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{BackingId, DeviceNumber, FileKey, FileRef, StreamKey, Target, Tgid, Ticket};
-
 use crate::listing::{EntryRef, Place};
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
-    /// Read pages of a file ahead. Consecutive reads with one ticket are one batch: one file, submitted in
-    /// order, answered once.
+    /// Read pages of a file ahead. Consecutive reads with the same ticket are one batch of one file, submitted in order
+    /// and answered once.
     Read {
         /// The batch.
         ticket: Ticket,
@@ -24,16 +23,16 @@ pub enum Command {
         /// Why.
         why: Cause,
     },
-    /// List a directory, as far as the process may.
+    /// List a directory, with the rights of the process.
     List {
-        /// The command, and the name of the listing from then on.
+        /// The command; it also names the listing from then on.
         ticket: Ticket,
-        /// Which.
+        /// The directory.
         place: Place,
         /// The process for which it is done.
         tgid: Tgid,
     },
-    /// A listing is needed no more.
+    /// Drop a listing.
     ForgetListing(Ticket),
     /// Read the first pages of files that the process may read, each from page 0 on.
     ReadFiles {
@@ -43,50 +42,50 @@ pub enum Command {
         dev: DeviceNumber,
         /// The process for which it is done.
         tgid: Tgid,
-        /// The files, in the order in which they will be wanted. A device that serves one access at a time is asked
-        /// for them as they lie.
+        /// The files, in the order in which the process will read them. A device that serves one access at a time reads
+        /// them in the order of their positions.
         files: Vec<EntryRef>,
         /// Most pages of each.
         head_pages: u32,
-        /// Most bytes of all; what comes behind is left out.
+        /// Most bytes of all files together; the files after that are left out.
         most_bytes: u64,
     },
     /// Report the first access to these pages.
     Mark(FileKey, Mark),
-    /// How the source of events treats a file from now on.
+    /// How the eBPF programs treat a file from now on.
     Listen(FileKey, Listening),
-    /// What is reported of a file system; `None`: nothing any more.
+    /// What the eBPF programs report of a file system; nothing if `None`.
     Watch(DeviceNumber, Option<Interest>),
-    /// Whether the block layer's counters of a backing are needed.
+    /// Switches the block layer's counters of a device on or off.
     Count(BackingId, bool),
-    /// Measure what a backing charges.
+    /// Measure the cost of a device.
     Probe(BackingId),
-    /// Remember what was learned of a backing.
+    /// Remember the learned cost of a device.
     Remember(BackingId, DeviceCost),
-    /// Set, or give back, the kernel's own window.
+    /// Set the kernel's own window, or give it back.
     SetWindow {
         /// The command.
         ticket: Ticket,
-        /// For what.
+        /// The open or mapped file.
         target: Target,
         /// The file.
         file: FileKey,
-        /// How to reach it; `None` of what was recovered, which the journal knows.
+        /// How to reach the file; `None` if an earlier run has left the window, since the journal then knows.
         of: Option<FileRef>,
         /// The window that the open file has now, in pages.
         kernel_window: u32,
-        /// To what.
+        /// The new window.
         setting: WindowSetting,
     },
-    /// See accesses for drop-behind from now on, or no more.
+    /// Report streams for drop-behind from now on, or stop.
     LookBehind(bool),
-    /// Tell what rules look at.
+    /// Find out the attributes that rules use.
     Describe(StreamKey, FileRef),
-    /// Tell what a stream has touched.
+    /// Find out which pages a stream has touched.
     Touched(StreamKey),
-    /// Forget what is known of a stream.
+    /// Forget a stream.
     ForgetStream(StreamKey),
-    /// Tell when a process ends; or, `false`, no more.
+    /// Report when a process ends; stop that if `false`.
     WatchProcess(Tgid, bool),
     /// Start writing these pages, without waiting.
     WriteOut {
@@ -97,8 +96,8 @@ pub enum Command {
         /// The pages.
         span: Span,
     },
-    /// Let pages go as far as they may, judged page by page right before that: brought in by the stream, used
-    /// once, clean, unmapped.
+    /// Drop those of these pages that the stream has brought in, that were used once, and that are clean and unmapped.
+    /// The body checks each page right before the call.
     Release {
         /// The command.
         ticket: Ticket,
@@ -108,16 +107,16 @@ pub enum Command {
         of: FileRef,
         /// The pages.
         span: Span,
-        /// Pages that stay are counted within this.
+        /// Count pages that stay within this span.
         counted: Span,
-        /// Pages brought in and never used go, too.
+        /// Also drop pages that were brought in and never used.
         drops_unused: bool,
-        /// Mapped pages are taken out of the page tables first.
+        /// Remove mapped pages from the page tables first.
         unmaps: bool,
     },
 }
 
-/// How the source treats one file.
+/// How the eBPF programs treat one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listening {
     /// Bit `chunk % 64` is set if a chunk of 128 KiB may carry a mark.
@@ -133,21 +132,21 @@ pub struct Listening {
 pub enum Interest {
     /// Every miss, fault and mark.
     All,
-    /// Not what the kernel takes for plain forward reading, and reads ahead by itself.
+    /// All but plain forward reading, which the kernel itself reads ahead.
     NotForward,
 }
 
-/// What the kernel's window of an open file is set to.
+/// The kernel's window of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum WindowSetting {
-    /// As it was before anything was set.
+    /// Its own window, as before any change.
     Own,
-    /// As it is: its program has advised something since, and nothing of ours is left to give back.
+    /// Unchanged. The program has given advice since our change, so there is nothing to give back.
     Abandoned,
-    /// So many pages, for as long as memory is short.
+    /// This many pages, while memory is short.
     Bounded(u32),
-    /// So many pages, so that the kernel reads ahead in the reader's place.
+    /// This many pages, so that the kernel reads ahead in bowwave's place.
     Larger(u32),
-    /// No look-ahead, until given back or until the reader closes it.
+    /// No look-ahead, until it is given back or the reader closes the file.
     NoLookAhead,
 }

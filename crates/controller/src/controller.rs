@@ -1,4 +1,4 @@
-//! The controller: what each input does.
+//! The controller: how it handles each input.
 
 use readahead::{PAGE_BYTES, Plan, Policy};
 use serde::{Deserialize, Serialize};
@@ -20,35 +20,34 @@ use crate::windows::{Bound, Windows};
 /// What is managed, and how.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Options {
-    /// Who pays for what is read ahead.
+    /// Which cgroup is charged for pages read ahead.
     pub charge: Charge,
-    /// Whose streams drop behind; `None` where the body cannot do that.
+    /// Rules of drop-behind; `None` if the body cannot drop pages.
     pub behind: Option<Rules>,
 }
 
-/// Which memory cgroup pays for pages that are read ahead.
+/// Which memory cgroup is charged for pages that are read ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Charge {
-    /// Bowwave's own: its limit bounds what is read ahead, and a reader in a small cgroup is not made to evict
-    /// its own pages.
+    /// Bowwave's own. Its limit bounds what is read ahead, and a reader in a small cgroup need not evict its own pages.
     #[default]
     Bowwave,
-    /// The reader's, wherever the kernel can be made to read by itself: forward streams get a window of their
-    /// own. Backward, strided and dense reading is still charged to bowwave.
+    /// The reader's, where the kernel can be made to read by itself: forward streams get a larger window. Backward,
+    /// strided and dense reading is still charged to bowwave.
     Reader,
 }
 
-/// Streams and files idle for longer are forgotten.
+/// Streams and files that are idle for longer are forgotten.
 const IDLE_NS: Nanos = 10_000_000_000;
 
-/// Forgetting is done this often.
+/// Interval at which idle streams and files are forgotten.
 const HOUSEKEEPING_NS: Nanos = 1_000_000_000;
 
-/// How soon a change of windows that waits is to be looked at again.
+/// Interval at which changes of windows are retried while any are waiting.
 const WINDOWS_NS: Nanos = 1_000_000;
 
-/// Decides. See the [crate](crate) for how it is driven.
+/// Decides what to read ahead and drop, and which windows to set. The [crate](crate) describes how it is driven.
 pub struct Controller {
     pub(crate) options: Options,
     pub(crate) policy: Box<dyn Policy>,
@@ -66,7 +65,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A controller that has heard of nothing yet; what it asks for first goes to `out`.
+    /// A controller that knows nothing yet. Its first commands go to `out`.
     pub fn new(options: Options, policy: Box<dyn Policy>, out: &mut Vec<Command>) -> Self {
         let drops = |rules: &Rules| rules.may_be(Mode::Always) || rules.may_be(Mode::Auto);
         let behind = options.behind.clone().filter(drops).map(|rules| Behind::new(rules, out));
@@ -87,7 +86,7 @@ impl Controller {
         }
     }
 
-    /// Something happened at `now`: appends to `out` what is to be done about it.
+    /// Handles one input, which happened at `now`. Appends commands to `out`.
     pub fn on(&mut self, now: Nanos, input: &Input, out: &mut Vec<Command>) {
         match input {
             Input::Access(access) => self.on_access(now, &access.clipped(), out),
@@ -188,7 +187,7 @@ impl Controller {
         }
     }
 
-    /// What is worth hearing of the file systems on a device has changed.
+    /// Tells the eBPF programs again what to report of the file systems on a device.
     pub(crate) fn watch_volumes_on(&mut self, backing: BackingId, out: &mut Vec<Command>) {
         let interest = self.backings.get(backing).map(|backing| backing.interest());
         for dev in self.volumes.on(backing) {
@@ -213,7 +212,7 @@ impl Controller {
         }
     }
 
-    /// Asks for the next change of a window, if there is one to ask for.
+    /// Asks for the next change of a window, if one is due.
     pub(crate) fn reconcile_windows(&mut self, now: Nanos, out: &mut Vec<Command>) {
         let mut orders = Orders { now, tickets: &mut self.tickets, out };
         self.windows.reconcile(&self.volumes, &mut orders);
@@ -243,30 +242,30 @@ impl Controller {
         now.saturating_add(wait)
     }
 
-    /// Whether a device is being measured: until that is done it is managed by a guess.
+    /// Whether a device is being measured. Until then, its cost is a guess.
     pub fn is_measuring(&self) -> bool {
         self.backings.are_measured()
     }
 
-    /// Whether anything may have to be dropped that programs have read or written so far.
+    /// Whether pages that programs have read or written so far may have to be dropped.
     pub fn may_drop(&self) -> bool {
         self.behind.as_ref().is_some_and(Behind::may_drop)
     }
 
-    /// Processes have ended, and so will this: what ended streams have left is let go of, and writing is not given
-    /// up any more.
+    /// The managed processes have ended, and bowwave will end. The pages of ended streams are dropped, and writing is
+    /// never given up from now on.
     pub fn finish(&mut self) {
         if let Some(behind) = &mut self.behind {
             behind.finish();
         }
     }
 
-    /// Whether something of a process that has ended has still to leave the cache.
+    /// Whether pages of an ended process are still to be dropped.
     pub fn has_left_overs(&self) -> bool {
         self.behind.as_ref().is_some_and(Behind::has_left_overs)
     }
 
-    /// What was done so far, without what the body counts.
+    /// Totals so far, without those that the body counts.
     pub fn metrics(&self) -> Metrics {
         let (tally, walks) = (self.policy.tally(), self.walks.totals());
         let behind = self.behind.as_ref().map(Behind::totals).unwrap_or_default();

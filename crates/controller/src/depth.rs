@@ -1,4 +1,4 @@
-//! How many bytes to have in flight on a device, steered by how long foreground readers wait.
+//! How many bytes to have in flight on a device, depending on how long foreground readers wait.
 //!
 //! ```text
 //!   depth  all ----.                               .--- no foreground reads: back to all
@@ -6,34 +6,34 @@
 //!                       '--.____.--.__.--.__.---'      in time: x 9/8
 //! ```
 //!
-//! Depth buys throughput (fewer device accesses for the same bytes) and costs latency to whoever else reads.
-//! The measure of "too late" is the stock kernel itself: beside `n` streams, each with two windows of 128 KiB
-//! queued, a foreground read waits behind about one window of each.
+//! More depth raises throughput (fewer device accesses for the same bytes) and the latency of other readers. The stock
+//! kernel defines "too late": beside `n` streams, each with two windows of 128 KiB queued, a foreground read waits
+//! behind about one window of each.
 
 use readahead::DeviceCost;
 
 use crate::Nanos;
 use crate::input::DiskStats;
 
-/// The kernel's own default window, of which a foreground read would find one queued per stream.
+/// The kernel's default window. A foreground read finds about one of each stream in the queue.
 const KERNEL_WINDOW_BYTES: f64 = 131_072.0;
 
 /// Less is not worth a device access.
 const LEAST_BYTES: u64 = 1 << 20;
 
-/// What fills a queue of 128 requests of 1 MiB; beyond that other readers would block.
+/// A full queue: 128 requests of 1 MiB. Beyond that, other readers would block.
 const MOST_BYTES: u64 = 128 << 20;
 
-/// Whoever comes first finds no longer a queue than this.
+/// The longest queue that a first foreground read can meet, in seconds.
 const MOST_QUEUED_S: f64 = 0.8;
 
-/// One window takes at most this part of the depth, so that others find room as well.
+/// One window takes at most one part in this many of the depth, so that others find room as well.
 const SHARES: u64 = 8;
 
-/// Long enough to see a few foreground reads of a slow disk.
+/// Interval between adjustments: long enough for a few foreground reads of a slow disk.
 const STEP_NS: Nanos = 50_000_000;
 
-/// Foreground reads this long ago no longer hold the depth down.
+/// Foreground reads hold the depth down for this long.
 const CALM_NS: Nanos = 1_000_000_000;
 
 /// The depth of one device.
@@ -68,7 +68,8 @@ impl Depth {
         now.saturating_sub(self.stepped_at) >= STEP_NS
     }
 
-    /// Follows what foreground readers have met with since the last step, beside `streams` managed readers.
+    /// Adjusts the depth to how long foreground reads have waited since the last step, beside `streams` managed
+    /// readers.
     pub(crate) fn steer(&mut self, now: Nanos, stats: &DiskStats, streams: u64, cost: &DeviceCost) {
         if !self.is_due(now) {
             return;

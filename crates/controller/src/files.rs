@@ -1,7 +1,7 @@
-//! What is kept of each file: its outstanding marks, and whether listening to it pays.
+//! Notes on each file: its outstanding marks, and whether its events are useful.
 //!
-//! A file whose misses lead to nothing (random reading of a fast disk, say) is muted in the kernel for a while,
-//! then heard again for a few events, at lengthening intervals: silence costs nothing.
+//! If the misses of a file lead to nothing (random reading of a fast disk, for example), the eBPF programs mute it for
+//! a while and then report a few events, at growing intervals. A muted file costs nothing.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use crate::command::{Interest, Listening};
 use crate::ids::{DeviceNumber, FileKey};
 use crate::{CHUNK_PAGES, Nanos};
 
-/// How many unproductive events are heard of a file.
+/// How many unproductive events of a file are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tolerance {
     /// Before it is muted for the first time.
     first: u32,
-    /// Between two silences.
+    /// Between two times of muting.
     next: u32,
 }
 
 impl Tolerance {
-    /// Of reads that fail.
+    /// For a file whose reads fail.
     const FAILING: Tolerance = Tolerance { first: 48, next: 12 };
 
-    /// As long as any pattern takes to show. An event costs a reader some microseconds. A device that answers at once
-    /// takes no longer for a read; a backward or strided reader shows there with the fourth event. Other devices take
-    /// a hundred times as long, and dense random reading shows after hundreds of misses.
+    /// Enough events for any pattern to show. An event costs a reader some microseconds. On a device that answers at
+    /// once, a read takes no longer; there, the fourth event shows a backward or strided reader. Other devices take a
+    /// hundred times as long, and dense random reading shows only after hundreds of misses.
     pub(crate) fn with(interest: Interest) -> Self {
         match interest {
             Interest::All => Tolerance { first: 1024, next: 256 },
@@ -38,23 +38,23 @@ impl Tolerance {
 const FIRST_SILENCE_NS: Nanos = 5_000_000;
 const LONGEST_SILENCE_NS: Nanos = 640_000_000;
 
-/// A stream on a slow disk is heard of at least so often.
+/// A stream on a slow disk causes an event at least this often.
 const AT_THE_MOMENT_NS: Nanos = 500_000_000;
 
-/// Chunks with marks that are kept per file: two a stream, for as many streams as a policy follows.
+/// Most chunks with marks per file: two for each stream that a policy follows.
 const MARKED_CHUNKS: usize = 64;
 
-/// Files that are remembered: half of what the source of events can tell apart. A machine can read more within the time
-/// for which one is kept.
+/// Most files remembered: half as many as the eBPF programs can distinguish. A machine can read more files than this
+/// before they are idle long enough to be forgotten.
 const MOST_FILES: usize = 8192;
 
 /// One file.
 #[derive(Debug)]
 pub(crate) struct FileNotes {
-    /// By chunk, as in the kernel's table.
+    /// By chunk, as in the BPF map.
     marks: Vec<(u64, Mark)>,
     unproductive_events: u32,
-    /// Its reads fail, since something was last done for its reader.
+    /// Its reads have failed since the last one that succeeded.
     fails: bool,
     silence_ns: Nanos,
     managed: bool,
@@ -75,12 +75,12 @@ impl FileNotes {
         }
     }
 
-    /// A mark was touched and is gone from the kernel's table.
+    /// A mark was touched, and so removed from the BPF map.
     pub(crate) fn mark_taken(&mut self, taken: Mark) {
         self.marks.retain(|(_, mark)| *mark != taken);
     }
 
-    /// A mark takes the place of others in its chunks.
+    /// A mark was set. It replaces others in its chunks.
     pub(crate) fn mark_set(&mut self, mark: Mark) {
         for chunk in mark.first / CHUNK_PAGES..=mark.last / CHUNK_PAGES {
             self.marks.retain(|(other, _)| *other != chunk);
@@ -91,29 +91,29 @@ impl FileNotes {
         }
     }
 
-    /// Bytes of it were asked for.
+    /// Bytes of it were requested.
     pub(crate) fn read_ahead(&mut self, bytes: u64) {
         self.read_ahead_bytes += bytes;
     }
 
-    /// Something was done for this file's reader.
+    /// Pages were read ahead for this file's reader.
     pub(crate) fn served(&mut self) {
         self.unproductive_events = 0;
         self.fails = false;
         self.silence_ns = FIRST_SILENCE_NS;
     }
 
-    /// Its reader is one of a stream; tells whether that is news.
+    /// Its reader belongs to a stream. Returns whether that is new.
     pub(crate) fn recognised(&mut self) -> bool {
         !std::mem::replace(&mut self.managed, true)
     }
 
-    /// Its window is narrow at our instance: that it should be wide again has to be heard soon.
+    /// Bowwave has narrowed its window, so an event that calls for the original window must be reported soon.
     pub(crate) fn listen_closely(&mut self) {
         self.silence_ns = FIRST_SILENCE_NS;
     }
 
-    /// An event led to nothing; gives the moment until which the file shall be silent, if any.
+    /// An event led to nothing. Returns until when to mute the file, if at all.
     pub(crate) fn unproductive(&mut self, now: Nanos, tolerance: Tolerance) -> Option<Nanos> {
         let tolerance = if self.fails { Tolerance::FAILING } else { tolerance };
         self.unproductive_events += 1;
@@ -126,7 +126,7 @@ impl FileNotes {
         Some(until)
     }
 
-    /// A read that was asked for has failed; gives the moment until which the file shall be silent, if any.
+    /// A requested read has failed. Returns until when to mute the file, if at all.
     pub(crate) fn failed(&mut self, now: Nanos) -> Option<Nanos> {
         if !std::mem::replace(&mut self.fails, true) {
             self.unproductive_events = 0;
@@ -140,7 +140,7 @@ impl FileNotes {
     }
 }
 
-/// The notes of all files heard of lately.
+/// Notes on all files with recent events.
 #[derive(Debug, Default)]
 pub(crate) struct FileTable {
     files: BTreeMap<FileKey, FileNotes>,
@@ -153,7 +153,8 @@ impl FileTable {
         notes
     }
 
-    /// Makes room for a file: where there is none, forgets the half not heard of for longest, giving each to `forget`.
+    /// Makes room for a file. If the table is full, forgets the half that was idle longest, and passes each file to
+    /// `forget`.
     pub(crate) fn make_room(&mut self, file: FileKey, forget: impl FnMut(FileKey)) {
         if self.files.len() < MOST_FILES || self.files.contains_key(&file) {
             return;
@@ -163,18 +164,18 @@ impl FileTable {
         self.forget_before(median.saturating_add(1), forget);
     }
 
-    /// The notes of a file that was heard of lately.
+    /// The notes on a file that had an event recently.
     pub(crate) fn get_mut(&mut self, file: FileKey) -> Option<&mut FileNotes> {
         self.files.get_mut(&file)
     }
 
-    /// Files whose readers are managed at the moment.
+    /// Number of files whose readers are managed now.
     pub(crate) fn managed(&self, now: Nanos) -> u64 {
         let since = now.saturating_sub(AT_THE_MOMENT_NS);
         self.files.values().filter(|notes| notes.managed && notes.used_at >= since).count() as u64
     }
 
-    /// Forgets files not heard of since `moment`, giving each to `forget`.
+    /// Forgets files without an event since `moment`, and passes each to `forget`.
     pub(crate) fn forget_before(&mut self, moment: Nanos, mut forget: impl FnMut(FileKey)) {
         self.files.retain(|file, notes| {
             let keep = notes.used_at >= moment;
@@ -190,7 +191,7 @@ impl FileTable {
         self.files.retain(|file, _| file.dev != dev);
     }
 
-    /// The `most` files of which most was asked for, that one first, each with its bytes.
+    /// The `most` files with most bytes read ahead, in descending order, each with its bytes.
     pub(crate) fn busiest(&self, most: usize) -> Vec<(FileKey, u64)> {
         let read = self.files.iter().map(|(file, notes)| (*file, notes.read_ahead_bytes));
         let mut read: Vec<_> = read.filter(|(_, bytes)| *bytes > 0).collect();
@@ -199,7 +200,7 @@ impl FileTable {
         read
     }
 
-    /// Files remembered.
+    /// Number of files remembered.
     pub(crate) fn len(&self) -> usize {
         self.files.len()
     }

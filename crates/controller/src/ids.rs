@@ -1,17 +1,17 @@
-//! Names of what the controller hears of. Each is a type of its own, so that none is taken for another.
+//! Identifiers. Each is a separate type, so that none is mistaken for another.
 
 use serde::{Deserialize, Serialize};
 
 pub use readahead::{DeviceNumber, FileKey, FileRef};
 
-/// A process, by the number that the kernel's events give.
+/// A process, by the number in the kernel's events.
 pub type Tgid = u32;
 
 /// One open file description: the address of its read-ahead state in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OpenFile(pub u64);
 
-/// What lies under one or more file systems: a whole disk, or the far end of a network file system.
+/// The device under one or more file systems: a whole disk, or the server of a network file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BackingId(pub u32);
 
@@ -22,7 +22,7 @@ pub struct BackingId(pub u32);
 pub struct CgroupId(pub u32);
 
 impl CgroupId {
-    /// Its name for the policy.
+    /// The policy's name for it.
     pub(crate) fn group(self) -> readahead::GroupId {
         readahead::GroupId(self.0)
     }
@@ -39,17 +39,17 @@ pub struct StreamKey {
     pub file: FileKey,
     /// The process.
     pub tgid: Tgid,
-    /// It writes.
+    /// The process writes.
     pub written: bool,
 }
 
-/// What the kernel's own window is set for.
+/// What a window of the kernel belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Target {
     /// One open file description.
     OpenFile(OpenFile),
-    /// A file as one process has mapped it: faults do not tell the open file.
+    /// A file that a process has mapped: events of faults do not name the open file.
     Mapping(Tgid, FileKey),
-    /// An entry of the journal that an earlier run has left.
+    /// An entry that an earlier run has left in the journal.
     Recovered(u32),
 }

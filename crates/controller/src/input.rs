@@ -1,5 +1,5 @@
-//! What the controller hears. Each [`Input`] comes with its time; answers to commands are inputs like all
-//! others, and may come late, twice, out of order or never.
+//! What the controller is told. Each [`Input`] comes with its time. Answers to commands are inputs, too. They may come
+//! late, twice, out of order or never.
 
 use readahead::behind::Span;
 use readahead::{DeviceCost, PAGE_BYTES, Past};
@@ -16,13 +16,13 @@ use crate::listing::{FileMiss, Listing};
 pub enum Input {
     /// A page was absent, or an access touched a mark.
     Access(Access),
-    /// The first page of a file was absent: tells the directory it lies in. Comes before the access.
+    /// The first page of a file was absent; names its directory. Comes before the access.
     FileMiss(FileMiss),
-    /// A stream went on by a step.
+    /// A stream has passed another step.
     Passed(Passed),
-    /// What the block layer has counted for one backing.
+    /// The block layer's counters of one device.
     DiskStats(BackingId, DiskStats),
-    /// What memory there is.
+    /// How much memory there is.
     MemoryStats(MemoryStats),
     /// What became of a command.
     Completed(Completed),
@@ -45,16 +45,16 @@ pub enum Kind {
     KernelMark,
     /// An access touched a mark of ours.
     Mark,
-    /// A page fault that mapping cached neighbours could not serve.
+    /// A page fault that the kernel could not serve by mapping cached neighbours.
     Fault,
 }
 
-/// What a program has advised for an open file, as far as the kernel shows it.
+/// A program's advice for an open file, as far as the kernel shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Advice {
     /// `POSIX_FADV_RANDOM`.
     pub random: bool,
-    /// `POSIX_FADV_SEQUENTIAL`: seen as a window twice the device's.
+    /// `POSIX_FADV_SEQUENTIAL`: recognised by a window twice the device's.
     pub sequential: bool,
     /// `POSIX_FADV_NOREUSE`.
     pub noreuse: bool,
@@ -67,15 +67,15 @@ pub struct Access {
     pub kind: Kind,
     /// The file, and how to open it.
     pub of: FileRef,
-    /// The open file it came through; `None` for faults.
+    /// The open file that was read; `None` for faults.
     pub open_file: Option<OpenFile>,
     /// The reader's memory cgroup.
     pub cgroup: CgroupId,
     /// The page touched.
     pub page: u64,
-    /// Pages of the request from there on, at least 1.
+    /// Pages left in the request, from `page` on; at least 1.
     pub request_pages: u32,
-    /// The page touched before through the same open file, if known.
+    /// The page touched before it through the same open file, if known.
     pub previous: Option<u64>,
     /// Size of the file in bytes.
     pub file_bytes: u64,
@@ -85,17 +85,17 @@ pub struct Access {
     pub mapped: bool,
     /// What the program has advised.
     pub advice: Advice,
-    /// Of a miss or a fault: how the page left the page cache, if it was there before.
+    /// For a miss or a fault: how the page left the page cache, if it was there before.
     pub past: Past,
-    /// First and last page of the mark that was touched, where one was.
+    /// First and last page of the touched mark, if there was one.
     pub mark: Option<(u64, u64)>,
 }
 
-/// Pages of the longest file there can be, of 2^63 bytes. The numbers of inputs are the body's: what is no file's is
-/// clipped, so that no sum overflows.
+/// Pages of the longest possible file, 2^63 bytes. Inputs come from outside, so larger numbers are clipped, and no sum
+/// overflows.
 const MOST_PAGES: u64 = 1 << 51;
 
-/// What a file can have of a span.
+/// The part of a span that can be in a file.
 pub(crate) fn clipped(span: Span) -> Span {
     let start = span.start.min(MOST_PAGES);
     Span { start, end: span.end.clamp(start, MOST_PAGES) }
@@ -116,14 +116,14 @@ impl Access {
 }
 
 impl Passed {
-    /// A stream's first report has no pages yet.
+    /// The first event of a stream has no pages yet.
     pub(crate) fn clipped(&self) -> Passed {
         let file_bytes = self.file_bytes.min(MOST_PAGES * PAGE_BYTES);
         Passed { file_bytes, span: clipped(self.span), ..*self }
     }
 }
 
-/// A stream's step: what a process has passed of a file.
+/// A step of a stream: pages of a file that a process has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passed {
     /// The file, and how to open it.
@@ -132,17 +132,17 @@ pub struct Passed {
     pub cgroup: CgroupId,
     /// Size of the file in bytes.
     pub file_bytes: u64,
-    /// It writes.
+    /// The process writes.
     pub written: bool,
-    /// It came through a mapping.
+    /// The process uses a mapping.
     pub mapped: bool,
-    /// The process is one that bowwave does not manage.
+    /// Bowwave does not manage the process.
     pub foreground: bool,
     /// The pages passed.
     pub span: Span,
 }
 
-/// What the block layer tells of one disk. Counters only grow; differences count.
+/// The block layer's counters of one disk. Counters only grow; differences count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskStats {
     /// Reads that neither bowwave nor the reader of a managed file issued.
@@ -153,7 +153,7 @@ pub struct DiskStats {
     pub managed_reads: u64,
     /// Their latencies, summed, in nanoseconds.
     pub managed_ns: u64,
-    /// Of the reads of both kinds, those that did not continue the one before them on the disk.
+    /// Of both kinds of reads, those that did not continue the previous one on the disk.
     pub seek_reads: u64,
     /// Their latencies, summed, in nanoseconds.
     pub seek_ns: u64,
@@ -168,19 +168,18 @@ pub struct DiskStats {
 /// Memory, of the machine or of one cgroup. Looked up about once a second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum MemoryStats {
-    /// Bytes available on the machine, and bytes of files that bowwave's own cgroup may hold, where they
-    /// are known or limited.
+    /// Bytes available on the machine, and bytes of files that bowwave's own cgroup may hold, if known or limited.
     Machine {
         /// `MemAvailable`.
         available_bytes: Option<u64>,
-        /// The least limit, of the cgroup and those above it, less what is held besides files.
+        /// The smallest limit of the cgroup and those above it, less what it holds besides files.
         own_cgroup_bytes: Option<u64>,
     },
     /// One reader's cgroup.
     Cgroup {
-        /// Which.
+        /// The cgroup.
         cgroup: CgroupId,
-        /// Bytes of files that it may hold, if it is limited.
+        /// Bytes of files that it may hold, if it has a limit.
         file_bytes: Option<u64>,
         /// Percent of the last ten seconds in which some task waited for memory.
         stalled_percent: f64,
@@ -192,44 +191,44 @@ pub enum MemoryStats {
 pub struct Mounted {
     /// Its number.
     pub dev: DeviceNumber,
-    /// What lies under it. Two file systems on one disk have one backing.
+    /// The device under it. Two file systems on one disk have the same one.
     pub backing: BackingId,
-    /// What is known of the backing.
+    /// What is known of the device.
     pub device: DeviceFacts,
 }
 
-/// What is known of a backing when it is met.
+/// What is known of a device at first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceFacts {
-    /// What it charges.
+    /// What it costs.
     pub cost: DeviceCost,
-    /// Where that is from.
+    /// Where the cost comes from.
     pub origin: Origin,
-    /// The block layer's counters of it can be had.
+    /// The block layer counts its requests.
     pub is_counted: bool,
 }
 
-/// Where a cost is from.
+/// Where a cost comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Origin {
     /// `bowwave tune`, or a measurement since boot.
     Measured,
     /// A guess that reads have corrected.
     Learned,
-    /// A guess that shall be replaced by a measurement.
+    /// A guess, to be replaced by a measurement.
     Guessed,
-    /// A guess that nothing can replace: there is no disk to measure.
+    /// A guess that stays: there is no disk to measure.
     Assumed,
 }
 
 /// What became of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Completed {
-    /// A [`Read`](crate::Command::Read) batch was submitted, as far as that went.
+    /// A batch of [`Read`](crate::Command::Read)s was submitted, or as much of it as possible.
     Read {
         /// The batch.
         ticket: Ticket,
-        /// Why nothing more of it was submitted, if so.
+        /// Why the rest was not submitted, if so.
         failed: Option<Failure>,
     },
     /// A [`Probe`](crate::Command::Probe).
@@ -241,13 +240,13 @@ pub enum Completed {
     },
     /// A [`SetWindow`](crate::Command::SetWindow).
     WindowSet {
-        /// The command; `None` where nobody asked: the reader has closed the file, or ended.
+        /// The command; `None` without one: the reader has closed the file, or ended.
         ticket: Option<Ticket>,
-        /// For which.
+        /// The open or mapped file.
         target: Target,
-        /// How that ended.
+        /// The result.
         outcome: WindowOutcome,
-        /// The device's own window was another one from then to then, for files opened in between.
+        /// From when to when the device's own window was changed. Files opened in between have inherited it.
         during: (u64, u64),
     },
     /// A [`Release`](crate::Command::Release).
@@ -256,9 +255,10 @@ pub enum Completed {
         ticket: Ticket,
         /// Pages dropped.
         dropped_pages: u64,
-        /// Pages still cached that are not to go: cached before, used by others, or again.
+        /// Pages that stay: cached before, used by others, or used again.
         kept_pages: u64,
-        /// What would go but cannot now (not written yet, mapped, held), and the pages cached of each.
+        /// Spans of pages that cannot be dropped now (not written yet, mapped, held), each with the number of cached
+        /// pages.
         left: Vec<(Span, u64)>,
     },
     /// A [`WriteOut`](crate::Command::WriteOut).
@@ -273,33 +273,32 @@ pub enum Completed {
         /// What rules look at.
         attributes: Attributes,
     },
-    /// A [`Touched`](crate::Command::Touched): the pages `[low, high)` in which all lies that a stream
-    /// touched; `None` if nothing is known of it any more.
+    /// A [`Touched`](crate::Command::Touched).
     Touched {
         /// The stream.
         stream: StreamKey,
-        /// The pages.
+        /// The pages `[low, high)` that include all touched ones; `None` if nothing is known any more.
         span: Option<Span>,
     },
     /// A [`List`](crate::Command::List).
     Listed {
         /// The command.
         ticket: Ticket,
-        /// What lies in the directory; `None` if it cannot be listed.
+        /// The directory's entries; `None` if it cannot be listed.
         listing: Option<Listing>,
     },
     /// A [`ReadFiles`](crate::Command::ReadFiles).
     FilesRead {
         /// The command.
         ticket: Ticket,
-        /// Of its files, from the first on, how many were asked for or cannot be read.
+        /// How many of its files were requested or cannot be read, from the first on.
         files: u32,
-        /// Bytes asked for.
+        /// Bytes requested.
         bytes: u64,
     },
-    /// An entry of the journal of windows that an earlier run has left.
+    /// An earlier run has left an entry in the journal of windows.
     LeftBehind {
-        /// The name it has from now on.
+        /// The entry's number from now on.
         entry: u32,
         /// Its file.
         file: FileKey,
@@ -309,25 +308,25 @@ pub enum Completed {
 /// Why a command was not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Failure {
-    /// Nothing leads to the file any more.
+    /// The file can no longer be reached.
     NotOpened,
-    /// The system call failed with this number.
+    /// The system call failed with this error number.
     Errno(i32),
-    /// The executor took no more.
+    /// The executor was full.
     Refused,
 }
 
-/// How setting a window ended.
+/// The result of setting a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WindowOutcome {
-    /// It is set; the open file had so many pages before anything was set.
+    /// It is set.
     Set {
-        /// Its own window, in pages.
+        /// The open file's window before any change, in pages.
         own_pages: u32,
     },
-    /// It has its own again, or has been closed.
+    /// The open file has its own window again, or is closed.
     Own,
-    /// It cannot be done now; it is as it was.
+    /// It failed, and changed nothing.
     Failed,
 }
 

@@ -1,27 +1,27 @@
-//! Learns what a device charges from the reads that go by, where it could not be measured.
+//! Learns the cost of a device from programs' reads, where it could not be measured.
 //!
-//! The kernel takes many virtual disks for rotating ones, and containers may not open the device. What
-//! programs' own reads take is then the upper bound of a device access; those are left out that continue the
-//! read before them. A "disk" that answers within a millisecond on average does not turn.
+//! The kernel takes many virtual disks for rotating ones, and a container may not open the device. The time of a
+//! program's read is an upper bound of a device access. Reads that continue the previous one are left out. A "disk"
+//! that answers within a millisecond on average does not rotate.
 
 use readahead::DeviceCost;
 
 use crate::input::DiskStats;
 
-/// Reads over which latencies are averaged.
+/// Latencies are averaged over this many reads.
 const READS: u64 = 8;
 
-/// No platter brings the right sector round on average within this time.
+/// No disk reaches the right sector faster than this on average.
 pub(crate) const FASTEST_DISK_S: f64 = 0.001;
 
-/// What a guessed cost was last compared with.
+/// The counters at the last comparison with a guessed cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Learner {
     seen: DiskStats,
 }
 
 impl Learner {
-    /// The cost corrected by the reads since the last time, if there were enough.
+    /// The cost, corrected by the reads since the last call if there were enough.
     pub(crate) fn correct(&mut self, cost: &DeviceCost, stats: &DiskStats) -> Option<DeviceCost> {
         let reads = stats.seek_reads.saturating_sub(self.seen.seek_reads);
         if reads < READS {

@@ -1,7 +1,7 @@
 //! Decides what bowwave reads ahead, drops and sets. No I/O, no clock, no threads.
 //!
-//! A *body* (the running kernel, a simulator, a recording) tells the [`Controller`] what happens and carries
-//! out what it asks for:
+//! A *body* (the running kernel, a simulator, a recording) tells the [`Controller`] what happens, and carries out its
+//! commands:
 //!
 //! ```text
 //!   body                                            controller
@@ -15,9 +15,9 @@
 //!   Read, Mark, Listen, SetWindow, Release ... <------+  commands, in order
 //! ```
 //!
-//! Every input comes with its time. The controller never waits: what it has to know is a command, too, whose
-//! answer is an input. The same inputs give the same commands, to the byte, which is how a recording of a live
-//! run is checked (`bowwave replay --verify`).
+//! Every input comes with its time. The controller never waits: if it needs to know something, it issues a command, and
+//! the answer is an input. The same inputs give the same commands, to the byte. `bowwave replay --verify` uses this to
+//! check a recording of a live run.
 
 mod access;
 mod accounting;
@@ -54,5 +54,5 @@ pub use status::{BusyFile, Device, Status};
 
 pub use readahead::{CHUNK_PAGES, Nanos};
 
-/// Most pages that a mark may span: four chunks, wherever it begins.
+/// Most pages of a mark: it touches at most four chunks, wherever it begins.
 pub const MARK_PAGES: u64 = 3 * CHUNK_PAGES;

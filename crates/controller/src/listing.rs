@@ -1,16 +1,16 @@
-//! Directories and their listings: what is told of them, and how their entries are named in commands.
+//! Directories and their listings, and how commands name their entries.
 
 use readahead::{FileKey, FileRef};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{CgroupId, Ticket};
 
-/// What it takes to open a directory again.
+/// Identifies a directory, so that it can be opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectoryRef {
     /// The directory's inode.
     pub key: FileKey,
-    /// Its generation: inode numbers are used again.
+    /// Its generation, since inode numbers are reused.
     pub generation: u32,
 }
 
@@ -26,14 +26,14 @@ pub struct EntryRef {
 /// Which directory to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Place {
-    /// One whose inode is known.
+    /// A directory with a known inode.
     Known(DirectoryRef),
-    /// An entry of a directory that was listed.
+    /// An entry of a listed directory.
     Below(FileKey, EntryRef),
 }
 
 impl Place {
-    /// The directory's inode. Of an entry it is what the listing told.
+    /// The directory's inode, for an entry according to the listing.
     pub fn key(&self) -> FileKey {
         match self {
             Place::Known(directory) => directory.key,
@@ -73,15 +73,15 @@ pub struct Listing {
 pub struct Entry {
     /// Its inode number.
     pub ino: u64,
-    /// Its place among all entries sorted by name.
+    /// Its position among all entries sorted by name.
     pub name_rank: u32,
-    /// A hash of what follows the last dot of its name; 0 without a dot.
+    /// A hash of its suffix, after the last dot; 0 without a dot.
     pub suffix: u32,
     /// What it is.
     pub kind: EntryKind,
 }
 
-/// What a name leads to.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryKind {
     /// A regular file.

@@ -1,4 +1,4 @@
-//! How much memory may hold pages that were read ahead and not used yet, and how readers share it.
+//! The budget for pages that were read ahead and not used yet, and how readers share it.
 //!
 //! ```text
 //!   available memory, room in own cgroup --> budget --.
@@ -6,7 +6,7 @@
 //!   room in the reader's cgroup          --> window -------------------------------> most of a window
 //! ```
 //!
-//! The policy decides how streams share what there is; it never gets more.
+//! The policy decides how streams share the budget. It never gets more.
 
 use readahead::PAGE_BYTES;
 
@@ -15,26 +15,27 @@ use crate::ids::{CgroupId, FileKey};
 use crate::input::MemoryStats;
 use crate::readers::{Allowance, Readers};
 
-/// One part in so many of what the machine has to spare: read-ahead must never be what fills it.
+/// One part in this many of the available memory, so that read-ahead never fills it.
 const AVAILABLE_SHARE: u64 = 8;
 
-/// One part in so many of what our own memory cgroup may hold, where the command we run lives as well.
+/// One part in this many of what bowwave's own memory cgroup may hold. `bowwave run` shares its cgroup with the
+/// command.
 const LIMIT_SHARE: u64 = 4;
 
-/// More is never useful: two seconds of a fast disk.
+/// The largest budget: two seconds of a fast disk.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Less leaves no room for a single window.
+/// The smallest budget: less leaves no room for a single window.
 const LEAST_BYTES: u64 = 4 << 20;
 
-/// The budget in bytes, from the memory available and from what our own cgroup may hold, where that is known.
+/// The budget in bytes, given the available memory and what bowwave's own cgroup may hold, where known.
 pub fn budget_bytes(available: Option<u64>, own_cgroup: Option<u64>) -> u64 {
     let of_machine = available.map_or(MOST_BYTES, |bytes| bytes / AVAILABLE_SHARE);
     let of_cgroup = own_cgroup.map_or(MOST_BYTES, |bytes| bytes / LIMIT_SHARE);
     of_machine.min(of_cgroup).clamp(LEAST_BYTES, MOST_BYTES)
 }
 
-/// The budget as it is at the moment, and what readers' cgroups leave to them.
+/// The current budget, and what readers' cgroups leave to them.
 #[derive(Debug)]
 pub(crate) struct Memory {
     budget_bytes: u64,
@@ -45,9 +46,9 @@ pub(crate) struct Memory {
 /// What memory leaves to one reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// Most pages of one window: never more than is left.
+    /// Most pages of one window: at most what is left of the budget.
     pub(crate) pages: u64,
-    /// Most pages that may be ahead of all readers, used by none yet.
+    /// Most pages that may be ahead of all readers together.
     pub(crate) all_pages: u64,
     /// Most pages of the kernel's own windows, where the reader's cgroup has a limit.
     pub(crate) kernel_pages: Option<u32>,
@@ -75,8 +76,7 @@ impl Memory {
         self.budget_bytes
     }
 
-    /// What a reader may have that comes to `file`, where `ahead_pages` of all streams are read ahead and not
-    /// used yet.
+    /// Room for a reader of `file`, if `ahead_pages` of all streams are read ahead and not used yet.
     pub(crate) fn room(
         &mut self,
         now: Nanos,
@@ -88,8 +88,8 @@ impl Memory {
         Room::within(self.budget_bytes, ahead_pages * PAGE_BYTES, &allowance)
     }
 
-    /// Bytes of files that may be read for walks of a cgroup, where so many bytes are ahead of all readers and so many
-    /// of the walks of this cgroup.
+    /// Bytes of files that may be read for the walks of a cgroup, if `ahead_bytes` are ahead of all readers and
+    /// `of_walks` of them of this cgroup's walks.
     pub(crate) fn walk_bytes(&self, cgroup: CgroupId, ahead_bytes: u64, of_walks: u64) -> u64 {
         let allowance = self.readers.known_allowance(cgroup);
         let all = (self.budget_bytes as f64 * allowance.share_left) as u64;
@@ -97,13 +97,14 @@ impl Memory {
         all.saturating_sub(ahead_bytes).min(in_cgroup)
     }
 
-    /// What a process of that cgroup may fill with pages, in bytes.
+    /// Bytes of pages that a process of that cgroup may bring in.
     pub(crate) fn available_to(&self, cgroup: CgroupId) -> u64 {
         let available = self.available_bytes.unwrap_or(u64::MAX);
         self.readers.file_bytes(cgroup).map_or(available, |room| room.min(available))
     }
 
-    /// Most pages of the kernel's own windows in a cgroup, if it is limited; `None` where nothing is known of it.
+    /// Most pages of the kernel's own windows in a cgroup: `Some(None)` without a limit, `None` if nothing is known of
+    /// the cgroup.
     pub(crate) fn kernel_pages(&self, cgroup: CgroupId) -> Option<Option<u32>> {
         self.readers.kernel_pages(cgroup)
     }

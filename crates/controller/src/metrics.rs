@@ -1,4 +1,4 @@
-//! What was done, in numbers, and why: one table for `-v`, `--json`, `bowwave status` and the end of a daemon.
+//! Totals: one table for `-v`, `--json`, `bowwave status` and the end of a daemon.
 //!
 //! | who | adds |
 //! |---|---|
@@ -13,34 +13,34 @@ use serde::{Deserialize, Serialize};
 pub struct Metrics {
     /// Events received from the kernel.
     pub events: u64,
-    /// Events lost because they came faster than they were fetched.
+    /// Events lost because they came faster than bowwave read them.
     pub lost_events: u64,
-    /// Writes to a table of the eBPF programs that failed, so that something was not heard of.
+    /// Writes to BPF maps that failed, so that events are missing.
     pub table_errors: u64,
     /// Windows that were read ahead.
     pub reads: u64,
-    /// Bytes of these windows; what was cached already is included, as it costs nothing.
+    /// Bytes of these windows, including pages that were cached already and cost nothing.
     pub read_ahead_bytes: u64,
-    /// Bytes read ahead that a reader has come to.
+    /// Bytes read ahead that a reader has reached.
     pub used_bytes: u64,
-    /// Bytes read ahead that were evicted before a reader came to them, or whose stream was forgotten first. The
-    /// last window of each stream counts neither as used nor as wasted, as nothing is heard of it.
+    /// Bytes read ahead that were evicted before use, or whose stream was forgotten first. The last window of each
+    /// stream counts neither as used nor as wasted, because no event shows its use.
     pub wasted_bytes: u64,
-    /// Bytes read ahead of densely read regions; their use is told by a sample, and counted in `earned_s` only.
+    /// Bytes read ahead in densely read regions. A sample shows their use, which counts only in `earned_s`.
     pub dense_bytes: u64,
-    /// The most bytes at any moment that were read ahead and not used yet, of all streams together.
+    /// The most bytes that were read ahead and not used yet at any moment, of all streams together.
     pub most_ahead_bytes: u64,
-    /// Windows of the kernel's own that were bounded while memory was short, or narrowed for random reading.
+    /// Kernel windows that were bounded while memory was short, or narrowed for random reading.
     pub bounded_windows: u64,
-    /// Requests of programs that would have waited for the device and did not.
+    /// Requests of programs that would have waited for the device, but did not.
     pub stalls_saved: u64,
-    /// Seconds of waiting for devices that programs were spared, as estimated, of the file systems that are managed now.
+    /// Estimated seconds of waiting for devices that programs were spared, on the file systems that are managed now.
     pub earned_s: f64,
-    /// Seconds of devices that reading ahead took, less the transfer of what was used; of the same file systems.
+    /// Seconds of devices that reading ahead took, less the transfer of used pages, on the same file systems.
     pub spent_s: f64,
-    /// Files read ahead of programs that walk through directories.
+    /// Files read ahead for programs that walk through directories.
     pub walk_files: u64,
-    /// Of these, files that the program has come to, or passed.
+    /// Of these, files that the program has reached or passed.
     pub walk_files_used: u64,
     /// Bytes of the files read ahead.
     pub walk_bytes: u64,
@@ -48,41 +48,41 @@ pub struct Metrics {
     pub listings: u64,
     /// Bytes dropped behind streams.
     pub dropped_bytes: u64,
-    /// Bytes that such streams passed and that stay: cached before, used by others or again. Files that were fully
-    /// cached are not counted.
+    /// Bytes that such streams passed and that stay: cached before, used by others, or used again. Files that were
+    /// fully cached do not count.
     pub kept_bytes: u64,
-    /// Bytes that would go, and stay for now: not written yet, mapped or held.
+    /// Bytes that should be dropped but could not: not written yet, mapped or held.
     pub left_bytes: u64,
     /// CPU time of this bowwave process, in seconds.
     pub cpu_s: f64,
     /// Accesses for which bowwave read nothing ahead, by reason.
     pub not_read: NotRead,
-    /// Reads that were asked for and could not be carried out.
+    /// Requested reads that failed.
     pub failed_reads: u64,
-    /// Times that the events of a file were switched off for a while, as they led to nothing.
+    /// How often a file was muted for a while, because its events led to nothing.
     pub muted: u64,
-    /// Changes of a kernel window that could not be made.
+    /// Changes of a kernel window that failed.
     pub refused_windows: u64,
 }
 
-/// Why nothing was read ahead: how many accesses, by reason.
+/// How many accesses led to no read-ahead, by reason.
 #[derive(Add, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotRead {
-    /// The access belongs to no stream, or what it wants is on its way already.
+    /// The access belongs to no stream, or the pages that it needs next were requested before.
     pub nothing_to_gain: u64,
-    /// The program advised random access.
+    /// The program has advised random access.
     pub advised: u64,
-    /// The device has enough to do.
+    /// As many bytes are in flight as the device's depth allows.
     pub device_busy: u64,
-    /// As much is ahead of readers as the budget allows.
+    /// As many bytes are ahead as the budget allows.
     pub memory_full: u64,
-    /// Its process writes faster than the disk takes it.
+    /// Its process writes faster than the disk.
     pub writes_too_fast: u64,
-    /// The kernel reads ahead itself, in a larger window that bowwave gave the open file. Counted in `reads`, too.
+    /// The kernel itself reads ahead, in a larger window that bowwave set. Also counted in `reads`.
     pub larger_window: u64,
 }
 
-/// Why nothing was asked for after one access.
+/// Why one access led to no read-ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     NothingToGain,
@@ -173,7 +173,7 @@ impl Metrics {
         }
     }
 
-    /// Why nothing was read ahead, in one line, where that was the rule: for more accesses than windows were read.
+    /// Why nothing was read ahead, in one line, if there were more such accesses than windows read.
     pub fn why_nothing(&self) -> Option<String> {
         let is_rule = self.not_read.total() > self.reads;
         is_rule.then(|| format!("not read ahead: {}", self.not_read))

@@ -1,4 +1,4 @@
-//! What each part of the controller needs to give commands: the time, tickets, and where commands go.
+//! What each part of the controller needs to issue commands: the time, tickets, and the list of commands.
 
 use crate::Nanos;
 use crate::command::Command;
@@ -9,7 +9,7 @@ use crate::ids::Ticket;
 pub(crate) struct Tickets(u64);
 
 impl Tickets {
-    /// A ticket that no command has had before.
+    /// A new ticket.
     pub(crate) fn next(&mut self) -> Ticket {
         self.0 += 1;
         Ticket(self.0)

@@ -1,4 +1,4 @@
-//! What the memory cgroups of readers leave to each of their streams.
+//! How much memory each reader's cgroup leaves to each of its streams.
 //!
 //! ```text
 //!   cgroup --> room, pressure        told about once a second
@@ -13,44 +13,44 @@ use readahead::PAGE_BYTES;
 use crate::Nanos;
 use crate::ids::{CgroupId, FileKey};
 
-/// Pages that bowwave reads ahead for all streams of a cgroup take one part in so many of what that may hold:
-/// the rest is what its readers work with.
+/// Bowwave's pages ahead of all streams of a cgroup take one part in this many of its limit. The readers work with the
+/// rest.
 const LIMIT_SHARE: u64 = 4;
 
-/// Pages that the kernel itself reads ahead: the other half of memory holds what was read lately, and leaves
-/// room for streams that have just begun.
+/// The kernel's own read-ahead takes another quarter. The other half holds recently used pages, and leaves room for new
+/// streams.
 const KERNEL_SHARE: u64 = 4;
 
-/// A stream has two windows out at times: the one it reads and the next.
+/// A stream has up to two windows in memory: the one that it reads, and the next.
 const WINDOWS_OUT: u64 = 2;
 
-/// However small the share, a window is no smaller than the kernel's own default.
+/// The smallest window of bowwave: the kernel's own default.
 const LEAST_BYTES: u64 = 128 << 10;
 
-/// The kernel's smallest window worth a request: 16 KiB.
+/// The smallest window of the kernel, 16 KiB: less is not worth a request.
 const LEAST_KERNEL_PAGES: u64 = 4;
 
-/// Streams are counted this often.
+/// Interval at which streams are counted.
 const COUNT_NS: Nanos = 1_000_000_000;
 
-/// A file without an access for so long is not being read, unless its pauses were as long before.
+/// A file is no longer read after this long without an access, unless its pauses were as long before.
 const IDLE_NS: Nanos = 10_000_000_000;
 
-/// A stream comes again after as long as the last time, or twice that while its windows grow.
+/// A stream may pause this many times as long as before. Pauses double while its windows grow.
 const PAUSES: u64 = 3;
 
-/// Percent of the time that some task waits for memory, up to which nothing is done: reclaim that keeps up
-/// with a stream stays below.
+/// Below this percentage of time in which some task waits for memory, nothing is done: reclaim that keeps up with a
+/// stream stays below it.
 const CALM_PERCENT: f64 = 10.0;
 
-/// What the memory of its cgroup leaves to one reader.
+/// What the memory of a cgroup leaves to one of its readers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Allowance {
     /// Most bytes of one window.
     pub(crate) window_bytes: u64,
-    /// Most pages of the kernel's own windows, where there is a limit.
+    /// Most pages of the kernel's own windows, if there is a limit.
     pub(crate) kernel_pages: Option<u32>,
-    /// Share of any budget that memory pressure leaves.
+    /// The share of each budget that remains under memory pressure.
     pub(crate) share_left: f64,
 }
 
@@ -61,8 +61,8 @@ impl Default for Allowance {
     }
 }
 
-/// When a file last had an access, and how long it had none while other files had some. A file that is read by
-/// itself to its end has no such pause: files read one after another are one stream.
+/// When a file last had an access, and how long it had none while other files had some. A file that is read to its end
+/// without interruption has no such pause: files read one after another are one stream.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     at: Nanos,
@@ -77,7 +77,7 @@ impl Heard {
 
 #[derive(Debug)]
 struct Cgroup {
-    /// Most bytes of files that it may hold, if it is limited.
+    /// Most bytes of files that it may hold, if it has a limit.
     file_bytes: Option<u64>,
     share_left: f64,
     told_at: Nanos,
@@ -94,7 +94,7 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    /// What a cgroup may hold, and how long its tasks wait.
+    /// Notes how much a cgroup may hold, and how long its tasks wait.
     pub(crate) fn note(
         &mut self,
         now: Nanos,
@@ -109,7 +109,7 @@ impl Readers {
         cgroup.count(now);
     }
 
-    /// What a reader of that cgroup may have that comes to `file`.
+    /// What a reader of `file` in that cgroup may have.
     pub(crate) fn allowance(&mut self, now: Nanos, cgroup: CgroupId, file: FileKey) -> Allowance {
         let cgroup = self.cgroups.entry(cgroup).or_default();
         if now.saturating_sub(cgroup.counted_at) > COUNT_NS {
@@ -119,22 +119,23 @@ impl Readers {
         cgroup.allowance()
     }
 
-    /// What a stream of that cgroup may have, as far as anything is known of it.
+    /// What a stream of that cgroup may have, as far as the cgroup is known.
     pub(crate) fn known_allowance(&self, cgroup: CgroupId) -> Allowance {
         self.cgroups.get(&cgroup).map_or(Allowance::default(), Cgroup::allowance)
     }
 
-    /// What a cgroup may hold, if it is limited.
+    /// Bytes of files that a cgroup may hold, if it has a limit.
     pub(crate) fn file_bytes(&self, cgroup: CgroupId) -> Option<u64> {
         self.cgroups.get(&cgroup)?.file_bytes
     }
 
-    /// Most pages of the kernel's own windows in a cgroup, if it is limited; `None` where nothing is known of it.
+    /// Most pages of the kernel's own windows in a cgroup: `Some(None)` without a limit, `None` if nothing is known of
+    /// the cgroup.
     pub(crate) fn kernel_pages(&self, cgroup: CgroupId) -> Option<Option<u32>> {
         Some(self.cgroups.get(&cgroup)?.allowance().kernel_pages)
     }
 
-    /// Forgets who has not read of late.
+    /// Forgets readers without recent accesses.
     pub(crate) fn forget_idle(&mut self, now: Nanos) {
         let is_recent = |at: Nanos| now.saturating_sub(at) <= IDLE_NS;
         for cgroup in self.cgroups.values_mut() {
@@ -144,9 +145,9 @@ impl Readers {
     }
 }
 
-/// The share of a budget that pressure leaves: all of it while calm, then less the longer tasks wait.
+/// The share of a budget that remains under memory pressure: all of it while calm, then less the longer tasks wait.
 fn share_left(stalled_percent: f64) -> f64 {
-    // NaN is no pressure that anyone has measured.
+    // NaN counts as no pressure.
     (CALM_PERCENT / stalled_percent.max(CALM_PERCENT)).clamp(0.0, 1.0)
 }
 
@@ -186,7 +187,7 @@ impl Cgroup {
             .map_or(u64::MAX, |room| (room / LIMIT_SHARE / WINDOWS_OUT / streams).max(LEAST_BYTES));
         let kernel_pages = self.file_bytes.map(|room| {
             let pages = room / KERNEL_SHARE / WINDOWS_OUT / streams / PAGE_BYTES;
-            // A power of two, so that it seldom changes.
+            // A power of two changes seldom.
             1 << pages.max(LEAST_KERNEL_PAGES).ilog2().min(31)
         });
         Allowance { window_bytes, kernel_pages, share_left: self.share_left }

@@ -1,7 +1,7 @@
-//! What a controller is doing at the moment, as `bowwave status` shows it.
+//! What a controller is doing now, as `bowwave status` shows it.
 //!
-//! The controller knows numbers only. The body adds names and mount points, as it adds to the
-//! [metrics](crate::metrics) what it counts itself.
+//! The controller knows only numbers. The body adds names and mount points, as it adds its own counts to the
+//! [metrics](crate::metrics).
 
 use readahead::Balance;
 use serde::{Deserialize, Serialize};
@@ -21,30 +21,30 @@ pub struct Status {
     pub metrics: Metrics,
     /// Every device under a managed file system.
     pub devices: Vec<Device>,
-    /// Most bytes that may be read ahead and not used yet, of all readers together.
+    /// Most bytes that may be read ahead and not used yet, for all readers together.
     pub budget_bytes: u64,
     /// Bytes that are read ahead and not used yet.
     pub ahead_bytes: u64,
-    /// Files heard of in the last 10 s.
+    /// Files with an event in the last 10 s.
     pub files: usize,
-    /// Of these, files with a stream that was heard of in the last 0.5 s.
+    /// Of these, files with a stream that had an event in the last 0.5 s.
     pub managed_files: u64,
-    /// Of the files heard of, the 10 of which most was read ahead, that one first.
+    /// Of these files, the 10 with most bytes read ahead, in descending order.
     pub busiest_files: Vec<BusyFile>,
-    /// Open files whose kernel window bowwave has changed and not given back yet.
+    /// Open files whose kernel window bowwave has changed.
     pub changed_windows: usize,
     /// Streams that drop-behind follows.
     pub behind_streams: usize,
 }
 
-/// A file of which something was read ahead.
+/// A file with bytes read ahead.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BusyFile {
     /// Its file system, as `major:minor`.
     pub volume: String,
     /// Its inode number.
     pub inode: u64,
-    /// Bytes of it that were asked for since it was first heard of.
+    /// Bytes of it requested since its first event.
     pub read_ahead_bytes: u64,
     /// Where its file system is mounted; the body adds it.
     pub mount_point: String,
@@ -53,7 +53,7 @@ pub struct BusyFile {
 /// One device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Device {
-    /// Its number, as the body has given it.
+    /// Its number, which the body chose.
     pub backing: u32,
     /// `sda`, or what a network file system mounts; the body adds it.
     pub name: String,
@@ -61,8 +61,8 @@ pub struct Device {
     pub volumes: Vec<String>,
     /// Where these are mounted, in the same order; the body adds them.
     pub mount_points: Vec<String>,
-    /// What reading ahead has saved and cost on these, in the same order. The credit is that of the poorest group of
-    /// readers.
+    /// What reading ahead has saved and cost on each of them, in the same order. The credit is that of the poorest
+    /// group of readers.
     pub accounts: Vec<Balance>,
     /// Milliseconds of one more device access.
     pub latency_ms: f64,
@@ -70,7 +70,7 @@ pub struct Device {
     pub bandwidth_mb_s: f64,
     /// Accesses that proceed at once.
     pub concurrency: f64,
-    /// Where these three are from: `measured`, `learned`, `guessed` or `assumed`.
+    /// Where these three come from: `measured`, `learned`, `guessed` or `assumed`.
     pub origin: String,
     /// Most bytes that bowwave may have in flight on it.
     pub depth_bytes: u64,
@@ -84,7 +84,7 @@ impl Controller {
         self.policy.account(dev.volume()).unwrap_or_default().balance()
     }
 
-    /// What it is doing at `now`.
+    /// What the controller is doing at `now`.
     pub fn status(&self, now: crate::Nanos) -> Status {
         let devices = self.backings.iter().map(|(id, backing)| Device {
             backing: id.0,

@@ -1,4 +1,4 @@
-//! The file systems that are managed, and the device under each.
+//! The managed file systems, and the device under each.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ impl Volumes {
         self.backing_of.insert(dev, backing);
     }
 
-    /// Tells whether it was managed.
+    /// Returns whether it was managed.
     pub(crate) fn remove(&mut self, dev: DeviceNumber) -> bool {
         self.backing_of.remove(&dev).is_some()
     }

@@ -1,4 +1,4 @@
-//! What walks are told, and what they may use.
+//! Passes inputs on to walks, with the room that device and memory leave to them.
 
 use crate::Nanos;
 use crate::command::{Command, Listening};
@@ -13,7 +13,7 @@ impl Controller {
     /// The first page of a file was absent.
     pub(crate) fn on_file_miss(&mut self, now: Nanos, miss: &FileMiss, out: &mut Vec<Command>) {
         if self.policy.window_bound(miss.cgroup.group()).is_some() {
-            // Its group is thrashing: what is read for it pushes out what it needs.
+            // Its group is thrashing: read-ahead would evict pages that it needs.
             return;
         }
         let Some(means) = self.means(miss.of.file.dev, miss.cgroup) else { return };
@@ -21,14 +21,14 @@ impl Controller {
         let mut orders = Orders { now, tickets: &mut self.tickets, out };
         self.walks.on_miss(miss, &means, &mut orders);
         if self.walks.follows(miss) {
-            // So that its own reads are not taken for another program's, before which read-ahead steps back.
+            // Its own reads must not count as foreground reads.
             let listening = Listening { managed: true, ..Listening::default() };
             out.push(Command::Listen(miss.of.file, listening));
         }
         self.keep_marks(&mut out[before..]);
     }
 
-    /// An access that may be one of a walker; `true` if it told only how far that has come.
+    /// An access that may belong to a walker. Returns `true` if it only shows how far the walker has come.
     pub(crate) fn on_walkers_access(
         &mut self,
         now: Nanos,
@@ -63,7 +63,7 @@ impl Controller {
         let owner = self.walks.owner(ticket);
         let means = owner.and_then(|(dev, cgroup)| self.means(dev, cgroup));
         let Some(means) = means else {
-            // Its walker was forgotten meanwhile.
+            // Its walker has been forgotten.
             if listing.is_some() {
                 out.push(Command::ForgetListing(ticket));
             }
@@ -75,7 +75,7 @@ impl Controller {
         self.keep_marks(&mut out[before..]);
     }
 
-    /// A batch of files was asked for.
+    /// A batch of files was requested.
     pub(crate) fn on_files_read(
         &mut self,
         now: Nanos,
@@ -92,7 +92,7 @@ impl Controller {
         self.keep_marks(&mut out[before..]);
     }
 
-    /// Walks that are over are forgotten.
+    /// Forgets walks that are over.
     pub(crate) fn forget_walks(&mut self, now: Nanos, moment: Nanos, out: &mut Vec<Command>) {
         let before = out.len();
         let mut orders = Orders { now, tickets: &mut self.tickets, out };
@@ -100,7 +100,7 @@ impl Controller {
         self.keep_marks(&mut out[before..]);
     }
 
-    /// A walk knows its own mark of a file. What streams within the file have marked stays.
+    /// Keeps the marks of streams within a file when the walk sets its own.
     fn keep_marks(&mut self, commands: &mut [Command]) {
         for command in commands {
             if let Command::Listen(file, listening) = command
@@ -113,7 +113,7 @@ impl Controller {
         }
     }
 
-    /// What device and memory leave to the walks of a cgroup; no room while that is thrashing.
+    /// What device and memory leave to the walks of a cgroup: no room while the cgroup is thrashing.
     fn means(&self, dev: DeviceNumber, cgroup: CgroupId) -> Option<Means> {
         let backing = self.volumes.backing(dev).and_then(|id| self.backings.get(id))?;
         let device = backing.depth_bytes().saturating_sub(backing.in_flight_bytes());

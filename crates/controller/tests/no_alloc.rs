@@ -1,4 +1,4 @@
-//! An access to a file that is known allocates nothing: the controller sits in the event path of a busy machine.
+//! An access to a known file allocates nothing: the controller is in the event path of a busy machine.
 
 #![allow(unsafe_code)] // a global allocator is an unsafe trait; the invariant is written there
 
@@ -98,8 +98,8 @@ impl Body {
         }
     }
 
-    /// Eight readers, of which every other one goes backward, and one reads at random; now and then pages that were
-    /// read ahead are gone.
+    /// Eight readers: every other one goes backward, one reads at random. Now and then, pages that were read ahead are
+    /// evicted.
     fn read(&mut self, steps: std::ops::Range<u64>) {
         for step in steps {
             for ino in 0..FILES {

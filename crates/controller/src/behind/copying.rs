@@ -1,4 +1,4 @@
-//! Who writes more than the disk takes, and which of those copy.
+//! Which processes write faster than the disk, and which of them copy.
 //!
 //! ```text
 //!   written, not on the disk:   too much -----> nothing is read ahead for its process,
@@ -14,7 +14,7 @@ use readahead::behind::is_copy;
 use super::Behind;
 use crate::ids::{DeviceNumber, FileKey, StreamKey, Tgid};
 
-/// A process, on a file system.
+/// A process on a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Writer {
     tgid: Tgid,
@@ -27,21 +27,21 @@ impl Writer {
     }
 }
 
-/// Pages written that the disk may not have taken.
+/// Written pages that may not be on the disk yet.
 #[derive(Default)]
 struct Backlog {
     pages: u64,
     most_pages: u64,
 }
 
-/// Whose writing the disk does not keep up with.
+/// Processes that write faster than their disk.
 #[derive(Debug, Default)]
 pub(super) struct Backlogs {
-    /// At the moment.
+    /// Those that have written too much now.
     too_far: BTreeSet<Writer>,
-    /// At a moment since, of those that copy and write on, where the disk has a head.
+    /// Those that copy, have written too much at some time, and have not paused since; only on disks with a head.
     copying: BTreeSet<Writer>,
-    /// What those read.
+    /// The files that those read.
     copied: BTreeSet<(Tgid, FileKey)>,
 }
 
@@ -56,7 +56,7 @@ impl Backlogs {
 }
 
 impl Behind {
-    /// Finds out who is too far ahead of the disk.
+    /// Finds out who has written too much.
     pub(super) fn compare_with_disks(&mut self, has_head: &dyn Fn(DeviceNumber) -> bool) {
         let too_far = self.too_far();
         let mut copying = std::mem::take(&mut self.backlogs.copying);
@@ -89,7 +89,7 @@ impl Behind {
         backlogs.into_iter().filter_map(is_too_far).collect()
     }
 
-    /// By the streams that it is at; none of those has paused.
+    /// Judges by the process's streams that have not paused.
     fn is_copying(&self, writer: Writer) -> bool {
         let pages = |written: bool| {
             let its = self.streams.iter().filter(|(key, stream)| {

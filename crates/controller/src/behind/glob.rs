@@ -1,11 +1,11 @@
-//! Patterns of paths: `*` is any part of a name, `**` of a path, `?` one character.
+//! Patterns of paths: `*` is any part of a name, `**` any part of a path, `?` one character.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Char(char),
     /// One character of a name.
     One,
-    /// Any number of them.
+    /// Any number of characters of a name.
     Name,
     /// Any number of any characters.
     Path,
@@ -25,11 +25,11 @@ fn parts(pattern: &str) -> Vec<Part> {
     parts
 }
 
-/// Whether all of the path fits. All ways to read the pattern are followed at once, a character of the path
-/// after the other, so that no pattern takes longer than its length times that of the path.
+/// Whether the whole path matches. Follows all ways to read the pattern at once, one character of the path after the
+/// other. So no pattern takes longer than its length times that of the path.
 pub(super) fn matches(pattern: &str, path: &str) -> bool {
     let parts = parts(pattern);
-    // Whether what was read so far fits all parts before this one.
+    // Whether the path so far matches all parts before this one.
     let mut reached = vec![false; parts.len() + 1];
     reached[0] = true;
     skip_stars(&parts, &mut reached);
@@ -50,7 +50,7 @@ pub(super) fn matches(pattern: &str, path: &str) -> bool {
     reached[parts.len()]
 }
 
-/// Stars may stand for nothing.
+/// Stars may match nothing.
 fn skip_stars(parts: &[Part], reached: &mut [bool]) {
     for (at, part) in parts.iter().enumerate() {
         reached[at + 1] |= reached[at] && matches!(part, Part::Name | Part::Path);
@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    /// By trying all ways, this would take longer than the universe is old.
+    /// Trying all ways would take longer than the age of the universe.
     #[test]
     fn a_hostile_pattern_takes_no_longer_than_another() {
         let path = format!("/{}", "a".repeat(4000));

@@ -1,4 +1,4 @@
-//! What could not go at once: not written yet, mapped, or held by somebody.
+//! Pages that could not be dropped at once: not written yet, mapped, or held by somebody.
 
 use readahead::behind::{Span, Unused};
 
@@ -8,24 +8,24 @@ use crate::Nanos;
 use crate::ids::{StreamKey, Ticket};
 use crate::orders::Orders;
 
-/// What could not go is tried again after so long, each time twice as long.
+/// Delay before the first retry. It doubles with each further one.
 pub(super) const FIRST_DELAY_NS: Nanos = 50_000_000;
 const LONGEST_DELAY_NS: Nanos = 6_400_000_000;
 
-/// What is being written is tried so often: the disk takes it bit by bit.
+/// Interval between retries while pages are being written, since the disk takes them bit by bit.
 const WRITING_DELAY_NS: Nanos = 100_000_000;
 
-/// What is mapped or held is left to the stream's end after so many tries, half a minute; what is being written is
-/// given ten minutes, and at the end as long as that is waited for.
+/// Retries for mapped or held pages, half a minute in all; the rest is left to the stream's end. Pages being written
+/// are retried for ten minutes, and at the end for as long as bowwave waits for them.
 const MOST_TRIES: u32 = 10;
 const MOST_TRIES_WRITING: u32 = 6000;
 
-/// Spans that wait to become clean; of further ones the oldest stay cached.
+/// Most spans that wait to become clean. Beyond that, the oldest stay cached.
 const MOST_WAITING: usize = 4096;
 
 const NOTHING: Span = Span { start: 0, end: 0 };
 
-/// A span some pages of which could not go, and when it is tried again.
+/// A span with pages that could not be dropped, and when to retry.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) release: Release,
@@ -33,7 +33,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Whether a release of `span` at the stream's end would ask for the same again.
+    /// Whether this is in `span` of the stream, so that a release at the stream's end would ask for the same again.
     pub(super) fn is_within(&self, stream: StreamKey, span: Span) -> bool {
         let release = &self.release;
         let is_inside = span.start <= release.span.start && release.span.end <= span.end;
@@ -42,7 +42,7 @@ impl Waiting {
 }
 
 impl Behind {
-    /// Lets go of what may go; what cannot be asked for now waits.
+    /// Asks for a release, or lets it wait if too many are under way.
     pub(super) fn release(&mut self, release: Release, orders: &mut Orders<'_>) {
         if release.mapped && !release.unmaps && release.unused == Unused::Stay {
             self.totals.keep(release.counted.pages());
@@ -61,7 +61,7 @@ impl Behind {
         self.waiting.push(waiting);
     }
 
-    /// These pages are not tried again, but for the stream's end.
+    /// Retries these pages only at the stream's end.
     fn give_up(&mut self, stream: StreamKey, pages: u64) {
         match self.streams.get_mut(&stream) {
             Some(stream) => stream.left_pages = stream.left_pages.saturating_add(pages),
@@ -77,7 +77,7 @@ impl Behind {
                 self.waiting.push(Waiting { release, due: now.saturating_add(release.delay) });
                 continue;
             }
-            // Pages dirtied again since, as those at the ends of steps are.
+            // Pages may have become dirty again, as those at the ends of steps do.
             if release.stream.written {
                 self.releases.write_out(release.of, release.span, orders);
             }
@@ -85,7 +85,7 @@ impl Behind {
         }
     }
 
-    /// What became of a release.
+    /// A release was answered.
     pub(crate) fn on_released(
         &mut self,
         now: Nanos,
@@ -95,7 +95,7 @@ impl Behind {
     ) {
         let Some((release, is_there)) = self.releases.answered(ticket) else { return };
         let Release { stream, delay, tries, .. } = release;
-        // It cannot have been more than was asked for.
+        // It cannot be more than was requested.
         let most = release.span.pages();
         self.totals.drop(dropped_pages.min(most));
         self.totals.keep(kept_pages.min(most));
@@ -116,7 +116,7 @@ impl Behind {
             return self.give_up(stream, left.map(|(_, pages)| pages).fold(0, u64::saturating_add));
         }
         for (span, pages) in left {
-            // The end of a stream asks for what was asked for already.
+            // The end of a stream repeats earlier requests.
             let is_same = |old: &Waiting| {
                 old.release.stream == stream
                     && old.release.span == span

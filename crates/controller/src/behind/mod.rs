@@ -1,4 +1,4 @@
-//! Drop-behind: what streams have passed leaves the cache before others' pages do.
+//! Drop-behind: pages that streams have passed leave the cache before others' pages do.
 //!
 //! ```text
 //!   Passed --> which mode? --> StreamProgress --> WriteOut
@@ -8,8 +8,8 @@
 //!                        later again <--- not written yet, mapped, held <------------+
 //! ```
 //!
-//! The body lets a page go only if its bits in the kernel's tables say, right before, that the stream's process
-//! brought it in and that it was used once, and if it is clean, unmapped and held by nobody.
+//! The body drops a page only if it is clean, unmapped and held by nobody, and if its bits in the BPF maps say, right
+//! before the call, that the stream's process brought it in and that it was used once.
 
 mod copying;
 mod glob;
@@ -36,27 +36,27 @@ use left_overs::Waiting;
 use release::{Release, Releases};
 use stream::Stream;
 
-/// Files of fewer pages are left alone unless every stream drops behind: half of less than 8 MiB of memory
-/// is nobody's working set.
+/// Smaller files are left alone with `auto`. They would be large only in less than 8 MiB of memory, half of which is
+/// nobody's working set.
 pub const LEAST_FILE_PAGES: u64 = 1024;
 
-/// A stream that paused for so long is forgotten.
+/// A stream is forgotten after this long without an event.
 const IDLE_NS: Nanos = 30_000_000_000;
 
-/// Streams are looked through this often.
+/// Interval at which streams are examined.
 const ROUND_NS: Nanos = 100_000_000;
 
-/// How soon [`Behind::tick`] should be called again while something has still to go.
+/// Interval of [`Behind::tick`] while pages are still to be dropped.
 pub(crate) const BUSY_NS: Nanos = 50_000_000;
 
-/// What drop-behind did, in pages.
+/// Totals in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
-    /// Let go.
+    /// Dropped.
     pub(crate) dropped_pages: u64,
-    /// Passed by a stream, and they stay: cached before it came, used by others, or again.
+    /// Passed by a stream, but kept: cached before it came, used by others, or used again.
     pub(crate) kept_pages: u64,
-    /// They would go if they were not dirty, mapped or held, or so many.
+    /// Not dropped because they are dirty, mapped or held, or too many.
     pub(crate) left_pages: u64,
 }
 
@@ -74,7 +74,7 @@ impl Totals {
     }
 }
 
-/// Follows the streams and lets go of what they have passed.
+/// Follows streams and drops the pages that they have passed.
 #[derive(Debug)]
 pub(crate) struct Behind {
     rules: Rules,
@@ -83,21 +83,20 @@ pub(crate) struct Behind {
     releases: Releases,
     watched: BTreeSet<Tgid>,
     is_looking: bool,
-    /// The file systems on which streams were seen since accesses are.
+    /// File systems with streams since accesses have been watched.
     seen: BTreeSet<DeviceNumber>,
     heard_at: Nanos,
     looked_through_at: Nanos,
-    /// Where streams have ended that could not be dealt with at once.
+    /// File systems with ended streams that could not be dealt with at once.
     unsettled: BTreeSet<DeviceNumber>,
-    /// What is being written is waited for, however long it takes.
+    /// Wait for pages being written, however long it takes.
     is_finishing: bool,
     backlogs: Backlogs,
     totals: Totals,
 }
 
 impl Behind {
-    /// Where every stream drops behind, accesses are seen from now on; else once a large file is read or
-    /// written.
+    /// With `always`, accesses are watched from now on; with `auto`, once a large file is read or written.
     pub(crate) fn new(rules: Rules, out: &mut Vec<Command>) -> Self {
         let is_looking = rules.may_be(Mode::Always);
         out.push(Command::LookBehind(is_looking));
@@ -118,7 +117,7 @@ impl Behind {
         }
     }
 
-    /// A stream went on by a step; its process may fill `memory` bytes with pages.
+    /// A stream has passed a step. Its process may fill `memory` bytes with pages.
     pub(crate) fn on_passed(&mut self, passed: &Passed, memory: u64, orders: &mut Orders<'_>) {
         self.heard_at = orders.now;
         self.seen.insert(passed.of.file.dev);
@@ -145,7 +144,7 @@ impl Behind {
         }
     }
 
-    /// What rules look at is known of a stream; what it has passed meanwhile is dealt with.
+    /// A stream's attributes are known. Deals with what it has passed meanwhile.
     pub(crate) fn on_described(
         &mut self,
         key: StreamKey,
@@ -159,7 +158,7 @@ impl Behind {
         }
     }
 
-    /// What a stream has touched so far.
+    /// The pages that a stream has touched so far.
     pub(crate) fn on_touched(&mut self, key: StreamKey, span: Option<Span>, now: Nanos) {
         if let Some(stream) = self.streams.get_mut(&key) {
             stream.note_touched(span, now);
@@ -167,7 +166,7 @@ impl Behind {
         }
     }
 
-    /// A process has ended; its streams are dealt with at the next [`Behind::tick`].
+    /// A process has ended. The next [`Behind::tick`] deals with its streams.
     pub(crate) fn on_exited(&mut self, tgid: Tgid) {
         if self.watched.remove(&tgid) {
             let its = self.streams.iter_mut().filter(|(key, _)| key.tgid == tgid);
@@ -189,7 +188,7 @@ impl Behind {
         }
     }
 
-    /// What was left is tried again, and streams that ended or paused are dealt with.
+    /// Retries what was left, and deals with streams that have ended or paused.
     pub(crate) fn tick(
         &mut self,
         has_head: &dyn Fn(DeviceNumber) -> bool,
@@ -206,7 +205,7 @@ impl Behind {
         let is_old = now.saturating_sub(self.heard_at) > IDLE_NS;
         let is_quiet = is_old && self.streams.is_empty() && !self.has_left_overs();
         if self.is_looking && is_quiet && self.heard_at > 0 {
-            // Files watched so far cost their readers a look-up, so all begins anew.
+            // Watched files cost their readers a look-up, so forget them all and start anew.
             self.heard_at = 0;
             self.seen.clear();
             self.is_looking = self.rules.may_be(Mode::Always);
@@ -220,19 +219,19 @@ impl Behind {
         has_open_end || !self.waiting.is_empty() || !self.releases.are_done()
     }
 
-    /// Whether anything may have to be dropped that programs have read or written so far.
+    /// Whether pages that programs have read or written so far may have to be dropped.
     pub(crate) fn may_drop(&self) -> bool {
         self.streams.values().any(|stream| !stream.is_left_alone()) || self.has_left_overs()
     }
 
-    /// Processes have ended, and so will this: streams are looked through at the next [`Behind::tick`], and
-    /// writing is not given up any more.
+    /// The managed processes have ended. The next [`Behind::tick`] deals with their streams, and writing is never given
+    /// up from now on.
     pub(crate) fn finish(&mut self) {
         self.is_finishing = true;
         self.looked_through_at = 0;
     }
 
-    /// Whether something of a process that has ended has still to go.
+    /// Whether pages of an ended process are still to be dropped.
     pub(crate) fn has_left_overs(&self) -> bool {
         let has_ended_one = self.streams.values().any(|stream| stream.has_ended);
         !self.unsettled.is_empty()
@@ -241,7 +240,7 @@ impl Behind {
             || !self.releases.are_done()
     }
 
-    /// What was done so far.
+    /// Totals so far.
     pub(crate) fn totals(&self) -> Totals {
         let waiting = self.waiting.iter().map(|waiting| waiting.release.pages);
         let given_up = self.streams.values().map(|stream| stream.left_pages);
@@ -249,13 +248,13 @@ impl Behind {
         Totals { left_pages, ..self.totals }
     }
 
-    /// Streams followed.
+    /// Number of streams followed.
     pub(crate) fn streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// A file system was unmounted, and perhaps another has its number: nothing is known of it. What the kernel half
-    /// knows of pages is forgotten, of all file systems; so not where no stream was there.
+    /// A file system was unmounted, and another one may get its number, so everything about it is forgotten. The BPF
+    /// maps forget pages of all file systems, so this happens only if the file system had streams.
     pub(crate) fn forget_volume(&mut self, dev: DeviceNumber, orders: &mut Orders<'_>) {
         self.streams.retain(|key, _| key.file.dev != dev);
         self.waiting.retain(|waiting| waiting.release.stream.file.dev != dev);
@@ -269,7 +268,7 @@ impl Behind {
         }
     }
 
-    /// Processes without streams need not be watched.
+    /// Stops watching processes without streams.
     fn forget_processes(&mut self, orders: &mut Orders<'_>) {
         let reading: BTreeSet<Tgid> = self.streams.keys().map(|key| key.tgid).collect();
         self.watched.retain(|tgid| {
@@ -281,20 +280,19 @@ impl Behind {
         });
     }
 
-    /// Whether nothing shall be read ahead for a process, as it writes faster than the disk takes it. It is not
-    /// stalled: the kernel reads for it as ever, unless it copies.
+    /// Whether to read nothing ahead for a process because it writes faster than the disk. That does not stall it: the
+    /// kernel reads for it as usual, unless it copies.
     pub(crate) fn holds_back(&self, tgid: Tgid) -> bool {
         self.backlogs.holds_back(tgid)
     }
 
-    /// What is being copied faster than a disk with a head writes it, and by whom: there shall be no look-ahead
-    /// at all.
+    /// Which process copies which file faster than a disk with a head can write. These are read without look-ahead.
     pub(crate) fn copied(&self) -> &BTreeSet<(Tgid, FileKey)> {
         self.backlogs.copied()
     }
 }
 
-/// Whole pages of so many bytes.
+/// Whole pages in `bytes`.
 fn pages_of(bytes: u64) -> u64 {
     bytes.div_ceil(PAGE_BYTES)
 }

@@ -1,5 +1,4 @@
-//! Releases and writes that were asked for and are not answered yet, with a bound for each file system: one that
-//! does not answer is given no more.
+//! Releases and writes under way. Each file system has a bound, so that one that does not answer gets no more.
 
 use std::collections::BTreeMap;
 
@@ -13,27 +12,27 @@ use crate::command::Command;
 use crate::ids::{DeviceNumber, FileRef, StreamKey, Ticket};
 use crate::orders::Orders;
 
-/// Releases that wait on a file system at most.
+/// Most releases under way on a file system.
 const MOST_UNDER_WAY: usize = 384;
 
-/// Steps of writing that wait on a file system at most.
+/// Most steps of writing under way on a file system.
 const MOST_WRITES: usize = 16;
 
-/// Pages of a file to be let go.
+/// Pages of a file to be dropped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Release {
     pub(super) stream: StreamKey,
     pub(super) of: FileRef,
     pub(super) mapped: bool,
     pub(super) span: Span,
-    /// Pages that stay are counted within this.
+    /// Pages that stay are counted within this span.
     pub(super) counted: Span,
-    /// Pages thought to be there: a stream's end is looked through once more, and most is gone.
+    /// Pages believed to be cached. At a stream's end the whole span is examined again, and most pages are gone.
     pub(super) pages: u64,
     pub(super) unused: Unused,
-    /// Mapped pages are taken out of the page tables first.
+    /// Remove mapped pages from the page tables first.
     pub(super) unmaps: bool,
-    /// What cannot go is tried again after so long, and has been so often.
+    /// Delay before the next retry of pages that cannot be dropped, and how many there have been.
     pub(super) delay: Nanos,
     pub(super) tries: u32,
 }
@@ -65,23 +64,23 @@ impl Release {
 #[derive(Debug)]
 struct UnderWay {
     release: Release,
-    /// Its file system is gone: nothing is left there.
+    /// Its file system is gone.
     is_gone: bool,
 }
 
-/// What is under way.
+/// Releases and writes under way.
 #[derive(Debug, Default)]
 pub(super) struct Releases {
     releases: BTreeMap<Ticket, UnderWay>,
     writes: BTreeMap<Ticket, DeviceNumber>,
     releases_on: BTreeMap<DeviceNumber, usize>,
     writes_on: BTreeMap<DeviceNumber, usize>,
-    /// Pages that each process has written on each file system and that are being looked at.
+    /// Written pages in releases under way, by process and file system.
     written: BTreeMap<Writer, u64>,
 }
 
 impl Releases {
-    /// Asks for one.
+    /// Asks for a release.
     pub(super) fn release(&mut self, release: Release, orders: &mut Orders<'_>) {
         let ticket = orders.tickets.next();
         orders.out.push(Command::Release {
@@ -100,8 +99,8 @@ impl Releases {
         self.releases.insert(ticket, UnderWay { release, is_gone: false });
     }
 
-    /// Starts writing, unless so much is being written already that it would only wait: a disk that is slower
-    /// than its writer would keep its file system mounted.
+    /// Starts writing, unless so much is under way that it would only wait. A disk that is slower than its writer would
+    /// keep its file system mounted.
     pub(super) fn write_out(&mut self, of: FileRef, span: Span, orders: &mut Orders<'_>) {
         let under_way = self.writes_on.entry(of.file.dev).or_default();
         if *under_way < MOST_WRITES {
@@ -119,8 +118,8 @@ impl Releases {
         }
     }
 
-    /// One was answered; gives it, and whether its file system is still there. `None` of an answer that nobody
-    /// waits for.
+    /// A release was answered. Returns it, and whether its file system is still mounted. `None` if nobody waits for the
+    /// answer.
     pub(super) fn answered(&mut self, ticket: Ticket) -> Option<(Release, bool)> {
         let UnderWay { release, is_gone } = self.releases.remove(&ticket)?;
         if !is_gone {
@@ -140,12 +139,12 @@ impl Releases {
         Some((release, !is_gone))
     }
 
-    /// Pages that a process has written on a file system and that are being looked at.
+    /// Written pages of a process in releases under way on a file system.
     pub(super) fn written_pages(&self, writer: Writer) -> u64 {
         self.written.get(&writer).copied().unwrap_or(0)
     }
 
-    /// Whether another release may be asked for on this file system.
+    /// Whether this file system may get another release.
     pub(super) fn have_room(&self, dev: DeviceNumber) -> bool {
         self.releases_on.get(&dev).is_none_or(|under_way| *under_way < MOST_UNDER_WAY)
     }

@@ -1,4 +1,4 @@
-//! The ends of streams: who has ended or paused, and that nobody follows.
+//! The ends of streams: finds those that have ended or paused and that nobody follows.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use crate::command::Command;
 use crate::ids::{FileKey, StreamKey, Tgid};
 use crate::orders::Orders;
 
-/// How far ahead of a reader that has ended pages are looked for that it has left unread: 64 MiB.
+/// How far ahead of an ended reader its unread pages are searched for: 64 MiB.
 const MOST_AHEAD_PAGES: u64 = 16_384;
 
-/// Looked through once more at a stream's end, from there back: 4 GiB.
+/// How far back from a stream's end its pages are examined again: 4 GiB.
 const MOST_SWEPT_PAGES: u64 = 1 << 20;
 
 impl Behind {
-    /// Deals with streams whose process has ended, or that have paused, and that nobody follows closely.
+    /// Deals with streams that have ended or paused and that nobody follows closely.
     pub(super) fn look_through(&mut self, orders: &mut Orders<'_>) {
         self.unsettled.clear();
         for key in self.quiet(orders) {
@@ -34,7 +34,7 @@ impl Behind {
                 }
                 continue;
             };
-            // What was read ahead may be for another reader of the file.
+            // Pages read ahead may be for another reader of the file.
             let is_alone = self.of_file(key.file).all(|other| *other == key);
             let unused = if has_ended && is_alone { Unused::Go } else { Unused::Stay };
             self.settle(key, unused, touched, orders);
@@ -47,14 +47,14 @@ impl Behind {
         self.forget_processes(orders);
     }
 
-    /// Streams through a file. There may be thousands of others.
+    /// Streams through a file, without a search through all others.
     fn of_file(&self, file: FileKey) -> impl Iterator<Item = &StreamKey> {
         let first = StreamKey { file, tgid: 0, written: false };
         let last = StreamKey { file, tgid: Tgid::MAX, written: true };
         self.streams.range(first..=last).map(|(key, _)| key)
     }
 
-    /// Streams that have ended or paused, that nobody follows, and about which something is to be done.
+    /// Streams that have ended or paused, that nobody follows, and that are not settled.
     fn quiet(&self, orders: &Orders<'_>) -> Vec<StreamKey> {
         let idle = |stream: &Stream| orders.now.saturating_sub(stream.heard_at);
         let is_active = |stream: &Stream| idle(stream) < stream.pause_ns() && !stream.has_ended;
@@ -73,7 +73,7 @@ impl Behind {
         quiet.filter(|(_, stream)| is_due(stream)).map(|(key, _)| *key).collect()
     }
 
-    /// The rest goes: nobody follows.
+    /// Drops the rest of a stream that nobody follows.
     fn settle(
         &mut self,
         key: StreamKey,
@@ -91,19 +91,19 @@ impl Behind {
         if !stream.progress.is_engaged() {
             return;
         }
-        // All of it is tried again.
+        // All pages are tried again.
         stream.left_pages = 0;
         let of = stream.of;
         if let Some(span) = answer.write_out {
             self.releases.write_out(of, span, orders);
         }
-        // Only what was passed in one run was streamed through; where everything goes, all it touched.
+        // Only one run was streamed through. Where everything is dropped, that is all the stream has touched.
         let passed = if stream.drops_everything() { touched } else { run };
         let start = passed.start.max(passed.end.saturating_sub(MOST_SWEPT_PAGES));
-        // Beyond lies what was read ahead for nobody.
+        // Beyond are pages that were read ahead for nobody.
         let ahead = if unused == Unused::Go { MOST_AHEAD_PAGES } else { 0 };
         let all = Span { start, end: (passed.end + ahead).min(file_pages).max(passed.end) };
-        // What was passed before has been counted.
+        // Pages passed earlier are counted already.
         let rest = answer.release.unwrap_or(Span { start: all.end, end: all.end });
         let rest = Span { end: all.end, ..rest };
         let release = Release::of(key, stream, all, rest, rest.pages(), unused);

@@ -1,4 +1,4 @@
-//! Whose streams drop behind: a mode, and rules by path, cgroup or command.
+//! Which streams drop behind: a mode, and rules by path, cgroup or command.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::glob::matches;
 use crate::input::Attributes;
 
-/// Bytes that the kernel keeps of a process's name.
+/// Most bytes of a process's name in the kernel.
 const COMMAND_BYTES: usize = 15;
 
 /// Whether pages are dropped behind a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Once it has passed half of the memory available to its cgroup, or if its file is larger.
+    /// Once it has passed half of the memory available to its cgroup, or at once if its file is larger.
     #[default]
     Auto,
     /// From its first page.
@@ -23,36 +23,35 @@ pub enum Mode {
     Never,
 }
 
-/// The mode of streams that a rule fits.
+/// The mode of the streams that match a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Files whose path fits this pattern: `*` stands for any part of a name, `**` for any part of
-    /// a path.
+    /// Files whose path matches this pattern: `*` is any part of a name, `**` any part of a path.
     pub path: Option<String>,
     /// Processes of this cgroup and those below it, as `/proc/PID/cgroup` names it.
     pub cgroup: Option<String>,
     /// Processes of this name (`/proc/PID/comm`: the first 15 characters).
     pub command: Option<String>,
-    /// What they get.
+    /// Their mode.
     pub mode: Mode,
 }
 
-/// The first rule that fits decides, else the mode.
+/// The first matching rule decides; without one, the mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rules {
-    /// Where no rule fits.
+    /// The mode if no rule matches.
     pub mode: Mode,
     /// In order.
     #[serde(rename = "rule")]
     pub rules: Vec<Rule>,
 }
 
-/// Why a rule makes no sense.
+/// Why a rule is invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
-    /// It would fit everything.
+    /// It would match everything.
     #[error("this rule names nothing; give it a path, a cgroup or a command")]
     Empty,
     /// Nothing has such a path.
@@ -64,7 +63,7 @@ pub enum RuleError {
 }
 
 impl Rule {
-    /// Checks that it says whom it is for.
+    /// Checks that the rule has a condition, and that something can match it.
     ///
     /// # Errors
     /// [`RuleError`].
@@ -95,7 +94,7 @@ impl Rules {
         self.mode == mode || self.rules.iter().any(|rule| rule.mode == mode)
     }
 
-    /// The mode of every stream, where no rule has to be asked.
+    /// The mode of every stream, if it does not depend on rules.
     pub(super) fn only_mode(&self) -> Option<Mode> {
         self.rules.is_empty().then_some(self.mode)
     }
@@ -112,7 +111,7 @@ impl Rules {
     }
 }
 
-/// A path fits itself, whatever is in it, and one pattern fits all: for fuzzing.
+/// For fuzzing: any path matches itself, and `**` matches any path.
 pub fn match_any(path: &str) {
     let is_plain = !path.contains(['*', '?']);
     assert!(!is_plain || matches(path, path));

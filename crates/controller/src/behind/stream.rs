@@ -1,4 +1,4 @@
-//! One process's way through one file, and what is done behind it.
+//! One process's way through one file, and which pages are dropped behind it.
 
 use readahead::PAGE_BYTES;
 use readahead::behind::{DropPlan, Passing, Span, StreamProgress, Terms};
@@ -9,33 +9,34 @@ use crate::Nanos;
 use crate::ids::{FileRef, StreamKey};
 use crate::input::Passed;
 
-/// A stream that paused for so long keeps nothing for followers any more.
+/// After this pause a stream keeps no pages for followers.
 const PAUSE_NS: Nanos = 1_000_000_000;
 
-/// An answer that has not come after so long does not come.
+/// After this long, an answer is not expected any more.
 const ANSWER_NS: Nanos = 10_000_000_000;
 
-/// Nobody follows in a file of one step, which its reader is done with sooner.
+/// Nobody follows in a file of one step: its reader is done too soon.
 const SMALL_FILE_BYTES: u64 = 4 << 20;
 const SMALL_PAUSE_NS: Nanos = 200_000_000;
 
-/// Nothing is read ahead for a process while the disk has still to take more than this of what it wrote: so many
-/// steps, or a sixteenth of its memory (64 MiB at most) if that is more. Its writing then catches up.
+/// Nothing is read ahead for a process while more than this of what it wrote is not on the disk: this many steps, or a
+/// sixteenth of its memory (at most 64 MiB) if that is more. Its writing then catches up.
 const BACKLOG_STEPS: u64 = 3;
 const MOST_BACKLOG_BYTES: u64 = 64 << 20;
 const BACKLOG_SHARE: u64 = 16;
 
-/// The distance a follower is granted, and a step that has not been told yet for each: 20 MiB.
+/// How close a follower is: its distance of 12 MiB, and for each of both streams a step of 4 MiB that was not reported
+/// yet.
 const REACH_PAGES: u64 = 5120;
 
-/// What is done behind a stream.
+/// What happens behind a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Treatment {
-    /// Rules have to be asked first; what it has passed meanwhile.
+    /// Not known before its attributes are; the pages that it has passed meanwhile.
     Undecided(Option<Span>),
-    /// Nothing.
+    /// Nothing is dropped.
     LeftAlone,
-    /// Pages go on these terms.
+    /// Pages are dropped on these terms.
     Dropped(Terms),
 }
 
@@ -45,22 +46,22 @@ pub(super) struct Stream {
     pub(super) of: FileRef,
     pub(super) mapped: bool,
     pub(super) file_bytes: u64,
-    /// When its last event came, and how far it had come.
+    /// Time of its last event, and how far it had come.
     pub(super) heard_at: Nanos,
     at: u64,
     pub(super) progress: StreamProgress,
     treatment: Treatment,
     terms: Terms,
     pub(super) most_backlog_pages: u64,
-    /// Its end, or where it paused, has been dealt with.
+    /// Its end or pause has been dealt with.
     pub(super) is_settled: bool,
     /// Its process has ended.
     pub(super) has_ended: bool,
-    /// Pages that would not go, and are not tried again before its end.
+    /// Pages that could not be dropped, and are not retried before its end.
     pub(super) left_pages: u64,
-    /// The pages it had touched when that was last asked.
+    /// The pages that it had touched at the last question.
     touched: Option<Span>,
-    /// It was asked what it has touched; the answer, once it is the same twice or its process has ended.
+    /// When it was asked what it has touched; and the answer, once it is the same twice or the process has ended.
     asked_at: Option<Nanos>,
     pub(super) rests_at: Option<Option<Span>>,
 }
@@ -79,7 +80,7 @@ impl Stream {
             progress: StreamProgress::default(),
             treatment: Treatment::Undecided(None),
             terms,
-            // Besides the step under way, which the disk has not been given.
+            // In addition to the current step, which the disk has not got yet.
             most_backlog_pages: terms.write_step_pages
                 + backlog_pages.max(backlog_bytes / PAGE_BYTES),
             is_settled: false,
@@ -95,7 +96,7 @@ impl Stream {
         stream
     }
 
-    /// It went on.
+    /// It has passed another step.
     pub(super) fn hear(&mut self, now: Nanos, passed: &Passed) {
         self.of = passed.of;
         self.mapped = passed.mapped;
@@ -107,7 +108,7 @@ impl Stream {
         self.rests_at = None;
     }
 
-    /// Its mode is known; gives what it has passed before that.
+    /// Its mode is known. Returns the pages that it has passed before.
     pub(super) fn decide(&mut self, mode: Mode) -> Option<Span> {
         let Treatment::Undecided(passed) = self.treatment else { return None };
         self.treatment = match mode {
@@ -118,7 +119,7 @@ impl Stream {
         passed
     }
 
-    /// On which terms pages go behind it, if they do.
+    /// The terms on which pages are dropped behind it, if they are.
     pub(super) fn terms(&self) -> Option<Terms> {
         match self.treatment {
             Treatment::Dropped(terms) => Some(terms),
@@ -126,17 +127,17 @@ impl Stream {
         }
     }
 
-    /// Whether nothing goes behind it.
+    /// Whether nothing is dropped behind it.
     pub(super) fn is_left_alone(&self) -> bool {
         self.treatment == Treatment::LeftAlone
     }
 
-    /// Whether everything goes, also what is mapped.
+    /// Whether everything is dropped, mapped pages included.
     pub(super) fn drops_everything(&self) -> bool {
         self.terms().is_some_and(|terms| terms.engage_pages == 0)
     }
 
-    /// What is to be done about pages that it has passed.
+    /// What to do about pages that it has passed.
     pub(super) fn pass(&mut self, key: StreamKey, passed: Span) -> Option<DropPlan> {
         match &mut self.treatment {
             Treatment::LeftAlone => None,
@@ -153,7 +154,7 @@ impl Stream {
         }
     }
 
-    /// Whether it is to be asked what it has touched: it has not been, or the answer does not come.
+    /// Whether to ask what it has touched: nobody has asked, or the answer is overdue.
     pub(super) fn asks(&mut self, now: Nanos) -> bool {
         let is_due = self.asked_at.is_none_or(|at| now.saturating_sub(at) >= ANSWER_NS);
         if is_due {
@@ -162,8 +163,8 @@ impl Stream {
         is_due
     }
 
-    /// The answer to what it has touched. If it has come further since, it has not paused: there is an event each
-    /// 4 MiB only.
+    /// Notes the pages that it has touched. If it has gone on since the last answer, it has not paused: there is an
+    /// event only for each 4 MiB.
     pub(super) fn note_touched(&mut self, span: Option<Span>, now: Nanos) {
         if self.asked_at.take().is_none() {
             return;
@@ -180,12 +181,12 @@ impl Stream {
         self.file_bytes <= SMALL_FILE_BYTES
     }
 
-    /// Having paused for so long, it is dealt with as if it had ended.
+    /// After this pause, it is dealt with as if it had ended.
     pub(super) fn pause_ns(&self) -> Nanos {
         if self.is_small() { SMALL_PAUSE_NS } else { PAUSE_NS }
     }
 
-    /// Whether it may be about to use what the other one has just passed.
+    /// Whether it may soon use the pages that the other stream has just passed.
     pub(super) fn follows(&self, other: &Stream) -> bool {
         let end = other.at;
         (end.saturating_sub(REACH_PAGES)..=end + REACH_PAGES).contains(&self.at)

@@ -1,18 +1,18 @@
-//! A place in a tree, and what comes next from there for a walker of a given traversal.
+//! A position in a tree, and which file comes next in a given traversal.
 
 use super::directory::Directories;
 use super::traversal::{Row, Traversal};
 use crate::ids::FileKey;
 use crate::listing::{DirectoryRef, EntryKind, EntryRef, Place};
 
-/// A file in a directory that was listed.
+/// A file in a listed directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unit {
     pub(super) directory: FileKey,
     pub(super) entry: u32,
 }
 
-/// Where a walker goes on: at a place of one of the two rows of a directory.
+/// A position in one of the two rows of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cursor {
     pub(super) directory: FileKey,
@@ -25,17 +25,17 @@ pub(super) struct Cursor {
 pub(super) enum Next {
     /// A file; the cursor is behind it.
     File(Unit),
-    /// A directory that is not listed; the cursor stands before it.
+    /// A directory that is not listed; the cursor is before it.
     Unlisted(Place),
-    /// The directory above is not listed; the cursor stands at the end of this one.
+    /// The parent directory is not listed; the cursor is at the end of this one.
     Above(DirectoryRef),
     /// The walk ends here.
     End,
-    /// So many entries were passed without a file; ask again.
+    /// The cursor has passed many entries without a file; call again.
     Far,
 }
 
-/// Entries looked at for one file: a row may have none for long.
+/// Most entries that one call examines: a row may have no file for long.
 const REACH: u32 = 4096;
 
 impl Cursor {
@@ -58,7 +58,7 @@ impl Cursor {
         Cursor { directory, row: 0, place: 0 }
     }
 
-    /// Past what it stands before.
+    /// Skips the entry after the cursor.
     pub(super) fn skip(&mut self) {
         self.place += 1;
     }
@@ -105,7 +105,7 @@ impl Cursor {
         Next::Far
     }
 
-    /// Behind this directory in the one above it; or why not.
+    /// Moves behind this directory in its parent, or returns why it cannot.
     fn climb(
         &mut self,
         traversal: &Traversal,

@@ -1,4 +1,4 @@
-//! Directories that were listed: their entries in every order, and which files were asked for.
+//! Listed directories: their entries in every order, and which files were requested.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use crate::listing::{DirectoryRef, Entry, Listing};
 /// Most entries of all listings together: 12 MiB.
 const MOST_ENTRIES: usize = 1 << 18;
 
-/// Most directories known, listed or not: a walker that reads ahead keeps some tens.
+/// Most directories remembered, listed or not. A walker with read-ahead needs a few dozen.
 const MOST_DIRECTORIES: usize = 4096;
 
-/// Levels of directories that are looked through.
+/// Most levels of directories that are searched.
 pub(super) const LEVELS: usize = 16;
 
-/// Which stream asked for a file, and as its how many-th.
+/// The stream that requested a file, and the file's number in that stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
     /// 0: none.
@@ -24,7 +24,7 @@ pub(super) struct Asked {
     pub(super) number: u32,
 }
 
-/// A directory that was listed.
+/// A listed directory.
 #[derive(Debug)]
 pub(super) struct Directory {
     pub(super) of: DirectoryRef,
@@ -36,9 +36,9 @@ pub(super) struct Directory {
     /// Indices of entries by name.
     by_name: Vec<u32>,
     pub(super) asked: Vec<Asked>,
-    /// Misses of files that no stream had asked for.
+    /// Misses of files that no stream had requested.
     pub(super) misses: u32,
-    /// All of it was asked for, as it is read in no order.
+    /// All its files were requested, since it is read in random order.
     pub(super) is_swept: bool,
     pub(super) listed_at: Nanos,
     pub(super) used_at: Nanos,
@@ -52,7 +52,7 @@ impl Directory {
         let mut by_name: Vec<u32> = (0..count as u32).collect();
         by_name.sort_unstable_by_key(|at| (told.entries[*at as usize].name_rank, *at));
         let mut entries = told.entries.clone();
-        // Whatever ranks were told, they are places now.
+        // Turn ranks into positions, whatever they were.
         for (rank, at) in by_name.iter().enumerate() {
             entries[*at as usize].name_rank = rank as u32;
         }
@@ -87,7 +87,7 @@ impl Directory {
         found.then_some(place as u32)
     }
 
-    /// The place of an entry in an order.
+    /// The position of an entry in an order.
     pub(super) fn place(&self, order: Order, entry: u32) -> Option<u32> {
         let about = self.entries.get(entry as usize)?;
         let place = match order.sort {
@@ -98,7 +98,7 @@ impl Directory {
         Some(self.turned(order.direction, place))
     }
 
-    /// The entry at a place of an order.
+    /// The entry at a position of an order.
     pub(super) fn at(&self, order: Order, place: u32) -> Option<u32> {
         if place >= self.len() {
             return None;
@@ -124,12 +124,12 @@ impl Directory {
 enum Known {
     /// It is being listed since then.
     Pending(Nanos),
-    /// It could not be listed then.
+    /// It could not be listed at that time.
     Failed(Nanos),
     Listed(Box<Directory>),
 }
 
-/// All directories heard of.
+/// All directories known.
 #[derive(Debug, Default)]
 pub(super) struct Directories {
     known: BTreeMap<FileKey, Known>,
@@ -165,7 +165,7 @@ impl Directories {
         None
     }
 
-    /// Whether nothing has to be asked: it is listed, will be, or cannot be.
+    /// Whether it need not be listed: it is listed, will be, or cannot be.
     pub(super) fn is_known(&self, key: FileKey) -> bool {
         self.known.contains_key(&key)
     }
@@ -194,7 +194,7 @@ impl Directories {
         }
     }
 
-    /// It was listed; gives the listing that this replaces.
+    /// It was listed. Returns the listing that this one replaces.
     pub(super) fn list(&mut self, now: Nanos, listing: Ticket, told: &Listing) -> Option<Ticket> {
         let old = self.take(told.directory.key);
         let directory = Directory::new(now, listing, told);
@@ -213,7 +213,7 @@ impl Directories {
         }
     }
 
-    /// Forgets what `keep` does not want; gives each listing to `forget`.
+    /// Forgets directories that `keep` rejects, and passes each listing to `forget`.
     fn retain(&mut self, keep: impl Fn(&FileKey, &Known) -> bool, mut forget: impl FnMut(Ticket)) {
         let entries = &mut self.entries;
         self.known.retain(|key, known| {
@@ -237,7 +237,7 @@ impl Directories {
         self.retain(|_, known| used_at(known) >= moment, forget);
     }
 
-    /// A file system is gone.
+    /// A file system was unmounted.
     pub(super) fn forget_volume(&mut self, dev: DeviceNumber, forget: impl FnMut(Ticket)) {
         self.retain(|key, _| key.dev != dev, forget);
     }

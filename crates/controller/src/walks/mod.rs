@@ -12,8 +12,8 @@
 //!       '--> the program comes to a marked file ----------------------'
 //! ```
 //!
-//! A cached file tells nothing, so some of the files asked for carry marks. Directories that the cursor will come to
-//! are listed before it does.
+//! A cached file causes no event, so some of the requested files carry marks. Directories are listed before the cursor
+//! reaches them.
 
 mod cursor;
 mod directory;
@@ -35,39 +35,40 @@ use crate::orders::Orders;
 use cursor::{Cursor, Next, Unit};
 use directory::{Asked, Directories};
 use stream::{Marked, Stream};
-use traversal::{AS_THEY_LIE, Traversal};
+use traversal::{BY_INODE, Traversal};
 use walker::{STREAMS, Walker, suffix_of};
 
-/// Listings under way for one walker.
+/// Most listings under way for one walker.
 const MOST_LISTING: usize = 32;
 
-/// Processes that are followed.
+/// Most processes that are followed.
 const MOST_WALKERS: usize = 256;
 
 /// Files whose first access is reported.
 const MOST_MARKS: usize = 4096;
 
-/// A directory in which a file is new is listed again, but not more often than this.
+/// A directory with a new file is listed again, but no sooner than after this long.
 const LIST_AGAIN_NS: Nanos = 1_000_000_000;
 
-/// Files of one command where accesses overlap, so that several threads open files at once.
+/// Files per command where accesses overlap, so that several threads open files at once.
 const CHUNK: usize = 16;
 
-/// One file in so many of a large batch is marked.
+/// One file in this many of a large batch is marked.
 const MARK_EVERY: usize = 32;
 
-/// Files that the cursor looks ahead for directories to list.
+/// How many files the cursor looks ahead, to find directories to list.
 const SCOUTED_FILES: usize = 512;
 
-/// Files of a directory that is read in no order are worth reading together after one miss for so many files: on a
-/// disk a sweep takes about an eighth of what single reads take.
+/// A directory that is read in random order is worth reading whole after one miss for this many files: on a disk, that
+/// takes about an eighth of the time of single reads.
 const SWEEP_GAIN: f64 = 8.0;
 
-/// Misses in a directory before that is considered: one for so many of its files, but no more than these.
+/// Misses in a directory before reading it whole is considered: one for this many of its files, but at most
+/// `MOST_MISSES`.
 const FILES_PER_MISS: u32 = 8;
 const MOST_MISSES: u32 = 16;
 
-/// What device and memory leave.
+/// What device and memory leave to a walk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Means {
     pub(crate) cost: DeviceCost,
@@ -84,7 +85,7 @@ struct Pending {
     key: FileKey,
 }
 
-/// Files asked for together.
+/// Files requested together.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     walker: WalkerKey,
@@ -92,7 +93,7 @@ struct Batch {
     files: u32,
 }
 
-/// What was done, in numbers.
+/// Totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) files: u64,
@@ -114,7 +115,7 @@ pub(crate) struct Walks {
 }
 
 impl Walks {
-    /// A process has come to a file whose first page was absent.
+    /// A process reads a file whose first page was absent.
     pub(crate) fn on_miss(&mut self, miss: &FileMiss, means: &Means, orders: &mut Orders<'_>) {
         let key = (miss.of.file.dev, miss.of.tgid);
         if miss.directory.key.dev != miss.of.file.dev {
@@ -133,7 +134,7 @@ impl Walks {
         }
     }
 
-    /// The entry of a file in its directory, if that is listed.
+    /// The entry of a file in its directory, if the directory is listed.
     fn find(&mut self, now: Nanos, miss: &FileMiss) -> Option<u32> {
         let directory = self.directories.get_mut(miss.directory.key)?;
         directory.used_at = now;
@@ -143,7 +144,7 @@ impl Walks {
         directory.find(miss.of.file.ino)
     }
 
-    /// A miss in a directory that is not listed, or of a file that is new there.
+    /// A miss in a directory that is not listed, or that has this new file.
     fn on_unknown_miss(&mut self, key: WalkerKey, of: DirectoryRef, orders: &mut Orders<'_>) {
         let is_due = match self.directories.get(of.key) {
             Some(old) => orders.now.saturating_sub(old.listed_at) >= LIST_AGAIN_NS,
@@ -157,7 +158,7 @@ impl Walks {
         }
     }
 
-    /// A miss of a file in a directory that is listed.
+    /// A miss of a file in a listed directory.
     fn on_known_miss(
         &mut self,
         key: WalkerKey,
@@ -167,9 +168,9 @@ impl Walks {
     ) {
         let suffix = suffix_of(unit, &self.directories);
         let Some(walker) = self.walkers.get_mut(&key) else { return };
-        walker.tastes.note(suffix, true);
+        walker.suffixes.note(suffix, true);
         if self.come_to(key, unit, orders) {
-            // It was asked for, and has not come yet.
+            // It was requested, and has not arrived yet.
             return self.go_on(key, means, orders);
         }
         self.follow(key, unit, means, orders);
@@ -180,7 +181,8 @@ impl Walks {
         directory.and_then(|d| d.asked.get(unit.entry as usize)).copied().unwrap_or_default()
     }
 
-    /// The program has come to a file that a stream of this walker has asked for; `false` if it had passed that.
+    /// The program has reached a file that a stream of this walker has requested. Returns `false` if it had passed that
+    /// file.
     fn come_to(&mut self, key: WalkerKey, unit: Unit, orders: &mut Orders<'_>) -> bool {
         let asked = self.asked(unit);
         let Some(walker) = self.walkers.get_mut(&key) else { return false };
@@ -191,13 +193,13 @@ impl Walks {
         walker.used = walker.used.saturating_add(used);
         self.totals.used_files += u64::from(used);
         while let Some(marked) = stream.passed_mark(asked.number) {
-            walker.tastes.note(marked.suffix, marked.number == asked.number);
+            walker.suffixes.note(marked.suffix, marked.number == asked.number);
             unmark(&mut self.marks, marked.file, orders);
         }
         true
     }
 
-    /// An access touched a mark; `false` if that is none of ours.
+    /// An access touched a mark. Returns `false` if it is not a mark of a walk.
     pub(crate) fn on_mark(
         &mut self,
         access: &Access,
@@ -217,14 +219,14 @@ impl Walks {
         true
     }
 
-    /// A process has read on in a file, behind its first pages.
+    /// A process has read on in a file, beyond its first pages.
     pub(crate) fn on_read_on(&mut self, access: &Access) {
         if let Some(walker) = self.walkers.get_mut(&(access.of.file.dev, access.of.tgid)) {
             walker.read_on(access.page.saturating_add(access.request_pages.into()));
         }
     }
 
-    /// A program has come to a file that no stream had asked for.
+    /// A program has reached a file that no stream had requested.
     fn follow(&mut self, key: WalkerKey, unit: Unit, means: &Means, orders: &mut Orders<'_>) {
         if !self.continue_stream(key, unit, orders.now) {
             self.miss_at_random(key, unit, means, orders.now);
@@ -233,7 +235,8 @@ impl Walks {
         self.go_on(key, means, orders);
     }
 
-    /// Finds the stream that goes on from a walker's last file, or begins one; `false` if no traversal leads there.
+    /// Finds the stream that continues from a walker's last file, or begins one. Returns `false` if no traversal leads
+    /// there.
     fn continue_stream(&mut self, key: WalkerKey, unit: Unit, now: Nanos) -> bool {
         let directories = &self.directories;
         let Some(walker) = self.walkers.get_mut(&key) else { return false };
@@ -246,7 +249,7 @@ impl Walks {
         }
         let Some(explained) = walker.explain(directories) else { return false };
         walker.note_predicted();
-        walker.note_passed_over(&explained.traversal, directories);
+        walker.note_skipped(&explained.traversal, directories);
         walker.traversal = Some(explained.traversal);
         self.begin(key, unit, explained.traversal, explained.top, now);
         true
@@ -270,7 +273,7 @@ impl Walks {
         }
     }
 
-    /// A file that follows from nothing: the whole directory is read once that costs no more than has been lost.
+    /// No traversal leads to this file. Reads the whole directory once that costs no more than the misses have.
     fn miss_at_random(&mut self, key: WalkerKey, unit: Unit, means: &Means, now: Nanos) {
         let Some(walker) = self.walkers.get_mut(&key) else { return };
         let Some(directory) = self.directories.get_mut(unit.directory) else { return };
@@ -289,12 +292,12 @@ impl Walks {
         self.streams_begun = self.streams_begun.wrapping_add(1).max(1);
         let cursor = Cursor::start_of(unit.directory);
         let top = unit.directory;
-        let mut stream = Stream::new(self.streams_begun, AS_THEY_LIE, top, cursor, now);
+        let mut stream = Stream::new(self.streams_begun, BY_INODE, top, cursor, now);
         stream.is_shuffled = true;
         walker.add(stream);
     }
 
-    /// Has the directories listed that are missing between the last two files.
+    /// Lists the directories that are missing between the last two files.
     fn link(&mut self, key: WalkerKey, orders: &mut Orders<'_>) {
         let Some(walker) = self.walkers.get(&key) else { return };
         let mut last = walker.last_directories();
@@ -310,7 +313,7 @@ impl Walks {
         }
     }
 
-    /// Lists a directory from which nothing may come.
+    /// Lists a directory that may be of no use, within the walker's credit.
     fn list_at_credit(&mut self, key: WalkerKey, of: DirectoryRef, orders: &mut Orders<'_>) {
         let Some(walker) = self.walkers.get_mut(&key) else { return };
         if walker.listings_left > 0
@@ -321,7 +324,7 @@ impl Walks {
         }
     }
 
-    /// Has a directory listed; `false` if that cannot be asked for now.
+    /// Lists a directory. Returns `false` if that cannot be requested now.
     fn list(&mut self, walker: WalkerKey, place: Place, orders: &mut Orders<'_>) -> bool {
         let under_way = self.pending.values().filter(|pending| pending.walker == walker).count();
         if under_way >= MOST_LISTING || !self.directories.has_room() {
@@ -337,7 +340,7 @@ impl Walks {
         true
     }
 
-    /// For whom a directory is being listed, or files are read: on which file system, in which cgroup.
+    /// The file system and cgroup for which a directory is being listed, or files are read.
     pub(crate) fn owner(&self, ticket: Ticket) -> Option<(DeviceNumber, CgroupId)> {
         let pending = self.pending.get(&ticket).map(|pending| pending.walker);
         let key = pending.or_else(|| self.batches.get(&ticket).map(|batch| batch.walker))?;
@@ -377,7 +380,7 @@ impl Walks {
         self.go_on(key, means, orders);
     }
 
-    /// A batch of files was asked for: the first `files`, of so many bytes.
+    /// A batch of files was requested: the first `files`, of `bytes` in all.
     pub(crate) fn on_files_read(
         &mut self,
         ticket: Ticket,
@@ -398,10 +401,10 @@ impl Walks {
         self.go_on(batch.walker, means, orders);
     }
 
-    /// Asks for more files in each stream of a walker, and has directories listed that these will come to.
+    /// Requests more files in each stream of a walker, and lists directories that these will reach.
     fn go_on(&mut self, key: WalkerKey, means: &Means, orders: &mut Orders<'_>) {
         if let Some(walker) = self.walkers.get_mut(&key) {
-            // Streams on which the program goes on come before those that it has left.
+            // Streams that the program still follows come before those that it has left.
             walker.streams.sort_unstable_by_key(|stream| Reverse((stream.heard_at, stream.id)));
         }
         let mut room_bytes = means.room_bytes;
@@ -422,7 +425,7 @@ impl Walks {
         }
     }
 
-    /// The next files of a stream, up to so many.
+    /// The next files of a stream, at most `wanted`.
     fn next_files(
         &mut self,
         key: WalkerKey,
@@ -438,7 +441,7 @@ impl Walks {
             && let Some(mut cursor) = stream.cursor
         {
             let mut is_over = false;
-            // Files that were passed over are not counted.
+            // Files that the program skips do not count.
             for _ in 0..wanted.saturating_mul(8).max(MARK_EVERY) {
                 if units.len() == wanted {
                     break;
@@ -455,7 +458,7 @@ impl Walks {
                             break;
                         };
                         directory.used_at = orders.now;
-                        if walker.tastes.reads(suffix) {
+                        if walker.suffixes.reads(suffix) {
                             let asked = Asked { stream: stream.id, number };
                             directory.asked[unit.entry as usize] = asked;
                             units.push(unit);
@@ -487,7 +490,7 @@ impl Walks {
         units
     }
 
-    /// Asks for files, and for word when the program comes to some of them.
+    /// Requests files, and marks some of them.
     fn ask(
         &mut self,
         key: WalkerKey,
@@ -524,7 +527,7 @@ impl Walks {
             });
             let files: Vec<EntryRef> = files.collect();
             let ticket = orders.tickets.next();
-            // Sizes differ; twice as much as expected is a surprise.
+            // Sizes differ; allow twice as much as expected.
             let most_bytes = (each * 2 * files.len() as u64).min(means.room_bytes.max(each));
             stream.batches += 1;
             let batch = Batch { walker: key, stream: stream.id, files: units.len() as u32 };
@@ -541,11 +544,11 @@ impl Walks {
         }
     }
 
-    /// Has directories listed that a stream will come to.
+    /// Lists directories that a stream will reach.
     fn scout(&mut self, key: WalkerKey, at: usize, orders: &mut Orders<'_>) {
         let Some(walker) = self.walkers.get(&key) else { return };
         let Some(stream) = walker.streams.get(at) else { return };
-        // Before anything has come of it, nothing is listed that may never be needed.
+        // Before the stream has proven itself, list nothing that may never be needed.
         if stream.used == 0 {
             return;
         }
@@ -575,7 +578,7 @@ impl Walks {
         }
     }
 
-    /// Forgets the walker that was heard of least lately, if there is no room for a new one.
+    /// Forgets the walker that was idle longest, if there is no room for a new one.
     fn make_room_for(&mut self, key: WalkerKey) {
         if self.walkers.len() >= MOST_WALKERS && !self.walkers.contains_key(&key) {
             let oldest = self.walkers.iter().min_by_key(|(_, walker)| walker.heard_at);
@@ -591,18 +594,18 @@ impl Walks {
         walker.is_some_and(|walker| walker.traversal.is_some())
     }
 
-    /// Bytes read ahead of walkers that these have not come to, as far as is known.
+    /// Bytes read ahead of walkers that they have not reached, as far as is known.
     pub(crate) fn ahead_bytes(&self) -> u64 {
         self.walkers.values().map(Walker::ahead_bytes).sum()
     }
 
-    /// The same of the walkers of one cgroup.
+    /// The same for the walkers of one cgroup.
     pub(crate) fn ahead_bytes_in(&self, cgroup: CgroupId) -> u64 {
         let walkers = self.walkers.values().filter(|walker| walker.cgroup == cgroup);
         walkers.map(Walker::ahead_bytes).sum()
     }
 
-    /// Forgets what was not heard of since `moment`.
+    /// Forgets walkers and directories that were idle since `moment`.
     pub(crate) fn forget_before(&mut self, moment: Nanos, orders: &mut Orders<'_>) {
         self.walkers.retain(|_, walker| {
             walker.rest(orders.now);
@@ -623,7 +626,7 @@ impl Walks {
         });
     }
 
-    /// A file system is gone.
+    /// A file system was unmounted.
     pub(crate) fn forget_volume(&mut self, dev: DeviceNumber, orders: &mut Orders<'_>) {
         self.walkers.retain(|key, _| key.0 != dev);
         self.marks.retain(|file, _| file.dev != dev);
@@ -646,7 +649,7 @@ struct Outstanding {
     unit: Unit,
 }
 
-/// Has the first access to a file reported. Its own reads are those of a managed reader.
+/// Marks a file, so that its first access is reported. Its reader counts as managed.
 fn mark(file: FileKey, orders: &mut Orders<'_>) {
     orders.out.push(Command::Mark(file, Mark { first: 0, last: 0 }));
     let listening = Listening { marked_chunks: 1, muted_until: 0, managed: true };

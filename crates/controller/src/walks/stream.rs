@@ -1,4 +1,4 @@
-//! One way through a tree: which files were asked for, and how far the program has come.
+//! One way through a tree: which files were requested, and how far the program has come.
 
 use std::collections::VecDeque;
 
@@ -25,19 +25,19 @@ pub(super) struct Stream {
     pub(super) top: FileKey,
     /// The directory in which it began.
     home: FileKey,
-    /// The number of the first file asked for in another directory.
+    /// The number of the first file requested in another directory.
     left_home_at: Option<u32>,
     /// `None` at the end of the walk.
     pub(super) cursor: Option<Cursor>,
-    /// Files asked for.
+    /// Files requested.
     pub(super) asked: u32,
     /// Files of these that the program has passed.
     pub(super) used: u32,
-    /// Batches that were not answered.
+    /// Batches that are not answered yet.
     pub(super) batches: u32,
-    /// What the program comes to next, in order.
+    /// Marked files that the program has not reached, in order.
     pub(super) marks: VecDeque<Marked>,
-    /// In no order: a mark that is touched stands for its neighbours.
+    /// The program reads in random order: a touched mark stands for its neighbours.
     pub(super) is_shuffled: bool,
     pub(super) heard_at: Nanos,
 }
@@ -71,13 +71,13 @@ impl Stream {
         self.home
     }
 
-    /// Files asked for that the program has not come to.
+    /// Files requested that the program has not reached.
     pub(super) fn ahead(&self) -> u32 {
         self.asked - self.used
     }
 
-    /// A file of that directory is to be asked for under that number; gives how many files outside the directory in
-    /// which the stream began are then ahead, that one counted.
+    /// A file of that directory will be requested under that number. Returns how many files are then ahead outside the
+    /// directory in which the stream began, this one included.
     pub(super) fn ahead_outside(&mut self, directory: FileKey, number: u32) -> u32 {
         if self.left_home_at.is_none() && directory != self.home {
             self.left_home_at = Some(number);
@@ -90,13 +90,13 @@ impl Stream {
         self.left_home_at == Some(number)
     }
 
-    /// Whether it asks for nothing more and waits for nothing.
+    /// Whether it requests nothing more and waits for nothing.
     pub(super) fn is_over(&self) -> bool {
         self.cursor.is_none() && self.ahead() == 0
     }
 
-    /// The program has come to the file of that number; gives how many files that makes used: those behind the last
-    /// mark that it has passed over.
+    /// The program has reached the file of that number. Returns how many files count as used: those since the last mark
+    /// that it has passed.
     pub(super) fn come_to(&mut self, now: Nanos, number: u32) -> u32 {
         self.heard_at = now;
         let until = match self.is_shuffled {
@@ -104,16 +104,15 @@ impl Stream {
             false => number.saturating_add(1),
         };
         let until = until.clamp(self.used, self.asked);
-        let passed_over = self.marks.iter().take_while(|marked| marked.number < number).last();
-        let passed_over = passed_over.filter(|_| !self.is_shuffled).map_or(0, |m| m.number + 1);
-        let news = until.saturating_sub(self.used.max(passed_over));
+        let skipped = self.marks.iter().take_while(|marked| marked.number < number).last();
+        let skipped = skipped.filter(|_| !self.is_shuffled).map_or(0, |m| m.number + 1);
+        let news = until.saturating_sub(self.used.max(skipped));
         self.used = until;
         news
     }
 
-    /// The program has come to a file behind all that was asked for; gives how many files that makes used, and how
-    /// many not: it touches each mark that it comes to, so those behind one that it left untouched are not known to be
-    /// used.
+    /// The program has reached a file beyond all requested ones. Returns how many files count as used, and how many do
+    /// not. The program touches each mark that it reaches, so files behind an untouched mark are not known to be used.
     pub(super) fn leave_behind(&mut self, now: Nanos) -> (u32, u32) {
         self.heard_at = now;
         let untouched = self.marks.iter().find(|marked| marked.number >= self.used);
@@ -123,7 +122,7 @@ impl Stream {
         (used, unused)
     }
 
-    /// The next mark up to that number, which the program has passed.
+    /// Removes the next mark up to that number, which the program has passed.
     pub(super) fn passed_mark(&mut self, number: u32) -> Option<Marked> {
         if self.is_shuffled {
             let at = self.marks.iter().position(|marked| marked.number == number)?;

@@ -1,9 +1,9 @@
-//! How a program goes through a tree: in which order of names, and when into directories.
+//! How a program walks through a tree: in which order of entries, and when it enters directories.
 
-/// By what entries are sorted.
+/// The key by which entries are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
-    /// As `readdir(3)` gives them.
+    /// As `readdir(3)` returns them.
     Readdir,
     Name,
     Inode,
@@ -33,7 +33,7 @@ const fn down(sort: Sort) -> Order {
 /// When a walker enters the directories of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// When it comes to them (`grep -r`, `tar`, `cp -r`).
+    /// When it reaches them (`grep -r`, `tar`, `cp -r`).
     Mixed,
     /// After all files (`os.walk`, `rsync`).
     FilesFirst,
@@ -51,7 +51,7 @@ pub(super) struct Traversal {
     pub(super) layout: Layout,
 }
 
-/// A row of entries that a walker takes in one go.
+/// The entries that a walker takes in one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Row {
     Both,
@@ -87,7 +87,7 @@ const fn with(layout: Layout, order: Order) -> Traversal {
     Traversal { files: order, directories: order, layout }
 }
 
-/// The ways that are tried, the most frequent first: of two that explain the same the first is taken.
+/// All traversals, the most frequent first: of two that explain the same steps, the first wins.
 pub(super) const TRAVERSALS: [Traversal; 19] = [
     with(Layout::Mixed, up(Sort::Readdir)),
     with(Layout::Mixed, up(Sort::Name)),
@@ -111,5 +111,5 @@ pub(super) const TRAVERSALS: [Traversal; 19] = [
     with(Layout::DirectoriesFirst, down(Sort::Inode)),
 ];
 
-/// For a directory that is read in no order: by inode number is about as the files lie.
-pub(super) const AS_THEY_LIE: Traversal = with(Layout::FilesOnly, up(Sort::Inode));
+/// For a directory that is read in random order: inode numbers are close to positions on the disk.
+pub(super) const BY_INODE: Traversal = with(Layout::FilesOnly, up(Sort::Inode));

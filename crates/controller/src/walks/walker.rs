@@ -1,4 +1,4 @@
-//! One process on one file system: the files that it has come to, and what follows from that.
+//! One process on one file system: its last files, and what follows from them.
 
 use std::collections::VecDeque;
 
@@ -12,95 +12,93 @@ use crate::Nanos;
 use crate::ids::{CgroupId, FileKey};
 use crate::listing::FileMiss;
 
-/// Files remembered, the last ones that were told of.
+/// How many of its last files are remembered.
 const RECENT: usize = 6;
 
-/// Steps that are explained: what was long ago may have followed another order.
+/// How many of the last steps a traversal must explain. Older ones may have followed another order.
 const STEPS: usize = 4;
 
-/// A file may have come after any of so many before it: several threads go on side by side.
+/// A file may follow any of this many files before it, since several threads may walk side by side.
 const SIDE_BY_SIDE: usize = 3;
 
-/// A step over more files than this is none.
+/// A step may skip at most this many files.
 const LONGEST_STEP: u32 = 6;
 
-/// Entries between two files of one directory, beyond which they are not compared closely.
+/// Two files of one directory that are farther apart than this many entries are not compared closely.
 const FARTHEST: u32 = 64;
 
-/// Two steps to the next file, or more that are less certain.
+/// The least score of a traversal: two steps to the next file, or more steps that are less certain.
 const CONVINCING: f64 = 1.4;
 
-/// Bytes that may be read in vain for a walker that nothing is known of.
+/// Bytes that may be read in vain for an unknown walker.
 const CREDIT_BYTES: u64 = 256 << 10;
 
-/// And files.
+/// Files that may be read in vain for an unknown walker.
 const CREDIT_FILES: u64 = 16;
 
-/// So many files that a traversal explains, and that had to be waited for, make up for one that was read in vain.
+/// If the walker waits for this many files that a traversal explains, one file that was read in vain is forgiven.
 const FORGIVING: u32 = 4;
 
-/// For each file used so many may be ahead.
+/// Each used file allows this many files ahead.
 const GAIN: u32 = 3;
 
-/// Directories listed for a walker before anything has come of it.
+/// Directories that may be listed for a walker before it has used any file.
 const LISTINGS: u32 = 16;
 
-/// After so long without a miss.
+/// A walker rests after this long without a miss.
 const REST_NS: Nanos = 1_000_000_000;
 
-/// Streams of one walker: `rg` has one for each thread.
+/// Most streams of one walker: `rg` has one for each thread.
 pub(super) const STREAMS: usize = 8;
 
-/// Kinds of files that are told apart.
+/// Most suffixes that are remembered.
 const SUFFIXES: usize = 16;
 
-/// Pages of a file that are read ahead at most, until the walker was seen to read on: 128 KiB.
+/// Most pages read ahead of a file, until the walker was seen to read on: 128 KiB.
 const HEAD_PAGES: u32 = 32;
 
-/// And after that: what comes behind is a stream within the file.
+/// Most pages after that, 1 MiB: the rest is a stream within the file.
 const LONG_HEAD_PAGES: u32 = 256;
 
-/// Which kinds of files a walker reads, by suffix.
+/// Which files a walker reads, by suffix.
 #[derive(Debug, Default)]
-pub(super) struct Tastes {
-    tastes: Vec<Taste>,
+pub(super) struct Suffixes {
+    counts: Vec<SuffixCount>,
 }
 
-/// Files with this suffix that were read and passed over.
+/// How many files with this suffix were read, and how many skipped.
 #[derive(Clone, Copy, Debug)]
-struct Taste {
+struct SuffixCount {
     suffix: u32,
     read: u32,
-    passed_over: u32,
+    skipped: u32,
 }
 
-impl Tastes {
-    /// A file with that suffix was read, or passed over.
+impl Suffixes {
+    /// A file with that suffix was read, or skipped.
     pub(super) fn note(&mut self, suffix: u32, is_read: bool) {
-        let found = self.tastes.iter().position(|taste| taste.suffix == suffix);
-        let at = found.unwrap_or(self.tastes.len());
+        let found = self.counts.iter().position(|count| count.suffix == suffix);
+        let at = found.unwrap_or(self.counts.len());
         if at == SUFFIXES {
             return;
         }
-        if at == self.tastes.len() {
-            self.tastes.push(Taste { suffix, read: 0, passed_over: 0 });
+        if at == self.counts.len() {
+            self.counts.push(SuffixCount { suffix, read: 0, skipped: 0 });
         }
-        let taste = &mut self.tastes[at];
-        let count = if is_read { &mut taste.read } else { &mut taste.passed_over };
+        let count = &mut self.counts[at];
+        let count = if is_read { &mut count.read } else { &mut count.skipped };
         *count = count.saturating_add(1);
     }
 
-    /// Whether such files are read, as far as is known.
+    /// Whether such files are probably read.
     pub(super) fn reads(&self, suffix: u32) -> bool {
-        let taste = self.tastes.iter().find(|taste| taste.suffix == suffix);
-        taste.is_none_or(|taste| {
-            taste.passed_over < 2 || taste.read.saturating_mul(8) >= taste.passed_over
-        })
+        let count = self.counts.iter().find(|count| count.suffix == suffix);
+        count.is_none_or(|count| count.skipped < 2 || count.read.saturating_mul(8) >= count.skipped)
     }
 
     /// Whether such files are known to be read.
     pub(super) fn has_read(&self, suffix: u32) -> bool {
-        self.tastes.iter().any(|taste| taste.suffix == suffix && taste.read > 0)
+        self.counts.iter().any(|count| count.suffix == suffix && count.read > 0)
     }
 }
 
@@ -111,26 +109,26 @@ pub(super) struct Walker {
     recent: VecDeque<(FileKey, u64)>,
     pub(super) traversal: Option<Traversal>,
     pub(super) streams: Vec<Stream>,
-    pub(super) tastes: Tastes,
-    /// Files used, and those of streams that were given up before their use.
+    pub(super) suffixes: Suffixes,
+    /// Files used, and files of streams that were given up before their use.
     pub(super) used: u32,
     pub(super) wasted: u32,
     pub(super) listings_left: u32,
-    /// It was seen to go from one directory into another as its traversal says. A program that reads one directory and
-    /// stops looks the same until it does.
+    /// It has gone from one directory into another as its traversal says. A program that reads one directory and stops
+    /// looks the same until then.
     pub(super) crosses: bool,
-    /// A stream goes on from its last file.
+    /// A stream continues from its last file.
     pub(super) is_predicted: bool,
-    /// Files that it had to wait for although a stream had predicted them.
+    /// Files that a stream had predicted, but for which it had to wait.
     predicted: u32,
-    /// How often its steps were not explained, one after the other.
+    /// How often in a row no traversal explained its steps.
     unexplained: u32,
     mean_bytes: u64,
     pub(super) head_pages: u32,
     pub(super) heard_at: Nanos,
 }
 
-/// What explains the last steps.
+/// The explanation of the last steps.
 pub(super) struct Explained {
     pub(super) traversal: Traversal,
     pub(super) top: FileKey,
@@ -143,7 +141,7 @@ impl Walker {
             recent: VecDeque::with_capacity(RECENT),
             traversal: None,
             streams: Vec::new(),
-            tastes: Tastes::default(),
+            suffixes: Suffixes::default(),
             used: 0,
             wasted: 0,
             listings_left: LISTINGS,
@@ -157,7 +155,7 @@ impl Walker {
         }
     }
 
-    /// It has come to a file.
+    /// It has reached a file.
     pub(super) fn hear(&mut self, now: Nanos, directory: FileKey, ino: u64) {
         self.heard_at = now;
         if self.recent.back() == Some(&(directory, ino)) {
@@ -170,14 +168,14 @@ impl Walker {
         self.is_predicted = false;
     }
 
-    /// What a miss tells of sizes.
+    /// Notes the size of a file that was missed.
     pub(super) fn measure(&mut self, miss: &FileMiss) {
         self.head_pages = self.head_pages.max(kernel_reads(miss.request_pages));
         let head_bytes = u64::from(self.head_pages) * PAGE_BYTES;
         self.note_bytes(miss.file_bytes.min(head_bytes), 1);
     }
 
-    /// So many files had so many bytes.
+    /// Notes that `files` have `bytes` in all.
     pub(super) fn note_bytes(&mut self, bytes: u64, files: u32) {
         if files > 0 {
             let most = u64::from(LONG_HEAD_PAGES) * PAGE_BYTES;
@@ -194,18 +192,18 @@ impl Walker {
         self.head_pages = self.head_pages.max(needed);
     }
 
-    /// Bytes of one more file, as far as they are read ahead.
+    /// Expected bytes to read ahead of one more file.
     pub(super) fn file_bytes(&self) -> u64 {
         self.mean_bytes.max(PAGE_BYTES)
     }
 
-    /// A stream goes on from its last file, which was not read ahead.
+    /// Notes that a stream continues from its last file, which was not read ahead.
     pub(super) fn note_predicted(&mut self) {
         self.is_predicted = true;
         self.predicted = self.predicted.saturating_add(1);
     }
 
-    /// Recent files in that directory.
+    /// Number of recent files in that directory.
     pub(super) fn recent_in(&self, directory: FileKey) -> usize {
         self.recent.iter().filter(|(of, _)| *of == directory).count()
     }
@@ -214,7 +212,7 @@ impl Walker {
         self.recent.len() > SIDE_BY_SIDE - 1
     }
 
-    /// The last file's directory, and the one of the file before it.
+    /// The directories of the last two files.
     pub(super) fn last_directories(&self) -> impl Iterator<Item = FileKey> {
         self.recent.iter().rev().take(2).map(|(directory, _)| *directory)
     }
@@ -224,11 +222,11 @@ impl Walker {
         self.recent.back().and_then(|seen| resolve(*seen, directories))
     }
 
-    /// The files passed over since a stream asked last lead to this one: it goes on from there.
+    /// Continues a stream whose cursor reaches this file after skipping a few others. Returns whether there is one.
     pub(super) fn catch_up(&mut self, now: Nanos, unit: Unit, directories: &Directories) -> bool {
         for stream in &mut self.streams {
             let Some(mut cursor) = stream.cursor.filter(|_| !stream.is_shuffled) else { continue };
-            let mut passed_over = Vec::new();
+            let mut skipped = Vec::new();
             for _ in 0..LONGEST_STEP {
                 match cursor.next(&stream.traversal, stream.top, directories) {
                     Next::File(next) if next == unit => {
@@ -237,12 +235,12 @@ impl Walker {
                         self.used = self.used.saturating_add(used);
                         self.wasted = self.wasted.saturating_add(unused);
                         stream.cursor = Some(cursor);
-                        for suffix in passed_over {
-                            self.tastes.note(suffix, false);
+                        for suffix in skipped {
+                            self.suffixes.note(suffix, false);
                         }
                         return true;
                     }
-                    Next::File(next) => passed_over.push(suffix_of(next, directories)),
+                    Next::File(next) => skipped.push(suffix_of(next, directories)),
                     _ => break,
                 }
             }
@@ -250,7 +248,7 @@ impl Walker {
         false
     }
 
-    /// Follows one more stream, in place of the one that was heard of least lately.
+    /// Adds a stream, in place of the one that was idle longest.
     pub(super) fn add(&mut self, stream: Stream) {
         self.listings_left = LISTINGS;
         if self.streams.len() == STREAMS {
@@ -261,12 +259,12 @@ impl Walker {
         self.streams.push(stream);
     }
 
-    /// Whether a stream of it has marked that file.
+    /// Whether one of its streams has marked that file.
     pub(super) fn has_marked(&self, file: FileKey) -> bool {
         self.streams.iter().any(|stream| stream.marks.iter().any(|marked| marked.file == file))
     }
 
-    /// Time has passed: what was lost is forgotten in the end, and a little may be tried again.
+    /// Time has passed: losses are forgotten gradually, so that a few files may be tried again.
     pub(super) fn rest(&mut self, now: Nanos) {
         if now.saturating_sub(self.heard_at) >= REST_NS {
             self.wasted -= self.wasted / 4;
@@ -274,17 +272,17 @@ impl Walker {
         }
     }
 
-    /// Files that may be read ahead of it in vain.
+    /// Files that may be read in vain.
     fn credit(&self) -> u32 {
         (CREDIT_BYTES / self.file_bytes()).clamp(4, CREDIT_FILES) as u32
     }
 
-    /// Files that may be ahead of it in other directories than that in which a stream began.
+    /// Files that may be ahead in other directories than the one in which a stream began.
     pub(super) fn allowance_outside(&self) -> u32 {
         if self.crosses { u32::MAX } else { self.credit() }
     }
 
-    /// Files that may be ahead of it, of all its streams.
+    /// Files that may be ahead, of all its streams.
     pub(super) fn allowance(&self) -> u32 {
         let credit = self.credit();
         let earned = self.used.saturating_mul(GAIN);
@@ -292,21 +290,21 @@ impl Walker {
         credit.saturating_add(earned).saturating_add(forgiven).saturating_sub(self.wasted)
     }
 
-    /// Files that are ahead of it.
+    /// Files that are ahead.
     pub(super) fn ahead(&self) -> u32 {
         self.streams.iter().map(Stream::ahead).sum()
     }
 
-    /// Bytes of these, as far as sizes are known.
+    /// Bytes of the files that are ahead, as far as sizes are known.
     pub(super) fn ahead_bytes(&self) -> u64 {
         u64::from(self.ahead()) * self.file_bytes()
     }
 
-    /// How many more files to ask for in a stream. Where accesses overlap, the device's queue is kept full; a disk
+    /// How many more files of a stream to request. Where accesses overlap, this keeps the device's queue full. A disk
     /// reads large batches one after the other.
     pub(super) fn wanted(&self, stream: &Stream, cost: &DeviceCost) -> u32 {
         if stream.is_shuffled {
-            // All of it has been paid for.
+            // The misses have paid for the whole directory.
             return SERIAL_FILES.saturating_sub(stream.batches.saturating_mul(LEAST_FILES));
         }
         let most = match cost.is_serial() {
@@ -315,7 +313,7 @@ impl Walker {
         };
         let most = most.clamp(LEAST_FILES, SERIAL_FILES);
         let left = self.allowance().saturating_sub(self.ahead());
-        // Each stream has its share: programs that compare two trees wait for the slower one.
+        // Share among streams: a program that compares two trees waits for the slower one.
         let left = left.div_ceil(self.streams.len().max(1) as u32);
         let ahead = stream.ahead();
         let most = most.min(ahead.saturating_add(left));
@@ -327,9 +325,9 @@ impl Walker {
         if is_time { more } else { 0 }
     }
 
-    /// The traversal that explains the last steps, if one does.
+    /// The traversal that explains the last steps, if any.
     pub(super) fn explain(&mut self, directories: &Directories) -> Option<Explained> {
-        // Of a random reader not every step is looked at.
+        // Examine only some steps of a random reader.
         self.unexplained = self.unexplained.saturating_add(1);
         if self.unexplained > 8 && !self.unexplained.is_multiple_of(16) {
             return None;
@@ -379,7 +377,7 @@ impl Walker {
         score
     }
 
-    /// How many files of the kinds it reads lie from one to the other, that one counted.
+    /// How many files with suffixes that it reads are between the two, the second one included.
     fn step(
         &self,
         from: Unit,
@@ -404,7 +402,7 @@ impl Walker {
             match cursor.next(traversal, top, directories) {
                 Next::File(unit) if unit == to => return Some(step),
                 Next::File(unit) => {
-                    step += u32::from(self.tastes.has_read(suffix_of(unit, directories)))
+                    step += u32::from(self.suffixes.has_read(suffix_of(unit, directories)))
                 }
                 Next::Unlisted(_) => cursor.skip(),
                 Next::Above(_) | Next::End | Next::Far => return None,
@@ -416,8 +414,8 @@ impl Walker {
         None
     }
 
-    /// Files between the last but one and the last, which it has passed over.
-    pub(super) fn note_passed_over(&mut self, traversal: &Traversal, directories: &Directories) {
+    /// Notes the files between its last two as skipped.
+    pub(super) fn note_skipped(&mut self, traversal: &Traversal, directories: &Directories) {
         let mut last = self.recent.iter().rev();
         let (Some(to), Some(from)) = (last.next(), last.next()) else { return };
         let (Some(from), Some(to)) = (resolve(*from, directories), resolve(*to, directories))
@@ -431,18 +429,18 @@ impl Walker {
         while let Next::File(unit) = cursor.next(traversal, from.directory, directories)
             && unit != to
         {
-            self.tastes.note(suffix_of(unit, directories), false);
+            self.suffixes.note(suffix_of(unit, directories), false);
         }
     }
 }
 
-/// Fewer files at once are not worth a command.
+/// The smallest batch: fewer files are not worth a command.
 const LEAST_FILES: u32 = 16;
 
-/// A disk reads so many files in the order in which they lie.
+/// The largest batch, which a disk reads in the order of positions.
 const SERIAL_FILES: u32 = 2048;
 
-/// Files ahead, for each access that a device serves at once: the ones in its queue, and those that wait for a place.
+/// Files ahead for each access that a device serves at once: those in its queue, and those that wait for a place in it.
 const QUEUES: f64 = 4.0;
 
 fn resolve((directory, ino): (FileKey, u64), directories: &Directories) -> Option<Unit> {
@@ -455,7 +453,7 @@ pub(super) fn suffix_of(unit: Unit, directories: &Directories) -> u32 {
     entry.map_or(0, |entry| entry.suffix)
 }
 
-/// The lowest directory above both, or one of them, as far as they are listed.
+/// The lowest directory that contains both, or is one of them, as far as directories are listed.
 pub(super) fn common(one: FileKey, other: FileKey, directories: &Directories) -> Option<FileKey> {
     let above = |key: FileKey| {
         std::iter::successors(Some(key), |key| Some(directories.get(*key)?.parent?.key))
@@ -465,8 +463,8 @@ pub(super) fn common(one: FileKey, other: FileKey, directories: &Directories) ->
         .find(|key| directories.get(*key).is_some() && above(other).any(|other| other == *key))
 }
 
-/// What the kernel reads at first for a request at the start of a file, in pages (`get_init_ra_size`, for a window
-/// of 128 KiB).
+/// Pages that the kernel reads at first for a request at the start of a file (`get_init_ra_size`, for a window of 128
+/// KiB).
 fn kernel_reads(request_pages: u32) -> u32 {
     let pages = request_pages.clamp(1, HEAD_PAGES).next_power_of_two();
     match pages {
@@ -488,14 +486,14 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_files_that_are_passed_over_are_left_out() {
-        let mut tastes = Tastes::default();
-        assert!(tastes.reads(7), "nothing is known");
-        tastes.note(7, false);
-        tastes.note(7, false);
-        assert!(!tastes.reads(7));
-        tastes.note(7, true);
-        assert!(tastes.reads(7), "some are read");
+    fn kinds_of_files_that_are_skipped_are_left_out() {
+        let mut suffixes = Suffixes::default();
+        assert!(suffixes.reads(7), "nothing is known");
+        suffixes.note(7, false);
+        suffixes.note(7, false);
+        assert!(!suffixes.reads(7));
+        suffixes.note(7, true);
+        assert!(suffixes.reads(7), "some are read");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Copies, which are read without look-ahead ([`crate::behind`] tells which): `fadvise(RANDOM)` on the reader's open
-//! file. No other file gets that advice, not even for a moment.
+//! Copies that are read without look-ahead, by `fadvise(RANDOM)` on the reader's open file. [`crate::behind`] finds
+//! them. No other file gets that advice, not even for a moment.
 
 use super::target::Entry;
 use super::{FRESH_NS, LEAST_COPY_PAGES, MOST_COPIES, Windows};
@@ -7,7 +7,7 @@ use crate::Nanos;
 use crate::ids::Target;
 
 impl Windows {
-    /// Whether a target is a copy that is to be read without look-ahead, or goes on to be.
+    /// Whether a target is a copy that should be, or remain, without look-ahead.
     pub(super) fn shall_be_without_look_ahead(
         &self,
         now: Nanos,

@@ -1,4 +1,4 @@
-//! The kernel's own read-ahead window of single open files: what it shall be, and what it is.
+//! The kernel's own read-ahead window of single open files: what it should be, and what it is.
 //!
 //! ```text
 //!   accesses, memory, policy ---> desired(target) --.
@@ -6,9 +6,9 @@
 //!   answers to SetWindow     ---> actual(target) ---'                 one at a time on each device
 //! ```
 //!
-//! [`desired`](Windows::desired) states the precedence once. [`reconcile`](Windows::reconcile) is the only place that
-//! asks for a change. The body journals each change before it is made, and gives everything back when it ends; what
-//! an earlier run has left is a target as well, whose own window is what is desired.
+//! [`desired`](Windows::desired) states the precedence. [`reconcile`](Windows::reconcile) is the only place that asks
+//! for a change. The body journals each change before it makes it, and gives everything back when it ends. A window
+//! that an earlier run has left is a target as well; its own window is the desired one.
 
 mod copies;
 mod target;
@@ -25,42 +25,42 @@ use crate::volumes::Volumes;
 use target::Entry;
 use turns::Turns;
 
-/// Windows are set no more often than this: each takes some 60 us, in which files that others open inherit it.
+/// Least time between two changes. Each takes about 60 us, in which files that others open inherit the window.
 const PAUSE_NS: Nanos = 1_000_000;
 
-/// Targets that are remembered. A further one waits for its next access. Once half of the room is taken, those
-/// without an access for long get their windows back.
+/// Most targets remembered. A further one waits for its next access. Once half of the room is taken, targets that are
+/// idle for long get their windows back.
 const MOST_TARGETS: usize = 4096;
 
-/// A target that could not be set is left alone for so long. One without an access for so long is not being read.
+/// A target that could not be set is left alone for this long. A target that is idle for this long is not being read.
 const PATIENCE_NS: Nanos = 10_000_000_000;
 
-/// What could not be given back is tried again after so long.
+/// Delay before giving a window back is retried.
 const RETRY_NS: Nanos = 1_000_000_000;
 
-/// Times at which the device's own window was another one; so many are remembered. An event that is older than one
-/// of them arrives after a few more at most.
+/// Most times remembered at which the device's own window was changed. An event that is older than one of them arrives
+/// at most a few changes later.
 const MOST_MOMENTS: usize = 64;
 
 /// 64 KiB. A program that reads less at a time would wait too often without look-ahead.
 const LEAST_COPY_PAGES: u32 = 16;
 
-/// At most so many copies are read without look-ahead at once.
+/// Most copies that are read without look-ahead at once.
 const MOST_COPIES: usize = 64;
 
-/// An open file without an access for so long may have been closed, and another one opened at its address.
+/// After this long without an access, an open file may have been closed, and another one opened at its address.
 const FRESH_NS: Nanos = 1_000_000_000;
 
-/// All windows that differ, or may have to, from what the kernel gives by itself.
+/// All windows that differ, or may have to differ, from the kernel's own.
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
     entries: BTreeMap<Target, Entry>,
     /// Targets whose desired window may differ from the actual one, and the changes under way.
     turns: Turns,
     bounds: BTreeMap<CgroupId, Bound>,
-    /// Who copies what, on a disk that does not keep up.
+    /// Which process copies which file, on a disk that does not keep up.
     copies: BTreeSet<(Tgid, FileKey)>,
-    /// When a device's window was another one, from and to.
+    /// From when to when a device's own window was changed.
     moments: VecDeque<(Nanos, Nanos)>,
     last_at: Nanos,
     set: u64,
@@ -70,9 +70,9 @@ pub(crate) struct Windows {
 /// Most pages for the open files of a cgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bound {
-    /// As it has a limit.
+    /// Because it has a limit.
     pub(crate) limit: Option<u32>,
-    /// As it is thrashing.
+    /// Because it is thrashing.
     pub(crate) thrashing: Option<u32>,
 }
 
@@ -83,7 +83,7 @@ impl Bound {
 }
 
 impl Windows {
-    /// The open file, or mapped file, that an access came through; `None` if nothing tells.
+    /// The open or mapped file of an access; `None` if nothing tells.
     fn target_of(access: &Access) -> Option<Target> {
         match access.open_file {
             Some(open_file) => Some(Target::OpenFile(open_file)),
@@ -92,8 +92,8 @@ impl Windows {
         }
     }
 
-    /// The kernel's window of what the access came through, in pages: faults do not tell, but what was set here
-    /// is known.
+    /// The kernel's window of the open or mapped file of an access, in pages. Faults do not report it, but a window
+    /// that was set here is known.
     pub(crate) fn window_of(&self, access: &Access) -> u32 {
         let mapping = Target::Mapping(access.of.tgid, access.of.file);
         let set = self.entries.get(&mapping).filter(|_| access.mapped);
@@ -103,13 +103,13 @@ impl Windows {
         }
     }
 
-    /// Whether random advice seen by this access is ours.
+    /// Whether the random advice that this access shows is bowwave's.
     pub(crate) fn is_our_advice(&self, now: Nanos, access: &Access) -> bool {
         let entry = Self::target_of(access).and_then(|target| self.entries.get(&target));
         entry.is_some_and(|entry| entry.has_our_advice(now))
     }
 
-    /// Whether what the access came through is read without look-ahead at our instance.
+    /// Whether bowwave has taken away the look-ahead of the open file of this access.
     pub(crate) fn is_without_look_ahead(&self, access: &Access) -> bool {
         let entry = Self::target_of(access).and_then(|target| self.entries.get(&target));
         entry.is_some_and(|entry| {
@@ -117,7 +117,7 @@ impl Windows {
         })
     }
 
-    /// Whether the process reads the file without look-ahead, through whichever open file.
+    /// Whether the process reads the file without look-ahead, through any open file.
     pub(crate) fn is_copied_by(&self, access: &Access) -> bool {
         let reader = (access.of.tgid, access.of.file);
         self.copies.contains(&reader)
@@ -127,7 +127,7 @@ impl Windows {
                 .any(|entry| entry.is_without_look_ahead() && entry.reader() == reader)
     }
 
-    /// Notes an access to a file on `backing`; `bound` is what its cgroup may have.
+    /// Notes an access to a file on `backing`. `bound` is the bound of its cgroup.
     pub(crate) fn hear(&mut self, now: Nanos, access: &Access, backing: BackingId, bound: Bound) {
         self.bound_cgroup(access.cgroup, bound);
         let Some(target) = Self::target_of(access) else { return };
@@ -145,12 +145,12 @@ impl Windows {
         self.turns.push(access.of.file.dev, target);
     }
 
-    /// A mapped file is remembered once the policy wants a window for it.
+    /// Whether a target may be remembered. A mapped file is remembered only once the policy wants a window for it.
     fn has_room_for(&self, target: Target) -> bool {
         !matches!(target, Target::Mapping(..)) && self.entries.len() < MOST_TARGETS
     }
 
-    /// The policy wants a window of `pages` for what was mapped. Tells whether that is narrower than it was.
+    /// The policy wants a window of `pages` for a mapped file. Returns whether that is narrower than before.
     pub(crate) fn narrow(&mut self, now: Nanos, access: &Access, pages: u32) -> bool {
         let target = Target::Mapping(access.of.tgid, access.of.file);
         let is_narrow = access.mapped && pages < access.kernel_window;
@@ -168,8 +168,8 @@ impl Windows {
         is_narrow && is_news
     }
 
-    /// Wants the kernel to read so many pages at a time for the reader, in the reader's memory cgroup. Tells
-    /// whether it will.
+    /// Asks for a window of `pages`, so that the kernel reads ahead, in the reader's memory cgroup. Returns whether it
+    /// will.
     pub(crate) fn enlarge(&mut self, now: Nanos, access: &Access, pages: u32) -> bool {
         let Some(target @ Target::OpenFile(_)) = Self::target_of(access) else { return false };
         let Some(entry) = self.entries.get_mut(&target) else { return false };
@@ -188,7 +188,7 @@ impl Windows {
         }
     }
 
-    /// What cgroups may have has changed; `bound_of` tells, given what was known before.
+    /// Updates the bounds of cgroups. `bound_of` returns the new bound, given the old one.
     pub(crate) fn bound_cgroups(&mut self, bound_of: impl Fn(CgroupId, Bound) -> Bound) {
         let bounds = self.bounds.iter().map(|(cgroup, known)| (*cgroup, bound_of(*cgroup, *known)));
         for (cgroup, bound) in bounds.collect::<Vec<_>>() {
@@ -196,7 +196,7 @@ impl Windows {
         }
     }
 
-    /// These processes shall read these files without look-ahead, and no others.
+    /// Takes look-ahead away from these processes on these files, and from no others.
     pub(crate) fn stop_look_ahead(&mut self, copies: &BTreeSet<(Tgid, FileKey)>) {
         if self.copies == *copies {
             return;
@@ -207,7 +207,7 @@ impl Windows {
         });
     }
 
-    /// A file system was unmounted, and its open files are closed.
+    /// A file system was unmounted, so its open files are closed.
     pub(crate) fn forget_volume(&mut self, dev: DeviceNumber) {
         self.entries.retain(|_, entry| entry.dev() != dev);
         self.turns.forget(dev);
@@ -220,8 +220,8 @@ impl Windows {
         self.turns.push(file.dev, target);
     }
 
-    /// A change was made, or could not be; or, without a ticket, the reader has closed the file or ended. Of several
-    /// commands for one target, only the answer to the newest counts.
+    /// A change was made, or has failed. Without a ticket, the reader has closed the file or ended. Of several commands
+    /// for one target, only the answer to the newest counts.
     pub(crate) fn answered(
         &mut self,
         now: Nanos,
@@ -250,7 +250,7 @@ impl Windows {
         self.turns.push(entry.dev(), target);
     }
 
-    /// The address may be another open file's next.
+    /// Forgets a closed open file, since its address may be reused.
     fn closed(&mut self, now: Nanos, target: Target) {
         let Some(entry) = self.entries.get_mut(&target) else { return };
         if entry.is_awaited() {
@@ -260,22 +260,23 @@ impl Windows {
         }
     }
 
-    /// Whether the window of a device was not its own at that moment, or may not have been: one that looks like
-    /// twice as large, the sign of sequential advice, then tells nothing.
+    /// Whether the window of a device was changed at that moment, or may have been. A window of twice the size, the
+    /// sign of sequential advice, then says nothing.
     fn was_set(&self, at: Nanos, backing: BackingId) -> bool {
         self.turns.is_under_way(backing)
             || self.moments.iter().any(|(from, to)| (*from..=*to).contains(&at))
     }
 
-    /// What a target's window shall be. In this order:
+    /// What a target's window should be. In this order:
     ///
-    /// 1. a program's own advice stands, also if it comes after our change;
+    /// 1. a program's own advice stands, even if it comes after our change;
     /// 2. a copy on a disk that does not keep up is read without look-ahead;
-    /// 3. a mapping that is read at random has the window that the policy wants for it;
-    /// 4. while memory is short no window is larger than the bound; a bounded window stays bounded until it may
-    ///    have its whole size again;
-    /// 5. with `--charge reader`, a forward reader gets a window that the kernel reads with in its place;
-    /// 6. otherwise each has its own.
+    /// 3. a mapping that is read at random has the window that the policy wants;
+    /// 4. while memory is short, no window exceeds the bound; a bounded window stays bounded until it may have its
+    ///    whole size again;
+    /// 5. with `--charge reader`, a forward reader gets a window so large that the kernel reads ahead in bowwave's
+    ///    place;
+    /// 6. otherwise each target has its own window.
     fn desired(&self, now: Nanos, target: Target) -> WindowSetting {
         let Some(entry) = self.entries.get(&target) else { return WindowSetting::Own };
         if entry.is_left_behind {
@@ -304,12 +305,12 @@ impl Windows {
         }
     }
 
-    /// The bound of an open file, where it has more by itself.
+    /// The bound of an open file, if its own window is larger.
     fn bound_for(&self, entry: &Entry) -> Option<u32> {
         let most = self.bounds.get(&entry.access.cgroup)?.pages()?;
         let is_wider = entry.own_pages > most && !entry.access.advice.sequential;
         let is_open_file = entry.access.open_file.is_some();
-        // It is never widened by a little: each change takes the device's window for a moment.
+        // Never widen it by a little: each change alters the device's window for a moment.
         let narrowed = match entry.actual {
             WindowSetting::Bounded(pages) => pages.min(most),
             _ => most,
@@ -317,18 +318,18 @@ impl Windows {
         (is_wider && is_open_file).then_some(narrowed)
     }
 
-    /// Has [`reconcile`](Self::reconcile) look at some targets.
+    /// Makes [`reconcile`](Self::reconcile) consider some targets.
     fn consider_those(&mut self, which: impl Fn(&Entry) -> bool) {
         let those = self.entries.iter().filter(|(_, entry)| which(entry));
         those.for_each(|(target, entry)| self.turns.push(entry.dev(), *target));
     }
 
-    /// Whether [`reconcile`](Self::reconcile) has something to look at, and may.
+    /// Whether [`reconcile`](Self::reconcile) has a target to consider whose device is free.
     pub(crate) fn is_busy(&self, volumes: &Volumes) -> bool {
         self.turns.are_waiting(volumes)
     }
 
-    /// Asks for the next change, if it is time. A device whose last change is not answered has to wait.
+    /// Asks for the next change, if it is time. A device must first answer its last change.
     pub(crate) fn reconcile(&mut self, volumes: &Volumes, orders: &mut Orders<'_>) {
         let now = orders.now;
         if now.saturating_sub(self.last_at) < PAUSE_NS {
@@ -350,9 +351,9 @@ impl Windows {
         }
     }
 
-    /// Forgets what is over, once a second or so.
+    /// Forgets targets that are over, about once a second.
     pub(crate) fn tidy(&mut self, now: Nanos) {
-        // An answer that does not come does not hold up its device for good.
+        // An overdue answer must not block its device for ever.
         for (ticket, target) in self.turns.give_up(now) {
             if let Some(entry) = self.entries.get_mut(&target) {
                 entry.is_not_answered(now, ticket);
@@ -373,17 +374,17 @@ impl Windows {
         self.bounds.retain(|cgroup, _| reading.contains(cgroup));
     }
 
-    /// Windows narrowed so far.
+    /// Number of windows narrowed so far.
     pub(crate) fn bounded(&self) -> u64 {
         self.set
     }
 
-    /// Changes that could not be made so far.
+    /// Number of changes that have failed so far.
     pub(crate) fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Targets whose window is not their own.
+    /// Number of targets whose window is changed.
     pub(crate) fn changed(&self) -> usize {
         self.entries.values().filter(|entry| entry.is_set()).count()
     }

@@ -1,4 +1,4 @@
-//! One target: what it last did, what its window is, and what was tried.
+//! One target: its last access, its window, and the changes that were tried.
 
 use readahead::Past;
 
@@ -8,12 +8,12 @@ use crate::command::{Command, WindowSetting};
 use crate::ids::{DeviceNumber, FileKey, FileRef, Target, Tgid, Ticket};
 use crate::input::{Access, Advice, Kind, WindowOutcome};
 
-/// A change that was asked for.
+/// A change that was requested.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     ticket: Ticket,
     setting: WindowSetting,
-    /// Its answer is overdue, so that it counts as made; what the window was before.
+    /// The window before, if the answer is overdue. The change then counts as made.
     overdue: Option<WindowSetting>,
 }
 
@@ -23,25 +23,24 @@ pub(super) struct Entry {
     /// The last access through it.
     pub(super) access: Access,
     pub(super) heard_at: Nanos,
-    /// The window it had before anything was set, in pages.
+    /// Its window before any change, in pages.
     pub(super) own_pages: u32,
     pub(super) actual: WindowSetting,
     /// The window that the policy wants for a mapped file.
     pub(super) narrow: Option<u32>,
-    /// The window that the kernel shall read with in the reader's place.
+    /// The window with which the kernel reads ahead in bowwave's place.
     pub(super) larger: Option<u32>,
     /// It is an entry of an earlier run's journal.
     pub(super) is_left_behind: bool,
-    /// It had no access for long, and its place is needed.
+    /// It has been idle for long, and its place is needed.
     pub(super) is_over: bool,
-    /// Whose copy it is, if it was advised for that: others may have the open file, too.
+    /// The reader and file of the copy, if its look-ahead was taken away. Other processes may have the same open file.
     copied_by: Option<(Tgid, FileKey)>,
-    /// The newest change that was asked for and is not answered yet.
+    /// The newest change that was requested and is not answered yet.
     asked: Option<Asked>,
-    /// When it was last found that nothing could be done.
+    /// When a change last failed.
     failed_at: Option<Nanos>,
-    /// When advice of ours was last set, and when it was last taken back: what was seen before either may still
-    /// be on its way.
+    /// When advice of ours was last set, and when it was last removed. Accesses from before either may still arrive.
     advised_at: Nanos,
     given_back_at: Option<Nanos>,
 }
@@ -67,7 +66,7 @@ impl Entry {
         entry
     }
 
-    /// Nothing is known of it but that its window is not its own.
+    /// A target of which only one thing is known: its window is changed.
     pub(super) fn left_behind(now: Nanos, file: FileKey) -> Self {
         let access = Access {
             kind: Kind::Miss,
@@ -88,12 +87,12 @@ impl Entry {
         Entry { actual, is_left_behind: true, ..Entry::new(now, &access, false) }
     }
 
-    /// An access came through it. A window that looks like sequential advice is none where the device's own was
-    /// another one at that moment (`was_set`), or where this one's is set by us.
+    /// Notes an access. A window of twice the size is no sign of sequential advice if the device's own window was
+    /// changed at that moment (`was_set`), or if we have set this one.
     pub(super) fn hear(&mut self, now: Nanos, access: &Access, was_set: bool) {
         let is_new = self.access.of.file != access.of.file;
         if is_new {
-            // The kernel has given the address to another open file.
+            // Another open file has got the address.
             *self = Entry::new(now, access, was_set);
             return;
         }
@@ -109,25 +108,25 @@ impl Entry {
         }
     }
 
-    /// The file system that it lies on.
+    /// Its file system.
     pub(super) fn dev(&self) -> DeviceNumber {
         self.access.of.file.dev
     }
 
-    /// Who reads what.
+    /// Its process and file.
     pub(super) fn reader(&self) -> (Tgid, FileKey) {
         self.copied_by.unwrap_or((self.access.of.tgid, self.access.of.file))
     }
 
-    /// It had no access for long. What the policy wanted for it is over; if others need its place, it is given back.
-    /// Tells whether that changes anything.
+    /// It has been idle for long. The policy's wish for it ends; if others need its place, its window is given back.
+    /// Returns whether that changes anything.
     pub(super) fn rests(&mut self, is_crowded: bool) -> bool {
         let had_window = self.narrow.take().is_some() | self.larger.take().is_some();
         let was_over = std::mem::replace(&mut self.is_over, is_crowded);
         had_window || (is_crowded && !was_over)
     }
 
-    /// Whether its window is not its own.
+    /// Whether its window is changed.
     pub(super) fn is_set(&self) -> bool {
         !matches!(self.actual, WindowSetting::Own | WindowSetting::Abandoned)
     }
@@ -140,14 +139,14 @@ impl Entry {
         matches!(self.actual, WindowSetting::Larger(_))
     }
 
-    /// Whether random advice that an access at that moment has seen is ours.
+    /// Whether random advice seen at that moment is ours.
     pub(super) fn has_our_advice(&self, at: Nanos) -> bool {
         let asked = self.asked.map(|asked| asked.setting);
         let is_ours = self.is_without_look_ahead() || asked == Some(WindowSetting::NoLookAhead);
         is_ours || self.given_back_at.is_some_and(|given_back| at <= given_back)
     }
 
-    /// Whether its program has given advice that setting a window would clear, or has cleared ours.
+    /// Whether its program has given advice that setting a window would clear, or that has cleared ours.
     pub(super) fn is_advised(&self, now: Nanos) -> bool {
         let advice = self.access.advice;
         if self.is_without_look_ahead() {
@@ -160,12 +159,12 @@ impl Entry {
         random || advice.noreuse || bounded_then_sequential
     }
 
-    /// Whether a change was found to be impossible a short time ago.
+    /// Whether a change has failed a short time ago.
     pub(super) fn has_failed(&self, now: Nanos) -> bool {
         self.failed_at.is_some_and(|at| now.saturating_sub(at) < PATIENCE_NS)
     }
 
-    /// Whether a change to `setting` may be asked for now.
+    /// Whether to ask for a change to `setting` now.
     pub(super) fn may_be_tried(&self, now: Nanos, setting: WindowSetting) -> bool {
         if self.is_awaited() {
             return false;
@@ -181,7 +180,7 @@ impl Entry {
         self.failed_at.is_some_and(|at| now.saturating_sub(at) < RETRY_NS)
     }
 
-    /// Whether it could not be given its own window back, and that should be tried again.
+    /// Whether giving its own window back has failed and should be retried.
     pub(super) fn is_restore_pending(&self, now: Nanos) -> bool {
         self.is_set() && self.failed_at.is_some() && !self.was_refused(now)
     }
@@ -204,7 +203,7 @@ impl Entry {
 
     pub(super) fn asked_for(&mut self, now: Nanos, ticket: Ticket, setting: WindowSetting) {
         if setting == WindowSetting::Abandoned {
-            // There is no answer to wait for that would change anything.
+            // No answer would change anything.
             self.actual = WindowSetting::Abandoned;
         }
         if setting == WindowSetting::NoLookAhead {
@@ -214,13 +213,13 @@ impl Entry {
         self.asked = Some(Asked { ticket, setting, overdue: None });
     }
 
-    /// Whether an answer is waited for.
+    /// Whether an answer is outstanding.
     pub(super) fn is_awaited(&self) -> bool {
         self.asked.is_some_and(|asked| asked.overdue.is_none())
     }
 
-    /// No answer has come, so it is not known what was done. The window counts as set, so that it is given back. A
-    /// late answer still counts, until another change is asked for.
+    /// The answer is overdue, so the result is unknown. The window counts as set, so that it is given back. A late
+    /// answer still counts, until another change is requested.
     pub(super) fn is_not_answered(&mut self, now: Nanos, ticket: Ticket) {
         let Some(asked) = self.asked.as_mut().filter(|asked| asked.ticket == ticket) else {
             return;
@@ -232,12 +231,12 @@ impl Entry {
         }
     }
 
-    /// Whether this answers what was asked for last.
+    /// Whether this answers the last request.
     pub(super) fn is_answer(&self, ticket: Ticket) -> bool {
         self.asked.is_some_and(|asked| asked.ticket == ticket)
     }
 
-    /// Tells whether the window is narrower than it was.
+    /// Notes an answer. Returns whether the window is narrower than before.
     pub(super) fn answered(&mut self, now: Nanos, outcome: WindowOutcome) -> bool {
         let Some(asked) = self.asked.take() else { return false };
         match outcome {
@@ -252,7 +251,7 @@ impl Entry {
             }
             WindowOutcome::Own => {
                 self.is_own_again(now);
-                // Closed, if another one was asked for: it is not asked for again at once.
+                // Closed, if another window was requested: do not ask again at once.
                 let is_given_back =
                     matches!(asked.setting, WindowSetting::Own | WindowSetting::Abandoned);
                 self.failed_at = (!is_given_back).then_some(now);
@@ -269,7 +268,7 @@ impl Entry {
         }
     }
 
-    /// Nothing of ours is left of its window.
+    /// Its window is its own again.
     pub(super) fn is_own_again(&mut self, now: Nanos) {
         if self.is_without_look_ahead() {
             self.given_back_at = Some(now);

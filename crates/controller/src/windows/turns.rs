@@ -1,7 +1,7 @@
-//! Whose turn it is: targets that wait for a change of their window, and the changes under way.
+//! The queue of targets that wait for a change of their window, and the changes under way.
 //!
-//! One change at a time is under way on each device, so a device that does not answer holds up its own targets only.
-//! Devices take turns, file system by file system.
+//! At most one change is under way on each device, so a device that does not answer delays only its own targets. File
+//! systems take turns.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -11,27 +11,27 @@ use crate::Nanos;
 use crate::ids::{BackingId, DeviceNumber, Target, Ticket};
 use crate::volumes::Volumes;
 
-/// Targets that wait, and changes under way.
+/// Waiting targets, and changes under way.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    /// Of each file system.
+    /// By file system.
     waiting: BTreeMap<DeviceNumber, Queue>,
     /// The file system whose turn was last.
     last: Option<DeviceNumber>,
-    /// One of each device at most.
+    /// At most one for each device.
     under_way: Vec<UnderWay>,
 }
 
 #[derive(Debug)]
 struct UnderWay {
-    /// The device; `None` is that of file systems that are not mounted.
+    /// The device; `None` for file systems that are not mounted.
     backing: Option<BackingId>,
     ticket: Ticket,
     target: Target,
     since: Nanos,
 }
 
-/// Targets in the order in which they were first put in.
+/// Targets in the order of their first insertion.
 #[derive(Debug, Default)]
 struct Queue {
     order: VecDeque<Target>,
@@ -58,19 +58,19 @@ impl Turns {
         self.waiting.entry(dev).or_default().push(target);
     }
 
-    /// Whether a target waits whose device is free.
+    /// Whether any waiting target's device is free.
     pub(super) fn are_waiting(&self, volumes: &Volumes) -> bool {
         self.candidates().any(|dev| self.is_free(dev, volumes))
     }
 
-    /// Takes out the target whose turn it is, with its file system: of those whose device is free.
+    /// Removes and returns the next target whose device is free, with its file system.
     pub(super) fn next(&mut self, volumes: &Volumes) -> Option<(DeviceNumber, Target)> {
         let dev = self.candidates().find(|dev| self.is_free(*dev, volumes))?;
         self.last = Some(dev);
         Some((dev, self.waiting.get_mut(&dev)?.pop()?))
     }
 
-    /// File systems with targets that wait, in the order of their turns.
+    /// File systems with waiting targets, in the order of their turns.
     fn candidates(&self) -> impl Iterator<Item = DeviceNumber> {
         let after = self.last.map_or(Bound::Unbounded, Bound::Excluded);
         let all = self.waiting.range((after, Bound::Unbounded)).chain(&self.waiting);
@@ -82,7 +82,7 @@ impl Turns {
         self.under_way.iter().all(|change| change.backing != backing)
     }
 
-    /// A change on a device was asked for.
+    /// A change on a device was requested.
     pub(super) fn begin(
         &mut self,
         backing: Option<BackingId>,
@@ -98,7 +98,7 @@ impl Turns {
         self.under_way.retain(|change| change.ticket != ticket);
     }
 
-    /// Gives up waiting for answers that are overdue, and names their changes.
+    /// Stops waiting for overdue answers, and returns their changes.
     pub(super) fn give_up(&mut self, now: Nanos) -> Vec<(Ticket, Target)> {
         let mut overdue = Vec::new();
         self.under_way.retain(|change| {

@@ -1,4 +1,4 @@
-//! What streams have passed leaves the cache, and nothing else does.
+//! Pages that streams have passed leave the cache, and no others.
 
 use controller::behind::{Mode, Rule, Rules};
 use controller::ids::StreamKey;
@@ -9,7 +9,7 @@ use crate::support::{
     Bench, DEV, MS, Machine, SECOND, VOLUME, file, memory, passed, reference, span,
 };
 
-/// Less memory than streams pass.
+/// Memory for fewer bytes than streams pass.
 const MEMORY: u64 = 256 << 20;
 
 fn with(rules: Rules) -> Options {
@@ -168,8 +168,8 @@ fn a_close_follower_finds_the_pages_of_the_one_before() {
     assert!(machine.cached(1, span(0, 44 * 1024)) > 0, "the follower is still close");
 }
 
-/// Whether pages that were read ahead and not used go with process 1, which has read a part of a file; process 7
-/// another part far away, if there is one.
+/// Whether unused read-ahead pages are dropped with process 1, which has read a part of a file. Process 7, if there is
+/// one, has read another part far away.
 fn drops_unused(is_alone: bool) -> bool {
     let mut machine = machine(Mode::Auto);
     if !is_alone {

@@ -1,4 +1,4 @@
-//! Copies that a disk with a head does not keep up with are read without look-ahead.
+//! Copies are read without look-ahead if a disk with a head cannot keep up with them.
 
 use controller::behind::{Mode, Rules};
 use controller::ids::{OpenFile, Target};
@@ -16,7 +16,7 @@ const SOURCE: u64 = 1;
 const DESTINATION: u64 = 2;
 const COPIER: u32 = 1;
 
-/// Less memory than a copy passes.
+/// Memory for fewer bytes than a copy passes.
 const MEMORY: u64 = 256 << 20;
 
 fn behind() -> Options {
@@ -29,13 +29,13 @@ fn copied(machine: &mut Machine, page: u64) -> Access {
     Access { request_pages: 16, of: reference(SOURCE, COPIER), advice, ..miss(SOURCE, page) }
 }
 
-/// The controller hears of such a read.
+/// Reports such a read to the controller.
 fn read(machine: &mut Machine, page: u64) {
     let access = copied(machine, page);
     machine.hear(&Input::Access(access));
 }
 
-/// A machine on which process 1 has copied so many pages, none of which the disk has written yet.
+/// A machine on which process 1 has copied `pages`, none of which is on the disk yet.
 fn copying(cost: DeviceCost, pages: u64) -> Machine {
     let mut machine = Machine::new(cost, behind());
     machine.hear(&memory(MEMORY));
@@ -63,7 +63,7 @@ fn settings(machine: &Machine) -> Vec<WindowSetting> {
     })
 }
 
-/// The disk has written everything, and what was passed may go.
+/// The disk has written everything, and passed pages may be dropped.
 fn catch_up(machine: &mut Machine) {
     machine.clean(DESTINATION);
     machine.wait(500 * MS);

@@ -1,4 +1,4 @@
-//! How much a device is asked for at once, and what it charges.
+//! How much is requested of a device at once, and its cost.
 
 use controller::ids::{DeviceNumber, Ticket};
 use controller::{
@@ -8,7 +8,7 @@ use readahead::{DeviceCost, PAGE_BYTES};
 
 use crate::support::{Bench, DEV, DISK, MS, Machine, VOLUME, memory, miss, mounted, reads, span};
 
-/// Asks on behalf of one backward reader after another until nothing is read; gives the tickets and bytes.
+/// Lets one backward reader after another come until nothing is read for one. Returns the tickets and bytes.
 fn fill(bench: &mut Bench) -> Vec<(Ticket, u64)> {
     let mut asked = Vec::new();
     let first = bench.controller.metrics().events;

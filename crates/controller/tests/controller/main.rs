@@ -1,4 +1,4 @@
-//! What the controller does, told as inputs and commands.
+//! The controller's behaviour, as inputs and commands.
 
 mod behind;
 mod copies;

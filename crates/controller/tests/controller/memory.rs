@@ -1,4 +1,4 @@
-//! How much memory may hold what is read ahead.
+//! The memory budget.
 
 use controller::ids::{CgroupId, OpenFile, Target};
 use controller::{Access, Command, Input, MemoryStats, Options, WindowSetting};
@@ -6,7 +6,7 @@ use readahead::PAGE_BYTES;
 
 use crate::support::{Bench, MS, Machine, SECOND, VOLUME, memory, miss, reads};
 
-/// The most that many backward readers have ahead of them, all told.
+/// The most bytes that many backward readers have ahead together.
 fn most_ahead(machine: &mut Machine) -> u64 {
     let opens: Vec<OpenFile> = (0..8).map(|n| machine.open(100 + n, 1 + n, 1)).collect();
     for n in 0..400 {

@@ -1,11 +1,11 @@
-//! When a file is listened to.
+//! When a file is muted.
 
 use controller::{Access, Command, Completed, Failure, Input, Kind, Options};
 use readahead::DeviceCost;
 
 use crate::support::{Bench, MS, SECOND, VOLUME, file, miss};
 
-/// Misses that no pattern connects: each lies further from the one before.
+/// Misses without a pattern: each is farther from the one before.
 fn scattered(n: u64) -> Access {
     Access { file_bytes: 1 << 50, ..miss(1, 10_000 * (n + 1) * (n + 2)) }
 }
@@ -17,7 +17,7 @@ fn muted_until(commands: &[Command]) -> Option<u64> {
     })
 }
 
-/// How many misses are heard before each silence, and how long that is in milliseconds.
+/// How many misses are reported before each time of muting, and how long that is in milliseconds.
 fn silences(cost: DeviceCost) -> Vec<(u64, u64)> {
     let mut bench = Bench::new(cost, Options::default());
     let (mut heard, mut silences) = (0, Vec::new());

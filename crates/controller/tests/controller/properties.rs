@@ -1,7 +1,8 @@
-//! What holds whatever comes.
+//! What holds for any inputs.
 //!
-//! Every command is checked by [`crate::support`]'s law: within the file, on a mounted volume, within the device's
-//! depth, one window at a time on a device, nothing given back twice, nothing let go that its stream has not passed.
+//! [`crate::support`]'s law checks every command: it is within the file, on a mounted volume and within the device's
+//! depth; one window at a time changes on a device; nothing is given back twice; nothing is dropped that its stream has
+//! not passed.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -30,7 +31,7 @@ fn config(cases: u32) -> ProptestConfig {
 /// What happens on a machine.
 #[derive(Clone, Debug)]
 enum Event {
-    /// A run of reads, of so many pages each, so far apart.
+    /// A run of reads: pages of each, and the distance between them.
     Reads {
         open: u64,
         start: u64,
@@ -133,7 +134,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Open file `n` is of file and process 1 to 3, two of each.
+/// Open file `n` belongs to file and process 1 to 3, two to each.
 fn opened(machine: &mut Machine, n: u64) -> OpenFile {
     let number = OpenFile(n);
     if !machine.is_open(number) {
@@ -220,7 +221,7 @@ fn machine(options: Options, cost: DeviceCost, manners: Manners) -> Machine {
     machine
 }
 
-/// Everything works again, all is read to its end, and an hour or two pass.
+/// Everything works again, every file is read to its end, and an hour or two pass.
 fn come_to_rest(machine: &mut Machine) {
     machine.manners = Manners::Orderly;
     (1..4).for_each(|ino| {
@@ -272,7 +273,7 @@ proptest! {
     }
 }
 
-/// All windows are their own again, but for those that programs have advised; nothing is remembered.
+/// All windows are their own again, except those with a program's advice; nothing is remembered.
 fn is_at_rest(machine: &Machine) {
     let abandoned = machine.asked(|command| match command {
         Command::SetWindow { target, setting: WindowSetting::Abandoned, .. } => Some(*target),
@@ -286,7 +287,7 @@ fn is_at_rest(machine: &Machine) {
     assert_eq!(kept, (0, 0, 0), "{status:?}");
 }
 
-/// A number, with a liking for what is odd.
+/// A number, extreme ones included.
 fn number() -> BoxedStrategy<u64> {
     prop_oneof![
         3 => 0..40u64,
@@ -398,7 +399,7 @@ fn wild_directory() -> impl Strategy<Value = DirectoryRef> {
     (1..4u64, 0..2u32).prop_map(|(ino, generation)| DirectoryRef { key: file(ino), generation })
 }
 
-/// Entries whose inodes and places by name may come twice; directories that contain themselves.
+/// Entries whose inodes and ranks may be repeated; directories that contain themselves.
 fn wild_listing() -> impl Strategy<Value = Listing> {
     let kinds = [EntryKind::File, EntryKind::Directory, EntryKind::Other];
     let entry =
@@ -421,7 +422,7 @@ fn wild_file_miss() -> impl Strategy<Value = FileMiss> {
     )
 }
 
-/// Answers to anything, asked or not.
+/// Answers to any command, requested or not.
 fn wild_answer() -> BoxedStrategy<Completed> {
     let ticket = || (0..60u64).prop_map(Ticket);
     let left = vec((wild_span(), number()), 0..4);
@@ -516,7 +517,7 @@ fn wild_inputs() -> impl Strategy<Value = Vec<(Nanos, Input)>> {
     vec((moment, wild_input()), 1..120)
 }
 
-/// All that a controller asks for.
+/// All commands of a controller.
 fn asked(options: &Options, inputs: &[(Nanos, Input)]) -> Vec<Command> {
     let mut out = Vec::new();
     let mut controller = adaptive(options.clone(), &mut out);
@@ -544,7 +545,7 @@ proptest! {
     }
 }
 
-/// What a process asks for after a fixed history of everything, in one number.
+/// A hash of all commands after a fixed history of all kinds of inputs.
 fn digest() -> u64 {
     let mut machine = machine(
         Options { charge: Charge::Bowwave, behind: Some(Rules::only(Mode::Auto)) },

@@ -1,4 +1,4 @@
-//! Who is read ahead, and of what.
+//! Which readers are read ahead, and which pages.
 
 use controller::{
     Access, Advice, Charge, Command, Completed, Failure, Kind, Options, WindowSetting,
@@ -222,7 +222,7 @@ fn a_stream_whose_pages_were_evicted_is_read_ahead_less_far() {
                 let Command::Read { ticket, span, .. } = command else { continue };
                 longest = longest.max(span.pages());
                 bench.completed(Completed::Read { ticket, failed: None });
-                // All but the last eighth is gone when its reader comes.
+                // All but the last eighth is evicted before its reader comes.
                 page = span.start + span.pages() / 8;
             }
         }

@@ -1,4 +1,4 @@
-//! What the readers of one cgroup do costs those of another nothing.
+//! Readers of one cgroup cannot harm those of another.
 
 use controller::ids::{CgroupId, OpenFile, Target};
 use controller::{Access, Command, Completed, Nanos, Options, WindowOutcome};
@@ -11,11 +11,11 @@ use crate::support::{Bench, MS, VOLUME, miss};
 const VICTIM: CgroupId = CgroupId(1);
 const STRANGER: CgroupId = CgroupId(2);
 
-/// The victim reads one file backwards through this open file, and another one in a row through the next.
+/// The victim reads one file backward through this open file, and another one forward through the next.
 const BACKWARD: OpenFile = OpenFile(1);
 const FORWARD: OpenFile = OpenFile(2);
 
-/// What was asked for on the victim's behalf.
+/// Bytes that were requested for the victim.
 #[derive(Debug, Default)]
 struct Served {
     reads: Vec<Span>,
@@ -60,8 +60,8 @@ fn carry_out(bench: &mut Bench, commands: Vec<Command>, served: &mut Served) {
     }
 }
 
-/// A victim that reads two files, and a stranger in `cgroup` that comes to pages which the kernel had read ahead for
-/// it, and which have left the page cache like this.
+/// A victim that reads two files, and a stranger in `cgroup`. The kernel had read pages ahead for the stranger, and
+/// they have left the page cache like this.
 fn served_beside(cgroup: CgroupId, past: Past, pauses: &[Nanos]) -> Served {
     let mut bench = Bench::new(VOLUME, Options::default());
     let mut served = Served::default();
@@ -115,7 +115,7 @@ proptest! {
     ) {
         let beside_thrashing = served_beside(STRANGER, Past::EvictedUnused, &pauses);
         prop_assert_eq!(beside_thrashing.windows, 0);
-        // The stranger's own share of the budget is another one.
+        // The stranger has a separate share of the budget.
         let (pages, calm) = (beside_thrashing.pages(), served_beside(STRANGER, Past::Unknown, &pauses).pages());
         prop_assert!(pages * 100 >= calm * 99, "{pages} pages instead of {calm}");
     }

@@ -1,4 +1,4 @@
-//! Programs that go from file to file.
+//! Programs that read one file after another.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -17,7 +17,7 @@ const CGROUP: CgroupId = CgroupId(3);
 /// Bytes of each file.
 const FILE_BYTES: u64 = 3 * PAGE_BYTES;
 
-/// What lies in a directory: files and directories by name, in the order of `readdir`.
+/// A directory's files and directories by name, in the order of `readdir`.
 #[derive(Clone, Debug, Default)]
 struct Folder {
     parent: Option<u64>,
@@ -30,7 +30,7 @@ struct Forest {
     folders: BTreeMap<u64, Folder>,
     cached: BTreeSet<u64>,
     marked: BTreeSet<u64>,
-    /// Files asked for, in order.
+    /// Files requested, in order.
     asked: Vec<u64>,
     listings: BTreeMap<Ticket, Vec<u64>>,
     listed: Vec<u64>,
@@ -62,7 +62,7 @@ impl Forest {
         }
     }
 
-    /// A directory of so many files. Its names, its inodes and `readdir` have three different orders.
+    /// A directory of `files` files. Names, inodes and `readdir` have three different orders.
     fn folder(&mut self, ino: u64, parent: Option<u64>, files: u64) -> u64 {
         let entry = |n: u64| {
             (format!("{:05}.c", n * 61 % files), ino + 1 + n * 31 % files, EntryKind::File)
@@ -161,7 +161,7 @@ impl Forest {
         late.into_iter().for_each(|answer| self.tell(answer));
     }
 
-    /// Readers of the group come to pages that were read ahead for them and are gone again.
+    /// Readers of the group reach pages that were read ahead for them and evicted.
     fn thrash(&mut self) {
         for round in 0..60 {
             self.bench.now += MS;
@@ -176,7 +176,7 @@ impl Forest {
         files.into_iter().for_each(|(folder, ino)| self.read(tgid, folder, ino));
     }
 
-    /// The files below a directory as a walker comes to them that takes entries as they are sorted.
+    /// The files below a directory in the order of a walker that takes entries sorted.
     fn walk(&self, folder: u64, sort: Sort, files_first: bool) -> Vec<(u64, u64)> {
         let mut entries = self.folders[&folder].entries.clone();
         match sort {
@@ -327,7 +327,7 @@ fn what_is_ahead_fits_an_eighth_of_the_memory_that_a_group_may_use() {
     };
     let unlimited = most_ahead(None, 0.0);
     let limited = most_ahead(Some(4 << 20), 0.0);
-    // As far as marks tell how many of them were read.
+    // As far as marks show how many of them were read.
     let unmarked = BETWEEN_MARKS as u64 * FILE_BYTES;
     assert!(limited <= (512 << 10) + unmarked, "{limited}");
     assert!(unlimited > 2 * limited, "{unlimited} {limited}");
@@ -435,7 +435,7 @@ fn of_many_programs_the_last_ones_are_followed() {
     assert!(forest.waits - waits <= 4, "{}", forest.waits - waits);
 }
 
-/// What is used is known by marks, one for so many files at least.
+/// Marks show how many files are used: at least one for this many files.
 const BETWEEN_MARKS: usize = 32;
 
 /// A file may be read, time may pass, and directories may change.
@@ -444,7 +444,7 @@ fn steps() -> impl Strategy<Value = Vec<(u8, u64, u32)>> {
 }
 
 /// Whatever programs do, no more is read in vain than their credit, what they have earned, one file for four that they
-/// waited for, and directories that were read in no order.
+/// waited for, and directories that were read in random order.
 fn asks_for_no_more_than_was_earned(steps: Vec<(u8, u64, u32)>, is_disk: bool) {
     let mut forest = Forest::new(if is_disk { DeviceCost::DISK } else { VOLUME });
     let top = forest.folder(1_000, None, 600);
@@ -484,13 +484,13 @@ proptest! {
     }
 }
 
-/// The file behind a batch is none of the batch's.
+/// The file after a batch is not part of it.
 #[test]
 fn a_walker_that_goes_around_what_was_read_for_it_has_earned_nothing() {
     asks_for_no_more_than_was_earned(vec![(2, 186, 3), (3, 86, 3)], false);
 }
 
-/// So that the tests above name files of one volume.
+/// The tests above name files of one volume.
 #[test]
 fn files_lie_on_the_volume_of_the_bench() {
     assert_eq!(directory(1).key, FileKey { dev: DEV, ino: 1 });

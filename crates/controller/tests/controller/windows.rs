@@ -14,7 +14,7 @@ use crate::support::{
     reference,
 };
 
-/// What was asked for, of which target.
+/// The requested windows, by target.
 fn set(commands: &[Command]) -> Option<(Target, WindowSetting)> {
     commands.iter().find_map(|command| match command {
         Command::SetWindow { target, setting, .. } => Some((*target, *setting)),
@@ -28,7 +28,7 @@ fn open_file(number: u64) -> Target {
 
 const DONE: WindowOutcome = WindowOutcome::Set { own_pages: 32 };
 
-/// Nobody has as much as the kernel reads by itself.
+/// A bound below the kernel's own window.
 fn limited(file_bytes: u64) -> Input {
     Input::MemoryStats(MemoryStats::Cgroup {
         cgroup: CgroupId(0),
@@ -84,7 +84,7 @@ fn under_thrashing_windows_are_bounded_one_a_millisecond_and_given_back_when_it_
     assert_eq!(machine.journal.len(), 10, "all that were heard of");
     assert!(opens.iter().all(|open_file| machine.opened(*open_file).window < 32));
     assert_eq!(machine.controller.status(machine.now).changed_windows, 10);
-    // What was taken comes back in an hour or two.
+    // The window grows back within two hours.
     for _ in 0..8 {
         machine.now += 1_800 * SECOND;
         machine.hear(&Input::Access(miss(50, 5)));
@@ -192,7 +192,7 @@ fn what_cannot_be_given_back_is_tried_each_second() {
     for _ in 0..20 {
         bench.window_set(open_file(9), WindowOutcome::Failed);
         assert_eq!(set(&bench.tick(SECOND / 2)), None);
-        // Found by housekeeping, and asked for at the next occasion.
+        // Housekeeping finds it; the next input requests it.
         let tries = [bench.tick(SECOND), bench.tick(MS)].concat();
         assert_eq!(set(&tries), own);
     }
@@ -248,7 +248,7 @@ fn entries_that_were_left_behind_are_given_back_one_after_another() {
     assert_eq!(machine.journal, BTreeMap::new());
 }
 
-/// A further file system, on a disk of its own, and a miss there through open file 20.
+/// Another file system, on a separate disk, and a miss there through open file 20.
 const OTHER_DEV: DeviceNumber = DeviceNumber { major: 7, minor: 2 };
 
 fn elsewhere() -> Access {
@@ -363,7 +363,7 @@ fn what_may_have_been_set_is_given_back_though_no_answer_came() {
     let late = Completed::WindowSet { ticket, target, outcome: DONE, during: (0, 0) };
     let late = [bench.completed(late), bench.tick(MS)].concat();
     assert_eq!(set(&late), None, "of the first one, which tells nothing");
-    // Nor has the second one been answered.
+    // The second one is not answered either.
     let commands = [bench.tick(11 * SECOND), bench.tick(2 * SECOND), bench.tick(MS)].concat();
     assert_eq!(set(&commands), Some((open_file(9), WindowSetting::Own)));
 }

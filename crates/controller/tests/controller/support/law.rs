@@ -1,4 +1,4 @@
-//! What every command has to keep to, whatever happens. Each breach panics.
+//! Rules that every command must keep. Each breach panics.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,14 +9,14 @@ use readahead::behind::Span;
 
 use super::MS;
 
-/// The controller takes an answer for lost after so long.
+/// After this long, the controller assumes that an answer is lost.
 const LOST_NS: Nanos = 10_000 * MS;
 
-/// What may be dropped ahead of a reader that has ended, and what a reader of 4 MiB at a time has not told.
+/// Most pages that may be dropped ahead of an ended reader, and a step of 4 MiB that was not reported yet.
 const AHEAD_PAGES: u64 = 16_384;
 const UNTOLD_PAGES: u64 = 2048;
 
-/// What was seen so far, as far as it says what may follow.
+/// What was seen so far and decides what may follow.
 #[derive(Default)]
 pub(crate) struct Law {
     mounted: BTreeMap<DeviceNumber, BackingId>,
@@ -24,7 +24,7 @@ pub(crate) struct Law {
     passed: BTreeMap<StreamKey, Vec<Span>>,
     last_ticket: u64,
     batch: Option<(u64, FileKey)>,
-    /// On each device, the change that is not answered yet.
+    /// The change on each device that is not answered yet.
     under_way: BTreeMap<Option<BackingId>, (Ticket, Nanos)>,
     /// The newest change of each target.
     newest: BTreeMap<Target, Ticket>,
@@ -124,7 +124,7 @@ impl Law {
         assert!(self.mounted.contains_key(&dev), "its volume is gone: {command:?}");
     }
 
-    /// All of the span has been passed, but for what lies shortly ahead.
+    /// The whole span has been passed, except for pages shortly ahead.
     fn is_passed(&self, stream: StreamKey, span: Span, drops_unused: bool) {
         let passed = self.passed.get(&stream).map_or(&[][..], |spans| spans);
         let ahead = if drops_unused { AHEAD_PAGES } else { 0 } + UNTOLD_PAGES;
@@ -137,7 +137,7 @@ impl Law {
         assert!(at + ahead >= span.end, "never passed: {span:?} of {stream:?}, only {passed:?}");
     }
 
-    /// One change at a time on a device, and one a millisecond in all.
+    /// One change at a time on a device, and one per millisecond in all.
     fn is_next_on(&mut self, now: Nanos, backing: Option<BackingId>, ticket: Ticket) {
         let before = self.under_way.insert(backing, (ticket, now));
         let waits = before.filter(|(_, at)| now.saturating_sub(*at) <= LOST_NS);

@@ -20,14 +20,14 @@ use super::law::Law;
 use super::manners::Manners;
 use super::{DEV, DISK, FILE_PAGES, MS, SECOND, WINDOW, facts, memory, mounted, reference};
 
-/// Drop-behind hears of a stream every 4 MiB.
+/// A stream causes an event for drop-behind every 4 MiB.
 const PASSED_PAGES: u64 = 1024;
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Page {
     cached: bool,
     dirty: bool,
-    /// In use by somebody, so that it cannot go.
+    /// Held by somebody, so that it cannot be dropped.
     held: bool,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Machine {
     pub(crate) watched: BTreeMap<DeviceNumber, Interest>,
     pub(crate) counted: BTreeSet<BackingId>,
     pub(crate) attributes: Attributes,
-    /// What was set, and what each had before.
+    /// Changed windows, and what each was before.
     pub(crate) journal: BTreeMap<Target, u32>,
     /// What a probe finds.
     pub(crate) true_cost: Option<DeviceCost>,
@@ -72,7 +72,7 @@ pub(crate) struct Machine {
     watched_processes: BTreeSet<Tgid>,
     ended: BTreeSet<Tgid>,
     is_looking_behind: bool,
-    /// Answers under way: when each is due, and the order in which they were given.
+    /// Answers under way: when each is due, and in which order they were given.
     answers: BTreeMap<(Nanos, u64), Input>,
     answered: u64,
     next_tick: Nanos,
@@ -122,7 +122,7 @@ impl Machine {
         machine
     }
 
-    /// The controller hears of something, and what it asks for is done.
+    /// Gives an input to the controller, and carries out its commands.
     pub(crate) fn hear(&mut self, input: &Input) {
         self.law.hear(input);
         let mut out = Vec::new();
@@ -132,7 +132,7 @@ impl Machine {
         self.next_tick = self.next_tick.min(self.controller.next_tick(self.now)).max(self.now);
     }
 
-    /// What may be in flight is, at the most.
+    /// Checks that at most the depth and one window are in flight.
     fn is_within_depth(&self, out: &[Command]) {
         if out.iter().any(|command| matches!(command, Command::Read { .. })) {
             for device in self.controller.status(self.now).devices {
@@ -142,7 +142,7 @@ impl Machine {
         }
     }
 
-    /// So much time passes.
+    /// Time passes.
     pub(crate) fn wait(&mut self, ns: Nanos) {
         let until = self.now.saturating_add(ns);
         loop {
@@ -214,7 +214,7 @@ impl Machine {
         self.file_mut(ino).pages[span].iter_mut().for_each(|page| page.held = held);
     }
 
-    /// The program reads; gives the pages that it had to wait for.
+    /// The program reads. Returns the pages that it had to wait for.
     pub(crate) fn read(&mut self, open_file: OpenFile, page: u64, pages: u64) -> u64 {
         let mut waits = 0;
         let end = (page + pages).min(FILE_PAGES);
@@ -228,7 +228,7 @@ impl Machine {
         waits
     }
 
-    /// One page is touched; tells whether it was absent.
+    /// Touches one page. Returns whether it was absent.
     fn touch(&mut self, open_file: OpenFile, page: u64, end: u64) -> bool {
         let open = self.opens[&open_file];
         let now = self.now;
@@ -363,7 +363,7 @@ impl Machine {
         }
     }
 
-    /// What needs no answer.
+    /// Carries out a command that needs no answer.
     fn note(&mut self, command: &Command) {
         match command {
             Command::Mark(file, mark) => {
@@ -403,7 +403,7 @@ impl Machine {
         }
     }
 
-    /// Does what has an answer, and gives that.
+    /// Carries out a command, and returns its answer.
     fn perform(&mut self, command: &Command) -> Completed {
         match command {
             Command::Read { ticket, of, span, .. } => {
@@ -489,7 +489,7 @@ impl Machine {
         Completed::Released { ticket, dropped_pages, kept_pages: 0, left }
     }
 
-    /// What a command that was not carried out says.
+    /// The answer to a command that was not carried out.
     fn failure(&mut self, command: &Command) -> Completed {
         match command {
             Command::Read { ticket, .. } => {

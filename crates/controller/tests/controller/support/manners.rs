@@ -1,4 +1,4 @@
-//! How a body answers.
+//! How a body answers commands.
 
 use controller::Nanos;
 
@@ -9,16 +9,16 @@ use super::{MS, SECOND};
 pub(crate) enum Manners {
     /// Once, in order, after a tenth of a millisecond.
     Orderly,
-    /// Late, far too late, lost, twice, in any order, with errors.
+    /// Late, far too late, lost, twice, in any order, or with errors.
     Hostile(u64),
 }
 
-/// What becomes of one command.
+/// What happens to one command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fate {
     pub(crate) is_done: bool,
     pub(crate) fails: bool,
-    /// After how long each answer comes.
+    /// The delay of each answer.
     pub(crate) answers: [Option<Nanos>; 2],
 }
 

@@ -1,4 +1,4 @@
-//! A modelled machine that carries out commands, and the inputs that tests are made of.
+//! A model of a machine that carries out commands, and the inputs that tests are made of.
 
 mod law;
 mod machine;
@@ -93,7 +93,7 @@ pub(crate) fn facts(cost: DeviceCost) -> DeviceFacts {
     DeviceFacts { cost, origin: Origin::Measured, is_counted: true }
 }
 
-/// So much memory is available, and no cgroup limits it.
+/// This much memory is available, and no cgroup limits it.
 pub(crate) fn memory(available_bytes: u64) -> Input {
     let available_bytes = Some(available_bytes);
     Input::MemoryStats(MemoryStats::Machine { available_bytes, own_cgroup_bytes: None })
@@ -107,7 +107,7 @@ pub(crate) fn charging(charge: Charge) -> Options {
     Options { charge, ..Options::default() }
 }
 
-/// A controller and nothing else: a test says what comes, and looks at what is asked for.
+/// A controller alone: a test gives inputs and examines commands.
 pub(crate) struct Bench {
     pub(crate) controller: Controller,
     pub(crate) now: Nanos,
@@ -131,7 +131,7 @@ impl Bench {
         bench
     }
 
-    /// What is asked for when this comes.
+    /// The commands after this input.
     pub(crate) fn on(&mut self, input: &Input) -> Vec<Command> {
         let mut out = Vec::new();
         self.controller.on(self.now, input, &mut out);
@@ -142,7 +142,7 @@ impl Bench {
         out
     }
 
-    /// The newest change of this target's window ended so.
+    /// Answers the newest change of this target's window.
     pub(crate) fn window_set(&mut self, target: Target, outcome: WindowOutcome) -> Vec<Command> {
         let ticket = self.asked.get(&target).copied();
         self.completed(Completed::WindowSet { ticket, target, outcome, during: (0, 0) })
@@ -173,7 +173,7 @@ impl Bench {
     }
 }
 
-/// The pages that reads among these commands ask for.
+/// The pages that reads among these commands request.
 pub(crate) fn reads(commands: &[Command]) -> Vec<Span> {
     let spans = commands.iter().filter_map(|command| match command {
         Command::Read { span, .. } => Some(*span),
