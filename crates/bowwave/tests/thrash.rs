@@ -20,7 +20,7 @@ use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 
 use demo::worker::Streams;
-use demo::worker::hand::{Job, expected};
+use demo::worker::jobs::{Job, expected};
 use machine::{Bench, Cgroup, Hand};
 use removals::{PAGE_BYTES, Removals};
 use rustix::fs::{Advice, fadvise};

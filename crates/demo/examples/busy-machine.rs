@@ -1,4 +1,4 @@
-//! Shows the demonstration on a machine that lets replies come late or has other work, beside a quiet one.
+//! Compares the demonstration on a quiet machine with runs on a machine that replies late or has other work.
 //!
 //! ```text
 //! cargo build --release && cargo run --release -p bowwave-demo --example busy-machine -- target/release/bowwave
@@ -20,9 +20,9 @@ use serde_json::Value;
 #[derive(Clone, Copy)]
 enum Disturbance {
     Nothing,
-    /// Replies that come so many microseconds late on average.
+    /// Replies are this many microseconds late on average.
     Late(u32),
-    /// So many threads that do nothing but run.
+    /// This many threads run busy loops.
     Loops(usize),
 }
 
@@ -70,7 +70,7 @@ impl Disturbance {
     }
 }
 
-/// A figure, and by how many percent it may be wrong.
+/// A figure, and how far it may be wrong in percent.
 type Bounded = (f64, f64);
 
 /// The times of a row, or throughput and latency of a point.
@@ -87,7 +87,7 @@ fn figures(row: &Value) -> Vec<(&'static str, Bounded)> {
     timed.chain(point).collect()
 }
 
-/// Whether two figures may be the same.
+/// Whether two figures agree within their errors.
 fn agree(one: Bounded, other: Bounded) -> bool {
     let error = |(value, percent): Bounded| value * percent.ceil() / 100.0;
     (one.0 - other.0).abs() <= error(one) + error(other)

@@ -1,4 +1,4 @@
-//! Measures what the demonstration's programs take of a processor, which `bowwave reproduce demo` needs to simulate
+//! Measures how much processor time the demonstration's programs take. `bowwave reproduce demo` needs that to simulate
 //! them.
 //!
 //! ```text
@@ -19,7 +19,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 /// Patterns with one program each.
 const PROGRAMS: [&str; 7] = ["tac", "grep", "tar", "cp", "cats-10", "sha256sum", "python-mmap"];
 
-/// Of each time the median of this many is taken.
+/// Times are medians of this many runs.
 const RUNS: usize = 9;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Nanoseconds of a processor that a pattern's program takes for a file of so many bytes in memory.
+/// Nanoseconds of processor time of a pattern's program, for a file of this many bytes in memory.
 fn processor_ns(pattern: &Pattern, bytes: u64) -> Result<f64, Box<dyn Error>> {
     let folder = tempfile::tempdir_in("/dev/shm")?;
     let file = pattern.files[0].names().swap_remove(0);
@@ -63,14 +63,14 @@ fn run(pattern: &Pattern, folder: &Path, file: &str) -> Result<f64, Box<dyn Erro
     };
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).current_dir(folder).stdin(Stdio::null());
-    // GNU tar reads nothing if its output is thrown away.
+    // GNU tar reads nothing if its output is discarded.
     let is_thrown_away = !matches!(pattern.work, Work::Program(_));
     command.stdout(if is_thrown_away { Stdio::null() } else { Stdio::piped() });
     let mut child = command.spawn()?;
     if let Some(mut output) = child.stdout.take() {
         std::io::copy(&mut output, &mut std::io::sink())?;
     }
-    // What it took can be asked until it has been waited for.
+    // The kernel tells its time only until it is reaped.
     waitid(WaitId::Pid(Pid::from_child(&child)), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
     let told = fs::read_to_string(format!("/proc/{}/schedstat", child.id()))?;
     child.wait()?;

@@ -1,4 +1,4 @@
-//! Records what the demonstration measures, as the figures that `bowwave reproduce demo` compares itself with.
+//! Records the demonstration's figures, which `bowwave reproduce demo` compares with the simulator's.
 //!
 //! ```text
 //! cargo build --release
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use patterns::PATTERNS;
 use serde_json::Value;
 
-/// Settings of a row by the names of its times, and of their errors.
+/// Settings of a row, by the names of its times and of their errors.
 const TIMES: [(&str, &str, &str); 3] = [
     ("stock 128K", "stock_128k_s", "stock_128k"),
     ("stock 4M", "stock_4m_s", "stock_4m"),

@@ -1,4 +1,4 @@
-//! One run: cold caches, the window, the daemon if it is its turn, a fresh reader.
+//! One run: cold caches, the kernel's window, the daemon if the setting needs it, a fresh reader.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -16,19 +16,19 @@ use crate::target::Target;
 use crate::worker::Outcome;
 use patterns::{Pattern, Work};
 
-/// A run that was not cold, or the error of which is wide, is repeated at most so often.
+/// How often to repeat a run that was not cold or that has a wide error.
 const REPEATS: u32 = 2;
 
-/// A wide error, as a share of the time measured.
+/// A wide error, as a share of the measured time.
 const WIDE: f64 = 0.15;
 
-/// The kernel's own window beside which bowwave runs: the default of stock kernels.
+/// The kernel's own window, in KiB, while bowwave runs: the default of stock kernels.
 pub(crate) const DEFAULT_KB: u64 = 128;
 
-/// Under which read-ahead a pattern runs.
+/// The read-ahead for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setting {
-    /// The kernel with a window of so many KiB.
+    /// The kernel with a window of this many KiB.
     Stock(u64),
     /// Bowwave beside the kernel's default window.
     Bowwave,
@@ -47,30 +47,30 @@ impl std::fmt::Display for Setting {
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub(crate) outcome: Outcome,
-    /// That the device delivered, where it counts them.
+    /// Bytes that the device delivered, if it counts them.
     pub(crate) bytes_read: Option<u64>,
-    /// That bowwave used, in seconds.
+    /// CPU time of bowwave in seconds.
     pub(crate) daemon_cpu_s: f64,
-    /// What bowwave says it did.
+    /// Bowwave's report.
     pub(crate) daemon: Value,
-    /// By which share of itself the time may be wrong, as the machine was busy.
+    /// How far the time may be wrong because the machine was busy, as a share of it.
     pub(crate) error: f64,
     /// Why the run does not count, if so.
     pub(crate) rejection: Option<String>,
 }
 
 impl Sample {
-    /// Cold runs first, then those with a small error.
+    /// Prefers cold runs, then a small error.
     fn is_better_than(&self, other: &Sample) -> bool {
         let rank = |sample: &Sample| (sample.rejection.is_some(), sample.error);
         rank(self) < rank(other)
     }
 }
 
-/// What runs are made on.
+/// The device and daemon of a run.
 pub(crate) struct Bench<'a> {
     pub(crate) target: &'a Target,
-    /// Where the daemon keeps what it measures of the device.
+    /// Where the daemon keeps its measurement of the device.
     pub(crate) state: &'a Path,
     pub(crate) stop: &'a Stop,
     /// No run is repeated after this.
@@ -78,7 +78,7 @@ pub(crate) struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// A cold run with a small error, or the best of several that are not.
+    /// A cold run with a small error, or the best of several others.
     pub(crate) fn sample(&self, pattern: &Pattern, setting: Setting) -> Result<Sample, DemoError> {
         let mut best = self.run(pattern, setting)?;
         for _ in 0..REPEATS {
@@ -110,7 +110,7 @@ impl Bench<'_> {
         let outcome = self.read(pattern)?;
         let waited = waited();
         let reading = self.target.reading()?.since(&before);
-        // The workers carry as many requests side by side as are on the way.
+        // The workers serve the requests in flight side by side.
         let workers_s = (waited.0 - waited_before.0).seconds() / reading.depth().max(1.0);
         let daemon_s = (waited.1 - waited_before.1).max(0.0);
         let waited_s = outcome.waited_s + workers_s + daemon_s;
@@ -125,11 +125,11 @@ impl Bench<'_> {
         })
     }
 
-    /// Starts a reader, a process of its own, gives it the word and waits for what it reports.
+    /// Starts a reader in a separate process, tells it to begin, and waits for its report.
     fn read(&self, pattern: &Pattern) -> Result<Outcome, DemoError> {
         let failed = |reason: String| DemoError::Reader { pattern: pattern.name.into(), reason };
         let failed_io = |error: std::io::Error| failed(error.to_string());
-        // Before the reader, so that it goes after it.
+        // Created before the reader, so that it is removed after it.
         let cgroup = match pattern.work {
             Work::Limited(_, bytes) => Some(MemoryCgroup::new(bytes).map_err(failed_io)?),
             _ => None,
@@ -141,7 +141,7 @@ impl Bench<'_> {
             cgroup.admit(reader.pid().as_raw_nonzero().get() as u32).map_err(failed_io)?;
         }
         if let Some(mut input) = reader.streams().stdin.take() {
-            // A reader that has ended already reports why.
+            // If the reader has ended already, it reports why.
             let _ = input.write_all(WORD);
         }
         let mut output = reader.streams().stdout.take().expect("it is piped");
@@ -157,5 +157,5 @@ impl Bench<'_> {
     }
 }
 
-/// Tells a reader, on its standard input, to begin.
+/// Written to a reader's standard input, it tells the reader to begin.
 pub const WORD: &[u8] = b"go\n";

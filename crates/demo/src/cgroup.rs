@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// What its name begins with; the id of its process follows.
+/// The start of its name; the process id follows.
 const PREFIX: &str = "bowwave-demo-";
 
-/// A memory cgroup that goes when this is dropped; its processes must have ended by then.
+/// A memory cgroup, removed when this is dropped. Its processes must have ended by then.
 pub(crate) struct MemoryCgroup {
     folder: PathBuf,
     used: &'static str,
 }
 
-/// Where memory cgroups are made, and what the files with the limit and with what is used are called.
+/// Where memory cgroups are created, and the names of the files with limit and usage.
 #[derive(Debug, PartialEq)]
 struct Hierarchy {
     root: PathBuf,
@@ -24,10 +24,10 @@ struct Hierarchy {
 }
 
 impl MemoryCgroup {
-    /// One that holds `bytes`.
+    /// Creates one that may hold `bytes`.
     ///
     /// # Errors
-    /// Where no memory cgroup can be made: not root, not mounted, or not delegated.
+    /// If no memory cgroup can be created: not root, not mounted, or not delegated.
     pub(crate) fn new(bytes: u64) -> io::Result<Self> {
         let hierarchy = mounted_hierarchy()?;
         let folder = hierarchy.root.join(format!("{PREFIX}{}", std::process::id()));
@@ -37,7 +37,7 @@ impl MemoryCgroup {
         Ok(cgroup)
     }
 
-    /// The file that takes processes in, for [`begin_in`](crate::child::begin_in).
+    /// The file to which process ids are written, for [`begin_in`](crate::child::begin_in).
     pub(crate) fn processes(&self) -> io::Result<File> {
         File::options().write(true).open(self.folder.join("cgroup.procs"))
     }
@@ -48,7 +48,7 @@ impl MemoryCgroup {
         used.trim().parse().map_err(io::Error::other)
     }
 
-    /// Takes a process in.
+    /// Moves a process into the cgroup.
     pub(crate) fn admit(&self, pid: u32) -> io::Result<()> {
         fs::write(self.folder.join("cgroup.procs"), pid.to_string())
     }
@@ -73,7 +73,7 @@ fn mounted_hierarchy() -> io::Result<Hierarchy> {
 
 impl Drop for MemoryCgroup {
     fn drop(&mut self) {
-        // A process that has just been reaped may hold its cgroup for a moment longer.
+        // A process that has just been reaped may keep its cgroup for a moment longer.
         for _ in 0..50 {
             match fs::remove_dir(&self.folder) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
@@ -88,7 +88,7 @@ impl Drop for MemoryCgroup {
     }
 }
 
-/// The memory controller belongs to version 1 where it is mounted as such, to version 2 otherwise.
+/// The memory controller belongs to version 1 if it is mounted there, otherwise to version 2.
 fn hierarchy(mounts: &str) -> Option<Hierarchy> {
     let find = |is_it: fn(&str, &str) -> bool, limit, used| {
         mounts.lines().find_map(|line| {

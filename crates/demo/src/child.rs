@@ -1,4 +1,4 @@
-//! This very executable as a child process, which ends with the demonstration whatever happens.
+//! Child processes, such as this executable itself, which always end with the demonstration.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -8,15 +8,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 
-/// A child in a process group of its own, so that Ctrl-C reaches the demonstration alone, which
-/// then ends it in order. Dropping it kills the whole group.
+/// A child in a separate process group, so that Ctrl-C reaches only the demonstration, which then ends the child in
+/// order. Dropping it kills the whole group.
 pub(crate) struct OwnChild {
     child: Child,
     is_reaped: bool,
 }
 
-/// A command that runs this executable, even if the file has been replaced since; all its standard
-/// streams are pipes.
+/// A command that runs this executable, even if its file has been replaced since. All standard streams are pipes.
 pub(crate) fn own_command() -> Command {
     let mut command = command("/proc/self/exe");
     command.arg0("bowwave");
@@ -28,18 +27,17 @@ pub(crate) fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     command.process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // SAFETY: between fork and exec only one system call is made, which is async-signal-safe and
-    // allocates nothing.
+    // SAFETY: between fork and exec there is only one system call, which is async-signal-safe and allocates nothing.
     unsafe {
         command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
     }
     command
 }
 
-/// Has the command begin its life in a cgroup, whose `cgroup.procs` is `processes`: what it allocates
-/// and reads is charged there from the first page on.
+/// Starts the command in the cgroup whose `cgroup.procs` is `processes`, so that everything it allocates and reads is
+/// charged there from the first page on.
 pub(crate) fn begin_in(command: &mut Command, processes: File) {
-    // SAFETY: as above; the descriptor stays open as the closure owns it.
+    // SAFETY: as above; the closure owns the descriptor, so it stays open.
     unsafe {
         command.pre_exec(move || Ok(rustix::io::write(&processes, b"0").map(drop)?));
     }
@@ -70,7 +68,7 @@ impl OwnChild {
 impl Drop for OwnChild {
     fn drop(&mut self) {
         if !self.is_reaped {
-            // It may have ended by itself just now.
+            // It may just have ended by itself.
             let _ = kill_process_group(self.pid(), Signal::KILL);
             let _ = self.child.wait();
         }

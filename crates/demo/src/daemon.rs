@@ -1,4 +1,4 @@
-//! Bowwave itself, as a child process for the length of one run.
+//! A bowwave daemon as a child process for one run.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -14,11 +14,11 @@ use crate::child::{OwnChild, own_command};
 use crate::error::DemoError;
 use crate::process_clock::cpu_time;
 
-/// After it is ready the kernel still frees what loading its programs took. An installed daemon was
-/// started long ago.
+/// Pause after the daemon is ready: the kernel still frees memory that loading the programs took. An installed daemon
+/// was started long ago.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// A daemon that manages the files below one folder; ended when this is dropped.
+/// A daemon that manages the files below one folder. It ends when this is dropped.
 pub(crate) struct Daemon {
     child: OwnChild,
     output: BufReader<ChildStdout>,
@@ -26,7 +26,7 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts it and waits until it is ready. `state` is where it keeps what it measures of disks.
+    /// Starts it and waits until it is ready. It keeps its measurements of disks in `state`.
     pub(crate) fn start(folder: &Path, state: &Path) -> Result<Self, DemoError> {
         let mut command = own_command();
         command.args(["daemon", "--json", "--state"]).arg(state).arg("--path").arg(folder);
@@ -44,7 +44,7 @@ impl Daemon {
         Ok(Daemon { child, output, cpu_before })
     }
 
-    /// CPU seconds used since it was ready.
+    /// CPU seconds since it was ready.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let now = cpu_time(self.child.pid()).unwrap_or_default();
         now.saturating_sub(self.cpu_before).as_secs_f64()
@@ -55,10 +55,10 @@ impl Daemon {
         waits::process(self.child.pid().as_raw_nonzero().get() as u32).seconds()
     }
 
-    /// Ends it; gives what it says it did.
+    /// Ends it. Returns its report.
     ///
     /// # Errors
-    /// If it had ended before or ends with an error: then the run was not managed.
+    /// If it has ended before, or ends with an error: the run was not managed.
     pub(crate) fn stop(mut self) -> Result<Value, DemoError> {
         if let Ok(Some(_)) = self.child.streams().try_wait() {
             return Err(DemoError::Daemon(format!("ended early: {}", last_words(&mut self.child))));
@@ -79,13 +79,13 @@ fn is_ready(line: &str) -> bool {
     serde_json::from_str::<Value>(line).is_ok_and(|value| value["ready"] == true)
 }
 
-/// The last line that is a JSON object, as a newer daemon may say more than one.
+/// The last line that is a JSON object; a newer daemon may print more than one.
 fn summary(said: &str) -> Value {
     let objects = said.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     objects.into_iter().find(Value::is_object).unwrap_or_default()
 }
 
-/// What it wrote to standard error, to the end.
+/// Reads its standard error to the end.
 fn last_words(child: &mut OwnChild) -> String {
     let mut text = String::new();
     if let Some(mut stream) = child.streams().stderr.take() {

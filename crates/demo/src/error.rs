@@ -1,12 +1,12 @@
-//! What can go wrong, and what to do about it.
+//! Errors, and what to do about each.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why the demonstration cannot be given.
+/// Why the demonstration cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
-    /// Caches, windows and eBPF are root's.
+    /// Only root may empty caches, set windows and load eBPF.
     #[error(
         "the demonstration needs root (it makes disks and loads eBPF programs); run it with sudo"
     )]
@@ -26,35 +26,35 @@ pub enum DemoError {
     /// `--only` without a name.
     #[error("a pattern without a name; `bowwave demo --list` names them")]
     UnnamedPattern,
-    /// What was found could not be printed.
+    /// The results could not be printed.
     #[error("cannot write the results: {0}")]
     Output(io::Error),
-    /// A folder of the user's is not there.
+    /// The user's folder does not exist.
     #[error("{0:?} is no folder; name one on the disk to be shown, as local:FOLDER")]
     NoFolder(PathBuf),
-    /// A daemon manages all reads already, also those meant for the stock kernel.
+    /// A daemon manages all reads already, even those meant for the stock kernel.
     #[error(
         "a bowwave daemon (process {0}) is running and would help the stock kernel too; stop it first (systemctl stop bowwave, or kill {0})"
     )]
     DaemonRuns(u32),
-    /// The daemon did not start, or did not last.
+    /// The daemon did not start, or ended early.
     #[error("bowwave itself cannot run here: {0}")]
     Daemon(String),
     /// A reader failed.
     #[error("the reader of pattern {pattern} failed: {reason}")]
     Reader {
-        /// Which.
+        /// The pattern.
         pattern: String,
-        /// What it said.
+        /// The reader's message.
         reason: String,
     },
     /// A process of a small machine failed.
     #[error("a process of the small machine failed: {0}")]
     Process(String),
-    /// Two runs gave different bytes: never to happen.
+    /// Two runs read different bytes, which must never happen.
     #[error("pattern {0} read different bytes in two runs; please report this")]
     DifferentBytes(String),
-    /// A folder of the user's is on no disk.
+    /// The user's folder is on no disk.
     #[error(
         "{0} is on no disk or network file system whose read-ahead can be set; name another folder as local:FOLDER"
     )]
@@ -65,7 +65,7 @@ pub enum DemoError {
     /// Stopped by a signal.
     #[error("stopped")]
     Stopped,
-    /// A file is at fault.
+    /// A file operation failed.
     #[error("{path}: {error}")]
     File {
         /// The file.

@@ -1,7 +1,6 @@
 //! The files that patterns read, written once per device.
 //!
-//! They are written past the page cache: it would have to be emptied again, and filling it takes
-//! longer than writing.
+//! They are written past the page cache: filling and emptying it would take longer.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -18,7 +17,7 @@ use patterns::order::next_random;
 /// Bytes written at a time.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Direct I/O wants buffers and lengths aligned to the logical block; a page satisfies every disk.
+/// Direct I/O needs buffers and lengths aligned to the logical block; a page is enough for every disk.
 const ALIGNMENT: usize = 4096;
 
 /// Writes those that are missing.
@@ -38,14 +37,14 @@ pub(crate) fn prepare(folder: &Path, files: &[Files], stop: &Stop) -> Result<(),
                 let bytes = BLOCK_BYTES.min((files.bytes - start) as usize);
                 (&file).write_all(content.next(bytes)).map_err(DemoError::file(&path))?;
             }
-            // Now, and not while a pattern runs.
+            // Sync now, not while a pattern runs.
             file.sync_all().map_err(DemoError::file(&path))?;
         }
     }
     Ok(())
 }
 
-/// With all its blocks beside one another and for direct I/O, where the file system can do that.
+/// Creates a contiguous file for direct I/O, if the file system can do that.
 fn create(path: &Path, bytes: u64) -> io::Result<File> {
     let open = |flags| File::options().create(true).write(true).custom_flags(flags).open(path);
     let file = open(libc::O_DIRECT).or_else(|_| open(0))?;
@@ -55,13 +54,13 @@ fn create(path: &Path, bytes: u64) -> io::Result<File> {
     }
 }
 
-/// What tells the content of a file: of trees the file's own name, so that two trees are the same.
+/// The seed of a file's content: in trees, the file's own name, so that two trees are equal.
 fn content_of<'a>(files: &Files, name: &'a str) -> &'a str {
     let own = name.rsplit('/').next().unwrap_or(name);
     if files.per_folder > 0 { own } else { name }
 }
 
-/// What a file holds: noise of its own, or lines of 64 letters for a text.
+/// The content of a file: noise, or lines of 64 letters for a text.
 struct Content {
     state: u64,
     is_text: bool,
@@ -80,7 +79,7 @@ impl Content {
         }
     }
 
-    /// The next of at most [`BLOCK_BYTES`], aligned for direct I/O.
+    /// The next at most [`BLOCK_BYTES`] bytes, aligned for direct I/O.
     fn next(&mut self, bytes: usize) -> &[u8] {
         let start = self.buffer.as_ptr().align_offset(ALIGNMENT);
         let block = &mut self.buffer[start..start + bytes];

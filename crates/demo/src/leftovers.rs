@@ -1,5 +1,5 @@
-//! What demonstrations that were killed have left: labs, memory cgroups, small folders. All bear the id of
-//! their process, so the next demonstration removes those whose process is gone, and nobody else's.
+//! Removes what killed demonstrations have left: labs, memory cgroups, small folders. All their names contain the
+//! process id. So a demonstration removes only those whose process is gone.
 
 use std::fmt::Display;
 use std::fs;
@@ -23,12 +23,12 @@ pub(crate) fn lab_name(device: &str) -> String {
     format!("{LAB_PREFIX}{}-{}", lab::name_for(device), std::process::id())
 }
 
-/// A folder for what a demonstration notes.
+/// A temporary folder of a demonstration.
 pub(crate) fn temporary_folder() -> io::Result<TempDir> {
     folder_in(&std::env::temp_dir())
 }
 
-/// A folder that lies in memory.
+/// A folder in memory.
 pub(crate) fn memory_folder() -> io::Result<TempDir> {
     folder_in(Path::new(MEMORY))
 }
@@ -38,7 +38,7 @@ fn folder_in(parent: &Path) -> io::Result<TempDir> {
     tempfile::Builder::new().prefix(&prefix).tempdir_in(parent)
 }
 
-/// Removes them, and calls `tell` with a sentence for each: that it was removed, or how it can be.
+/// Removes them, and calls `tell` with a sentence for each: it was removed, or how to remove it.
 pub(crate) fn clear(tell: impl Fn(&str)) {
     let report = |what: &dyn Display, removed: Result<(), String>| match removed {
         Ok(()) => tell(&format!("removed {what}, which a demonstration that was killed had left")),
@@ -72,7 +72,7 @@ pub(crate) fn clear(tell: impl Fn(&str)) {
     }
 }
 
-/// In a folder that everybody may write to, only what is our own.
+/// Leftover folders in `parent`. Everybody may write there, so only our own count.
 fn left_folders(parent: &Path) -> Vec<PathBuf> {
     let own = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
@@ -83,7 +83,7 @@ fn left_folders(parent: &Path) -> Vec<PathBuf> {
     left.map(|entry| entry.path()).collect()
 }
 
-/// Whether it bears the id of a process that is gone.
+/// Whether this is the id of a process that is gone.
 fn is_left(process: Option<u32>) -> bool {
     process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists())
 }

@@ -8,14 +8,13 @@
 //!       medians --> one row
 //! ```
 //!
-//! What a big file or many readers do to a small machine is shown by [`small`].
+//! [`small`] shows what a large file or many readers do to a machine with little memory.
 //!
-//! What a pattern reads is in the crate [`patterns`]; who carries it out, in a process of its own, in
-//! [`worker`]; how one run is set up and measured in `bench`; all of them in [`show`]. A run counts
-//! only if it was cold. What a busy machine adds to its time is measured (`lab`, `waits`) and shown as the
-//! error of the row. Devices, cgroups, files and children are owned by values that remove them
-//! when they are dropped, so they go on every way out: at the end, after an error or a panic, and
-//! after a signal, which ends whatever is waited for.
+//! The crate [`patterns`] says what each pattern reads. [`worker`] reads it, in a separate process. `bench` sets up and
+//! measures one run, [`show`] all of them. A run counts only if it was cold. The time that a busy machine adds is
+//! measured (`lab`, `waits`) and shown as the error of the row. Devices, cgroups, files and children belong to values
+//! that remove them when dropped. So they are removed in every case: at the end, after an error or a panic, and after a
+//! signal, which interrupts every wait.
 
 mod bench;
 mod cgroup;

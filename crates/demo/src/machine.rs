@@ -1,6 +1,6 @@
-//! The machine: what a run depends on.
+//! What a run needs of the machine.
 
-/// Whether the shell would find a program of that name.
+/// Whether the shell would find this program.
 pub(crate) fn has_program(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(name).is_file())

@@ -1,4 +1,4 @@
-//! Reading through a mapping, and asking which of its pages are cached.
+//! Maps files, and finds out which of their pages are cached.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -10,25 +10,25 @@ const PAGE_BYTES: usize = 4096;
 
 /// Maps a file that nobody writes to.
 pub(crate) fn map(file: &File) -> io::Result<Mmap> {
-    // SAFETY: the demonstration made the file, and nobody truncates or writes it while a pattern
-    // runs; were it done all the same, the reader, a process of its own, would end.
+    // SAFETY: the demonstration made the file, and nobody truncates or writes it while a pattern runs. If somebody did,
+    // only the reader, a separate process, would end.
     unsafe { MmapOptions::new().map(file) }
 }
 
-/// Pages of the file that are in the page cache.
+/// Number of pages of the file in the page cache.
 pub(crate) fn resident_pages(file: &File) -> io::Result<usize> {
     Ok(resident(file)?.into_iter().filter(|is_cached| *is_cached).count())
 }
 
-/// Of each page of the file whether it is in the page cache.
+/// Whether each page of the file is in the page cache.
 ///
 /// # Errors
-/// If it cannot be mapped, as an empty file.
+/// If it cannot be mapped, such as an empty file.
 pub fn resident(file: &File) -> io::Result<Vec<bool>> {
     resident_in(&map(file)?)
 }
 
-/// The same of a part of a mapping that begins with a page.
+/// The same for a part of a mapping that begins with a page.
 pub(crate) fn resident_in(part: &[u8]) -> io::Result<Vec<bool>> {
     let mut resident = vec![0u8; part.len().div_ceil(PAGE_BYTES)];
     // SAFETY: the vector has a byte for each page of the part, whose mapping outlives the call.

@@ -1,11 +1,11 @@
-//! What to try next on this very machine: its slowest storage, and the commands for it.
+//! Suggests what to try next on this machine: its slowest storage, and the commands for it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use linux::mounts::{self, Disk, Mount};
 
-/// File systems on another machine.
+/// Network file systems.
 const NETWORK: &[&str] = &[
     "9p",
     "afs",
@@ -24,22 +24,22 @@ const NETWORK: &[&str] = &[
 /// Fewer reads since boot than this say little about a disk.
 const LEAST_READS: u64 = 100;
 
-/// Storage that is mounted.
+/// Mounted storage.
 #[derive(Clone, Debug, PartialEq)]
 struct Storage {
     mount_point: PathBuf,
     kind: Kind,
-    /// What a read took since boot, on average, in milliseconds; unknown of one without a disk.
+    /// Mean time of a read since boot, in milliseconds; unknown without a disk.
     read_ms: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
-    /// A disk with a head to move, by its node.
+    /// A disk with a head, by its device node.
     Rotating(PathBuf),
-    /// A file system on another machine, by its type.
+    /// A network file system, by its type.
     Network(String),
-    /// Any other disk, by its node.
+    /// Any other disk, by its device node.
     Other(PathBuf),
 }
 
@@ -61,7 +61,8 @@ impl Storage {
         Some(Storage { mount_point: mount.mount_point.clone(), kind, read_ms })
     }
 
-    /// Slower storage has more: heads first, then what is far away, then by what a read takes.
+    /// A larger value means slower storage: disks with heads, then network file systems, then others by the time of a
+    /// read.
     fn slowness(&self) -> (u8, f64) {
         let class = match self.kind {
             Kind::Rotating(_) => 2,
@@ -89,7 +90,7 @@ impl Storage {
 
     /// `bowwave` is how to start bowwave as root.
     fn commands(&self, bowwave: &str) -> String {
-        // The root holds what is no file of a user's.
+        // The root folder contains more than users' files.
         let root = Path::new("/");
         let folder = if self.mount_point == root { Path::new("/usr") } else { &self.mount_point };
         let mut lines = vec![

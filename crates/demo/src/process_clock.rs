@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-/// User and system time of all its threads, also of those that have ended; `None` once it is gone.
+/// User and system time of all its threads, ended ones included; `None` once the process is gone.
 pub(crate) fn cpu_time(pid: Pid) -> Option<Duration> {
     let mut clock = 0;
     // SAFETY: the pointer is to a clock id of ours.
@@ -29,7 +29,7 @@ mod tests {
         let own = rustix::process::getpid();
         let before = cpu_time(own).expect("it is there");
         while cpu_time(own).is_some_and(|now| now < before + Duration::from_millis(1)) {}
-        // One more than the kernel ever gives out.
+        // One more than the kernel's largest process id.
         let nobody = Pid::from_raw((1 << 22) + 1).expect("a positive number");
         assert_eq!(cpu_time(nobody), None);
     }

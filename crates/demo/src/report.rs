@@ -1,4 +1,4 @@
-//! What is shown, piece by piece, as it is finished.
+//! The pieces of a report, shown as they are finished.
 
 use std::fmt::{self, Display};
 
@@ -12,7 +12,7 @@ use crate::trade_off::TradeOff;
 /// One piece.
 #[derive(Clone, Debug)]
 pub enum Report {
-    /// A device, before what is shown of it.
+    /// The heading of a device.
     Device {
         /// Its name.
         device: String,
@@ -21,7 +21,7 @@ pub enum Report {
         /// Whether rows follow, below one line of headings.
         has_rows: bool,
     },
-    /// A pattern that is timed.
+    /// A timed pattern.
     Row(Row),
     /// The random reader beside streams.
     TradeOff {
@@ -32,19 +32,19 @@ pub enum Report {
         /// All settings.
         trade_off: TradeOff,
     },
-    /// What was shown on a small machine.
+    /// A table of a small machine.
     Section {
         /// The device.
         device: String,
         /// The table.
         section: Section,
     },
-    /// A word to the user, not a figure.
+    /// A message to the user.
     Note(String),
 }
 
 impl Report {
-    /// The figures as JSON objects, one a row or a point of a trade-off.
+    /// The figures as JSON objects, one for each row or point of a trade-off.
     pub fn json_rows(&self) -> Vec<Value> {
         let of = |device: &str, mut row: Value| {
             row["device"] = json!(device);

@@ -5,14 +5,13 @@ use serde_json::Value;
 
 use crate::bench::{DEFAULT_KB, Sample, Setting};
 
-/// The larger static window to compare with, in KiB: what is recommended for slow storage.
+/// The larger static window to compare with, in KiB: the usual advice for slow storage.
 const LARGE_KB: u64 = 4096;
 
-/// A row below this ratio to the better static window is marked: three hundredths are what runs
-/// differ by.
+/// A row below this ratio to the better static window is marked. Runs differ by three hundredths.
 pub(crate) const FALLS_SHORT: f64 = 0.97;
 
-/// What came of something that was to be measured.
+/// The result of a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Verdict<F> {
@@ -23,7 +22,7 @@ pub enum Verdict<F> {
         /// Why.
         rejected: String,
     },
-    /// It cannot be run here.
+    /// It cannot run here.
     Skipped {
         /// Why.
         skipped: String,
@@ -37,7 +36,7 @@ pub struct Row {
     pub device: String,
     /// The pattern.
     pub pattern: String,
-    /// What came of it.
+    /// The result.
     #[serde(flatten)]
     pub verdict: Verdict<Figures>,
 }
@@ -49,30 +48,30 @@ pub struct Figures {
     pub stock_128k_s: f64,
     /// Seconds with a window of 4 MiB.
     pub stock_4m_s: f64,
-    /// Seconds under bowwave; unknown where it cannot run.
+    /// Seconds under bowwave; unknown if it cannot run.
     pub bowwave_s: Option<f64>,
-    /// The least the device takes for the bytes needed, in seconds; unknown of a real one.
+    /// The least time of the device for the bytes needed, in seconds; unknown for a real device.
     pub limit_s: Option<f64>,
-    /// Bytes that the device delivered under bowwave, where it counts them.
+    /// Bytes that the device delivered under bowwave, if it counts them.
     pub bytes_read: Option<u64>,
     /// Bytes of the pages that the pattern touches.
     pub bytes_needed: u64,
-    /// CPU seconds that bowwave used during the run; unknown where it cannot run.
+    /// CPU seconds of bowwave during the run; unknown if it cannot run.
     pub daemon_cpu_s: Option<f64>,
-    /// By how many percent each time may be wrong, as the machine was busy.
+    /// How far each time may be wrong because the machine was busy, in percent.
     pub error_percent: ErrorPercent,
-    /// What bowwave says of its last run.
+    /// Bowwave's report at the end of its last run.
     pub daemon: Value,
 }
 
-/// By how many percent the times of a row may be wrong.
+/// How far the times of a row may be wrong, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ErrorPercent {
-    /// That with the kernel's window of 128 KiB.
+    /// Of the kernel's window of 128 KiB.
     pub stock_128k: f64,
-    /// That with a window of 4 MiB.
+    /// Of the window of 4 MiB.
     pub stock_4m: f64,
-    /// That under bowwave.
+    /// Of bowwave.
     pub bowwave: Option<f64>,
 }
 
@@ -80,7 +79,7 @@ impl Row {
     pub(crate) const SETTINGS: &[Setting] =
         &[Setting::Stock(DEFAULT_KB), Setting::Stock(LARGE_KB), Setting::Bowwave];
 
-    /// The row as text; `None` of a figure that is not known shows as a dash.
+    /// The row as text, with a dash for each unknown figure.
     pub(crate) fn line(&self) -> String {
         match &self.verdict {
             Verdict::Measured(figures) => format!("{:<21}{}", self.pattern, figures.columns()),
@@ -105,7 +104,7 @@ impl Row {
 }
 
 impl Verdict<Figures> {
-    /// From the samples of [`Row::SETTINGS`], in their order; none of bowwave where it cannot run.
+    /// From the samples of [`Row::SETTINGS`], in that order; no samples of bowwave if it cannot run.
     pub(crate) fn of(samples: &[Vec<Sample>], needed: u64, limit_s: Option<f64>) -> Self {
         let counted: Result<Vec<_>, _> = samples.iter().map(|runs| counting(runs)).collect();
         let counted = match counted {
@@ -173,7 +172,7 @@ impl Figures {
     }
 }
 
-/// Of the worst run: their median lies between them.
+/// The error of the worst run, in percent. The median of the runs is not worse.
 pub(crate) fn error_percent(runs: &[&Sample]) -> f64 {
     runs.iter().map(|run| run.error * 100.0).fold(0.0, f64::max)
 }
@@ -183,7 +182,7 @@ pub(crate) fn bound(percent: f64) -> String {
     format!("\u{b1}{:.0}%", percent.ceil())
 }
 
-/// The runs that count, or why the last one does not if none does.
+/// The runs that count. If there are none, why the last one does not.
 pub(crate) fn counting(runs: &[Sample]) -> Result<Vec<&Sample>, String> {
     let counted: Vec<&Sample> = runs.iter().filter(|run| run.rejection.is_none()).collect();
     match runs.last().and_then(|run| run.rejection.clone()) {
@@ -192,7 +191,7 @@ pub(crate) fn counting(runs: &[Sample]) -> Result<Vec<&Sample>, String> {
     }
 }
 
-/// The median; no number of no values.
+/// The median; NaN without values.
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     linux::median(values).unwrap_or(f64::NAN)
 }

@@ -1,4 +1,4 @@
-//! All of it: devices, rounds, patterns, settings.
+//! Runs the demonstration: all devices, rounds, patterns and settings.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -24,30 +24,30 @@ use patterns::{PATTERNS, Pattern, Work, find};
 pub struct Options {
     /// Devices: names of the lab, TOML files, or `local[:FOLDER]`.
     pub devices: Vec<String>,
-    /// Patterns by name; the telling ones if empty.
+    /// Patterns by name; the short selection if empty.
     pub only: Vec<String>,
     /// Every pattern.
     pub full: bool,
-    /// Runs of each; the medians are shown.
+    /// Runs of each pattern with each setting; the report shows medians.
     pub rounds: u32,
-    /// No pattern is begun later than this after the start, no run repeated in the second half of it; what is
-    /// left out is named.
+    /// Begin no pattern later than this after the start, and repeat no run in the second half of this time. The report
+    /// names the patterns that are left out.
     pub begin_within: Option<Duration>,
-    /// How to start bowwave as root, for the commands that are suggested.
+    /// How to start bowwave as root, for suggested commands.
     pub invoked_as: String,
-    /// Why bowwave cannot manage reads on this machine, if so: then the stock kernel is shown alone.
+    /// Why bowwave cannot manage reads on this machine, if so. Then only the stock kernel is shown.
     pub why_not_able: Option<String>,
-    /// For tests: modelled devices reply late, by so many microseconds on average.
+    /// For tests: microseconds by which modelled devices reply late on average.
     pub inject_late_us: f64,
 }
 
-/// How long patterns of the short selection are begun. The last takes less than a minute on a busy machine.
+/// Time within which patterns of the short selection begin. The last one takes less than a minute on a busy machine.
 pub const SHORT: Duration = Duration::from_secs(150);
 
-/// Shows everything; calls `on_report` with each piece when it is done.
+/// Runs everything. Calls `on_report` with each piece when it is finished.
 ///
 /// # Errors
-/// See [`DemoError`]. Whatever was made is removed on every path.
+/// See [`DemoError`]. Everything that was made is removed in any case.
 pub fn show(
     options: &Options,
     mut on_report: impl FnMut(Report) -> io::Result<()>,
@@ -66,7 +66,7 @@ pub fn show(
         return Err(DemoError::NotRoot);
     }
     places.iter().try_for_each(Place::check)?;
-    // One that was given paths was not given those of a lab that is still to be made.
+    // A daemon that manages certain paths does not manage those of a future lab.
     let is_any_local = places.iter().any(|place| matches!(place, Place::Local(_)));
     if let Some(daemon) = linux::daemons::running().find(|it| it.manages_all || is_any_local) {
         return Err(DemoError::DaemonRuns(daemon.pid));
@@ -76,20 +76,20 @@ pub fn show(
         stop: Stop::on_signals().map_err(DemoError::file("pipe"))?,
         begin_until: options.begin_within.map(|within| Instant::now() + within),
         repeat_until: options.begin_within.map(|within| Instant::now() + within / 2),
-        can_lead: true,
+        can_manage: true,
         on_report: &mut on_report,
     };
     // Nobody may be listening.
     leftovers::clear(|sentence| drop(writeln!(io::stderr(), "bowwave: {sentence}")));
     if let Some(reason) = &options.why_not_able {
-        stage.can_lead = false;
+        stage.can_manage = false;
         stage.tell(Report::Note(format!(
             "Bowwave cannot run here: {reason}. What follows is the stock kernel alone."
         )))?;
     }
     for (device, place) in devices.into_iter().zip(places) {
         let shown = stage.show_one(device, &place);
-        // A signal also ends the tools that make a lab, whose complaint is then not the reason.
+        // A signal also ends the tools that make a lab, whose messages are then not the reason.
         shown.map_err(|e| if stage.stop.is_asked_for() { DemoError::Stopped } else { e })?;
     }
     Ok(())
@@ -106,7 +106,7 @@ struct Stage<'a> {
     begin_until: Option<Instant>,
     repeat_until: Option<Instant>,
     /// Whether bowwave can run here.
-    can_lead: bool,
+    can_manage: bool,
     on_report: &'a mut dyn FnMut(Report) -> io::Result<()>,
 }
 
@@ -119,8 +119,8 @@ impl Stage<'_> {
         self.begin_until.is_some_and(|until| Instant::now() > until)
     }
 
-    /// Patterns first, then what is shown on a small machine; each on a device of its own, so that files
-    /// lie where they would without the others.
+    /// Runs the patterns, then the tables of a small machine, each on a separate device, so that the files of one do
+    /// not change the positions of the others.
     fn show_one(&mut self, device: &str, place: &Place) -> Result<(), DemoError> {
         let options = self.options;
         let is_named = |name: &str| options.only.iter().any(|only| only == name);
@@ -154,7 +154,7 @@ fn choose(options: &Options, place: &Place) -> Vec<&'static Pattern> {
     let is_rotational = place.is_rotational();
     let is_wanted = |pattern: &&Pattern| {
         if options.only.is_empty() {
-            options.full || pattern.is_telling(is_rotational)
+            options.full || pattern.is_in_short(is_rotational)
         } else {
             options.only.iter().any(|name| name == pattern.name)
         }
@@ -174,7 +174,7 @@ struct Series {
     pattern: &'static Pattern,
     settings: &'static [Setting],
     samples: Vec<Vec<Sample>>,
-    /// Why it cannot be run here, if so.
+    /// Why it cannot run here, if so.
     missing: Option<String>,
 }
 
@@ -193,7 +193,7 @@ impl Session {
         }
     }
 
-    /// Pattern by pattern, each shown when all its rounds are done.
+    /// Runs one pattern after the other, and shows each after all its rounds.
     fn run(mut self, place: &Place, stage: &mut Stage<'_>) -> Result<(), DemoError> {
         if self.series.is_empty() {
             return Ok(());
@@ -220,7 +220,7 @@ impl Session {
                     repeat_until: stage.repeat_until,
                 };
                 for _ in 0..self.rounds {
-                    series.run(&bench, stage.can_lead, &bar)?;
+                    series.run(&bench, stage.can_manage, &bar)?;
                 }
                 series.check_sums()?;
             }
@@ -265,19 +265,19 @@ impl Series {
         Series { pattern, settings, samples, missing: missing(pattern) }
     }
 
-    /// One round: the settings follow one another, each time beginning with the next, as a run is
-    /// not quite independent of the one before it.
+    /// Runs one round of all settings. Each round begins with the next setting, since a run is not quite independent of
+    /// the one before it.
     fn run(
         &mut self,
         bench: &Bench<'_>,
-        can_lead: bool,
+        can_manage: bool,
         bar: &ProgressBar,
     ) -> Result<(), DemoError> {
         let rounds_done = self.samples[0].len();
         for turn in 0..self.settings.len() {
             let index = (rounds_done + turn) % self.settings.len();
             let setting = self.settings[index];
-            if setting == Setting::Bowwave && !can_lead {
+            if setting == Setting::Bowwave && !can_manage {
                 continue;
             }
             bar.set_message(format!("{}, {setting}", self.pattern.name));
@@ -287,7 +287,7 @@ impl Series {
         Ok(())
     }
 
-    /// What was read must be the same under all settings.
+    /// Checks that all settings have read the same bytes.
     fn check_sums(&self) -> Result<(), DemoError> {
         let mut sums = self.samples.iter().flatten().map(|sample| sample.outcome.checksum);
         let first = sums.next();
@@ -321,7 +321,7 @@ impl Series {
     }
 }
 
-/// What a pattern needs that is not here.
+/// What a pattern needs but is missing here.
 fn missing(pattern: &Pattern) -> Option<String> {
     if let Some(program) = pattern.program().filter(|program| !machine::has_program(program)) {
         return Some(format!("{program} is not installed"));

@@ -1,5 +1,4 @@
-//! Stopping early: a signal makes a pipe readable, whoever waits sees it, and all is cleaned up on
-//! the way out.
+//! Stops early: a signal makes a pipe readable, and every wait sees that. Everything is removed on the way out.
 
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::error::DemoError;
 
-/// Readable once one of the signals that end a program has come.
+/// Becomes readable once a signal to end the program has come.
 pub(crate) struct Stop {
     signals: PipeReader,
 }
@@ -34,13 +33,12 @@ impl Stop {
         if self.is_asked_for() { Err(DemoError::Stopped) } else { Ok(()) }
     }
 
-    /// Reads what is answered on `stream`, up to the end of a line or of the stream, unless it is
-    /// stopped first.
+    /// Reads an answer from `stream`, up to the end of a line or of the stream, unless stopped first.
     pub(crate) fn read_line(&self, stream: &mut (impl Read + AsFd)) -> Result<Vec<u8>, DemoError> {
         self.read_until(stream, |line| line.ends_with(b"\n"))
     }
 
-    /// Reads `stream` to its end, unless it is stopped first.
+    /// Reads `stream` to its end, unless stopped first.
     pub(crate) fn read_to_end(
         &self,
         stream: &mut (impl Read + AsFd),
@@ -83,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// As a signal would do.
+    /// Does what a signal would do.
     fn stop() -> (Stop, io::PipeWriter) {
         let (signals, writer) = io::pipe().expect("a pipe");
         (Stop { signals }, writer)

@@ -10,7 +10,7 @@ use crate::row::{Verdict, bound, counting, error_percent, median};
 /// All settings on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TradeOff {
-    /// One a setting; the first is what the others are compared with.
+    /// One for each setting. The others are compared with the first.
     pub points: Vec<Point>,
 }
 
@@ -19,7 +19,7 @@ pub struct TradeOff {
 pub struct Point {
     /// The setting.
     pub setting: String,
-    /// What came of it.
+    /// The result.
     #[serde(flatten)]
     pub verdict: Verdict<Balance>,
 }
@@ -35,7 +35,7 @@ pub struct Balance {
     pub p99_ms: f64,
     /// CPU seconds that bowwave used.
     pub daemon_cpu_s: f64,
-    /// By how many percent the others may be wrong, as the machine was busy.
+    /// How far the other figures may be wrong because the machine was busy, in percent.
     pub error_percent: f64,
 }
 
@@ -48,7 +48,7 @@ impl TradeOff {
         Setting::Bowwave,
     ];
 
-    /// From the samples of [`TradeOff::SETTINGS`], in their order.
+    /// From the samples of [`TradeOff::SETTINGS`], in that order.
     pub(crate) fn of(samples: &[Vec<Sample>]) -> Self {
         let points = Self::SETTINGS.iter().zip(samples).filter(|(_, runs)| !runs.is_empty());
         let point = |(setting, runs): (&Setting, &Vec<Sample>)| Point {

@@ -1,11 +1,11 @@
-//! Every parser of what others have written, given any bytes: none panics. A property test does so for a
-//! moment, and `fuzz/` for as long as one likes.
+//! Feeds any bytes to every parser of outside input: none may panic. A property test does this for a moment, `fuzz/`
+//! for as long as you like.
 
 use std::path::Path;
 
 use crate::{control, layers, remove, state, status, users};
 
-/// What may lie in a lab's folder, what its server is told, and what the kernel and other processes tell.
+/// Parses the bytes as everything that may be in a lab's folder, or that users, the kernel and other processes say.
 pub fn read(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(state) = state::State::parse(&text) {
@@ -31,7 +31,7 @@ mod tests {
 
     use super::*;
 
-    /// Texts that look like what is expected, here and there changed, and others.
+    /// Texts that are almost as expected, and others.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         let samples = [
             "bowwave\0lab\0serve\0--folder\0/run/bowwave/lab/one/fuse\0",

@@ -1,4 +1,4 @@
-//! One command at a time makes or removes a lab: it holds the lab's folder, locked.
+//! A lock on a lab's folder, so that only one command at a time makes or removes the lab.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
@@ -13,11 +13,11 @@ use rustix::io::Errno;
 use crate::error::LabError;
 use crate::state::{self, State};
 
-/// Half a second in all, in which a lab may come up.
+/// How often to try: half a second in all.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A lab's folder, held until this is dropped or the process ends, however it ends.
+/// A lab's folder, locked until this is dropped or the process ends in any way.
 pub(crate) struct Claim {
     name: String,
     is_new: bool,
@@ -25,10 +25,10 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Makes the folder if it is not there, and holds it.
+    /// Creates the folder if it does not exist, and locks it.
     ///
     /// # Errors
-    /// [`LabError::InTheWay`] if something else lies there, [`LabError::AtWork`] if another holds it.
+    /// [`LabError::InTheWay`] if something else has that path, [`LabError::AtWork`] if another command holds the lock.
     pub(crate) fn make(name: &str) -> Result<Self, LabError> {
         let folder = State::folder(name);
         let is_new = create(&folder)?;
@@ -38,10 +38,10 @@ impl Claim {
         Ok(Claim { name: name.into(), is_new, held: hold(name)?.into() })
     }
 
-    /// Holds the folder of a lab that there is, or was.
+    /// Locks the folder of a lab, also of one that was left behind.
     ///
     /// # Errors
-    /// [`LabError::Unknown`] if there is none, [`LabError::AtWork`] if another holds it.
+    /// [`LabError::Unknown`] if there is none, [`LabError::AtWork`] if another command holds the lock.
     pub(crate) fn of(name: &str) -> Result<Self, LabError> {
         state::check_name(name)?;
         if !state::is_own(&State::folder(name)) {
@@ -50,7 +50,7 @@ impl Claim {
         Ok(Claim { name: name.into(), is_new: false, held: hold(name)?.into() })
     }
 
-    /// Makes the folder once more after all in it was cleared away, and holds that.
+    /// Creates the folder again after it was cleared away, and locks it.
     pub(crate) fn renew(&self) -> Result<(), LabError> {
         create(&self.folder())?;
         self.held.replace(hold(&self.name)?);
@@ -65,13 +65,13 @@ impl Claim {
         State::folder(&self.name)
     }
 
-    /// Whether the folder was made for this claim, and so is empty.
+    /// Whether this claim has created the folder, so that it is empty.
     pub(crate) fn is_new(&self) -> bool {
         self.is_new
     }
 }
 
-/// Makes a folder for root alone; `false` if there is one.
+/// Creates a folder that only root may enter. Returns `false` if it exists.
 fn create(folder: &Path) -> Result<bool, LabError> {
     fs::create_dir_all(state::ROOT).map_err(LabError::file(state::ROOT))?;
     match DirBuilder::new().mode(0o700).create(folder) {
@@ -81,7 +81,7 @@ fn create(folder: &Path) -> Result<bool, LabError> {
     }
 }
 
-/// A child of a command that was killed holds the folder, too, until it has become the tool that it was to be.
+/// Locks the folder. A child of a killed command holds the lock, too, until it has called `exec`.
 fn hold(name: &str) -> Result<File, LabError> {
     for _ in 0..TRIES {
         if let Some(held) = try_hold(&State::folder(name))? {
@@ -102,7 +102,7 @@ fn try_hold(folder: &Path) -> Result<Option<File>, LabError> {
         Err(Errno::WOULDBLOCK) => return Ok(None),
         Err(error) => return Err(LabError::file(folder)(error.into())),
     }
-    // Whoever held it before may have removed it meanwhile, and a third made another.
+    // The previous holder may have removed the folder, and a third command may have created another.
     let ino = |about: std::io::Result<fs::Metadata>| about.ok().map(|about| about.ino());
     Ok((ino(held.metadata()) == ino(fs::metadata(folder))).then_some(held))
 }

@@ -1,4 +1,4 @@
-//! The server's file `control`: what is written to it switches the delays off or on.
+//! The server's file `control`, which switches the delays off or on.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,12 +13,12 @@ const TIMED: &[u8] = b"timed";
 pub(crate) fn set_fast(fuse: &Path, is_fast: bool) -> Result<(), LabError> {
     let path = fuse.join("control");
     let word = if is_fast { FAST } else { TIMED };
-    // Never made here: where the server is not, it would be a file in the way.
+    // Never create the file: without the server, it would be in the way.
     let opened = File::options().write(true).open(&path);
     opened.and_then(|mut control| control.write_all(word)).map_err(LabError::file(path))
 }
 
-/// Whether what was written switches the delays off; `None` if it is neither word.
+/// Whether a written word switches the delays off; `None` if it is neither word.
 pub(crate) fn word(data: &[u8]) -> Option<bool> {
     match data.trim_ascii() {
         FAST => Some(true),

@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! Errors, and what to do about each.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,51 +6,51 @@ use std::path::{Path, PathBuf};
 /// Why a lab cannot be made, found or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// Loop devices, mounts and the server's counters are root's.
+    /// Only root may use loop devices, mounts and the server's counters.
     #[error("a lab needs root (loop devices, mounts, counters); run it with sudo")]
     NotRoot,
     /// No FUSE.
     #[error("/dev/fuse is missing; load the module (modprobe fuse) or run where FUSE is allowed")]
     NoFuse,
-    /// The device's description is at fault.
+    /// The device's description is wrong.
     #[error(transparent)]
     Device(#[from] device::SpecError),
     /// The device cannot have that fault.
     #[error(transparent)]
     Fault(#[from] crate::fault::FaultError),
-    /// There is one of that name.
+    /// A lab of that name exists.
     #[error(
         "a lab named {0:?} is up already; `bowwave lab down {0}` removes it, --name chooses another name"
     )]
     NameTaken(String),
-    /// There is none of that name.
+    /// No lab has that name.
     #[error("there is no lab named {0:?}; `bowwave lab status` names those that are up")]
     Unknown(String),
-    /// It is not up yet, and perhaps never will be.
+    /// It is not up yet, and may never be.
     #[error(
         "it is being made, or whoever made it was killed; `bowwave lab down {0}` removes what is left"
     )]
     HalfMade(String),
-    /// Its note cannot be read.
+    /// Its `state.json` cannot be read.
     #[error("{path} is damaged ({reason}); `bowwave lab down {name}` removes the lab all the same")]
     Damaged {
         /// The lab.
         name: String,
-        /// The note.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
-    /// Another command is at it.
+    /// Another command makes or removes it.
     #[error("another command makes or removes the lab {0:?} just now; wait until it is done")]
     AtWork(String),
-    /// Nobody wants it any more.
+    /// The user has stopped the command.
     #[error("stopped; what was made of the lab is removed again")]
     Stopped,
     /// The name cannot be part of a path.
     #[error("{0:?} cannot be a lab's name; use up to 64 letters, digits and dashes")]
     BadName(String),
-    /// Something else is where the lab's folder would be.
+    /// Something else has the path of the lab's folder.
     #[error("{0} is there already and is no lab; remove it, or choose another --name")]
     InTheWay(PathBuf),
     /// Not a file system that labs are made with.
@@ -67,7 +67,7 @@ pub enum LabError {
     /// The kernel has no such scheduler.
     #[error("there is no I/O scheduler {0:?} here; choose one of {1}")]
     Scheduler(String, String),
-    /// Somebody works on it.
+    /// A program uses it.
     #[error("{folder} is in use by {users}; end that or wait, then repeat")]
     Busy {
         /// Where it is mounted.
@@ -80,9 +80,9 @@ pub enum LabError {
         "a lab of {wanted_mb} MB cannot be made with {free_mb} MB of memory available; choose a smaller --size"
     )]
     NoMemory {
-        /// Asked for.
+        /// Requested.
         wanted_mb: u64,
-        /// What there is.
+        /// Available.
         free_mb: u64,
     },
     /// A tool failed.
@@ -103,10 +103,10 @@ pub enum LabError {
     Gone {
         /// The lab.
         name: String,
-        /// What came instead of an answer.
+        /// The error.
         reason: String,
     },
-    /// A file is at fault.
+    /// A file operation failed.
     #[error("{path}: {error}")]
     File {
         /// The file.

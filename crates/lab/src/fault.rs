@@ -1,6 +1,6 @@
-//! What a lab's device does wrong on purpose.
+//! Faults of a lab's device.
 //!
-//! Faults apply while the delays are on: files are prepared, and the lab is removed, without any.
+//! Faults apply only while the delays are on, so not while files are prepared or the lab is removed.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::timer::Kind;
 
-/// A spike holds up one read in so many.
+/// A spike delays one read in this many.
 const SPIKE_EVERY: u64 = 64;
 
 /// Bytes of a sector, as the kernel counts them.
@@ -21,9 +21,9 @@ const SECTOR_BYTES: u64 = 512;
 enum Sort {
     /// Reads of these sectors fail.
     Eio(Vec<RangeInclusive<u64>>),
-    /// A read gets half of what it asks for.
+    /// A read returns half of its sectors.
     Short,
-    /// One read in 64 takes so much longer.
+    /// One read in 64 takes this much longer.
     Spike(Duration),
     /// Requests are not answered.
     Hang,
@@ -35,11 +35,11 @@ enum Sort {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     sort: Sort,
-    /// How long after the delays were switched on.
+    /// How long after the delays were switched on the fault begins.
     after: Duration,
 }
 
-/// Why a fault is none.
+/// Why a text is no fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
     /// There is no such kind.
@@ -60,7 +60,7 @@ pub enum FaultError {
     /// The device is smaller.
     #[error("{fault} names a sector that the device does not have; its last one is {last}")]
     Beyond {
-        /// As it was written.
+        /// The fault's text.
         fault: String,
         /// The last sector.
         last: u64,
@@ -127,7 +127,7 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    /// Whether a device of that size can have it.
+    /// Checks that a device of that size can have it.
     ///
     /// # Errors
     /// [`FaultError::Beyond`].
@@ -141,10 +141,10 @@ impl Fault {
     }
 }
 
-/// What becomes of one request.
+/// What faults do to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fate {
-    /// Bytes that are served; `None`: it fails with EIO.
+    /// Bytes that are served; `None` if it fails with EIO.
     pub(crate) served: Option<u64>,
     pub(crate) answered: Answered,
 }
@@ -152,16 +152,16 @@ pub(crate) struct Fate {
 /// When a request is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answered {
-    /// When the model says.
+    /// At the model's time.
     InTime,
-    /// So much later.
+    /// This much later.
     Later(Duration),
     /// When the delays are switched off.
     Never,
 }
 
 impl Fate {
-    /// All of it is served when the model says.
+    /// All of it is served at the model's time.
     pub(crate) fn good(bytes: u64) -> Fate {
         Fate { served: Some(bytes), answered: Answered::InTime }
     }
@@ -179,7 +179,7 @@ impl Faults {
         Faults { faults, reads: AtomicU64::new(0) }
     }
 
-    /// What becomes of a request that comes so long after the delays were switched on.
+    /// What faults do to a request that comes `since` after the delays were switched on.
     pub(crate) fn fate(&self, since: Duration, kind: Kind, offset: u64, bytes: u64) -> Fate {
         let mut fate = Fate::good(bytes);
         let is_read = kind == Kind::Read;
@@ -211,7 +211,7 @@ fn touches(bad: &[RangeInclusive<u64>], offset: u64, bytes: u64) -> bool {
     })
 }
 
-/// Half of it in whole sectors, and one at least, so that whoever asks for the rest comes to an end.
+/// Half of it in whole sectors, and at least one, so that a program that requests the rest comes to an end.
 fn shortened(bytes: u64) -> u64 {
     (bytes / 2 / SECTOR_BYTES * SECTOR_BYTES).max(SECTOR_BYTES).min(bytes)
 }

@@ -1,12 +1,12 @@
-//! Lateness made on purpose, for tests of how the lab copes with a busy machine.
+//! Lateness on purpose, to test how the lab copes with a busy machine.
 
 use device::Nanos;
 
-/// Nine wakes in ten are late by this part of the mean on average, the tenth by the other: a long tail.
+/// Nine wakes in ten have this share of the mean lateness on average, the tenth has the rest: a long tail.
 const USUAL: f64 = 0.7;
 const TAIL: f64 = 3.7;
 
-/// How much later than asked for a thread wakes.
+/// How late a thread wakes.
 #[derive(Clone, Debug)]
 pub(crate) struct Injected {
     mean_us: f64,
@@ -14,12 +14,12 @@ pub(crate) struct Injected {
 }
 
 impl Injected {
-    /// Late by `mean_us` microseconds on average; 0 injects nothing.
+    /// Late by `mean_us` microseconds on average; 0 for none.
     pub(crate) fn new(mean_us: f64, seed: u64) -> Self {
         Injected { mean_us, random: Random(seed) }
     }
 
-    /// Of the next wake.
+    /// Lateness of the next wake, in nanoseconds.
     pub(crate) fn next(&mut self) -> Nanos {
         let part = if self.random.unit() < 0.9 { USUAL } else { TAIL };
         let exponential = -(1.0 - self.random.unit()).ln();
@@ -27,12 +27,12 @@ impl Injected {
     }
 }
 
-/// Numbers that are the same every time (a linear congruential generator, Knuth's MMIX).
+/// Pseudo-random numbers, the same in every run (a linear congruential generator, Knuth's MMIX).
 #[derive(Clone, Debug)]
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// From 0 up to, not including, 1.
+    /// A number in `[0, 1)`.
     pub(crate) fn unit(&mut self) -> f64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

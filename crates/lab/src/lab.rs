@@ -33,13 +33,13 @@ pub struct Options {
     pub scheduler: Option<String>,
     /// The executable whose `lab serve` is the server; this very one if `None`.
     pub server: Option<PathBuf>,
-    /// How late replies are made on purpose, in microseconds on average; 0 but in tests.
+    /// Microseconds by which to delay replies on average; 0 except in tests.
     pub inject_late_us: f64,
-    /// What goes wrong while the delays are on.
+    /// Faults while the delays are on.
     pub faults: Vec<Fault>,
 }
 
-/// Memory beyond the image that a machine needs to go on, in bytes.
+/// Bytes of memory that the machine needs besides the image.
 const SPARE_MEMORY_BYTES: u64 = 512 << 20;
 
 /// A lab that is up.
@@ -49,7 +49,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Makes a lab; what was made until an error occurred is removed again.
+    /// Makes a lab. After an error, removes everything it has made.
     ///
     /// # Errors
     /// See [`LabError`].
@@ -57,10 +57,10 @@ impl Lab {
         Self::up_unless(options, || false)
     }
 
-    /// Makes a lab, unless `is_stopped` says between two steps that nobody wants it any more.
+    /// Makes a lab, unless `is_stopped` returns `true` between two steps.
     ///
     /// # Errors
-    /// [`LabError::Stopped`] in that case, all being removed again; else as [`up`](Self::up).
+    /// [`LabError::Stopped`] in that case, after everything was removed; otherwise as [`up`](Self::up).
     pub fn up_unless(options: &Options, is_stopped: impl Fn() -> bool) -> Result<Lab, LabError> {
         let spec = device::load(&options.device)?;
         state::check_name(&options.name)?;
@@ -81,7 +81,7 @@ impl Lab {
         match build(&mut state, options, is_stopped) {
             Ok(()) => Ok(Lab { state }),
             Err(error) => {
-                // The first error is the one to report.
+                // Report the first error, not this one.
                 let _ = remove::clear(&claim);
                 Err(error)
             }
@@ -112,7 +112,7 @@ impl Lab {
         self.state.mount_point()
     }
 
-    /// Whether a file system is mounted there, and not only the block device is there.
+    /// Whether a file system is mounted there. Otherwise only the block device exists.
     pub fn is_mounted(&self) -> bool {
         layers::is_mounted(&self.mount_point())
     }
@@ -159,8 +159,8 @@ impl Lab {
         layers::queue_number(self.block_device(), "read_ahead_kb")
     }
 
-    /// Empties the page cache of the file system's data and metadata, by unmounting and mounting, or of
-    /// the bare device. The delays of a lab with a file system are on afterwards.
+    /// Empties the page cache of data and metadata: unmounts and mounts the file system, or flushes the bare device.
+    /// Afterwards the delays of a lab with a file system are on.
     ///
     /// # Errors
     /// If a program still has files open there.
@@ -172,7 +172,7 @@ impl Lab {
         self.set_fast(true)?;
         let evicted = layers::unmount(&folder, &[self.block_device().to_owned()])
             .and_then(|()| layers::mount(self.block_device(), &folder));
-        // Also where it is in use: what is read next takes its time again.
+        // Also if it is in use: the next reads must take their time again.
         let is_timed = self.set_fast(false);
         evicted.and(is_timed)
     }
@@ -186,7 +186,7 @@ impl Lab {
     }
 }
 
-/// A lab that goes down when this is dropped, also when a test panics.
+/// A lab that is removed when this is dropped, even if a test panics.
 #[derive(Debug)]
 pub struct LabGuard(Lab);
 
@@ -226,7 +226,7 @@ fn check_privilege() -> Result<(), LabError> {
     Ok(())
 }
 
-/// The image is sparse, but a lab that is filled must still fit.
+/// Checks that the image would fit into memory if it were filled; it is sparse.
 fn check_memory(size_bytes: u64) -> Result<(), LabError> {
     match meminfo::available_bytes() {
         Some(free) if size_bytes.saturating_add(SPARE_MEMORY_BYTES) > free => {
@@ -236,8 +236,7 @@ fn check_memory(size_bytes: u64) -> Result<(), LabError> {
     }
 }
 
-/// What is left of a lab whose server was killed, or whose making was, is cleared away; one that is up is in
-/// the way.
+/// Clears away a lab whose server, or whose `lab up`, was killed. A lab that is up is an error.
 fn clear_leftover(claim: &Claim) -> Result<(), LabError> {
     let name = claim.name();
     if claim.is_new() {
@@ -251,15 +250,15 @@ fn clear_leftover(claim: &Claim) -> Result<(), LabError> {
     claim.renew()
 }
 
-/// Makes the layers one by one. Noted is only what is done: a lab that is not is told by that, and what
-/// there is of it by what is mounted and attached.
+/// Makes the layers one by one. `state.json` names only finished labs; what exists of others is found by mounts and
+/// attached devices.
 fn build(
     state: &mut State,
     options: &Options,
     is_stopped: impl Fn() -> bool,
 ) -> Result<(), LabError> {
     let go_on = || if is_stopped() { Err(LabError::Stopped) } else { Ok(()) };
-    // A signal to the group also ends the tools, whose complaint is then not the reason.
+    // A signal to the process group also ends the tools, whose messages are then not the reason.
     let or_stopped = |error| if is_stopped() { LabError::Stopped } else { error };
     state.save()?;
     state.create_mount_points()?;
@@ -284,7 +283,7 @@ fn build(
     go_on()
 }
 
-/// Starts `lab serve`, out of reach of the terminal's signals, and waits for its line that the files are there.
+/// Starts `lab serve`, without the terminal's signals, and waits until it prints that its files are there.
 fn start_server(state: &State, options: &Options) -> Result<u32, LabError> {
     let own = || std::env::current_exe().map_err(LabError::file("/proc/self/exe"));
     let server = options.server.clone().map_or_else(own, Ok)?;

@@ -1,4 +1,4 @@
-//! The layers above the server: loop device, file system, mount; with the system's own tools.
+//! The layers above the server: loop device, file system and mount, made with the system's own tools.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,18 +15,18 @@ use crate::error::LabError;
 use crate::tool;
 use crate::users::users_of;
 
-/// The window that stock kernels start with, in KiB; loop devices come with a larger one, which is
-/// put back whenever the queue's limits change.
+/// The default window of stock kernels, in KiB. Loop devices begin with a larger one, which returns whenever the limits
+/// of the queue change.
 pub(crate) const STOCK_READ_AHEAD_KB: u64 = 128;
 
-/// Requests of at most what FUSE carries, so that none is cut into unequal halves.
+/// The largest request that FUSE carries, so that none is split into unequal halves.
 const LARGEST_REQUEST_KB: u64 = 1024;
 
-/// A file system that labs are made with, without background work that would disturb a measurement.
+/// A file system for labs, without background work that would disturb a measurement.
 struct FileSystem {
     name: &'static str,
     mkfs_arguments: &'static [&'static str],
-    /// Debian's.
+    /// Its package in Debian.
     package: &'static str,
 }
 
@@ -40,15 +40,15 @@ const FILE_SYSTEMS: [FileSystem; 3] = [
     FileSystem { name: "btrfs", mkfs_arguments: &["-f", "-q"], package: "btrfs-progs" },
 ];
 
-/// The bare device, for what looks at devices.
+/// The bare device, for tools that work on devices.
 pub(crate) const NO_FILE_SYSTEM: &str = "none";
 
-/// Whoever only looks at a device (another `losetup --find` does) is soon gone: tried so often, so
-/// far apart.
+/// A program that only examines a device (as another `losetup --find` does) soon closes it. How often to try, and the
+/// pause in between.
 const UNMOUNT_TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Runs a tool; gives its standard output.
+/// Runs a tool. Returns its standard output.
 pub(crate) fn run<S: AsRef<OsStr>>(tool: &str, arguments: &[S]) -> Result<String, LabError> {
     let command = || {
         let words = arguments.iter().map(|argument| argument.as_ref().to_string_lossy());
@@ -65,14 +65,14 @@ pub(crate) fn run<S: AsRef<OsStr>>(tool: &str, arguments: &[S]) -> Result<String
     Err(LabError::Tool { command: command(), reason: complaint(&said) })
 }
 
-/// What went wrong, in one line, without how the tool is used, which some explain then.
+/// The error in one line, without the usage that some tools print after it.
 fn complaint(said: &str) -> String {
     let is_usage = |line: &&str| line.to_lowercase().starts_with("usage");
     let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.take_while(|line| !is_usage(line)).collect::<Vec<_>>().join("; ")
 }
 
-/// Attaches a loop device with direct I/O to `image` and sets its queue as a disk's would be.
+/// Attaches a loop device with direct I/O to `image`, and sets up its queue like a disk's.
 pub(crate) fn attach_loop(image: &Path, is_rotational: bool) -> Result<PathBuf, LabError> {
     let image = image.as_os_str();
     let arguments =
@@ -108,7 +108,7 @@ fn file_system(name: &str) -> Result<&'static FileSystem, LabError> {
     })
 }
 
-/// Whether a lab can have this file system here.
+/// Checks that a lab can have this file system here.
 pub(crate) fn check_file_system(name: &str) -> Result<(), LabError> {
     if name == NO_FILE_SYSTEM {
         return Ok(());
@@ -140,7 +140,7 @@ pub(crate) fn set_scheduler(node: &Path, name: &str) -> Result<(), LabError> {
     })
 }
 
-/// `none [mq-deadline] kyber`: the one in use is in brackets.
+/// Parses `none [mq-deadline] kyber`; the one in brackets is in use.
 pub(crate) fn schedulers_in(list: &str) -> String {
     list.split_whitespace().map(|name| name.trim_matches(['[', ']'])).collect::<Vec<_>>().join(", ")
 }
@@ -150,8 +150,7 @@ pub(crate) fn mount(node: &Path, folder: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Waits for a moment until no other program has one of `nodes` open. The caller may have inherited
-/// it.
+/// Waits a moment until no other program has one of `nodes` open. The caller may have inherited one.
 pub(crate) fn await_users(nodes: &[PathBuf]) -> Result<(), LabError> {
     let places: Vec<&Path> = nodes.iter().map(PathBuf::as_path).collect();
     let mut users = Vec::new();
@@ -165,7 +164,7 @@ pub(crate) fn await_users(nodes: &[PathBuf]) -> Result<(), LabError> {
     Err(LabError::busy(places[0], &users))
 }
 
-/// Unmounts `folder`; whoever has that or one of `nodes` open is named if it cannot be done.
+/// Unmounts `folder`. If that fails, names the programs that have it or one of `nodes` open.
 pub(crate) fn unmount(folder: &Path, nodes: &[PathBuf]) -> Result<(), LabError> {
     for _ in 0..UNMOUNT_TRIES {
         match rustix::mount::unmount(folder, UnmountFlags::empty()) {
@@ -194,7 +193,7 @@ pub(crate) fn is_mounted(folder: &Path) -> bool {
     linux::table::read("/proc/self/mounts").is_ok_and(|table| is_mounted_in(&table, folder))
 }
 
-/// Names of labs need no escapes.
+/// Whether a mount table lists `folder`. Names of labs need no escapes.
 pub(crate) fn is_mounted_in(table: &str, folder: &Path) -> bool {
     let folder = folder.to_string_lossy();
     table.lines().any(|line| line.split(' ').nth(1) == Some(&folder))

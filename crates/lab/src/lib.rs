@@ -7,11 +7,12 @@
 //!   program <--------------------------------- reply, at that moment <-- timer ----+
 //! ```
 //!
-//! The image lives in memory, so what a read takes is what the model says. A reply that goes out late is
-//! credited to the requests that follow it; what cannot be credited is counted, as a bound of the error
+//! The image is in memory, so only the model decides how long a read takes. If a reply goes out late, the lab credits
+//! the delay to the requests that follow. It counts what it cannot credit, as a bound of the error
 //! ([`Status::error_us`]).
-//! [`Lab::up`] makes one, as a process of its own that survives the command that made it;
-//! [`Lab::down`] removes it. The server is [`serve`].
+//!
+//! [`Lab::up`] starts a lab in a separate process, which outlives the command; [`Lab::down`] removes it. [`serve`] is
+//! the server.
 
 #[cfg(any(test, fuzzing))]
 pub mod any_bytes;

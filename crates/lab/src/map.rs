@@ -1,4 +1,4 @@
-//! The image: a sparse file in memory, mapped.
+//! The image: a mapped, sparse file in memory.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -11,8 +11,8 @@ use rustix::fs::{MemfdFlags, memfd_create};
 /// The disk's contents. Pages that were never written take no memory.
 pub(crate) struct Image {
     map: MmapRaw,
-    /// Locked shared while bytes are copied; a write and a read of the same bytes at the same time
-    /// are as undefined in content as on a real disk, but never torn between threads of ours.
+    /// Locked shared while bytes are copied. As on a real disk, a write and a read of the same bytes at the same time
+    /// may give either content; but our threads never see a torn one.
     copying: RwLock<()>,
 }
 
@@ -28,7 +28,7 @@ impl Image {
         self.map.len() as u64
     }
 
-    /// Gives the bytes of `[offset, offset + bytes)`, cut at the end, to `consume`.
+    /// Passes the bytes of `[offset, offset + bytes)`, cut at the end, to `consume`.
     pub(crate) fn read(&self, offset: u64, bytes: u64, consume: impl FnOnce(&[u8])) {
         let start = offset.min(self.len()) as usize;
         let count = bytes.min(self.len() - start as u64) as usize;
@@ -38,7 +38,7 @@ impl Image {
         consume(unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(start), count) });
     }
 
-    /// Writes `data` at `offset`, cut at the end; gives the bytes written.
+    /// Writes `data` at `offset`, cut at the end. Returns the number of bytes written.
     pub(crate) fn write(&self, offset: u64, data: &[u8]) -> usize {
         let start = offset.min(self.len()) as usize;
         let count = data.len().min(self.len() as usize - start);

@@ -1,4 +1,4 @@
-//! Removing a lab, or what is left of one: by what is mounted and attached, not by what was noted.
+//! Removes a lab, or what is left of one. Relies on what is mounted and attached, not on `state.json`.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -15,14 +15,14 @@ use crate::error::LabError;
 use crate::layers;
 use crate::state::{self, FUSE, MOUNT_POINT};
 
-/// Gigabytes of an image are freed in a second.
+/// Longest wait for the server's end. It frees gigabytes of an image in a second.
 const MOST_TO_END: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
-/// Removes the lab of that name, also one that is half made, damaged, or without its server.
+/// Removes the lab of that name, even if it is half made, damaged, or without its server.
 ///
 /// # Errors
-/// [`LabError::Busy`] if a program still has files open; then it stays as it is. [`LabError::Unknown`] and
-/// [`LabError::AtWork`] if there is none, or another command is at it.
+/// [`LabError::Busy`] if a program still has files open; the lab then stays as it is. [`LabError::Unknown`] if there is
+/// none, [`LabError::AtWork`] if another command makes or removes it.
 pub fn remove(name: &str) -> Result<(), LabError> {
     if !rustix::process::geteuid().is_root() {
         return Err(LabError::NotRoot);
@@ -30,14 +30,14 @@ pub fn remove(name: &str) -> Result<(), LabError> {
     clear(&Claim::of(name)?)
 }
 
-/// Clears a lab's folder and all that belongs to it. Goes on past errors, of which the first is reported; but
-/// one that is in use stays as it is.
+/// Clears a lab's folder and everything that belongs to it. Continues after errors and returns the first. A lab in use
+/// stays as it is.
 pub(crate) fn clear(claim: &Claim) -> Result<(), LabError> {
     let own = claim.folder();
     let (fuse, mount_point) = (own.join(FUSE), own.join(MOUNT_POINT));
     let nodes = attached_below(&fuse);
-    // Whoever waits for a device that hangs can end. Writing back what is dirty should not take what the slow device
-    // would take.
+    // Programs that wait for a device that hangs can now end. Writing dirty pages back should not take the slow
+    // device's time.
     let _ = set_fast(&fuse, true);
     let mut outcome = layers::await_users(&nodes);
     if outcome.is_ok() && layers::is_mounted(&mount_point) {
@@ -54,7 +54,7 @@ pub(crate) fn clear(claim: &Claim) -> Result<(), LabError> {
     if layers::is_mounted(&fuse) {
         outcome = outcome.and(layers::unmount(&fuse, &nodes));
     } else if let Some(server) = &server {
-        // One that has not mounted it yet would do so when all is gone.
+        // A server that has not mounted yet would do so after everything is gone.
         let _ = pidfd_send_signal(server, Signal::KILL);
     }
     if let Some(server) = server.filter(|_| outcome.is_ok()) {
@@ -67,7 +67,7 @@ pub(crate) fn clear(claim: &Claim) -> Result<(), LabError> {
     outcome
 }
 
-/// Loop devices whose image lies below `fuse`.
+/// Loop devices with an image below `fuse`.
 fn attached_below(fuse: &Path) -> Vec<PathBuf> {
     let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let is_ours = |device: &fs::DirEntry| {
@@ -77,8 +77,7 @@ fn attached_below(fuse: &Path) -> Vec<PathBuf> {
     devices.filter(is_ours).map(|device| Path::new("/dev").join(device.file_name())).collect()
 }
 
-/// The process that serves `fuse`, found by its program and arguments: whoever would have noted it may have
-/// been killed.
+/// The process that serves `fuse`, found by its program and arguments: a killed `lab up` has not recorded it.
 fn server_of(fuse: &Path) -> Option<OwnedFd> {
     let serves = |pid: i32| {
         let process = Path::new("/proc").join(pid.to_string());
@@ -89,11 +88,11 @@ fn server_of(fuse: &Path) -> Option<OwnedFd> {
     let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let pid = pids.find(|pid| serves(*pid))?;
     let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-    // It may have ended, and its number been given to another, before it was opened.
+    // It may have ended, and its number may have been reused, before it was opened.
     serves(pid).then_some(process)
 }
 
-/// Whether a command line, as `/proc/PID/cmdline` has it, is that of the server of `fuse`.
+/// Whether a command line, in the format of `/proc/PID/cmdline`, is that of the server of `fuse`.
 pub(crate) fn is_serving(command_line: &[u8], fuse: &Path) -> bool {
     let words: Vec<&[u8]> = command_line.split(|byte| *byte == 0).collect();
     let folder: [&[u8]; 2] = [b"--folder", fuse.as_os_str().as_bytes()];
@@ -101,11 +100,11 @@ pub(crate) fn is_serving(command_line: &[u8], fuse: &Path) -> bool {
     is_serve && words.windows(2).any(|pair| pair == folder)
 }
 
-/// A server ends when its folder is unmounted, but unmounts it once more itself (fuser 0.18): by then
-/// there must not be a new lab in its place.
+/// Waits for the server's end. It ends when its folder is unmounted, but unmounts the folder once more itself (fuser
+/// 0.18). By then no new lab may be in its place.
 fn wait_for_end(server: &OwnedFd) {
     let mut ends = [PollFd::new(server, PollFlags::IN)];
-    // Without an answer a new lab of this name may have to be made twice.
+    // After a timeout, a new lab of this name may fail once.
     let _ = poll(&mut ends, Some(&MOST_TO_END));
 }
 

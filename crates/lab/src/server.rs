@@ -38,22 +38,22 @@ pub struct ServeOptions {
     pub size_bytes: u64,
     /// An empty folder to mount the three files on.
     pub folder: PathBuf,
-    /// How late replies are made on purpose, in microseconds on average; 0 but in tests.
+    /// Microseconds by which to delay replies on average; 0 except in tests.
     pub inject_late_us: f64,
-    /// What goes wrong while the delays are on.
+    /// Faults while the delays are on.
     pub faults: Vec<Fault>,
 }
 
-/// Which sequence of injected lateness; any number serves.
+/// Seed of the injected lateness; any number will do.
 const LATENESS_SEED: u64 = 1;
 
 /// The kernel's largest FUSE request: 256 pages.
 const LARGEST_REQUEST_BYTES: u32 = 1 << 20;
 
-/// Requests in flight, as many as a loop device has.
+/// Most requests in flight, as many as a loop device has.
 const MOST_IN_FLIGHT: u16 = 256;
 
-/// Attributes are asked for anew each time; nothing here is hot.
+/// The kernel asks for attributes each time; this costs little here.
 const NO_CACHING: Duration = Duration::ZERO;
 
 const ROOT: u64 = 1;
@@ -61,7 +61,7 @@ const DISK: u64 = 2;
 const STATUS: u64 = 3;
 const CONTROL: u64 = 4;
 
-/// Serves until the folder is unmounted; calls `ready` once the files are there.
+/// Serves until the folder is unmounted. Calls `ready` once the files are there.
 ///
 /// # Errors
 /// If the device is unknown, memory is short, FUSE refuses, or `ready` fails.
@@ -81,13 +81,13 @@ pub fn serve(
         handles: AtomicU64::new(1),
     };
     let mut config = Config::default();
-    // By this name bowwave leaves the folder out of what it manages.
+    // Bowwave recognises the folder by this name, and does not manage it.
     config.mount_options =
         vec![MountOption::FSName("bowwave-lab".into()), MountOption::Subtype("bowwave".into())];
     let session = fuser::Session::new(files, &options.folder, &config)
         .map_err(LabError::file(&options.folder))?;
     ready().map_err(LabError::file("standard output"))?;
-    // The threads that take requests inherit it: a request must not wait for a processor before it counts.
+    // The threads that take requests inherit the priority: a request must not wait for a processor before it counts.
     take_precedence();
     session.run().map_err(LabError::file(&options.folder))
 }
@@ -95,8 +95,8 @@ pub fn serve(
 struct LabFiles {
     image: Arc<Image>,
     timer: Arc<Timer>,
-    /// The counters as they were when `status` was opened, by handle: a reader that takes several
-    /// reads must not get parts of different texts.
+    /// The counters at the time when `status` was opened, by handle. A reader that needs several reads must not get
+    /// parts of different texts.
     snapshots: Mutex<HashMap<u64, Vec<u8>>>,
     handles: AtomicU64,
 }
@@ -140,8 +140,7 @@ impl LabFiles {
 
 impl Filesystem for LabFiles {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        // Without asynchronous direct I/O one request would be in flight; what an old kernel does
-        // not offer is done without.
+        // Without asynchronous direct I/O, only one request would be in flight. Old kernels may lack it.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
         let _ = config.add_capabilities(InitFlags::FUSE_MAX_PAGES);
         let _ = config.set_max_write(LARGEST_REQUEST_BYTES);
@@ -189,7 +188,7 @@ impl Filesystem for LabFiles {
         _flags: Option<fuser::BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        // Opening `control` with truncation asks for this; nothing changes.
+        // Opening `control` with truncation causes this call; it changes nothing.
         match self.attributes(ino.0) {
             Some(attributes) => reply.attr(&NO_CACHING, &attributes),
             None => reply.error(Errno::ENOENT),

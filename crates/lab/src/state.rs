@@ -6,7 +6,7 @@
 //!                        /mnt/          the file system
 //! ```
 //!
-//! A folder with nothing else in it is a lab's, whatever became of the lab.
+//! A folder that contains nothing else belongs to a lab, whatever its state.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -21,18 +21,18 @@ pub(crate) const ROOT: &str = "/run/bowwave/lab";
 pub(crate) const FUSE: &str = "fuse";
 pub(crate) const MOUNT_POINT: &str = "mnt";
 
-/// Drafts of it begin with the same letters.
+/// Names of drafts of it begin the same.
 const NOTE: &str = "state.json";
 
-/// In bytes; any limit serves that keeps paths short.
+/// In bytes; keeps paths short.
 const LONGEST_NAME: usize = 64;
 
-/// What was made. It is not what a lab is removed by, which is what is mounted and attached.
+/// What was made. Removing a lab does not rely on it, but on what is mounted and attached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct State {
     pub(crate) name: String,
     pub(crate) device: String,
-    /// As it was when the lab was made: the file may have changed or gone.
+    /// The device when the lab was made: its file may have changed or gone since.
     pub(crate) spec: Spec,
     pub(crate) size_bytes: u64,
     pub(crate) server_pid: u32,
@@ -71,12 +71,12 @@ impl State {
         Self::parse(&text).map_err(damaged)
     }
 
-    /// What a note says; in an error, what is wrong with it.
+    /// Parses the text of `state.json`. The error says what is wrong.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// Makes the folders to mount on.
+    /// Creates the mount points.
     pub(crate) fn create_mount_points(&self) -> Result<(), LabError> {
         [self.fuse(), self.mount_point()]
             .into_iter()
@@ -84,8 +84,8 @@ impl State {
     }
 }
 
-/// Removes a lab's folder with what is in it, not recursively: one that is still mounted on stays, and so does
-/// the note that it is there.
+/// Removes a lab's folder and its contents, but not recursively. If something is still mounted there, the folder and
+/// its `state.json` stay.
 pub(crate) fn remove_folders(own: &Path) {
     let is_gone = |folder: PathBuf| fs::remove_dir(&folder).is_ok() || !folder.exists();
     if [MOUNT_POINT, FUSE].map(|name| is_gone(own.join(name))) != [true, true] {
@@ -98,7 +98,7 @@ pub(crate) fn remove_folders(own: &Path) {
     let _ = fs::remove_dir(own);
 }
 
-/// Whether a folder has nothing in it but what labs make; one that cannot be read may be one.
+/// Whether a folder contains only what labs make. One that cannot be read may belong to a lab.
 pub(crate) fn is_labs(folder: &Path) -> bool {
     let is_known = |name: &String| name == FUSE || name == MOUNT_POINT || name.starts_with(NOTE);
     match names_in(folder) {
@@ -107,7 +107,7 @@ pub(crate) fn is_labs(folder: &Path) -> bool {
     }
 }
 
-/// Whether there is a folder that is a lab's.
+/// Whether the folder exists and belongs to a lab.
 pub(crate) fn is_own(folder: &Path) -> bool {
     folder.is_dir() && is_labs(folder)
 }
@@ -117,7 +117,7 @@ fn names_in(folder: &Path) -> std::io::Result<Vec<String>> {
     Ok(entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
 }
 
-/// A name becomes part of paths.
+/// Checks a name, which becomes part of paths.
 pub(crate) fn check_name(name: &str) -> Result<(), LabError> {
     if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_plain) {
         return Err(LabError::BadName(name.into()));
@@ -129,13 +129,13 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
-/// A name for a lab of this device: the device's own, or its file's without folder and ending.
+/// A name for a lab of this device: that of the device, or of its file without folder and extension.
 pub fn name_for(device: &str) -> String {
     let stem = Path::new(device).file_stem().unwrap_or_default().to_string_lossy();
     stem.chars().map(|c| if is_plain(c) { c } else { '-' }).take(LONGEST_NAME / 2).collect()
 }
 
-/// Names of all labs that are up, or were left behind; without root also of what may be one.
+/// Names of all labs that are up or were left behind. Without root, also of folders that may belong to one.
 pub fn list() -> Vec<String> {
     let Ok(entries) = fs::read_dir(ROOT) else {
         return Vec::new();

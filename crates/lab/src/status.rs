@@ -1,4 +1,4 @@
-//! What a lab has served, and how well it kept time.
+//! Counters of what a lab has served, and how well it kept time.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,29 +13,29 @@ pub struct Status {
     pub bytes_read: u64,
     /// Bytes written.
     pub bytes_written: u64,
-    /// Times the head was positioned; for other devices, requests that did not continue another.
+    /// How often the head was positioned; on other devices, requests that did not continue another.
     pub seeks: u64,
-    /// Requests whose reply was timed.
+    /// Replies with a delay.
     pub timed: u64,
-    /// Their lateness, summed.
+    /// Sum of their lateness, in microseconds.
     pub late_sum_us: f64,
-    /// The latest reply.
+    /// The largest lateness, in microseconds.
     pub late_max_us: f64,
-    /// What lateness may have added to the time measured.
+    /// Microseconds that lateness may have added to the measured time.
     pub lost_us: f64,
-    /// What it may have added beside that, as a variance, in square microseconds.
+    /// The variance that it may have added, in square microseconds.
     pub spread_us2: f64,
-    /// Requests in flight when each request came that took its time, summed.
+    /// Sum of the requests in flight that each request with a delay has found.
     pub depth_sum: u64,
     /// Most requests in flight.
     pub depth_max: u64,
-    /// Requests that a [fault](crate::Fault) has met.
+    /// Requests with a [fault](crate::Fault).
     #[serde(default)]
     pub faults: u64,
 }
 
 impl Status {
-    /// What happened since `earlier`; the maxima stay those since the lab came up.
+    /// The counters since `earlier`. Maxima stay those since the lab came up.
     pub fn since(&self, earlier: &Status) -> Status {
         Status {
             reads: self.reads - earlier.reads,
@@ -59,20 +59,20 @@ impl Status {
         if self.timed == 0 { 0.0 } else { self.late_sum_us / self.timed as f64 }
     }
 
-    /// Requests in flight on average, as each request found them; those that were answered at once, while
-    /// files were prepared, found none and do not count.
+    /// Requests in flight on average, as each request found them. Requests answered at once, while files were prepared,
+    /// do not count.
     pub fn depth_mean(&self) -> f64 {
         if self.timed == 0 { 0.0 } else { self.depth_sum as f64 / self.timed as f64 }
     }
 
-    /// What times measured over this interval may be wrong by, in microseconds, because replies were late:
-    /// 95 % of them are wrong by no more.
+    /// The error of a time measured over this interval because replies were late, in microseconds: 95 % of times have a
+    /// smaller one.
     pub fn error_us(&self) -> f64 {
         (self.lost_us + TWO_DEVIATIONS * self.spread_us2.max(0.0).sqrt()).max(0.0)
     }
 }
 
-/// 95 % of a normal distribution lie within.
+/// 95 % of a normal distribution are within this many deviations.
 const TWO_DEVIATIONS: f64 = 2.0;
 
 #[cfg(test)]

@@ -6,10 +6,11 @@
 //!                                                    +--large reply--> copying threads --> kernel
 //! ```
 //!
-//! What a fault holds up waits on after the model has served it; what hangs waits until the delays are switched off.
+//! A request that a fault delays waits on after the model has served it. One that hangs waits until the delays are
+//! switched off.
 //!
-//! Copying a megabyte would make the next reply late, so large replies are copied elsewhere. How the model is
-//! kept in step with replies that are late all the same is in [`pacing`](crate::pacing).
+//! Copying a megabyte would make the next reply late, so other threads copy large replies. [`pacing`](crate::pacing)
+//! keeps the model in step with replies that are late all the same.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,13 +27,13 @@ use crate::pacing::Pacing;
 use crate::real_time::{now, take_precedence};
 use crate::status::Status;
 
-/// Replies above this size are copied by other threads: 32 KiB take some 5 us.
+/// Other threads copy replies above this size: 32 KiB take about 5 us.
 const LARGE_BYTES: u64 = 32 << 10;
 
-/// One for each core that is not answering.
+/// Number of copying threads.
 const COPYING_THREADS: usize = 2;
 
-/// What answers a request when its time has come.
+/// Answers a request when its time has come.
 pub(crate) type Reply = Box<dyn FnOnce() + Send>;
 
 struct Waiting {
@@ -43,7 +44,7 @@ struct Waiting {
 
 /// A large reply on its way to a copying thread.
 struct Copy {
-    /// `None` of one that a fault has held up, which is no measure of how late replies are.
+    /// `None` if a fault has delayed it: it does not measure how late replies are.
     completion: Option<Completion>,
     reply: Reply,
 }
@@ -51,25 +52,25 @@ struct Copy {
 struct Inner {
     pacing: Pacing,
     waiting: HashMap<u64, Waiting>,
-    /// Served by the model and held up by a fault: until then, by their number.
+    /// Requests that the model has served and a fault delays: until when, by their number.
     held: BTreeMap<(Nanos, u64), Waiting>,
     next_id: u64,
     status: Status,
 }
 
-/// The model under real time.
+/// The model in real time.
 pub(crate) struct Timer {
     inner: Mutex<Inner>,
     changed: Condvar,
-    /// When the delays were switched on; [`FAST`] while they are off.
+    /// When the delays were switched on; [`FAST`] if they are off.
     timed_since: AtomicU64,
     faults: Faults,
 }
 
-/// Requests are answered at once, without the model and without faults.
+/// Requests are answered at once, without model and faults.
 const FAST: Nanos = Nanos::MAX;
 
-/// What a request is.
+/// Kind of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Read,
@@ -93,7 +94,7 @@ impl Timer {
         timer
     }
 
-    /// Switches the delays off or on; when they go off, all that waits is answered.
+    /// Switches the delays off or on. Switching them off answers everything that waits.
     pub(crate) fn set_fast(&self, is_fast: bool) {
         self.timed_since.store(if is_fast { FAST } else { now() }, Ordering::Relaxed);
         if is_fast {
@@ -102,7 +103,7 @@ impl Timer {
         }
     }
 
-    /// What becomes of a request that comes now.
+    /// What faults do to a request that comes now.
     pub(crate) fn fate(&self, kind: Kind, offset: u64, bytes: u64) -> Fate {
         match self.timed_since.load(Ordering::Relaxed) {
             FAST => Fate::good(bytes),
@@ -139,7 +140,7 @@ impl Timer {
     ) {
         let mut inner = self.lock();
         inner.count(kind, bytes);
-        // Under the lock, so that none comes to wait after the delays were switched off.
+        // Under the lock, so that no request begins to wait after the delays were switched off.
         if self.timed_since.load(Ordering::Relaxed) == FAST {
             drop(inner);
             reply();
@@ -163,7 +164,7 @@ impl Timer {
     fn keep_time(&self, copiers: Vec<Sender<Copy>>, mut injected: Injected) {
         take_precedence();
         let mut turn = 0;
-        // What this thread sleeps for, and until when.
+        // The event for which this thread sleeps, and until when.
         let mut sleep: Option<(Nanos, Nanos)> = None;
         let mut inner = self.lock();
         loop {
@@ -190,7 +191,7 @@ impl Timer {
                     (waiting.reply)();
                 } else {
                     turn = (turn + 1) % copiers.len();
-                    // The copiers live as long as this thread.
+                    // The copying threads live as long as this one.
                     let _ = copiers[turn].send(Copy { completion, reply: waiting.reply });
                 }
             }
@@ -214,7 +215,7 @@ fn start_copier(timer: &Arc<Timer>) -> Sender<Copy> {
     replies
 }
 
-/// What is to be answered now.
+/// Requests to answer now.
 #[derive(Default)]
 struct Ready {
     served: Vec<(Completion, Waiting)>,
@@ -222,13 +223,13 @@ struct Ready {
 }
 
 impl Inner {
-    /// When something has to be done next.
+    /// When the next reply is due.
     fn next_due(&self) -> Option<Nanos> {
         let held = self.held.first_key_value().map(|((until, _), _)| *until);
         self.pacing.next_due().into_iter().chain(held.filter(|until| *until < Nanos::MAX)).min()
     }
 
-    /// All that waits, served or not.
+    /// Removes and returns all waiting requests, served or not.
     fn take_all(&mut self) -> Vec<Waiting> {
         let waiting = std::mem::take(&mut self.waiting).into_values();
         waiting.chain(std::mem::take(&mut self.held).into_values()).collect()
@@ -247,12 +248,12 @@ impl Inner {
         }
     }
 
-    /// Takes out what is due by `now`. Small replies count as sent: they go out at once.
+    /// Removes and returns what is due by `now`. Small replies count as sent: they go out at once.
     fn take_due(&mut self, now: Nanos) -> Ready {
         let mut ready = Ready::default();
         for completion in self.pacing.take_due(now) {
             let Some(waiting) = self.waiting.remove(&completion.id) else {
-                // It was answered when the delays went off.
+                // Switching the delays off has answered it.
                 self.pacing.forget(completion);
                 continue;
             };
@@ -287,7 +288,7 @@ mod tests {
         Timer::start(Pacing::new(ssd, false), Injected::new(0.0, 1), Faults::new(faults))
     }
 
-    /// Reads 4 KiB; what was served is sent to `replies`.
+    /// Reads 4 KiB, and sends the number of bytes served to `replies`.
     fn read(timer: &Timer, replies: &Sender<Option<u64>>) {
         let fate = timer.fate(Kind::Read, 0, 4096);
         let replies = replies.clone();

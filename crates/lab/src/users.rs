@@ -1,11 +1,11 @@
-//! Who keeps a file system from being unmounted.
+//! Finds the programs that keep a file system from being unmounted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Programs other than this one that work in, have open or have mapped something at or below one of
-/// `places`, as `name (process id)`, and `name (process id, its current folder)` if that is all.
-/// Only root sees those of other users.
+/// Programs other than this one that use something at or below one of `places`: an open or mapped file, or the current
+/// folder. Each as `name (process id)`, or as `name (process id, its current folder)` if that is all it uses. Only root
+/// sees those of other users.
 pub(crate) fn users_of(places: &[&Path]) -> Vec<String> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -29,7 +29,7 @@ enum Use {
 
 fn use_of(pid: u32, places: &[&Path]) -> Option<Use> {
     let process = PathBuf::from(format!("/proc/{pid}"));
-    // Every path begins with the empty one, which is that of a block device that is not there.
+    // Every path begins with the empty path, which stands for a missing block device.
     let is_below = |path: &PathBuf| {
         places.iter().any(|place| !place.as_os_str().is_empty() && path.starts_with(place))
     };

@@ -2,7 +2,7 @@
 
 use super::of_programs::{archive_members, lookups, player, row_groups, sweep};
 use super::order::{Read, backward, forward, in_turn, random, streams, stride};
-use super::{Files, Pattern, Telling, Work};
+use super::{Files, InShort, Pattern, Work};
 
 /// Bytes in a KiB and a MiB.
 const K: u64 = 1 << 10;
@@ -20,18 +20,18 @@ const CATS: Files = Files { name: "cat", count: 10, bytes: 20 * M, per_folder: 0
 const STREAMS: Files = Files { name: "stream", count: 4, bytes: 200 * M, per_folder: 0 };
 /// 2,500 small files in 50 folders, as in a source tree.
 const SMALL: Files = Files { name: "small", count: 2500, bytes: 12 * K, per_folder: 50 };
-/// The same once more.
+/// A copy of `SMALL`.
 const COPY: Files = Files { name: "small-copy", ..SMALL };
 
 macro_rules! patterns {
-    ($($name:literal, $telling:ident, $files:expr, $work:expr, $definition:literal;)*) => {
-        /// All patterns, in the order of the table: the most telling first.
+    ($($name:literal, $in_short:ident, $files:expr, $work:expr, $definition:literal;)*) => {
+        /// All patterns in the order of the table, the most interesting first.
         pub const PATTERNS: [Pattern; [$($name),*].len()] = [$(Pattern {
             name: $name,
             definition: $definition,
             files: &$files,
             work: $work,
-            telling: Telling::$telling,
+            in_short: InShort::$in_short,
         }),*];
     };
 }

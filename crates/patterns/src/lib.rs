@@ -1,8 +1,8 @@
-//! The patterns: what is read, in which order, from which files.
+//! Reading patterns: which files are read, in which order, and how.
 //!
-//! The table of them is in [`catalog`], the orders of reading in [`order`] and `of_programs`. An order is a plain list
-//! of reads, the same in every run, so that what a pattern needs can be counted beforehand and what
-//! it got can be compared afterwards.
+//! [`catalog`] has the table of patterns, [`order`] and `of_programs` the orders of reading. An order is a list of
+//! reads, the same in every run. So the bytes that a pattern needs can be counted beforehand, and the bytes that it got
+//! can be compared afterwards.
 
 pub mod beside;
 mod catalog;
@@ -20,13 +20,13 @@ pub const PAGE_BYTES: u64 = 4096;
 /// Files that a pattern needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Files {
-    /// Path below the device's folder; the start of it if there are several.
+    /// Path below the device's folder; if there are several files, the start of it.
     pub name: &'static str,
-    /// How many; several are told apart by a number behind the name.
+    /// Number of files; several have a number after the name.
     pub count: u32,
     /// Bytes of each.
     pub bytes: u64,
-    /// So many lie in one folder, the next ones in another; 0: all lie beside one another.
+    /// Files per folder; 0 if all are in one folder.
     pub per_folder: u32,
 }
 
@@ -64,34 +64,34 @@ pub enum Work {
     Reads(fn() -> Vec<Read>),
     /// The same by several threads at once, each through a descriptor of its own.
     Threads(fn() -> Vec<Vec<Read>>),
-    /// `pread` by a reader that has only so many bytes of memory (a memory cgroup).
+    /// `pread` by a reader with only this many bytes of memory (a memory cgroup).
     Limited(fn() -> Vec<Read>, u64),
     /// The same through a mapping: one byte of each page.
     Mapped(fn() -> Vec<Read>),
-    /// A program and its arguments, run in the device's folder; its output is read and summed up.
+    /// A program and its arguments, run in the device's folder. Its output is read and checksummed.
     Program(&'static [&'static str]),
-    /// The same by a program that reads only so many bytes of its files.
+    /// The same by a program that reads only this many bytes of its files.
     Part(&'static [&'static str], u64),
     /// `cp` of the first file into memory.
     Copy,
     /// `cp -r` of the folder of all files into memory.
     CopyTree,
-    /// One `cat` a file, all at once.
+    /// One `cat` for each file, all at once.
     Cats,
     /// A random reader of the first file beside sequential readers of the others.
     Beside,
 }
 
-/// Where a pattern belongs to the short selection, the one made without `--full`.
+/// The devices on which a pattern is part of the short selection, which runs without `--full`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Telling {
+pub enum InShort {
     /// On every device.
     Everywhere,
     /// On devices with a head to move.
     OnDisks,
     /// On all others.
     OffDisks,
-    /// Nowhere: it says little that others do not.
+    /// On none: other patterns show the same.
     Nowhere,
 }
 
@@ -106,22 +106,22 @@ pub struct Pattern {
     pub files: &'static [Files],
     /// How.
     pub work: Work,
-    /// Where it is part of the short selection.
-    pub telling: Telling,
+    /// The devices on which it is part of the short selection.
+    pub in_short: InShort,
 }
 
 impl Pattern {
-    /// Whether the short selection has it on a device with (`true`) or without a head to move.
-    pub fn is_telling(&self, is_rotational: bool) -> bool {
-        match self.telling {
-            Telling::Everywhere => true,
-            Telling::OnDisks => is_rotational,
-            Telling::OffDisks => !is_rotational,
-            Telling::Nowhere => false,
+    /// Whether the short selection has it on a device with (`true`) or without a head.
+    pub fn is_in_short(&self, is_rotational: bool) -> bool {
+        match self.in_short {
+            InShort::Everywhere => true,
+            InShort::OnDisks => is_rotational,
+            InShort::OffDisks => !is_rotational,
+            InShort::Nowhere => false,
         }
     }
 
-    /// Bytes of the distinct pages that the pattern touches; `None` where it reads for a fixed time.
+    /// Bytes of the distinct pages that the pattern touches; `None` if it reads for a fixed time.
     pub fn bytes_needed(&self) -> Option<u64> {
         match self.work {
             Work::Reads(reads) | Work::Mapped(reads) | Work::Limited(reads, _) => {
@@ -136,7 +136,7 @@ impl Pattern {
         }
     }
 
-    /// The program that has to be installed, if any.
+    /// The program that must be installed, if any.
     pub fn program(&self) -> Option<&'static str> {
         match self.work {
             Work::Program(words) | Work::Part(words, _) => words.first().copied(),
@@ -223,7 +223,8 @@ mod tests {
     #[test]
     fn the_short_selection_is_part_of_the_whole_and_shorter() {
         for is_rotational in [false, true] {
-            let short = PATTERNS.iter().filter(|pattern| pattern.is_telling(is_rotational)).count();
+            let short =
+                PATTERNS.iter().filter(|pattern| pattern.is_in_short(is_rotational)).count();
             assert!((3..8).contains(&short), "{short}");
         }
     }

@@ -6,20 +6,20 @@ use super::order::{Read, backward, forward, next_random};
 const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;
 
-/// What most of these programs read at once.
+/// Bytes of each read of most of these programs.
 const REQUEST: u64 = 64 * K;
 
-/// A page of a database, and what an archiver reads to find a member's header.
+/// A page of a database, and an archiver's read of a member's header.
 const BLOCK: u64 = 4 * K;
 
-/// Any number serves; it only has to stay.
+/// Any number will do, but it must stay the same.
 const SEED: u64 = 20_261_122;
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Random(u64);
 
 impl Random {
-    /// In `(0, 1]`.
+    /// A number in `(0, 1]`.
     fn share(&mut self) -> f64 {
         (next_random(&mut self.0) + 1) as f64 / (1u64 << 32) as f64
     }
@@ -29,7 +29,7 @@ impl Random {
         next_random(&mut self.0) % end
     }
 
-    /// As likely between `least` and twice that as between half of `most` and `most`.
+    /// A number with equal chances for each doubling between `least` and `most`.
     fn of_any_size(&mut self, least: u64, most: u64) -> u64 {
         (least as f64 * (most as f64 / least as f64).powf(self.share())) as u64
     }
@@ -65,7 +65,7 @@ pub(super) fn lookups(count: u64, file: u64) -> Vec<Read> {
     (0..count).map(one).collect()
 }
 
-/// Another place for each number below `count`.
+/// A permutation of the numbers below `count`.
 fn scatter(number: u64, count: u64) -> u64 {
     const PRIME: u64 = 2_654_435_761;
     number * PRIME % count
@@ -79,7 +79,7 @@ pub(super) fn sweep(file: u64) -> Vec<Read> {
     let mut reads = Vec::new();
     let mut at = 0;
     loop {
-        // Exponential: an entry is as likely to be the next whatever came before.
+        // Exponential: each entry is equally likely to be the next, whatever came before.
         let gap = (-MEAN_GAP * random.share().ln()) as u64;
         at += gap / EACH * EACH;
         if at + EACH > file {

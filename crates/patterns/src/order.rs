@@ -3,12 +3,12 @@
 /// One read: offset and bytes.
 pub type Read = (u64, u64);
 
-/// `bytes` from `start` on.
+/// Forward: `bytes` from `start` on, in reads of `each`.
 pub fn forward(start: u64, bytes: u64, each: u64) -> Vec<Read> {
     (0..bytes / each).map(|i| (start + i * each, each)).collect()
 }
 
-/// The `bytes` before `end`, from there downward.
+/// Backward: the `bytes` before `end`, in reads of `each`.
 pub fn backward(end: u64, bytes: u64, each: u64) -> Vec<Read> {
     (1..=bytes / each).map(|i| (end - i * each, each)).collect()
 }
@@ -35,10 +35,10 @@ pub fn random(count: u64, each: u64, bytes: u64) -> Vec<Read> {
     (0..count).map(|_| (next_random(&mut state) % (bytes / each) * each, each)).collect()
 }
 
-/// Any number serves; it only has to stay.
+/// Any number will do, but it must stay the same.
 const SEED: u64 = 20_260_821;
 
-/// A linear congruential generator (Knuth's MMIX); its upper half, which is the better one.
+/// A linear congruential generator (Knuth's MMIX). Returns the upper half, whose bits are better.
 pub fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 32

@@ -15,10 +15,10 @@ use crate::record::{Entry, Event, Record, decode};
 pub struct Recording<R> {
     file: R,
     header: Header,
-    /// The current block, and how much of it was read.
+    /// The current block.
     block: Vec<u8>,
     read: usize,
-    /// Where that begins in the file, and where it ends.
+    /// Where the current block begins in the file, and where it ends.
     begins_at: u64,
     ends_at: u64,
     last_at: Nanos,

@@ -24,7 +24,7 @@ const MOST_ENDING: Duration = Duration::from_secs(3);
 pub(crate) struct Writer {
     shared: Arc<Shared>,
     thread: Thread,
-    /// How many bytes the file has, once all is written; `None` when that was told.
+    /// Receives the size of the file in bytes once everything is written; `None` after that.
     outcome: Option<Receiver<io::Result<u64>>>,
     most_ending: Duration,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Writer {
 struct Shared {
     /// Complete records. Locked only briefly, never during a write to the disk.
     queue: Mutex<Vec<u8>>,
-    /// Bytes taken from there that the disk has not taken yet.
+    /// Bytes taken from the queue that are not written yet.
     in_hand: AtomicUsize,
     is_over: AtomicBool,
     has_failed: AtomicBool,
@@ -53,7 +53,7 @@ impl Writer {
         let work = move || {
             let outcome = write_all(&of_thread, file, bytes);
             of_thread.has_failed.store(outcome.is_err(), Ordering::Release);
-            // Nobody listens any more if that took too long.
+            // If this took too long, nobody receives it.
             let _ = tell.send(outcome);
         };
         let thread = thread::Builder::new().name("recorder".into()).spawn(work)?;

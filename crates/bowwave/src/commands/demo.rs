@@ -58,7 +58,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         return list(args.json);
     }
     if args.hand {
-        demo::worker::hand::serve(std::io::stdin().lock(), std::io::stdout().lock())?;
+        demo::worker::jobs::serve(std::io::stdin().lock(), std::io::stdout().lock())?;
         return Ok(ExitCode::SUCCESS);
     }
     match (&args.worker, &args.folder) {

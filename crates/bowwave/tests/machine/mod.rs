@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
-use demo::worker::hand::{Done, Job};
+use demo::worker::jobs::{Done, Job};
 use lab::LabGuard;
 
 use crate::managed::{self, Daemon};

@@ -1,4 +1,4 @@
-//! A reader that follows another: what the first has read must not be gone when the second comes.
+//! A second reader that follows the first: pages of the first must still be cached when the second comes.
 
 use std::fmt::Write;
 
@@ -9,9 +9,9 @@ use super::sizes::{BIG, Sizes};
 use super::{Section, note};
 use crate::error::DemoError;
 use crate::row::median;
-use crate::worker::hand::Job;
+use crate::worker::jobs::Job;
 
-/// The distance, as of two clients of a server that ask for the same one after the other.
+/// The distance, as between two clients that request the same file from a server one after the other.
 const BEHIND_BYTES: u64 = 8 << 20;
 
 pub(super) fn show(setup: &Setup<'_>, sizes: &Sizes, rounds: u32) -> Result<Section, DemoError> {

@@ -1,27 +1,27 @@
-//! What goes by while the working set is in use.
+//! The jobs that run while the working set is in use.
 
 use std::path::Path;
 
 use super::sizes::{BIG, COPY, SCANNED};
 use crate::worker::How;
-use crate::worker::hand::Job;
+use crate::worker::jobs::Job;
 
 /// Bytes of each read of a file that is only read.
 pub(super) const READ_BYTES: u64 = 64 << 10;
 
-/// One disturbance.
+/// A job that disturbs the working set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disturbance {
     Nothing,
     Read,
     Copy(How),
     Cp,
-    /// The working set's own file is read first, then the big one.
+    /// Reads the working set's own file, then the large one.
     Backup,
 }
 
 impl Disturbance {
-    /// The three that were published, four more copies, and a backup that reads what is hot.
+    /// The three published ones, four more ways of copying, and a backup that also reads the working set.
     pub(super) const ALL: [Disturbance; 8] = [
         Disturbance::Nothing,
         Disturbance::Read,
@@ -46,7 +46,7 @@ impl Disturbance {
         }
     }
 
-    /// What is done in `folder`; nothing at all where nothing goes by.
+    /// The job in `folder`, if there is one.
     pub(super) fn job(self, folder: &Path) -> Option<Job> {
         let (scanned, big, copy) = (folder.join(SCANNED), folder.join(BIG), folder.join(COPY));
         let pass = |paths| Some(Job::Pass { paths, each: READ_BYTES });

@@ -1,4 +1,4 @@
-//! A working set, scanned twice before and twice after something goes by.
+//! A working set, scanned twice before and twice after a job.
 
 use std::fmt::Write;
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use super::{Section, note};
 use crate::error::DemoError;
 use crate::mapping;
 use crate::row::median;
-use crate::worker::hand::Job;
+use crate::worker::jobs::Job;
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -28,17 +28,17 @@ const TOOLS: [Tool; 2] = [Tool::Stock, Tool::DropBehind];
 struct Figures {
     /// Seconds.
     scans: [f64; SCANS],
-    /// Share of the working set that is cached after the disturbance.
+    /// Share of the working set that is cached after the job.
     cached: f64,
-    /// Most bytes that the machine held during the disturbance.
+    /// Most bytes of memory that the machine used during the job.
     peak_bytes: f64,
-    /// Seconds that the disturbance took.
+    /// Seconds of the job.
     job_s: f64,
-    /// The same, until what it wrote was on the device.
+    /// Seconds until everything that it wrote was on the device.
     stored_s: f64,
 }
 
-/// One disturbance under one tool.
+/// One job under one tool.
 struct Row {
     disturbance: Disturbance,
     tool: Tool,
@@ -100,7 +100,7 @@ pub(super) fn cached_share(path: &std::path::Path, bytes: u64) -> Result<f64, De
     Ok(pages as f64 / bytes.div_ceil(PAGE_BYTES) as f64)
 }
 
-/// Has the rest of a copy written; gives the seconds that takes.
+/// Writes the rest of a copy to the device. Returns the seconds that this takes.
 fn store_copy(setup: &Setup<'_>) -> Result<f64, DemoError> {
     let copy = setup.target.folder().join(COPY);
     let began = Instant::now();
@@ -110,7 +110,7 @@ fn store_copy(setup: &Setup<'_>) -> Result<f64, DemoError> {
     }
 }
 
-/// The next run writes it anew; what of it is still to be written is given up.
+/// Removes the copy, and with it its dirty pages. The next run writes it anew.
 pub(super) fn remove_copy(setup: &Setup<'_>) -> Result<(), DemoError> {
     let copy = setup.target.folder().join(COPY);
     match fs::remove_file(&copy) {
@@ -131,7 +131,7 @@ impl Row {
         }
     }
 
-    /// `stock` is what the same job takes on the stock kernel.
+    /// `stock` has the figures of the same job on the stock kernel.
     fn line(&self, stock: Option<Figures>) -> String {
         let name = if self.tool == Tool::Stock { self.disturbance.name() } else { "" };
         let figures = self.figures();

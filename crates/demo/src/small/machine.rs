@@ -1,4 +1,4 @@
-//! A small machine: a memory cgroup, and processes that work in it, under one tool or another.
+//! A small machine: a memory cgroup with processes, each under a tool.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -16,15 +16,15 @@ use crate::child::{OwnChild, begin_in, own_command};
 use crate::error::DemoError;
 use crate::stop::Stop;
 use crate::target::Target;
-use crate::worker::hand::{Done, Job};
+use crate::worker::jobs::{Done, Job};
 use patterns::Files;
 
-/// What a process runs under.
+/// The tool under which a process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tool {
-    /// Nothing.
+    /// No tool.
     Stock,
-    /// `nocache`, which drops behind by a preloaded library.
+    /// `nocache`, a preloaded library that drops pages behind.
     Nocache,
     /// `bowwave run`.
     Bowwave,
@@ -43,14 +43,13 @@ impl fmt::Display for Tool {
 }
 
 impl Tool {
-    /// Why it cannot be had here, if so.
+    /// Why it is not available here, if so.
     pub(super) fn missing(self) -> Option<String> {
         (self == Tool::Nocache && !crate::machine::has_program("nocache"))
             .then(|| "nocache is not installed (apt-get install nocache)".into())
     }
 
-    /// The words that come before a command to run it under this tool. `state` is where bowwave keeps
-    /// what it measures of disks.
+    /// The words before a command that runs under this tool. Bowwave keeps its measurements of disks in `state`.
     pub(super) fn words(self, state: &Path) -> Vec<String> {
         let state = state.display().to_string();
         let words: &[&str] = match self {
@@ -65,21 +64,21 @@ impl Tool {
     }
 }
 
-/// What all runs of a show have in common.
+/// What all runs have in common.
 pub(super) struct Setup<'a> {
     pub(super) target: &'a Target,
     pub(super) state: &'a Path,
     pub(super) stop: &'a Stop,
 }
 
-/// A machine with cold caches and little memory. Its processes must be gone before it is.
+/// A machine with cold caches and little memory. Its processes must end before it is dropped.
 pub(super) struct Machine<'a> {
     setup: &'a Setup<'a>,
     cgroup: MemoryCgroup,
 }
 
 impl<'a> Machine<'a> {
-    /// One with so many bytes of memory, in which nothing of the files is cached.
+    /// Creates a machine with this many bytes of memory, with none of the files cached.
     pub(super) fn boot(
         setup: &'a Setup<'a>,
         bytes: u64,
@@ -92,11 +91,11 @@ impl<'a> Machine<'a> {
         Ok(Machine { setup, cgroup })
     }
 
-    /// A process that waits for jobs, under a tool.
+    /// Starts a process that waits for jobs, under a tool.
     pub(super) fn process(&self, tool: Tool) -> Result<Process<'a>, DemoError> {
         let failed = DemoError::file("memory cgroup");
         let mut words = tool.words(self.setup.state);
-        // Once a tool has replaced it, "self" is that tool; bowwave is its own.
+        // Once a tool has replaced it, `/proc/self/exe` is that tool; bowwave is its own tool.
         let own = match tool {
             Tool::Nocache => std::env::current_exe().map_err(DemoError::file("bowwave"))?,
             _ => "/proc/self/exe".into(),
@@ -110,7 +109,7 @@ impl<'a> Machine<'a> {
         Ok(Process { child, jobs, answers, stop: self.setup.stop })
     }
 
-    /// Does `work` and looks at what the machine holds meanwhile; gives the most that was.
+    /// Does `work`. Returns its result, and the most memory that the machine used meanwhile, in bytes.
     pub(super) fn watching<T>(&self, work: impl FnOnce() -> T) -> (T, u64) {
         const LOOK: Duration = Duration::from_millis(5);
         let is_over = AtomicBool::new(false);
@@ -130,7 +129,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// A command of these words, with all that [`own_command`] makes sure of.
+/// A command of these words, set up like [`own_command`].
 fn own_command_of(words: &[String]) -> Command {
     let mut command =
         if words[0] == "/proc/self/exe" { own_command() } else { crate::child::command(&words[0]) };
@@ -138,7 +137,7 @@ fn own_command_of(words: &[String]) -> Command {
     command
 }
 
-/// A process of the machine; it is killed when this is dropped.
+/// A process of the machine, killed when this is dropped.
 pub(super) struct Process<'a> {
     child: OwnChild,
     jobs: Option<ChildStdin>,
@@ -147,13 +146,13 @@ pub(super) struct Process<'a> {
 }
 
 impl Process<'_> {
-    /// Has it do a job.
+    /// Makes it do a job.
     pub(super) fn perform(&mut self, job: &Job) -> Result<Done, DemoError> {
         let failed = |reason: String| DemoError::Process(reason);
         let mut line = serde_json::to_vec(job).map_err(|error| failed(error.to_string()))?;
         line.push(b'\n');
         if let Some(jobs) = &mut self.jobs {
-            // One that has ended tells why on its standard error.
+            // If it has ended, its standard error says why.
             let _ = jobs.write_all(&line);
         }
         let answer = self.stop.read_line(&mut self.answers)?;
@@ -165,7 +164,7 @@ impl Process<'_> {
         }
     }
 
-    /// Lets it end; gives what bowwave says it did, if it ran under it.
+    /// Lets it end. Returns bowwave's report if it ran under bowwave.
     pub(super) fn finish(mut self) -> Result<Value, DemoError> {
         self.jobs = None;
         let words = self.last_words();

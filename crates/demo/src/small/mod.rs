@@ -1,4 +1,4 @@
-//! The small machine: what a big file that goes by, or many slow readers, do to little memory.
+//! The small machine: what a large file, or many slow readers, do to little memory.
 //!
 //! ```text
 //!   memory cgroup (the machine)
@@ -6,8 +6,8 @@
 //!     +-- a job: read, copy, backup, streams          stock, or under `bowwave run`
 //! ```
 //!
-//! Memory of the size of a small machine's, and files in proportion, so that the lab's disks deliver
-//! them in seconds. Everything begins with cold caches and in a cgroup of its own.
+//! Memory is that of a small machine, and files are in proportion, so that the lab's disks deliver them in seconds.
+//! Each run begins with cold caches and in a new cgroup.
 
 mod beside;
 mod disturbance;
@@ -28,7 +28,7 @@ use crate::target::Place;
 use machine::Setup;
 use sizes::Sizes;
 
-/// What can be shown, with a definition.
+/// The patterns of a small machine, with a definition.
 pub const SHOWS: [(&str, &str); 2] = [
     ("drop-behind", "a working set beside reads and copies of a big file, and against nocache"),
     ("thrash", "800 slow streams in 64 MB of memory"),
@@ -43,7 +43,7 @@ pub struct Section {
     pub rows: Vec<Value>,
 }
 
-/// What is wanted.
+/// The patterns to run.
 pub(crate) struct Wanted {
     pub(crate) drop_behind: bool,
     pub(crate) thrash: bool,
@@ -56,7 +56,7 @@ impl Wanted {
         !self.drop_behind && !self.thrash
     }
 
-    /// Shows it on a device that is made for it.
+    /// Runs them on a device that is made for them.
     pub(crate) fn show(
         &self,
         device: &str,
@@ -86,7 +86,7 @@ impl Wanted {
     }
 }
 
-/// Says what is being done: such a show takes minutes.
+/// Says what is being done: this takes minutes.
 fn note(what: impl std::fmt::Display) {
     // Nobody may be listening.
     let _ = writeln!(io::stderr(), "{what}");

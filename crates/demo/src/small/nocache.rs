@@ -1,4 +1,4 @@
-//! Beside `nocache`, which does the same from within each program.
+//! Comparison with `nocache`, which drops behind from within each program.
 
 use std::fmt::Write;
 use std::fs;
@@ -15,7 +15,7 @@ use super::sizes::{BIG, COPY, SCANNED, Sizes};
 use super::{Section, note};
 use crate::error::DemoError;
 use crate::row::median;
-use crate::worker::hand::Job;
+use crate::worker::jobs::Job;
 
 const TOOLS: [Tool; 3] = [Tool::Stock, Tool::Nocache, Tool::DropBehind];
 
@@ -38,7 +38,7 @@ int main(int count, char **words)
 /// One run, or the medians of several.
 #[derive(Clone, Copy)]
 struct Figures {
-    /// Most bytes that the machine held while the job ran.
+    /// Most bytes of memory that the machine used during the job.
     peak: f64,
     cached: f64,
     seconds: f64,
@@ -141,7 +141,7 @@ impl Figures {
     }
 }
 
-/// What it costs to start a program that does nothing.
+/// The cost of starting a program that does nothing.
 fn starts(setup: &Setup<'_>, sizes: &Sizes, section: &mut Section) -> Result<(), DemoError> {
     for tool in TOOLS {
         if tool.missing().is_some() {

@@ -1,4 +1,4 @@
-//! Many slow readers in little memory: what is read ahead is evicted before they come to it.
+//! Many slow readers in little memory: pages read ahead are evicted before their reader comes.
 
 use std::fmt::Write;
 
@@ -12,22 +12,22 @@ use crate::error::DemoError;
 use crate::files;
 use crate::row::median;
 use crate::worker::Streams;
-use crate::worker::hand::Job;
+use crate::worker::jobs::Job;
 use patterns::Files;
 
-/// Memory is full of this when the streams start, as that of a machine that has been up for a while.
+/// A file that fills memory before the streams start, as on a machine that has been up for a while.
 const FILLING: Files = Files::one("slow/filling", STREAMS_MEMORY);
 const FILLING_READ_BYTES: u64 = 1 << 20;
 
 /// One run, or the medians of several.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Figures {
-    /// Bytes that the device delivered beyond those of the files, as a share of these.
+    /// Bytes that the device delivered beyond the size of the files, as a share of that size.
     read_again: f64,
-    /// Progress of the slowest stream as a share of that of the fastest.
+    /// Progress of the slowest stream as a share of the fastest stream's.
     least_progress: f64,
     seconds: f64,
-    /// What bowwave says it did.
+    /// Bowwave's report.
     bowwave: Value,
 }
 

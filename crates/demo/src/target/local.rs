@@ -1,4 +1,4 @@
-//! A folder of the demonstration's own on a disk of the machine's own.
+//! A temporary folder on a disk of the machine.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -15,22 +15,22 @@ use crate::error::DemoError;
 use crate::mapping;
 use patterns::Files;
 
-/// Pages that are being read cannot be evicted, so it is tried so often, and so far apart.
+/// Pages that are being read cannot be evicted. How often to try, and the pause in between.
 const EVICTIONS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Dropping it removes the folder and puts the disk's window back.
+/// Removes the folder and restores the disk's window when dropped.
 pub(crate) struct LocalDisk {
     folder: TempDir,
     window: Borrowed,
-    /// The disk's counters, where there is one.
+    /// The disk's counters.
     counters: PathBuf,
 }
 
-/// The mount that holds `parent`, and its window.
+/// The mount of `parent`, and its window.
 ///
 /// # Errors
-/// If it has none.
+/// If it has no window.
 pub(super) fn mount_of(parent: &Path) -> Result<(Mount, Knob), DemoError> {
     let mount = mounts::of_path(parent).map_err(|error| match error.kind() {
         ErrorKind::Unsupported => DemoError::NoDisk(parent.into()),
@@ -80,7 +80,7 @@ fn evict(path: &Path) -> Result<(), DemoError> {
     Err(DemoError::NotEvicted(path.into()))
 }
 
-/// Whether a head moves to read what is in `folder`, as far as the kernel knows.
+/// Whether `folder` is on a disk with a head, as far as the kernel knows.
 pub(super) fn is_rotational(folder: &Path) -> bool {
     let mount = mounts::of_path(folder).ok();
     mount.and_then(|mount| Disk::under(&mount)).is_some_and(|disk| disk.is_rotational())

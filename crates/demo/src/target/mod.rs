@@ -1,4 +1,4 @@
-//! Where a demonstration runs: a lab device, or the machine's own disk.
+//! Where a demonstration runs: on a lab device, or on a disk of the machine.
 
 mod local;
 
@@ -11,9 +11,8 @@ use crate::error::DemoError;
 use local::LocalDisk;
 use patterns::Files;
 
-/// Size of a lab device: room for the files of all patterns. The image is sparse, so it takes the
-/// memory of those that are written; it is the same for any choice of patterns, as distances on
-/// the disk should be.
+/// Size of a lab device: room for the files of all patterns. It is the same for any choice of patterns, so that
+/// distances on the disk are the same. The image is sparse, so only written files take memory.
 const LAB_BYTES: u64 = 5 << 30;
 
 /// A device as the user names it.
@@ -21,7 +20,7 @@ const LAB_BYTES: u64 = 5 << 30;
 pub(crate) enum Place {
     /// A device of the catalogue, or a TOML file.
     Lab(String, Box<Spec>),
-    /// A folder on a disk of the machine's own.
+    /// A folder on a disk of the machine.
     Local(PathBuf),
 }
 
@@ -38,7 +37,7 @@ impl Place {
         }
     }
 
-    /// Checks what only a device of the machine's own can lack, before anything is shown.
+    /// Checks that a folder of the machine can be used, before anything is shown.
     ///
     /// # Errors
     /// [`DemoError::NoDisk`].
@@ -49,8 +48,8 @@ impl Place {
         }
     }
 
-    /// Makes the device; it is removed when the target is dropped.
-    /// For tests a modelled device replies late, by so many microseconds on average.
+    /// Makes the device. It is removed when the target is dropped. For tests, a modelled device replies late by
+    /// `inject_late_us` microseconds on average.
     pub(crate) fn open(&self, inject_late_us: f64) -> Result<Target, DemoError> {
         match self {
             Place::Lab(device, _) => {
@@ -82,7 +81,7 @@ impl Place {
 pub(crate) enum Target {
     /// A modelled device.
     Lab(Box<LabGuard>),
-    /// A folder of the machine's own.
+    /// A folder of the machine.
     Local(LocalDisk),
 }
 
@@ -94,7 +93,7 @@ impl Target {
         }
     }
 
-    /// Without delays (`true`) while files are written.
+    /// Switches delays off (`true`) while files are written, or on.
     pub(crate) fn set_fast(&self, is_fast: bool) -> Result<(), DemoError> {
         match self {
             Target::Lab(lab) => Ok(lab.set_fast(is_fast)?),
@@ -110,7 +109,7 @@ impl Target {
         }
     }
 
-    /// Makes sure that nothing of the files is cached; in a lab nothing at all.
+    /// Evicts the files from the page cache; in a lab, everything.
     pub(crate) fn evict(&self, files: &[Files]) -> Result<(), DemoError> {
         match self {
             Target::Lab(lab) => Ok(lab.evict()?),
@@ -128,7 +127,7 @@ impl Target {
         }
     }
 
-    /// The least seconds in which the device delivers so many bytes, where that is known.
+    /// The least time in which the device delivers `bytes`, in seconds, if known.
     pub(crate) fn limit_seconds(&self, bytes: u64) -> Option<f64> {
         match self {
             Target::Lab(lab) => Some(lab.spec().limit_seconds(bytes)),
@@ -137,10 +136,10 @@ impl Target {
     }
 }
 
-/// What a device has counted.
+/// The counters of a device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
-    /// `None` where nothing counts them.
+    /// `None` if nothing counts them.
     pub(crate) bytes_read: Option<u64>,
     status: Option<Status>,
 }
@@ -155,18 +154,17 @@ impl Reading {
         }
     }
 
-    /// What times measured may be wrong by, in seconds, because a modelled device replied late.
+    /// How far measured times may be wrong because a modelled device replied late, in seconds.
     pub(crate) fn error_s(&self) -> f64 {
         self.status.map_or(0.0, |status| status.error_us() * 1e-6)
     }
 
-    /// Requests on the way at a time, on average; 1 where that is not known.
+    /// Mean number of requests in flight; 1 if unknown.
     pub(crate) fn depth(&self) -> f64 {
         self.status.map_or(1.0, |status| status.depth_mean())
     }
 
-    /// Why a run that needed so many bytes does not count, if so: less was read from the device than must
-    /// have been, so that some of it was cached.
+    /// Why a run that needs `bytes_needed` does not count, if so: the device delivered less, so some pages were cached.
     pub(crate) fn rejection(&self, bytes_needed: Option<u64>) -> Option<String> {
         let (read, needed) = self.bytes_read.zip(bytes_needed)?;
         (read < needed).then(|| format!("not cold, {read} bytes read for {needed} needed"))

@@ -1,7 +1,7 @@
 //! A random reader beside sequential ones: latency and throughput at the same time.
 //!
-//! All read for a fixed time, or until the first stream is at the end of its file: what it read a
-//! second time would come from memory.
+//! All read for a fixed time, or until the first stream is at the end of its file. A second pass would read from
+//! memory.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,7 +22,7 @@ use super::{Beside, Outcome};
 struct Shared {
     is_over: AtomicBool,
     stream_bytes: AtomicU64,
-    /// For a processor, by the stream that waited longest.
+    /// Time that the stream waited for a processor which waited longest.
     waited_ns: AtomicU64,
 }
 
@@ -69,7 +69,7 @@ fn read_on(path: &Path, shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the latency of each read, in milliseconds.
+/// Reads pages at random. Returns the latency of each read in milliseconds.
 fn read_anywhere(path: &Path, started: Instant, shared: &Shared) -> io::Result<Vec<f64>> {
     let file = File::open(path)?;
     let (mut page, mut latencies) = ([0; PAGE_BYTES as usize], Vec::new());
@@ -87,7 +87,7 @@ fn read_anywhere(path: &Path, started: Instant, shared: &Shared) -> io::Result<V
     Ok(latencies)
 }
 
-/// Of sorted values, of which there are some: the one below which that share of them lies.
+/// The value below which this share of the sorted values is. There must be at least one value.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[(share * (sorted.len() - 1) as f64).round() as usize]
 }

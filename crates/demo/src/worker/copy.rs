@@ -7,14 +7,13 @@ use std::path::Path;
 use rustix::fs::{copy_file_range, sendfile};
 use serde::{Deserialize, Serialize};
 
-/// By which system calls a file is copied.
+/// The system calls that copy a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
     /// `read` and `write`, 64 KiB at a time.
     ReadWrite,
-    /// As rsync does it: 256 KiB are read and written at a time, into a file of another name, which
-    /// then takes the name over.
+    /// Like rsync: reads and writes 256 KiB at a time, into a file of another name, which is then renamed.
     Rsync,
     /// `sendfile`, 1 MiB at a time.
     Sendfile,

@@ -13,10 +13,10 @@ use crate::mapping;
 const PAGE_BYTES: u64 = 4096;
 const READ_BYTES: u64 = 64 << 10;
 
-/// The follower looks for the leader this often: a disk delivers 100 KB in a millisecond.
+/// How often the follower checks the leader's position: a disk delivers 100 KB in a millisecond.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Reads the file twice; gives the share of what the follower read that was cached when it came.
+/// Reads the file twice. Returns the share of the follower's pages that were cached when it came.
 pub(super) fn follow(path: &Path, behind: u64) -> io::Result<f64> {
     let (leader, follower) = (File::open(path)?, File::open(path)?);
     let bytes = leader.metadata()?.len();
@@ -46,9 +46,9 @@ fn lead(file: &File, bytes: u64, done: &AtomicU64) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads as far as `limit` allows, to the end; gives the pages that were cached.
+/// Reads to the end, never beyond `limit`. Returns the number of pages that were cached.
 fn come_after(file: &File, bytes: u64, limit: impl Fn() -> u64) -> io::Result<u64> {
-    // Never touched: only asked which of its pages are there.
+    // The mapping is never touched. It only serves to ask which pages are cached.
     let map = mapping::map(file)?;
     let mut buffer = vec![0; READ_BYTES as usize];
     let mut cached = 0;

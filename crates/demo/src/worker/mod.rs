@@ -1,12 +1,12 @@
-//! A reader: carries one pattern out and tells how long it took.
+//! A reader: runs one pattern and measures how long it takes.
 //!
-//! It runs in a process of its own, as the kernel's read-ahead state, page tables and memory cgroup
-//! belong to processes and open files, and ends with it.
+//! It runs in a separate process, since the kernel's read-ahead state, page tables and memory cgroup belong to
+//! processes and open files, and end with them.
 
 mod beside;
 mod copy;
 mod follow;
-pub mod hand;
+pub mod jobs;
 mod program;
 mod reads;
 mod slow;
@@ -23,22 +23,21 @@ use patterns::{Pattern, Work};
 pub use copy::How;
 pub use slow::Streams;
 
-/// What a reader reports.
+/// A reader's report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// From the first read to the last, or from start to exit of a program.
+    /// Seconds from the first read to the last, or from start to exit of a program.
     pub seconds: f64,
-    /// A sum over all bytes read, to compare runs by; 0 where nobody looks at them.
+    /// A checksum of all bytes read, to compare runs; 0 if nobody compares them.
     pub checksum: u64,
-    /// How long the readers waited for a processor, in seconds; of several side by side the one that waited
-    /// longest.
+    /// Seconds that the readers waited for a processor; of several side by side, the longest.
     #[serde(default)]
     pub waited_s: f64,
-    /// Of a random reader beside streams.
+    /// Figures of a random reader beside streams.
     pub beside: Option<Beside>,
 }
 
-/// What a random reader and the streams beside it met with.
+/// Figures of a random reader and the streams beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Beside {
     /// Bytes that all streams together have read.
@@ -49,7 +48,7 @@ pub struct Beside {
     pub p99_ms: f64,
 }
 
-/// Carries the pattern out on the files below `folder`.
+/// Runs the pattern on the files below `folder`.
 ///
 /// # Errors
 /// If a file cannot be read or a program fails.

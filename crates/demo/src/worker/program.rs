@@ -1,4 +1,4 @@
-//! Programs as they come, timed from start to exit.
+//! Installed programs, timed from start to exit.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -13,11 +13,11 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use super::{Outcome, sum};
 use crate::leftovers::memory_folder;
 
-/// What a pipe holds at most, unless it is enlarged: 64 KiB; more than one such read saves calls.
+/// Bytes per read of a program's output. A pipe holds 64 KiB unless it is enlarged; larger reads save calls.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Runs a program in `folder` and reads its output, as GNU tar reads nothing when nobody looks.
-/// Where its files lie is looked up before: that is no read-ahead's business.
+/// Runs a program in `folder` and reads its output, since GNU tar reads nothing if its output is discarded. Looks up
+/// its files first, because look-ups do not depend on read-ahead.
 pub(super) fn run(words: &[&str], folder: &Path, files: &[PathBuf]) -> io::Result<Outcome> {
     look_up(files)?;
     let started = Instant::now();
@@ -29,7 +29,7 @@ pub(super) fn run(words: &[&str], folder: &Path, files: &[PathBuf]) -> io::Resul
         .spawn()?;
     let checksum = child.stdout.take().map_or(Ok(0), sum_up)?;
     let (status, waited_s) = wait(&mut child)?;
-    // grep ends with 1 when it finds nothing, as it should here.
+    // grep exits with 1 if it finds nothing, as it should here.
     let found_nothing = words[0] == "grep" && status.code() == Some(1);
     if !found_nothing {
         check(words[0], status)?;
@@ -37,7 +37,7 @@ pub(super) fn run(words: &[&str], folder: &Path, files: &[PathBuf]) -> io::Resul
     Ok(Outcome { seconds: started.elapsed().as_secs_f64(), checksum, waited_s, beside: None })
 }
 
-/// `cp` into a file that lives in memory and goes with this process.
+/// `cp` into a file in memory, which is removed with this process.
 pub(super) fn copy(path: &Path) -> io::Result<Outcome> {
     look_up(&[path.to_path_buf()])?;
     let mut copy = File::from(memfd_create("copy", MemfdFlags::CLOEXEC)?);
@@ -51,7 +51,7 @@ pub(super) fn copy(path: &Path) -> io::Result<Outcome> {
     Ok(Outcome { seconds, checksum: sum_up(copy)?, waited_s, beside: None })
 }
 
-/// `cp -r` of the folder `tree`, which lies in `folder` and holds `files`, into one that lives in memory.
+/// `cp -r` of the folder `tree` in `folder`, which contains `files`, into memory.
 pub(super) fn copy_tree(tree: &str, folder: &Path, files: &[PathBuf]) -> io::Result<Outcome> {
     look_up(files)?;
     let copy = memory_folder()?;
@@ -66,7 +66,7 @@ pub(super) fn copy_tree(tree: &str, folder: &Path, files: &[PathBuf]) -> io::Res
     Ok(Outcome { seconds, checksum, waited_s, beside: None })
 }
 
-/// One `cat` a file, all at once.
+/// One `cat` for each file, all at once.
 pub(super) fn cats(paths: &[PathBuf]) -> io::Result<Outcome> {
     look_up(paths)?;
     let started = Instant::now();
@@ -98,8 +98,8 @@ fn sum_up(mut stream: impl Read) -> io::Result<u64> {
     }
 }
 
-/// Waits for its end; gives how long it waited for a processor, in seconds, which only a process that has
-/// not been waited for can be asked.
+/// Waits for its end. Returns how long it waited for a processor, in seconds. The kernel tells this only before the
+/// process is reaped.
 fn wait(child: &mut Child) -> io::Result<(ExitStatus, f64)> {
     waitid(WaitId::Pid(Pid::from_child(child)), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
     let waited_s = waits::process(child.id()).seconds();

@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path, reads: &[Read]) -> io::Result<Outcome> {
     Ok(Outcome { seconds: started.elapsed().as_secs_f64(), checksum, ..Outcome::default() })
 }
 
-/// A thread for each of these lists.
+/// Reads each list with a separate thread.
 pub(super) fn read_at_once(path: &Path, lists: &[Vec<Read>]) -> io::Result<Outcome> {
     let started = Instant::now();
     let parts = thread::scope(|scope| {
@@ -45,7 +45,7 @@ pub(super) fn read_at_once(path: &Path, lists: &[Vec<Read>]) -> io::Result<Outco
     Ok(Outcome { seconds, checksum, waited_s, beside: None })
 }
 
-/// The same as [`read`]; also tells how long this thread waited for a processor.
+/// The same as [`read`]; also measures how long this thread waited for a processor.
 fn read_and_wait(path: &Path, reads: &[Read]) -> io::Result<Outcome> {
     let outcome = read(path, reads)?;
     Ok(Outcome { waited_s: waits::own_thread().seconds(), ..outcome })
@@ -55,7 +55,7 @@ fn panicked() -> io::Error {
     io::Error::other("a reading thread panicked")
 }
 
-/// One byte of each page.
+/// Reads one byte of each page through a mapping.
 pub(super) fn touch(path: &Path, pages: &[Read]) -> io::Result<Outcome> {
     let map = mapping::map(&File::open(path)?)?;
     let mut checksum = 0u64;

@@ -1,4 +1,4 @@
-//! Many readers, each slow: a server of videos.
+//! Many slow readers, like those of a video server.
 
 use std::fs::File;
 use std::io;
@@ -13,23 +13,23 @@ use serde::{Deserialize, Serialize};
 
 const PAGE_BYTES: u64 = 4096;
 
-/// Threads that read. One that waits for the disk holds up its other streams.
+/// Number of reading threads. While one waits for the disk, its other streams wait, too.
 const THREADS: usize = 64;
 
-/// How often a thread looks which of its streams are due.
+/// How often a thread checks which of its streams are due.
 const TICK: Duration = Duration::from_millis(2);
 
-/// Progress is compared once the streams have come so far.
+/// Progress is compared when streams should have read this share.
 const COMPARED_AT: f64 = 0.9;
 
 /// What to read, and how slowly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Streams {
-    /// A file each, all of one size.
+    /// One file for each, all of one size.
     pub paths: Vec<PathBuf>,
-    /// Bytes that each reads in a second, a page at a time.
+    /// Bytes per second that each reads, a page at a time.
     pub bytes_per_second: f64,
-    /// Seconds from the start of one to that of the next.
+    /// Seconds between the starts of two streams.
     pub start_every_s: f64,
 }
 
@@ -38,13 +38,13 @@ struct Stream {
     starts_at: f64,
     bytes: u64,
     done: u64,
-    /// Bytes behind where it should have been, when compared.
+    /// Bytes behind schedule at the comparison.
     lag: Option<u64>,
 }
 
 impl Streams {
-    /// Reads all of them to their ends. Each is compared with its schedule when it should have come to
-    /// [`COMPARED_AT`] of its file; gives the progress of the slowest as a share of that of the fastest.
+    /// Reads all of them to their ends. Compares each with its schedule when it should have read [`COMPARED_AT`] of its
+    /// file. Returns the progress of the slowest as a share of the fastest stream's.
     pub(super) fn read(&self) -> io::Result<f64> {
         let files = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files })?;
@@ -72,7 +72,7 @@ impl Streams {
         Ok(least_to_most(&progress))
     }
 
-    /// Every [`THREADS`]th stream from `first` on, each read to its end.
+    /// Reads every [`THREADS`]th stream from `first` on, each to its end.
     fn read_some(&self, first: usize, started: Instant) -> io::Result<Vec<Stream>> {
         let mut streams = Vec::new();
         for (index, path) in self.paths.iter().enumerate().skip(first).step_by(THREADS) {
@@ -108,14 +108,14 @@ impl Stream {
         Ok(())
     }
 
-    /// The share of its schedule that it had kept when compared.
+    /// The share of its schedule that it had completed at the comparison.
     fn progress(&self) -> f64 {
         let lag = self.lag.unwrap_or(0) as f64;
         1.0 - lag / (COMPARED_AT * self.bytes as f64)
     }
 }
 
-/// 0 where none has made any progress.
+/// The least progress as a share of the most; 0 without any progress.
 fn least_to_most(progress: &[f64]) -> f64 {
     let least = progress.iter().copied().fold(f64::INFINITY, f64::min);
     let most = progress.iter().copied().fold(0.0, f64::max);
@@ -165,7 +165,7 @@ mod tests {
         let ours = streams.read_some(0, Instant::now()).expect("they can be read");
         let done: Vec<u64> = ours.iter().map(|stream| stream.done).collect();
         assert_eq!(done, [20_000; 2], "the first thread's of {THREADS}");
-        // How even they were is the machine's: one that is busy may hold all of them up.
+        // Do not compare their progress: a busy machine may delay any of them.
         let progress = streams.read().expect("they can be read");
         assert!((0.0..=1.0).contains(&progress), "{progress}");
     }

@@ -1,12 +1,12 @@
-//! Sums to compare runs by. They must cost little, as they are taken while the clock runs.
+//! Checksums to compare runs. They must be cheap, since the clock runs meanwhile.
 
-/// Words of 8 bytes that are summed side by side, so that no addition waits for the one before.
+/// Words of 8 bytes that are summed side by side, so that no addition waits for the previous one.
 const LANES: usize = 8;
 
-/// Spreads a word over all bits: the odd number next to 2^64 over the golden ratio.
+/// Spreads a word over all bits: the odd number nearest to 2^64 divided by the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Folds `bytes` into `sum`; depends on where in `bytes` each word is.
+/// Folds `bytes` into `sum`. The result depends on the position of each word in `bytes`.
 pub(super) fn fold(sum: u64, bytes: &[u8]) -> u64 {
     let mut lanes = [sum; LANES];
     let blocks = bytes.chunks_exact(8 * LANES);
@@ -24,7 +24,7 @@ fn mix(sum: u64, word: u64) -> u64 {
     (sum ^ word).wrapping_mul(SPREAD).rotate_left(29)
 }
 
-/// Adds `bytes` up; the same however a stream of them is cut.
+/// Adds `bytes` to `sum`. The result does not depend on how a stream is divided into calls.
 pub(super) fn add(sum: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(sum, |sum, byte| sum.wrapping_add(u64::from(*byte)))
 }

@@ -1,4 +1,4 @@
-//! Keeps a device model in step with a clock on which replies go out late.
+//! Keeps a device model in step with the clock although replies go out late.
 //!
 //! ```text
 //!   the model's time    request ----------> due, request' -----------> due'
@@ -6,20 +6,19 @@
 //!                                                         request'
 //! ```
 //!
-//! On a machine that has other work a reply goes out late, and the reader that waited for it asks for the
-//! next bytes just as much later. So a request is handed to the model as if it had come earlier, by as much
-//! as the last reply was late. Its own reply is then due when it would be on an idle machine: lateness does
-//! not add up.
+//! On a machine with other work, a reply goes out late, and the reader that waited for it sends its next request just
+//! as late. So the model gets that request as if it had come earlier, by the delay of the last reply. Its own reply is
+//! then due when it would be on an idle machine: delays do not add up.
 //!
-//! The model stays as slow as described. No request is handed over before the reply that it follows was due,
-//! nor before what the model has completed. What cannot be credited is counted as an error of the time
-//! measured, in [`Lateness`]:
+//! The model is never faster than described. No request goes to the model before the reply that it follows was due, nor
+//! before the time of the model's last completion. [`Lateness`] counts what cannot be credited as an error of the
+//! measured time:
 //!
-//! - No request is credited more than [`MOST_CREDIT`].
-//! - A lag expires after [`CREDIT`]: a request that comes later may not have waited for the reply.
-//! - When several replies go out before the next request, it is not known which of them it follows.
+//! - A request gets a credit of at most [`MOST_CREDIT`].
+//! - A lag expires after [`CREDIT`]: a later request may not have waited for the reply.
+//! - If several replies go out before the next request, it is unknown which of them it follows.
 //!
-//! Pure: it is told the time with every call.
+//! This module has no clock: each call passes the time.
 
 #[cfg(test)]
 mod simulation;
@@ -28,63 +27,62 @@ use std::collections::HashMap;
 
 use device::{Completion, Counters, Model, Nanos, Request};
 
-/// A request that comes within this time after a reply is taken to follow it, in nanoseconds. A reader needs
-/// a tenth of it to go on, and more on a busy machine.
+/// A request that comes within this time after a reply counts as following it, in nanoseconds. A reader needs a tenth
+/// of it, and more on a busy machine.
 const CREDIT: Nanos = 1_000_000;
 
-/// A request is credited no more than this, in nanoseconds. On a machine that cannot keep up with a fast
-/// device the lag would grow, and the device would race once the machine can.
+/// The largest credit of a request, in nanoseconds. If the machine cannot keep up with a fast device, the lag grows;
+/// without this bound, the device would race once the machine can keep up.
 const MOST_CREDIT: Nanos = 50_000_000;
 
-/// How late replies were, and what that does to the time measured, in microseconds. Sums, so that the
-/// difference of two is that of an interval.
+/// How late replies were, and how that affects measured times, in microseconds. All are sums, so the difference of two
+/// is that of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Lateness {
-    /// Replies that went out.
+    /// Number of replies.
     pub(crate) replies: u64,
-    /// Their lateness.
+    /// Sum of their delays.
     pub(crate) sum_us: f64,
-    /// The latest reply.
+    /// The longest delay.
     pub(crate) max_us: f64,
-    /// Delay that was not credited: what it may add to the time measured.
+    /// Delay that was not credited, and so may have been added to the measured time.
     pub(crate) lost_us: f64,
-    /// What that delay adds beside itself, as a variance, in square microseconds: a disk may have turned away
-    /// in the meantime, or not.
+    /// The variance that the delay adds, in square microseconds: a disk may have turned away in the meantime, or not.
     pub(crate) spread_us2: f64,
 }
 
-/// What the model's time lags behind the clock by.
+/// How far the model's time lags behind the clock.
 #[derive(Clone, Copy, Debug)]
 struct Lag {
     /// How late the last reply was.
     late: Nanos,
-    /// When it went out, by the clock.
+    /// When it went out.
     since: Nanos,
     /// Whether a request has followed.
     is_used: bool,
-    /// What was counted as lost on the assumption that nothing follows.
+    /// Delay counted as lost, on the assumption that no request follows.
     lost_us: f64,
     spread_us2: f64,
 }
 
-/// A model, and the clock that it is kept in step with.
+/// A model in step with the clock.
 pub(crate) struct Pacing {
     model: Box<dyn Model>,
     has_head: bool,
-    /// The latest time that the model was told.
+    /// The latest time that the model knows.
     model_time: Nanos,
     lag: Option<Lag>,
-    /// When each request was handed to the model, by its time, until the reply goes out.
+    /// When each request went to the model, in the model's time, until its reply goes out.
     submitted: HashMap<u64, Nanos>,
-    /// Completed, to be taken.
+    /// Completed requests, to be taken.
     done: Vec<Completion>,
-    /// What the device took for each request, summed, in microseconds.
+    /// Sum of the device's service times, in microseconds.
     service_us: f64,
     lateness: Lateness,
 }
 
 impl Pacing {
-    /// `has_head`: whether the device moves a head, so that a late request may find it elsewhere.
+    /// `has_head`: whether the device has a head, which may have moved before a late request.
     pub(crate) fn new(model: Box<dyn Model>, has_head: bool) -> Self {
         Pacing {
             model,
@@ -113,7 +111,7 @@ impl Pacing {
         self.done.first().map(|reply| reply.at).or_else(|| self.model.next_event())
     }
 
-    /// Takes what is due by `now`, in order. [`sent`](Self::sent) must be told of each.
+    /// Removes and returns what is due by `now`, in order. Call [`sent`](Self::sent) for each.
     pub(crate) fn take_due(&mut self, now: Nanos) -> Vec<Completion> {
         self.advance(now);
         std::mem::take(&mut self.done)
@@ -135,13 +133,13 @@ impl Pacing {
         self.lateness.sum_us += late_us;
         self.lateness.max_us = self.lateness.max_us.max(late_us);
 
-        // Readers wait side by side: holding up one of thirty costs all of them a thirtieth. Three times that,
-        // as it may be the one that the others wait for.
+        // Readers wait side by side: delaying one of thirty costs all of them a thirtieth. Count three times that,
+        // since the others may wait for this one.
         let share = (3.0 / in_flight).min(1.0);
         let is_recent = |lag: &Lag| now.saturating_sub(lag.since) <= CREDIT;
         if let Some(last) = self.lag.filter(|lag| !lag.is_used && is_recent(lag)) {
-            // What follows the last reply will be credited what this one was late. Twice the difference, as
-            // those who follow neither are credited as well.
+            // The request after the last reply gets this reply's delay as its credit. Count twice the difference, since
+            // requests that follow neither are credited as well.
             self.lateness.lost_us -= last.lost_us;
             self.lateness.lost_us +=
                 2.0 * micros(last.late.abs_diff(late.min(MOST_CREDIT))) * share;
@@ -154,14 +152,14 @@ impl Pacing {
         self.lag = Some(Lag { late, since: now, is_used: false, lost_us, spread_us2 });
     }
 
-    /// A request that comes late finds the head or the angle gone with a probability of lateness over service
-    /// time, and then waits for another service time.
+    /// A late request finds that the head or the angle has moved, with a probability of lateness over service time. It
+    /// then waits for another service time.
     fn spread_us2(&self, late_us: f64, service_us: f64) -> f64 {
         let typical_us = self.service_us / self.lateness.replies.max(1) as f64;
         late_us.min(typical_us) * typical_us.max(service_us)
     }
 
-    /// How long before `now` a request is taken to have come.
+    /// How much earlier than `now` a request counts as having come.
     fn credit(&mut self, now: Nanos) -> Nanos {
         let Some(lag) = self.lag.as_mut().filter(|lag| now.saturating_sub(lag.since) <= CREDIT)
         else {
@@ -169,7 +167,7 @@ impl Pacing {
         };
         let credit = lag.late.min(MOST_CREDIT);
         if !std::mem::replace(&mut lag.is_used, true) {
-            // Something follows, and is not held up.
+            // A request follows, and is not delayed.
             let part = if lag.late == 0 { 1.0 } else { credit as f64 / lag.late as f64 };
             self.lateness.lost_us -= lag.lost_us * part;
             self.lateness.spread_us2 -= lag.spread_us2 * part;
@@ -177,7 +175,7 @@ impl Pacing {
         credit
     }
 
-    /// Steps from event to event, so that the model's time stays at the last one.
+    /// Steps from event to event, so that the model's time stays at the last event.
     fn advance(&mut self, now: Nanos) {
         while let Some(at) = self.model.next_event().filter(|at| *at <= now) {
             self.model_time = self.model_time.max(at);
@@ -185,7 +183,7 @@ impl Pacing {
         }
     }
 
-    /// Requests handed over and not answered.
+    /// Requests that the model has and that are not answered.
     pub(crate) fn in_flight(&self) -> usize {
         self.submitted.len()
     }
@@ -209,7 +207,7 @@ mod tests {
 
     const MS: Nanos = 1_000_000;
 
-    /// 5 ms a request, whatever else is under way.
+    /// 5 ms for each request, whatever else is in flight.
     fn network() -> Pacing {
         Pacing::new(device::load("net").expect("it is in the catalogue").build(1 << 30), false)
     }
@@ -218,7 +216,7 @@ mod tests {
         Request { id, offset: id << 20, bytes: 512 }
     }
 
-    /// Passes on a request at `now` and sends the reply so late; gives when it was due.
+    /// Submits a request at `now` and sends its reply `late`. Returns when it was due.
     fn ask(pacing: &mut Pacing, id: u64, now: Nanos, late: Nanos) -> Nanos {
         pacing.submit(now, request(id));
         let replies = pacing.take_due(now + 100 * MS);

@@ -1,4 +1,4 @@
-//! Readers, a device and a machine that lets replies come late, without a clock.
+//! Simulates readers, a device and a machine with late replies, without a clock.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -11,36 +11,36 @@ use crate::status::Status;
 
 const US: Nanos = 1000;
 
-/// From a reply to the reader's next request, on a machine with nothing else to do.
+/// Time from a reply to the reader's next request on an idle machine.
 const GO_ON: Nanos = 40 * US;
 
 /// Bytes of the device.
 const SIZE: u64 = 4 << 30;
 
-/// Seed of where random readers read; any number serves.
+/// Seed of the places of random readers; any number will do.
 const PLACES: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What a reader does.
+/// How a reader reads.
 #[derive(Clone, Copy, Debug)]
 struct Reader {
     /// Bytes of each request.
     bytes: u64,
-    /// Requests.
+    /// Number of requests.
     count: u64,
-    /// Requests on the way at a time.
+    /// Most requests in flight.
     ahead: u64,
-    /// Between the arrival of bytes and the next request.
+    /// Time from the arrival of bytes to the next request.
     think: Nanos,
     is_random: bool,
 }
 
-/// A reader on its way.
+/// The state of a reader.
 struct Progress {
     reader: Reader,
     asked: u64,
-    /// Chunks that are there and have not been looked at.
+    /// Chunks that have arrived and are not processed.
     arrived: BTreeSet<u64>,
-    /// Chunks that the reader is through with.
+    /// Chunks that the reader has processed.
     used: u64,
     is_thinking: bool,
 }
@@ -49,16 +49,16 @@ struct Progress {
 enum Event {
     /// The timing thread wakes.
     Wake,
-    /// A reader, by its number, is through with a chunk.
+    /// A reader, by its number, has processed a chunk.
     Used(usize),
 }
 
-/// Readers before a device, on a machine that lets replies come late.
+/// Readers and a device on a machine with late replies.
 struct Machine {
     now: Nanos,
     pacing: Pacing,
     injected: Injected,
-    /// What the timing thread sleeps for: when that is due, and when it wakes.
+    /// The event for which the timing thread sleeps: when it is due, and when the thread wakes.
     sleep: Option<(Nanos, Nanos)>,
     events: BinaryHeap<Reverse<(Nanos, Event)>>,
     readers: Vec<Progress>,
@@ -87,7 +87,7 @@ impl Machine {
         }
     }
 
-    /// Runs the readers to their ends; gives how long that took, in microseconds, and its bound.
+    /// Runs the readers to their ends. Returns how long that took, in microseconds, and the bound of the error.
     fn run(mut self) -> (f64, f64) {
         (0..self.readers.len()).for_each(|who| self.go_on(who));
         self.fall_asleep();
@@ -113,7 +113,7 @@ impl Machine {
         (self.now as f64 * 1e-3, status.error_us())
     }
 
-    /// As the timing thread does.
+    /// Sleeps as the timing thread does.
     fn fall_asleep(&mut self) {
         let earlier = |due: &Nanos| self.sleep.is_none_or(|(asleep_for, _)| asleep_for > *due);
         if let Some(due) = self.pacing.next_due().filter(earlier) {
@@ -136,7 +136,7 @@ impl Machine {
         }
     }
 
-    /// Has a reader ask for what it may, and begin with what is there.
+    /// Lets a reader request what it may, and begin to process what has arrived.
     fn go_on(&mut self, who: usize) {
         let room = SIZE / self.readers.len() as u64;
         let one = &mut self.readers[who];
@@ -166,11 +166,11 @@ fn one_of<T: Copy>(random: &mut Random, choice: &[T]) -> T {
     choice[(random.unit() * choice.len() as f64) as usize]
 }
 
-/// 1 to 16 readers, alike or with one of another kind among them.
+/// 1 to 16 equal readers, or with one of another kind among them.
 fn any_readers(random: &mut Random) -> Vec<Reader> {
     let count = one_of(random, &[1, 1, 1, 2, 4, 8, 16]);
     let ahead = one_of(random, &[1, 1, 2, 4, 8]);
-    // The kernel asks ahead in pieces of 64 KiB and more.
+    // The kernel reads ahead in pieces of at least 64 KiB.
     let smallest = if ahead > 1 { 65_536 } else { 4096 };
     let alike = Reader {
         bytes: smallest << (random.unit() * 5.0) as u32,
@@ -187,7 +187,7 @@ fn any_readers(random: &mut Random) -> Vec<Reader> {
     readers
 }
 
-/// Of this many rows the share that lies within its bound, which is printed in whole percent, rounded up.
+/// Number of rows. The test prints the share of rows within their bound, in whole percent, rounded up.
 const ROWS: u64 = 150;
 
 fn share_within(device: &str, late_us: f64) -> f64 {
@@ -226,7 +226,7 @@ fn nineteen_rows_in_twenty_lie_within_their_bounds_however_late_replies_are() {
     }
 }
 
-/// One reader that asks for one thing after another, `think` microseconds after each reply.
+/// One reader that sends each request `think` microseconds after the last reply.
 fn synchronous(think: Nanos) -> [Reader; 1] {
     [Reader { bytes: 4096, count: 200, ahead: 1, think: think * US, is_random: true }]
 }
@@ -236,7 +236,7 @@ fn lateness_does_not_add_up_for_a_reader_that_waits_for_each_reply() {
     for device in ["hdd", "net"] {
         let (quiet_us, _) = Machine::new(device, &synchronous(0), 0.0, 1).run();
         let (late_us, bound_us) = Machine::new(device, &synchronous(0), 400.0, 1).run();
-        // 200 replies that are 400 us late make 80,000 us.
+        // 200 replies that are 400 us late add up to 80,000 us.
         assert!((late_us - quiet_us).abs() < 5000.0, "{device}: {quiet_us} and {late_us}");
         assert!(bound_us < 5000.0, "{device}: {bound_us}");
     }

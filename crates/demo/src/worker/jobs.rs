@@ -1,10 +1,10 @@
-//! A process that does one job after another, as it is told on its standard input.
+//! A process that does one job after another. Its standard input names the jobs.
 //!
 //! ```text
-//!   a line {"scan":{"path":"..."}}  -->  hand  -->  a line {"seconds":1.1,"checksum":...}
+//!   a line {"scan":{"path":"..."}}  --> worker -->  a line {"seconds":1.1,"checksum":...}
 //! ```
 //!
-//! What it opens for `Job::Read` stays open between jobs, so that a reader can pause.
+//! A file that it opens for `Job::Read` stays open between jobs, so that a reader can pause.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,11 +20,11 @@ use super::{copy, follow, slow, sum};
 use crate::mapping;
 use patterns::Read;
 
-/// One thing to do.
+/// A job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Job {
-    /// Map the file, look at every byte, unmap it.
+    /// Map the file, read every byte, unmap it.
     Scan {
         /// The file.
         path: PathBuf,
@@ -49,10 +49,10 @@ pub enum Job {
         from: PathBuf,
         /// The copy.
         to: PathBuf,
-        /// By which system calls.
+        /// The system calls.
         how: copy::How,
     },
-    /// Run a program; its output is thrown away.
+    /// Run a program and discard its output.
     Program {
         /// The program and its arguments.
         words: Vec<String>,
@@ -68,30 +68,30 @@ pub enum Job {
     Slowly(slow::Streams),
 }
 
-/// What came of a job.
+/// The result of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Done {
-    /// What it took.
+    /// Its time.
     pub seconds: f64,
-    /// A sum over the bytes read, where somebody compares them; else 0.
+    /// A checksum of the bytes read, for jobs that are compared; otherwise 0.
     pub checksum: u64,
-    /// Of a follower: the share of what it read that was cached.
+    /// For a follower: the share of its pages that was cached.
     pub cached_share: Option<f64>,
-    /// Of slow streams: how far the slowest had come when the fastest had come so far, as a share.
+    /// For slow streams: the progress of the slowest, as a share of the fastest stream's.
     pub least_progress: Option<f64>,
     /// Why it failed, if so.
     pub failure: Option<String>,
 }
 
-/// Does what it is told until there is nothing more.
+/// Does jobs until there are no more.
 ///
 /// # Errors
-/// If it is told nonsense, or cannot answer.
+/// If a line is no job, or an answer cannot be written.
 pub fn serve(jobs: impl BufRead, mut answers: impl Write) -> io::Result<()> {
-    let mut hand = Hand::default();
+    let mut worker = Worker::default();
     for line in jobs.lines() {
         let job: Job = serde_json::from_str(&line?)?;
-        let done = hand
+        let done = worker
             .perform(&job)
             .unwrap_or_else(|error| Done { failure: Some(error.to_string()), ..Done::default() });
         writeln!(answers, "{}", serde_json::to_string(&done)?)?;
@@ -101,11 +101,11 @@ pub fn serve(jobs: impl BufRead, mut answers: impl Write) -> io::Result<()> {
 }
 
 #[derive(Default)]
-struct Hand {
+struct Worker {
     open: HashMap<PathBuf, File>,
 }
 
-impl Hand {
+impl Worker {
     fn perform(&mut self, job: &Job) -> io::Result<Done> {
         let started = Instant::now();
         let mut done = match job {
@@ -142,7 +142,7 @@ impl Hand {
     }
 }
 
-/// The sum that [`Job::Read`] must come to, of the bytes that were written.
+/// The checksum that [`Job::Read`] must return for this content.
 pub fn expected(content: &[u8], reads: &[Read]) -> u64 {
     reads.iter().fold(0, |checksum, &(offset, bytes)| {
         sum::fold(checksum, &content[offset as usize..(offset + bytes) as usize])
