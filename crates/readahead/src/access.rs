@@ -13,11 +13,11 @@ pub const PAGE_BYTES: u64 = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u64);
 
-/// Names what files lie on, for instance a file system.
+/// Names a volume that contains files, for instance a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VolumeId(pub u32);
 
-/// Names readers that share memory: those of one memory cgroup, for instance.
+/// Names a group of readers that share memory, for instance a memory cgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupId(pub u32);
 
@@ -30,20 +30,20 @@ pub struct OpenFileId(pub u64);
 pub enum Trigger {
     /// The page was not in the page cache; the program waits for it.
     Absent,
-    /// The access touched a mark that the policy, or the kernel's own read-ahead, had put there.
+    /// The access touched a mark of the policy, or of the kernel's own read-ahead.
     Mark,
 }
 
 /// How the program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
-    /// `read(2)` and its kin: `request` is what is left of this call.
+    /// `read(2)` and similar calls: `request` is the rest of the call.
     Read,
     /// A page fault in a mapping; the kernel reads around it by itself.
     Mmap,
 }
 
-/// What the program has said about its reading (`posix_fadvise`), where the body sees it.
+/// The program's advice (`posix_fadvise`), if the body sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Hint {
     /// Nothing said.

@@ -1,5 +1,5 @@
-//! What reading ahead has saved and cost a group of readers on one volume, in seconds of its device, and what it may
-//! cost still.
+//! The account of a group of readers on one volume: what reading ahead has saved and cost, in seconds of the device,
+//! and how much more it may cost.
 //!
 //! ```text
 //!   first credit, 1 s ----.                          .--> a slice or a window: its price
@@ -8,35 +8,35 @@
 //!   saved ----------------'
 //! ```
 //!
-//! All that is read ahead is paid for when it is asked for, so it counts as lost until it is used. No more is asked
-//! for than the credit pays for. So as far as prices and savings are right, what was lost does not exceed what was
-//! saved by more than the first credit and 3 % of the time (`docs/adaptive.md` tells where they are not).
+//! Each request is paid for at once, so it counts as lost until it is used. Nothing is requested beyond what the credit
+//! pays for. So if prices and savings are right, losses exceed savings by no more than the first credit and 3 % of the
+//! time (`docs/adaptive.md` says where they are not right).
 //!
-//! Each memory cgroup, or user, has accounts of its own: nobody spends what others need.
+//! Each memory cgroup, or user, has separate accounts: no group spends the credit of another.
 
 use serde::{Deserialize, Serialize};
 
 use crate::access::Nanos;
 use crate::cost::DeviceCost;
 
-/// What may be lost on a volume that nothing is known of, in seconds: a disk reads 100 MB.
+/// What may be lost on an unknown volume, in seconds. A disk reads 100 MB in this time.
 const FIRST_CREDIT_S: f64 = 1.0;
 
-/// Of this, what streams leave to regions: a stream begins to save with its first window, a region when much of it is
-/// read.
+/// The part of the credit that streams leave to regions, in seconds: a stream begins to save with its first window, a
+/// region only when much of it is read.
 const OF_REGIONS_S: f64 = 0.75;
 
 /// The most that may be lost at once, in seconds, however much was saved before.
 const MOST_CREDIT_S: f64 = 2.0;
 
-/// So much of the time may be lost for ever: `1 / (1 - 0.029) = 1.03`.
+/// The share of the time by which the credit grows: `1 / (1 - 0.029) = 1.03`.
 const SHARE_OF_TIME: f64 = 0.029;
 
-/// So much of what was saved may be lost again. The rest is the margin for what is saved less than it seems: near
-/// accesses take half as long as the device's mean.
+/// The share of savings that may be lost again. The rest is a margin, since savings are overestimated: an access to a
+/// near place takes half as long as the device's mean.
 const SHARE_OF_SAVED: f64 = 0.5;
 
-/// So much of the credit is spent at once, so that something is left for others.
+/// The share of the credit that one request may spend, so that something is left for others.
 const SHARE_AT_ONCE: f64 = 0.5;
 
 /// What an account holds.
@@ -61,7 +61,7 @@ impl Default for Balance {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Account {
     balance: Balance,
-    /// Up to when time has been counted.
+    /// The time up to which the credit has grown.
     counted_to: Nanos,
 }
 
@@ -81,7 +81,7 @@ impl Account {
         Account { balance, counted_to: self.counted_to.max(other.counted_to) }
     }
 
-    /// It is `now`. Time refills the credit up to the first one; what was saved stays.
+    /// Lets time pass until `now`. Time refills the credit up to its first value; credit above that stays.
     pub fn pass_time(&mut self, now: Nanos) {
         let elapsed_s = now.saturating_sub(self.counted_to) as f64 * 1e-9;
         self.counted_to = self.counted_to.max(now);
@@ -91,23 +91,24 @@ impl Account {
         }
     }
 
-    /// Pages of a region that may be asked for at once.
+    /// Pages of a region that may be requested at once.
     pub fn region_pages(&self, cost: &DeviceCost) -> u64 {
         pages(self.balance.credit_s, cost)
     }
 
-    /// Pages that may be asked for at once for a stream.
+    /// Pages that may be requested at once for a stream.
     pub fn stream_pages(&self, cost: &DeviceCost) -> u64 {
         pages(self.balance.credit_s - OF_REGIONS_S, cost)
     }
 
-    /// Something is asked for that costs the device so many seconds.
+    /// Pays for a request that costs the device `seconds`.
     pub fn spend(&mut self, seconds: f64) {
         self.balance.spent_s += seconds;
         self.balance.credit_s -= seconds;
     }
 
-    /// Something that was asked for is used: its transfer was not lost, and readers were spared `saved_s` of waiting.
+    /// Requested pages were used. Gives back the price of their transfer, and credits a share of the `saved_s` of
+    /// waiting that readers were spared.
     pub fn use_up(&mut self, price_s: f64, saved_s: f64) {
         self.balance.spent_s = (self.balance.spent_s - price_s).max(0.0);
         self.balance.earned_s += saved_s;
@@ -116,10 +117,10 @@ impl Account {
     }
 }
 
-/// Pages that may be asked for at once in one device access, with so much credit.
+/// Pages that may be requested in one device access with this credit.
 fn pages(credit_s: f64, cost: &DeviceCost) -> u64 {
     let transfer_s = credit_s * SHARE_AT_ONCE - cost.access_s();
-    // Less than none is none.
+    // A negative number becomes 0.
     (transfer_s / cost.page_s()) as u64
 }
 

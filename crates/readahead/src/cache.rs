@@ -1,4 +1,4 @@
-//! What a policy may ask about the page cache.
+//! What a policy may ask about the page cache and the device.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,18 @@ use crate::cost::DeviceCost;
 /// How an absent page left the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Past {
-    /// It was never there, was dropped on purpose, or nothing is known.
+    /// It was never there, was dropped on purpose, or is not known.
     #[default]
     Unknown,
     /// The kernel evicted it, perhaps after it was used.
     Evicted,
-    /// The kernel evicted it. Its reader came from the page before it, and from pages read ahead for it.
+    /// The kernel evicted it. Its reader came from the page before it, which was read ahead for that reader.
     EvictedNext,
     /// The kernel had read it ahead, and evicted it before its reader came: thrashing.
     EvictedUnused,
 }
 
-/// A read-only view of the page cache and the device, for the file of the access at hand.
+/// A read-only view of the page cache and the device, for the file of the current access.
 pub trait CacheView {
     /// How many pages of `[start, start + pages)` are cached or being read.
     fn cached_in(&self, start: Page, pages: u64) -> u64;
@@ -40,35 +40,36 @@ pub trait CacheView {
         longest_cached(limit, |n| self.cached_in(page, n) == n)
     }
 
-    /// How the absent page at hand left the page cache. A body that cannot tell says that it was never there.
+    /// How the absent page of this access left the page cache. A body that cannot tell says that it was never there.
     fn past(&self) -> Past {
         Past::Unknown
     }
 
-    /// Whose memory the pages of this access take. Thrashing in one group is nothing to another. A body that
-    /// does not tell them apart has one.
+    /// The group of readers whose memory the pages of this access take. Thrashing in one group does not affect another.
+    /// A body that cannot tell has only one group.
     fn group(&self) -> GroupId {
         GroupId::default()
     }
 
-    /// What the file's device charges.
+    /// The cost of the file's device.
     fn cost(&self) -> DeviceCost {
         DeviceCost::FLASH
     }
 
-    /// Pages the device will take right now without delaying others, and the memory budget allows.
+    /// Pages that may be requested now: the device takes them without delaying others, and the memory budget allows
+    /// them.
     fn room_pages(&self) -> u64 {
         u64::MAX
     }
 
-    /// Pages that memory has, as it is now, for all that is read ahead and not used yet.
+    /// Pages that memory allows now for everything that is read ahead and not used yet.
     fn ahead_pages(&self) -> u64 {
         u64::MAX
     }
 }
 
-/// Largest `n <= limit` for which `all_cached(n)` holds, given that it is monotone; probes
-/// doubling lengths first, as runs are usually short or as long as the limit.
+/// Largest `n <= limit` for which `all_cached(n)` holds, given that it is monotone. Probes doubling lengths first,
+/// since runs are usually short or as long as the limit.
 fn longest_cached(limit: u64, all_cached: impl Fn(u64) -> bool) -> u64 {
     let (mut good, mut step) = (0, 1);
     while good < limit {

@@ -1,11 +1,11 @@
-//! What a device charges: the three numbers every decision of [`crate::Adaptive`] rests on.
+//! The cost of a device: the three numbers on which every decision of [`crate::Adaptive`] rests.
 
 use serde::{Deserialize, Serialize};
 
 use crate::access::PAGE_BYTES;
 
-/// From an access to pages asked for, a policy outside the kernel takes some 100 us; a device that
-/// answers within a few times that leaves nothing to gain where the kernel reads ahead itself.
+/// A policy outside the kernel needs about 100 us from an access to its request. If a device answers within a few times
+/// that, there is nothing to gain where the kernel reads ahead itself.
 const REACTION_S: f64 = 0.000_3;
 
 /// A device's cost model: one more access costs `latency_s`, one more page `page_s()`, and
@@ -21,11 +21,11 @@ pub struct DeviceCost {
 }
 
 impl DeviceCost {
-    /// A disk as it is until measured: 7200 rpm, half a revolution and a short seek, outer tracks.
+    /// A disk that is not measured yet: 7200 rpm, half a revolution and a short seek, outer tracks.
     pub const DISK: DeviceCost =
         DeviceCost { latency_s: 0.007, bandwidth: 120e6, concurrency: 1.0 };
 
-    /// Anything else until measured: a SATA SSD's latency, bandwidth and queue.
+    /// Any other device that is not measured yet: latency, bandwidth and queue of a SATA SSD.
     pub const FLASH: DeviceCost =
         DeviceCost { latency_s: 0.000_1, bandwidth: 500e6, concurrency: 32.0 };
 
@@ -49,12 +49,12 @@ impl DeviceCost {
         self.latency_s < REACTION_S
     }
 
-    /// Seconds that one more device access takes from a reader which keeps the device's queue full.
+    /// Seconds that one more device access costs a reader that keeps the device's queue full.
     pub fn access_s(&self) -> f64 {
         self.latency_s / self.concurrency.max(1.0)
     }
 
-    /// Seconds that reading `pages` in one device access takes from such a reader.
+    /// Seconds that reading `pages` in one device access costs such a reader.
     pub fn fetch_s(&self, pages: u64) -> f64 {
         (pages as f64 * self.page_s()).max(self.access_s())
     }

@@ -18,24 +18,24 @@ pub struct DeviceNumber {
 }
 
 impl DeviceNumber {
-    /// From the kernel's internal encoding (`MKDEV`).
+    /// Decodes the kernel's internal encoding (`MKDEV`).
     pub fn from_kernel(dev: u32) -> Self {
         DeviceNumber { major: dev >> 20, minor: dev & 0xf_ffff }
     }
 
-    /// To the kernel's internal encoding.
+    /// Encodes it as the kernel does internally.
     pub fn to_kernel(self) -> u32 {
         self.major << 20 | self.minor
     }
 
-    /// From the encoding of `stat(2)`: `st_dev` and `st_rdev`, see makedev(3).
+    /// Decodes `st_dev` and `st_rdev` of `stat(2)`, see makedev(3).
     pub fn from_stat(dev: u64) -> Self {
         let major = (dev >> 8 & 0xfff) | (dev >> 32 & 0xffff_f000);
         let minor = (dev & 0xff) | (dev >> 12 & 0xffff_ff00);
         DeviceNumber { major: major as u32, minor: minor as u32 }
     }
 
-    /// The volume of the files that lie on it.
+    /// The volume of its files.
     pub fn volume(self) -> VolumeId {
         VolumeId(self.to_kernel())
     }
@@ -71,20 +71,20 @@ pub struct FileKey {
     pub ino: u64,
 }
 
-/// What it takes to open a file again: by handle, or through a process that has it open.
+/// Identifies a file so that it can be opened again: by handle, or through a process that has it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRef {
     /// The file.
     pub file: FileKey,
-    /// Its inode's generation: inode numbers are used again.
+    /// Its inode's generation, since inode numbers are reused.
     pub generation: u32,
     /// The process.
     pub tgid: u32,
 }
 
 impl FileKey {
-    /// Its name in 64 bits. Files of one file system never share one; of two file systems, two files do
-    /// by chance only, one pair in 2^64.
+    /// A hash of 64 bits. Files of one file system never share one; files of two file systems do so only by chance, one
+    /// pair in 2^64.
     pub fn id(self) -> FileId {
         FileId(mixed(self.ino ^ mixed(u64::from(self.dev.to_kernel()))))
     }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn files_of_neighbouring_numbers_have_different_ids() {
         let devices = (0..16).map(|n| DeviceNumber { major: n % 4, minor: n / 4 });
-        // Also inode numbers of 64 bits, with the device's in the upper ones.
+        // Include inode numbers of 64 bits, with those of the device in the upper ones.
         let inodes = |n: u64| [n, n << 40, n << 20, n | 1 << 63];
         let ids = devices
             .flat_map(|dev| (1..256).flat_map(inodes).map(move |ino| FileKey { dev, ino }.id()));

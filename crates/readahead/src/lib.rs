@@ -1,7 +1,7 @@
 //! Read-ahead policies: pure, no I/O, no clock, no threads.
 //!
-//! A *body* (the live kernel, a simulator) tells a [`Policy`] of the few accesses that matter and
-//! carries out what it answers:
+//! A *body* (the live kernel, a simulator) tells a [`Policy`] about the few accesses that matter, and carries out its
+//! answers:
 //!
 //! ```text
 //!   body                                                    policy
@@ -11,11 +11,11 @@
 //!   readahead(2), marks in the kernel    <-- Plan ------    read [start, n), mark there, because ...
 //! ```
 //!
-//! Reads that find their page and no mark never reach the policy: that is what keeps it cheap. It
-//! has no clock; the time of an access comes with it. It allocates nothing once built, whatever
-//! it is told, so that it may sit in the event path of a production machine.
+//! A read that finds its page, and no mark, never reaches the policy; that keeps it cheap. The policy has no clock:
+//! each access comes with its time. It allocates nothing after it is built, so that it can be in the event path of a
+//! production machine.
 //!
-//! [`Adaptive`] is bowwave's own policy. Those of kernels are in the crate `historical`.
+//! [`Adaptive`] is bowwave's own policy. Kernels' policies are in the crate `historical`.
 
 mod access;
 mod account;

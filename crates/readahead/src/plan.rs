@@ -4,31 +4,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Page;
 
-/// Why something was read ahead: the accounting's key.
+/// Why pages were read ahead; the key of the accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Cause {
     /// The start of a file or of a sequence.
     Initial,
-    /// A sequence goes on, known from its state.
+    /// A known sequence continues.
     Sequential,
     /// A sequence recognised from what is cached before it.
     Context,
     /// A sequence that runs towards the start of the file.
     Backward,
-    /// Equal pieces at equal distances.
+    /// A strided sequence: equal pieces at equal distances.
     Stride,
     /// A gap in a sparse sequence, read because skipping it costs more.
     Sparse,
-    /// The rest of a region that random reading has nearly paid for.
+    /// The rest of a region whose random reads have nearly cost as much.
     Dense,
     /// Pages read ahead and evicted before they were used.
     Thrashed,
-    /// Random: the request as it is.
+    /// A random read, as requested by the program.
     Random,
 }
 
 impl Cause {
-    /// Every cause, in the order of the accounting's rows.
+    /// Every cause, in the order of the accounts' rows.
     pub const ALL: [Cause; 9] = [
         Cause::Initial,
         Cause::Sequential,
@@ -72,28 +72,28 @@ pub struct Mark {
 /// One thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Read `[start, start + pages)` ahead; what is cached already is skipped.
+    /// Read `[start, start + pages)` ahead, except cached pages.
     Read { start: Page, pages: u64, cause: Cause },
     /// Report the first access to these pages.
     Mark(Mark),
-    /// Let the kernel's own read-ahead for this open file have windows of at most so many pages.
+    /// Limit the kernel's own windows of this open file to this many pages.
     KernelWindow { pages: u32 },
 }
 
-/// A read as the policy sized it, before it was cut to the file. Traces print
-/// `start+pages=new`, also where nothing is left to read: beyond the end, or all cached.
+/// A read as the policy sized it, before it was cut to the file. Traces print `start+pages=new`, even if nothing is
+/// left to read because it is beyond the end or cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// First page asked for.
+    /// First page requested.
     pub start: Page,
-    /// Pages asked for.
+    /// Pages requested.
     pub pages: u64,
     /// Why.
     pub cause: Cause,
 }
 
 impl Asked {
-    /// The pages that lie within a file of `file_pages`.
+    /// The number of these pages that are within a file of `file_pages`.
     pub fn within(&self, file_pages: u64) -> u64 {
         self.pages.min(file_pages.saturating_sub(self.start))
     }
@@ -127,8 +127,8 @@ impl Plan {
         self.is_recognised = false;
     }
 
-    /// Notes that the reader belongs to a stream, whether or not anything is done for it now: its
-    /// own reads then do not count as foreground reads that read-ahead delays.
+    /// Notes that the reader belongs to a stream, whether or not there is anything to do for it now. Its own reads then
+    /// do not count as foreground reads that read-ahead delays.
     pub fn recognise(&mut self) {
         self.is_recognised = true;
     }
@@ -143,7 +143,7 @@ impl Plan {
         Self::CAPACITY - self.actions.len()
     }
 
-    /// Appends an action; one that does not fit is dropped, which is always safe.
+    /// Appends an action. If it does not fit, drops it, which is always safe.
     pub fn push(&mut self, action: Action) {
         if self.spare() > 0 {
             self.actions.push(action);
@@ -155,7 +155,7 @@ impl Plan {
         self.read_within(start, pages, u64::MAX, cause);
     }
 
-    /// The same, cut to a file of `file_pages`; what was asked for is [noted](Self::asked) uncut.
+    /// The same, cut to a file of `file_pages`. [`asked`](Self::asked) has it uncut.
     pub fn read_within(&mut self, start: Page, pages: u64, file_pages: u64, cause: Cause) {
         let asked = Asked { start, pages, cause };
         if pages > 0 && self.asked.len() < Self::CAPACITY {
@@ -177,12 +177,12 @@ impl Plan {
         self.push(Action::Mark(Mark { first, last }));
     }
 
-    /// What is to be done, in order.
+    /// The actions in order.
     pub fn actions(&self) -> &[Action] {
         &self.actions
     }
 
-    /// Pages the plan asks to read.
+    /// Number of pages to read.
     pub fn pages(&self) -> u64 {
         self.actions
             .iter()

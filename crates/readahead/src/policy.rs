@@ -1,4 +1,4 @@
-//! The contract between a policy and what drives it.
+//! The contract between a policy and its body.
 
 use crate::Account;
 use crate::access::{Access, GroupId, Nanos, VolumeId};
@@ -16,18 +16,18 @@ pub trait Policy: Send {
     /// An empty plan means "nothing beyond what the program itself asked for".
     fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan);
 
-    /// Most pages of the kernel's own windows for readers of this group, where the policy
-    /// [bounds](crate::Action::KernelWindow) them; a body that has bounded some gives them back otherwise.
+    /// Most pages of the kernel's own windows for readers of this group, if the policy
+    /// [bounds](crate::Action::KernelWindow) them. Without a bound, the body restores windows that it has bounded.
     fn window_bound(&self, _group: GroupId) -> Option<u32> {
         None
     }
 
-    /// What became of the pages asked for, where the policy keeps count.
+    /// What became of the requested pages, if the policy counts them.
     fn tally(&self) -> Tally {
         Tally::default()
     }
 
-    /// What reading ahead has saved and cost on a volume, where the policy keeps count and has heard of it.
+    /// What reading ahead has saved and cost on a volume, if the policy counts that and knows the volume.
     fn account(&self, _volume: VolumeId) -> Option<Account> {
         None
     }

@@ -10,12 +10,12 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 /// Entries per set: enough that a set rarely overflows before the table is nearly full.
 const WAYS: usize = 8;
 
-/// The part of a set that a lookup reads first: 72 bytes, where eight entries are many times that.
+/// The part of a set that a look-up reads first: 72 bytes, much less than eight entries.
 #[derive(Clone, Copy, Debug, Default)]
 struct Set {
-    /// A part of each key's hash, so small that all are compared at once.
+    /// A byte of each key's hash, so that all are compared at once.
     tags: [u8; WAYS],
-    /// One more than when each entry was last used; zero for none.
+    /// One more than the time of each entry's last use; zero if there is no entry.
     ages: [u64; WAYS],
 }
 
@@ -23,7 +23,7 @@ struct Set {
 #[derive(Debug)]
 pub struct Table<K, V> {
     sets: Vec<Set>,
-    /// [`WAYS`] to a set.
+    /// [`WAYS`] for each set.
     entries: Vec<Option<(K, V)>>,
     hasher: BuildHasherDefault<Mix>,
 }
@@ -35,8 +35,7 @@ struct Place {
     tag: u8,
 }
 
-/// Mixes a key's few words. A set overflows at the worst, so keys need not be kept from whoever would
-/// choose them to collide.
+/// Mixes the few words of a key. Keys that somebody chose to collide can at worst overflow a set.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mix(u64);
 
@@ -74,7 +73,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
 
     fn place(&self, key: &K) -> Place {
         let hash = self.hasher.hash_one(key);
-        // Their number is a power of two, as the size is.
+        // The number of sets is a power of two, like the size.
         Place {
             set: hash as usize & (self.sets.len() - 1),
             tag: (hash >> (u64::BITS - u8::BITS)) as u8,
@@ -96,7 +95,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         None
     }
 
-    /// The value of `key`, if remembered; that it was looked at is no use of it.
+    /// The value of `key`, if remembered. Does not count as a use.
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
         let place = self.place(key);
         let way = self.find(key, place)?;
@@ -111,7 +110,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         self.entries[place.set * WAYS + way].as_mut().map(|(_, value)| value)
     }
 
-    /// The value of `key`, made by `fresh` if not remembered. An entry that it evicts goes to `forget`.
+    /// The value of `key`, created by `fresh` if not remembered. An evicted entry goes to `forget`.
     #[inline]
     pub fn get_or_insert_with(
         &mut self,
@@ -135,7 +134,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         &mut entry.as_mut().expect("it was found or filled above").1
     }
 
-    /// Gives one key what is remembered of another; what is fresh where that is nothing.
+    /// Copies the value of one key to another; `fresh` creates it if there is none.
     pub fn copy(&mut self, from: &K, to: K, now: u64, fresh: impl FnOnce() -> V)
     where
         V: Copy,
@@ -154,7 +153,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         self.entries.iter_mut().flatten().map(|(_, value)| value)
     }
 
-    /// Forgets every entry last used before `moment`, giving each to `forget`.
+    /// Forgets every entry last used before `moment`, and passes each to `forget`.
     pub fn forget_before(&mut self, moment: u64, mut forget: impl FnMut(V)) {
         let ages = self.sets.iter_mut().flat_map(|set| &mut set.ages);
         for (used, entry) in ages.zip(&mut self.entries) {
@@ -167,28 +166,28 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         }
     }
 
-    /// Entries remembered.
+    /// Number of entries remembered.
     pub(crate) fn len(&self) -> usize {
         self.entries.iter().flatten().count()
     }
 }
 
-/// The age of no entry.
+/// The age where there is no entry.
 const NONE: u64 = 0;
 
 fn age(used: u64) -> u64 {
     used.saturating_add(1)
 }
 
-/// The highest bit of each byte that is this tag, and now and then of another: where one is taken off a
-/// byte that is zero, it is borrowed from the one above.
+/// Sets the highest bit of each byte that equals this tag. May also set it in other bytes, since the subtraction
+/// borrows from the byte above one that is zero.
 fn alike(tags: [u8; WAYS], tag: u8) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let others = u64::from_le_bytes(tags) ^ (ONES * u64::from(tag));
     others.wrapping_sub(ONES) & !others & (ONES << 7)
 }
 
-/// The way of the least age, the first of them.
+/// The first way with the least age.
 fn oldest(ages: &[u64; WAYS]) -> usize {
     (0..WAYS).min_by_key(|way| ages[*way]).unwrap_or(0)
 }

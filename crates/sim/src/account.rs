@@ -1,8 +1,8 @@
-//! What each class of read-ahead asked for, and what became of it; and a log of decisions.
+//! Figures of each class of read-ahead, and a log of decisions.
 //!
-//! The matrix is after the one of the kernel's proposal of 2006: a row a class, which is here the cause that a
-//! policy gives, and a column an event. Every page remembers the class that read it, and each event is charged
-//! to that class, whichever class asks next:
+//! The matrix follows the one in the kernel's proposal of 2006. It has a row for each class and a column for each
+//! event. A class is the cause that a policy gives. Each page remembers the class that read it, and each event counts
+//! for that class, whichever class requests the page next:
 //!
 //! | 2006               | here              |                                                          |
 //! |--------------------|-------------------|----------------------------------------------------------|
@@ -20,7 +20,7 @@ use readahead::{Asked, Cause, Page};
 /// One row: totals of a cause.
 #[derive(Add, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Chunks asked for.
+    /// Chunks requested.
     pub requests: u64,
     /// Pages of these.
     pub pages: u64,
@@ -28,15 +28,15 @@ pub struct Row {
     pub read: u64,
     /// Pages read and then used.
     pub hits: u64,
-    /// Readers that found a page read ahead on its way, and waited for it.
+    /// Readers that found a page read ahead in flight, and waited for it.
     pub late: u64,
-    /// Look-ahead marks that a reader touched. The kernel's is of the class that read the page below it; one
-    /// of the policy on top that was set without reading is of none.
+    /// Look-ahead marks that a reader touched. A mark of the kernel counts for the class that read its page. A mark of
+    /// the policy on top that was set without reading counts for none.
     pub look_ahead_hits: u64,
     /// Pages read, evicted before they were used, and read again.
     pub thrashed: u64,
-    /// Windows smaller than the one before through the same open file, which has missed pages evicted
-    /// unused since, whoever read them; not those that the end of the file cuts.
+    /// Windows smaller than the previous one through the same open file, after that file missed pages evicted unused,
+    /// whoever read them. Windows that the end of the file cuts do not count.
     pub shrinks: u64,
     /// Chunks that reach the end of their file.
     pub to_the_end: u64,

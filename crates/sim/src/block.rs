@@ -6,9 +6,8 @@
 //!   whoever waits for one <-- completed, in the order the device finished
 //! ```
 //!
-//! A transfer is a run of one file's pages, no longer than the device's largest request. It is
-//! handed to the elevator at once, and the device is offered work when the caller says that it has
-//! no more to add ([`Block::dispatch`]), as a plugged queue is.
+//! A transfer is a run of one file's pages, no longer than the device's largest request. It goes to the elevator at
+//! once. As with a plugged queue, the device gets work only when the caller has no more to add ([`Block::dispatch`]).
 
 use device::{Completion, Model};
 use iosched::{
@@ -24,14 +23,14 @@ const SECTOR_BYTES: u64 = 512;
 /// Nobody waits.
 pub(crate) const NOBODY: u32 = u32::MAX;
 
-/// A run of pages on its way.
+/// A run of pages in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transfer {
     pub(crate) file: u32,
     pub(crate) start: Page,
     pub(crate) pages: u64,
     pub(crate) is_write: bool,
-    /// When a read began, where that is counted.
+    /// When a read began, if that is counted.
     pub(crate) started: Option<Started>,
     /// First of the processes that wait for it; the rest are chained through the processes.
     pub(crate) waiters: u32,
@@ -47,18 +46,18 @@ pub(crate) struct Block {
     free: Vec<u32>,
     commands: Vec<Option<Command>>,
     in_flight: usize,
-    /// Since when the device has had something to do, and for how long it had before.
+    /// Since when the device has been busy, and for how long it was busy before.
     busy_since: Nanos,
     busy: Nanos,
     most_in_flight: usize,
-    /// When the elevator wants to be asked again.
+    /// When to ask the elevator again.
     pub(crate) elevator_timer: Option<Nanos>,
     completions: Vec<Completion>,
-    /// Read transfers not completed.
+    /// Number of read transfers that are not completed.
     reads: usize,
 }
 
-/// A queue this full of reads is congested: 7/8 of the 128 requests of a queue.
+/// A queue with this many reads is congested: 7/8 of its 128 requests.
 const CONGESTED_READS: usize = 113;
 
 impl Block {
@@ -98,7 +97,7 @@ impl Block {
         self.reads
     }
 
-    /// Nanoseconds during which commands were at the device, up to the last time it fell idle.
+    /// Nanoseconds during which the device was busy, up to the last time it fell idle.
     pub(crate) fn busy(&self) -> Nanos {
         self.busy
     }
@@ -145,7 +144,7 @@ impl Block {
         id
     }
 
-    /// Gives the device what the elevator chooses, as far as it takes more.
+    /// Gives the device the elevator's commands, as many as it takes.
     pub(crate) fn dispatch(&mut self, now: Nanos) {
         self.elevator_timer = None;
         while self.in_flight < self.depth {
@@ -185,7 +184,7 @@ impl Block {
         events.into_iter().flatten().min()
     }
 
-    /// Lets time pass until `now`; the transfers that completed are appended to `done`.
+    /// Lets time pass until `now`. Appends completed transfers to `done`.
     pub(crate) fn advance(&mut self, now: Nanos, done: &mut Vec<u32>) {
         self.device.advance(now, &mut self.completions);
         let completions = std::mem::take(&mut self.completions);

@@ -1,10 +1,9 @@
-//! The machine: what happens when, and to whom.
+//! The machine: processes events in the order of time.
 //!
-//! Time is virtual. The machine always takes the earliest thing to happen: a process that goes on, a
-//! transfer that completes, an elevator whose timer ends, a command of bowwave's that reaches the
-//! kernel. A process runs ahead on its own for as long as nothing else happens, so that cached reading
-//! costs no event. Everything that happens at one moment does so in the order it was arranged, and
-//! nothing is drawn at random: the same input gives the same run, to the byte.
+//! Time is virtual. The machine always takes the earliest event: a process continues, a transfer completes, an
+//! elevator's timer ends, a command of bowwave's reaches the kernel. A process runs on while no other event is due, so
+//! that cached reading costs no events. Events at the same time happen in the order in which they were scheduled, and
+//! nothing is random: the same input gives the same run, to the byte.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,27 +21,27 @@ use crate::on_top::{Body, OnTop};
 use crate::process::{Doing, FileIndex, Open, OpenFile, Outcome, Process, Script};
 use crate::writeback::Writeback;
 
-/// What a machine is made of.
+/// The parts of a machine.
 pub struct Parts {
     /// Pages of memory for the page cache.
     pub memory_pages: u64,
     /// The kernel's policy.
     pub kernel: Box<dyn KernelPolicy>,
-    /// What runs on top of it.
+    /// The policy on top of it.
     pub on_top: Option<OnTop>,
-    /// Pages the kernel reads ahead at most (`ra_pages`).
+    /// Most pages that the kernel reads ahead (`ra_pages`).
     pub kernel_window: u32,
     /// Orders requests.
     pub elevator: Box<dyn Elevator>,
     /// Serves them.
     pub device: Box<dyn Model>,
-    /// What the policies take it to charge.
+    /// The device's cost, as policies know it.
     pub cost: DeviceCost,
-    /// Commands the device takes at once.
+    /// Commands that the device takes at once.
     pub device_depth: usize,
     /// Largest transfer, in pages.
     pub request_pages: u64,
-    /// Which pages go when memory runs short.
+    /// Which pages are evicted when memory runs short.
     pub reclaim: Reclaim,
     /// The processor.
     pub cpu: CpuCosts,
@@ -74,11 +73,11 @@ pub struct Machine {
 
 /// Why a process stopped running for now.
 pub(crate) enum Pause {
-    /// It goes on at this moment.
+    /// It continues at this time.
     Until(Nanos),
     /// It waits for a transfer, or for dirty pages to be written.
     Blocked,
-    /// Its operation ended at this moment.
+    /// Its operation ended at this time.
     Finished(Nanos),
 }
 
@@ -108,18 +107,18 @@ impl Machine {
         }
     }
 
-    /// Keeps a log of the chunks asked for.
+    /// Keeps a log of the requested chunks.
     pub fn keep_log(&mut self) {
         self.log = Some(Vec::new());
     }
 
-    /// Makes `share` of memory a zone of its own, with lists that reclaim examines in turn with the
-    /// others'; only before anything has run.
+    /// Makes `share` of memory a separate zone, whose lists reclaim examines in turn with the others'. Call it before
+    /// anything has run.
     pub fn divide_memory(&mut self, share: f64) {
         self.cache.divide(share);
     }
 
-    /// Adds a file of `bytes` bytes, behind the one added before it.
+    /// Adds a file of `bytes` bytes, after the one added before it.
     pub fn add_file(&mut self, bytes: u64) -> FileIndex {
         self.add_file_at(bytes, self.next_offset)
     }
@@ -131,8 +130,7 @@ impl Machine {
         FileIndex(self.cache.add_file(pages, offset))
     }
 
-    /// Adds a file of `bytes` bytes that has no blocks on the device: reading it takes memory and
-    /// processor only.
+    /// Adds a file of `bytes` bytes without blocks on the device: reading it takes only memory and processor time.
     pub fn add_sparse_file(&mut self, bytes: u64) -> FileIndex {
         FileIndex(self.cache.add_sparse_file(bytes.div_ceil(PAGE_BYTES)))
     }
@@ -172,7 +170,7 @@ impl Machine {
     /// Runs until every process has ended.
     ///
     /// # Panics
-    /// If the machine is stuck, as one whose device takes no command: there are no figures of it then.
+    /// If the machine is stuck, for example because its device takes no command. It then has no figures.
     pub fn run(&mut self) {
         let is_waiting = |process: &Process| !matches!(process.doing, Doing::Ended);
         while self.processes.iter().any(is_waiting) {
@@ -187,27 +185,27 @@ impl Machine {
         }
     }
 
-    /// What became of a process.
+    /// The figures of a process.
     pub fn outcome(&self, process: usize) -> &Outcome {
         &self.processes[process].outcome
     }
 
-    /// What each class of read-ahead came to.
+    /// The figures of each class of read-ahead.
     pub fn matrix(&self) -> &Matrix {
         &self.matrix
     }
 
-    /// The chunks asked for, if a log is kept.
+    /// The requested chunks, if a log is kept.
     pub fn log(&self) -> &[Decision] {
         self.log.as_deref().unwrap_or_default()
     }
 
-    /// What the cache has done.
+    /// The counters of the page cache.
     pub fn cache_counters(&self) -> CacheCounters {
         self.cache.counters()
     }
 
-    /// What the device has done.
+    /// The counters of the device.
     pub fn device_counters(&self) -> device::Counters {
         self.block.counters()
     }
@@ -217,7 +215,7 @@ impl Machine {
         self.cache.file(file.0).pages()
     }
 
-    /// Nanoseconds during which the device had something to do.
+    /// Nanoseconds during which the device was busy.
     pub fn device_busy(&self) -> Nanos {
         self.block.busy()
     }
@@ -244,7 +242,7 @@ impl Machine {
         }
     }
 
-    /// When the next thing happens.
+    /// The time of the next event.
     pub(crate) fn next_event(&self) -> Option<Nanos> {
         let wake = self.wakes.peek().map(|Reverse((at, ..))| *at);
         let due = self.body.as_ref().and_then(|body| body.next_event());
@@ -285,7 +283,7 @@ impl Machine {
         }
     }
 
-    /// Transfers that have completed: their pages have arrived, and those who wait go on.
+    /// Handles completed transfers: their pages have arrived, and waiting processes continue.
     fn complete(&mut self, now: Nanos) {
         let mut done = std::mem::take(&mut self.done);
         self.block.advance(now, &mut done);
@@ -316,11 +314,11 @@ impl Machine {
     }
 }
 
-/// The process of what runs on top of the kernel: none of the machine's own.
+/// The process of the policy on top of the kernel; no process of the machine.
 pub(crate) const USER: u32 = u32::MAX - 1;
 
 /// The process that writes dirty pages.
 pub(crate) const FLUSHER: u32 = u32::MAX - 2;
 
-/// A page that nothing but its own reader asked for.
+/// A page that only its reader requested.
 pub(crate) const ALONE: Cause = Cause::Random;

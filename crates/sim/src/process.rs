@@ -17,7 +17,7 @@ pub struct FileIndex(pub(crate) u32);
 pub enum Op {
     /// `read(2)` of `[at, at + bytes)`.
     Read { open: OpenFile, at: u64, bytes: u64 },
-    /// `sendfile(2)` of `[at, at + asked)`, of which the socket takes the first `taken` bytes.
+    /// `sendfile(2)` of `[at, at + asked)`; the socket takes the first `taken` bytes.
     Send { open: OpenFile, at: u64, asked: u64, taken: u64 },
     /// A load from a mapping that touches this page for the first time.
     Fault { open: OpenFile, page: Page },
@@ -27,10 +27,10 @@ pub enum Op {
     Unmap { open: OpenFile },
     /// `close(2)` of the descriptor. A mapping stays, but nobody finds the open file to set its window.
     Close { open: OpenFile },
-    /// `posix_fadvise(2)` on an open file, which keeps the advice until the next. As on Linux: sequential is
-    /// a window twice the device's, normal gives that back, and random leaves it as it is, unused.
+    /// `posix_fadvise(2)` on an open file, valid until the next advice. As on Linux, sequential sets a window twice the
+    /// device's, normal restores the window, and random leaves it unchanged but unused.
     Advise { open: OpenFile, advice: Hint },
-    /// Has the kernel look up a name and an inode that are cached.
+    /// Looks up a cached name and inode in the kernel.
     LookUp { ns: Nanos },
     /// Computes.
     Compute { ns: Nanos },
@@ -38,7 +38,7 @@ pub enum Op {
     SleepUntil { at: Nanos },
     /// Notes the time under a number, for tables of stages.
     Stamp { label: u32 },
-    /// Waits to be given another script; only for the workers of a [server](crate::Server).
+    /// Waits for another script; only for the workers of a [server](crate::Server).
     Park,
     /// Ends.
     Exit,
@@ -46,7 +46,7 @@ pub enum Op {
 
 /// A process's program.
 pub trait Script {
-    /// The next operation, the one before having ended at `now`.
+    /// The next operation. The previous one ended at `now`.
     fn next(&mut self, now: Nanos) -> Op;
 }
 
@@ -65,29 +65,29 @@ impl<I: Iterator<Item = Op>> Script for Listed<I> {
     }
 }
 
-/// How far a read has come.
+/// The progress of a read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     pub(crate) open: u32,
-    /// The page at hand.
+    /// The current page.
     pub(crate) page: Page,
-    /// First page not wanted, and first page not asked for.
+    /// First page after the read, and first page that is not requested.
     pub(crate) end: Page,
     pub(crate) asked_end: Page,
     /// The policy's next call.
     pub(crate) call_at: Option<Page>,
-    /// The policies were asked about this page, and it is there or on its way.
+    /// The policies were asked about the current page, and it is cached or in flight.
     pub(crate) is_asked: bool,
-    /// What was asked for is not with the block layer yet.
+    /// Requests have not reached the block layer yet.
     pub(crate) is_plugged: bool,
-    /// This page was absent when its reader came to it.
+    /// The current page was absent when its reader came.
     pub(crate) was_absent: bool,
-    /// The policy has the reader wait for this page, too.
+    /// The policy makes the reader wait for this page, too.
     pub(crate) waits_for: Option<Page>,
     pub(crate) is_fault: bool,
 }
 
-/// What a process is at.
+/// The state of a process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Doing {
     Next,
@@ -97,7 +97,7 @@ pub(crate) enum Doing {
         page: Page,
         end: Page,
     },
-    /// Nothing, until it is given a script.
+    /// Waiting for a script.
     Parked,
     Ended,
 }
@@ -106,26 +106,26 @@ pub(crate) enum Doing {
 pub(crate) struct Process {
     pub(crate) script: Box<dyn Script + Send>,
     pub(crate) doing: Doing,
-    /// The next in the chain of those that wait for the same transfer.
+    /// The next process that waits for the same transfer.
     pub(crate) next_waiter: u32,
     pub(crate) waits_since: Nanos,
     pub(crate) outcome: Outcome,
 }
 
-/// What became of a process.
+/// Figures of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// When it started.
     pub started: Nanos,
     /// When it ended.
     pub ended: Nanos,
-    /// Nanoseconds it waited for the device.
+    /// Nanoseconds that it waited for the device.
     pub stalled: Nanos,
     /// Times it waited.
     pub stalls: u64,
     /// Nanoseconds of CPU, in the kernel and in the program.
     pub cpu: Nanos,
-    /// Of these, the program's own: what its script computed.
+    /// Of these, nanoseconds that its script computed.
     pub user: Nanos,
     /// Pages it read.
     pub pages: u64,
@@ -140,27 +140,27 @@ pub(crate) struct Open {
     pub(crate) previous: Option<Page>,
     pub(crate) previous_written: Option<Page>,
     pub(crate) hint: Hint,
-    /// Largest window of the kernel's policy, where it is not the machine's.
+    /// Largest window of the kernel's policy, if it differs from the machine's.
     pub(crate) kernel_window: Option<u32>,
     /// The same before bowwave has set it.
     pub(crate) own_window: Option<Option<u32>>,
-    /// Read without look-ahead at bowwave's instance.
+    /// Bowwave has taken away its look-ahead.
     pub(crate) is_without_look_ahead: bool,
-    /// It has no descriptor any more.
+    /// Its descriptor is closed.
     pub(crate) is_closed: bool,
     /// The process whose mapping it was read through.
     pub(crate) mapped_by: Option<u32>,
-    /// What the kernel's policy last asked for through it.
+    /// The last requests of the kernel's policy through it.
     pub(crate) kernel_asked: LastWindow,
-    /// First page of that window, and the first behind it.
+    /// First page of that window, and first page after it.
     pub(crate) kernel_read: (Page, Page),
 }
 
-/// On whose behalf pages are read.
+/// For which processes pages are read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behalf {
-    /// The process the elevator takes the reads for.
+    /// The process that the elevator sees.
     pub(crate) process: u32,
-    /// The process that is going to read them.
+    /// The process that will read them.
     pub(crate) reader: u32,
 }

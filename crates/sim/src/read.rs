@@ -1,4 +1,4 @@
-//! Reading: what happens at each page of a read, and how a policy's answer is carried out.
+//! Reading: what happens at each page of a read, and how the answers of policies are carried out.
 //!
 //! ```text
 //!   for each page:   the policy's call is due?      --> ask (Call)
@@ -8,8 +8,8 @@
 //!                    use it
 //! ```
 //!
-//! The kernel's policy is asked in the reader's context, and its reads reach the queue at once. What
-//! runs on top of it is told of misses and marks, and of its own marks; what it asks for comes later.
+//! The kernel's policy runs in the reader's context, and its reads are queued at once. The policy on top of it gets
+//! events for misses, for the kernel's marks and for its own; its requests come later.
 
 use readahead::{Cause, Nanos, PAGE_BYTES, Page};
 
@@ -19,7 +19,7 @@ use crate::machine::{ALONE, Machine, Pause};
 use crate::process::{Behalf, Doing, Reading};
 
 impl Machine {
-    /// Goes on with a read until it ends, has to wait, or something else happens first.
+    /// Continues a read until it ends, must wait, or another event is due.
     pub(crate) fn read_on(&mut self, mut now: Nanos, number: u32, mut reading: Reading) -> Pause {
         let mut horizon = self.horizon();
         while reading.page < reading.end {
@@ -45,7 +45,7 @@ impl Machine {
                     let cost = decisions * self.cpu.decision + filling;
                     self.processes[number as usize].outcome.cpu += cost;
                     now += cost;
-                    // Meanwhile other things may happen.
+                    // Other events may happen meanwhile.
                     self.pin(&reading);
                     continue;
                 }
@@ -79,8 +79,8 @@ impl Machine {
         Pause::Finished(now)
     }
 
-    /// Asks the policies about the page at hand, and sees to it that it is there or on its way; returns how many
-    /// decisions the kernel took, how many folios it brought in, and whether anything was put into the queue.
+    /// Asks the policies about the current page, and makes sure that it is cached or in flight. Returns how many
+    /// decisions the kernel took, how many folios it brought in, and whether anything was queued.
     fn ask_about(&mut self, now: Nanos, number: u32, reading: &mut Reading) -> (Nanos, u64, bool) {
         let file = self.opens[reading.open as usize].file;
         let (mut decisions, mut brought) = (0, 0);
@@ -118,7 +118,7 @@ impl Machine {
         if let Some(id) = self.cache.lookup(file, reading.page)
             && self.cache.frame_mut(id).flags.take(Flags::MARKED)
         {
-            // A mark lies on a page of the chunk that it was set for, or on one that was cached before it.
+            // A mark is on a page of the chunk for which it was set, or on one that was cached before that.
             self.matrix.row_of(self.cache.frame(id).cause).look_ahead_hits += 1;
             brought += self.ask_kernel(now, number, reading, historical::Trigger::Mark);
             self.report_kernel_mark(now, number, reading);
@@ -131,8 +131,8 @@ impl Machine {
         (decisions, brought, has_acted)
     }
 
-    /// Reads the page at hand alone if what was asked for left no frame for it, or it went before
-    /// its reader came; tells whether anything was put into the queue.
+    /// Reads only the current page, if the requests left no frame for it, or if it was evicted before its reader came.
+    /// Returns whether anything was queued.
     fn insist(&mut self, now: Nanos, number: u32, reading: &Reading) -> bool {
         let file = self.opens[reading.open as usize].file;
         if self.cache.lookup(file, reading.page).is_some() {
@@ -146,8 +146,7 @@ impl Machine {
         has_asked
     }
 
-    /// Reads those pages of a range (from a page, so many) that are absent, in folios of at most `2^order` pages and in
-    /// transfers of what the device takes.
+    /// Reads the absent pages of a range, in folios of at most `2^order` pages and in transfers that the device takes.
     pub(crate) fn read_range(
         &mut self,
         now: Nanos,
@@ -168,7 +167,7 @@ impl Machine {
             }
             let run = self.insert_run(file, page, end, cause, owner);
             if run == 0 {
-                // No frame can be had: read-ahead is not worth waiting for one.
+                // No frame is available: read-ahead is not worth waiting for one.
                 break;
             }
             brought.pages += run;
@@ -186,8 +185,8 @@ impl Machine {
         brought
     }
 
-    /// Reads a page that nothing but its reader asked for: it is not read-ahead, and no hit. Tells
-    /// whether there was a frame for it.
+    /// Reads a page that only its reader requested: it counts neither as read-ahead nor as a hit. Returns whether there
+    /// was a frame for it.
     fn read_alone(&mut self, now: Nanos, file: u32, page: Page, behalf: Behalf) -> bool {
         let read = self.read_range(now, file, (page, 1), ALONE, 0, behalf).pages;
         self.matrix.alone += read;
@@ -197,7 +196,7 @@ impl Machine {
         read > 0
     }
 
-    /// Takes frames for the absent pages from `page` on; returns how many that are.
+    /// Takes frames for the absent pages from `page` on. Returns their number.
     fn insert_run(&mut self, file: u32, page: Page, end: Page, cause: Cause, owner: u32) -> u64 {
         let mut next = page;
         while next < end && self.cache.lookup(file, next).is_none() {
@@ -226,7 +225,7 @@ impl Machine {
         }
     }
 
-    /// What has to arrive before the reader can go on.
+    /// What must arrive before the reader can continue.
     fn what_to_wait_for(&mut self, reading: &Reading) -> Option<Awaited> {
         let file = self.opens[reading.open as usize].file;
         let Some(id) = self.cache.lookup(file, reading.page) else { return Some(Awaited::Memory) };
@@ -237,7 +236,7 @@ impl Machine {
         on_its_way.map(Awaited::Frame)
     }
 
-    /// Counts a page read ahead that its reader found on its way; one that was absent is not late.
+    /// Counts a page read ahead that its reader found in flight. A page that was absent is not late.
     fn note_late(&mut self, reading: &Reading, awaited: Awaited) {
         let Awaited::Frame(id) = awaited else { return };
         let frame = self.cache.frame(id);
@@ -247,7 +246,7 @@ impl Machine {
         }
     }
 
-    /// The page at hand, where it has a frame, is not to go before its reader has used it.
+    /// Keeps the current page, if it has a frame, until its reader has used it.
     fn pin(&mut self, reading: &Reading) {
         let file = self.opens[reading.open as usize].file;
         if let Some(id) = self.cache.lookup(file, reading.page) {
@@ -255,7 +254,7 @@ impl Machine {
         }
     }
 
-    /// Has a process wait; false if there is nothing under way that it could wait for.
+    /// Makes a process wait. Returns false if nothing that it could wait for is under way.
     fn wait_for(&mut self, now: Nanos, number: u32, awaited: Awaited) -> bool {
         let process = &mut self.processes[number as usize];
         process.waits_since = now;
@@ -266,7 +265,7 @@ impl Machine {
         true
     }
 
-    /// Uses the page at hand; returns what that costs.
+    /// Uses the current page. Returns the cost in nanoseconds.
     fn use_page(&mut self, number: u32, reading: &Reading) -> Nanos {
         let open = &mut self.opens[reading.open as usize];
         let previous = open.previous.replace(reading.page);
@@ -279,7 +278,7 @@ impl Machine {
             let cause = frame.cause;
             self.matrix.row_of(cause).hits += 1;
         }
-        // Going on within a folio is no further use of it.
+        // Continuing within a folio is not another use of it.
         if previous.is_none_or(|previous| !frame.shares_folio_with(previous)) {
             frame.note_use(number);
             self.cache.mark_accessed(id);
@@ -295,7 +294,7 @@ impl Machine {
     }
 }
 
-/// What a read brings into the cache.
+/// What a read has brought into the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Brought {
     pub(crate) pages: u64,

@@ -1,8 +1,8 @@
-//! Waiting: for a transfer, for less to be dirty, for a frame; and who is woken when.
+//! Waiting for a transfer, for fewer dirty pages, or for a frame; and waking processes.
 //!
-//! A frame can be had when a page on its way has arrived or was written, or when one that was kept for
-//! its reader has been used. One process is woken for each: if all of them looked again each time,
-//! thousands would do so in vain for the one that finds it.
+//! A frame becomes available when a page in flight arrives or was written, or when a page that was kept for its reader
+//! has been used. Each frame wakes one process. If all woke each time, thousands would search in vain for the one that
+//! finds it.
 
 use readahead::Nanos;
 
@@ -10,7 +10,7 @@ use crate::block::NOBODY;
 use crate::machine::Machine;
 
 impl Machine {
-    /// Too much is dirty.
+    /// Makes a process wait because too many pages are dirty.
     pub(crate) fn wait_for_writeback(&mut self, now: Nanos, number: u32) {
         self.processes[number as usize].waits_since = now;
         self.writeback.throttled.push(number);
@@ -18,7 +18,7 @@ impl Machine {
         self.block.dispatch(now);
     }
 
-    /// No frame is free: all are on their way, dirty or kept for their readers.
+    /// Makes a process wait because no frame is free: all are in flight, dirty or kept for their readers.
     pub(crate) fn wait_for_memory(&mut self, now: Nanos, number: u32) {
         self.processes[number as usize].waits_since = now;
         self.writeback.starved.push_back(number);
@@ -26,7 +26,7 @@ impl Machine {
         self.block.dispatch(now);
     }
 
-    /// Those who wait for a transfer, `first` and the chain behind it, go on.
+    /// Wakes the processes that wait for a transfer: `first`, and the chain behind it.
     pub(crate) fn wake_waiters(&mut self, now: Nanos, first: u32) {
         let mut waiter = first;
         while waiter != NOBODY {
@@ -37,14 +37,14 @@ impl Machine {
         }
     }
 
-    /// Less is dirty: whoever waits for that goes on.
+    /// Wakes writers because fewer pages are dirty.
     pub(crate) fn let_write(&mut self, now: Nanos) {
         for number in std::mem::take(&mut self.writeback.throttled) {
             self.wake(now, number);
         }
     }
 
-    /// So many frames can be had: as many of those who wait for one look again, who wait longest.
+    /// `frames` are available: wakes as many of the processes that wait for one, the longest waiting first.
     pub(crate) fn feed(&mut self, now: Nanos, frames: u64) {
         for _ in 0..frames {
             let Some(number) = self.writeback.starved.pop_front() else { return };
@@ -52,9 +52,8 @@ impl Machine {
         }
     }
 
-    /// A page was used or written to. While nothing is on its way, that alone tells those who wait for a
-    /// frame that there may be one: the page's own, or one that its reader did not need after all. Tells
-    /// whether one of them was woken.
+    /// A page was used or written. While nothing is in flight, only this shows that a frame may be available: that of
+    /// the page, or one that its reader did not need after all. Returns whether a process was woken.
     #[inline]
     pub(crate) fn feed_if_idle(&mut self, now: Nanos) -> bool {
         if self.writeback.starved.is_empty() || !self.is_idle() {

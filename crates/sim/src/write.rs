@@ -1,7 +1,7 @@
-//! Writing: pages become dirty, and a flusher writes them in the order they did.
+//! Writing: pages become dirty, and a flusher writes them in that order.
 //!
-//! The flusher starts when a tenth of memory is dirty; a writer waits while four tenths are, as in
-//! the kernels of 2007. Pages are written whole.
+//! The flusher starts when a tenth of memory is dirty. A writer waits while four tenths are, as in the kernels of 2007.
+//! Pages are written whole.
 
 use std::collections::VecDeque;
 
@@ -12,11 +12,11 @@ use crate::cache::Flags;
 use crate::machine::{FLUSHER, Machine, Pause};
 use crate::process::Doing;
 
-/// Transfers the flusher has under way at most: half of a queue's 128 requests.
+/// Most transfers of the flusher in flight: half of a queue's 128 requests.
 const WRITES_AT_ONCE: usize = 64;
 
 impl Machine {
-    /// Goes on with a write until it ends, has to wait, or something else happens first.
+    /// Continues a write until it ends, must wait, or another event is due.
     pub(crate) fn write_on(
         &mut self,
         mut now: Nanos,
@@ -61,7 +61,7 @@ impl Machine {
         Pause::Finished(now)
     }
 
-    /// Makes a page dirty; false if no frame is free for it.
+    /// Makes a page dirty. Returns false if no frame is free for it.
     fn dirty_page(&mut self, now: Nanos, number: u32, open: u32, page: Page) -> bool {
         let file = self.opens[open as usize].file;
         let cached = self.cache.lookup(file, page);
@@ -85,7 +85,7 @@ impl Machine {
         true
     }
 
-    /// Puts dirty pages into the queue, oldest first.
+    /// Queues dirty pages, oldest first.
     pub(crate) fn flush(&mut self, now: Nanos) {
         while self.writeback.writes < WRITES_AT_ONCE {
             let Some((file, start, pages)) = self.writeback.queue.pop_front() else { return };
@@ -97,7 +97,7 @@ impl Machine {
         }
     }
 
-    /// Puts the dirty pages of a range into the queue ahead of all others, without waiting for them.
+    /// Queues the dirty pages of a range before all others, without waiting for them.
     pub(crate) fn write_out(&mut self, now: Nanos, file: u32, start: Page, end: Page) {
         let mut later = VecDeque::new();
         while let Some((of, first, pages)) = self.writeback.queue.pop_front() {
@@ -115,7 +115,7 @@ impl Machine {
         self.block.dispatch(now);
     }
 
-    /// Queues the write of a run of dirty pages, in transfers of what the device takes.
+    /// Queues the write of a run of dirty pages, in transfers that the device takes.
     fn queue_write(&mut self, now: Nanos, file: u32, start: Page, pages: u64) {
         let mut page = start;
         while page < start + pages {

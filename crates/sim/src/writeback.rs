@@ -4,22 +4,22 @@ use std::collections::VecDeque;
 
 use readahead::Page;
 
-/// What is dirty and who waits for it.
+/// Dirty pages, and the processes that wait.
 #[derive(Debug)]
 pub(crate) struct Writeback {
-    /// Dirty runs nobody writes yet: file, first page, pages.
+    /// Dirty runs that nobody writes yet: file, first page, pages.
     pub(crate) queue: VecDeque<(u32, Page, u64)>,
     /// Pages of these.
     pub(crate) queued: u64,
-    /// Transfers the flusher has under way.
+    /// Transfers of the flusher in flight.
     pub(crate) writes: usize,
-    /// Above so many dirty pages the flusher starts.
+    /// Above this many dirty pages the flusher starts.
     pub(crate) background: u64,
-    /// At so many dirty pages writers wait.
+    /// At this many dirty pages writers wait.
     pub(crate) limit: u64,
-    /// Processes that wait until less is dirty.
+    /// Processes that wait for fewer dirty pages.
     pub(crate) throttled: Vec<u32>,
-    /// Processes that wait for a frame, the one that waits longest in front.
+    /// Processes that wait for a frame, the longest waiting first.
     pub(crate) starved: VecDeque<u32>,
 }
 

@@ -6,12 +6,11 @@
 //! copy waits for each read, and the disk writes meanwhile, as it must anyway. This should hold up
 //! only real copies: a program that reads much and writes a log would wait for nothing.
 
-/// What a copy reads and what it writes differ by this factor at most. What other programs write (a
-/// result, a log, an index) is smaller.
+/// The bytes that a copy reads and writes differ by at most this factor. Other programs write less (a result, a log, an
+/// index).
 const MOST_RATIO: u64 = 2;
 
-/// Whether a process copies that has read `read_pages` and written `written_pages` pages of a file
-/// system's files.
+/// Whether a process that has read `read_pages` and written `written_pages` pages of a file system's files is copying.
 pub fn is_copy(read_pages: u64, written_pages: u64) -> bool {
     let (less, more) = (read_pages.min(written_pages), read_pages.max(written_pages));
     less > 0 && more / MOST_RATIO <= less

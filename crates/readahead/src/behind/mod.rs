@@ -31,7 +31,7 @@ pub use span::{Span, TurnedRound};
 /// it then.
 const READ_SHARE: u64 = 2;
 
-/// And a writer, whose pages the kernel cannot give up before they are on the disk.
+/// A writer engages after one in this many, since the kernel cannot drop its pages before they are on the disk.
 const WRITTEN_SHARE: u64 = 8;
 
 /// One in this many of memory's pages may wait to be written out, within 8 to 16 MiB: as large a
