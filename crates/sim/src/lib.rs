@@ -15,8 +15,8 @@
 //!   device                                                  crates/device
 //! ```
 //!
-//! There is no wall clock, no thread and no chance in it: the same input gives the same run, to the
-//! byte. CPU time is a parameter ([`CpuCosts`]); every process has a processor of its own.
+//! There is no wall clock, no thread and no randomness: the same input gives the same run, to the byte. CPU time is a
+//! parameter ([`CpuCosts`]); every process has its own processor.
 
 mod account;
 mod ask;

@@ -1,4 +1,4 @@
-//! A machine described in a TOML file: the settings it may have, and the parts it is built from.
+//! A machine as described in a TOML file: its settings, their ranges, and the parts built from them.
 
 use historical::{KernelPolicy, Linux6};
 use readahead::{Adaptive, PAGE_BYTES, Page, adaptive::Limits};
@@ -21,25 +21,25 @@ pub enum MachineError {
         "no machine can be simulated with that: {setting} is {value} and must be {least} to {most}"
     )]
     Impossible {
-        /// As the description has it.
+        /// The name in the description.
         setting: &'static str,
-        /// What it is.
+        /// The value.
         value: f64,
-        /// What it may be.
+        /// The least value.
         least: f64,
-        /// And at most.
+        /// The largest value.
         most: f64,
     },
-    /// It names a device there is not.
+    /// The device does not exist.
     #[error(transparent)]
     Device(#[from] device::SpecError),
-    /// It names a policy there is not.
+    /// The policy does not exist.
     #[error(
         "there is no policy {0:?}; those there are: {names}, adaptive, adaptive-2005:RATIO, adaptive-v16:KEY=VALUE,..., adaptive@KERNEL, and for traces oracle and worst",
         names = historical::NAMES.join(", ")
     )]
     Policy(String),
-    /// It gives a policy parameters that it does not take.
+    /// The policy does not take these parameters.
     #[error("{given:?} has a parameter, or a value of one, that there is not; {takes}")]
     Parameters {
         /// The policy with them.
@@ -47,7 +47,7 @@ pub enum MachineError {
         /// What it takes.
         takes: String,
     },
-    /// It names an elevator there is not.
+    /// The elevator does not exist.
     #[error("there is no elevator {0:?}; those there are: {names}", names = iosched::NAMES.join(", "))]
     Elevator(String),
 }
@@ -59,14 +59,14 @@ pub struct MachineSpec {
     pub device: String,
     /// Capacity of the device.
     pub device_gb: f64,
-    /// Commands the device takes at once.
+    /// Commands that the device takes at once.
     pub device_depth: usize,
     /// Largest request.
     pub request_kb: u64,
     /// Memory for the page cache.
     pub memory_mb: f64,
-    /// One page in so many of it is `adaptive`'s budget: as on the live system, an eighth of a machine's
-    /// memory, or a quarter of a memory cgroup's limit.
+    /// One page in this many of it is `adaptive`'s budget: as on the live system, an eighth of a machine's memory, or a
+    /// quarter of a memory cgroup's limit.
     #[serde(default = "a_machines_share")]
     pub ahead_share: u64,
     /// Largest read-ahead of the kernel's policy.
@@ -118,16 +118,15 @@ impl CpuSpec {
 }
 
 impl MachineSpec {
-    /// Whether a machine of these numbers can run: every way to one leads through here.
+    /// Checks that a machine with these numbers can run. Every machine is checked here.
     fn check(&self) -> Result<(), MachineError> {
         /// From a kilobyte to a petabyte, as of the devices themselves.
         const GB: (f64, f64) = (1e-6, 1e6);
-        /// Less than a megabyte is less than any kernel of these policies runs in; a terabyte takes the
-        /// simulator 8 GB.
+        /// None of these kernels runs in less than a megabyte; a terabyte takes the simulator 8 GB.
         const MEMORY_MB: (f64, f64) = (1.0, 1e6);
         /// Commands at once: as many as an NVMe queue holds.
         const DEPTH: (f64, f64) = (1.0, 65_536.0);
-        /// A gigabyte, of a window and of a request; this is a page at least.
+        /// Largest window or request: a gigabyte. The least is a page.
         const MOST_KB: f64 = 1_048_576.0;
         const REQUEST_KB: (f64, f64) = (4.0, MOST_KB);
         const READAHEAD_KB: (f64, f64) = (0.0, MOST_KB);
@@ -159,15 +158,14 @@ impl MachineSpec {
         Ok(())
     }
 
-    /// The machine under a policy; `adaptive` runs on top of today's kernel, `adaptive@KERNEL` on
-    /// top of another.
+    /// The machine under a policy. `adaptive` runs on top of today's kernel, `adaptive@KERNEL` on top of another.
     pub fn build(&self, policy: &str) -> Result<Machine, MachineError> {
         Ok(Machine::new(self.parts(policy)?))
     }
 
-    /// What that machine is made of, for tables that exchange some of it.
+    /// The parts of that machine, for tables that exchange some of them.
     pub fn parts(&self, policy: &str) -> Result<Parts, MachineError> {
-        // Before memory is divided by a share.
+        // Check before memory is divided by a share.
         self.check()?;
         let (kernel, on_top) = self.policies(policy)?;
         self.parts_with(kernel, on_top)
@@ -178,7 +176,7 @@ impl MachineSpec {
         (self.memory_mb * 1e6 / PAGE_BYTES as f64) as u64
     }
 
-    /// The same under a kernel's policy that has no name, and perhaps something on top of it.
+    /// The same under an unnamed kernel's policy, perhaps with a policy on top of it.
     pub fn parts_with(
         &self,
         kernel: Box<dyn KernelPolicy>,
@@ -207,8 +205,8 @@ impl MachineSpec {
         })
     }
 
-    /// The machine under today's kernel's policy and, on top of it, the one that does the most harm to
-    /// these accesses to each file. It may ask for as many pages at once as `adaptive`.
+    /// The machine under today's kernel's policy. On top of it runs the policy that does the most harm to these
+    /// accesses to each file; it may request as many pages at once as `adaptive`.
     pub fn build_worst(&self, accesses: &[Vec<Page>]) -> Result<Machine, MachineError> {
         self.check()?;
         let worst = Worst::new(accesses, self.memory_pages() / self.ahead_share);
@@ -219,7 +217,7 @@ impl MachineSpec {
     fn policies(&self, policy: &str) -> Result<Policies, MachineError> {
         let known = |name: &str| historical::by_name(name, OPEN_FILES).ok_or_else(|| unknown(name));
         let kernel = match policy.split_once('@') {
-            // Bowwave's is no kernel's policy.
+            // Bowwave's policy is not a kernel's.
             Some(("adaptive", kernel)) if kernel != "adaptive" => kernel,
             _ if policy == "adaptive" => "linux-6",
             _ => return Ok((known(policy)?, None)),
@@ -233,13 +231,13 @@ impl MachineSpec {
             ..Limits::default()
         };
         let policy = Box::new(Adaptive::new(limits));
-        // Shared among several, the budget is two and a half times that of one.
+        // Several readers together may have two and a half budgets ahead.
         let all_ahead_bytes = ahead_bytes.saturating_mul(5) / 2;
         Ok((known(kernel)?, Some(OnTop::Bowwave(Bowwave::new(policy, all_ahead_bytes)))))
     }
 }
 
-/// Why there is no such policy.
+/// The error for an unknown policy.
 fn unknown(given: &str) -> MachineError {
     let name = given.split_once(':').map_or(given, |(name, _)| name);
     let parameters = match name {
@@ -255,7 +253,7 @@ fn unknown(given: &str) -> MachineError {
     }
 }
 
-/// The kernel's policy, and what runs on top of it.
+/// The kernel's policy, and the one on top of it.
 type Policies = (Box<dyn KernelPolicy>, Option<OnTop>);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What policies have done to runs of cached pages.
+//! Operations of policies on runs of cached pages.
 
 use readahead::Page;
 use readahead::behind::Span;
@@ -18,7 +18,7 @@ impl PageCache {
         }
     }
 
-    /// Puts a run of pages first in line for reclaim, up to the first that others use, too.
+    /// Makes a run of pages the first that reclaim evicts, up to the first page that others use, too.
     pub(crate) fn demote(&mut self, file: u32, start: Page, pages: u64) {
         for page in start..start.saturating_add(pages) {
             let Some(id) = self.lookup(file, page) else { continue };
@@ -35,8 +35,8 @@ impl PageCache {
         }
     }
 
-    /// Frees those pages of a span that its process brought in and has used once, as far as they are clean, unmapped
-    /// and held by nobody.
+    /// Frees the pages of a span that its process brought in and has used once, if they are clean, unmapped and held by
+    /// nobody.
     pub(crate) fn release(
         &mut self,
         file: u32,
@@ -73,7 +73,7 @@ impl PageCache {
         released
     }
 
-    /// Takes a frame off the list it is on.
+    /// Removes a frame from its list.
     pub(super) fn remove_from_list(&mut self, id: FrameId) {
         let is_active = self.frames[id].flags.has(Flags::ACTIVE);
         let (zone, frames) = self.zone_mut(id);
@@ -82,14 +82,14 @@ impl PageCache {
     }
 }
 
-/// Whose pages go.
+/// Which pages to release.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     /// The process that has passed them.
     pub(crate) owner: u32,
-    /// Also those that were never used.
+    /// Also release pages that were never used.
     pub(crate) drops_unused: bool,
-    /// Mapped ones are taken out of the page tables first.
+    /// Remove mapped pages from the page tables first.
     pub(crate) unmaps: bool,
 }
 
@@ -104,13 +104,13 @@ impl Terms {
     }
 }
 
-/// What became of pages that were to go.
+/// The result of a release.
 #[derive(Debug, Default)]
 pub(crate) struct Released {
     pub(crate) dropped: u64,
-    /// They stay: cached before, used by others, or again.
+    /// Pages that stay: cached before, used by others, or used again.
     pub(crate) kept: u64,
-    /// They would go, but cannot now; and how many are cached of each span.
+    /// Spans of pages that cannot be released now, each with the number of cached pages.
     pub(crate) left: Vec<(Span, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! Pages that were cached before, and are read again.
+//! Pages that were evicted and are read again.
 
 use readahead::{Cause, Page};
 
@@ -16,13 +16,13 @@ impl PageCache {
         self.evicted(file, page).is_some()
     }
 
-    /// How an absent page went, if it was cached before.
+    /// How an absent page left the cache, if it was cached before.
     fn evicted(&self, file: u32, page: Page) -> Option<Evicted> {
         self.files[file as usize].table.evicted(page)
     }
 
-    /// Takes a frame for an absent page that is to be read, and counts it if it was cached before: tells
-    /// how it went then. `None` if every frame is locked or dirty.
+    /// Takes a frame for an absent page that will be read. Returns how the page left the cache before, if it did, and
+    /// counts that. `None` if every frame is locked or dirty.
     pub(crate) fn insert_read(
         &mut self,
         file: u32,

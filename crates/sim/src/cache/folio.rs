@@ -1,4 +1,4 @@
-//! Folios: pages of a file that one use marks, and that reclaim moves and frees, as one.
+//! Folios: pages of a file that are marked, moved and freed as one.
 //!
 //! They are aligned to their size, so a page's folio follows from the page and the folio's order.
 
@@ -9,8 +9,8 @@ use readahead::Page;
 use super::{Flags, FrameId, PageCache, Reclaim};
 
 impl PageCache {
-    /// Makes folios of at most `2^order` pages of a window of which `run` has just been inserted, where this kernel has
-    /// any: what lies around pages that were cached before stays single pages. Tells how many folios the run is.
+    /// Makes folios of at most `2^order` pages from the inserted `run` of a window, if this kernel has folios. Pages
+    /// around previously cached ones stay single. Returns the number of folios of the run.
     pub(crate) fn lay_folios(
         &mut self,
         file: u32,
@@ -43,7 +43,7 @@ impl PageCache {
         folios
     }
 
-    /// A page of a folio that has not arrived yet: none of its pages can be used before.
+    /// A page of a folio that has not arrived yet. Until then, none of its pages can be used.
     #[inline]
     pub(crate) fn on_its_way(&self, id: FrameId) -> Option<FrameId> {
         let frame = &self.frames[id];
@@ -55,7 +55,7 @@ impl PageCache {
         ids.find(is_locked)
     }
 
-    /// Does something to every page of a folio.
+    /// Calls a function for every page of a folio.
     pub(super) fn each_of_folio(
         &mut self,
         id: FrameId,

@@ -1,7 +1,7 @@
-//! Page frames: what memory consists of, and which list each is on.
+//! Page frames, of which memory consists, and the lists that they are on.
 //!
-//! All frames are made when the machine is; a list is a chain of indexes through them, so that
-//! moving a page allocates nothing.
+//! All frames are created with the machine. A list is a chain of indexes through them, so that moving a page allocates
+//! nothing.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub(crate) const NOBODY: u32 = u32::MAX;
 /// No frame.
 const NO_FRAME: FrameId = u32::MAX;
 
-/// One bit each of what is known of a cached page.
+/// The flags of a cached page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags(u16);
 
@@ -33,13 +33,13 @@ impl Flags {
     pub(crate) const AHEAD: Flags = Flags(1 << 4);
     /// Written to, and not yet on the device.
     pub(crate) const DIRTY: Flags = Flags(1 << 5);
-    /// On its way to or from the device.
+    /// In flight to or from the device.
     pub(crate) const LOCKED: Flags = Flags(1 << 6);
-    /// In somebody's page tables.
+    /// In page tables.
     pub(crate) const MAPPED: Flags = Flags(1 << 7);
-    /// Used through the page tables since that was last looked at.
+    /// Used through page tables since the last check.
     pub(crate) const YOUNG: Flags = Flags(1 << 8);
-    /// A reader waits for it, or has been woken and not come to it: it stays.
+    /// A reader waits for it, or was woken and has not used it yet, so it stays.
     pub(crate) const PINNED: Flags = Flags(1 << 10);
 
     /// Used since it was brought in.
@@ -57,7 +57,7 @@ impl Flags {
         self.0 &= !bit.0;
     }
 
-    /// Clears the bit and tells whether it was set.
+    /// Clears the bit. Returns whether it was set.
     pub(crate) fn take(&mut self, bit: Flags) -> bool {
         let was_set = self.has(bit);
         self.clear(bit);
@@ -72,14 +72,14 @@ pub(crate) struct Frame {
     pub(crate) page: u32,
     next: FrameId,
     previous: FrameId,
-    /// The process that it was brought in by or for, if none but it has used it, once.
+    /// The process by or for which it was brought in, as long as only that process has used it, at most once.
     pub(crate) owner: u32,
     /// The transfer that locks it.
     pub(crate) transfer: u32,
     pub(crate) flags: Flags,
-    /// Which zone it belongs to.
+    /// Its zone.
     pub(super) zone: u8,
-    /// Why it was read: an index into the causes.
+    /// Why it was read: the index of the cause.
     pub(crate) cause: u8,
     /// log2 of the pages of its folio.
     pub(super) order: u8,
@@ -97,7 +97,8 @@ impl Frame {
         self.folio().contains(&page)
     }
 
-    /// A process has used the page: who uses it again, or has not brought it in, wants it to stay.
+    /// Notes a use of the page by a process. If the process uses it again, or has not brought it in, the page must
+    /// stay.
     pub(crate) fn note_use(&mut self, process: u32) {
         if self.flags.has(Flags::USED) || self.owner != process {
             self.owner = NOBODY;
@@ -198,7 +199,7 @@ impl List {
         self.len -= 1;
     }
 
-    /// What is at the tail.
+    /// The frame at the tail.
     pub(super) fn oldest(&self) -> Option<FrameId> {
         (self.tail != NO_FRAME).then_some(self.tail)
     }

@@ -1,17 +1,17 @@
-//! Marks of what runs on top of the kernel: they belong to a file, and lie on pages whether cached or not.
+//! Marks of the policy on top of the kernel. They belong to a file, and cover pages whether cached or not.
 //!
-//! As in the eBPF programs, a chunk of 128 KiB holds one mark. A later one takes its place, and a mark that is
-//! touched leaves those chunks that it still holds.
+//! As in the eBPF programs, a chunk of 128 KiB has at most one mark. A later mark replaces it, and a touched mark is
+//! removed from all its chunks.
 
 use readahead::{CHUNK_PAGES, Cause, Mark, Page};
 
 use super::PageCache;
 
-/// A mark of what runs on top of the kernel.
+/// A mark of the policy on top of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserMark {
     pub(crate) mark: Mark,
-    /// Why the pages ahead of which it lies were asked for; `None` if nothing was asked for with it.
+    /// The cause of the pages that were requested with it; `None` without such pages.
     pub(crate) cause: Option<Cause>,
 }
 
@@ -40,12 +40,12 @@ impl Marks {
 }
 
 impl PageCache {
-    /// Sets a mark of what runs on top of the kernel, ahead of what it asked for with it.
+    /// Sets a mark of the policy on top of the kernel.
     pub(crate) fn set_mark(&mut self, file: u32, mark: Mark, cause: Option<Cause>) {
         self.files[file as usize].marks.set(UserMark { mark, cause });
     }
 
-    /// Takes the mark that lies on a page, if there is one.
+    /// Removes and returns the mark on a page, if there is one.
     #[inline]
     pub(crate) fn take_mark(&mut self, file: u32, page: Page) -> Option<UserMark> {
         self.files[file as usize].marks.take(page)

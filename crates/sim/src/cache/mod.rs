@@ -10,9 +10,9 @@
 //!                            v   free, leaving a note in the file where the page was
 //! ```
 //!
-//! A page's first use sets its referenced bit; the second moves it to the active list. Reclaim
-//! (`reclaim`) starts when free frames fall below the low watermark and stops at the high one. What
-//! it examines on the inactive list is the ageing clock that some policies read.
+//! A page's first use sets its referenced bit, the second moves it to the active list. Reclaim (`reclaim`) starts when
+//! free frames fall below the low watermark, and stops at the high one. The pages that it examines on the inactive list
+//! are the ageing clock of some policies.
 
 mod asked;
 mod evicted;
@@ -45,7 +45,7 @@ pub(crate) struct File {
     pub(crate) offset: u64,
     /// It has no blocks on the device.
     pub(crate) is_sparse: bool,
-    /// Marks of the user-space policy; they belong to the file, not to cached pages.
+    /// Marks of the policy on top of the kernel. They belong to the file, not to cached pages.
     marks: marks::Marks,
 }
 
@@ -55,7 +55,7 @@ impl File {
     }
 }
 
-/// What the cache has done.
+/// Counters of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounters {
     /// Pages evicted.
@@ -73,18 +73,18 @@ pub struct CacheCounters {
 pub(crate) struct PageCache {
     frames: Frames,
     files: Vec<File>,
-    /// The first is all of memory, unless it was divided.
+    /// The first one is all of memory, unless it was divided.
     zones: [Zone; 2],
-    /// Of the frames that are taken, the share of the second zone's, and what of it is due.
+    /// The second zone's share of taken frames, and how many of its frames are due.
     second_share: f64,
     second_due: f64,
     mapped: u64,
     dirty: u64,
     scanned: u64,
-    /// Pages evicted or activated so far, and when by that clock a page was last evicted.
+    /// A clock of pages evicted or activated so far, and its value at the last eviction.
     age: u64,
     evicted_at: HashMap<(u32, u32), u64>,
-    /// A page that was read again has become active since reclaim last ran.
+    /// A refaulted page has become active since reclaim last ran.
     has_refaulted: bool,
     rules: Reclaim,
     counters: CacheCounters,
@@ -112,8 +112,8 @@ impl PageCache {
         }
     }
 
-    /// Makes `share` of the frames, all of them free, a zone with lists of its own. Each turn of reclaim
-    /// examines some pages of both, rounded up: the pages of the smaller zone age faster.
+    /// Makes `share` of the frames, all of them free, a zone with separate lists. Each turn of reclaim examines some
+    /// pages of both, rounded up, so pages of the smaller zone age faster.
     pub(crate) fn divide(&mut self, share: f64) {
         let pages = self.size() as FrameId;
         let first = pages - (f64::from(pages) * share.clamp(0.0, 1.0)) as FrameId;
@@ -154,13 +154,13 @@ impl PageCache {
         &mut self.frames[id]
     }
 
-    /// The frame of a page, if cached or on its way.
+    /// The frame of a page, if cached or in flight.
     #[inline]
     pub(crate) fn lookup(&self, file: u32, page: Page) -> Option<FrameId> {
         self.files[file as usize].table.frame(page)
     }
 
-    /// How many pages of a range are cached or on their way.
+    /// How many pages of a range are cached or in flight.
     pub(crate) fn cached_in(&self, file: u32, start: Page, pages: u64) -> u64 {
         let table = &self.files[file as usize].table;
         table.frames_in(start..start.saturating_add(pages)).count() as u64
@@ -205,7 +205,7 @@ impl PageCache {
         (&mut self.zones[usize::from(number)], &mut self.frames)
     }
 
-    /// The zone whose turn it is to give a frame.
+    /// The zone that gives the next frame.
     fn choose_zone(&mut self) -> usize {
         self.second_due += self.second_share;
         let second = self.second_due >= 1.0;
@@ -213,8 +213,7 @@ impl PageCache {
         usize::from(second)
     }
 
-    /// Takes a frame for a page that is absent, on its way or about to be written; `None` if every
-    /// frame is locked or dirty.
+    /// Takes a frame for an absent page that will be read or written. `None` if every frame is locked or dirty.
     pub(crate) fn insert(&mut self, file: u32, page: Page, cause: Cause) -> Option<FrameId> {
         let chosen = self.choose_zone();
         let id = [chosen, 1 - chosen].into_iter().find_map(|zone| self.take_frame(zone))?;
@@ -230,7 +229,7 @@ impl PageCache {
         Some(id)
     }
 
-    /// A frame of a zone that has one to give.
+    /// A free frame of a zone.
     fn take_frame(&mut self, zone: usize) -> Option<FrameId> {
         let Zone { free, low_watermark, is_exhausted, .. } = &self.zones[zone];
         if free.len() <= *low_watermark && !is_exhausted {
@@ -250,7 +249,7 @@ impl PageCache {
         zone.inactive.remove(frames, id);
     }
 
-    /// A use of a cached page, as `folio_mark_accessed`.
+    /// Notes a use of a cached page, like `folio_mark_accessed`.
     #[inline]
     pub(crate) fn mark_accessed(&mut self, id: FrameId) {
         let frame = &mut self.frames[id];
@@ -277,7 +276,7 @@ impl PageCache {
         }
     }
 
-    /// Enters a page into somebody's page tables.
+    /// Maps a page into page tables.
     pub(crate) fn map(&mut self, id: FrameId) {
         let flags = &mut self.frames[id].flags;
         flags.set(Flags::YOUNG);
@@ -287,8 +286,8 @@ impl PageCache {
         }
     }
 
-    /// Takes all of a file's pages out of the page tables; those used through them since that was
-    /// last looked at count as used once more.
+    /// Removes all of a file's pages from the page tables. Pages used through them since the last check count as used
+    /// once more.
     pub(crate) fn unmap_file(&mut self, file: u32) {
         for page in 0..self.files[file as usize].pages() {
             let Some(id) = self.lookup(file, page) else { continue };
@@ -311,7 +310,7 @@ impl PageCache {
         flags.set(Flags::UP_TO_DATE);
     }
 
-    /// Reclaim may succeed where it fell short, though nothing has arrived or been written since.
+    /// Lets reclaim try again where it fell short, although nothing has arrived or been written since.
     pub(crate) fn look_again(&mut self) {
         self.zones.iter_mut().for_each(|zone| zone.is_exhausted = false);
     }
@@ -338,7 +337,7 @@ impl PageCache {
         table.frames_in(0..table.pages()).filter(arrived).count() as u64
     }
 
-    /// Drops a frame that is on no list: its page is gone.
+    /// Frees a frame that is on no list, and evicts its page.
     fn evict(&mut self, id: FrameId) {
         let Frame { file, page, flags, cause, .. } = self.frames[id];
         let unused = flags.has(Flags::AHEAD);

@@ -1,4 +1,4 @@
-//! Reclaim: which pages go when frames run short.
+//! Reclaim: which pages are evicted when frames run short.
 //!
 //! Both eras keep two lists and scan the old end of the inactive one. They differ in what moves
 //! from the active list to it:
@@ -28,14 +28,14 @@ pub enum Reclaim {
     WholeFolios,
 }
 
-/// Pages looked at before reclaim admits defeat: twice both lists.
+/// Reclaim gives up after it has examined both lists this many times.
 const ROUNDS: u64 = 2;
 
-/// A round that frees nothing at all is distress: then mapped pages go, too.
+/// After this round, reclaim is in distress and also evicts mapped pages.
 const DISTRESS_ROUND: u64 = 1;
 
 impl PageCache {
-    /// Frees pages of a zone up to its high watermark, as far as there are clean ones.
+    /// Frees clean pages of a zone, up to its high watermark.
     pub(super) fn reclaim(&mut self, zone: usize) {
         let has_refaulted = std::mem::take(&mut self.has_refaulted);
         for round in 0..ROUNDS {
@@ -104,7 +104,7 @@ impl PageCache {
         }
     }
 
-    /// Whether a folio was used through page tables since that was last asked.
+    /// Whether a folio was used through page tables since the last call.
     fn take_young(&mut self, id: FrameId) -> bool {
         let mut is_young = false;
         self.each_of_folio(id, |cache, id| is_young |= cache.frames[id].flags.take(Flags::YOUNG));

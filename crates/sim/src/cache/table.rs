@@ -1,8 +1,7 @@
 //! The page table of a file: for each page its frame, or why it has none.
 //!
-//! An entry of a page that was never cached is 0, so that the host gives no memory for stretches of a
-//! file that nobody reads: zeroed memory is there from the first write to it on. That keeps one look a
-//! page, where a table in parts takes two.
+//! The entry of a page that was never cached is 0. Zeroed memory takes no space on the host until it is written, so
+//! unread parts of a file cost nothing. A look-up needs one access; a table in parts would need two.
 
 use std::ops::Range;
 
@@ -16,13 +15,13 @@ const ABSENT: u32 = 0;
 /// The page was evicted after it was used.
 const USED: u32 = 1;
 
-/// The page was evicted unused: an entry for each cause, as the class that read the page answers for it.
+/// The page was evicted unused; one value for each cause, since eviction counts for the class that read the page.
 const FIRST_UNUSED: u32 = 2;
 
 /// The first frame; the others follow.
 const FIRST_FRAME: u32 = FIRST_UNUSED + Cause::ALL.len() as u32;
 
-/// How a page went that was cached before.
+/// How a page left the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evicted {
     /// Read ahead and never used; the index of its cause.
@@ -38,9 +37,9 @@ pub(super) struct PageTable {
 }
 
 impl PageTable {
-    /// Of a file of which nothing is cached.
+    /// The table of a file that is not cached.
     pub(super) fn new(pages: u64) -> Self {
-        // Of all the ways to make a vector this one asks for zeroed memory and does not touch it.
+        // This way to create a vector requests zeroed memory without touching it.
         PageTable { entries: vec![ABSENT; pages as usize] }
     }
 
@@ -54,7 +53,7 @@ impl PageTable {
         self.entries.get(page as usize)?.checked_sub(FIRST_FRAME)
     }
 
-    /// How an absent page went, if it was cached before.
+    /// How an absent page left the cache, if it was cached before.
     pub(super) fn evicted(&self, page: Page) -> Option<Evicted> {
         match *self.entries.get(page as usize)? {
             USED => Some(Evicted::Used),
@@ -90,7 +89,7 @@ impl PageTable {
 mod tests {
     use super::*;
 
-    /// Memory that this process really has, in bytes.
+    /// Resident memory of this process in bytes.
     #[cfg(target_os = "linux")]
     fn resident() -> u64 {
         let text = std::fs::read_to_string("/proc/self/statm").expect("it is there");
@@ -109,7 +108,7 @@ mod tests {
             assert_eq!(table.frame(page), Some(frame));
         }
         let grown = resident().saturating_sub(before);
-        // Other tests run beside this one; dense, it would be 1 GiB.
+        // Other tests run at the same time. A dense table would take 1 GiB.
         assert!(grown < 256 << 20, "{grown}");
     }
 

@@ -1,4 +1,4 @@
-//! A zone of memory: frames with lists and watermarks of their own.
+//! A zone of memory: frames with separate lists and watermarks.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ pub(super) struct Zone {
     pub(super) free: List,
     pub(super) inactive: List,
     pub(super) active: List,
-    /// Reclaim fell short of its aim, and nothing has arrived or been written since.
+    /// Reclaim fell short of its goal, and nothing has arrived or been written since.
     pub(super) is_exhausted: bool,
     /// Active pages that reclaim has still to examine, carried over from round to round.
     pub(super) refill_due: f64,
@@ -27,7 +27,7 @@ impl Zone {
             frames[id].zone = number;
             free.push_tail(frames, id);
         }
-        // As a kernel sets them for a zone: 1/256 of it, and half as much again.
+        // As the kernel sets them for a zone: 1/256 of it, and half as much again.
         let low_watermark = (pages / 256).max(8).min(pages / 4);
         Zone {
             free,
@@ -40,9 +40,8 @@ impl Zone {
         }
     }
 
-    /// Pages that one turn of reclaim examines of a zone that is all file pages: its inactive ones over
-    /// 2^12 and one more (Linux 2.6's `shrink_zone` at its first priority). Every zone has its turn when
-    /// one is short.
+    /// Pages that one turn of reclaim examines in a zone of file pages: its inactive ones divided by 2^12, plus one
+    /// (Linux 2.6's `shrink_zone` at its first priority). When one zone is short, every zone has its turn.
     pub(super) fn scanned_a_turn(&self) -> u64 {
         (self.size() >> 12) + 1
     }

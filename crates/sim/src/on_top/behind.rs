@@ -1,4 +1,4 @@
-//! What streams pass, as the kernel half sees it for drop-behind: a process's way through a file is told each 4 MiB.
+//! Events for drop-behind, as the eBPF programs send them: one for each 4 MiB that a process passes in a file.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -15,27 +15,27 @@ use crate::machine::Machine;
 /// A step: 4 MiB.
 const STEP_PAGES: u64 = 1024;
 
-/// A stream goes on if it is no farther from where it was (1 MiB).
+/// A stream continues within this distance (1 MiB) of its last place.
 const GAP_PAGES: u64 = 256;
 
-/// The streams that are followed.
+/// The streams followed.
 pub(super) struct Streams {
     /// Smaller files are left alone.
     least_file_pages: u64,
     is_looking: bool,
     ways: HashMap<StreamKey, Way>,
-    /// Large files that were heard of before anything was looked at.
+    /// Large files reported before accesses are watched.
     told: HashSet<u32>,
     watched: BTreeSet<Tgid>,
 }
 
-/// Where a process is in a file.
+/// A process's place in a file.
 #[derive(Debug)]
 struct Way {
-    /// The first page behind what it has touched last.
+    /// The end of the pages that it touched last.
     until: Page,
     reported: Page,
-    /// All it has touched.
+    /// All pages that it has touched.
     touched: Span,
 }
 
@@ -77,14 +77,14 @@ impl Streams {
         self.watched.contains(&tgid)
     }
 
-    /// A page of a file of so many enters the cache: whether it is noted who has brought it; or the first time, before
-    /// anything is looked at, that it is to be told.
+    /// A page of a file of `file_pages` enters the cache. Returns whether to note who has brought it in, and whether to
+    /// report the file, as the first large one before accesses are watched.
     fn bring(&mut self, file: u32, file_pages: u64) -> (bool, bool) {
         let is_large = file_pages >= self.least_file_pages;
         (is_large && self.is_looking, is_large && !self.is_looking && self.told.insert(file))
     }
 
-    /// A page was used; gives what is to be told.
+    /// A page was used. Returns the span to report, if any.
     fn pass(&mut self, key: StreamKey, page: Page, file_pages: u64) -> Option<Span> {
         if !self.is_looking || file_pages < self.least_file_pages {
             return None;
@@ -101,7 +101,7 @@ impl Streams {
         way.until = page + 1;
         way.touched =
             Span { start: way.touched.start.min(page), end: way.touched.end.max(page + 1) };
-        // A writer has passed all of it, a reader may be at the first page still.
+        // A writer has passed the whole page; a reader may still be in the first one.
         let at = if key.written { page + 1 } else { page };
         if !is_new && at.saturating_sub(way.reported) < STEP_PAGES {
             return None;
@@ -111,7 +111,7 @@ impl Streams {
 }
 
 impl Machine {
-    /// Who has brought in the pages of a file that are about to enter the cache for `number`, as far as that is noted.
+    /// The owner of the pages that are about to enter the cache for `number`, if owners are noted.
     pub(crate) fn owner_for(&mut self, now: Nanos, file: u32, page: Page, number: u32) -> u32 {
         let file_pages = self.cache.file(file).pages();
         let streams = self.body.as_mut().and_then(|body| body.streams.as_mut());
@@ -157,7 +157,7 @@ impl Machine {
         self.tell(now, &Input::Passed(passed));
     }
 
-    /// Whether anybody looks at what streams pass.
+    /// Whether streams are watched.
     #[inline]
     pub(crate) fn drops_behind(&self) -> bool {
         self.body.as_ref().is_some_and(|body| body.streams.is_some())

@@ -1,11 +1,11 @@
-//! What the block layer counts of the machine's device.
+//! The block layer's counters of the machine's device.
 
 use controller::DiskStats;
 use readahead::Nanos;
 
 use crate::machine::USER;
 
-/// When a read reached the block layer, and whose it is.
+/// When a read reached the block layer, and which process it is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Started {
     at: Nanos,
@@ -19,7 +19,7 @@ pub(super) struct Disk {
     is_counted: bool,
     stats: DiskStats,
     told: DiskStats,
-    /// Behind the last read.
+    /// The end of the last read.
     next_offset: u64,
 }
 
@@ -40,7 +40,7 @@ impl Disk {
         Started { at, is_ours, is_seek }
     }
 
-    /// A read of `bytes` has completed; its file's reader is managed or not.
+    /// A read of `bytes` has completed. `is_managed` says whether its file's reader is managed.
     pub(super) fn end(&mut self, now: Nanos, started: Started, bytes: u64, is_managed: bool) {
         let Started { at, is_ours, is_seek } = started;
         let (stats, ns) = (&mut self.stats, now - at);
@@ -58,7 +58,7 @@ impl Disk {
         stats.seek_ns += if is_seek { ns } else { 0 };
     }
 
-    /// The counters, if the controller wants them and they have changed since it was told.
+    /// The counters, if the controller wants them and they have changed since its last input.
     pub(super) fn news(&mut self) -> Option<DiskStats> {
         if !self.is_counted || self.stats == self.told {
             return None;

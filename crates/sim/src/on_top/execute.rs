@@ -1,4 +1,4 @@
-//! Carries out what was asked for, and answers.
+//! Carries out commands, and answers them.
 
 use controller::ids::{FileRef, Target, Ticket};
 use controller::{Attributes, Command, Completed, Input, WindowOutcome, WindowSetting};
@@ -11,7 +11,7 @@ use crate::machine::{Machine, USER};
 use crate::process::{Behalf, Open};
 
 impl Machine {
-    /// Has the next thing happen that is due; tells whether there was one.
+    /// Processes the next event that is due. Returns whether there was one.
     pub(crate) fn body_turn(&mut self, now: Nanos) -> bool {
         let Some(body) = &mut self.body else { return false };
         match body.take_due(now) {
@@ -47,7 +47,7 @@ impl Machine {
                 let (dropped_pages, kept_pages) = (released.dropped, released.kept);
                 Completed::Released { ticket, dropped_pages, kept_pages, left: released.left }
             }
-            // These are seen to at once. No `FileMiss` is reported here, so nothing is asked for by name.
+            // These are carried out at once. No `FileMiss` is reported here, so no file is requested by name.
             Command::List { .. }
             | Command::ForgetListing(_)
             | Command::ReadFiles { .. }
@@ -65,8 +65,8 @@ impl Machine {
         self.answer(now, &Input::Completed(completed));
     }
 
-    /// Carries out one `readahead(2)`: a command's span, or as much of it as the kernel takes at once. The commands of
-    /// a ticket are one thread's work, and the last one is answered.
+    /// Carries out one `readahead(2)`: a command's span, or as much of it as the kernel takes at once. One thread
+    /// carries out the commands of a ticket, and the last one is answered.
     fn read_ahead(&mut self, now: Nanos, ticket: Ticket, of: FileRef, span: Span, why: Cause) {
         let most = match self.cpu.fill {
             0 => u64::MAX,
@@ -105,13 +105,13 @@ impl Machine {
         body.due.make_contiguous().sort_by_key(|(at, _)| *at);
     }
 
-    /// Counters are told first, so that what was submitted is counted once at least.
+    /// Answers a command. Reports the counters first, so that everything submitted is counted at least once.
     fn answer(&mut self, now: Nanos, input: &Input) {
         self.tell_of_disk(now);
         self.tell(now, input);
     }
 
-    /// Sets the marks that were asked for, and notes what windows came to.
+    /// Sets the requested marks, and notes the sizes of windows.
     pub(super) fn account(&mut self, commands: &[Command]) {
         let mut cause = None;
         let mut asked = Vec::new();
@@ -154,7 +154,7 @@ impl Machine {
 }
 
 impl Open {
-    /// Sets its window; the device's own is of `device_pages`.
+    /// Sets its window. The device's own window is `device_pages`.
     fn set(&mut self, setting: WindowSetting, device_pages: u32) -> WindowOutcome {
         let own = *self.own_window.get_or_insert(self.kernel_window);
         match setting {

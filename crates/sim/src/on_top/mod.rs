@@ -1,14 +1,14 @@
-//! What runs on top of the kernel's policy: bowwave's controller, or the worst that could run in its place.
+//! The policy on top of the kernel's: bowwave's controller, or the worst one possible.
 //!
 //! ```text
 //!   read, fault, mark, stream step --> report --> [ controller ] --> commands
 //!   block layer, memory, time ------->               ^                 |
 //!                                                    |                 +--> at once: Mark, Listen, Watch ...
-//!                                     answers <------+-- execute <-----+--> after REACTION_NS: Read, Look ...
+//!                                     answers <------+-- execute <-----+--> after REACTION_NS: Read, SetWindow ...
 //! ```
 //!
-//! The controller is the one that runs live. What it hears of and when is as the kernel half has it: a file that is
-//! muted is not heard of, and of its own marks it hears once.
+//! The controller is the one that runs live. It gets events as the eBPF programs send them: none for a muted file, and
+//! one for each mark of its own.
 
 mod behind;
 mod disk;
@@ -34,7 +34,7 @@ use behind::Streams;
 use disk::Disk;
 pub(crate) use disk::Started;
 
-/// From an event to a command carried out: through a ring buffer, and a system call.
+/// Time from an event to the execution of a command: through a ring buffer, and a system call.
 const REACTION_NS: Nanos = 100_000;
 
 /// The one file system of the machine.
@@ -46,28 +46,28 @@ const CGROUP: CgroupId = CgroupId(1);
 /// The one device of the machine.
 const BACKING: BackingId = BackingId(0);
 
-/// What runs on top of the kernel's policy.
+/// The policy on top of the kernel's.
 pub enum OnTop {
     /// Bowwave.
     Bowwave(Bowwave),
-    /// What does the most harm.
+    /// The policy that does the most harm.
     Worst(Worst),
 }
 
-/// Bowwave: the controller and what it is told of memory.
+/// Bowwave: the controller's options and policy, and how much memory there is.
 pub struct Bowwave {
-    /// What it manages.
+    /// The controller's options.
     pub options: Options,
     /// Its policy.
     pub policy: Box<dyn Policy>,
-    /// What memory there is.
+    /// How much memory there is.
     pub memory: MemoryStats,
 }
 
 impl Bowwave {
-    /// With this policy, of whose pages all readers together may have `ahead_bytes` ahead; nothing drops behind.
+    /// Bowwave with this policy. All readers together may have `ahead_bytes` ahead; nothing is dropped behind.
     pub fn new(policy: Box<dyn Policy>, ahead_bytes: u64) -> Self {
-        /// The controller takes a quarter of what its own cgroup may hold.
+        /// The controller's budget is one part in this many of what its own cgroup may hold.
         const LIMIT_SHARE: u64 = 4;
         let own_cgroup_bytes = Some(ahead_bytes.saturating_mul(LIMIT_SHARE));
         let memory = MemoryStats::Machine { available_bytes: None, own_cgroup_bytes };
@@ -75,42 +75,42 @@ impl Bowwave {
     }
 }
 
-/// Whoever decides.
+/// What decides.
 enum Decider {
     Bowwave(Box<Controller>),
     Worst(Worst, Plan),
 }
 
-/// What is under way.
+/// Events under way.
 #[derive(Debug)]
 enum Due {
     /// A command reaches the kernel.
     Command(Command),
-    /// The controller hears of something.
+    /// The controller gets an input.
     Input(Input),
-    /// What was asked for reaches the block layer.
+    /// Requests reach the block layer.
     Submit,
 }
 
-/// What drives the decider, and what it has under way.
+/// Drives the decider, and keeps what is under way.
 pub(crate) struct Body {
     decider: Decider,
-    /// In the order they fall due.
+    /// In the order in which they are due.
     due: VecDeque<(Nanos, Due)>,
-    /// Taken and given back by each turn, so that it allocates once.
+    /// Each turn takes it and gives it back, so that it is allocated once.
     out: Vec<Command>,
-    /// By the files' numbers.
+    /// By file number.
     files: Vec<Listening>,
     interest: Option<Interest>,
     disk: Disk,
     streams: Option<Streams>,
-    /// What was last asked for a process's reading of a file.
+    /// The last request for a process's reading of a file.
     windows: HashMap<(Tgid, u32), LastWindow>,
     tick_at: Nanos,
 }
 
 impl Body {
-    /// On a machine whose device charges so much.
+    /// For a machine whose device has this cost.
     pub(crate) fn new(top: OnTop, cost: DeviceCost) -> Self {
         let mut out = Vec::new();
         let (decider, streams, memory) = match top {
@@ -150,12 +150,12 @@ impl Body {
         matches!(self.decider, Decider::Worst(..))
     }
 
-    /// When it next does something by itself.
+    /// The time of its next event.
     pub(crate) fn next_event(&self) -> Option<Nanos> {
         self.due.front().map(|(at, _)| *at)
     }
 
-    /// When time has to pass for it, while anything else goes on.
+    /// When it needs a tick, as long as other events go on.
     pub(crate) fn next_tick(&self) -> Nanos {
         self.tick_at
     }
@@ -168,7 +168,7 @@ impl Body {
         }
     }
 
-    /// Carries out what the source of events sees to; the rest falls due when it reaches the kernel.
+    /// Carries out at once what the eBPF programs do. The rest is due when it reaches the kernel.
     fn observe(&mut self, now: Nanos, command: &Command) {
         match *command {
             Command::Listen(file, listening) => {
@@ -202,7 +202,7 @@ impl Body {
                     Due::Input(Input::Completed(Completed::Touched { stream, span })),
                 );
             }
-            // Marks lie in the cache; nothing of the machine is guessed, remembered or left behind; there are no directories.
+            // Marks are in the cache. Nothing is guessed, remembered or left behind here, and there are no directories.
             Command::Mark(..)
             | Command::Probe(_)
             | Command::Remember(..)
@@ -283,7 +283,7 @@ fn command(action: Action, of: FileRef) -> Option<Command> {
     }
 }
 
-/// How a file of the machine is named.
+/// The key of a file of the machine.
 fn key_of(file: u32) -> FileKey {
     FileKey { dev: DEV, ino: u64::from(file) }
 }

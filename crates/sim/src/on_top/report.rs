@@ -1,4 +1,4 @@
-//! What the kernel half reports, and when.
+//! The events that the eBPF programs report, and when.
 
 use controller::ids::{FileRef, OpenFile};
 use controller::{Access, Advice, DiskStats, Input, Interest, Kind};
@@ -61,7 +61,7 @@ impl Machine {
         self.hear(now, access);
     }
 
-    /// Takes the mark that lies on the page at hand and reports it; tells whether there was one.
+    /// Removes and reports the mark on the current page. Returns whether there was one.
     pub(crate) fn report_mark(&mut self, now: Nanos, number: u32, reading: &Reading) -> bool {
         let file = self.opens[reading.open as usize].file;
         let Some(body) = &self.body else { return false };
@@ -82,7 +82,7 @@ impl Machine {
         true
     }
 
-    /// What every event tells.
+    /// The fields of every event.
     fn bare(&self, number: u32, reading: &Reading) -> Access {
         let file = self.opens[reading.open as usize].file;
         Access {
@@ -112,7 +112,7 @@ impl Machine {
         }
     }
 
-    /// Tells of what the block layer has counted meanwhile.
+    /// Reports the block layer's counters.
     pub(super) fn tell_of_disk(&mut self, now: Nanos) {
         let stats: Option<DiskStats> = self.body.as_mut().and_then(|body| body.disk.news());
         if let Some(stats) = stats {
@@ -120,7 +120,7 @@ impl Machine {
         }
     }
 
-    /// Gives the decider an input, and begins what it asks for.
+    /// Gives the decider an input, and begins to carry out its commands.
     pub(super) fn tell(&mut self, now: Nanos, input: &Input) {
         let Some(body) = &mut self.body else { return };
         let mut out = std::mem::take(&mut body.out);
@@ -160,7 +160,7 @@ impl Machine {
         }
     }
 
-    /// How the absent page at hand left the cache.
+    /// How the absent current page left the cache.
     pub(crate) fn past_of(&self, reading: &Reading) -> Past {
         let Open { file, previous, kernel_read: (start, end), .. } =
             self.opens[reading.open as usize];
@@ -185,7 +185,7 @@ impl Body {
         self.listening(file).muted_until > now
     }
 
-    /// The next answer, or command, that is due.
+    /// Removes and returns the next event that is due.
     pub(super) fn take_due(&mut self, now: Nanos) -> Option<Due> {
         self.due.front().filter(|(at, _)| *at <= now)?;
         self.due.pop_front().map(|(_, due)| due)

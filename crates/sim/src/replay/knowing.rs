@@ -9,15 +9,15 @@ use crate::machine_spec::MachineSpec;
 use crate::oracle::{Variant, variants};
 use crate::trace::{Trace, TraceOp};
 
-/// Page accesses that are held in memory, twice, at eight bytes each: a gibibyte.
+/// Most page accesses in memory, twice, at eight bytes each: a gibibyte.
 const MAX_ACCESSES: u64 = 1 << 26;
 
-/// The policies of this module.
+/// Whether this module has the policy.
 pub(super) fn knows_the_trace(policy: &str) -> bool {
     matches!(policy, "oracle" | "worst")
 }
 
-/// The replay that takes the least time of those under every oracle.
+/// The fastest replay under all oracles.
 pub(super) fn oracle(
     trace: &Trace,
     setup: &Setup,
@@ -75,7 +75,7 @@ mod tests {
 
     const HEAD: &str = "time_us,process,file,op,offset,bytes\n";
 
-    /// A part of one file read backward, another at random places, and a write that is no read.
+    /// A part of one file read backward, another one read at random, and a write, which is no read.
     fn trace() -> Trace {
         let back = |i: u64| format!("{i},back,a,read,{},16384\n", (199 - i) << 14);
         let about = |i: u64| format!("{i},about,b,mmap,{},4096\n", (i * 7919 % 2000) << 12);

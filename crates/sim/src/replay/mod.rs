@@ -1,4 +1,4 @@
-//! A trace replayed: what would this policy do to it on that device?
+//! Replays a trace: how would this policy serve it on that device?
 
 mod knowing;
 mod player;
@@ -19,12 +19,12 @@ pub enum ReplayError {
     /// The machine cannot be simulated.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// A policy is to know a trace that is too long for that.
+    /// The trace is too long for a policy that knows it.
     #[error(
         "the trace reads more than {most} pages, which oracle and worst cannot know; cut it into parts"
     )]
     TooLongToKnow {
-        /// Pages that can be known.
+        /// Most pages that it can know.
         most: u64,
     },
 }
@@ -32,15 +32,15 @@ pub enum ReplayError {
 /// What to do with the time between operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pace {
-    /// Processes start when they did, and think as long as they did between the end of one
-    /// operation and the start of the next.
+    /// Processes start as in the trace, and pause as long as in the trace between the end of one operation and the
+    /// start of the next.
     #[default]
     Trace,
-    /// All processes start at once, and think no time.
+    /// All processes start at once, and never pause.
     None,
 }
 
-/// Where a trace is replayed; what is `None` is as in `machine.toml`.
+/// Where a trace is replayed; `None` stands for the value in `machine.toml`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Setup {
     /// A device of the catalogue, or a TOML file.
@@ -68,7 +68,7 @@ pub struct Process {
     pub stalled_s: f64,
 }
 
-/// What became of a trace under one policy.
+/// The result of a replay under one policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {
     /// The policy.
@@ -85,9 +85,9 @@ pub struct Replay {
     pub read_again: u64,
     /// Of these, pages that had been evicted after they were used: refaults.
     pub refaulted: u64,
-    /// What each class of read-ahead came to.
+    /// The figures of each class of read-ahead.
     pub matrix: Matrix,
-    /// The chunks asked for, if a log was to be kept.
+    /// The requested chunks, if a log is kept.
     pub log: Vec<Decision>,
     /// The processes, as the trace numbers them.
     pub processes: Vec<Process>,
@@ -99,7 +99,7 @@ impl Replay {
         self.processes.iter().map(|process| process.stalled_s).sum()
     }
 
-    /// Seconds over those of another; 1 where neither takes any.
+    /// Seconds divided by those of another; 1 if neither takes any.
     pub fn seconds_to(&self, other: &Replay) -> f64 {
         if self.seconds == other.seconds { 1.0 } else { self.seconds / other.seconds }
     }
@@ -109,30 +109,30 @@ impl Replay {
         self.pages_read as f64 / self.pages_needed.max(1) as f64
     }
 
-    /// Needed bytes a second, in MB; `None` of a trace that takes no time.
+    /// Needed bytes per second, in MB; `None` if the trace takes no time.
     pub fn mb_per_s(&self) -> Option<f64> {
         let bytes = (self.pages_needed * PAGE_BYTES) as f64;
         (self.seconds > 0.0).then(|| bytes / 1e6 / self.seconds)
     }
 }
 
-/// Whether there are such a policy, device and elevator.
+/// Checks that policy, device and elevator exist.
 ///
 /// # Errors
-/// Says which there are not, and which there are.
+/// Says which does not exist, and which do.
 pub fn check(policy: &str, setup: &Setup) -> Result<(), ReplayError> {
     let spec = MachineSpec { memory_mb: 1.0, ..machine_of(setup, 0) };
-    // What knows the trace is made of it; the rest of the machine is the same.
+    // A policy that knows the trace is built from it; the rest of the machine is the same.
     let policy = if knowing::knows_the_trace(policy) { "none" } else { policy };
     spec.build(policy)?;
     Ok(())
 }
 
-/// Replays a trace. Besides the kernel's policies and bowwave's there are two that know the trace: `oracle`,
-/// the best of several [`Oracle`](crate::Oracle)s, and `worst`, a [`Worst`](crate::Worst) on top of `linux-6`.
+/// Replays a trace. Two policies know the trace: `oracle`, the best of several [`Oracle`](crate::Oracle)s, and `worst`,
+/// a [`Worst`](crate::Worst) on top of `linux-6`.
 ///
 /// # Errors
-/// As [`check`]; a trace that is too long to be known.
+/// As [`check`]; also if the trace is too long to be known.
 pub fn replay(trace: &Trace, policy: &str, setup: &Setup) -> Result<Replay, ReplayError> {
     let bytes = trace.files().iter().map(|file| file.bytes + PAGE_BYTES).sum();
     let spec = machine_of(setup, bytes);
@@ -180,7 +180,7 @@ fn seconds(ns: Nanos) -> f64 {
     ns as f64 * 1e-9
 }
 
-/// The machine for files of so many bytes.
+/// The machine for `bytes` of files.
 fn machine_of(setup: &Setup, bytes: u64) -> MachineSpec {
     let text = include_str!("machine.toml");
     let mut spec: MachineSpec = toml::from_str(text).expect("the built-in machine is valid");
@@ -198,7 +198,7 @@ fn machine_of(setup: &Setup, bytes: u64) -> MachineSpec {
     spec
 }
 
-/// Files of a trace on a machine, one behind the other.
+/// Adds the files of a trace to a machine, one after the other.
 fn add_files(trace: &Trace, machine: &mut Machine) -> Vec<crate::FileIndex> {
     trace.files().iter().map(|file| machine.add_file(file.bytes)).collect()
 }

@@ -9,19 +9,19 @@ use super::{Pace, add_files};
 use crate::trace::{Record, Trace, TraceOp};
 use crate::{Machine, Op, OpenFile, Script};
 
-/// One operation, after some time of thinking.
+/// One operation, after a pause.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     think: Nanos,
     op: Option<Op>,
-    /// Pages of a mapping that are touched after the first: up to this one.
+    /// The last page of a mapping to touch after the first.
     touch_to: Page,
 }
 
 /// A process that plays its part of a trace.
 struct Player {
     steps: IntoIter<Step>,
-    /// What comes after thinking.
+    /// The operation after the pause.
     next: Option<Op>,
     /// The next page of a mapping to touch, and the first not to.
     touch: Option<(OpenFile, Page, Page)>,
@@ -98,7 +98,7 @@ pub(super) fn spawn(trace: &Trace, pace: Pace, machine: &mut Machine) -> Vec<usi
         .collect()
 }
 
-/// An operation on a file of so many bytes; none where it lies wholly beyond the end.
+/// An operation on a file of `file_bytes`; `None` if it is wholly beyond the end.
 fn op_of(record: &Record, open: OpenFile, file_bytes: u64) -> Option<Op> {
     let Record { offset: at, bytes, .. } = *record;
     let is_beyond = at >= file_bytes && !matches!(record.op, TraceOp::Advise(_));
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn thinking_is_kept_or_left_out() {
-        // Not a disk: it turns while its reader thinks.
+        // Not a disk, which rotates during the pauses of its reader.
         let setup = Setup { device: Some("net".into()), ..Setup::default() };
         let kept = run(&backward(), "linux-6", &setup);
         let without = Setup { pace: Pace::None, ..setup };
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn what_is_read_again_after_its_use_is_a_refault_and_no_thrashing() {
-        // Twice through 8 MiB, in memory of 4: all that was read is gone when its turn comes again.
+        // Twice through 8 MiB, in 4 MiB of memory: every page is evicted before its turn comes again.
         let read = |i: u64| format!("{i},p,a,read,{},65536\n", (i % 128) << 16);
         let reads: String = (0..256).map(read).collect();
         let trace = format!("time_us,process,file,op,offset,bytes\n{reads}");
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(run(&trace, "none", &setup(16)).refaulted, 0);
     }
 
-    /// Pages that `policy` asks for at most and reads in all, of 1024 read forward in requests of four after
+    /// The largest request of `policy`, and all pages it reads, of 1024 that are read forward in requests of four after
     /// this advice.
     fn largest_and_all(policy: &str, advice: &str) -> (u64, u64) {
         let read = |i: u64| format!("{},p,a,read,{},16384\n", i + 1, i << 14);

@@ -17,14 +17,14 @@ pub fn plots(trace: &Trace, replays: &[Replay]) -> Vec<Plot> {
     plots
 }
 
-/// A series a policy; the read-ahead size is named where there are several.
+/// The name of a policy's series, with the read-ahead size if there are several.
 fn name(replay: &Replay, replays: &[Replay]) -> String {
     let has_several = replays.iter().any(|other| other.readahead_kb != replay.readahead_kb);
     let size = if has_several { format!(", {}K", replay.readahead_kb) } else { String::new() };
     format!("{}{size}", replay.policy)
 }
 
-/// The chunks asked for over the place in the file, of the files most is asked of.
+/// The requested chunks by position, for the files with most requests.
 fn windows(trace: &Trace, replays: &[Replay]) -> Vec<Plot> {
     let mut asked: BTreeMap<u32, usize> = BTreeMap::new();
     for decision in replays.iter().flat_map(|replay| &replay.log) {
@@ -53,12 +53,12 @@ pub fn window_plot(title: &str, series: Vec<Series>) -> Plot {
     }
 }
 
-/// Where a chunk starts and how large it is, in KiB.
+/// The start and size of a chunk in KiB.
 pub fn window(decision: &Decision) -> (f64, f64) {
     ((decision.start * 4) as f64, (decision.asked * 4) as f64)
 }
 
-/// When processes end, sorted; of one process there is nothing to show.
+/// When processes end, sorted; nothing for a single process.
 fn completions(replays: &[Replay]) -> Option<Plot> {
     let of = |replay: &Replay| {
         let ends = replay.processes.iter().map(|process| process.ended_s).collect();
@@ -84,7 +84,7 @@ pub fn sorted_points(mut values: Vec<f64>) -> Vec<(f64, f64)> {
     values.into_iter().enumerate().map(|(index, value)| ((index + 1) as f64, value)).collect()
 }
 
-/// Throughput against the size of the read-ahead, where there are several sizes.
+/// Throughput against the size of the read-ahead, if there are several sizes.
 fn throughput(replays: &[Replay]) -> Option<Plot> {
     let mut series: Vec<Series> = Vec::new();
     for replay in replays {

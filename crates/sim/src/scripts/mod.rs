@@ -1,4 +1,4 @@
-//! What the usual programs do, as scripts, and the files they do it to.
+//! Scripts of usual programs, and the files that they read.
 
 mod paced;
 pub mod programs;

@@ -1,27 +1,27 @@
-//! `dd`, `grep -r`, `diff -r` and a backward reader: what they read, and what they compute meanwhile.
+//! `dd`, `grep -r`, `diff -r` and a backward reader: their reads, and their computing in between.
 
 use readahead::Nanos;
 use serde::Deserialize;
 
 use crate::process::{Op, OpenFile};
 
-/// An open file and how much of it there is to read.
+/// An open file and how much of it to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Input {
     pub open: OpenFile,
     pub bytes: u64,
 }
 
-/// How a program goes about it.
+/// How a program reads.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// Of one read.
+    /// KiB of one read.
     pub read_kb: u64,
-    /// Computed once a file (a pair of files for `diff`).
+    /// Computing time for each file (each pair of files for `diff`).
     #[serde(default)]
     pub file_us: f64,
-    /// Computed for each byte (each pair of bytes for `diff`).
+    /// Computing time for each byte (each pair of bytes for `diff`).
     #[serde(default)]
     pub byte_ns: f64,
 }

@@ -10,31 +10,31 @@ use readahead::Nanos;
 use crate::process::{Op, OpenFile, Script};
 use crate::scripts::random::Random;
 
-/// Serves whichever client's socket has had room for longest. A call asks for the whole rest of the
-/// file; the socket takes some of it, and has room again when the client has received that.
+/// Serves the client whose socket has had room for longest. A call requests the whole rest of the file; the socket
+/// takes some of it, and has room again when the client has received that.
 pub struct Server {
     clients: Vec<Client>,
     /// When each client's socket has room.
     ready: BinaryHeap<Reverse<(Nanos, usize)>>,
-    /// Bytes the socket takes at a time, any of these.
+    /// Bytes that the socket takes at a time: one of these values.
     takes: Vec<u64>,
     bytes_per_second: f64,
     until: Nanos,
     random: Random,
-    /// The client being served, and what it takes.
+    /// The current client, and how many bytes it takes.
     serving: Option<(usize, u64)>,
     sent: Arc<AtomicU64>,
 }
 
-/// A client, which begins anew when it has the file, with another open file, as another request would.
+/// A client. When it has the file, it begins again with another open file, as another request would.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
-    /// The one of the download under way in front.
+    /// The open file of the current download comes first.
     opens: [OpenFile; 2],
     bytes: u64,
     /// First byte of its downloads.
     begin: u64,
-    /// First byte it does not have.
+    /// First byte that it does not have.
     at: u64,
 }
 
@@ -46,7 +46,7 @@ impl Client {
 }
 
 impl Server {
-    /// Clients come one after another, evenly within `arriving`; it ends at moment `until`.
+    /// Clients come at equal intervals within `arriving`. The server ends at `until`.
     pub fn new(
         clients: Vec<Client>,
         arriving: Nanos,
@@ -73,7 +73,7 @@ impl Server {
         Arc::clone(&self.sent)
     }
 
-    /// The client has what it took: a while later there is room for more.
+    /// The client has received the bytes. After a while it has room for more.
     fn served(&mut self, now: Nanos) {
         let Some((index, taken)) = self.serving.take() else { return };
         self.sent.fetch_add(taken, Ordering::Relaxed);

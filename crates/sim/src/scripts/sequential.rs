@@ -1,4 +1,4 @@
-//! Files from their first byte to their last: `dd` of one, `diff` of two.
+//! Reads files from start to end: `dd` of one, `diff` of two.
 
 use readahead::Nanos;
 
@@ -10,9 +10,9 @@ pub struct Sequential {
     /// Of each file.
     bytes: u64,
     block: u64,
-    /// CPU of the program per block.
+    /// CPU time of the program per block.
     user: Nanos,
-    /// The file whose turn it is, and how far all before it have been read.
+    /// The current file, and how far all before it have been read.
     turn: usize,
     at: u64,
     computes_next: bool,

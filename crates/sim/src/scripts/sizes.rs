@@ -1,10 +1,10 @@
-//! A tree of files, as the sizes of its files in the order in which a program meets them.
+//! The sizes of a tree's files, in the order in which a program reads them.
 
 use serde::Deserialize;
 
 use crate::scripts::random::Random;
 
-/// A tree whose sizes are spread log-normally, as surveys of file systems found them.
+/// A tree with log-normally distributed sizes, as surveys of file systems found them.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sizes {
@@ -26,7 +26,7 @@ impl Sizes {
     }
 }
 
-/// Nearly normal, with mean 0 and deviation 1: twelve uniform numbers less their mean.
+/// A nearly normal number with mean 0 and deviation 1: the sum of twelve uniform numbers, less 6.
 fn normal(random: &mut Random) -> f64 {
     const STEPS: u64 = 1 << 32;
     (0..12).map(|_| random.below(STEPS) as f64 / STEPS as f64).sum::<f64>() - 6.0

@@ -12,7 +12,7 @@ use crate::machine::Machine;
 use crate::process::{FileIndex, Op, OpenFile, Script};
 use crate::scripts::random::Random;
 
-/// What a tree is like.
+/// The parameters of a tree.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TreeSpec {
@@ -21,15 +21,15 @@ pub struct TreeSpec {
     mean_kb: f64,
     /// Files of a directory.
     directory_files: usize,
-    /// Of the files, how many lie where the one read before it ends; the rest are read in any
-    /// order within their directory.
+    /// The share of files that begin where the previously read file ends. The rest are read in random order within
+    /// their directory.
     in_order: f64,
-    /// The device between two directories.
+    /// KiB of the device between two directories.
     gap_kb: u64,
 }
 
 impl TreeSpec {
-    /// With so many times fewer files.
+    /// The same tree with `times` times fewer files.
     pub fn scaled_down(self, times: usize) -> Self {
         TreeSpec { files: self.files / times, ..self }
     }
@@ -42,7 +42,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Lays a tree out from byte `offset` of the device on; the same seed gives the same tree.
+    /// Lays out a tree from byte `offset` of the device on. The same seed gives the same tree.
     pub fn add(machine: &mut Machine, spec: &TreeSpec, seed: u64, mut offset: u64) -> Self {
         let mut random = Random::new(seed);
         let mut files = Vec::with_capacity(spec.files);
@@ -65,7 +65,7 @@ impl Tree {
         Tree { files }
     }
 
-    /// The same files, directories in another order: that of their names, say.
+    /// The same files with the directories in another order, for example by name.
     pub fn reordered(&self, spec: &TreeSpec, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut directories: Vec<_> = self.files.chunks(spec.directory_files.max(1)).collect();
@@ -81,19 +81,19 @@ impl Tree {
     }
 }
 
-/// Reads trees of the same shape side by side, file by file, each file in one go.
+/// Reads trees of the same shape side by side, file by file, each file in one pass.
 pub struct Walk {
     /// In the order of reading.
     files: Vec<(OpenFile, u64)>,
     next: usize,
-    /// CPU of the program per KiB.
+    /// CPU time of the program per KiB.
     user_per_kib: f64,
-    /// CPU of the kernel per file, for names and inodes.
+    /// CPU time of the kernel per file, for names and inodes.
     per_file: Nanos,
     step: Step,
 }
 
-/// What comes next of a file.
+/// The next step for a file.
 #[derive(Clone, Copy)]
 enum Step {
     LookUp,

@@ -1,4 +1,4 @@
-//! What can be wrong with a trace, where, and what to do.
+//! Errors in traces: what is wrong, where, and what to do.
 
 use super::{
     HEADER, MAX_FILE_BYTES, MAX_NAMES, MAX_OP_BYTES, MAX_TIME, MAX_TRACE_BYTES, SIZES_HEADER,
@@ -96,7 +96,7 @@ pub enum Problem {
     /// The operation is larger than any system call's.
     #[error("{0} bytes in one operation and {MAX_OP_BYTES} are possible; make it several")]
     OpTooLarge(u64),
-    /// It lies where no file can reach.
+    /// It is beyond the largest file.
     #[error(
         "this reaches beyond byte {MAX_FILE_BYTES}, where no file can be simulated; leave it out"
     )]

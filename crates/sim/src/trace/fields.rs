@@ -1,4 +1,4 @@
-//! The fields of a line: separated by commas, in double quotes where they hold one.
+//! The fields of a line: separated by commas; in double quotes if they contain one.
 
 use std::borrow::Cow;
 use std::num::{IntErrorKind, ParseIntError};
@@ -29,7 +29,7 @@ pub(super) fn split<'a>(line: &'a str, fields: &mut Vec<Cow<'a, str>>) -> Result
     }
 }
 
-/// A field whose opening quote is taken off, and what is behind its closing one.
+/// A field without its quotes, and the text after its closing quote. `quoted` begins after the opening one.
 fn unquote(quoted: &str) -> Result<(Cow<'_, str>, &str), Problem> {
     let mut from = 0;
     loop {
@@ -58,7 +58,7 @@ pub(super) fn number(field: &'static str, text: &str) -> Result<u64, Problem> {
     })
 }
 
-/// Microseconds, with or without decimals; what is below a nanosecond is cut off.
+/// Microseconds, with or without decimals; fractions of a nanosecond are cut off.
 pub(super) fn time(field: &'static str, text: &str) -> Result<Nanos, Problem> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
     let is_decimal = |part: &str| part.bytes().all(|b| b.is_ascii_digit()) && !part.is_empty();
@@ -77,7 +77,7 @@ pub(super) fn op(text: &str) -> Result<TraceOp, Problem> {
     known.ok_or_else(|| Problem::Op(shown(text)))
 }
 
-/// As much of a field as an error shows.
+/// The part of a field that an error shows.
 fn shown(text: &str) -> String {
     text.chars().take(40).collect()
 }

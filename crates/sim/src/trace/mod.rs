@@ -1,4 +1,4 @@
-//! What programs read, as text: a line an operation, by hand, by awk, or by `bowwave`.
+//! Traces: the reads of programs as text, one line for each operation, written by hand, by awk, or by `bowwave`.
 //!
 //! ```text
 //!   file_bytes,file                              sizes, where they are known
@@ -7,8 +7,8 @@
 //!   0,cat,/srv/a,read,0,131072
 //! ```
 //!
-//! docs/trace.md describes it in full. A [`Trace`] is what was parsed, so its names are never empty
-//! and never broken over lines, its times never run backward, and its files fit the simulator.
+//! docs/trace.md describes the format. A [`Trace`] is the result of parsing: its names are never empty and contain no
+//! line breaks, its times never run backward, and its files fit the simulator.
 
 mod error;
 mod fields;
@@ -30,16 +30,16 @@ pub const HEADER: &str = "time_us,process,file,op,offset,bytes";
 /// The first line of the files' sizes.
 pub const SIZES_HEADER: &str = "file_bytes,file";
 
-/// Largest trace that is read: some five million operations.
+/// Largest trace in bytes: about five million operations.
 pub const MAX_TRACE_BYTES: u64 = 512 << 20;
 
-/// All files together: the simulator keeps four bytes for each of their pages.
+/// Most bytes of all files together: the simulator keeps four bytes for each of their pages.
 pub const MAX_FILE_BYTES: u64 = 1 << 40;
 
-/// Largest operation; the kernel's own limit is 4 KiB below it.
+/// Largest operation in bytes; the kernel's own limit is 4 KiB below it.
 pub const MAX_OP_BYTES: u64 = 1 << 31;
 
-/// Processes and files, each.
+/// Most processes, and most files.
 pub const MAX_NAMES: usize = 1 << 16;
 
 /// Latest time and longest operation: 146 years, so that sums of both fit.
@@ -95,7 +95,7 @@ impl TraceOp {
 pub struct Record {
     /// When it began.
     pub at: Nanos,
-    /// How long it took; zero where the trace does not tell.
+    /// How long it took; zero if the trace does not say.
     pub took: Nanos,
     /// Index into [`Trace::processes`].
     pub process: u32,
@@ -110,7 +110,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The byte behind the last.
+    /// The byte after the last.
     pub fn end(&self) -> u64 {
         self.offset + self.bytes
     }
@@ -121,7 +121,7 @@ impl Record {
 pub struct TracedFile {
     /// As the trace names it.
     pub name: String,
-    /// Its size: as given, else the largest end seen.
+    /// Its size: as given, otherwise the largest end of an operation.
     pub bytes: u64,
 }
 

@@ -10,7 +10,7 @@ use super::{
     TraceOp, TracedFile,
 };
 
-/// What the lines are that follow a header.
+/// The kind of lines after a header.
 #[derive(Clone, Copy)]
 enum Section {
     Start,
@@ -29,7 +29,7 @@ struct Reader {
     /// Lines of the first operation, and of the first one that has bytes, with its file.
     first: Option<usize>,
     first_with_bytes: Option<(usize, u32)>,
-    /// Of each file: the size given, the largest end seen, and the largest end written.
+    /// For each file: the given size, the largest end of a read, and the largest end of a write.
     sizes: Vec<(Option<u64>, u64, u64)>,
 }
 
@@ -187,8 +187,7 @@ impl Reader {
     }
 }
 
-/// Numbers processes as they appear in the order of time, so that a trace does not depend on the
-/// order of its lines.
+/// Numbers processes in the order of their first operation, so that a trace does not depend on the order of its lines.
 fn number_by_appearance(trace: &mut Trace) {
     let mut numbers = vec![None; trace.processes.len()];
     let mut next = 0;
