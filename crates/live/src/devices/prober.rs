@@ -41,7 +41,7 @@ fn measure(disk: &Disk) -> io::Result<DeviceCost> {
 /// # Errors
 /// As measuring; or if the parent has ended.
 pub fn main(dev: DeviceNumber, parent: u32) -> io::Result<String> {
-    helper::end_with(parent)?;
+    helper::die_with_parent(parent)?;
     let disk = Disk::of(dev).ok_or(io::ErrorKind::NotFound)?;
     Ok(serde_json::to_string(&measure(&disk)?)?)
 }
