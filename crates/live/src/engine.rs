@@ -525,7 +525,7 @@ impl Engine {
         self.observer.tidy();
         if self.drops_behind && now >= self.next_daemon_scan_at {
             let before = sys::thread_cpu_ns();
-            self.observer.note_daemons();
+            self.observer.update_daemons();
             let took_ns = sys::thread_cpu_ns().saturating_sub(before);
             let pause_ns = (DAEMON_SCAN_SHARE * took_ns).min(DAEMON_SCAN_INTERVAL_NS);
             self.next_daemon_scan_at = now + pause_ns;
