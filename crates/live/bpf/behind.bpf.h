@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Drop-behind's half in the kernel: who brought a page into the cache, and how often it was used.
+ * Drop-behind's part in the kernel: records which process brought a page into the cache, and whether it was used.
  *
  *   page enters the cache     mm_filemap_add_to_page_cache -- brought by this process
  *   read, mapped access       mm_filemap_get_pages, fault, map_pages -- used; again: not ours alone
  *   page written to           writeback_dirty_folio ------- used, by a writer
  *   every 4 MiB of a stream   ----------------------------- EVENT_PASSED --> ring
  *
- * Two bits a page, kept by blocks of 64 pages in a table that forgets: what is not in it is never
- * dropped. A page may go if it was brought in by the one process that used it, and used once. Files
- * that nobody brought a page of cost one test of a word; without drop-behind nothing of this is loaded.
+ * Each page has two bits, in blocks of 64 pages in an LRU table; pages that are not in the table are never dropped. A
+ * page may go if the process that brought it in, and no other, has used it, and used it once. An access to a file without
+ * such pages costs one test of a word. Without drop-behind, none of this is loaded.
  */
 #ifndef BOWWAVE_BEHIND_H
 #define BOWWAVE_BEHIND_H
 
-/* Looked at ahead of a read (8 MiB): a longer one is seen again at its next batch, of 15 folios. */
+/* Count this much of a read at once (8 MiB). The rest is seen at the read's next batch, which is 15 folios. */
 #define REACH_PAGES 2048
-/* Who uses so much behind a run that does not go on (2 MiB) is not in step with it. */
+/* A second reader that uses this much (2 MiB) while the run does not advance is not in step with it. */
 #define AGAIN_PAGES 512
-/* The kernel tells nothing of a batch the last page of which is still being read: a reader may be so
- * far behind what was seen last (1 MiB) and have passed all between. */
+/* The kernel does not report a batch whose last page is still being read. So a run may go on this far (1 MiB) beyond the
+ * last page seen, and has passed all pages in between. */
 #define GAP_PAGES 256
 /* The kernel maps this much around a fault (64 KiB), before and after it has waited for the page. */
 #define AROUND_PAGES 16
 #define SEVERAL (~0ULL)
-/* A second reader of the same process is so close behind (12 MiB) that what it uses is kept for it until it
- * has passed; both then have used it once. */
+/* A second reader of the same process may be this far behind the run (12 MiB). A page that both use in step counts as
+ * used once. */
 #define FOLLOWER_PAGES 3072
-/* Owns a block that changes hands: no process, so that nothing of it goes. */
+/* Owns a block that changes hands: no process, so none of its pages go. */
 #define NOBODY (~0U)
 #define BLOCKS_IN_REACH ((REACH_PAGES + GAP_PAGES) / BLOCK_PAGES + 1)
 
 /* Set before loading. */
 const volatile bool drops_behind = false;
-const volatile u64 least_file_pages = 0;	/* smaller files are left alone */
+const volatile u64 least_file_pages = 0;	/* ignore smaller files */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -44,7 +44,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 65536);	/* of 256 KiB each: 16 GiB not yet passed or released */
+	__uint(max_entries, 65536);	/* 256 KiB each: 16 GiB that are not yet passed or released */
 	__type(key, struct block_key);
 	__type(value, struct block);
 } blocks SEC(".maps");
@@ -54,12 +54,12 @@ struct {
 	__uint(max_entries, 1 << FAILED_INODES_LOG2);
 	__type(key, u32);
 	__type(value, u32);
-} failed_inodes SEC(".maps"); /* by a hash: files whose write-back failed */
+} failed_inodes SEC(".maps"); /* hash of inode number -> 1 if write-back of such a file failed */
 
-/* By a hash: the file with blocks in the table, 0 if there is none, SEVERAL if there are more. */
+/* By a hash: the file with blocks in the table, 0 if there is none, SEVERAL if there are several. */
 u64 watched_inodes[1 << WATCHED_INODES_LOG2];
-/* Not 0 while accesses are seen, another number each time. What was brought in before, or while a use
- * would not have been seen, is not ours to drop. */
+/* The epoch: 0 while accesses are not seen, and a new number each time they are. Pages brought in in another epoch may
+ * have been used unseen, so they stay. */
 u32 looks_behind;
 
 static __always_inline u64 *watched_slot(u64 ino)
@@ -69,7 +69,7 @@ static __always_inline u64 *watched_slot(u64 ino)
 	return &watched_inodes[slot & ((1 << WATCHED_INODES_LOG2) - 1)];
 }
 
-/* This bowwave, and others that lead the same reads. */
+/* Whether this process is a bowwave, which reads ahead but uses no page. */
 static __always_inline bool reads_ahead_only(u32 tgid)
 {
 	if (!tgid)
@@ -82,7 +82,7 @@ static __always_inline bool reads_ahead_only(u32 tgid)
 	return false;
 }
 
-/* Never 0. Another file may have the same one, which only costs it time. */
+/* Never 0. If two files have the same identity, accesses to both take the slow path. */
 static __always_inline u64 identity_of(struct inode *inode)
 {
 	return (inode->i_ino ^ (u64)inode->i_sb->s_dev << 32) | 1;
@@ -104,7 +104,7 @@ static __always_inline void watch(struct inode *inode)
 		*slot = SEVERAL;
 }
 
-/* The bits of [first, end) in a block. */
+/* The bits of the pages [first, end) in a block. */
 static __always_inline u64 bits_in(u64 block, u64 first, u64 end)
 {
 	u64 begin = block << BLOCK_SHIFT, bits = ~0ULL;
@@ -151,7 +151,7 @@ static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bo
 		if (!is_managed ||
 		    !bpf_map_update_elem(&blocks, key, &fresh, block ? BPF_ANY : BPF_NOEXIST))
 			return;
-		/* Another processor has begun it meanwhile. */
+		/* If the update failed, another processor has added the block meanwhile. */
 		block = bpf_map_lookup_elem(&blocks, key);
 		if (!block || block->epoch != epoch)
 			return;
@@ -160,8 +160,8 @@ static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bo
 	if (!is_managed) {
 		__sync_fetch_and_and(&block->brought, ~bits);
 	} else if (owner && other && other != owner) {
-		/* What another process brought is not told from ours any more: it stays. Of two that take
-		 * it over at once one does; what the other has brought stays. */
+		/* Another process owned the block: only the pages brought now can be told to be ours, so the
+		 * others stay. If two processes take it over at once, one does; the other's pages stay. */
 		if (other == NOBODY ||
 		    __sync_val_compare_and_swap(&block->owner, other, NOBODY) != other) {
 			__sync_fetch_and_and(&block->brought, ~bits);
@@ -175,14 +175,15 @@ static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bo
 		__sync_fetch_and_or(&block->brought, bits);
 		if (!owner)
 			return;
-		/* Somebody else may have used or taken it in between. */
+		/* Another process may have used or taken the block in between. */
 		now = __sync_val_compare_and_swap(&block->owner, other, owner);
 		if (now != other && now != owner)
 			__sync_fetch_and_and(&block->brought, ~bits);
 	}
 }
 
-/* These pages were used, by this process. Of several that use a page at once, one is the first. */
+/* This process uses these pages. Pages used before, or owned by another process, stay in the cache from now on. The
+ * update is atomic, so if several tasks use a page at once, one of them is the first. */
 static __always_inline void use(struct block_key *key, u64 bits, u32 tgid, bool in_step)
 {
 	struct block *block = bpf_map_lookup_elem(&blocks, key);
@@ -200,7 +201,8 @@ static __always_inline void use(struct block_key *key, u64 bits, u32 tgid, bool 
 		__sync_fetch_and_and(&block->brought, ~again);
 }
 
-/* Pages [first, end) of a file, block by block. A callback is verified once, a loop anew each time. */
+/* The pages [first, end) of a file, visited block by block with bpf_loop: the verifier checks a callback once, but a loop
+ * for each iteration. */
 struct range {
 	struct block_key block;
 	u64 first;
@@ -266,7 +268,7 @@ int BPF_PROG(on_add, struct folio *folio)
 	bool is_managed = is_our_business();
 	struct range range;
 	u64 first, end;
-	/* Before the file is watched: if all begins anew in between, its blocks belong to the past. */
+	/* Read this before watching the file: if a new epoch begins in between, these blocks must belong to the old one. */
 	u32 epoch = looks_behind;
 	struct file_key key;
 	bool was_watched;
@@ -279,7 +281,7 @@ int BPF_PROG(on_add, struct folio *folio)
 	if (is_managed && !was_watched &&
 	    (u64)inode->i_size >> PAGE_SHIFT < least_file_pages && end < least_file_pages)
 		return 0;
-	/* What we read ahead is brought for whoever uses it first. */
+	/* Pages that we read ahead belong to whoever uses them first. */
 	if (reads_ahead_only(tgid)) {
 		is_managed = true;
 		tgid = 0;
@@ -302,8 +304,8 @@ int BPF_PROG(on_add, struct folio *folio)
 	return 0;
 }
 
-/* Follows the process's stream through the file: a page touched by several small reads in a row
- * is used once. */
+/* Follows the process's stream through the file, and notes the pages used. A page that several small reads in a row touch
+ * counts as used once. */
 static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 flags)
 {
 	struct stream_key stream_key = {};
@@ -340,12 +342,11 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 		from = stream->until;
 	} else if (!(flags & FLAG_WRITTEN) && stream->until == stream->high && first < stream->high &&
 		   stream->high - first <= FOLLOWER_PAGES) {
-		/* Another reader, behind the one whose run this is, if it goes on where it was last, as a
-		 * program that looks something up again and again does not. Both go the same way unless
-		 * the first one has stopped, at the end or elsewhere: who comes again by itself finds no
-		 * run that goes on. */
+		/* A second reader behind the run. It goes on if it continues where it was last; a program that
+		 * looks something up again and again does not. The two are in step unless the run has
+		 * stopped: a single reader that comes back finds no run that advances. */
 		goes_on = first > stream->follower && first <= stream->followed;
-		/* A long read comes in batches, each with all that is still to come. */
+		/* Each batch of a long read reports all pages to come, so decide only at its first batch. */
 		if (!goes_on || last != stream->followed_last) {
 			in_step = goes_on && stream->again <= AGAIN_PAGES &&
 				  stream->high < (u64)inode->i_size >> PAGE_SHIFT;
@@ -356,7 +357,7 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 		}
 		use_range(&key, goes_on ? stream->followed : first, end, stream_key.tgid,
 			  stream->follows_in_step);
-		/* Never back: what it has passed is passed for good. */
+		/* These never go back, as passed pages stay passed. */
 		if (first > stream->follower)
 			stream->follower = first;
 		if (end > stream->followed)
@@ -375,7 +376,7 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 		stream->again = 0;
 	}
 	use_range(&key, from, end, stream_key.tgid, false);
-	/* A writer has passed all of it, a reader may be at the first page still. */
+	/* A writer has passed all of these pages; a reader may still be at the first one. */
 	at = flags & FLAG_WRITTEN ? end : first;
 	if (is_new || (at > stream->reported && at - stream->reported >= STEP_PAGES)) {
 		u64 since = stream->reported;
@@ -398,7 +399,7 @@ int BPF_PROG(on_dirty, struct folio *folio, struct address_space *mapping)
 	return 0;
 }
 
-/* What could not be written exists in the page cache only. */
+/* Pages that could not be written exist only in the page cache. */
 SEC("tp_btf/filemap_set_wb_err")
 int BPF_PROG(on_write_error, struct address_space *mapping)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the block layer does: how much bowwave has in flight on each disk, and how long other readers wait.
+ * Watches the block layer: how much bowwave has in flight on each disk, and how long other readers wait.
  *
  *   from 6.5    block_io_start ----> started ----> block_io_done
  *   before      block_getrq -------> started ----> block_rq_complete
  *
- * Both begin in the context of the process that reads, which tells bowwave's reads from others'. block_getrq comes
- * before there is a request, so such a read is known by its bio.
+ * Both ways begin in the context of the reading process, so bowwave's reads can be told from others. block_getrq comes
+ * before there is a request, so there a read is identified by its bio.
  */
 #ifndef BOWWAVE_BLOCK_H
 #define BOWWAVE_BLOCK_H
@@ -14,18 +14,18 @@
 #define SECTOR_SHIFT 9
 #define REQ_OP_MASK 0xff
 #define REQ_OP_READ 0
-/* Bios that were merged to the front of a request stand before the one it was made for. */
+/* The bio of a request is behind those merged to its front; look through this many. */
 #define BIOS_BEFORE 64
-/* Tail pages of large folios hold a pointer to the head page or, from 7.1 on, a mask that leads to it. No page is
- * described at an address as high as such masks are. */
+/* Tail pages of large folios hold a pointer to the head page or, from 7.1 on, a mask that leads to it. Masks are higher
+ * than any address of a page's description. */
 #define LEAST_MASK 0xffffff0000000000ULL
 
-/* Set before loading: reads are known by their bio, otherwise by their request. */
+/* Set before loading: identify reads by their bio, otherwise by their request. */
 const volatile bool knows_reads_by_bio = false;
 
 struct started {
 	u64 at_ns;
-	struct file_key file;	/* whose page it reads; dev 0 if no file's */
+	struct file_key file;	/* the file that it reads; dev is 0 if it reads none */
 	u32 bytes;
 	u32 slot;
 	bool is_ours;
@@ -40,7 +40,7 @@ struct {
 } requests SEC(".maps"); /* request or bio -> its start */
 
 struct disk_stats disk_stats[DISK_SLOTS];
-u64 next_sector[DISK_SLOTS];	/* behind the last request */
+u64 next_sector[DISK_SLOTS];	/* the end of the last read */
 
 static __always_inline struct page *head_of(struct page *page)
 {
@@ -55,7 +55,7 @@ static __always_inline struct page *head_of(struct page *page)
 	return (void *)(info >= LEAST_MASK ? (unsigned long)page & info : info - 1);
 }
 
-/* The file whose page is read first; left alone if it is no file's. */
+/* Fills in the file whose page is read first, if there is one. */
 static __always_inline void file_of(struct bio *bio, struct file_key *key)
 {
 	struct page *page = BPF_CORE_READ(bio, bi_io_vec, bv_page);
@@ -65,7 +65,7 @@ static __always_inline void file_of(struct bio *bio, struct file_key *key)
 	if (!page)
 		return;
 	mapping = BPF_CORE_READ((struct folio *)head_of(page), mapping);
-	/* The low bits tell anonymous memory, as direct I/O has it. */
+	/* The low bits mark anonymous memory, as in direct I/O. */
 	if (!mapping || ((unsigned long)mapping & 3))
 		return;
 	inode = BPF_CORE_READ(mapping, host);
@@ -73,8 +73,8 @@ static __always_inline void file_of(struct bio *bio, struct file_key *key)
 	key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
 }
 
-/* Whether the reader of the file is managed, now that its read is done: a new reader's first
- * read starts before user space has heard of it. */
+/* Whether the file's reader is managed. Ask when a read is done: a new reader's first read starts before user space has
+ * heard of it. */
 static __always_inline bool is_managed(struct file_key *key)
 {
 	struct file_state *state = bpf_map_lookup_elem(&files, key);
@@ -82,8 +82,8 @@ static __always_inline bool is_managed(struct file_key *key)
 	return state && state->managed;
 }
 
-/* A read that was merged into another ends without being done: its bytes are in flight no more
- * as far as we can tell. */
+/* Forgets a read that was merged into another. There is no event for its end, so its bytes no longer count as in
+ * flight. */
 static __always_inline void settle(u64 key)
 {
 	struct started *started = bpf_map_lookup_elem(&requests, &key);
@@ -136,7 +136,7 @@ static __always_inline int start_read(u64 key, struct gendisk *disk, u64 sector,
 	return 0;
 }
 
-/* Whether it was a read that had been seen to start. */
+/* Returns whether the start of this read was seen. */
 static __always_inline bool end_read(u64 key)
 {
 	struct started *started = bpf_map_lookup_elem(&requests, &key);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For kernels that lack the tracepoints of the page cache: the functions that would call them.
+ * For kernels without the tracepoints of the page cache: hooks the functions that would call them.
  *
  *   page_cache_sync_ra, page_cache_async_ra   (6.18)   the functions of these names
  *   mm_filemap_get_pages                      (6.12)   filemap_read, filemap_splice_read
  *   mm_filemap_fault, mm_filemap_map_pages    (6.12)   filemap_fault, filemap_map_pages
  *
- * A read is seen once, when it is done, and not at each batch: at its beginning, the pages that it brings into the
- * cache would count as used before they were brought.
+ * A read is seen once, when it is done. If it were seen when it begins, the pages that it brings into the cache would
+ * count as used before they were brought.
  */
 #ifndef BOWWAVE_FUNCTIONS_H
 #define BOWWAVE_FUNCTIONS_H
 
-/* A long read is looked at in parts of 2 MiB, which take_mark covers, and up to 1 GiB. */
+/* Looks at a long read in parts of 2 MiB, which touches_mark covers, up to 1 GiB. */
 #define PART_PAGES (CHUNKS_PER_READ << CHUNK_SHIFT)
 #define MOST_PARTS 512
 
@@ -44,7 +44,7 @@ static long see_part(u64 number, void *data)
 	return 0;
 }
 
-/* A program has read so many bytes, up to `end`. */
+/* A program has read `bytes`, up to file position `end`. */
 static __always_inline int on_read_done(struct file *file, s64 end, s64 bytes)
 {
 	struct long_read read;

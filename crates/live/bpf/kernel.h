@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The few kernel types that observe.bpf.c reads, pruned by hand so that building needs no BTF of
- * the build machine. Only the names matter: CO-RE relocates every offset when the object loads. */
+/* The few kernel types that our programs read, reduced by hand, so that building needs no BTF of the build machine. Only
+ * the names matter: CO-RE relocates every offset when the object is loaded. */
 #ifndef BOWWAVE_KERNEL_H
 #define BOWWAVE_KERNEL_H
 
@@ -61,7 +61,7 @@ struct file_lock_core {
 	unsigned char flc_type;
 };
 
-/* Before 6.9, what a lock has in common with a lease. */
+/* Before 6.9. */
 struct file_lock {
 	struct list_head fl_list;
 	unsigned char fl_type;
@@ -153,7 +153,7 @@ struct folio {
 	unsigned int _nr_pages;
 };
 
-/* Up to 6.17. What follows three underscores is no part of a name. */
+/* Up to 6.17. CO-RE ignores what follows three underscores in a name. */
 struct folio___before_6_18 {
 	unsigned long flags;
 	unsigned int _folio_nr_pages;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The eBPF programs: see the few page-cache accesses that matter and report them.
+ * The eBPF programs: report the few page-cache accesses that matter.
  *
  *   read finds no page     page_cache_sync_ra   ------------------ EVENT_MISS ---------> ring
  *   kernel's own mark      page_cache_async_ra  ------------------ EVENT_KERNEL_MARK --> ring
@@ -9,15 +9,14 @@
  *   fault-around           mm_filemap_map_pages -- our mark? yes - EVENT_MARK ---------> ring
  *   block layer            block_io_start/done  ------------------ counters per disk (block.bpf.h)
  *
- * Kernels that lack these tracepoints have the functions that would call them (functions.bpf.h). User space loads one
- * or the other (src/kernel.rs).
+ * On kernels without these tracepoints, programs hook the functions that would call them (functions.bpf.h). User space
+ * loads one or the other (src/kernel.rs).
  *
- * Where the device answers before user space could, of plain forward reads only the first page of a file is
- * reported, with its directory.
+ * If a device answers faster than user space could react, plain forward reads are not reported, except the first page
+ * of each file with its directory.
  *
- * The programs that see cached reads are attached only while marks are out. A
- * read of a file without marks then costs one bit test. Marks are put into `marks` by user space and are taken out
- * by the access that touches them.
+ * User space puts marks into `marks`; the access that touches a mark removes it. The programs that see cached reads are
+ * attached only while there are marks or drop-behind needs them. A read of a file without marks then costs one bit test.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -33,17 +32,17 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define FMODE_RANDOM 0x1000
 #define FMODE_NOREUSE 0x800000
 #define F_RDLCK 0
-/* Below system.slice and user.slice are services, users, and most containers. */
+/* The cgroup level of services, users and most containers: below system.slice and user.slice. */
 #define SPENDER_LEVEL 2
 #define TOKEN_NS 50000
 #define MOST_TOKENS 4096
 #define NO_PAGE (~0ULL)
-/* A read of 2 MiB covers 16 chunks; what lies beyond is seen by the read's next batch. */
+/* 2 MiB. The next batch of a longer read is seen by itself. */
 #define CHUNKS_PER_READ 16
-/* Of entries in the page cache's tree. */
+/* Low bits of entries in the page cache's tree. */
 #define NODE_TAG 2
 #define EVICTED_TAG 1
-/* Of six bits each, and no file is longer. */
+/* Six bits of a page index each: enough for the largest file. */
 #define TREE_LEVELS 10
 #define MOST_FOLIO_PAGES 512
 
@@ -103,10 +102,10 @@ struct {
 	__uint(max_entries, 1024);
 	__type(key, u64);
 	__type(value, struct place);
-} faults SEC(".maps"); /* task -> its last fault that found its page, in the page cache or on its way */
+} faults SEC(".maps"); /* task -> its last fault that found its page, read or being read */
 
-/* Whose events share a budget: a user's, within one service, session or container. A user may make further
- * cgroups below that. */
+/* Events share a budget if they come from one user within one service, session or container. Cgroups below that level
+ * do not count, since users may make them. */
 struct spender {
 	u64 cgroup;
 	u32 uid;
@@ -127,9 +126,9 @@ struct {
 
 u64 lost_events;
 u64 marked_inodes[1 << (MARKED_INODES_LOG2 - 6)];
-u32 daemons[DAEMONS];	/* other ones of bowwave, by tgid; 0 where there is none */
+u32 daemons[DAEMONS];	/* tgids of other bowwave daemons; 0 in free slots */
 
-/* Whether the current task is one whose reads we look at. */
+/* Whether we manage the reads of the current task. */
 static __always_inline bool is_our_business(void)
 {
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
@@ -139,7 +138,7 @@ static __always_inline bool is_our_business(void)
 	return !only_tasks || bpf_map_lookup_elem(&tasks, &tgid);
 }
 
-/* Whether a process holds a write lease on the file: user space would break it by opening the file. */
+/* Whether a process holds a write lease on the file. If user space opened the file, that would break the lease. */
 static __always_inline bool is_leased(struct inode *inode)
 {
 	struct file_lock_context *context = inode->i_flctx;
@@ -159,7 +158,7 @@ static __always_inline bool is_leased(struct inode *inode)
 	return BPF_CORE_READ((struct file_lock *)first, fl_type) != F_RDLCK;
 }
 
-/* What of a regular file is reported, 0 if it lies on no watched file system; fills its key. */
+/* What to report of a file, and its key; 0 if it is not a regular file on a watched file system, or leased. */
 static __always_inline u32 interest_in(struct inode *inode, struct file_key *key)
 {
 	u32 dev = inode->i_sb->s_dev;
@@ -187,8 +186,8 @@ static __always_inline bool is_muted(struct file_key *key, u64 now)
 	return state && state->muted_until_ns > now;
 }
 
-/* Whether the current task may report one more event: 20,000 a second, of which 4096 at once, less than half of what
- * the ring holds. So nobody fills it for others. */
+/* Whether the current task may report one more event. A spender may report 20,000 per second, and 4096 at once. That is
+ * less than half of the ring, so nobody fills it for others. */
 static __always_inline bool may_report(u64 now)
 {
 	struct spender spender = {
@@ -203,7 +202,7 @@ static __always_inline bool may_report(u64 now)
 		bpf_map_update_elem(&buckets, &spender, &fresh, BPF_ANY);
 		return true;
 	}
-	/* Processors that do this at once may earn a few twice. */
+	/* Not atomic: processors that do this at once may earn a few tokens twice. */
 	earned = now > bucket->at_ns ? (now - bucket->at_ns) / TOKEN_NS : 0;
 	if (bucket->tokens + (s64)earned >= MOST_TOKENS) {
 		bucket->tokens = MOST_TOKENS;
@@ -251,7 +250,7 @@ static __always_inline struct event *begin_event(struct inode *inode, struct fil
 	return event;
 }
 
-/* The read-ahead state is embedded in the open file, which tells what the program advised. */
+/* Adds what the program advised: the read-ahead state is embedded in the open file. */
 static __always_inline void add_advice(struct event *event, struct inode *inode,
 				       struct file_ra_state *ra)
 {
@@ -276,7 +275,7 @@ static __always_inline void add_advice(struct event *event, struct inode *inode,
 	event->kernel_window = window;
 }
 
-/* The directory through which the file was opened. */
+/* Adds the directory through which the file was opened. */
 static __always_inline void add_directory(struct event *event, struct inode *inode,
 					  struct file_ra_state *ra)
 {
@@ -293,7 +292,7 @@ static __always_inline void add_directory(struct event *event, struct inode *ino
 	event->directory_generation = BPF_CORE_READ(parent, d_inode, i_generation);
 }
 
-/* Whether the kernel takes this for plain forward reading, which it reads ahead by itself. */
+/* Whether this looks like plain forward reading to the kernel, which then reads ahead by itself. */
 static __always_inline bool goes_forward(struct file_ra_state *ra, u64 index, u8 kind)
 {
 	u64 previous = ra->prev_pos >> PAGE_SHIFT;
@@ -301,9 +300,8 @@ static __always_inline bool goes_forward(struct file_ra_state *ra, u64 index, u8
 	return kind == EVENT_KERNEL_MARK || index == 0 || index - previous <= 1;
 }
 
-/* The entry of a page in the page cache's tree: a folio, 0 if there is none, or, with the lowest bit set,
- * what the kernel leaves in the place of a page that it evicts. The tree may change meanwhile, which
- * leads to a wrong answer at worst: every read is checked. */
+/* The entry of a page in the page cache's tree: a folio, 0, or with EVICTED_TAG the shadow entry of an evicted page. The
+ * tree may change meanwhile. At worst that gives a wrong answer, as every memory access is checked. */
 static __always_inline u64 page_cache_entry(struct address_space *mapping, u64 index)
 {
 	const u64 slots = bpf_core_field_size(struct xa_node, slots) / sizeof(void *);
@@ -311,7 +309,7 @@ static __always_inline u64 page_cache_entry(struct address_space *mapping, u64 i
 	u64 entry = (u64)BPF_CORE_READ(mapping, i_pages.xa_head), node, at;
 	u8 shift;
 
-	/* A tree of one page has no node. */
+	/* A tree with page 0 only has no node. */
 	if (!is_node(entry))
 		return index ? 0 : entry;
 	shift = BPF_CORE_READ((struct xa_node *)(entry - NODE_TAG), shift);
@@ -323,7 +321,7 @@ static __always_inline u64 page_cache_entry(struct address_space *mapping, u64 i
 		at = (index >> shift) & (slots - 1);
 		if (bpf_probe_read_kernel(&entry, sizeof(entry), (void *)(node + first + at * sizeof(entry))))
 			return 0;
-		/* An entry of several slots stands in the first one; the others name that. */
+		/* An entry of several slots is in the first one; the others hold that one's number. */
 		if ((entry & 3) == NODE_TAG && entry >> 2 < slots &&
 		    bpf_probe_read_kernel(&entry, sizeof(entry),
 					  (void *)(node + first + (entry >> 2) * sizeof(entry))))
@@ -332,9 +330,9 @@ static __always_inline u64 page_cache_entry(struct address_space *mapping, u64 i
 	return entry;
 }
 
-/* How the page left the page cache that a read finds absent. The tracepoint comes before the kernel
- * reads the page and opens its next window, so what was there still stands. A page ahead of the
- * reader, in the kernel's present window or in the one before it, was evicted unused. */
+/* How an absent page left the page cache. The tracepoint comes before the kernel reads the page and opens its next
+ * window, so the shadow entry and the old window are still there. A page ahead of the reader, in the current window or
+ * the one before it, was evicted unused. */
 static __always_inline u8 past_of(struct inode *inode, struct file_ra_state *ra, u64 index)
 {
 	u64 previous = ra->prev_pos >> PAGE_SHIFT, end = ra->start + ra->size;
@@ -348,7 +346,7 @@ static __always_inline u8 past_of(struct inode *inode, struct file_ra_state *ra,
 	return index - previous <= 1 ? PAST_EVICTED_NEXT : PAST_EVICTED;
 }
 
-/* Whether this task's fault, which led here, is at this page or in the folio that begins with it. */
+/* Whether this task's last fault is at this page or in the folio that begins with it, and so has led here. */
 static __always_inline bool is_fault(struct file_key *key, u64 index)
 {
 	u64 task = bpf_get_current_pid_tgid();
@@ -369,7 +367,7 @@ static __always_inline int on_read_ahead(struct inode *inode, u64 index, struct 
 	if (!interest || !is_our_business())
 		return 0;
 	if (interest == INTEREST_NOT_FORWARD && goes_forward(ra, index, kind)) {
-		/* Whoever goes from file to file waits for each. */
+		/* A program that goes from file to file waits for each first page. */
 		if (kind != EVENT_MISS || index)
 			return 0;
 		kind = EVENT_FILE;
@@ -387,7 +385,7 @@ static __always_inline int on_read_ahead(struct inode *inode, u64 index, struct 
 		add_directory(event, inode, ra);
 	add_advice(event, inode, ra);
 	if (kind == EVENT_KERNEL_MARK && is_fault(&key, index)) {
-		/* The kernel takes a fault for a request of a whole window. */
+		/* The kernel treats a fault as a request for a whole window. */
 		event->request_pages = 1;
 		event->flags |= FLAG_MMAP;
 	}
@@ -411,8 +409,8 @@ int BPF_PROG(on_async_ra, struct inode *inode, unsigned long index, struct file_
 
 #include "behind.bpf.h"
 
-/* Takes out the mark that [first, last] touches in this chunk, if there is one. Of several that
- * touch it at once, whoever deletes the chunk it was found in reports it. */
+/* Removes the mark that [first, last] touches in this chunk, if there is one. If several tasks touch it at once, only
+ * the one that deletes this chunk's entry reports it. */
 static __always_inline bool take_mark(struct file_key *file, u64 chunk, u64 first, u64 last,
 				      struct mark *taken)
 {
@@ -428,7 +426,7 @@ static __always_inline bool take_mark(struct file_key *file, u64 chunk, u64 firs
 	for (int i = 0; i < CHUNKS_PER_MARK; i++, key.chunk++) {
 		if (key.chunk > taken->last >> CHUNK_SHIFT)
 			break;
-		/* Another mark may have taken its place in this chunk. */
+		/* User space may have put another mark there. */
 		mark = bpf_map_lookup_elem(&marks, &key);
 		if (mark && mark->first == taken->first && mark->last == taken->last)
 			bpf_map_delete_elem(&marks, &key);
@@ -452,7 +450,7 @@ static __always_inline bool touches_mark(struct file_key *key, struct file_state
 	return false;
 }
 
-/* A bit of a multiplicative hash; user space sets it before the mark. */
+/* User space sets the bit before it sets the mark. */
 static __always_inline bool may_carry_marks(u64 ino)
 {
 	u32 bit = (ino * INODE_HASH) >> (64 - MARKED_INODES_LOG2);
@@ -500,7 +498,7 @@ int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, u
 	return on_access(mapping, first, last, FLAG_MMAP);
 }
 
-/* A page that is there is on its way, or carries the kernel's mark, which is reported next. */
+/* The page of such a fault is being read, or carries the kernel's mark, which is reported next (see is_fault). */
 static __always_inline void note_fault(struct file_key *key, u64 index)
 {
 	struct place place = { .ino = key->ino, .index = index, .dev = key->dev };
@@ -560,10 +558,10 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	bool group_dead = BPF_CORE_READ(task, signal, live.counter) == 0;
 
-	/* With its last thread: where another than the first one calls exec, the first one exits before. */
+	/* Wait for the last thread: the first one exits early if another one calls exec. */
 	if (only_tasks && group_dead)
 		bpf_map_delete_elem(&tasks, &tgid);
-	/* Its number may be given to another process, which is none of them. */
+	/* The number may go to another process, which is no daemon. */
 	for (int i = 0; group_dead && i < DAEMONS; i++)
 		__sync_val_compare_and_swap(&daemons[i], tgid, 0);
 	return 0;

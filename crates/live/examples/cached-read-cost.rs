@@ -1,5 +1,4 @@
-//! What a read that finds its page cached costs while bowwave looks, in nanoseconds: the best of
-//! several rounds. Needs root.
+//! Measures what a read of a cached page costs while bowwave watches, in ns: the best of several rounds. Needs root.
 //!
 //! `cargo run --release -p bowwave-live --example cached-read-cost`
 

@@ -1,17 +1,17 @@
-//! Every parser of what others have written, given any bytes: none panics. A property test does so for a
-//! moment, and `fuzz/` for as long as one likes.
+//! Entry points for fuzzing: every parser of foreign bytes must refuse or read them, and never panic. A property test
+//! calls them briefly, `fuzz/` for as long as one likes.
 
 use controller::behind::match_any;
 
 use crate::{config, devices, execute, observe};
 
-/// Ledgers and notes in the state folder.
+/// Ledgers and device notes in the state folder.
 pub fn notes(bytes: &[u8]) {
     execute::read_any_ledger(bytes);
     devices::read_any_note(bytes);
 }
 
-/// The daemon's configuration, and paths held against its patterns.
+/// The daemon's configuration and its path patterns.
 pub fn configuration(text: &str) {
     match_any(text);
     if let Ok(config) = config::parse(text) {
@@ -20,7 +20,7 @@ pub fn configuration(text: &str) {
     }
 }
 
-/// What comes from the eBPF programs.
+/// Events of the eBPF programs, and files of `/proc`.
 pub fn events(bytes: &[u8]) {
     observe::read_any(bytes);
 }
@@ -31,7 +31,7 @@ mod tests {
 
     use super::*;
 
-    /// Texts that look like what is expected, here and there changed, and others.
+    /// Valid samples with a few bytes changed, extreme numbers, and noise.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         let samples = [
             r#"{"tgid":1,"started":2,"major":3,"minor":4,"ino":5,"knob":"/k","kb_before":6,"at":7,"is_bound":true}"#,

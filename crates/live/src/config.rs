@@ -1,4 +1,4 @@
-//! The configuration file, a TOML text. Options of the command line replace what it says.
+//! Parses the configuration file (TOML). Command-line options replace its keys.
 
 use std::path::PathBuf;
 
@@ -7,18 +7,18 @@ use controller::behind::{Mode, Rule, RuleError, Rules};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// What an administrator may configure.
+/// The settings of an administrator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Manage only the file systems that hold these paths; all if there are none.
+    /// Manage only the file systems of these paths; all if empty.
     pub path: Vec<PathBuf>,
     /// Which memory cgroup is charged for pages read ahead.
     pub charge: Charge,
-    /// Whose streams drop pages behind them.
+    /// Which streams drop pages behind them.
     pub drop_behind: Rules,
 }
 
-/// Why a text is no configuration.
+/// Why a text is not a valid configuration.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("line {line}: {fault}")]
 pub struct ConfigError {
@@ -28,10 +28,10 @@ pub struct ConfigError {
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 enum Fault {
-    /// It is no TOML, or has unknown keys or impossible values.
+    /// Not TOML, an unknown key, or an impossible value.
     #[error("{0}")]
     Malformed(String),
-    #[error("{0:?} is no absolute path; begin it with /")]
+    #[error("{0:?} is not an absolute path; begin it with /")]
     Relative(PathBuf),
     #[error(transparent)]
     Rule(#[from] RuleError),
@@ -77,7 +77,7 @@ pub fn parse(text: &str) -> Result<Config, ConfigError> {
     })
 }
 
-/// Counts lines from 1; `start` is in bytes.
+/// The line, from 1, of the byte at `start`.
 fn line_of(text: &str, start: usize) -> usize {
     text.get(..start).unwrap_or_default().matches('\n').count() + 1
 }
@@ -109,14 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_in_one_sentence_with_its_line() {
+    fn a_fault_is_one_sentence_with_its_line() {
         for (text, words) in [
             ("[drop-behind]\nmood = \"auto\"\n", ["line 2", "mood"]),
             ("[drop-behind]\nmode = \"often\"\n", ["line 2", "often"]),
             ("[read-ahead]\n", ["line 1", "read-ahead"]),
             ("\n\ncharge = \"me\"\n", ["line 3", "me"]),
             ("path = \"/srv\"\n", ["line 1", "sequence"]),
-            ("path = [\n\"/srv\",\n\"home\"]\n", ["line 3", "\"home\" is no absolute path"]),
+            ("path = [\n\"/srv\",\n\"home\"]\n", ["line 3", "\"home\" is not an absolute path"]),
             ("[[drop-behind.rule]]\npath = \"/x\"\n", ["line 1", "mode"]),
             ("\n[[drop-behind.rule]]\nmode = \"auto\"\n", ["line 2", "command"]),
             ("[drop-behind\n", ["line 1", ""]),

@@ -1,7 +1,7 @@
-//! What works on this machine, what does not, why, and what to do.
+//! Finds out what works on this machine, what does not, why, and what to do.
 //!
-//! A list of checks, each with a finding and, unless all is well, a remedy. Nothing is changed and nothing needs
-//! privilege. Where there is privilege, the eBPF programs are loaded and attached for a moment.
+//! Each check has a finding and, unless all is well, a remedy. The checks change nothing and need no privilege. With
+//! privilege, one of them loads and attaches the eBPF programs for a moment.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::kernel::{BTF, DiskHook, Features, Hook, is_locked_down};
 use crate::observe::{self, ObserveError};
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
@@ -32,19 +32,19 @@ pub enum Health {
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was looked at.
+    /// What was checked.
     pub name: String,
-    /// How it came out.
+    /// The result.
     pub health: Health,
     /// What was found.
     pub finding: String,
     /// What to do about it; empty if nothing.
     pub remedy: String,
-    /// `run` and `daemon` do not work without it.
+    /// Whether `run` and `daemon` need this.
     pub is_essential: bool,
 }
 
-/// All findings on this machine, with what runs that were killed have left.
+/// Makes all checks on this machine.
 pub fn examine() -> Vec<Check> {
     let features = Features::detect();
     let mut checks = vec![
@@ -54,15 +54,15 @@ pub fn examine() -> Vec<Check> {
         privilege(Privilege::own()),
         processes(linux::process::sees_all()),
         lockdown(is_locked_down()),
-        marks(&features),
+        mapped_files(&features),
         block_layer(&features),
-        cache_view(&features),
+        cachestat(&features),
         memory_pressure(Path::new(psi::MACHINE).exists()),
         drop_behind(&features),
         windows(&knob::left()),
         lab(),
     ];
-    // Where something is missing already, the reason is known.
+    // If something essential is missing, loading would fail for that reason.
     if is_able(&checks) {
         checks.insert(1, programs(&observe::try_out()));
     }
@@ -84,24 +84,25 @@ pub fn is_able(checks: &[Check]) -> bool {
     !checks.iter().any(|check| check.is_essential && check.health == Health::Missing)
 }
 
-fn check(name: &str, good: bool, or_else: Health, found: (&str, &str), remedy: &str) -> Check {
+/// A check with two results: ok with the first finding, or `bad` with the second one and the remedy.
+fn check(name: &str, is_ok: bool, bad: Health, findings: (&str, &str), remedy: &str) -> Check {
     Check {
         name: name.into(),
-        health: if good { Health::Ok } else { or_else },
-        finding: if good { found.0 } else { found.1 }.into(),
-        remedy: if good { String::new() } else { remedy.into() },
-        is_essential: or_else == Health::Missing,
+        health: if is_ok { Health::Ok } else { bad },
+        finding: if is_ok { findings.0 } else { findings.1 }.into(),
+        remedy: if is_ok { String::new() } else { remedy.into() },
+        is_essential: bad == Health::Missing,
     }
 }
 
 fn kernel(features: &Features) -> Check {
     let release = provenance::kernel();
     let found = match (features.btf, features.hooks.can_observe()) {
-        (false, _) => format!("Linux {release} carries no type information ({BTF})"),
+        (false, _) => format!("Linux {release} has no type information ({BTF})"),
         (true, false) => {
-            format!("Linux {release} has neither tracepoints nor functions that tell of reads")
+            format!("Linux {release} has neither tracepoints nor functions that report reads")
         }
-        (true, true) => format!("Linux {release} tells of reads ({})", features.hooks),
+        (true, true) => format!("Linux {release} reports reads ({})", features.hooks),
     };
     check(
         "kernel",
@@ -112,14 +113,14 @@ fn kernel(features: &Features) -> Check {
     )
 }
 
-/// Whether the kernel takes the programs: what it names tells only half.
+/// Whether the kernel accepts the programs: that it has their hooks does not suffice.
 fn programs(tried_out: &Result<(), ObserveError>) -> Check {
     let refused = tried_out.as_ref().err().map(ToString::to_string).unwrap_or_default();
     check(
         "eBPF programs",
         tried_out.is_ok(),
         Health::Missing,
-        ("the kernel has loaded and attached all of them", &refused),
+        ("the kernel loads and attaches all of them", &refused),
         "report this with the kernel's version; `bowwave run` and `bowwave daemon` cannot work here",
     )
 }
@@ -167,13 +168,13 @@ fn privilege(own: Privilege) -> Check {
     Check { name: "privilege".into(), health, finding, remedy, is_essential: true }
 }
 
-fn processes(are_all_seen: bool) -> Check {
+fn processes(sees_all: bool) -> Check {
     check(
         "processes",
-        are_all_seen,
+        sees_all,
         Health::Missing,
         (
-            "bowwave and the kernel's events number them alike",
+            "bowwave and the kernel's events use the same process numbers",
             "bowwave is in a container with process numbers of its own",
         ),
         "start bowwave on the host, or the container with the host's numbers (--pid=host)",
@@ -193,14 +194,14 @@ fn lockdown(is_strict: bool) -> Check {
     )
 }
 
-fn marks(features: &Features) -> Check {
+fn mapped_files(features: &Features) -> Check {
     check(
         "mapped files",
         features.hooks.faults != Hook::Nothing,
         Health::Degraded,
         (
-            "faults of mapped files are seen",
-            "faults of mapped files are not seen: such files get no help",
+            "bowwave sees faults of mapped files",
+            "bowwave does not see faults of mapped files, and so gives these no help",
         ),
         "run Linux 6.1 or later, with CONFIG_FUNCTION_TRACER before 6.12",
     )
@@ -212,30 +213,30 @@ fn block_layer(features: &Features) -> Check {
         features.hooks.disks != DiskHook::Nothing,
         Health::Degraded,
         (
-            "bowwave sees how long other readers wait, and asks a device for less while they do",
-            "bowwave does not see how long other readers wait, and asks a device for a fixed amount",
+            "bowwave sees how long other readers wait, and reads less ahead while they do",
+            "bowwave does not see how long other readers wait: it keeps a fixed amount in flight on each device",
         ),
         "run Linux 6.1 or later",
     )
 }
 
-fn cache_view(features: &Features) -> Check {
+fn cachestat(features: &Features) -> Check {
     check(
         "cachestat",
         features.cachestat,
         Health::Degraded,
         (
-            "cachestat(2) tells which pages are cached",
-            "no cachestat(2): drop-behind looks through mappings (mincore), and does not see what is not written yet",
+            "the kernel has cachestat(2), which shows which pages are cached or dirty",
+            "the kernel has no cachestat(2): drop-behind uses mincore(2), and does not see which pages are dirty",
         ),
         "run Linux 6.5 or later; in a container, allow the system call",
     )
 }
 
-fn memory_pressure(is_told: bool) -> Check {
+fn memory_pressure(has_psi: bool) -> Check {
     check(
         "memory pressure",
-        is_told,
+        has_psi,
         Health::Degraded,
         (
             "bowwave sees how long tasks wait for memory (PSI), and reads less ahead while they do",
@@ -251,8 +252,8 @@ fn drop_behind(features: &Features) -> Check {
         features.hooks.can_drop_behind(),
         Health::Degraded,
         (
-            "bowwave sees who brought a page into the cache: streams can drop behind",
-            "bowwave does not see who brought a page into the cache: nothing is dropped behind streams",
+            "bowwave sees who brought a page into the cache, and can drop pages behind streams",
+            "bowwave does not see who brought a page into the cache, and drops nothing behind streams",
         ),
         "run Linux 6.1 or later",
     )
@@ -261,13 +262,13 @@ fn drop_behind(features: &Features) -> Check {
 fn windows(left: &[(Knob, u64)]) -> Check {
     let named = |(knob, kb): &(Knob, u64)| format!("{} should be {kb}", knob.path().display());
     let found: Vec<String> = left.iter().map(named).collect();
-    let found = format!("a bowwave that was killed has left windows changed: {}", found.join(", "));
+    let found = format!("a killed bowwave has left windows changed: {}", found.join(", "));
     let mut check = check(
         "windows",
         left.is_empty(),
         Health::Degraded,
-        ("no window was left changed", &found),
-        "any `bowwave run`, `daemon` or `tune` puts them back",
+        ("no killed bowwave has left a window changed", &found),
+        "any `bowwave run`, `daemon` or `tune` restores them",
     );
     check.is_essential = false;
     check
@@ -300,8 +301,8 @@ fn file_system(mount: &Mount) -> Check {
         remedy: if by_handle {
             String::new()
         } else {
-            "its files are reached through the reader's descriptors: mapped files get no help once \
-             those are closed"
+            "bowwave reaches its files through the reader's descriptors, so mapped files get no help once those are \
+             closed"
                 .into()
         },
         is_essential: false,
@@ -314,7 +315,7 @@ mod tests {
     use crate::kernel::Hooks;
 
     #[test]
-    fn what_the_kernel_refuses_is_missing_however_promising_its_names_are() {
+    fn programs_that_the_kernel_refuses_are_missing() {
         let refused = programs(&Err(ObserveError::Refused("Invalid argument".into())));
         assert!(refused.finding.contains("Invalid argument") && !is_able(&[refused]));
         assert!(is_able(&[programs(&Ok(()))]));
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capability_that_is_missing_is_named_with_what_is_lost_and_is_no_obstacle() {
+    fn a_missing_capability_is_named_with_what_is_lost_and_is_not_essential() {
         let without_handles = privilege(Privilege::in_status("CapEff:\t000001fffffffffb\n"));
         assert_eq!(without_handles.health, Health::Degraded);
         assert!(without_handles.finding.contains("CAP_DAC_READ_SEARCH"));
@@ -343,12 +344,12 @@ mod tests {
         let old = Features { btf: true, hooks, ..Features::default() };
         assert!(kernel(&old).remedy.contains("6.1 or later"));
         assert!(!is_able(&[kernel(&old)]));
-        assert_eq!(marks(&old).health, Health::Degraded);
-        assert!(is_able(&[marks(&old)]));
+        assert_eq!(mapped_files(&old).health, Health::Degraded);
+        assert!(is_able(&[mapped_files(&old)]));
     }
 
     #[test]
-    fn a_window_left_changed_is_named_and_is_no_obstacle() {
+    fn a_window_left_changed_is_named_and_is_not_essential() {
         assert_eq!(windows(&[]).health, Health::Ok);
         let Some(knob) = Knob::any() else { return };
         let check = windows(&[(knob.clone(), 184)]);
@@ -357,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_is_locked_down_is_missing() {
+    fn a_locked_down_kernel_cannot_work() {
         assert_eq!(lockdown(false).health, Health::Ok);
         assert_eq!(lockdown(true).health, Health::Missing);
     }

@@ -1,4 +1,4 @@
-//! The loop: what has happened becomes inputs, and what the controller answers is carried out.
+//! The engine's loop: it turns events into inputs for the controller, and carries out the commands that come back.
 //!
 //! ```text
 //!   eBPF ring --> Access, Passed --.
@@ -6,8 +6,8 @@
 //!   mounts -----> Mounted ---------'                         '----> execute: Read, SetWindow, Release ...
 //! ```
 //!
-//! If the process is killed, the descriptors of the eBPF programs close, they are unloaded, and the kernel's own
-//! read-ahead goes on at the next miss.
+//! One thread runs all of this; lanes and the mount watcher wake it through an eventfd ([`Answers`]). If the process is
+//! killed, the kernel unloads the eBPF programs with their descriptors and does its own read-ahead from the next miss.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,7 +21,9 @@ use std::time::{Duration, Instant};
 use controller::behind::{LEAST_FILE_PAGES, Mode, Rules};
 use controller::ids::BackingId;
 use controller::metrics::Metrics;
-use controller::{Charge, Command, Completed, Controller, DiskStats, Input, Nanos, Status};
+use controller::{
+    Charge, Command, Completed, Controller, DiskStats, Input, Mounted, Nanos, Status,
+};
 use linux::mounts::{Disk, Mount};
 use linux::stderr::note;
 use linux::{cgroup, meminfo, provenance, sys};
@@ -32,9 +34,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::execute::{Answers, Executor, Journal};
 use crate::exits::Exits;
-use crate::facts::Facts;
 use crate::helper::Helper;
 use crate::kernel::Features;
+use crate::memory::Memory;
 use crate::mounted::{Change, Device, Mounts};
 use crate::observe::{self, DISK_SLOTS, ObserveError, Observer, Scope, Watch};
 use crate::places::Places;
@@ -47,71 +49,73 @@ pub struct Options {
     pub scope: Scope,
     /// The file systems to manage.
     pub places: Places,
-    /// Where measurements are remembered until reboot, and journals are kept.
+    /// The folder for device measurements (kept until reboot), sockets and journals.
     pub state: PathBuf,
-    /// Who does what may never end.
+    /// Does the work that nobody can interrupt.
     pub helper: Helper,
-    /// Who pays for what is read ahead.
+    /// Which memory cgroup is charged for pages read ahead.
     pub charge: Charge,
-    /// Whose streams drop behind.
+    /// Which streams drop pages behind them.
     pub behind: Rules,
-    /// Where what is heard and asked for is recorded.
+    /// Where to record inputs and commands.
     pub record: Option<Place>,
 }
 
 /// Why the engine cannot start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The policy cannot have such limits.
+    /// The policy does not accept these limits.
     #[error(transparent)]
     Limits(#[from] OddLimits),
-    /// The recording cannot be begun.
+    /// The recording cannot be created.
     #[error(transparent)]
     Record(#[from] CreateError),
-    /// Nothing can be observed.
+    /// The kernel's events cannot be observed.
     #[error(transparent)]
     Observe(#[from] ObserveError),
     /// The table of mounts cannot be read.
     #[error("cannot read the table of mounted file systems: {0}; is /proc mounted?")]
     Mounts(io::Error),
-    /// The kernel has no descriptors left.
+    /// A descriptor to wait on cannot be created.
     #[error("cannot wait for events: {0}; raise the limit of open files (ulimit -n)")]
     Wait(#[from] rustix::io::Errno),
 }
 
-/// At shutdown, the loop looks every millisecond for half a second: what a disk has not taken by then takes it long.
-const SOON: Duration = Duration::from_millis(500);
+/// At shutdown, poll this often for what still has to be dropped ...
+const FAST_POLL: Duration = Duration::from_millis(1);
 
-/// After that it looks so often.
-const LATER: Duration = Duration::from_millis(50);
+/// ... for this long. A disk that has not written the pages by then needs much longer ...
+const FAST_POLLING: Duration = Duration::from_millis(500);
 
-/// Read-ahead under way is waited for so long at the end; a server may not answer.
-const MOST_CLOSING: Duration = Duration::from_millis(300);
+/// ... so poll this often from then on.
+const SLOW_POLL: Duration = Duration::from_millis(50);
 
-/// Windows are given back within so long at the end. It takes as long only where a program keeps others from looking.
-const MOST_GIVING_BACK: Duration = Duration::from_secs(1);
+/// At shutdown, wait this long for read-ahead under way. A server may never answer.
+const READS_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// At the next start what is left is waited for for so long: reads can be managed meanwhile.
-const MOST_RECOVERING_AT_START: Duration = Duration::from_millis(500);
+/// At shutdown, restore windows for this long. Only a program that blocks access to its descriptors makes it take so long.
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The same for `--recover`, which has nothing else to do. systemd runs it when the service has stopped, and kills it after
-/// 5 s (`TimeoutStopSec`).
-const MOST_RECOVERING: Duration = Duration::from_secs(4);
+/// At start, wait this long for windows left by killed runs. Their restoring continues while reads are managed.
+const RECOVERY_TIMEOUT_AT_START: Duration = Duration::from_millis(500);
 
-/// Measuring a disk takes a fraction of a second; one that takes longer is managed by a guess meanwhile.
-pub const MOST_MEASURING: Duration = Duration::from_secs(2);
+/// With `--recover`, wait this long instead. systemd runs it after the service has stopped, and kills it after 5 s
+/// (`TimeoutStopSec`).
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Eases the source of events, and looks for processes without a descriptor, this often.
-const TIDY_NS: Nanos = 1_000_000_000;
+/// Measuring a disk takes a fraction of a second. After this time, manage a slower one by a guess.
+pub const MEASURING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Looking for other daemons takes one part in so many of a processor, or more where there are very many processes: it
-/// looks at each of them.
-const LOOKING_SHARE: u64 = 400;
+/// How often to do what need not be done at each event, see `Engine::tidy`.
+const TIDY_INTERVAL_NS: Nanos = 1_000_000_000;
 
-/// A daemon that starts is noticed within so long, whatever looking takes.
-const MOST_NOT_LOOKING_NS: Nanos = 10_000_000_000;
+/// The scan for other daemons looks at every process, so it may use 1/400 of a processor ...
+const DAEMON_SCAN_SHARE: u64 = 400;
 
-/// Controller, source of events and executor, put together.
+/// ... but happens at least this often, to notice a new daemon.
+const DAEMON_SCAN_INTERVAL_NS: Nanos = 10_000_000_000;
+
+/// The controller, connected with the source of its events and the executor of its commands.
 pub struct Engine {
     observer: Box<dyn Observer>,
     controller: Controller,
@@ -120,38 +124,37 @@ pub struct Engine {
     answers: Answers,
     changes: Receiver<Change>,
     exits: Exits,
-    facts: Facts,
+    memory: Memory,
     slots: Slots,
-    /// The counters that the controller knows.
-    told: HashMap<BackingId, DiskStats>,
+    /// The counters that the controller was told last.
+    reported_stats: HashMap<BackingId, DiskStats>,
     batch: Vec<(Nanos, Input)>,
     out: Vec<Command>,
     tick_at: Nanos,
     tidied_at: Nanos,
-    /// When to look for other daemons next.
-    daemons_at: Nanos,
-    /// Tables of the kernel half that could not be written.
-    errors: u64,
-    has_given_back: bool,
+    next_daemon_scan_at: Nanos,
+    /// Failed updates of eBPF maps.
+    table_errors: u64,
+    has_restored_windows: bool,
     drops_behind: bool,
     socket: Option<Socket>,
-    /// Totals of the process's engines before this one.
-    before: Metrics,
+    /// Totals of this process's earlier engines.
+    earlier_totals: Metrics,
     /// When the first of them began.
     since: Instant,
-    /// The thread that looks for mounts ends with it.
+    /// The mount watcher's thread ends when this is dropped.
     _running: Arc<()>,
 }
 
-/// The counters of disks in the kernel half.
+/// Which slot of the eBPF programs' counters belongs to which disk.
 #[derive(Default)]
 struct Slots {
-    /// Each disk's number, and its counters' place.
+    /// Each counted disk's number and slot.
     counted: HashMap<BackingId, (DeviceNumber, usize)>,
     disks: HashMap<BackingId, Disk>,
 }
 
-/// What an engine leaves to the next one of the same process.
+/// What an engine hands on to the next one of the same process.
 pub struct Heritage {
     journal: Journal,
     totals: Metrics,
@@ -165,30 +168,27 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Puts back what earlier runs that were killed have left. What lies on a server that does not answer is put
-    /// back later. `before` is what the process's engine before this one has left.
-    pub fn new(options: Options, before: Option<Heritage>) -> Self {
-        let heritage = before.unwrap_or_else(|| Heritage {
+    /// Restores the windows that killed runs left changed; those that cannot be reached now follow later. `heritage`
+    /// comes from this process's previous engine.
+    pub fn new(options: Options, heritage: Option<Heritage>) -> Self {
+        let heritage = heritage.unwrap_or_else(|| Heritage {
             journal: Journal::open(&options.state),
             totals: Metrics::default(),
             since: Instant::now(),
         });
-        recover_within(
-            &heritage.journal,
-            &options.state,
-            &options.helper,
-            MOST_RECOVERING_AT_START,
-        );
+        let timeout = RECOVERY_TIMEOUT_AT_START;
+        recover_within(timeout, &heritage.journal, &options.state, &options.helper);
         Prepared { options, heritage }
     }
 
-    /// Loads and attaches the eBPF programs, and finds out about the disks. This takes a tenth of a second
-    /// or more, and changes no setting: a process may exit while one of its threads is at it.
+    /// Loads and attaches the eBPF programs, and looks up the disks. This takes 0.1 s or more and changes no setting, so
+    /// the process may exit meanwhile.
     ///
     /// # Errors
     /// See [`EngineError`].
     pub fn load(self) -> Result<Engine, EngineError> {
-        let Prepared { options, heritage: Heritage { journal, totals, since } } = self;
+        let Prepared { options, heritage } = self;
+        let Heritage { journal, totals: earlier_totals, since } = heritage;
         let watch = watch(&options.behind);
         let observer = observe::open(&options.scope, watch)?;
         let answers = Answers::new()?;
@@ -196,7 +196,7 @@ impl Prepared {
         let of = (options.state.clone(), options.helper);
         let executor = Executor::new(answers.clone(), journal, of, tables);
         let mut mounts = Mounts::new(options.places, &options.state);
-        let first = mounts.first().map_err(EngineError::Mounts)?;
+        let first = mounts.initial().map_err(EngineError::Mounts)?;
         let (sender, changes) = mpsc::channel();
         let wake = answers.clone();
         let running = Arc::new(());
@@ -222,58 +222,58 @@ impl Prepared {
             answers,
             changes,
             exits: Exits::new()?,
-            facts: Facts::default(),
+            memory: Memory::default(),
             slots: Slots::default(),
-            told: HashMap::new(),
+            reported_stats: HashMap::new(),
             batch: Vec::new(),
             out,
             tick_at: 0,
             tidied_at: 0,
-            daemons_at: 0,
-            errors: 0,
-            has_given_back: false,
+            next_daemon_scan_at: 0,
+            table_errors: 0,
+            has_restored_windows: false,
             drops_behind: watch.is_some(),
             socket: None,
-            before: totals,
+            earlier_totals,
             since,
             _running: running,
         };
         let now = sys::monotonic_ns();
         engine.carry_out();
-        engine.look_at_memory(now);
+        engine.report_memory(now);
         first.into_iter().for_each(|change| engine.on_change(now, change));
-        engine.hear_of_left_windows(now);
+        engine.report_orphaned_windows(now);
         Ok(engine)
     }
 }
 
-/// Puts back what runs that were killed have left. Returns how many open files keep a window that is not their own,
-/// since they cannot be reached now.
+/// Restores the windows that killed runs left changed. Returns how many open files cannot be reached now and keep a
+/// window that bowwave set.
 pub fn recover(state: &Path, helper: &Helper) -> usize {
     let journal = Journal::open(state);
-    recover_within(&journal, state, helper, MOST_RECOVERING);
+    recover_within(RECOVERY_TIMEOUT, &journal, state, helper);
     journal.len()
 }
 
-/// Has a thread put back what was left, and waits for it for so long at most.
-fn recover_within(journal: &Journal, state: &Path, helper: &Helper, most: Duration) {
+/// Restores in a thread, and waits for it up to `timeout`.
+fn recover_within(timeout: Duration, journal: &Journal, state: &Path, helper: &Helper) {
     journal.recover(state);
     if journal.len() == 0 {
         return;
     }
-    let (left, helper) = (journal.clone(), helper.clone());
+    let (orphans, helper) = (journal.clone(), helper.clone());
     let (done, inbox) = mpsc::channel();
-    let until = Instant::now() + most;
-    let give_back = move || {
-        left.give_back(helper, until);
+    let until = Instant::now() + timeout;
+    let restore = move || {
+        orphans.restore_orphans(helper, until);
         let _ = done.send(());
     };
-    if thread::Builder::new().name("bowwave-recover".into()).spawn(give_back).is_ok() {
-        let _ = inbox.recv_timeout(most);
+    if thread::Builder::new().name("bowwave-recover".into()).spawn(restore).is_ok() {
+        let _ = inbox.recv_timeout(timeout);
     }
 }
 
-/// What is read ahead fits the memory there is, and a densely read region half of that.
+/// Bounds read-ahead by the memory budget, and a densely read region by half of it.
 fn limits() -> Limits {
     let own_cgroup = cgroup::Place::of("self").file_room();
     let ahead_bytes = controller::budget_bytes(meminfo::available_bytes(), own_cgroup);
@@ -286,7 +286,7 @@ fn limits() -> Limits {
     }
 }
 
-/// What has to be watched for these rules; `None` if nothing, or if this kernel cannot (`bowwave doctor` tells).
+/// What drop-behind must watch for these rules; `None` if nothing, or if this kernel cannot (see `bowwave doctor`).
 fn watch(rules: &Rules) -> Option<Watch> {
     if !Features::detect().hooks.can_drop_behind() {
         return None;
@@ -299,25 +299,25 @@ fn watch(rules: &Rules) -> Option<Watch> {
 }
 
 impl Engine {
-    /// Attaches to the kernel and finds out about the disks; reads are managed from now on.
+    /// Prepares and loads an engine, which manages reads from now on.
     ///
     /// # Errors
     /// See [`EngineError`].
-    pub fn start(options: Options, before: Option<Heritage>) -> Result<Self, EngineError> {
-        Prepared::new(options, before).load()
+    pub fn start(options: Options, heritage: Option<Heritage>) -> Result<Self, EngineError> {
+        Prepared::new(options, heritage).load()
     }
 
-    /// Manages reads until every device is measured that has not been met before, for so long at most, or until
-    /// `stop` becomes readable. A device that does not answer is managed by a guess.
+    /// Manages reads until all new devices are measured, `timeout` has passed, or `stop` becomes readable. A device
+    /// that has not answered by then is managed by a guess.
     ///
     /// # Errors
     /// If the source of events failed.
-    pub fn get_to_know_devices(
+    pub fn measure_devices(
         &mut self,
-        most: Duration,
+        timeout: Duration,
         stop: BorrowedFd<'_>,
     ) -> Result<(), EngineError> {
-        let until = Instant::now() + most;
+        let until = Instant::now() + timeout;
         while self.controller.is_measuring() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() || self.serve_once(stop, left)? {
@@ -336,12 +336,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Manages reads for so long, or until `stop` becomes readable; tells whether it is.
+    /// Manages reads for `time`, or until `stop` becomes readable; returns whether it is.
     ///
     /// # Errors
     /// If the source of events failed.
-    pub fn serve_for(&mut self, most: Duration, stop: BorrowedFd<'_>) -> Result<bool, EngineError> {
-        let until = Instant::now() + most;
+    pub fn serve_for(&mut self, time: Duration, stop: BorrowedFd<'_>) -> Result<bool, EngineError> {
+        let until = Instant::now() + time;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -353,74 +353,78 @@ impl Engine {
         }
     }
 
-    /// Waits until something happens, for so long at most, and handles it; tells whether `stop` is readable.
-    fn serve_once(&mut self, stop: BorrowedFd<'_>, most: Duration) -> Result<bool, EngineError> {
+    /// Waits up to `timeout` for an event and handles it; returns whether `stop` is readable.
+    fn serve_once(&mut self, stop: BorrowedFd<'_>, timeout: Duration) -> Result<bool, EngineError> {
         let until_tick = self.tick_at.saturating_sub(sys::monotonic_ns());
-        let wait = most.min(Duration::from_nanos(until_tick));
+        let wait = timeout.min(Duration::from_nanos(until_tick));
         let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
-        let asked = self.socket.as_ref().map_or(stop, Socket::readiness);
+        let status_client = self.socket.as_ref().map_or(stop, Socket::readiness);
         let mut ready = [
             PollFd::from_borrowed_fd(stop, PollFlags::IN),
             PollFd::from_borrowed_fd(self.observer.readiness(), PollFlags::IN),
             PollFd::new(self.answers.readiness(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.exits.readiness(), PollFlags::IN),
-            PollFd::from_borrowed_fd(asked, PollFlags::IN),
+            PollFd::from_borrowed_fd(status_client, PollFlags::IN),
         ];
         match poll(&mut ready, Some(&wait)) {
             Err(rustix::io::Errno::INTR) => return Ok(false),
             Err(error) => return Err(ObserveError::Lost(error.to_string()).into()),
             Ok(_) => {}
         }
-        let (is_stopped, is_asked) =
-            (!ready[0].revents().is_empty(), !ready[4].revents().is_empty());
+        let is_ready = |at: usize| !ready[at].revents().is_empty();
+        let (is_stopped, is_asked) = (is_ready(0), is_ready(4));
         if !is_stopped {
-            self.turn(Duration::ZERO)?;
+            self.handle_events(Duration::ZERO)?;
             if is_asked {
-                self.answer();
+                self.answer_status();
             }
         }
         Ok(is_stopped)
     }
 
-    /// Lets go of what ended streams have left, for at most so long and until `stop` says so: what is not
-    /// written by then stays cached.
+    /// Drops the pages behind streams that have ended, until `timeout` has passed or `stop` says so. Pages not written
+    /// by then stay cached.
     ///
     /// # Errors
     /// If the source of events failed.
-    pub fn finish(&mut self, most: Duration, stop: impl Fn() -> bool) -> Result<(), EngineError> {
+    pub fn finish(
+        &mut self,
+        timeout: Duration,
+        stop: impl Fn() -> bool,
+    ) -> Result<(), EngineError> {
         let begun = Instant::now();
-        self.turn(Duration::ZERO)?;
+        self.handle_events(Duration::ZERO)?;
         if !self.controller.may_drop() {
             return Ok(());
         }
-        // What they are still reading would come after all the rest had gone.
-        self.executor.close(most.min(MOST_CLOSING));
+        // Read-ahead under way would bring in pages after the others have been dropped.
+        self.executor.close(timeout.min(READS_TIMEOUT));
         self.controller.finish();
         if let Some(recorder) = &mut self.recorder {
             recorder.finishing(sys::monotonic_ns());
         }
         self.tick_at = 0;
-        self.turn(Duration::ZERO)?;
-        while self.controller.has_left_overs() && begun.elapsed() < most && !stop() {
-            let pause = if begun.elapsed() < SOON { Duration::from_millis(1) } else { LATER };
+        self.handle_events(Duration::ZERO)?;
+        while self.controller.has_left_overs() && begun.elapsed() < timeout && !stop() {
             self.tick_at = 0;
-            self.turn(pause)?;
-            self.answer();
+            let is_fast = begun.elapsed() < FAST_POLLING;
+            self.handle_events(if is_fast { FAST_POLL } else { SLOW_POLL })?;
+            self.answer_status();
         }
         Ok(())
     }
 
-    /// Gives open files their windows back, and returns the totals. The eBPF programs stay until the process exits:
-    /// detaching them one by one takes a tenth of a second.
+    /// Restores open files' windows and returns the totals. The eBPF programs stay attached until the process exits:
+    /// detaching them one by one takes 0.1 s.
     pub fn leave(mut self) -> Metrics {
         let (metrics, journal) = self.close();
-        note_left(&journal);
+        note_unrestored(&journal);
         std::mem::forget(self);
         metrics
     }
 
-    /// Like [`leave`](Self::leave), but also detaches the eBPF programs and ends the threads, so that the process can
-    /// start another engine, which gets what this one leaves.
+    /// Restores open files' windows, detaches the eBPF programs and ends the threads, so that the process can start
+    /// another engine.
     pub fn stop(mut self) -> Heritage {
         let (totals, journal) = self.close();
         Heritage { journal, totals, since: self.since }
@@ -428,7 +432,7 @@ impl Engine {
 
     fn close(&mut self) -> (Metrics, Journal) {
         self.socket = None;
-        let journal = self.give_back();
+        let journal = self.restore_windows();
         let metrics = self.metrics();
         if let Some(Err(error)) = self.recorder.take().map(Recorder::finish) {
             note(format_args!("{error}"));
@@ -436,38 +440,37 @@ impl Engine {
         (metrics, journal)
     }
 
-    fn give_back(&mut self) -> Journal {
-        self.has_given_back = true;
-        self.executor.give_back(MOST_GIVING_BACK)
+    fn restore_windows(&mut self) -> Journal {
+        self.has_restored_windows = true;
+        self.executor.restore_windows(RESTORE_TIMEOUT)
     }
 
-    /// The file systems managed, by mount point.
+    /// The managed file systems, sorted by mount point.
     pub fn mounts(&self) -> Vec<&Mount> {
         let mut mounts: Vec<_> = self.executor.volumes().map(|volume| &volume.mount).collect();
         mounts.sort_by(|one, other| one.mount_point.cmp(&other.mount_point));
         mounts
     }
 
-    /// Totals so far, of the process's earlier engines, too.
+    /// Totals so far, including those of this process's earlier engines.
     pub fn metrics(&self) -> Metrics {
-        self.with_own(self.controller.metrics())
+        self.process_totals(self.controller.metrics())
     }
 
-    /// What it is doing at the moment.
+    /// What the engine is doing now.
     pub fn status(&self) -> Status {
         let status = self.controller.status(sys::monotonic_ns());
-        let mut status = Status { metrics: self.with_own(status.metrics), ..status };
+        let mut status = Status { metrics: self.process_totals(status.metrics), ..status };
         status::add_names(&mut status, self.executor.volumes(), &self.slots.disks);
         status
     }
 
-    /// Answers on that socket until the end.
+    /// Answers `bowwave status` on this socket from now on.
     pub fn answer_on(&mut self, socket: Socket) {
         self.socket = Some(socket.since(self.since));
     }
 
-    /// Answers the clients that wait for a status.
-    fn answer(&mut self) {
+    fn answer_status(&mut self) {
         let Some(socket) = &self.socket else { return };
         if let Err(error) = socket.answer(|| self.status()) {
             note(format_args!("{error}; bowwave status does not show this process any more"));
@@ -475,20 +478,21 @@ impl Engine {
         }
     }
 
-    fn with_own(&self, metrics: Metrics) -> Metrics {
+    /// Adds what the controller cannot know to its metrics.
+    fn process_totals(&self, metrics: Metrics) -> Metrics {
         let lost_events = self.observer.lost_events();
         let cpu_s = sys::cpu_seconds();
-        let own = Metrics { lost_events, cpu_s, table_errors: self.errors, ..metrics };
-        own.after(&self.before)
+        let own = Metrics { lost_events, cpu_s, table_errors: self.table_errors, ..metrics };
+        own.after(&self.earlier_totals)
     }
 
-    /// Handles what has happened, waiting up to `timeout` for the first event.
-    fn turn(&mut self, timeout: Duration) -> Result<(), EngineError> {
+    /// Waits up to `timeout` for the first event, and feeds the controller all that has come.
+    fn handle_events(&mut self, timeout: Duration) -> Result<(), EngineError> {
         let mut batch = std::mem::take(&mut self.batch);
         self.observer.wait(timeout, &mut |at, input| batch.push((at, input)))?;
-        // Counters are read after an answer has come, so that what was submitted is counted once at least.
+        // Take the answers before reading the counters: the reads that an answer tells of are counted by then.
         let answers = self.answers.take();
-        self.look_at_disks();
+        self.report_disk_stats();
         for (at, answer) in answers {
             self.feed(at, answer);
         }
@@ -496,27 +500,19 @@ impl Engine {
             self.on_change(sys::monotonic_ns(), change);
         }
         for (at, input) in batch.drain(..) {
-            if let Some(input) = self.with_group(at, input) {
+            if let Some(input) = self.with_reader_group(at, input) {
                 self.feed(at, input);
             }
         }
         self.batch = batch;
         let now = sys::monotonic_ns();
-        let is_time = now.saturating_sub(self.tidied_at) >= TIDY_NS;
-        for tgid in self.exits.take(is_time) {
+        let is_tidy_due = now.saturating_sub(self.tidied_at) >= TIDY_INTERVAL_NS;
+        for tgid in self.exits.take(is_tidy_due) {
             self.feed(now, Input::Exited(tgid));
         }
-        if is_time {
+        if is_tidy_due {
             self.tidied_at = now;
-            self.observer.tidy();
-            if self.drops_behind && now >= self.daemons_at {
-                let before = sys::thread_cpu_ns();
-                self.observer.note_daemons();
-                let took_ns = sys::thread_cpu_ns().saturating_sub(before);
-                self.daemons_at = now + (LOOKING_SHARE * took_ns).min(MOST_NOT_LOOKING_NS);
-            }
-            self.look_at_memory(now);
-            self.hear_of_left_windows(now);
+            self.tidy(now);
         }
         if now >= self.tick_at {
             self.feed(now, Input::Tick);
@@ -525,13 +521,26 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives an input to the controller, and carries out what it asks for.
+    fn tidy(&mut self, now: Nanos) {
+        self.observer.tidy();
+        if self.drops_behind && now >= self.next_daemon_scan_at {
+            let before = sys::thread_cpu_ns();
+            self.observer.update_daemons();
+            let took_ns = sys::thread_cpu_ns().saturating_sub(before);
+            let pause_ns = (DAEMON_SCAN_SHARE * took_ns).min(DAEMON_SCAN_INTERVAL_NS);
+            self.next_daemon_scan_at = now + pause_ns;
+        }
+        self.report_memory(now);
+        self.report_orphaned_windows(now);
+    }
+
+    /// Gives the controller an input and carries out its commands.
     fn feed(&mut self, now: Nanos, input: Input) {
         self.controller.on(now, &input, &mut self.out);
         if let Some(recorder) = &mut self.recorder {
             recorder.note(now, &input, &self.out);
         }
-        // A change may have come due meanwhile.
+        // The input may have moved the next tick forward.
         self.tick_at = self.tick_at.min(self.controller.next_tick(now));
         self.carry_out();
     }
@@ -540,16 +549,16 @@ impl Engine {
         let mut out = std::mem::take(&mut self.out);
         self.executor.execute(&out);
         for command in out.drain(..) {
-            if self.observe(&command).is_err() {
-                // A table that is full for a moment: something is not heard of.
-                self.errors += 1;
+            if self.configure_events(&command).is_err() {
+                // An eBPF map was full: some event will not be reported.
+                self.table_errors += 1;
             }
         }
         self.out = out;
     }
 
-    /// Carries out what the source of events sees to.
-    fn observe(&mut self, command: &Command) -> Result<(), ObserveError> {
+    /// Carries out the commands about which events to report; the executor carries out the others.
+    fn configure_events(&mut self, command: &Command) -> Result<(), ObserveError> {
         match *command {
             Command::Mark(file, mark) => self.observer.set_mark(file, mark),
             Command::Listen(file, listening) => self.observer.listen(file, listening),
@@ -574,10 +583,10 @@ impl Engine {
         }
     }
 
-    /// Has the block layer's counters of a disk kept, or no more; beyond the last slot reads are managed without.
+    /// Starts or stops counting a disk's reads. When no slot is free, its reads are managed without counters.
     fn count(&mut self, backing: BackingId, is_counted: bool) -> Result<(), ObserveError> {
         if !is_counted {
-            self.told.remove(&backing);
+            self.reported_stats.remove(&backing);
             let counted = self.slots.counted.remove(&backing);
             return counted.map_or(Ok(()), |(dev, _)| self.observer.forget_disk(dev));
         }
@@ -594,16 +603,16 @@ impl Engine {
     fn on_change(&mut self, now: Nanos, change: Change) {
         match change {
             Change::Mounted(volume, device) => {
-                let Device { backing, ref disk, .. } = *device;
+                let Device { backing, ref disk, facts } = *device;
                 if let Some(disk) = disk {
                     self.slots.disks.insert(backing, disk.clone());
                 }
-                let mounted = Change::mounted(&volume, &device);
+                let mounted = Mounted { dev: volume.mount.dev, backing, device: facts };
                 self.executor.add(volume, &device);
                 self.feed(now, Input::Mounted(mounted));
             }
             Change::Gone(dev) => {
-                // What was asked for before it went is answered by its lane.
+                // Feed first: the lane still answers what was asked of it before.
                 self.feed(now, Input::Unmounted(dev));
                 if let Some(backing) = self.executor.remove(dev) {
                     self.slots.disks.remove(&backing);
@@ -612,66 +621,64 @@ impl Engine {
         }
     }
 
-    fn look_at_disks(&mut self) {
+    fn report_disk_stats(&mut self) {
         let now = sys::monotonic_ns();
         let counted: Vec<_> =
             self.slots.counted.iter().map(|(id, (_, slot))| (*id, *slot)).collect();
         for (backing, slot) in counted {
             let stats = self.observer.disk_stats(slot);
-            if self.told.insert(backing, stats) != Some(stats) {
+            if self.reported_stats.insert(backing, stats) != Some(stats) {
                 self.feed(now, Input::DiskStats(backing, stats));
             }
         }
     }
 
-    /// A thread that has ended may have left some, of an earlier engine's also.
-    fn hear_of_left_windows(&mut self, now: Nanos) {
-        for left in self.executor.left_behind() {
-            self.feed(now, Input::Completed(left));
+    /// Tells the controller of windows that no thread will restore: killed runs, earlier engines and ended threads
+    /// leave some.
+    fn report_orphaned_windows(&mut self, now: Nanos) {
+        for orphan in self.executor.orphaned_windows() {
+            self.feed(now, Input::Completed(orphan));
         }
     }
 
-    fn look_at_memory(&mut self, now: Nanos) {
-        if let Some(input) = self.facts.machine(now) {
+    fn report_memory(&mut self, now: Nanos) {
+        if let Some(input) = self.memory.machine(now) {
             self.feed(now, input);
         }
     }
 
-    /// The event with its reader's group, of which the controller is told first; `None` of a reader that may read only
-    /// so much in a second: the kernel reads ahead for it within that.
-    fn with_group(&mut self, at: Nanos, input: Input) -> Option<Input> {
-        let mut input = input;
-        let (tgid, cgroup, is_read_for) = match &mut input {
+    /// Adds the reader's group to an event, and tells the controller of that group first. Returns `None` for a read
+    /// under a rate limit (`io.max`): only the kernel's own read-ahead stays within that.
+    fn with_reader_group(&mut self, at: Nanos, mut input: Input) -> Option<Input> {
+        let (tgid, cgroup, is_read) = match &mut input {
             Input::Access(access) => (access.of.tgid, &mut access.cgroup, true),
             Input::FileMiss(miss) => (miss.of.tgid, &mut miss.cgroup, true),
             Input::Passed(passed) => (passed.of.tgid, &mut passed.cgroup, false),
             _ => return Some(input),
         };
-        let (reader, told) = self.facts.reader(at, tgid);
+        let (reader, group_stats) = self.memory.reader(at, tgid);
         *cgroup = reader.group;
-        if let Some(told) = told {
-            self.feed(at, told);
+        if let Some(stats) = group_stats {
+            self.feed(at, stats);
         }
-        let is_left_alone = reader.is_throttled && is_read_for;
-        (!is_left_alone).then_some(input)
+        (!(reader.is_throttled && is_read)).then_some(input)
     }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        if !self.has_given_back {
-            note_left(&self.give_back());
+        if !self.has_restored_windows {
+            note_unrestored(&self.restore_windows());
         }
     }
 }
 
-/// Says which windows stay as they are.
-fn note_left(journal: &Journal) {
-    let left = journal.len();
-    if left > 0 {
+fn note_unrestored(journal: &Journal) {
+    let files = journal.len();
+    if files > 0 {
         note(format_args!(
-            "{left} open files keep the window they were given, as it could not be taken back; the \
-             next start of bowwave does that"
+            "{files} open files keep the window that bowwave set, as they could not be reached; the \
+             next start of bowwave restores them"
         ));
     }
 }

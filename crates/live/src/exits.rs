@@ -1,4 +1,7 @@
-//! Which processes have ended, of those that the controller asks about.
+//! Notices when the processes that the controller watches end.
+//!
+//! An epoll instance holds a pidfd for each. Processes without one, since there are too many, are looked up once a
+//! second.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,18 +11,17 @@ use linux::process;
 use rustix::event::epoll;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// More are not waited for by descriptor, but looked at in turn.
+/// Leaves descriptors for everything else: the usual limit is 1024.
 const MOST_DESCRIPTORS: usize = 512;
 
-/// Events taken from the kernel at once.
-const AT_ONCE: usize = 64;
+/// Events taken from the kernel by one call.
+const BATCH: usize = 64;
 
-/// The processes.
 pub(crate) struct Exits {
     epoll: OwnedFd,
-    /// By descriptor; `None` where none could be had.
+    /// Each process's pidfd, if it has one.
     watched: HashMap<Tgid, Option<OwnedFd>>,
-    /// Those that had ended before they were watched.
+    /// Processes that ended before they could be watched.
     gone: Vec<Tgid>,
 }
 
@@ -29,45 +31,44 @@ impl Exits {
         Ok(Exits { epoll, watched: HashMap::new(), gone: Vec::new() })
     }
 
-    /// Readable when one has ended.
+    /// Readable when a process with a pidfd has ended.
     pub(crate) fn readiness(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
-    /// Watches a process, or no more.
+    /// Starts or stops watching a process.
     pub(crate) fn watch(&mut self, tgid: Tgid, is_watched: bool) {
         if !is_watched {
-            // Closing its descriptor takes it off.
+            // Closing the pidfd removes it from the epoll instance.
             self.watched.remove(&tgid);
             return;
         }
         let descriptors = self.watched.values().flatten().count();
         let pid = Pid::from_raw(tgid as i32).filter(|_| descriptors < MOST_DESCRIPTORS);
-        let ended = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        let ended = ended.filter(|ended| {
+        let pidfd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let pidfd = pidfd.filter(|pidfd| {
             let data = epoll::EventData::new_u64(u64::from(tgid));
-            epoll::add(&self.epoll, ended, data, epoll::EventFlags::IN).is_ok()
+            epoll::add(&self.epoll, pidfd, data, epoll::EventFlags::IN).is_ok()
         });
-        if ended.is_none() && !process::is_alive(tgid) {
+        if pidfd.is_none() && !process::is_alive(tgid) {
             self.gone.push(tgid);
         }
-        self.watched.insert(tgid, ended);
+        self.watched.insert(tgid, pidfd);
     }
 
-    /// Those that have ended since; `looks` at those without a descriptor, too.
-    pub(crate) fn take(&mut self, looks: bool) -> Vec<Tgid> {
-        let mut events = Vec::with_capacity(AT_ONCE);
+    /// The processes that have ended since the last call; with `scans_all`, also those without a pidfd.
+    pub(crate) fn take(&mut self, scans_all: bool) -> Vec<Tgid> {
+        let mut events = Vec::with_capacity(BATCH);
         let no_wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
         let buffer = rustix::buffer::spare_capacity(&mut events);
         let _ = epoll::wait(&self.epoll, buffer, Some(&no_wait));
         let mut ended: Vec<Tgid> = events.iter().map(|event| event.data.u64() as Tgid).collect();
         ended.append(&mut self.gone);
-        if looks {
-            let unwatched = self.watched.iter().filter(|(_, descriptor)| descriptor.is_none());
-            let gone = unwatched.map(|(tgid, _)| *tgid).filter(|tgid| !process::is_alive(*tgid));
-            ended.extend(gone.collect::<Vec<_>>());
+        if scans_all {
+            let without = self.watched.iter().filter(|(_, pidfd)| pidfd.is_none());
+            ended.extend(without.map(|(tgid, _)| *tgid).filter(|tgid| !process::is_alive(*tgid)));
         }
-        // A process that was just forked may still have a descriptor that is closed here, so that it is told of again.
+        // A fork may still hold a copy of a pidfd that was closed here, and then epoll reports it once more.
         ended.retain(|tgid| self.watched.remove(tgid).is_some());
         ended
     }
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_ended_is_told_once() {
+    fn an_ended_process_is_reported_once() {
         let mut exits = Exits::new().expect("epoll");
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("it runs");
         exits.watch(child.id(), true);
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn who_had_ended_before_is_told_at_once() {
+    fn a_process_that_ended_before_is_reported_at_once() {
         let mut exits = Exits::new().expect("epoll");
         let mut child = Command::new("true").spawn().expect("it runs");
         child.wait().expect("it ends");
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_watched_no_more_is_not_told() {
+    fn a_process_no_longer_watched_is_not_reported() {
         let mut exits = Exits::new().expect("epoll");
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("it runs");
         exits.watch(child.id(), true);

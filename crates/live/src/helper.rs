@@ -1,6 +1,6 @@
-//! Doing in a process of its own what nobody can interrupt: reading a disk past the page cache, or closing a file of a
-//! FUSE server. A process ends only when all its threads have, so a thread that waits there would hold up the end of
-//! bowwave.
+//! Starts processes for work that nobody can interrupt: reading a disk past the page cache, or closing a file of a FUSE
+//! server. A process ends only when all its threads have, so a thread that hangs in such a call would keep bowwave from
+//! ending.
 
 use std::ffi::{CStr, OsStr};
 use std::io;
@@ -12,15 +12,15 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::set_name;
 
-/// What such a process is called, whatever the path of its program.
+/// The helper's process name, whatever its program file is called.
 const NAME: &CStr = c"bowwave";
 
 /// Who does such a job.
 #[derive(Clone, Debug)]
 pub enum Helper {
-    /// A thread of this process.
+    /// The calling thread.
     Thread,
-    /// A process that is started with these words, the name of the job and this process's id.
+    /// A process: `program arguments... JOB PID`, with this process's id.
     Process {
         /// The program.
         program: PathBuf,
@@ -30,7 +30,7 @@ pub enum Helper {
 }
 
 impl Helper {
-    /// The process that does `job`, not started yet; `None` if a thread does it.
+    /// The command that does `job`; `None` for [`Helper::Thread`].
     pub(crate) fn command(&self, job: &str) -> Option<Command> {
         let Helper::Process { program, arguments } = self else { return None };
         let mut command = Command::new(program);
@@ -43,15 +43,15 @@ impl Helper {
     }
 }
 
-/// Names this process, a helper, and has it end with the thread that started it in the process `parent`.
+/// Names this helper process, and has the kernel kill it when the thread of `parent` that started it ends.
 ///
 /// # Errors
 /// If the parent has ended already.
-pub(crate) fn end_with(parent: u32) -> io::Result<()> {
+pub(crate) fn die_with_parent(parent: u32) -> io::Result<()> {
     set_name(NAME)?;
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() != Pid::from_raw(parent as i32) {
-        return Err(io::Error::other("the process that asked has ended"));
+        return Err(io::Error::other("the process that started this one has ended"));
     }
     Ok(())
 }

@@ -1,16 +1,16 @@
-//! What this kernel offers, and which of its hooks are used: decided in one place.
+//! Finds out which hooks this kernel has, and chooses those that bowwave's eBPF programs use.
 //!
-//! | event | tracepoint | since | else |
+//! | event | tracepoint | since | otherwise |
 //! |---|---|---|---|
 //! | a page was absent; the kernel's own mark was touched | `page_cache_sync_ra`, `page_cache_async_ra` | 6.18 | the functions of these names |
 //! | a read | `mm_filemap_get_pages` | 6.12 | `filemap_read`, `filemap_splice_read` |
-//! | a fault, mapped pages | `mm_filemap_fault`, `mm_filemap_map_pages` | 6.12 | `filemap_fault`, `filemap_map_pages` |
-//! | a page came into the cache, was written, could not be | `mm_filemap_add_to_page_cache`, `writeback_dirty_folio`, `filemap_set_wb_err` | 5.18 | nothing: no drop-behind |
-//! | a read of a disk begins and ends | `block_io_start`, `block_io_done` | 6.5 | `block_getrq`, `block_rq_complete` |
+//! | a fault; pages mapped around it | `mm_filemap_fault`, `mm_filemap_map_pages` | 6.12 | `filemap_fault`, `filemap_map_pages` |
+//! | a page entered the cache, was dirtied, could not be written | `mm_filemap_add_to_page_cache`, `writeback_dirty_folio`, `filemap_set_wb_err` | 5.18 | nothing: no drop-behind |
+//! | a disk read begins and ends | `block_io_start`, `block_io_done` | 6.5 | `block_getrq`, `block_rq_complete` |
 //!
-//! The kernel's type information decides, not its version, since distributions carry features back. A tracepoint is
-//! there if a type has its name, which needs no privilege and no tracefs. A function is there if it has the
-//! parameters that our programs read.
+//! The kernel's type information (BTF) decides, not its version, since distributions backport features. A tracepoint
+//! exists if BTF has a type of its name; looking that up needs no privilege and no tracefs. A function exists if it has
+//! the parameters that our programs read.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -22,19 +22,19 @@ use std::sync::OnceLock;
 
 use linux::sys;
 
-/// The kernel's own type information.
+/// The kernel's type information.
 pub const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// Set to `functions`, functions are used where there are tracepoints as well, so that the two can be compared.
+/// An environment variable. The value `functions` prefers functions to tracepoints, to compare the two.
 pub const HOOKS: &str = "BOWWAVE_HOOKS";
 
 /// Begins the name of each tracepoint's type.
-const PREFIX: &[u8] = b"btf_trace_";
+const TRACEPOINT_PREFIX: &[u8] = b"btf_trace_";
 
-/// Says how far the kernel is locked down; the choice stands in brackets.
+/// Lists the lockdown modes, with the current one in brackets.
 const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
 
-/// Whether this kernel lets no program look into its memory.
+/// Whether this kernel forbids programs to read its memory, as ours do.
 pub fn is_locked_down() -> bool {
     is_confidential(&std::fs::read_to_string(LOCKDOWN).unwrap_or_default())
 }
@@ -43,16 +43,16 @@ fn is_confidential(setting: &str) -> bool {
     setting.contains("[confidentiality]")
 }
 
-/// What a kernel has that a program can be attached to.
+/// The names of what a kernel lets programs attach to.
 #[derive(Clone, Debug, Default)]
-pub struct Offer {
-    /// Tracepoints, by name.
+pub struct Available {
+    /// All tracepoints.
     pub tracepoints: HashSet<String>,
-    /// Functions, by name, that have the parameters that our programs read.
+    /// Those of `FUNCTIONS` that have the parameters that our programs read.
     pub functions: HashSet<String>,
 }
 
-impl Offer {
+impl Available {
     fn has_tracepoints(&self, names: &[&str]) -> bool {
         names.iter().all(|name| self.tracepoints.contains(*name))
     }
@@ -62,19 +62,19 @@ impl Offer {
     }
 }
 
-/// How events of one kind are seen.
+/// Where programs see one kind of event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hook {
     /// At tracepoints.
     Tracepoint,
-    /// Where the kernel's functions are called or return (fentry, fexit).
+    /// Where kernel functions are entered or left (fentry, fexit).
     Function,
     /// Not at all.
     #[default]
     Nothing,
 }
 
-/// How the reads of disks are seen.
+/// Where programs see disk reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiskHook {
     /// `block_io_start`, `block_io_done`.
@@ -86,86 +86,85 @@ pub enum DiskHook {
     Nothing,
 }
 
-/// The hooks that are used.
+/// The hooks that our programs use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hooks {
-    /// Pages that are absent, and the kernel's own marks.
+    /// Absent pages, and the kernel's own marks.
     pub absent: Hook,
-    /// Reads, for our marks.
+    /// Reads that may touch our marks.
     pub reads: Hook,
-    /// What is spliced does not pass through the function that reads.
+    /// Whether to hook splices as well, which go around the function that reads.
     pub splices: bool,
-    /// Faults, and pages that are mapped around them.
+    /// Faults, and pages mapped around them.
     pub faults: Hook,
-    /// Reads of disks.
+    /// Disk reads.
     pub disks: DiskHook,
-    /// Pages that enter the cache, are written, could not be written.
+    /// Pages that enter the cache, are dirtied, or cannot be written.
     pub page_life: bool,
 }
 
 const ABSENT: [&str; 2] = ["page_cache_sync_ra", "page_cache_async_ra"];
-const READS: &str = "mm_filemap_get_pages";
-const READING: &str = "filemap_read";
-const SPLICING: &str = "filemap_splice_read";
-const FAULTS: [&str; 2] = ["mm_filemap_fault", "mm_filemap_map_pages"];
-const FAULTING: [&str; 2] = ["filemap_fault", "filemap_map_pages"];
+const READ_TRACEPOINT: &str = "mm_filemap_get_pages";
+const READ_FUNCTION: &str = "filemap_read";
+const SPLICE_FUNCTION: &str = "filemap_splice_read";
+const FAULT_TRACEPOINTS: [&str; 2] = ["mm_filemap_fault", "mm_filemap_map_pages"];
+const FAULT_FUNCTIONS: [&str; 2] = ["filemap_fault", "filemap_map_pages"];
 const PAGE_LIFE: [&str; 3] =
     ["mm_filemap_add_to_page_cache", "writeback_dirty_folio", "filemap_set_wb_err"];
 const REQUESTS: [&str; 3] = ["block_io_start", "block_io_done", "block_rq_merge"];
 const BIOS: [&str; 3] = ["block_getrq", "block_rq_complete", "block_rq_merge"];
 
-/// The functions that our programs can be attached to, with the parameters that these read (include/linux/pagemap.h,
-/// fs.h and mm.h of Linux 6.1 to 7.3).
+/// The functions that our programs can hook, with their parameters (include/linux/pagemap.h, fs.h and mm.h of Linux 6.1
+/// to 7.3).
 #[cfg(feature = "bpf")]
 const FUNCTIONS: [(&str, &[&str]); 6] = [
     (ABSENT[0], &["ractl", "req_count"]),
     (ABSENT[1], &["ractl", "folio", "req_count"]),
-    (READING, &["iocb", "iter", "already_read"]),
-    (SPLICING, &["in", "ppos", "pipe", "len", "flags"]),
-    (FAULTING[0], &["vmf"]),
-    (FAULTING[1], &["vmf", "start_pgoff", "end_pgoff"]),
+    (READ_FUNCTION, &["iocb", "iter", "already_read"]),
+    (SPLICE_FUNCTION, &["in", "ppos", "pipe", "len", "flags"]),
+    (FAULT_FUNCTIONS[0], &["vmf"]),
+    (FAULT_FUNCTIONS[1], &["vmf", "start_pgoff", "end_pgoff"]),
 ];
 
 impl Hooks {
-    /// The best that a kernel offers: tracepoints, unless functions are preferred, for a comparison.
-    pub fn choose(offer: &Offer, prefers_functions: bool) -> Self {
+    /// Chooses tracepoints where available, otherwise functions; the other way round if `prefers_functions`.
+    pub fn choose(available: &Available, prefers_functions: bool) -> Self {
         let choose = |tracepoints: &[&str], functions: &[&str]| {
             let (has_tracepoints, has_functions) =
-                (offer.has_tracepoints(tracepoints), offer.has_functions(functions));
+                (available.has_tracepoints(tracepoints), available.has_functions(functions));
             match () {
                 () if has_functions && (prefers_functions || !has_tracepoints) => Hook::Function,
                 () if has_tracepoints => Hook::Tracepoint,
                 () => Hook::Nothing,
             }
         };
-        let reads = choose(&[READS], &[READING]);
+        let reads = choose(&[READ_TRACEPOINT], &[READ_FUNCTION]);
         Hooks {
             absent: choose(&ABSENT, &ABSENT),
             reads,
-            splices: reads == Hook::Function && offer.has_functions(&[SPLICING]),
-            faults: choose(&FAULTS, &FAULTING),
+            splices: reads == Hook::Function && available.has_functions(&[SPLICE_FUNCTION]),
+            faults: choose(&FAULT_TRACEPOINTS, &FAULT_FUNCTIONS),
             disks: match () {
-                () if offer.has_tracepoints(&REQUESTS) => DiskHook::Request,
-                () if offer.has_tracepoints(&BIOS) => DiskHook::Bio,
+                () if available.has_tracepoints(&REQUESTS) => DiskHook::Request,
+                () if available.has_tracepoints(&BIOS) => DiskHook::Bio,
                 () => DiskHook::Nothing,
             },
-            page_life: offer.has_tracepoints(&PAGE_LIFE),
+            page_life: available.has_tracepoints(&PAGE_LIFE),
         }
     }
 
-    /// What is needed to manage reads at all: events of absent pages, and of marks.
+    /// Whether reads can be managed at all: that needs events of absent pages and of marks.
     pub fn can_observe(&self) -> bool {
         self.absent != Hook::Nothing && self.reads != Hook::Nothing
     }
 
-    /// What is needed to drop pages behind streams: to hear of pages that enter the cache, of their uses, and of
-    /// writing that failed.
+    /// Whether pages can be dropped behind streams: that needs to know how pages came into the cache, whether they were
+    /// used, and whether writing failed.
     pub fn can_drop_behind(&self) -> bool {
         self.can_observe() && self.page_life
     }
 }
 
-/// For people: how each kind of event is seen.
 impl fmt::Display for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let called = |hook| match hook {
@@ -188,40 +187,41 @@ impl fmt::Display for Hooks {
     }
 }
 
-/// What this kernel offers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// The kernel carries its type information.
+    /// The kernel has type information.
     pub btf: bool,
-    /// The hooks that are used.
+    /// The hooks that our programs use.
     pub hooks: Hooks,
-    /// `cachestat(2)`.
+    /// The kernel has `cachestat(2)`.
     pub cachestat: bool,
 }
 
 impl Features {
-    /// Looks at the running kernel, once.
+    /// Looks at the running kernel once, and remembers the result.
     pub fn detect() -> Self {
         static FOUND: OnceLock<Features> = OnceLock::new();
         *FOUND.get_or_init(|| {
             let names = names_of_types(Path::new(BTF)).unwrap_or_default();
             let prefers_functions = std::env::var_os(HOOKS).is_some_and(|set| set == "functions");
-            let mut offer = Offer { tracepoints: tracepoints_in(&names), ..Offer::default() };
-            let mut hooks = Hooks::choose(&offer, false);
-            // Reading all types takes tens of milliseconds, so only where their names do not answer.
+            let tracepoints = tracepoints_in(&names);
+            let mut available = Available { tracepoints, ..Available::default() };
+            let mut hooks = Hooks::choose(&available, false);
+            // Functions need all types, which takes tens of ms. Read them only if tracepoints do not suffice.
             let is_all = [hooks.absent, hooks.reads, hooks.faults] == [Hook::Tracepoint; 3];
             if !is_all || prefers_functions {
-                offer.functions = functions();
-                hooks = Hooks::choose(&offer, prefers_functions);
+                available.functions = functions();
+                hooks = Hooks::choose(&available, prefers_functions);
             }
             Features { btf: !names.is_empty(), hooks, cachestat: sys::has_cachestat() }
         })
     }
 }
 
-/// What the names of types tell: each tracepoint has a type `btf_trace_NAME`.
-fn tracepoints_in(names: &[u8]) -> HashSet<String> {
-    let names = names.split(|byte| *byte == 0).filter_map(|text| text.strip_prefix(PREFIX));
+/// The tracepoints among the names of types: each has a type `btf_trace_NAME`.
+fn tracepoints_in(type_names: &[u8]) -> HashSet<String> {
+    let types = type_names.split(|byte| *byte == 0);
+    let names = types.filter_map(|name| name.strip_prefix(TRACEPOINT_PREFIX));
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
@@ -247,12 +247,12 @@ fn functions() -> HashSet<String> {
     HashSet::new()
 }
 
-/// The header of type information, up to where the names are: a magic number, version, flags, its own
-/// length, and offset and length of types and names behind it, 32 bits each.
+/// `struct btf_header` (include/uapi/linux/btf.h): magic number, version, flags, its own length, and then offset and
+/// length of the types and of the names behind the header, 32 bits each.
 const HEADER_BYTES: usize = 24;
 const MAGIC: u16 = 0xeb9f;
 
-/// The names, each ended by a zero: a third of the whole, which is megabytes.
+/// The names of all types, each ended by a zero. Reads a third of the file, which has megabytes.
 fn names_of_types(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let mut header = [0; HEADER_BYTES];
@@ -270,25 +270,26 @@ fn names_of_types(path: &Path) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn offer(tracepoints: &[&[&str]], functions: &[&[&str]]) -> Offer {
+    fn available(tracepoints: &[&[&str]], functions: &[&[&str]]) -> Available {
         let set = |groups: &[&[&str]]| groups.concat().into_iter().map(str::to_owned).collect();
-        Offer { tracepoints: set(tracepoints), functions: set(functions) }
+        Available { tracepoints: set(tracepoints), functions: set(functions) }
     }
 
     /// What the type information of Debian's kernels names.
-    fn linux_6_1() -> Offer {
-        offer(&[&PAGE_LIFE, &BIOS], &[&ABSENT, &[READING], &FAULTING])
+    fn linux_6_1() -> Available {
+        available(&[&PAGE_LIFE, &BIOS], &[&ABSENT, &[READ_FUNCTION], &FAULT_FUNCTIONS])
     }
 
-    fn linux_6_12() -> Offer {
-        let tracepoints: [&[&str]; 5] = [&PAGE_LIFE, &BIOS, &REQUESTS, &[READS], &FAULTS];
-        offer(&tracepoints, &[&ABSENT, &[READING, SPLICING], &FAULTING])
+    fn linux_6_12() -> Available {
+        let tracepoints: [&[&str]; 5] =
+            [&PAGE_LIFE, &BIOS, &REQUESTS, &[READ_TRACEPOINT], &FAULT_TRACEPOINTS];
+        available(&tracepoints, &[&ABSENT, &[READ_FUNCTION, SPLICE_FUNCTION], &FAULT_FUNCTIONS])
     }
 
-    fn linux_6_18() -> Offer {
-        let mut offer = linux_6_12();
-        offer.tracepoints.extend(ABSENT.map(str::to_owned));
-        offer
+    fn linux_6_18() -> Available {
+        let mut available = linux_6_12();
+        available.tracepoints.extend(ABSENT.map(str::to_owned));
+        available
     }
 
     #[test]
@@ -296,13 +297,13 @@ mod tests {
         let types = b"\0btf_trace_page_cache_sync_ra\0btf_trace_mm_filemap_get_pages_x\0page_cache_async_ra\0";
         let found = tracepoints_in(types);
         assert!(found.contains("page_cache_sync_ra"));
-        assert!(!found.contains(READS), "another name begins like it");
+        assert!(!found.contains(READ_TRACEPOINT), "another name begins like it");
         assert!(!found.contains("page_cache_async_ra"), "a function");
         assert!(tracepoints_in(b"").is_empty());
     }
 
     #[test]
-    fn where_there_are_all_tracepoints_nothing_else_is_used() {
+    fn with_all_tracepoints_no_function_is_hooked() {
         let hooks = Hooks::choose(&linux_6_18(), false);
         let Hooks { absent, reads, faults, .. } = hooks;
         assert_eq!([absent, reads, faults], [Hook::Tracepoint; 3]);
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_stand_in_for_the_tracepoints_that_are_missing_and_for_no_others() {
+    fn functions_replace_only_the_tracepoints_that_are_missing() {
         let hooks = Hooks::choose(&linux_6_12(), false);
         assert_eq!(hooks.absent, Hook::Function);
         assert_eq!([hooks.reads, hooks.faults], [Hook::Tracepoint; 2]);
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn before_there_were_tracepoints_functions_do_all() {
+    fn without_page_cache_tracepoints_functions_replace_them_all() {
         let hooks = Hooks::choose(&linux_6_1(), false);
         let Hooks { absent, reads, faults, .. } = hooks;
         assert_eq!([absent, reads, faults], [Hook::Function; 3]);
@@ -327,14 +328,14 @@ mod tests {
     }
 
     #[test]
-    fn where_reading_goes_around_the_function_splices_are_seen_too() {
+    fn a_kernel_with_its_own_function_for_splices_has_that_hooked_too() {
         let mut linux_6_8 = linux_6_1();
-        linux_6_8.functions.insert(SPLICING.into());
+        linux_6_8.functions.insert(SPLICE_FUNCTION.into());
         assert!(Hooks::choose(&linux_6_8, false).splices);
     }
 
     #[test]
-    fn for_a_comparison_functions_are_used_where_there_are_tracepoints() {
+    fn functions_can_be_preferred_to_tracepoints() {
         let hooks = Hooks::choose(&linux_6_18(), true);
         let Hooks { absent, reads, faults, .. } = hooks;
         assert_eq!([absent, reads, faults], [Hook::Function; 3]);
@@ -342,15 +343,15 @@ mod tests {
     }
 
     #[test]
-    fn one_of_two_that_belong_together_is_nothing() {
+    fn one_hook_of_a_pair_is_not_enough() {
         for missing in ABSENT {
-            let mut offer = linux_6_1();
-            offer.functions.remove(missing);
-            let hooks = Hooks::choose(&offer, false);
+            let mut available = linux_6_1();
+            available.functions.remove(missing);
+            let hooks = Hooks::choose(&available, false);
             assert_eq!(hooks.absent, Hook::Nothing);
             assert!(!hooks.can_observe() && !hooks.can_drop_behind());
         }
-        assert_eq!(Hooks::choose(&Offer::default(), true), Hooks::default());
+        assert_eq!(Hooks::choose(&Available::default(), true), Hooks::default());
     }
 
     #[test]

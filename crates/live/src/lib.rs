@@ -1,17 +1,17 @@
-//! Bowwave on the running kernel: what is seen becomes inputs, what the controller asks for is carried out.
+//! Bowwave on the running kernel: turns what it sees into inputs, and carries out the controller's commands.
 //!
 //! ```text
 //!   programs --read--> page cache --miss, mark, fault--> observe (eBPF)
 //!                          ^                                |  Access, Passed
 //!                          |                                v
-//!      execute <-------- Read, SetWindow, Release ...   engine: controller  <--- facts    memory
+//!      execute <-------- Read, SetWindow, Release ...   engine: controller  <--- memory   budgets, readers' groups
 //!        a lane for each device                             |               <--- mounted  file systems
-//!        |                                                  |               <--- exits    processes
-//!        +------------ Completed -------------------------->+ ------> status   what `bowwave status` shows
+//!        |                                                  |               <--- exits    ended processes
+//!        +------------ Completed -------------------------->+ ------> status   answers `bowwave status`
 //! ```
 //!
-//! One thread, the [engine](engine::Engine)'s, turns inputs into commands. It opens no file of a managed file system
-//! and waits for no device: whatever may wait is done by a thread of the [device](execute) concerned.
+//! One thread, the [engine](engine::Engine)'s, runs the controller. It opens no file of a managed file system and waits
+//! for no device. Threads of each [device](execute) do what may have to wait.
 
 #[cfg(any(test, fuzzing))]
 pub mod any_bytes;
@@ -21,9 +21,9 @@ pub mod doctor;
 pub mod engine;
 mod execute;
 mod exits;
-mod facts;
 pub mod helper;
 pub mod kernel;
+mod memory;
 mod mounted;
 pub mod observe;
 pub mod places;

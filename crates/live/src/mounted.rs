@@ -1,8 +1,8 @@
-//! The file systems that are managed: found by a thread of its own, as finding them may wait for a server.
+//! Keeps the list of managed file systems. A thread of its own updates it, as looking at a path may wait for a server.
 //!
 //! ```text
-//!   /proc/self/mountinfo, paths --> which are new, which are gone? --> Change::Mounted, Change::Gone
-//!        ^ poll: the table has changed, or a second is over
+//!   bowwave-mounts                                                             engine
+//!   poll /proc/self/mountinfo, 1 s --> compare with the list --> channel --> Change::Mounted, Change::Gone
 //! ```
 
 use std::fs::{self, File};
@@ -13,8 +13,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Weak};
 use std::thread;
 
+use controller::DeviceFacts;
 use controller::ids::{BackingId, DeviceNumber};
-use controller::{DeviceFacts, Mounted};
 use linux::mounts::{self, Disk, Mount};
 use readahead::PAGE_BYTES;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -26,14 +26,14 @@ use crate::places::Places;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Volume {
     pub(crate) mount: Mount,
-    /// The kernel's own window of this file system.
+    /// The file that sets the kernel's window of this file system (`read_ahead_kb`).
     pub(crate) knob: PathBuf,
-    /// Most pages that one `readahead(2)` call reads.
+    /// The most pages that one `readahead(2)` call reads.
     pub(crate) piece_pages: u64,
     pub(crate) backing: BackingId,
 }
 
-/// The disk under one or more file systems, or the far end of a network one.
+/// The disk under one or more file systems, or the server of a network file system.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Device {
     pub(crate) backing: BackingId,
@@ -41,47 +41,39 @@ pub(crate) struct Device {
     pub(crate) facts: DeviceFacts,
 }
 
-/// What has changed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Change {
     /// A file system can be managed.
     Mounted(Arc<Volume>, Arc<Device>),
-    /// It is gone, or its number now means another one.
+    /// A file system was unmounted, or its device number now means another one.
     Gone(DeviceNumber),
 }
 
-impl Change {
-    /// What the controller hears of a mount.
-    pub(crate) fn mounted(volume: &Volume, device: &Device) -> Mounted {
-        Mounted { dev: volume.mount.dev, backing: device.backing, device: device.facts }
-    }
-}
-
-/// What is mounted, as far as it is managed.
+/// The managed file systems.
 pub(crate) struct Mounts {
     places: Places,
     state: PathBuf,
     volumes: Vec<(Arc<Volume>, Arc<Device>)>,
-    backings_met: u32,
+    last_backing: u32,
 }
 
 impl Mounts {
     pub(crate) fn new(places: Places, state: &Path) -> Self {
-        Mounts { places, state: state.to_owned(), volumes: Vec::new(), backings_met: 0 }
+        Mounts { places, state: state.to_owned(), volumes: Vec::new(), last_backing: 0 }
     }
 
-    /// What there is at the start.
+    /// The file systems at the start.
     ///
     /// # Errors
     /// If the table of mounts cannot be read.
-    pub(crate) fn first(&mut self) -> io::Result<Vec<Change>> {
+    pub(crate) fn initial(&mut self) -> io::Result<Vec<Change>> {
         let is_all = self.places.paths.is_empty();
         let wanted = if is_all { mounts::list()? } else { self.places.found.clone() };
-        Ok(self.compare(wanted))
+        Ok(self.update(wanted))
     }
 
-    /// What has changed since. A path that is not there at the moment may be mounted again.
-    fn again(&mut self) -> Vec<Change> {
+    /// The changes since the last call. A path that is missing now may be mounted again later.
+    fn refresh(&mut self) -> Vec<Change> {
         let paths = &self.places.paths;
         let wanted = if paths.is_empty() {
             let Ok(wanted) = mounts::list() else { return Vec::new() };
@@ -89,10 +81,10 @@ impl Mounts {
         } else {
             paths.iter().filter_map(|path| mounts::of_path(path).ok()).collect()
         };
-        self.compare(wanted)
+        self.update(wanted)
     }
 
-    fn compare(&mut self, wanted: Vec<Mount>) -> Vec<Change> {
+    fn update(&mut self, wanted: Vec<Mount>) -> Vec<Change> {
         let mut changes = Vec::new();
         self.volumes.retain(|(volume, device)| {
             let disk_is_the_same = || device.disk == Disk::under(&volume.mount);
@@ -104,7 +96,7 @@ impl Mounts {
         });
         for mount in wanted {
             if self.volumes.iter().all(|(volume, _)| volume.mount.dev != mount.dev) {
-                let (volume, device) = self.meet(mount);
+                let (volume, device) = self.look_up(mount);
                 changes.push(Change::Mounted(Arc::clone(&volume), Arc::clone(&device)));
                 self.volumes.push((volume, device));
             }
@@ -112,46 +104,46 @@ impl Mounts {
         changes
     }
 
-    fn meet(&mut self, mount: Mount) -> (Arc<Volume>, Arc<Device>) {
+    fn look_up(&mut self, mount: Mount) -> (Arc<Volume>, Arc<Device>) {
         let disk = Disk::under(&mount);
         let mut known = self.volumes.iter().map(|(_, device)| device);
         let known = known.find(|device| disk.is_some() && device.disk == disk).cloned();
         let device = known.unwrap_or_else(|| {
-            self.backings_met += 1;
+            self.last_backing += 1;
             let facts = devices::facts_of(&mount, disk.as_ref(), &self.state);
-            Arc::new(Device { backing: BackingId(self.backings_met), disk: disk.clone(), facts })
+            Arc::new(Device { backing: BackingId(self.last_backing), disk: disk.clone(), facts })
         });
         let knob = mounts::read_ahead_knob(&mount);
         let piece_pages = piece_pages(disk.as_ref(), &knob);
         (Arc::new(Volume { mount, knob, piece_pages, backing: device.backing }), device)
     }
 
-    /// Looks again whenever the table of mounts changes, and each second, as long as the engine is `running`; `tell` is
-    /// called after each change.
+    /// Starts a thread that sends `changes` and calls `wake` after each, until the engine drops `running`. It looks
+    /// whenever the table of mounts changes, and every second.
     pub(crate) fn watch(
         mut self,
         changes: Sender<Change>,
         running: Weak<()>,
-        tell: impl Fn() + Send + 'static,
+        wake: impl Fn() + Send + 'static,
     ) {
         let watch = move || {
             let table: Option<OwnedFd> = File::open("/proc/self/mountinfo").ok().map(Into::into);
             while running.strong_count() > 0 {
                 wait_for_change(table.as_ref());
-                for change in self.again() {
+                for change in self.refresh() {
                     if changes.send(change).is_err() {
                         return;
                     }
-                    tell();
+                    wake();
                 }
             }
         };
-        // Without a thread what is mounted later is not managed.
+        // Without this thread, file systems that are mounted later are not managed.
         let _ = thread::Builder::new().name("bowwave-mounts".into()).spawn(watch);
     }
 }
 
-/// The kernel silently drops what exceeds the larger of a request and the device's window.
+/// `readahead(2)` reads no more than the larger of the device's largest request and its window, and reports success.
 fn piece_pages(disk: Option<&Disk>, knob: &Path) -> u64 {
     let request_kb = disk.and_then(|disk| disk.queue("max_sectors_kb"));
     let window_kb = fs::read_to_string(knob).ok().and_then(|text| text.trim().parse().ok());

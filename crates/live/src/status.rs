@@ -1,12 +1,12 @@
-//! The socket on which a daemon or `run` answers `bowwave status`, and the asking side of it.
+//! The socket on which a daemon or `run` answers `bowwave status`, and its client.
 //!
 //! ```text
 //!   bowwave status --connect--> STATE/daemon.sock     --> engine: accept, write one JSON object, close
 //!                  \----------> STATE/run-PID.sock
 //! ```
 //!
-//! A client sends nothing. The answer is written to the socket's buffer, so the engine waits for nobody.
-//! Only root and its group may ask: by the socket's mode, and by the credentials of whoever has connected.
+//! A client sends nothing. The engine writes the answer into the socket's buffer, so it waits for nobody. Only root and
+//! its group get an answer: the socket's mode and the client's credentials (`SO_PEERCRED`) both enforce that.
 
 use std::collections::HashMap;
 use std::fs;
@@ -31,19 +31,19 @@ use serde_json::Value;
 
 use crate::mounted::Volume;
 
-/// The version of what is answered; it grows when a field goes or changes its meaning.
+/// The version of the answer. It grows when a field is removed or changes its meaning.
 pub const SCHEMA: u32 = 1;
 
-/// Clients that may wait to be accepted, and that are answered in one turn of the engine.
+/// How many clients may wait, and how many the engine answers at a time.
 const MOST_CLIENTS: i32 = 4;
 
-/// An engine answers within milliseconds; one that is stopped does not.
-const MOST_WAITING: Duration = Duration::from_secs(2);
+/// An engine answers within milliseconds, unless it is stopped.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A socket is stale if nobody listens, which the kernel says at once.
-const MOST_PROBING: Duration = Duration::from_millis(1);
+/// Enough to find out whether anybody listens, which the kernel answers at once.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// Far more than any answer: the rest is not read.
+/// Read no more of an answer. No valid one is nearly as long.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// 0660.
@@ -51,7 +51,7 @@ const ROOT_AND_GROUP: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).unio
 
 const DAEMON_SOCKET: &str = "daemon.sock";
 
-/// What a process of bowwave is.
+/// Which command a process of bowwave runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum Role {
@@ -59,29 +59,29 @@ pub enum Role {
     Daemon,
     /// `bowwave run`.
     Run {
-        /// The program that it runs, as it was named.
+        /// The program, as the user named it.
         command: String,
     },
 }
 
-/// What one process of bowwave answers.
+/// The answer of one process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// What it is.
+    /// The command that it runs.
     #[serde(flatten)]
     pub role: Role,
     /// Its process id.
     pub pid: u32,
     /// Seconds since it began to manage reads.
     pub uptime_s: f64,
-    /// What it does.
+    /// What it does now, and totals.
     #[serde(flatten)]
     pub status: Status,
 }
 
-/// Why a process cannot be asked.
+/// Why a process cannot answer.
 #[derive(Debug, thiserror::Error)]
 #[error("bowwave status will not show this process: cannot listen on {path}: {error}")]
 pub struct BindError {
@@ -89,7 +89,7 @@ pub struct BindError {
     error: io::Error,
 }
 
-/// Answers for one process; its file is removed when this is dropped.
+/// The listening socket of one process. Its file is removed when this is dropped.
 #[derive(Debug)]
 pub struct Socket {
     listener: OwnedFd,
@@ -99,7 +99,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Listens in the state folder. Sockets there of processes that were killed are removed.
+    /// Listens in the state folder, and removes the sockets of killed processes there.
     ///
     /// # Errors
     /// If the folder cannot be written, or its path is too long for a socket (about 85 bytes).
@@ -115,7 +115,7 @@ impl Socket {
         }
     }
 
-    /// Says that reads have been managed since then.
+    /// Sets since when reads have been managed.
     pub(crate) fn since(mut self, since: Instant) -> Socket {
         self.since = since;
         self
@@ -126,15 +126,15 @@ impl Socket {
         self.listener.as_fd()
     }
 
-    /// Answers the clients that wait, a few at most, without waiting for any.
+    /// Answers up to [`MOST_CLIENTS`] waiting clients.
     ///
     /// # Errors
-    /// If clients can be accepted no more, as when the process has no descriptors left: they would make the
-    /// socket readable for ever.
+    /// If no client can be accepted any more, for example without free descriptors. The socket would then stay readable
+    /// for ever.
     pub(crate) fn answer(&self, status: impl Fn() -> Status) -> io::Result<()> {
         for _ in 0..MOST_CLIENTS {
             match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-                Ok(client) if may_ask(&client) => self.tell(&client, status()),
+                Ok(client) if may_ask(&client) => self.send_report(&client, status()),
                 Ok(_) | Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::AGAIN) => break,
                 Err(error) => return Err(error.into()),
@@ -143,7 +143,7 @@ impl Socket {
         Ok(())
     }
 
-    fn tell(&self, client: &OwnedFd, status: Status) {
+    fn send_report(&self, client: &OwnedFd, status: Status) {
         let report = Report {
             schema: SCHEMA,
             role: self.role.clone(),
@@ -152,7 +152,7 @@ impl Socket {
             status,
         };
         if let Ok(text) = serde_json::to_vec(&report) {
-            // A client that has gone needs no answer, and one whose buffer is full sees that it is cut.
+            // This fails if the client has gone. If its buffer is full, the client sees that the answer is cut.
             let _ = send(client, &text, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
         }
     }
@@ -160,15 +160,15 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // One that stays is removed at the next start.
+        // If this fails, the next start removes it.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Under its name only once it listens: whoever finds it is answered. A process of this name that was killed may have
-/// left a draft.
+/// Makes the socket under another name and renames it when it listens, so that whoever finds it gets an answer.
 fn listen_on(path: &Path) -> rustix::io::Result<OwnedFd> {
     let draft = path.with_extension("sock.new");
+    // A killed process may have left one.
     let _ = fs::remove_file(&draft);
     let listener = listen_under(&draft).and_then(|listener| {
         rename(&draft, path)?;
@@ -181,7 +181,7 @@ fn listen_under(path: &Path) -> rustix::io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // Before it has a name, so that others can connect at no moment.
+    // Set the mode before the socket has a name, so that nobody else can ever connect.
     fchmod(&listener, ROOT_AND_GROUP)?;
     bind(&listener, &address)?;
     admit_group(path)?;
@@ -189,8 +189,8 @@ fn listen_under(path: &Path) -> rustix::io::Result<OwnedFd> {
     Ok(listener)
 }
 
-/// Binding has taken from the mode what the umask forbids; a process's umask is not changed, as its children
-/// inherit it. In a folder of somebody else's another file may have come in the socket's place by now.
+/// Adds the mode bits that the umask removed at binding. The umask itself stays, as children inherit it. Checks that the
+/// file is a socket: in a folder of another user, it may have been replaced.
 fn admit_group(path: &Path) -> rustix::io::Result<()> {
     let found =
         openat(CWD, path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
@@ -206,56 +206,56 @@ fn may_ask(client: &OwnedFd) -> bool {
 
 fn remove_stale(folder: &Path) {
     for path in sockets(folder).unwrap_or_default() {
-        if matches!(connected(&path, MOST_PROBING), Err(Errno::CONNREFUSED)) {
+        if matches!(connect_to(&path, PROBE_TIMEOUT), Err(Errno::CONNREFUSED)) {
             let _ = fs::remove_file(&path);
         }
     }
 }
 
-/// The sockets in a state folder, the daemon's first, then those of `run` by process.
+/// The sockets in a state folder: first the daemon's, then those of `run` by process id.
 fn sockets(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder)?.flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut found: Vec<_> = names.filter_map(|name| Some((asked_as(&name)?, name))).collect();
+    let mut found: Vec<_> = names.filter_map(|name| Some((owner_of(&name)?, name))).collect();
     found.sort();
     Ok(found.into_iter().map(|(_, name)| folder.join(name)).collect())
 }
 
-/// Whose socket a file of that name is: 0 for the daemon, the process id of a `run`.
-fn asked_as(name: &str) -> Option<u32> {
+/// Whose socket has this file name: 0 for the daemon, the process id for a `run`.
+fn owner_of(name: &str) -> Option<u32> {
     if name == DAEMON_SOCKET {
         return Some(0);
     }
     name.strip_prefix("run-")?.strip_suffix(".sock")?.parse().ok()
 }
 
-fn connected(path: &Path, most: Duration) -> rustix::io::Result<UnixStream> {
+fn connect_to(path: &Path, timeout: Duration) -> rustix::io::Result<UnixStream> {
     let address = SocketAddrUnix::new(path)?;
     let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    set_socket_timeout(&stream, Timeout::Send, Some(most))?;
-    set_socket_timeout(&stream, Timeout::Recv, Some(most))?;
+    set_socket_timeout(&stream, Timeout::Send, Some(timeout))?;
+    set_socket_timeout(&stream, Timeout::Recv, Some(timeout))?;
     connect(&stream, &address)?;
     Ok(stream.into())
 }
 
-/// Why a process did not tell what it does.
+/// Why there is no answer of a process.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// The asker is neither root nor of its group.
+    /// The client is neither root nor in its group.
     #[error("may not ask {0}: only root and its group may; use sudo")]
     NotPermitted(PathBuf),
-    /// It answers too late.
+    /// There was no answer in time.
     #[error("{0} does not answer; is its process stopped?")]
     Silent(PathBuf),
-    /// What it answers is no report.
-    #[error("{path} gives no whole answer ({reason}); ask again")]
+    /// The answer is cut or not JSON.
+    #[error("{path} gives no complete answer ({reason}); ask again")]
     Garbled {
         /// Its socket.
         path: PathBuf,
-        /// What is wrong with the answer.
+        /// Why it cannot be parsed.
         reason: String,
     },
-    /// It is of another version of bowwave.
+    /// The process is of another version of bowwave.
     #[error(
         "process {pid} reports in schema {schema}, this bowwave reads {SCHEMA}: use the bowwave that it \
          runs, or --json"
@@ -276,11 +276,10 @@ pub enum AskError {
     },
 }
 
-/// Asks every process of bowwave with this state folder; gives what each answers, the daemon first. None if none
-/// runs.
+/// Asks every process of bowwave with this state folder, the daemon first, and returns their answers.
 ///
 /// # Errors
-/// If the folder cannot be read. A folder that is not there is of nobody.
+/// If the folder cannot be read. A missing folder means that none runs.
 pub fn ask(folder: &Path) -> Result<Vec<Result<Value, AskError>>, AskError> {
     match sockets(folder) {
         Ok(found) => Ok(found.iter().filter_map(|path| ask_one(path).transpose()).collect()),
@@ -289,9 +288,9 @@ pub fn ask(folder: &Path) -> Result<Vec<Result<Value, AskError>>, AskError> {
     }
 }
 
-/// `None` where its process has gone.
+/// Asks one process; `None` if it has ended.
 fn ask_one(path: &Path) -> Result<Option<Value>, AskError> {
-    let stream = match connected(path, MOST_WAITING) {
+    let stream = match connect_to(path, ANSWER_TIMEOUT) {
         Ok(stream) => stream,
         Err(Errno::CONNREFUSED | Errno::NOENT) => return Ok(None),
         Err(error) => return Err(AskError::of(path, error.into())),
@@ -305,7 +304,7 @@ fn ask_one(path: &Path) -> Result<Option<Value>, AskError> {
             path: path.to_owned(),
             reason: error.to_string(),
         }),
-        // It ended with the question unread.
+        // It ended before it accepted the connection.
         Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
         Err(error) => Err(AskError::of(path, error)),
     }
@@ -323,11 +322,11 @@ impl AskError {
 }
 
 impl Report {
-    /// What was answered.
+    /// Parses an answer.
     ///
     /// # Errors
-    /// If it is of another schema.
-    pub fn in_answer(answer: &Value) -> Result<Report, AskError> {
+    /// If it has another schema.
+    pub fn parse(answer: &Value) -> Result<Report, AskError> {
         let number = |field: &str| answer[field].as_u64().unwrap_or(0);
         let known = (number("schema") == u64::from(SCHEMA)).then(|| Report::deserialize(answer));
         known
@@ -336,7 +335,7 @@ impl Report {
     }
 }
 
-/// Adds to a status what the controller does not know: the names of devices, and mount points.
+/// Adds names of devices and mount points, which the controller does not know.
 pub(crate) fn add_names<'a>(
     status: &mut Status,
     volumes: impl Iterator<Item = &'a Volume>,
@@ -375,7 +374,7 @@ mod tests {
         Controller::new(Options::default(), policy, &mut Vec::new()).status(0)
     }
 
-    /// What is answered to one who asks while the socket is served.
+    /// Asks while a thread answers on the socket.
     fn asked(folder: &Path, socket: &Socket) -> Vec<Result<Value, AskError>> {
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -391,13 +390,13 @@ mod tests {
         })
     }
 
-    /// Root in a test is no root in a user namespace without it: what it asks is refused.
+    /// Without root, as in some user namespaces, the socket refuses the test's question.
     fn is_root() -> bool {
         rustix::process::geteuid().is_root()
     }
 
     #[test]
-    fn root_is_told_what_a_process_does() {
+    fn root_gets_the_report_of_a_process() {
         let folder = tempfile::tempdir().expect("a folder");
         let role = Role::Run { command: "tar".into() };
         let socket = Socket::bind(folder.path(), role.clone()).expect("bound");
@@ -407,7 +406,7 @@ mod tests {
             Ok(answer) => {
                 assert_eq!(answer["schema"], SCHEMA);
                 assert_eq!((&answer["role"], &answer["command"]), (&"run".into(), &"tar".into()));
-                let report = Report::in_answer(answer).expect("a report");
+                let report = Report::parse(answer).expect("a report");
                 assert_eq!((report.pid, report.role), (std::process::id(), role));
                 assert_eq!(report.status, status());
             }
@@ -416,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn the_socket_is_roots_and_its_groups_and_goes_with_its_process() {
+    fn the_socket_is_for_root_and_its_group_and_is_removed_at_the_end() {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = Socket::bind(folder.path(), Role::Daemon).expect("bound");
         let path = folder.path().join(DAEMON_SOCKET);
@@ -428,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_of_killed_processes_are_silent_and_replaced() {
+    fn sockets_of_killed_processes_give_no_answer_and_are_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         // A listener that is closed leaves its file, as a killed process does.
         drop(UnixListener::bind(folder.path().join(DAEMON_SOCKET)).expect("bound"));
@@ -441,12 +440,12 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_do_not_read_hold_nobody_up() {
+    fn clients_that_do_not_read_do_not_delay_others() {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = Socket::bind(folder.path(), Role::Daemon).expect("bound");
         let path = folder.path().join(DAEMON_SOCKET);
         let idle: Vec<_> =
-            (0..3).map(|_| connected(&path, MOST_PROBING).expect("there is room")).collect();
+            (0..3).map(|_| connect_to(&path, PROBE_TIMEOUT).expect("there is room")).collect();
         socket.answer(status).expect("they are answered");
         drop(idle);
         assert_eq!(asked(folder.path(), &socket).len(), 1);
@@ -470,18 +469,18 @@ mod tests {
     }
 
     #[test]
-    fn another_schema_is_told_from_ours() {
+    fn an_answer_with_another_schema_is_refused() {
         let answer = serde_json::json!({ "schema": 2, "pid": 7 });
-        let error = Report::in_answer(&answer).expect_err("another one");
+        let error = Report::parse(&answer).expect_err("another one");
         assert!(matches!(error, AskError::OtherSchema { pid: 7, schema: 2 }), "{error}");
     }
 
     #[test]
-    fn whose_socket_it_is_shows_in_its_name() {
-        assert_eq!(asked_as("daemon.sock"), Some(0));
-        assert_eq!(asked_as("run-17.sock"), Some(17));
+    fn a_sockets_name_shows_its_owner() {
+        assert_eq!(owner_of("daemon.sock"), Some(0));
+        assert_eq!(owner_of("run-17.sock"), Some(17));
         for other in ["daemon.lock", "run-.sock", "run-x.sock", "17.sock", "disks"] {
-            assert_eq!(asked_as(other), None, "{other}");
+            assert_eq!(owner_of(other), None, "{other}");
         }
     }
 }

@@ -19,7 +19,7 @@ use anyhow::{Context, anyhow, bail};
 use controller::metrics::Metrics;
 use linux::state::{DaemonLock, StateError};
 use live::config::Config;
-use live::engine::{self, Engine, Heritage, MOST_MEASURING, Options};
+use live::engine::{self, Engine, Heritage, MEASURING_TIMEOUT, Options};
 use live::observe::Scope;
 use live::places::Places;
 use live::status::{Role, Socket};
@@ -142,7 +142,7 @@ fn manage(
     let mut before = None;
     loop {
         let mut engine = start(args, &settings, record.take(), before.take())?;
-        engine.get_to_know_devices(MOST_MEASURING, signals.readiness())?;
+        engine.measure_devices(MEASURING_TIMEOUT, signals.readiness())?;
         announce(&engine, args.json)?;
         service.is_ready();
         let other = serve(args, &settings.config, &mut engine, signals, &service)?;

@@ -54,7 +54,7 @@ fn show_json(answers: Answers) -> anyhow::Result<bool> {
 
 fn show_text(answers: Answers) -> anyhow::Result<bool> {
     let asked = answers.len();
-    let reports = answers.into_iter().map(|answer| Report::in_answer(&answer?));
+    let reports = answers.into_iter().map(|answer| Report::parse(&answer?));
     let told: Vec<String> =
         reports.filter_map(or_note).map(|report| text::of(&report).join("\n")).collect();
     let is_complete = told.len() == asked;

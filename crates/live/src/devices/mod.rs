@@ -1,7 +1,7 @@
-//! What is known of a device when it is met, and how it is measured.
+//! Finds out what a device costs: its latency, bandwidth and concurrency.
 //!
-//! A profile of `bowwave tune` comes first, then what was found out since boot, then a guess that a
-//! [measurement](probe) in the background replaces.
+//! A profile of `bowwave tune` comes first, then what was measured or learned since boot, then a guess until a
+//! [measurement](probe) in the background replaces it.
 
 mod probe;
 pub mod prober;
@@ -18,10 +18,10 @@ use readahead::DeviceCost;
 
 pub(crate) use remember::{Found, note};
 
-/// What a network file system charges until measured: a millisecond's round trip on gigabit.
+/// The guess for a network file system: gigabit Ethernet with a round trip of 1 ms.
 const NETWORK: DeviceCost = DeviceCost { latency_s: 0.001, bandwidth: 110e6, concurrency: 16.0 };
 
-/// What is known of the device under `mount`.
+/// What is known of the device under `mount` now.
 pub(crate) fn facts_of(mount: &Mount, disk: Option<&Disk>, state: &Path) -> DeviceFacts {
     let (cost, origin) = match disk {
         Some(disk) => of_disk(disk, state),
@@ -30,7 +30,6 @@ pub(crate) fn facts_of(mount: &Mount, disk: Option<&Disk>, state: &Path) -> Devi
     DeviceFacts { cost, origin, is_counted: disk.is_some() }
 }
 
-/// A network file system: as it was tuned, else a guess.
 fn of_network(mount: &Mount) -> (DeviceCost, Origin) {
     match profile::cost(&Identity::of(mount, None), Path::new(state::PROFILES)) {
         Some(cost) => (cost, Origin::Measured),
@@ -48,7 +47,7 @@ fn of_disk(disk: &Disk, state: &Path) -> (DeviceCost, Origin) {
     (guess(disk), Origin::Guessed)
 }
 
-/// What a disk charges as far as the kernel knows.
+/// A guess by whether the kernel says that the disk rotates.
 pub(crate) fn guess(disk: &Disk) -> DeviceCost {
     if disk.is_rotational() { DeviceCost::DISK } else { DeviceCost::FLASH }
 }

@@ -1,13 +1,13 @@
-//! A first measurement of a disk: a few direct reads, a fraction of a second.
+//! A first measurement of a disk by a few direct reads, in a fraction of a second.
 //!
 //! ```text
 //!   latency      median of 7 reads of 4 KiB, scattered over the whole device, one at a time
-//!   bandwidth    median of 3 x 1 MiB read on from one of them, the latency taken off if it jumps
-//!   concurrency  32 such reads of 4 KiB at once: 32 * latency / time taken
+//!   bandwidth    median of 3 successive reads of 1 MiB, less the latency on devices without a head
+//!   concurrency  32 scattered reads of 4 KiB at once: 32 * latency / time taken
 //! ```
 //!
-//! Reading only, past the page cache. What it finds is remembered until reboot. If the reads waited for a busy
-//! processor, they are repeated, and the figures with the least waiting count.
+//! It only reads, past the page cache. If the reads waited for a busy processor, it repeats them and takes the figures
+//! with the least waiting.
 
 use std::io;
 use std::sync::Barrier;
@@ -24,22 +24,22 @@ const LARGE_BYTES: usize = 1 << 20;
 const LATENCY_READS: u64 = 7;
 const AT_ONCE: usize = 32;
 
-/// Measurements at most, if the processors are busy.
+/// Measure this many times at most.
 const MOST_TRIES: usize = 4;
 
-/// No try begins later than this after the first one: the first reads of a slow device take seconds.
-const MOST_TRYING: Duration = Duration::from_millis(500);
+/// Begin no further try after this time: on a slow device, one takes seconds.
+const LAST_TRY_BEFORE: Duration = Duration::from_millis(500);
 
-/// Waiting for a processor may take this share of a measurement: two measurements differ by that much anyway.
+/// Ignore this share of waiting for a processor: undisturbed measurements differ by as much.
 const HARMLESS_WAIT_SHARE: f64 = 0.05;
 
-/// Devices smaller than this hold nothing worth a probe.
+/// A smaller device is not worth measuring.
 const SMALLEST_BYTES: u64 = 16 << 20;
 
-/// Measures the disk; what cannot be told apart is taken from `guess`.
+/// Measures the disk; takes the bandwidth from `guess` if latency hides it.
 ///
 /// # Errors
-/// If the device cannot be opened or read, or is too small to probe.
+/// If the device cannot be opened or read, or is too small.
 pub(crate) fn measure(disk: &Disk, guess: &DeviceCost) -> io::Result<DeviceCost> {
     let device = DirectReader::open(&disk.node())?;
     let bytes = disk.bytes().ok_or(io::ErrorKind::NotFound)?;
@@ -49,7 +49,7 @@ pub(crate) fn measure(disk: &Disk, guess: &DeviceCost) -> io::Result<DeviceCost>
     least_waiting(waits_so_far, || read(&device, disk.is_rotational(), bytes, guess))
 }
 
-/// Calls `measure` until it waited for no processor. Returns the figures with the least waiting.
+/// Calls `measure` until it did not wait for a processor, and returns the figures with the least waiting.
 fn least_waiting<T>(
     waits: impl Fn() -> Waits,
     mut measure: impl FnMut() -> io::Result<T>,
@@ -64,14 +64,14 @@ fn least_waiting<T>(
         if best.as_ref().is_none_or(|(least_s, _)| waited_s < *least_s) {
             best = Some((waited_s, found));
         }
-        if waited_s <= HARMLESS_WAIT_SHARE * seconds || began.elapsed() > MOST_TRYING {
+        if waited_s <= HARMLESS_WAIT_SHARE * seconds || began.elapsed() > LAST_TRY_BEFORE {
             break;
         }
     }
     best.map(|(_, found)| found).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
-/// What this thread waited for a processor, and the kernel's workers that carry requests.
+/// How long this thread, and the kernel's workers that carry requests, have waited for a processor.
 fn waits_so_far() -> Waits {
     waits::own_thread() + waits::kernel_workers()
 }
@@ -89,7 +89,7 @@ fn read(
     let large_s =
         median((1..=3).map(|n| device.timed_read(start + n * LARGE_BYTES as u64, LARGE_BYTES)))?;
     let concurrency = if is_rotational { 1.0 } else { concurrency(device, latency_s, bytes)? };
-    // On a disk the next megabyte follows without positioning; elsewhere each request waits anew.
+    // The head is in place for the next MiB. Other devices have the latency of each request.
     let waited_s = if is_rotational { 0.0 } else { latency_s };
     let transfer_s = large_s - waited_s;
     let bandwidth =
@@ -116,8 +116,8 @@ fn concurrency(device: &DirectReader, latency_s: f64, bytes: u64) -> io::Result<
     Ok((AT_ONCE as f64 * latency_s / slowest).clamp(1.0, AT_ONCE as f64))
 }
 
-/// The n-th of a sequence of aligned offsets that is spread evenly over the device (golden ratio),
-/// leaving room for the large reads behind it.
+/// The n-th of a sequence of aligned offsets in bytes, spread evenly over the device by the golden ratio. Leaves room
+/// for the large reads after the last one.
 fn scattered(n: u64, bytes: u64) -> u64 {
     let fraction = (n as f64 * 0.618_033_988_75 + 0.1).fract();
     let last = bytes - 8 * LARGE_BYTES as u64;
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_measurement_that_waited_for_a_processor_is_repeated_and_the_least_waiting_counts() {
         let (tries, waited) = (Cell::new(0), Cell::new(Waits::default()));
-        // Waits for seconds in each try, which takes microseconds, most in the first and third.
+        // Seconds of waiting, far more than each try takes.
         let waits_of_try = [9, 2, 9, 9];
         let measure = || {
             let this = tries.replace(tries.get() + 1);

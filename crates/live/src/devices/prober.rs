@@ -1,6 +1,5 @@
-//! Measuring a disk in a process of its own.
-//!
-//! A disk that takes ten seconds a read would hold up the end of whoever measures it.
+//! Measures a disk in a helper process: nobody can interrupt a direct read, which may take 10 s, so it would keep this
+//! process from ending.
 
 use std::io::{self, Read};
 use std::process::Stdio;
@@ -11,37 +10,37 @@ use readahead::{DeviceCost, DeviceNumber};
 use super::probe;
 use crate::helper::{self, Helper};
 
-/// The name of the job.
+/// The subcommand that runs [`main`].
 const PROBE: &str = "probe";
 
-/// Has `helper` measure the disk; what cannot be told apart is taken from a guess.
+/// Has `helper` measure the disk.
 ///
 /// # Errors
-/// If the disk cannot be opened or read, or is too small, or no process can be started.
+/// If the disk cannot be opened or read, or is too small, or the helper cannot be started.
 pub(crate) fn measure_by(helper: &Helper, disk: &Disk) -> io::Result<DeviceCost> {
     let Some(mut command) = helper.command(PROBE) else { return measure(disk) };
     command.arg(disk.dev.to_string());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;
-    let mut told = String::new();
-    let read = child.stdout.take().map_or(Ok(0), |mut told_by| told_by.read_to_string(&mut told));
-    // `bowwave run` waits for all its children, and so may have come first.
+    let mut output = String::new();
+    let read = child.stdout.take().map_or(Ok(0), |mut stdout| stdout.read_to_string(&mut output));
+    // An error is no news: `bowwave run` waits for all its children and may have reaped this one.
     let _ = child.wait();
     read?;
-    serde_json::from_str(&told).map_err(io::Error::other)
+    serde_json::from_str(&output).map_err(io::Error::other)
 }
 
 fn measure(disk: &Disk) -> io::Result<DeviceCost> {
     probe::measure(disk, &super::guess(disk))
 }
 
-/// What the process does: measures the disk of that number, and gives what is to be written to standard output. It ends
-/// with `parent`, which has started it.
+/// The helper process: measures the disk with this number, and returns what to write to standard output. Ends with
+/// `parent`.
 ///
 /// # Errors
-/// As measuring; or if the parent has ended.
+/// If the disk cannot be measured, or the parent has ended.
 pub fn main(dev: DeviceNumber, parent: u32) -> io::Result<String> {
-    helper::end_with(parent)?;
+    helper::die_with_parent(parent)?;
     let disk = Disk::of(dev).ok_or(io::ErrorKind::NotFound)?;
     Ok(serde_json::to_string(&measure(&disk)?)?)
 }
@@ -56,16 +55,16 @@ mod tests {
     }
 
     #[test]
-    fn what_another_process_tells_is_what_is_measured() {
+    fn the_helpers_output_is_the_measurement() {
         let cost = DeviceCost { latency_s: 0.5, bandwidth: 1e6, concurrency: 2.0 };
         let text = serde_json::to_string(&cost).expect("JSON");
         let words = |script: String| Helper::Process {
             program: "sh".into(),
             arguments: vec!["-c".into(), script, "sh".into()],
         };
-        let told =
+        let helper =
             words(format!("test $1 = probe && test $2 = $PPID && test $3 = 7:1 && echo '{text}'"));
-        assert_eq!(measure_by(&told, &disk()).ok(), Some(cost));
+        assert_eq!(measure_by(&helper, &disk()).ok(), Some(cost));
         for script in ["echo nonsense", "exit 1", "kill -9 $$"] {
             assert!(measure_by(&words(script.into()), &disk()).is_err(), "{script}");
         }

@@ -1,4 +1,4 @@
-//! What a device charges that `bowwave tune --persist` has measured.
+//! Reads the profiles that `bowwave tune --persist` writes.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use linux::identity::Identity;
 use linux::state::profile_of;
 use readahead::DeviceCost;
 
-/// What a remembered device charges; `None` if it is not remembered for certain, or its file is damaged.
+/// The cost in this device's profile; `None` if there is no valid profile that is certainly of this device.
 pub(super) fn cost(identity: &Identity, folder: &Path) -> Option<DeviceCost> {
     let file = profile_of(identity, folder);
     let spec = device::load(file.to_str()?).ok()?;
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_remembered_device_charges_what_was_measured() {
+    fn a_remembered_device_costs_what_was_measured() {
         let folder = tempfile::tempdir().expect("a folder");
         let share = Identity::Mount { fs_type: "nfs4".into(), source: "server:/export".into() };
         assert_eq!(cost(&share, folder.path()), None);

@@ -1,8 +1,7 @@
-//! Measurements kept until reboot, one small JSON file a disk under the state folder.
+//! Keeps measurements until reboot: a small JSON file for each disk in the state folder.
 //!
-//! A disk is recognised by its name, number, size and diskseq, so that another disk in its place
-//! is measured anew. A file that is damaged or cannot be written costs a new measurement, nothing
-//! else.
+//! A file counts only for a disk with the same name, number, size and diskseq, so another disk in its place is measured.
+//! If a file is damaged or cannot be written, the disk is measured again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +10,13 @@ use linux::mounts::Disk;
 use readahead::DeviceCost;
 use serde::{Deserialize, Serialize};
 
-/// Where a cost comes from.
+/// How a cost was found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Found {
-    /// A measurement when the disk was met.
+    /// Measured when the disk appeared.
     Measured,
-    /// A guess, corrected by the reads that went by.
+    /// Guessed, then corrected by the reads that were observed.
     Learned,
 }
 
@@ -48,13 +47,13 @@ fn file_of(disk: &Disk, state: &Path) -> PathBuf {
     state.join("disks").join(format!("{}.json", disk.name))
 }
 
-/// What was found out about this very disk since boot.
+/// What was found out about this disk since boot.
 pub(super) fn recall(disk: &Disk, state: &Path) -> Option<(DeviceCost, Found)> {
     let (of, cost, origin) = in_note(&fs::read(file_of(disk, state)).ok()?)?;
     (of == identity(disk)).then_some((cost, origin))
 }
 
-/// Of which disk a note is, and what it says; `None` if that cannot be.
+/// Parses a note into the disk's identity and cost; `None` if it is invalid.
 pub(super) fn in_note(text: &[u8]) -> Option<(String, DeviceCost, Found)> {
     let note: Note = serde_json::from_slice(text).ok()?;
     let cost = DeviceCost {
@@ -68,7 +67,7 @@ pub(super) fn in_note(text: &[u8]) -> Option<(String, DeviceCost, Found)> {
     (is_finite && is_sane).then_some((note.identity, cost, note.origin))
 }
 
-/// Keeps a measurement, if the state folder can be written.
+/// Writes a note, if the state folder can be written.
 pub(crate) fn note(disk: &Disk, cost: &DeviceCost, origin: Found, state: &Path) {
     let note = Note {
         identity: identity(disk),
@@ -78,7 +77,7 @@ pub(crate) fn note(disk: &Disk, cost: &DeviceCost, origin: Found, state: &Path) 
         concurrency: cost.concurrency,
     };
     if let Ok(text) = serde_json::to_string_pretty(&note) {
-        // Without the note the next start measures again.
+        // Without the note, the next start measures again.
         let _ = linux::whole::write(&file_of(disk, state), text);
     }
 }

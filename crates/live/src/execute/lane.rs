@@ -1,16 +1,15 @@
-//! One device's threads. A device or server that does not answer holds up its own lane.
+//! A lane: the threads of one device. A device or server that does not answer holds up only its own lane.
 //!
 //! ```text
-//!   Read ------------------> up to 16 readers   (a full queue blocks the call)
-//!   Release ---------------> one thread         (opening may wait for a server)
-//!   WriteOut --------------> one thread         (writing may wait for the device)
+//!   Read ------------------> up to 16 readers     (a full device queue blocks the call)
+//!   Release ---------------> 1 thread             (opening may wait for a server)
+//!   WriteOut --------------> 1 thread             (writing may wait for the device)
 //!   List, ReadFiles -------> up to 8 threads each (opening may wait for the device)
-//!   Describe, Probe -------> one thread
-//!   SetWindow -------------> one thread         (with a process that may wait for a server)
+//!   Describe, Probe -------> 1 thread
+//!   SetWindow -------------> 1 thread             (its helper process may wait for a server)
 //! ```
 //!
-//! All of them start when they are first needed, and end when they are idle: most file systems are not read at any
-//! moment.
+//! Threads start when they are needed and end when they are idle, as most file systems are read rarely.
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -25,9 +24,9 @@ use readahead::DeviceCost;
 use readahead::behind::Span;
 
 use super::Answers;
-use super::ask::Ask;
 use super::pool::{Job, ONE, Pool, Worker};
-use super::readers::{Batch, Manner, READERS, Reader};
+use super::questions::Question;
+use super::readers::{Batch, READERS, Reader, Submission};
 use super::release::Release;
 use super::walk::{self, FilesReader, List, Lister, Listings, ReadFiles};
 use super::windows::{Journal, Windows};
@@ -35,17 +34,16 @@ use crate::helper::Helper;
 use crate::mounted::{Device, Volume};
 use crate::observe::PageTables;
 
-/// Files that are read without look-ahead are let go so soon after their readers have closed them.
-const KEPT_OPEN_PAUSE: Duration = Duration::from_millis(20);
+/// While bowwave holds duplicates of open files, check this often whether their readers have closed them.
+const KEPT_OPEN_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Else windows are looked after this often.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Otherwise, tidy the ledger this often.
+const TIDY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A thread that ends gives back what it can within so long. Nobody waits for it.
-const MOST_ENDING: Duration = Duration::from_secs(1);
+/// A thread that ends restores windows for this long. Nobody waits for it.
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A change of a window.
-pub(super) struct Change {
+pub(super) struct WindowChange {
     pub(super) ticket: Ticket,
     pub(super) target: Target,
     pub(super) of: Option<FileRef>,
@@ -54,12 +52,11 @@ pub(super) struct Change {
     pub(super) volume: Arc<Volume>,
 }
 
-/// Threads of one device.
 pub(super) struct Lane {
     readers: Pool<Reader>,
-    manner: Arc<Manner>,
-    asks: Pool<Asker>,
-    /// `None` where nothing is known of who uses pages.
+    submission: Arc<Submission>,
+    questions: Pool<Answerer>,
+    /// `None` without drop-behind.
     releases: Option<Pool<Releaser>>,
     writes: Pool<Writer>,
     windows: Pool<Windows>,
@@ -68,7 +65,7 @@ pub(super) struct Lane {
     answers: Answers,
 }
 
-/// What lanes share.
+/// What all lanes share.
 #[derive(Clone)]
 pub(super) struct Common {
     pub(super) answers: Answers,
@@ -81,34 +78,31 @@ pub(super) struct Common {
 
 impl Lane {
     pub(super) fn new(device: Arc<Device>, common: &Common) -> Self {
-        let manner = Arc::new(Manner::default());
-        manner.is_serial.store(device.facts.cost.is_serial(), Ordering::Relaxed);
-        let answers = || common.answers.clone();
-        let of_readers = Arc::clone(&manner);
-        let reader = move || Reader(Arc::clone(&of_readers));
-        let (state, helper) = (common.state.clone(), common.helper.clone());
-        let asker = Asker { device, manner: Arc::clone(&manner), state, helper };
-        let releases = common.tables.clone().map(|tables| {
-            let releaser = move || Releaser(Arc::clone(&tables));
-            Pool::new("bowwave-release", ONE, answers(), releaser)
+        let Common { answers, journal, state, helper, tables, listings } = common.clone();
+        let submission = Arc::new(Submission::default());
+        submission.is_serial.store(device.facts.cost.is_serial(), Ordering::Relaxed);
+        let reader = Reader(Arc::clone(&submission));
+        let file_reader = FilesReader(Arc::clone(&listings), Arc::clone(&submission));
+        let lister = Lister(listings);
+        let windows_helper = helper.clone();
+        let windows = move || Windows::new(journal.clone(), windows_helper.clone());
+        let answerer = Answerer { device, submission: Arc::clone(&submission), state, helper };
+        let pool_answers = || answers.clone();
+        let releases = tables.map(|tables| {
+            let releaser = Releaser(tables);
+            Pool::new("bowwave-release", ONE, pool_answers(), move || releaser.clone())
         });
-        let journal = common.journal.clone();
-        let of_windows = common.helper.clone();
-        let windows = move || Windows::new(journal.clone(), of_windows.clone());
-        let listings = Arc::clone(&common.listings);
-        let lister = move || Lister(Arc::clone(&listings));
-        let (listings, of_files) = (Arc::clone(&common.listings), Arc::clone(&manner));
-        let files = move || FilesReader(Arc::clone(&listings), Arc::clone(&of_files));
+        let threads = walk::THREADS;
         Lane {
-            readers: Pool::new("bowwave-reader", READERS, answers(), reader),
-            manner,
-            asks: Pool::new("bowwave-ask", ONE, answers(), move || asker.clone()),
+            readers: Pool::new("bowwave-reader", READERS, pool_answers(), move || reader.clone()),
+            submission,
+            questions: Pool::new("bowwave-ask", ONE, pool_answers(), move || answerer.clone()),
             releases,
-            writes: Pool::new("bowwave-writeout", ONE, answers(), || Writer),
-            windows: Pool::new("bowwave-window", ONE, answers(), windows),
-            lists: Pool::new("bowwave-list", walk::THREADS, answers(), lister),
-            files: Pool::new("bowwave-files", walk::THREADS, answers(), files),
-            answers: answers(),
+            writes: Pool::new("bowwave-writeout", ONE, pool_answers(), || Writer),
+            windows: Pool::new("bowwave-window", ONE, pool_answers(), windows),
+            lists: Pool::new("bowwave-list", threads, pool_answers(), move || lister.clone()),
+            files: Pool::new("bowwave-files", threads, pool_answers(), move || file_reader.clone()),
+            answers,
         }
     }
 
@@ -124,115 +118,111 @@ impl Lane {
         self.files.submit(job);
     }
 
-    pub(super) fn ask(&self, ask: Ask, volume: Arc<Volume>) {
-        self.asks.submit(Of(ask, volume));
+    pub(super) fn ask(&self, question: Question, volume: Arc<Volume>) {
+        self.questions.submit(OnVolume(question, volume));
     }
 
     pub(super) fn release(&self, release: Release, volume: Arc<Volume>) {
         match &self.releases {
-            Some(pool) => pool.submit(Of(release, volume)),
+            Some(pool) => pool.submit(OnVolume(release, volume)),
             None => self.answers.send(release.refused()),
         }
     }
 
     pub(super) fn write_out(&self, ticket: Ticket, of: FileRef, span: Span, volume: Arc<Volume>) {
-        self.writes.submit(Of(WriteOut { ticket, of, span }, volume));
+        self.writes.submit(OnVolume(WriteOut { ticket, of, span }, volume));
     }
 
-    pub(super) fn set_window(&self, change: Change) {
-        self.windows.submit(ToWindows::Set(change));
+    pub(super) fn set_window(&self, change: WindowChange) {
+        self.windows.submit(WindowJob::Set(change));
     }
 
-    /// The device was found to charge something else.
-    pub(super) fn learn(&self, cost: &DeviceCost) {
-        self.manner.is_serial.store(cost.is_serial(), Ordering::Relaxed);
+    /// Adapts to what the device is now known to cost.
+    pub(super) fn set_cost(&self, cost: &DeviceCost) {
+        self.submission.is_serial.store(cost.is_serial(), Ordering::Relaxed);
     }
 
-    /// Waits for batches under way, for so long at most.
-    pub(super) fn wait_for_reads(&self, most: Duration) {
-        self.readers.wait(most);
+    /// Waits up to `timeout` for batches under way.
+    pub(super) fn wait_for_reads(&self, timeout: Duration) {
+        self.readers.wait(timeout);
     }
 
-    /// Has all windows on this device given back by then, as far as possible; `done` is told when that is done.
-    pub(super) fn end_windows(&self, until: Instant, done: &Sender<()>) {
+    /// Restores the windows on this device, as far as possible by `until`, and then sends `done`.
+    pub(super) fn restore_windows(&self, until: Instant, done: &Sender<()>) {
         if self.windows.is_running() {
-            self.windows.submit(ToWindows::End(until, done.clone()));
+            self.windows.submit(WindowJob::RestoreAll(until, done.clone()));
         } else {
-            // A thread that has ended had nothing to give back.
+            // A thread ends only when it has no window to restore.
             let _ = done.send(());
         }
     }
 }
 
-/// A job, and the file system that it is about.
-struct Of<J>(J, Arc<Volume>);
+/// A job and its file system.
+struct OnVolume<J>(J, Arc<Volume>);
 
-/// Finds answers to questions.
 #[derive(Clone)]
-struct Asker {
+struct Answerer {
     device: Arc<Device>,
-    manner: Arc<Manner>,
+    submission: Arc<Submission>,
     state: PathBuf,
     helper: Helper,
 }
 
-impl Job for Of<Ask> {
+impl Job for OnVolume<Question> {
     fn refused(&self) -> Option<Completed> {
         self.0.refused()
     }
 }
 
-impl Worker for Asker {
-    type Job = Of<Ask>;
+impl Worker for Answerer {
+    type Job = OnVolume<Question>;
 
-    fn run(&mut self, Of(ask, volume): Of<Ask>) -> Option<Completed> {
-        let answer = ask.run(&self.device, &volume, (&self.state, &self.helper));
+    fn run(&mut self, OnVolume(question, volume): Self::Job) -> Option<Completed> {
+        let answer = question.answer(&self.device, &volume, (&self.state, &self.helper));
         if let Some(Completed::Probed { cost: Some(cost), .. }) = &answer {
-            self.manner.is_serial.store(cost.is_serial(), Ordering::Relaxed);
+            self.submission.is_serial.store(cost.is_serial(), Ordering::Relaxed);
         }
         answer
     }
 }
 
-/// Lets pages go.
+#[derive(Clone)]
 struct Releaser(Arc<dyn PageTables>);
 
-impl Job for Of<Release> {
+impl Job for OnVolume<Release> {
     fn refused(&self) -> Option<Completed> {
         Some(self.0.refused())
     }
 }
 
 impl Worker for Releaser {
-    type Job = Of<Release>;
+    type Job = OnVolume<Release>;
 
-    fn run(&mut self, Of(release, volume): Of<Release>) -> Option<Completed> {
+    fn run(&mut self, OnVolume(release, volume): Self::Job) -> Option<Completed> {
         Some(release.run(&volume.mount, &*self.0))
     }
 }
 
-/// Starts writing pages.
+/// Starts writing dirty pages. If that fails, the kernel writes them later anyway.
 struct Writer;
 
-/// Pages to be written.
 struct WriteOut {
     ticket: Ticket,
     of: FileRef,
     span: Span,
 }
 
-impl Job for Of<WriteOut> {
+impl Job for OnVolume<WriteOut> {
     fn refused(&self) -> Option<Completed> {
-        // The kernel writes when it sees fit.
         Some(Completed::WroteOut { ticket: self.0.ticket })
     }
 }
 
 impl Worker for Writer {
-    type Job = Of<WriteOut>;
+    type Job = OnVolume<WriteOut>;
 
-    fn run(&mut self, Of(out, volume): Of<WriteOut>) -> Option<Completed> {
-        // A file system that cannot: the kernel writes when it sees fit.
+    fn run(&mut self, OnVolume(out, volume): Self::Job) -> Option<Completed> {
         if let Ok(file) = linux::handles::open_file(out.of, &volume.mount) {
             let _ = linux::sys::write_out(file.as_fd(), out.span.start, out.span.pages());
         }
@@ -240,55 +230,53 @@ impl Worker for Writer {
     }
 }
 
-/// What the thread of a device's windows is told.
-pub(super) enum ToWindows {
-    Set(Change),
-    /// Everything is given back by then, as far as possible; told when that is done.
-    End(Instant, Sender<()>),
+pub(super) enum WindowJob {
+    Set(WindowChange),
+    /// Restore all windows until that time, then send.
+    RestoreAll(Instant, Sender<()>),
 }
 
-/// That a window cannot be set.
 pub(super) fn window_refused(ticket: Ticket, target: Target) -> Completed {
     let (ticket, outcome) = (Some(ticket), WindowOutcome::Failed);
     Completed::WindowSet { ticket, target, outcome, during: (0, 0) }
 }
 
-impl Job for ToWindows {
+impl Job for WindowJob {
     fn refused(&self) -> Option<Completed> {
         match self {
-            ToWindows::Set(change) => Some(window_refused(change.ticket, change.target)),
-            ToWindows::End(..) => None,
+            WindowJob::Set(change) => Some(window_refused(change.ticket, change.target)),
+            WindowJob::RestoreAll(..) => None,
         }
     }
 }
 
 impl Worker for Windows {
-    type Job = ToWindows;
+    type Job = WindowJob;
 
-    fn run(&mut self, job: ToWindows) -> Option<Completed> {
+    fn run(&mut self, job: WindowJob) -> Option<Completed> {
         match job {
-            ToWindows::Set(change) => Some(self.set(&change)),
-            ToWindows::End(until, done) => {
-                self.give_back_all(until);
+            WindowJob::Set(change) => Some(self.set(&change)),
+            WindowJob::RestoreAll(until, done) => {
+                self.restore_all(until);
                 let _ = done.send(());
                 None
             }
         }
     }
 
-    fn pause(&self) -> Duration {
-        if self.keeps_any_open() { KEPT_OPEN_PAUSE } else { PAUSE }
+    fn upkeep_interval(&self) -> Duration {
+        if self.keeps_any_open() { KEPT_OPEN_INTERVAL } else { TIDY_INTERVAL }
     }
 
-    fn look_after(&mut self) -> Vec<Completed> {
-        Windows::look_after(self)
+    fn upkeep(&mut self) -> Vec<Completed> {
+        self.restore_closed()
     }
 
-    fn is_idle(&self) -> bool {
-        self.may_end()
+    fn may_end(&self) -> bool {
+        Windows::may_end(self)
     }
 
-    fn end(&mut self) {
-        self.give_back_all(Instant::now() + MOST_ENDING);
+    fn finish(&mut self) {
+        self.restore_all(Instant::now() + RESTORE_TIMEOUT);
     }
 }

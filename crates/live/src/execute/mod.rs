@@ -1,8 +1,15 @@
-//! Carries out what the controller asks for, on [threads](pool) [per device](lane). Each answer comes back as an input.
+//! Carries out the controller's commands on the [threads](pool) of each device's [lane]. Each answer comes back as an
+//! input.
+//!
+//! ```text
+//!   engine's thread                           threads of lanes
+//!   Command --> Executor --> a lane's pool --> do it
+//!   Input <--- Answers (queue, eventfd) <----- Completed
+//! ```
 
-mod ask;
 mod lane;
 mod pool;
+mod questions;
 mod readers;
 mod release;
 mod unmap;
@@ -16,18 +23,18 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use controller::ids::{BackingId, DeviceNumber, FileKey};
+use controller::ids::{BackingId, DeviceNumber, FileKey, FileRef, Ticket};
 use controller::{Command, Completed, Failure, Input, Nanos};
 use linux::sys;
-use readahead::behind::Unused;
+use readahead::behind::{Span, Unused};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::helper::Helper;
 use crate::mounted::{Device, Volume};
 use crate::observe::PageTables;
-use ask::Ask;
-use lane::{Change, Common, Lane};
+use lane::{Common, Lane, WindowChange};
 use pool::Job;
+use questions::Question;
 use readers::Batch;
 use release::Release;
 use walk::{List, ReadFiles};
@@ -36,11 +43,11 @@ pub use windows::fetching;
 #[cfg(any(test, fuzzing))]
 pub(crate) use windows::read_any_ledger;
 
-/// Where answers go; anything may be sent from any thread.
+/// A queue of inputs for the engine; any thread may send.
 #[derive(Clone)]
 pub(crate) struct Answers {
     waiting: Arc<Mutex<Vec<(Nanos, Input)>>>,
-    /// Readable while any wait.
+    /// An eventfd, readable while inputs wait.
     wake: Arc<OwnedFd>,
 }
 
@@ -50,23 +57,17 @@ impl Answers {
         Ok(Answers { waiting: Arc::default(), wake: Arc::new(wake) })
     }
 
-    /// Sends an answer.
     pub(crate) fn send(&self, completed: Completed) {
-        self.send_input(Input::Completed(completed));
-    }
-
-    /// Sends any input.
-    pub(crate) fn send_input(&self, input: Input) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        // Its time is taken under the lock, so that times only grow.
-        waiting.push((sys::monotonic_ns(), input));
+        // Read the clock under the lock, so that times never decrease.
+        waiting.push((sys::monotonic_ns(), Input::Completed(completed)));
         drop(waiting);
         self.wake();
     }
 
-    /// Has the engine look.
+    /// Wakes the engine.
     pub(crate) fn wake(&self) {
-        // A counter that is full is readable.
+        // Writing fails only if the counter is full, and the eventfd is readable then.
         let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());
     }
 
@@ -74,25 +75,26 @@ impl Answers {
         answers.into_iter().for_each(|answer| self.send(answer));
     }
 
-    /// Readable while any wait.
+    /// Readable while inputs wait.
     pub(crate) fn readiness(&self) -> &OwnedFd {
         &self.wake
     }
 
-    /// Takes what has come, in order.
+    /// Takes all inputs, in order.
     pub(crate) fn take(&self) -> Vec<(Nanos, Input)> {
         let _ = rustix::io::read(&*self.wake, &mut [0; 8]);
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Lanes, and what lies on them.
+/// The lanes of all devices, and the file systems on them.
 pub(crate) struct Executor {
     common: Common,
     lanes: HashMap<BackingId, Lane>,
     volumes: HashMap<DeviceNumber, Arc<Volume>>,
-    /// What of a row of reads with one ticket has come so far.
+    /// Collects successive reads with one ticket.
     batch: Option<Batch>,
+    /// No more read-ahead.
     is_closed: bool,
 }
 
@@ -114,7 +116,7 @@ impl Executor {
         }
     }
 
-    /// A file system was mounted.
+    /// Adds a file system, and a lane if its device is new.
     pub(crate) fn add(&mut self, volume: Arc<Volume>, device: &Arc<Device>) {
         let common = &self.common;
         let lane = || Lane::new(Arc::clone(device), common);
@@ -122,62 +124,50 @@ impl Executor {
         self.volumes.insert(volume.mount.dev, volume);
     }
 
-    /// A file system is gone; gives its device if no other lies there.
+    /// Removes a file system. Returns its device if no other file system is left there.
     pub(crate) fn remove(&mut self, dev: DeviceNumber) -> Option<BackingId> {
         let backing = self.volumes.remove(&dev)?.backing;
         if self.volumes.values().any(|other| other.backing == backing) {
             return None;
         }
-        // Its threads end with what they are at.
+        // Its threads finish their jobs and end.
         self.lanes.remove(&backing);
         Some(backing)
     }
 
-    /// The file systems, by mount point.
     pub(crate) fn volumes(&self) -> impl Iterator<Item = &Volume> {
         self.volumes.values().map(|volume| &**volume)
     }
 
-    /// Carries out these commands, those left out that the source of events sees to.
+    /// Carries out these commands, except those about which events to report.
     pub(crate) fn execute(&mut self, commands: &[Command]) {
         for command in commands {
-            self.one(command);
+            self.execute_one(command);
         }
         self.submit();
     }
 
-    fn one(&mut self, command: &Command) {
+    fn execute_one(&mut self, command: &Command) {
         match *command {
-            Command::Read { ticket, of, span, .. } => {
-                if self.batch.as_ref().is_some_and(|batch| batch.ticket != ticket) {
-                    self.submit();
-                }
-                match (&mut self.batch, self.volumes.get(&of.file.dev)) {
-                    (Some(batch), _) => batch.spans.push(span),
-                    (None, Some(volume)) if !self.is_closed => {
-                        let (spans, volume) = (vec![span], Arc::clone(volume));
-                        self.batch = Some(Batch { ticket, of, spans, volume });
-                    }
-                    _ => {
-                        let failed = Some(Failure::Refused);
-                        self.common.answers.send(Completed::Read { ticket, failed });
-                    }
-                }
-            }
-            Command::Describe(stream, of) => self.ask(of.file, Ask::Describe { stream, of }),
-            Command::Probe(backing) => self.ask_of(backing, Ask::Probe(backing)),
+            Command::Read { ticket, of, span, .. } => self.read(ticket, of, span),
+            Command::Describe(stream, of) => self.ask(of.file, Question::Describe { stream, of }),
+            Command::Probe(backing) => self.ask_device(backing, Question::Probe(backing)),
             Command::Remember(backing, cost) => {
                 if let Some(lane) = self.lanes.get(&backing) {
-                    lane.learn(&cost);
+                    lane.set_cost(&cost);
                 }
-                self.ask_of(backing, Ask::Remember(cost));
+                self.ask_device(backing, Question::Remember(cost));
             }
-            Command::SetWindow { ticket, target, of, kernel_window, setting, file } => {
+            Command::SetWindow { ticket, target, of, kernel_window: own_pages, setting, file } => {
                 match self.lane_of(file) {
-                    Some((lane, volume)) => {
-                        let own_pages = kernel_window;
-                        lane.set_window(Change { ticket, target, of, own_pages, setting, volume });
-                    }
+                    Some((lane, volume)) => lane.set_window(WindowChange {
+                        ticket,
+                        target,
+                        of,
+                        own_pages,
+                        setting,
+                        volume,
+                    }),
                     None => self.common.answers.send(lane::window_refused(ticket, target)),
                 }
             }
@@ -199,11 +189,11 @@ impl Executor {
             },
             Command::ForgetListing(listing) => self.common.listings.forget(listing),
             Command::ReadFiles { ticket, dev, tgid, ref files, head_pages, most_bytes } => {
-                let files = files.clone();
                 match self.lane_of(FileKey { dev, ino: 0 }).filter(|_| !self.is_closed) {
                     Some((lane, volume)) => {
-                        let most = (head_pages, most_bytes);
-                        lane.read_files(ReadFiles::new(ticket, tgid, files, most, volume));
+                        let files = files.clone();
+                        let job = ReadFiles { ticket, tgid, files, head_pages, most_bytes, volume };
+                        lane.read_files(job);
                     }
                     None => {
                         let (files, bytes) = (files.len() as u32, 0);
@@ -222,6 +212,24 @@ impl Executor {
         }
     }
 
+    /// Adds to the batch of this ticket, or begins another one.
+    fn read(&mut self, ticket: Ticket, of: FileRef, span: Span) {
+        if self.batch.as_ref().is_some_and(|batch| batch.ticket != ticket) {
+            self.submit();
+        }
+        match (&mut self.batch, self.volumes.get(&of.file.dev)) {
+            (Some(batch), _) => batch.spans.push(span),
+            (None, Some(volume)) if !self.is_closed => {
+                let (spans, volume) = (vec![span], Arc::clone(volume));
+                self.batch = Some(Batch { ticket, of, spans, volume });
+            }
+            _ => {
+                let failed = Some(Failure::Refused);
+                self.common.answers.send(Completed::Read { ticket, failed });
+            }
+        }
+    }
+
     fn submit(&mut self) {
         let Some(batch) = self.batch.take() else { return };
         match self.lanes.get(&batch.volume.backing) {
@@ -235,49 +243,49 @@ impl Executor {
         Some((self.lanes.get(&volume.backing)?, Arc::clone(volume)))
     }
 
-    fn ask(&self, file: FileKey, ask: Ask) {
+    fn ask(&self, file: FileKey, question: Question) {
         match self.lane_of(file) {
-            Some((lane, volume)) => lane.ask(ask, volume),
-            None => self.common.answers.send_all(ask.refused()),
+            Some((lane, volume)) => lane.ask(question, volume),
+            None => self.common.answers.send_all(question.refused()),
         }
     }
 
-    fn ask_of(&self, backing: BackingId, ask: Ask) {
+    fn ask_device(&self, backing: BackingId, question: Question) {
         let volume = self.volumes.values().find(|volume| volume.backing == backing);
         match (self.lanes.get(&backing), volume) {
-            (Some(lane), Some(volume)) => lane.ask(ask, Arc::clone(volume)),
-            _ => self.common.answers.send_all(ask.refused()),
+            (Some(lane), Some(volume)) => lane.ask(question, Arc::clone(volume)),
+            _ => self.common.answers.send_all(question.refused()),
         }
     }
 
-    /// Reads nothing ahead any more, and waits for what is under way, for so long at most.
-    pub(crate) fn close(&mut self, most: Duration) {
+    /// Stops reading ahead, and waits up to `timeout` for reads under way.
+    pub(crate) fn close(&mut self, timeout: Duration) {
         self.is_closed = true;
-        let until = Instant::now() + most;
+        let until = Instant::now() + timeout;
         for lane in self.lanes.values() {
             lane.wait_for_reads(until.saturating_duration_since(Instant::now()));
         }
     }
 
-    /// Sets no window any more, and gives back those that were set, within so long at most. Returns the ledger, with what
-    /// could not be given back.
-    pub(crate) fn give_back(&mut self, most: Duration) -> Journal {
-        let left = self.common.journal.hand_over();
-        let until = Instant::now() + most;
+    /// Stops setting windows, and restores those that were set, for up to `timeout`. Returns the journal for the next
+    /// engine, with the windows that could not be restored.
+    pub(crate) fn restore_windows(&mut self, timeout: Duration) -> Journal {
+        let journal = self.common.journal.hand_over();
+        let until = Instant::now() + timeout;
         let (done, inbox): (Sender<()>, _) = mpsc::channel();
-        self.lanes.values().for_each(|lane| lane.end_windows(until, &done));
+        self.lanes.values().for_each(|lane| lane.restore_windows(until, &done));
         drop(done);
         for _ in 0..self.lanes.len() {
-            let rest = until.saturating_duration_since(Instant::now());
-            if inbox.recv_timeout(rest).is_err() {
+            let left = until.saturating_duration_since(Instant::now());
+            if inbox.recv_timeout(left).is_err() {
                 break;
             }
         }
-        left
+        journal
     }
 
-    /// What nobody is about to give back, as inputs.
-    pub(crate) fn left_behind(&self) -> Vec<Completed> {
-        self.common.journal.left_behind()
+    /// The windows that no thread will restore.
+    pub(crate) fn orphaned_windows(&self) -> Vec<Completed> {
+        self.common.journal.orphans()
     }
 }

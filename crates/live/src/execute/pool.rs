@@ -1,12 +1,13 @@
-//! Threads that start when there is work, and end when there was none for a while.
+//! A pool of threads that start when there is work, and end when there was none for a while.
 //!
 //! ```text
-//!   submit --> a thread is free? --> a new one may start? --> may it wait? --> refused
-//!                   |                     |                     |                |
-//!                   '------------------ run ------------------- '--> answer <----'
+//!   submit --> thread free? --no--> may start one? --no--> may the job queue? --no--> refused
+//!                  |yes                  |yes                     |yes                   |
+//!                  '-------------------- '------ Mutex<State> ----'                      |
+//!                                             threads take jobs, run them --> Answers <--'
 //! ```
 //!
-//! A job is answered once, also if its thread panics or none can be started.
+//! Each job is answered once, even if its thread panics or cannot be started.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,54 +19,51 @@ use controller::Completed;
 
 use super::Answers;
 
-/// A thread looks this often whether it is still needed.
-const IDLE: Duration = Duration::from_secs(10);
+/// How often a thread does its upkeep and, without a job, ends.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Something to do.
 pub(super) trait Job: Send + 'static {
-    /// The answer if it is not done; `None` where nobody waits for one.
+    /// The answer if nobody does the job; `None` if nobody waits for an answer.
     fn refused(&self) -> Option<Completed>;
 }
 
 /// What a thread of the pool does.
 pub(super) trait Worker: 'static {
-    /// Its jobs.
     type Job: Job;
 
-    /// Does one; gives its answer.
+    /// Does a job and returns its answer.
     fn run(&mut self, job: Self::Job) -> Option<Completed>;
 
-    /// How often [`look_after`](Self::look_after) is called.
-    fn pause(&self) -> Duration {
-        IDLE
+    /// How often to call [`upkeep`](Self::upkeep), and to check whether the thread may end.
+    fn upkeep_interval(&self) -> Duration {
+        UPKEEP_INTERVAL
     }
 
-    /// What has to be done without being asked; gives answers.
-    fn look_after(&mut self) -> Vec<Completed> {
+    /// Does what is due without a job, and returns the answers.
+    fn upkeep(&mut self) -> Vec<Completed> {
         Vec::new()
     }
 
-    /// Whether its thread may end.
-    fn is_idle(&self) -> bool {
+    /// Whether the thread may end when there is no job.
+    fn may_end(&self) -> bool {
         true
     }
 
-    /// The last thing that its thread does.
-    fn end(&mut self) {}
+    /// Called before the thread ends.
+    fn finish(&mut self) {}
 }
 
-/// How many threads there may be, and what becomes of a job when all are busy.
 #[derive(Clone, Copy)]
 pub(super) struct Size {
     pub(super) threads: usize,
-    /// It waits; else it is refused.
-    pub(super) waits: bool,
+    /// Whether jobs queue while all threads are busy. Otherwise they are refused.
+    pub(super) queues: bool,
 }
 
-/// One thread, behind which jobs wait.
-pub(super) const ONE: Size = Size { threads: 1, waits: true };
+/// One thread with a queue.
+pub(super) const ONE: Size = Size { threads: 1, queues: true };
 
-/// The threads of one kind of one device. Those that are left when it is dropped do what waits, and end.
+/// The threads of one kind of one device. When it is dropped, they finish the queued jobs and end.
 pub(super) struct Pool<W: Worker> {
     shared: Arc<Shared<W::Job>>,
     make: Arc<dyn Fn() -> W + Send + Sync>,
@@ -75,53 +73,53 @@ pub(super) struct Pool<W: Worker> {
 
 struct Shared<J> {
     state: Mutex<State<J>>,
-    /// There is a job, or no more will come.
-    news: Condvar,
-    /// A job is done.
+    /// Signals threads that a job has come, or that the pool is closed.
+    work: Condvar,
+    /// Signals that a job is done.
     done: Condvar,
     answers: Answers,
 }
 
 struct State<J> {
-    waiting: VecDeque<J>,
+    queue: VecDeque<J>,
     threads: usize,
     busy: usize,
-    is_over: bool,
+    is_closed: bool,
 }
 
 /// What a thread does next.
 enum Next<J> {
     Run(J),
-    LookAfter,
+    Upkeep,
     End,
 }
 
 impl<W: Worker> Pool<W> {
-    /// Without a thread yet; each has a worker of its own.
+    /// A pool without threads yet; `make` makes the worker of each.
     pub(super) fn new(
         name: &'static str,
         size: Size,
         answers: Answers,
         make: impl Fn() -> W + Send + Sync + 'static,
     ) -> Self {
-        let state = State { waiting: VecDeque::new(), threads: 0, busy: 0, is_over: false };
-        let (state, news, done) = (Mutex::new(state), Condvar::new(), Condvar::new());
-        let shared = Arc::new(Shared { state, news, done, answers });
+        let state = State { queue: VecDeque::new(), threads: 0, busy: 0, is_closed: false };
+        let (state, work, done) = (Mutex::new(state), Condvar::new(), Condvar::new());
+        let shared = Arc::new(Shared { state, work, done, answers });
         Pool { shared, make: Arc::new(make), name, size }
     }
 
-    /// Gives a job to a thread. If nobody can do it, it is answered at once.
+    /// Gives a job to a thread, or refuses it.
     pub(super) fn submit(&self, job: W::Job) {
         let mut state = self.shared.lock();
-        let mut is_taken = state.threads - state.busy > state.waiting.len();
-        if !is_taken && state.threads < self.size.threads && self.start() {
+        let mut has_thread = state.threads - state.busy > state.queue.len();
+        if !has_thread && state.threads < self.size.threads && self.start() {
             state.threads += 1;
-            is_taken = true;
+            has_thread = true;
         }
-        if is_taken || (self.size.waits && state.threads > 0) {
-            state.waiting.push_back(job);
+        if has_thread || (self.size.queues && state.threads > 0) {
+            state.queue.push_back(job);
             drop(state);
-            self.shared.news.notify_one();
+            self.shared.work.notify_one();
         } else {
             drop(state);
             self.shared.answers.send_all(job.refused());
@@ -133,10 +131,10 @@ impl<W: Worker> Pool<W> {
         self.shared.lock().threads > 0
     }
 
-    /// Waits until all jobs are done, for so long at most.
-    pub(super) fn wait(&self, most: Duration) {
-        let is_busy = |state: &mut State<_>| state.busy > 0 || !state.waiting.is_empty();
-        drop(self.shared.done.wait_timeout_while(self.shared.lock(), most, is_busy));
+    /// Waits up to `timeout` until all jobs are done.
+    pub(super) fn wait(&self, timeout: Duration) {
+        let is_busy = |state: &mut State<_>| state.busy > 0 || !state.queue.is_empty();
+        drop(self.shared.done.wait_timeout_while(self.shared.lock(), timeout, is_busy));
     }
 
     fn start(&self) -> bool {
@@ -148,8 +146,8 @@ impl<W: Worker> Pool<W> {
 
 impl<W: Worker> Drop for Pool<W> {
     fn drop(&mut self) {
-        self.shared.lock().is_over = true;
-        self.shared.news.notify_all();
+        self.shared.lock().is_closed = true;
+        self.shared.work.notify_all();
     }
 }
 
@@ -158,60 +156,60 @@ impl<J: Job> Shared<J> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The life of a thread.
+    /// What each thread does.
     fn serve<W: Worker<Job = J>>(&self, mut worker: W) {
-        let mut looked_at = Instant::now();
+        let mut last_upkeep = Instant::now();
         loop {
-            match self.next(worker.pause().saturating_sub(looked_at.elapsed())) {
+            match self.next(worker.upkeep_interval().saturating_sub(last_upkeep.elapsed())) {
                 Next::Run(job) => self.run(&mut worker, job),
-                Next::LookAfter => {
-                    looked_at = Instant::now();
-                    // What it does unasked has no answer that somebody waits for.
-                    let answers = catch_unwind(AssertUnwindSafe(|| worker.look_after()));
+                Next::Upkeep => {
+                    last_upkeep = Instant::now();
+                    // After a panic there is nothing to answer, as nobody waits.
+                    let answers = catch_unwind(AssertUnwindSafe(|| worker.upkeep()));
                     self.answers.send_all(answers.unwrap_or_default());
-                    if worker.is_idle() && self.may_end() {
+                    if worker.may_end() && self.leave() {
                         break;
                     }
                 }
                 Next::End => break,
             }
         }
-        worker.end();
+        worker.finish();
     }
 
-    /// Waits for a job, for so long at most.
-    fn next(&self, wait: Duration) -> Next<J> {
-        if wait.is_zero() {
-            return Next::LookAfter;
+    /// Waits up to `timeout` for a job.
+    fn next(&self, timeout: Duration) -> Next<J> {
+        if timeout.is_zero() {
+            return Next::Upkeep;
         }
-        let has_none = |state: &mut State<J>| state.waiting.is_empty() && !state.is_over;
-        let waited = self.news.wait_timeout_while(self.lock(), wait, has_none);
+        let has_none = |state: &mut State<J>| state.queue.is_empty() && !state.is_closed;
+        let waited = self.work.wait_timeout_while(self.lock(), timeout, has_none);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        match state.waiting.pop_front() {
+        match state.queue.pop_front() {
             Some(job) => {
                 state.busy += 1;
                 Next::Run(job)
             }
-            None if state.is_over => Next::End,
-            None => Next::LookAfter,
+            None if state.is_closed => Next::End,
+            None => Next::Upkeep,
         }
     }
 
     fn run<W: Worker<Job = J>>(&self, worker: &mut W, job: J) {
         let refused = job.refused();
         let answer = catch_unwind(AssertUnwindSafe(|| worker.run(job))).unwrap_or(refused);
-        // Before the answer, which may bring the next job.
+        // First free this thread: the answer may bring the next job.
         self.lock().busy -= 1;
         self.done.notify_all();
         self.answers.send_all(answer);
     }
 
-    /// Takes a thread off, unless there is a job for it.
-    fn may_end(&self) -> bool {
+    /// Takes the calling thread out of the pool, unless there is a job for it.
+    fn leave(&self) -> bool {
         let mut state = self.lock();
-        let may_end = state.waiting.is_empty();
-        state.threads -= usize::from(may_end);
-        may_end
+        let may_leave = state.queue.is_empty();
+        state.threads -= usize::from(may_leave);
+        may_leave
     }
 }
 
@@ -224,7 +222,7 @@ mod tests {
 
     use super::*;
 
-    /// Waits for `go`, then does what `panics` says.
+    /// Waits for `go`, then answers, or panics if `panics` is set.
     struct Task {
         ticket: u64,
         go: Receiver<()>,
@@ -241,9 +239,9 @@ mod tests {
         }
     }
 
-    struct Hand;
+    struct TestWorker;
 
-    impl Worker for Hand {
+    impl Worker for TestWorker {
         type Job = Task;
 
         fn run(&mut self, task: Task) -> Option<Completed> {
@@ -252,13 +250,13 @@ mod tests {
             Some(read(task.ticket, None))
         }
 
-        fn pause(&self) -> Duration {
+        fn upkeep_interval(&self) -> Duration {
             Duration::from_millis(5)
         }
     }
 
     struct Bench {
-        pool: Pool<Hand>,
+        pool: Pool<TestWorker>,
         answers: Answers,
         seen: Vec<Completed>,
     }
@@ -266,18 +264,18 @@ mod tests {
     impl Bench {
         fn new(size: Size) -> Self {
             let answers = Answers::new().expect("a descriptor");
-            let pool = Pool::new("bowwave-test", size, answers.clone(), || Hand);
+            let pool = Pool::new("bowwave-test", size, answers.clone(), || TestWorker);
             Bench { pool, answers, seen: Vec::new() }
         }
 
-        /// Submits a task that goes on once the sender is dropped.
+        /// Submits a task that continues when the sender is dropped.
         fn submit(&self, ticket: u64, panics: bool) -> Sender<()> {
             let (begin, go) = mpsc::channel();
             self.pool.submit(Task { ticket, go, panics });
             begin
         }
 
-        /// Waits for so many answers in all.
+        /// Waits for `count` answers in all.
         fn answers(&mut self, count: usize) -> &[Completed] {
             let until = Instant::now() + Duration::from_secs(60);
             while self.seen.len() < count && Instant::now() < until {
@@ -301,7 +299,7 @@ mod tests {
 
     #[test]
     fn threads_start_when_they_are_needed_and_end_when_they_are_not() {
-        let mut bench = Bench::new(Size { threads: 3, waits: false });
+        let mut bench = Bench::new(Size { threads: 3, queues: false });
         assert!(!bench.pool.is_running());
         let tasks = [bench.submit(1, false), bench.submit(2, false)];
         assert_eq!(bench.pool.shared.lock().threads, 2);
@@ -313,8 +311,8 @@ mod tests {
     }
 
     #[test]
-    fn a_job_for_which_no_thread_is_free_is_refused_or_waits() {
-        let mut bench = Bench::new(Size { threads: 1, waits: false });
+    fn a_job_without_a_free_thread_is_refused_or_queued() {
+        let mut bench = Bench::new(Size { threads: 1, queues: false });
         let task = bench.submit(1, false);
         drop(bench.submit(2, false));
         assert_eq!(bench.answers(1), [read(2, Some(Failure::Refused))]);
@@ -329,8 +327,8 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_answered_and_costs_no_thread() {
-        let mut bench = Bench::new(Size { threads: 1, waits: false });
+    fn a_job_that_panics_is_answered_and_costs_no_thread() {
+        let mut bench = Bench::new(Size { threads: 1, queues: false });
         for ticket in 0..3 {
             drop(bench.submit(2 * ticket, true));
             bench.answers(2 * ticket as usize + 1);
@@ -343,19 +341,19 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_when_the_pool_is_dropped_is_done() {
+    fn a_dropped_pool_finishes_its_queue() {
         let Bench { pool, answers, .. } = Bench::new(ONE);
         let mut bench = Bench { pool, answers, seen: Vec::new() };
         let task = bench.submit(1, false);
         drop(bench.submit(2, false));
-        let other = Pool::new("bowwave-test", ONE, bench.answers.clone(), || Hand);
+        let other = Pool::new("bowwave-test", ONE, bench.answers.clone(), || TestWorker);
         drop(std::mem::replace(&mut bench.pool, other));
         drop(task);
         assert_eq!(bench.answers(2), [read(1, None), read(2, None)]);
     }
 
     #[test]
-    fn waiting_for_all_jobs_has_an_end() {
+    fn waiting_for_all_jobs_ends_at_the_timeout() {
         let mut bench = Bench::new(ONE);
         let task = bench.submit(1, false);
         bench.pool.wait(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! Reading ahead: batches of `readahead(2)`, on several threads of one device, as a full device queue blocks the call.
+//! Reads ahead: batches of `readahead(2)` on several threads of one device, since a full device queue blocks the call.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -13,10 +13,10 @@ use readahead::behind::Span;
 use super::pool::{Job, Size, Worker};
 use crate::mounted::Volume;
 
-/// As many threads as the controller has batches outstanding on one device. A prefetch that waits is worthless.
-pub(super) const READERS: Size = Size { threads: 16, waits: false };
+/// As many threads as the controller has batches under way on one device. No queue: a prefetch that waits is worthless.
+pub(super) const READERS: Size = Size { threads: 16, queues: false };
 
-/// Ranges of one file to be read ahead.
+/// Ranges of one file to read ahead.
 pub(super) struct Batch {
     pub(super) ticket: Ticket,
     pub(super) of: FileRef,
@@ -24,21 +24,22 @@ pub(super) struct Batch {
     pub(super) volume: Arc<Volume>,
 }
 
-/// How a device wants to be read.
+/// How the threads of a device share its queue.
 #[derive(Default)]
-pub(super) struct Manner {
-    /// It serves one access at a time: the pieces of a batch shall stand together in its queue.
+pub(super) struct Submission {
+    /// The device serves one access at a time, so batches are submitted one after another: their pieces then stay
+    /// together in its queue.
     pub(super) is_serial: AtomicBool,
-    turn: Mutex<()>,
+    one_at_a_time: Mutex<()>,
 }
 
 impl Batch {
-    fn run(&self, manner: &Manner) -> io::Result<()> {
+    fn run(&self, submission: &Submission) -> io::Result<()> {
         let file = handles::open_file(self.of, &self.volume.mount)?;
         sys::take_priority_of(self.of.tgid);
-        let _turn = manner.is_serial.load(Ordering::Relaxed).then(|| {
-            // Submitting takes a fraction of what reading takes.
-            manner.turn.lock().unwrap_or_else(PoisonError::into_inner)
+        let _turn = submission.is_serial.load(Ordering::Relaxed).then(|| {
+            // Held briefly: submitting takes a fraction of the time of reading.
+            submission.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner)
         });
         for span in &self.spans {
             let mut start = span.start;
@@ -65,14 +66,14 @@ impl Job for Batch {
     }
 }
 
-/// One of the threads that read ahead.
-pub(super) struct Reader(pub(super) Arc<Manner>);
+#[derive(Clone)]
+pub(super) struct Reader(pub(super) Arc<Submission>);
 
 impl Worker for Reader {
     type Job = Batch;
 
     fn run(&mut self, batch: Batch) -> Option<Completed> {
-        // A file that was truncated or has no page cache: its reader gets what it gets without us.
+        // It fails for a truncated file or one without a page cache, which costs its reader nothing.
         let failed = batch.run(&self.0).err().as_ref().map(failure);
         Some(Completed::Read { ticket: batch.ticket, failed })
     }

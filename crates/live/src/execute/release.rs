@@ -1,11 +1,10 @@
-//! Letting the pages of one span go: judged at the last moment, by what the kernel's tables say then.
+//! Drops the pages of one span, 2 MiB at a time, judged by the eBPF tables right before each call.
 //!
 //! ```text
-//!   2 MiB --> brought, used once? --> clean? --> no error of writing? --> still so? --> fadvise(DONTNEED)
+//!   2 MiB --> brought by the stream, used once? --> clean? --> no write error? --> still so? --> fadvise(DONTNEED)
 //! ```
 //!
-//! Whoever uses a page up to the last look saves it; who comes in the microseconds after that reads
-//! it again.
+//! A page that somebody uses before the last check stays. Who uses it in the microseconds after that reads it again.
 
 use std::cell::LazyCell;
 use std::io;
@@ -20,24 +19,23 @@ use readahead::behind::{BLOCK_PAGES, Span, Unused, Verdict, may_go};
 use super::unmap::unmap;
 use crate::observe::PageTables;
 
-/// Pages of a file to be let go.
+/// Pages of a file to drop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Release {
     pub(super) ticket: Ticket,
     pub(super) stream: StreamKey,
     pub(super) of: FileRef,
     pub(super) span: Span,
-    /// Pages that stay are counted within this.
+    /// Count the pages that stay within this span.
     pub(super) counted: Span,
     pub(super) unused: Unused,
-    /// Mapped pages are taken out of the page tables first.
+    /// First take mapped pages out of the page tables.
     pub(super) unmaps: bool,
 }
 
 impl Release {
-    /// Lets go of what may go now.
     pub(super) fn run(self, mount: &Mount, tables: &dyn PageTables) -> Completed {
-        // Opened for this only, so that a file system is not held while releases wait.
+        // Open the file only now: a waiting release must not keep the file system from being unmounted.
         let file = LazyCell::new(|| handles::open_file(self.of, mount).ok());
         let (mut dropped_pages, mut kept_pages, mut left) = (0, 0, Vec::new());
         for piece in self.span.pieces() {
@@ -48,42 +46,41 @@ impl Release {
             let Some(file) = &*file else { continue };
             let before = left.len();
             for span in go {
-                dropped_pages += self.let_go(file, span, tables, &mut left);
+                dropped_pages += self.drop_span(file, span, tables, &mut left);
             }
-            self.forget(piece, &left[before..], tables);
+            self.forget_finished_blocks(piece, &left[before..], tables);
         }
         if self.counted.pages() > 0
             && let Some(file) = &*file
         {
-            kept_pages = self.kept(file, &left, tables);
+            kept_pages = self.count_kept(file, &left, tables);
         }
         Completed::Released { ticket: self.ticket, dropped_pages, kept_pages, left }
     }
 
-    /// That nobody is there to do it.
+    /// The answer if no thread can do it.
     pub(super) fn refused(&self) -> Completed {
         let left = vec![(self.span, self.span.pages())];
         Completed::Released { ticket: self.ticket, dropped_pages: 0, kept_pages: 0, left }
     }
 
-    /// What of `span` may go as things stand.
+    /// Which pages of `span` may go now.
     fn judge(&self, span: Span, tables: &dyn PageTables) -> Verdict {
         let block = |block| tables.block(self.stream.file, block);
         may_go(span, self.stream.tgid, self.unused, block)
     }
 
-    /// Pages that are counted, still cached, and neither left for another try nor to be used yet.
-    fn kept(&self, file: &OwnedFd, left: &[(Span, u64)], tables: &dyn PageTables) -> u64 {
+    /// Counts the pages of `counted` that stay cached for good: not left for another try, and not waiting to be used.
+    fn count_kept(&self, file: &OwnedFd, left: &[(Span, u64)], tables: &dyn PageTables) -> u64 {
         let counted = self.counted;
-        let looked_at = sys::cached_and_unwritten(file.as_fd(), counted.start, counted.pages());
-        let cached = looked_at.map_or(0, |(cached, _)| cached);
-        // No more of a span can lie within than all of it.
+        let found = sys::cached_and_unwritten(file.as_fd(), counted.start, counted.pages());
+        let cached = found.map_or(0, |(cached, _)| cached);
         let left = left.iter().map(|(span, pages)| span.within(counted).pages().min(*pages));
         cached.saturating_sub(left.sum()).saturating_sub(self.judge(counted, tables).waiting)
     }
 
-    /// Pages dropped; what would go but cannot now is added to `left`.
-    fn let_go(
+    /// Drops what it can and returns the number of pages. Adds a span that has to be tried again to `left`.
+    fn drop_span(
         &self,
         file: &OwnedFd,
         span: Span,
@@ -104,11 +101,11 @@ impl Release {
         dropped
     }
 
-    /// Pages dropped, and pages that would go but are still there. What is dirty is left alone: dropping
-    /// would start its writing, page by page, and wait for the queue.
+    /// Drops a span if all of it is clean. Returns the number of pages dropped, and of those that may go but are still
+    /// cached. On dirty pages, `fadvise` would start to write them one by one and wait for the queue.
     ///
-    /// What could not be written looks clean and is nowhere else: errors are asked for after that. Last
-    /// of all is asked whether somebody has used a page meanwhile.
+    /// The order of the checks matters. A page whose writing failed looks clean and is nowhere else, so ask for write
+    /// errors after seeing it clean. Ask for uses last, right before dropping.
     fn drop_clean(
         &self,
         file: &OwnedFd,
@@ -135,8 +132,8 @@ impl Release {
         Ok((dropped, left))
     }
 
-    /// Of whole blocks of which nothing is left to do nothing needs to be known any more.
-    fn forget(&self, piece: Span, left: &[(Span, u64)], tables: &dyn PageTables) {
+    /// Removes the whole blocks that have nothing left to drop from the eBPF table, which is small.
+    fn forget_finished_blocks(&self, piece: Span, left: &[(Span, u64)], tables: &dyn PageTables) {
         for block in piece.start.div_ceil(BLOCK_PAGES)..piece.end / BLOCK_PAGES {
             let pages = Span { start: block * BLOCK_PAGES, end: (block + 1) * BLOCK_PAGES };
             let known = tables.block(self.stream.file, block);

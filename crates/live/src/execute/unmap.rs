@@ -1,10 +1,9 @@
-//! Scans of mapped files: pages stay mapped behind them, and what is mapped cannot be dropped.
+//! Unmaps pages behind a scan of a mapped file, since mapped pages cannot be dropped.
 //!
-//! The kernel can be asked to take pages out of a process's page tables and reclaim those that nobody
-//! else has mapped. It cannot tell whether they are used through the mapping again and again, as those
-//! of a loaded model are, so this is done only where the user wants every stream to drop behind. Parts
-//! that the process may have changed privately are left alone: they would go to swap; and so is what it
-//! executes.
+//! `process_madvise(MADV_PAGEOUT)` takes pages out of a process's page tables and reclaims those that nobody else has
+//! mapped. The kernel does not tell whether a program uses them again and again through the mapping, as it does with a
+//! loaded model. So this is done only if the user wants every stream to drop behind. Private writable mappings are left
+//! alone, as their changes would go to swap, and so is executable code.
 
 use linux::process::{self, Mapping, Process};
 use readahead::behind::Span;
@@ -12,20 +11,20 @@ use readahead::{FileKey, PAGE_BYTES};
 
 use controller::ids::StreamKey;
 
-/// Takes the pages of these spans out of the stream's page tables; where that cannot be, they stay.
+/// Takes the pages of these spans out of the page tables of the stream's process, as far as possible.
 pub(super) fn unmap(stream: StreamKey, spans: &[Span]) {
-    // Before its table of mappings is read: its number may be another's when it has ended.
+    // Open the process before reading its mappings: when it ends, its number may go to another process.
     let Ok(process) = Process::open(stream.tgid) else { return };
     let mappings = process::mappings(stream.tgid);
     let parts_of = |mapping| spans.iter().filter_map(move |span| part(mapping, stream.file, *span));
     let parts: Vec<(u64, u64)> = mappings.iter().flat_map(parts_of).collect();
     if !parts.is_empty() {
-        // It may have ended, or be none of ours to touch.
+        // This fails if it has ended, or if bowwave lacks the capability.
         let _ = process.page_out(&parts);
     }
 }
 
-/// Address and length of what a mapping has of the span.
+/// Address and length, in bytes, of the part of a mapping that shows the span.
 fn part(mapping: &Mapping, file: FileKey, span: Span) -> Option<(u64, u64)> {
     if mapping.file != file || mapping.is_private_writable || mapping.is_executable {
         return None;

@@ -1,4 +1,11 @@
-//! The eBPF source: loads the programs, filters in the kernel, fetches through a ring buffer.
+//! The eBPF source: loads the programs, configures them through maps, and fetches their events from a ring buffer.
+//!
+//! ```text
+//!   kernel                             this process
+//!   programs --> `events` (ring) ----> wait
+//!   programs <-- `file_systems`, `files`, `marks`, `tasks`, `disks` (maps), `marked_inodes` (shared memory)
+//!   programs --> `disk_stats`, `lost_events` (shared memory)
+//! ```
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -16,7 +23,7 @@ use linux::meminfo;
 use readahead::{DeviceNumber, FileKey, Mark};
 
 use super::behind::BehindSource;
-use super::descendants::{self, Followed};
+use super::descendants::{self, FollowedTasks};
 use super::layout;
 use super::warnings;
 use super::{ObserveError, Observer, Scope, Watch};
@@ -28,25 +35,25 @@ mod skeleton {
 }
 use skeleton::{ObserveSkel, ObserveSkelBuilder};
 
-/// The programs, attached; they go when this is dropped, also by a kill.
+/// The attached programs. The kernel removes them when this is dropped or the process is killed.
 pub(super) struct BpfObserver {
     ring: RingBuffer<'static>,
+    /// Filled by the ring buffer's callback.
     fetched: Rc<RefCell<Vec<(Nanos, Input)>>>,
     batch: Vec<(Nanos, Input)>,
     /// Files that carry marks.
     marked: HashSet<FileKey>,
     pub(super) skeleton: ObserveSkel<'static>,
-    /// What looks for marks, while any are out.
-    mark_links: Vec<Link>,
-    /// Drop-behind needs what looks for marks as well.
+    /// The programs that see cached accesses, while there are marks or drop-behind needs them.
+    access_links: Vec<Link>,
     pub(super) looks_behind: bool,
-    /// How often it began to.
+    /// Counts changes of `looks_behind`. Tables from another epoch do not count.
     pub(super) epoch: Arc<AtomicU32>,
 }
 
 fn refused(error: libbpf_rs::Error) -> ObserveError {
-    ObserveError::Refused(match warnings::complaint() {
-        Some(complaint) => format!("{error:#} ({complaint})"),
+    ObserveError::Refused(match warnings::refused_program() {
+        Some(program) => format!("{error:#} ({program})"),
         None => format!("{error:#}"),
     })
 }
@@ -57,9 +64,8 @@ fn lost(error: libbpf_rs::Error) -> ObserveError {
 
 impl BpfObserver {
     pub(super) fn open(scope: &Scope, behind: Option<Watch>) -> Result<Self, ObserveError> {
-        warnings::keep();
-        // The skeleton borrows the object for as long as it lives, which is as long as the process
-        // observes: one leak of one object.
+        warnings::capture();
+        // The skeleton borrows this object for as long as the process observes, so one small leak does no harm.
         let object: &'static mut MaybeUninit<OpenObject> =
             Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = ObserveSkelBuilder::default().open(object).map_err(refused)?;
@@ -72,12 +78,13 @@ impl BpfObserver {
         constants.knows_reads_by_bio = hooks.disks == DiskHook::Bio;
         load_only(&mut open.progs, &hooks, behind.is_some());
         if behind.is_none() {
-            empty_tables_of_drop_behind(&mut open).map_err(refused)?;
+            shrink_drop_behind_maps(&mut open).map_err(refused)?;
         }
         let has_plenty = meminfo::available_to(std::process::id()) >= PLENTY_BYTES;
         if matches!(scope, Scope::Process(_)) || !has_plenty {
-            fit_tables_to_little_memory(&mut open, behind.is_some()).map_err(refused)?;
+            shrink_maps(&mut open, behind.is_some()).map_err(refused)?;
         }
+        // These see cached accesses; `attach_access_programs` attaches them when they are needed.
         open.progs.on_get_pages.set_autoattach(false);
         open.progs.on_read.set_autoattach(false);
         open.progs.on_splice.set_autoattach(false);
@@ -99,21 +106,19 @@ impl BpfObserver {
             batch: Vec::with_capacity(1024),
             marked: HashSet::new(),
             skeleton,
-            mark_links: Vec::new(),
+            access_links: Vec::new(),
             looks_behind: false,
             epoch: Arc::default(),
         };
         if behind.is_some() {
-            observer.note_daemons();
+            observer.update_daemons();
         }
         Ok(observer)
     }
-}
 
-impl BpfObserver {
-    /// Attaches the programs that see cached reads, if they are not.
-    pub(super) fn look_for_marks(&mut self) -> Result<(), ObserveError> {
-        if self.mark_links.is_empty() {
+    /// Attaches the programs that see cached accesses, unless they are attached.
+    pub(super) fn attach_access_programs(&mut self) -> Result<(), ObserveError> {
+        if self.access_links.is_empty() {
             let programs = &self.skeleton.progs;
             let all = [
                 &programs.on_get_pages,
@@ -123,7 +128,7 @@ impl BpfObserver {
                 &programs.on_map_pages_call,
             ];
             let loaded = all.into_iter().filter(|program| program.autoload());
-            self.mark_links = loaded
+            self.access_links = loaded
                 .map(|program| program.attach())
                 .collect::<Result<_, _>>()
                 .map_err(refused)?;
@@ -132,20 +137,19 @@ impl BpfObserver {
     }
 }
 
-/// The table `tasks`.
-impl Followed for MapMut<'_> {
+/// The map `tasks`.
+impl FollowedTasks for MapMut<'_> {
     fn add(&self, pid: u32) -> Result<(), ObserveError> {
         self.update(&pid.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY).map_err(refused)
     }
 
     fn remove(&self, pid: u32) {
-        // The eBPF program may have taken it out.
+        // This fails if the eBPF program has removed it already.
         let _ = self.delete(&pid.to_ne_bytes());
     }
 }
 
-/// Of the programs for one kind of event only those load that are chosen. A hook that the kernel does not have would
-/// make the whole object fail.
+/// Chooses which programs to load. One whose hook the kernel lacks would make loading fail as a whole.
 fn load_only(programs: &mut skeleton::OpenObserveProgs<'_>, hooks: &Hooks, drops_behind: bool) {
     let Hooks { absent, reads, splices, faults, disks, page_life } = *hooks;
     let page_life = page_life && drops_behind;
@@ -170,15 +174,15 @@ fn load_only(programs: &mut skeleton::OpenObserveProgs<'_>, hooks: &Hooks, drops
     programs.on_write_error.set_autoload(page_life);
 }
 
-/// Without drop-behind its tables take nothing.
-fn empty_tables_of_drop_behind(open: &mut skeleton::OpenObserveSkel<'_>) -> libbpf_rs::Result<()> {
+/// Makes the maps of drop-behind tiny, for use without it.
+fn shrink_drop_behind_maps(open: &mut skeleton::OpenObserveSkel<'_>) -> libbpf_rs::Result<()> {
     open.maps.blocks.set_max_entries(FEW_ENTRIES)?;
     open.maps.streams.set_max_entries(FEW_ENTRIES)
 }
 
-/// The tables are charged to our memory cgroup, which `run` shares with its command: 27 MB where
-/// there is plenty for every program on the machine, else 6.
-fn fit_tables_to_little_memory(
+/// Makes the maps smaller, for one command or little memory: 6 MB instead of 27. They are charged to our memory cgroup,
+/// which `run` shares with its command.
+fn shrink_maps(
     open: &mut skeleton::OpenObserveSkel<'_>,
     drops_behind: bool,
 ) -> libbpf_rs::Result<()> {
@@ -187,17 +191,17 @@ fn fit_tables_to_little_memory(
     open.maps.tasks.set_max_entries(8192)?;
     open.maps.requests.set_max_entries(4096)?;
     if drops_behind {
-        // 2 GiB read ahead, or passed and not released yet.
+        // Enough for 2 GiB that are read ahead, or passed and not released yet.
         open.maps.blocks.set_max_entries(8192)?;
         open.maps.streams.set_max_entries(4096)?;
     }
     Ok(())
 }
 
-/// Large tables are 1 % of it or less.
+/// The large maps (27 MB) are less than 1 % of this.
 const PLENTY_BYTES: u64 = 4 << 30;
 
-/// An LRU table wants some for each processor's list.
+/// An LRU map needs some entries for each processor's list.
 const FEW_ENTRIES: u32 = 256;
 
 fn build_ring(
@@ -266,7 +270,7 @@ impl Observer for BpfObserver {
     }
 
     fn set_mark(&mut self, file: FileKey, mark: Mark) -> Result<(), ObserveError> {
-        self.look_for_marks()?;
+        self.attach_access_programs()?;
         self.marked.insert(file);
         if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
             let (word, bit) = layout::marked_inode(file.ino);
@@ -288,7 +292,7 @@ impl Observer for BpfObserver {
         }
         let key = layout::encode_file_key(file);
         if listening == Listening::default() {
-            // What is not in the table is treated so; one that the table forgot is gone as well.
+            // The default for files that are not in the map. This fails if the map has evicted it already.
             let _ = self.skeleton.maps.files.delete(&key);
             return Ok(());
         }
@@ -298,7 +302,7 @@ impl Observer for BpfObserver {
 
     fn tidy(&mut self) {
         if self.marked.is_empty() && !self.looks_behind {
-            self.mark_links.clear();
+            self.access_links.clear();
         }
         let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() else {
             return;
@@ -342,8 +346,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_that_were_there_before_are_followed_and_so_are_their_later_children() {
-        // Whatever happens, its input ends with this test, and its children with that.
+    fn existing_processes_and_their_later_children_are_followed() {
+        // The script ends with its input, which ends with this test.
         let script = "sleep 1000 & one=$!; echo $one; read line; sleep 1000 & two=$!; echo $two; \
                       read line; kill $one $two; wait";
         let mut shell = Command::new("sh");

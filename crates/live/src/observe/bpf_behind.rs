@@ -1,4 +1,11 @@
-//! Drop-behind's tables in the kernel.
+//! Drop-behind's part of the eBPF source.
+//!
+//! ```text
+//!   kernel                       engine's thread            threads that drop pages
+//!   programs <-- `looks_behind` <-- look_behind --> epoch --> Tables (entries of another epoch do not count)
+//!   programs --> `blocks`, `failed_inodes` -----------------> Tables
+//!   programs --> `streams` -----> touched
+//! ```
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,13 +22,13 @@ use super::{ObserveError, layout};
 impl BehindSource for BpfObserver {
     fn look_behind(&mut self, on: bool) -> Result<(), ObserveError> {
         if on {
-            self.look_for_marks()?;
+            self.attach_access_programs()?;
         }
         self.looks_behind = on;
-        // First of all, so that of the epoch that is over nothing is known while uses are not seen.
+        // First end the epoch, so that nobody drops pages by its tables once uses are no longer seen.
         let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
         if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
-            // In this order: what enters the cache in between belongs to the epoch before.
+            // In this order: pages that enter the cache in between belong to the old epoch.
             shared.watched_inodes.fill(0);
             shared.looks_behind = if on { epoch } else { 0 };
         }
@@ -38,7 +45,7 @@ impl BehindSource for BpfObserver {
         let _ = self.skeleton.maps.streams.delete(&layout::encode_stream_key(stream));
     }
 
-    fn note_daemons(&mut self) {
+    fn update_daemons(&mut self) {
         let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() else { return };
         let running: Vec<u32> = daemons::running().map(|daemon| daemon.pid).collect();
         shared.daemons.iter_mut().filter(|pid| !running.contains(pid)).for_each(|pid| *pid = 0);
@@ -48,7 +55,7 @@ impl BehindSource for BpfObserver {
             }
             let Some(slot) = shared.daemons.iter_mut().find(|slot| **slot == 0) else { return };
             *slot = pid;
-            // The eBPF programs did not clear the slot of one that had ended before it was noted.
+            // If it ended before it was in the slot, the eBPF programs have not cleared that.
             if !daemons::is_running(pid) {
                 *slot = 0;
             }
@@ -80,14 +87,14 @@ impl PageTables for Tables {
     }
 
     fn forget(&self, file: FileKey, block: u64) {
-        // One that the table forgot by itself is gone as well.
+        // This fails if the map has evicted it already.
         let _ = self.blocks.delete(&layout::encode_block_key(file, block));
     }
 
     fn write_failed(&self, file: FileKey) -> bool {
         let slot = layout::failed_slot(file.ino) as u32;
         let value = self.failed_inodes.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
-        // Where nothing can be learnt, nothing is dropped.
+        // If the map cannot be read, assume a failure: then nothing is dropped.
         !matches!(value, Ok(Some(bytes)) if bytes == [0; 4])
     }
 }
@@ -111,8 +118,8 @@ mod tests {
 
     const BYTES: usize = 1 << 20;
 
-    /// The programs, watching the file system of a temporary folder; `None` without root, a kernel that
-    /// has the tracepoints, or a disk.
+    /// The programs, watching the file system of a temporary folder. `None`, with a message, without root, the
+    /// tracepoints, or a disk.
     fn observer() -> Option<(BpfObserver, tempfile::TempDir)> {
         let folder = tempfile::tempdir().expect("a folder");
         let mount = linux::mounts::of_path(folder.path());
@@ -145,7 +152,7 @@ mod tests {
         sys::drop_pages(file.as_fd(), 0, (BYTES / 4096) as u64).expect("dropped");
     }
 
-    /// Whether the eBPF programs have followed a program that read the file.
+    /// Has a program read the file. Returns whether the eBPF programs followed its stream.
     fn is_followed(observer: &BpfObserver, path: &Path) -> bool {
         let mut cat = Command::new("cat").arg(path).stdout(Stdio::null()).spawn().expect("it runs");
         let tgid = cat.id();
@@ -153,13 +160,13 @@ mod tests {
         observer.touched(StreamKey { file: key(path), tgid, written: false }).is_some()
     }
 
-    /// As `watched_slot` has it.
+    /// As `watched_slot` in behind.bpf.h.
     fn slot(path: &Path) -> u64 {
         key(path).ino.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - 13)
     }
 
     #[test]
-    fn a_file_of_which_nothing_is_known_costs_nothing_wherever_its_hash_falls() {
+    fn a_file_without_known_pages_is_not_followed_even_if_another_has_its_hash() {
         let Some((observer, folder)) = observer() else { return };
         let watched = folder.path().join("watched");
         fs::write(&watched, vec![1; BYTES]).expect("written");
@@ -183,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_ends_is_none_any_more() {
+    fn a_daemon_that_ends_is_removed_at_once() {
         let Some((mut observer, _folder)) = observer() else { return };
         let mut other = Command::new("cat").stdin(Stdio::piped()).spawn().expect("it runs");
         let own = std::process::id();
@@ -197,12 +204,12 @@ mod tests {
         drop(other.stdin.take());
         other.wait().expect("it ends");
         assert_eq!(noted(&observer), [0, own, 0, 0]);
-        observer.note_daemons();
+        observer.update_daemons();
         assert!(!noted(&observer).contains(&own), "this is a test");
     }
 
     #[test]
-    fn advice_of_programs_is_told() {
+    fn events_carry_the_advice_of_programs() {
         let Some((mut observer, folder)) = observer() else { return };
         let path = folder.path().join("file");
         fs::write(&path, vec![1; BYTES]).expect("written");

@@ -1,4 +1,4 @@
-//! The contract with the eBPF programs, as bytes: mirrors `bpf/interface.h`.
+//! Encodes and decodes the structs that the eBPF programs share with us: mirrors `bpf/interface.h`.
 
 use controller::ids::{CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, StreamKey};
 use controller::{
@@ -40,7 +40,7 @@ pub(super) fn marked_inode(ino: u64) -> (usize, u64) {
     ((bit / 64) as usize, 1 << (bit % 64))
 }
 
-/// Decodes the part of `struct event` that tells a file's directory; `None` if it tells none.
+/// Decodes the file and directory in a `struct event`; `None` if it names no directory.
 pub(super) fn decode_file_miss(bytes: &[u8]) -> Option<(Nanos, Input)> {
     let bytes: &[u8; EVENT_BYTES] = bytes.get(..EVENT_BYTES)?.try_into().ok()?;
     let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
@@ -60,8 +60,8 @@ pub(super) fn decode_file_miss(bytes: &[u8]) -> Option<(Nanos, Input)> {
     Some((long(0), Input::FileMiss(miss)))
 }
 
-/// Decodes `struct event`: when it happened, and what; `None` if the bytes are not one, or one that tells only a
-/// directory. The reader's cgroup is left open.
+/// Decodes `struct event` into its time and input; `None` if the bytes are invalid, or if the event only names a
+/// directory. Leaves out the reader's cgroup.
 pub(super) fn decode_event(bytes: &[u8]) -> Option<(Nanos, Input)> {
     let bytes: &[u8; EVENT_BYTES] = bytes.get(..EVENT_BYTES)?.try_into().ok()?;
     let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
@@ -145,7 +145,7 @@ pub(super) fn encode_block_key(file: FileKey, block: u64) -> [u8; 24] {
     encode_mark_key(file, block)
 }
 
-/// Decodes `struct block`; `None` if the bytes are not one, or one of another epoch.
+/// Decodes `struct block`; `None` if the bytes are invalid or from another epoch.
 pub(super) fn decode_block(bytes: &[u8], epoch: u32) -> Option<Block> {
     let bytes: &[u8; 24] = bytes.try_into().ok()?;
     let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
@@ -154,7 +154,7 @@ pub(super) fn decode_block(bytes: &[u8], epoch: u32) -> Option<Block> {
     (word(20) == epoch).then_some(block)
 }
 
-/// The pages touched, of `struct stream`.
+/// Decodes the pages touched from `struct stream`.
 pub(super) fn decode_touched(bytes: &[u8]) -> Option<Span> {
     let bytes: &[u8; 80] = bytes.try_into().ok()?;
     let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_a_stream_is_told_with_the_pages_passed() {
+    fn a_passed_event_has_the_pages_passed() {
         let mut bytes = [0u8; EVENT_BYTES];
         bytes[68] = KIND_PASSED;
         bytes[69] = FLAG_WRITTEN;

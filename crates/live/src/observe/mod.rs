@@ -1,8 +1,8 @@
-//! Seeing the reads that matter.
+//! Sees the reads that matter.
 //!
-//! One interface, whatever the source: an [`Observer`] reports misses, faults and touched marks as
-//! [inputs](controller::Input), takes marks, and counts what the block layer does. The source is eBPF ([`bpf`]); at
-//! what hooks of the kernel its programs sit is decided in [`crate::kernel`].
+//! An [`Observer`] reports misses, faults and touched marks as [inputs](controller::Input), sets marks, and counts the
+//! block layer's reads. The only source so far is eBPF ([`bpf`]). [`crate::kernel`] decides which hooks of the kernel its
+//! programs use.
 
 mod behind;
 #[cfg(feature = "bpf")]
@@ -27,12 +27,12 @@ use crate::kernel::{Features, is_locked_down};
 
 pub use behind::{BehindSource, PageTables, Watch};
 
-/// Whose reads are looked at.
+/// Whose reads to observe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Every program's.
+    /// Those of all programs.
     Machine,
-    /// This process's and its descendants'.
+    /// Those of this process and its descendants.
     Process(u32),
 }
 
@@ -45,18 +45,18 @@ pub enum ObserveError {
          rebuild with clang and libelf installed (make setup)"
     )]
     NotBuilt,
-    /// The numbers of processes in events are others than ours.
+    /// Events number processes differently than this process does.
     #[error(
-        "bowwave is in a container with process numbers of its own, and the kernel's events have the host's; \
-         start bowwave on the host, or the container with the host's (--pid=host)"
+        "bowwave is in a container with process numbers of its own, but the kernel's events have the host's; \
+         start bowwave on the host, or the container with the host's numbers (--pid=host)"
     )]
     InContainer,
-    /// The machine has other pages than bowwave counts in.
+    /// The kernel's pages are not 4 KiB.
     #[error(
-        "this machine's pages are {0} bytes and bowwave works with pages of 4096 only; boot a kernel with 4 KiB pages"
+        "this machine's pages are {0} bytes, but bowwave works with pages of 4096 only; boot a kernel with 4 KiB pages"
     )]
     PageSize(u64),
-    /// The kernel lets nobody look.
+    /// The kernel forbids tracing.
     #[error(
         "the kernel is locked down (confidentiality) and lets no program look into it; \
          boot without lockdown=confidentiality"
@@ -64,18 +64,18 @@ pub enum ObserveError {
     LockedDown,
     /// The kernel refused the programs.
     #[error(
-        "the kernel refused bowwave's eBPF programs: {0}; `bowwave doctor` tells what is missing"
+        "the kernel refused bowwave's eBPF programs: {0}; `bowwave doctor` shows what is missing"
     )]
     Refused(String),
-    /// Talking to the programs failed later on.
+    /// Fetching events or updating maps failed later on.
     #[error("the eBPF programs stopped answering: {0}")]
     Lost(String),
 }
 
 /// A source of events about reads.
 pub trait Observer: BehindSource {
-    /// Calls `on_event` for what has happened, with its time (CLOCK_MONOTONIC), waiting up to `timeout` for the first. The
-    /// cgroup of a reader is left open.
+    /// Waits up to `timeout` for the first event, and calls `on_event` for all that have come, with their time
+    /// (CLOCK_MONOTONIC). Leaves out the readers' cgroups.
     ///
     /// # Errors
     /// [`ObserveError::Lost`] if the source failed.
@@ -88,7 +88,7 @@ pub trait Observer: BehindSource {
     /// A descriptor that is readable when there are events.
     fn readiness(&self) -> BorrowedFd<'_>;
 
-    /// Looks at the files of this file system from now on.
+    /// Starts reporting events of this file system.
     ///
     /// # Errors
     /// [`ObserveError::Lost`] if the source refused.
@@ -98,51 +98,49 @@ pub trait Observer: BehindSource {
         interest: Interest,
     ) -> Result<(), ObserveError>;
 
-    /// Looks at the files of this file system no more.
+    /// Stops reporting events of this file system.
     ///
     /// # Errors
     /// [`ObserveError::Lost`] if the source refused.
     fn forget_file_system(&mut self, dev: DeviceNumber) -> Result<(), ObserveError>;
 
-    /// Counts this whole disk's reads in `slot`, from zero.
+    /// Starts counting this disk's reads in `slot`, from zero.
     ///
     /// # Errors
     /// [`ObserveError::Lost`] if the source refused.
     fn watch_disk(&mut self, dev: DeviceNumber, slot: usize) -> Result<(), ObserveError>;
 
-    /// Counts this disk's reads no more.
+    /// Stops counting this disk's reads.
     ///
     /// # Errors
     /// [`ObserveError::Lost`] if the source refused.
     fn forget_disk(&mut self, dev: DeviceNumber) -> Result<(), ObserveError>;
 
-    /// Puts a mark into a file, whose outstanding marks then lie in `marked_chunks`.
+    /// Sets a mark: the first access to its pages will be reported. [`listen`](Self::listen) must name its chunks, too.
     ///
     /// # Errors
     /// [`ObserveError::Lost`] if the source refused.
     fn set_mark(&mut self, file: FileKey, mark: Mark) -> Result<(), ObserveError>;
 
-    /// Tells how a file is treated.
+    /// Sets which events of a file to report.
     ///
     /// # Errors
     /// [`ObserveError::Lost`] if the source refused.
     fn listen(&mut self, file: FileKey, listening: Listening) -> Result<(), ObserveError>;
 
-    /// Leaves reads of files alone that carry no marks any more; to be called every second or so.
+    /// Ends the cost for reads of files that carry no marks any more. Call it about every second.
     fn tidy(&mut self);
 
-    /// Counters of the disk in `slot`.
     fn disk_stats(&self, slot: usize) -> DiskStats;
 
-    /// Events that were dropped because nobody fetched them in time.
+    /// Events that were dropped, since the ring buffer was full or a user caused too many.
     fn lost_events(&self) -> u64;
 }
 
-/// Disks whose reads are counted; reads of further ones are managed without counters.
+/// The number of slots for disks. Reads of further disks are managed without counters.
 pub const DISK_SLOTS: usize = layout::DISK_SLOTS;
 
-/// Opens the best source this kernel and build offer; without `behind`, nothing is loaded for
-/// drop-behind.
+/// Opens the best source that this kernel and build offer; without `behind`, one without drop-behind.
 ///
 /// # Errors
 /// [`ObserveError::InContainer`] in a PID namespace, [`ObserveError::PageSize`] where pages are not 4 KiB,
@@ -166,7 +164,7 @@ pub fn open(scope: &Scope, behind: Option<Watch>) -> Result<Box<dyn Observer>, O
     }
 }
 
-/// Loads and attaches everything for a moment, also what drops behind and what is attached only while marks are out.
+/// Loads and attaches all programs for a moment, including those for drop-behind and for marks.
 ///
 /// # Errors
 /// As [`open`].
@@ -190,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_pages_than_4_kib_are_refused_in_a_sentence() {
+    fn pages_other_than_4_kib_are_refused_in_a_sentence() {
         assert!(check_page_size(4096).is_ok());
         let refused = check_page_size(65536).expect_err("64 KiB, as some arm64 kernels have");
         assert!(refused.to_string().contains("65536 bytes"));

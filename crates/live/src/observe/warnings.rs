@@ -1,4 +1,4 @@
-//! What libbpf warns of, kept for the error message: the error itself says only "Permission denied".
+//! Captures libbpf's warnings for error messages: the error itself says only "Permission denied".
 
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
@@ -7,11 +7,11 @@ use libbpf_rs::PrintLevel;
 
 static WARNINGS: Mutex<String> = Mutex::new(String::new());
 
-/// A program's log may have many megabytes; what counts stands at its end.
+/// A verifier log may have many megabytes, but only its end matters.
 const MOST_BYTES: usize = 64 << 10;
 
-/// Keeps warnings from now on, instead of printing them.
-pub(super) fn keep() {
+/// Collects warnings from now on, instead of printing them.
+pub(super) fn capture() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, warning| {
         let mut warnings = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
         if warnings.len() < MOST_BYTES {
@@ -21,7 +21,7 @@ pub(super) fn keep() {
     WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
-/// The first line, which tells what it is about, and as many of the last lines as may be kept.
+/// The first line, which names the program, and as many of the last lines as fit.
 fn shortened(warning: &str) -> Cow<'_, str> {
     let Some(over) = warning.len().checked_sub(MOST_BYTES) else { return warning.into() };
     let rest = &warning.as_bytes()[over..];
@@ -31,20 +31,20 @@ fn shortened(warning: &str) -> Cow<'_, str> {
     format!("{first}{}", &warning[over + lines..]).into()
 }
 
-/// Which program the kernel refused, and its verifier's last sentence.
-pub(super) fn complaint() -> Option<String> {
-    complaint_in(&WARNINGS.lock().unwrap_or_else(PoisonError::into_inner))
+/// The program that the kernel refused, and the verifier's reason.
+pub(super) fn refused_program() -> Option<String> {
+    refused_in(&WARNINGS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Ends a program's log.
-const AFTER_LAST: &str = "processed ";
+/// Begins the line after the verifier's reason.
+const AFTER_REASON: &str = "processed ";
 
-fn complaint_in(warnings: &str) -> Option<String> {
+fn refused_in(warnings: &str) -> Option<String> {
     let lines = || warnings.lines();
     let program = lines().find_map(|line| line.strip_prefix("libbpf: prog '"));
     let (program, failure) = program?.split_once("': ")?;
     let log = lines().skip_while(|line| !line.contains("BEGIN PROG LOAD LOG")).skip(1);
-    let log = log.take_while(|line| !line.starts_with(AFTER_LAST));
+    let log = log.take_while(|line| !line.starts_with(AFTER_REASON));
     let last = log.filter(|line| !line.is_empty()).last();
     Some(format!("{program}: {}", last.unwrap_or(failure)))
 }
@@ -62,19 +62,19 @@ mod tests {
                         processed 5 insns (limit 1000000)\n\
                         -- END PROG LOAD LOG --\n\
                         libbpf: failed to load object 'observe_bpf'\n";
-        let complaint = complaint_in(warnings);
-        assert_eq!(complaint.as_deref(), Some("on_exit: invalid bpf_context access off=8 size=8"));
+        let reason = refused_in(warnings);
+        assert_eq!(reason.as_deref(), Some("on_exit: invalid bpf_context access off=8 size=8"));
     }
 
     #[test]
-    fn of_a_long_log_the_end_is_kept() {
+    fn the_end_of_a_long_log_is_kept() {
         let begin = "libbpf: prog 'on_read': -- BEGIN PROG LOAD LOG --\n";
         let steps = "0: (bf) r6 = r1 ; \u{fc}\n".repeat(MOST_BYTES);
         let end = "invalid mem access\nprocessed 5 insns\n-- END PROG LOAD LOG --\n";
         let log = [begin, &steps, end].concat();
         let kept = shortened(&log);
         assert!(kept.len() <= begin.len() + MOST_BYTES);
-        assert_eq!(complaint_in(&kept).as_deref(), Some("on_read: invalid mem access"));
+        assert_eq!(refused_in(&kept).as_deref(), Some("on_read: invalid mem access"));
         assert_eq!(shortened(begin), begin);
         assert_eq!(shortened(&"x".repeat(MOST_BYTES + 1)), "");
     }
@@ -82,12 +82,9 @@ mod tests {
     #[test]
     fn without_a_log_the_failure_is_named_and_without_a_warning_nothing() {
         let warnings = "libbpf: prog 'on_read': failed to attach: Operation not supported\n";
-        let complaint = complaint_in(warnings);
-        assert_eq!(
-            complaint.as_deref(),
-            Some("on_read: failed to attach: Operation not supported")
-        );
-        assert_eq!(complaint_in(""), None);
-        assert_eq!(complaint_in("libbpf: prog 'x"), None);
+        let reason = refused_in(warnings);
+        assert_eq!(reason.as_deref(), Some("on_read: failed to attach: Operation not supported"));
+        assert_eq!(refused_in(""), None);
+        assert_eq!(refused_in("libbpf: prog 'x"), None);
     }
 }

@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use controller::metrics::Metrics;
-use live::engine::{Engine, EngineError, MOST_MEASURING, Prepared};
+use live::engine::{Engine, EngineError, MEASURING_TIMEOUT, Prepared};
 use live::status::{Role, Socket};
 use rustix::io::Errno;
 use rustix::process::{getpid, set_child_subreaper};
@@ -178,7 +178,7 @@ fn load(job: Job) -> Result<Engine, String> {
             let (never, _nobody) = io::pipe().map_err(|error| {
                 EngineError::Wait(Errno::from_io_error(&error).unwrap_or(Errno::MFILE))
             })?;
-            engine.get_to_know_devices(MOST_MEASURING, never.as_fd())?;
+            engine.measure_devices(MEASURING_TIMEOUT, never.as_fd())?;
         }
         Ok(engine)
     });

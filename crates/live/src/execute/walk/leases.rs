@@ -1,17 +1,17 @@
-//! Files under a lease: opening one would make its holder give up the lease.
+//! Knows which files are under a lease: opening one would make its holder give up the lease.
 //!
-//! The kernel tells of leases only in `/proc/locks`. `F_GETLEASE` knows no lease of another descriptor, and an open with
-//! `O_NONBLOCK` fails without waiting, but breaks the lease all the same.
+//! Only `/proc/locks` shows the leases of others: `F_GETLEASE` shows those of one's own descriptor, and an open with
+//! `O_NONBLOCK` fails at once but breaks the lease nonetheless.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use readahead::{DeviceNumber, FileKey};
 
-/// A table is used for so many times as long as reading it took: a long one does not slow the walk down much.
-const WORTH: u32 = 10;
+/// Use a table for this many times as long as reading it took. So reading long tables slows a walk by 10 % at most.
+const USES_PER_READING: u32 = 10;
 
-/// The leases of all files, read again and again.
+/// A recent copy of `/proc/locks`.
 pub(super) struct Leases {
     files: Vec<FileKey>,
     read_at: Instant,
@@ -27,16 +27,16 @@ impl Leases {
         Leases { files, read_at, took: read_at - begun }
     }
 
-    /// Whether somebody has a lease on that file.
-    pub(super) fn hold(&mut self, file: FileKey) -> bool {
-        if self.read_at.elapsed() > self.took * WORTH {
+    /// Whether somebody has a lease on the file.
+    pub(super) fn contain(&mut self, file: FileKey) -> bool {
+        if self.read_at.elapsed() > self.took * USES_PER_READING {
             *self = Leases::read();
         }
         self.files.contains(&file)
     }
 }
 
-/// A line of `/proc/locks`: `1: LEASE  ACTIVE    WRITE 1234 fe:00:131 0 EOF`.
+/// The file of a lease in a line of `/proc/locks`: `1: LEASE  ACTIVE    WRITE 1234 fe:00:131 0 EOF`.
 fn lease(line: &str) -> Option<FileKey> {
     let mut fields = line.split_ascii_whitespace().skip(1);
     if !matches!(fields.next()?, "LEASE" | "DELEG") {

@@ -1,4 +1,4 @@
-//! Lists a directory for a process that may list it.
+//! Lists a directory with the rights of the reading process.
 
 use std::ffi::CStr;
 use std::io;
@@ -7,16 +7,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use controller::{Completed, DirectoryRef, Entry, EntryKind, Listing, Place};
 use linux::acting_as::Rights;
 use linux::{directories, sys};
-use readahead::FileKey;
+use readahead::{DeviceNumber, FileKey};
 use rustix::fs::{AtFlags, FileType, statat};
 
 use super::List;
 use super::names::{Listings, Names};
 
-/// Entries of a directory that are listed: 3 MiB of them.
+/// Lists this many entries of a directory, which take 3 MiB.
 const MOST_ENTRIES: usize = 1 << 16;
 
-/// Lists it, and keeps the names.
+/// Lists the directory, and keeps the names in `listings`.
 pub(super) fn run(job: &List, listings: &Listings) -> Completed {
     let listing = list(job, listings).ok().map(|(listing, names)| {
         listings.keep(job.ticket, names);
@@ -60,7 +60,7 @@ fn entries(opened: OwnedFd, directory: DirectoryRef) -> io::Result<(Vec<Entry>, 
     directories::for_each_entry(opened, |name, ino, kind| {
         names.push(name, ino);
         let kind = match kind {
-            FileType::Unknown => look(&again, name, directory.key),
+            FileType::Unknown => stat_kind(&again, name, directory.key),
             known => known,
         };
         let kind = match kind {
@@ -79,21 +79,20 @@ fn entries(opened: OwnedFd, directory: DirectoryRef) -> io::Result<(Vec<Entry>, 
     Ok((entries, names))
 }
 
-/// A file system that does not tell kinds with names.
-fn look(directory: &OwnedFd, name: &CStr, of: FileKey) -> FileType {
-    let about = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-    let on_it =
-        about.ok().filter(|about| readahead::DeviceNumber::from_stat(about.st_dev) == of.dev);
-    on_it.map_or(FileType::Unknown, |about| FileType::from_raw_mode(about.st_mode))
+/// For file systems whose directory entries do not tell kinds. Ignores mount points of other file systems.
+fn stat_kind(directory: &OwnedFd, name: &CStr, of: FileKey) -> FileType {
+    let about = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+    let about = about.filter(|about| DeviceNumber::from_stat(about.st_dev) == of.dev);
+    about.map_or(FileType::Unknown, |about| FileType::from_raw_mode(about.st_mode))
 }
 
-/// What follows the last dot, as a number; 0 without a dot. Hidden names are one kind.
+/// A hash of the name's suffix: 0 without a dot, 1 for hidden files.
 fn suffix(name: &[u8]) -> u32 {
     match name.iter().rposition(|byte| *byte == b'.') {
         None => 0,
         Some(_) if name[0] == b'.' => 1,
         Some(dot) => {
-            // FNV-1a.
+            // FNV-1a, 32 bits.
             let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
             name[dot + 1..].iter().fold(0x811c_9dc5, mix).max(2)
         }
@@ -105,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_one_kind_share_a_suffix() {
+    fn names_with_the_same_ending_share_a_suffix() {
         assert_eq!(suffix(b"a.c"), suffix(b"b.x.c"));
         assert_ne!(suffix(b"a.c"), suffix(b"a.h"));
         assert_eq!(suffix(b"Makefile"), 0);

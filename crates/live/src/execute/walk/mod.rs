@@ -1,8 +1,8 @@
-//! Directories are listed, and files in them read ahead, by threads of their own for each device.
+//! Lists directories and reads their files ahead, with the rights of the reading process.
 //!
 //! ```text
-//!   List ------> up to 8 threads   open for the reader, getdents --> Names, kept here; Listing, answered
-//!   ReadFiles -> up to 8 threads   open for the reader, readahead; on a disk one, in the order of places
+//!   List ------> up to 8 threads   getdents: names --> Listings (shared), the rest --> answer
+//!   ReadFiles -> up to 8 threads   look names up in Listings, open, readahead; a disk in the order of places
 //! ```
 
 mod leases;
@@ -17,14 +17,14 @@ use controller::ids::{Tgid, Ticket};
 use controller::{Completed, EntryRef, Place};
 
 use super::pool::{Job, Size, Worker};
-use super::readers::Manner;
+use super::readers::Submission;
 use crate::mounted::Volume;
 pub(super) use names::Listings;
 
-/// Threads of each kind: opening a file may wait for its inode.
-pub(super) const THREADS: Size = Size { threads: 8, waits: true };
+/// Threads of each kind. Several, as opening a file may wait for the disk to read its inode.
+pub(super) const THREADS: Size = Size { threads: 8, queues: true };
 
-/// A directory to be listed.
+/// A directory to list.
 pub(super) struct List {
     pub(super) ticket: Ticket,
     pub(super) place: Place,
@@ -32,7 +32,7 @@ pub(super) struct List {
     pub(super) volume: Arc<Volume>,
 }
 
-/// Files to be read ahead.
+/// Files to read ahead: up to `head_pages` of each, `most_bytes` of all.
 pub(super) struct ReadFiles {
     pub(super) ticket: Ticket,
     pub(super) tgid: Tgid,
@@ -40,19 +40,6 @@ pub(super) struct ReadFiles {
     pub(super) head_pages: u32,
     pub(super) most_bytes: u64,
     pub(super) volume: Arc<Volume>,
-}
-
-impl ReadFiles {
-    /// Most pages of each file and most bytes of all, in this order.
-    pub(super) fn new(
-        ticket: Ticket,
-        tgid: Tgid,
-        files: Vec<EntryRef>,
-        (head_pages, most_bytes): (u32, u64),
-        volume: Arc<Volume>,
-    ) -> Self {
-        ReadFiles { ticket, tgid, files, head_pages, most_bytes, volume }
-    }
 }
 
 impl Job for List {
@@ -68,7 +55,7 @@ impl Job for ReadFiles {
     }
 }
 
-/// Lists directories.
+#[derive(Clone)]
 pub(super) struct Lister(pub(super) Arc<Listings>);
 
 impl Worker for Lister {
@@ -79,8 +66,8 @@ impl Worker for Lister {
     }
 }
 
-/// Reads files ahead.
-pub(super) struct FilesReader(pub(super) Arc<Listings>, pub(super) Arc<Manner>);
+#[derive(Clone)]
+pub(super) struct FilesReader(pub(super) Arc<Listings>, pub(super) Arc<Submission>);
 
 impl Worker for FilesReader {
     type Job = ReadFiles;

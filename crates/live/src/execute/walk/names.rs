@@ -1,4 +1,4 @@
-//! The names of listings. The controller knows entries by number.
+//! Keeps the names of listings: the controller knows entries by number only.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -10,8 +10,9 @@ use controller::ids::Ticket;
 /// The names in one directory, in the order of its listing.
 pub(super) struct Names {
     pub(super) directory: DirectoryRef,
-    /// One behind the other, each with its NUL.
+    /// All names, each with its NUL.
     bytes: Vec<u8>,
+    /// Where each name starts in `bytes`.
     starts: Vec<u32>,
     inos: Vec<u64>,
 }
@@ -39,7 +40,7 @@ impl Names {
     }
 }
 
-/// The listings that the controller has not forgotten.
+/// The listings that the controller still uses, shared by the threads of all lanes.
 #[derive(Default)]
 pub(in crate::execute) struct Listings {
     all: Mutex<HashMap<Ticket, Arc<Names>>>,

@@ -1,4 +1,4 @@
-//! Reads the first pages of files ahead, for a process that may read them.
+//! Reads the first pages of files ahead, with the rights of the reading process.
 
 use std::ffi::CStr;
 use std::io;
@@ -15,12 +15,13 @@ use super::ReadFiles;
 use super::leases::Leases;
 use super::names::{Listings, Names};
 
-/// Asks for the files, as far as they fit.
+/// Reads files ahead, from the first on, as far as they fit. Answers how many that are, and their bytes.
 pub(super) fn run(job: &ReadFiles, listings: &Listings, is_serial: bool) -> Completed {
     let (files, bytes) = match Rights::of(job.tgid) {
         Ok(rights) => {
-            let reader = Reader { job, rights, leases: Leases::read(), opened: None };
-            if is_serial { reader.where_they_lie(listings) } else { reader.in_turn(listings) }
+            let leases = Leases::read();
+            let mut reader = Reader { job, listings, rights, leases, last_directory: None };
+            if is_serial { reader.read_in_disk_order() } else { reader.read_in_given_order() }
         }
         // The program has ended.
         Err(_) => (job.files.len() as u32, 0),
@@ -30,56 +31,39 @@ pub(super) fn run(job: &ReadFiles, listings: &Listings, is_serial: bool) -> Comp
 
 struct Reader<'a> {
     job: &'a ReadFiles,
+    listings: &'a Listings,
     rights: Rights,
     leases: Leases,
-    /// The directory that was opened last.
-    opened: Option<(Arc<Names>, OwnedFd)>,
+    /// The directory that was opened last, as the next file often lies there, too.
+    last_directory: Option<(Arc<Names>, OwnedFd)>,
 }
 
-/// A file that is worth reading.
+/// A file that has pages to read.
 struct Found {
-    at: EntryRef,
+    entry: EntryRef,
     ino: u64,
     pages: u64,
+    /// Where its first page lies on the disk, in bytes; else its inode number.
     place: u64,
 }
 
 impl Reader<'_> {
-    /// One file after the other.
-    fn in_turn(mut self, listings: &Listings) -> (u32, u64) {
+    fn read_in_given_order(&mut self) -> (u32, u64) {
         let mut bytes = 0;
-        for (done, at) in self.job.files.iter().enumerate() {
-            let Some((file, _)) = self.open(*at, listings) else { continue };
-            let pages = self.pages_of(&file);
+        for (done, entry) in self.job.files.iter().enumerate() {
+            let Some(file) = self.open(*entry) else { continue };
+            let pages = self.pages_to_read(&file);
             if bytes > 0 && bytes + pages * PAGE_BYTES > self.job.most_bytes {
                 return (done as u32, bytes);
             }
-            self.ask(file.as_fd(), pages);
+            self.read_ahead(file.as_fd(), pages);
             bytes += pages * PAGE_BYTES;
         }
         (self.job.files.len() as u32, bytes)
     }
 
-    /// In the order in which they lie on the disk. Inodes are looked at in their order before.
-    fn where_they_lie(mut self, listings: &Listings) -> (u32, u64) {
-        let mut turns: Vec<(usize, u64)> = Vec::with_capacity(self.job.files.len());
-        for (turn, at) in self.job.files.iter().enumerate() {
-            let names = listings.get(at.listing);
-            if let Some((_, ino)) = names.as_ref().and_then(|names| names.get(at.entry)) {
-                turns.push((turn, ino));
-            }
-        }
-        turns.sort_unstable_by_key(|(_, ino)| *ino);
-        let mut found: Vec<Option<Found>> = Vec::new();
-        found.resize_with(self.job.files.len(), || None);
-        for (turn, ino) in turns {
-            let at = self.job.files[turn];
-            let Some((file, _)) = self.open(at, listings) else { continue };
-            let (pages, place) = (self.pages_of(&file), sys::first_place(&file).unwrap_or(ino));
-            if pages > 0 {
-                found[turn] = Some(Found { at, ino, pages, place });
-            }
-        }
+    fn read_in_disk_order(&mut self) -> (u32, u64) {
+        let mut found = self.find_places();
         let (mut files, mut bytes) = (0, 0);
         for found in &found {
             let more = found.as_ref().map_or(0, |found| found.pages * PAGE_BYTES);
@@ -92,39 +76,61 @@ impl Reader<'_> {
         found.truncate(files);
         let mut found: Vec<Found> = found.into_iter().flatten().collect();
         found.sort_unstable_by_key(|found| (found.place, found.ino));
-        for Found { at, pages, .. } in found {
-            if let Some((file, _)) = self.open(at, listings) {
-                self.ask(file.as_fd(), pages);
+        for Found { entry, pages, .. } in found {
+            if let Some(file) = self.open(entry) {
+                self.read_ahead(file.as_fd(), pages);
             }
         }
         (files as u32, bytes)
     }
 
-    fn open(&mut self, at: EntryRef, listings: &Listings) -> Option<(OwnedFd, u64)> {
-        let names = listings.get(at.listing)?;
-        let (name, ino) = names.get(at.entry)?;
+    /// What to read of each file of the job. Opens files in the order of their inodes, which lie on the disk in that
+    /// order.
+    fn find_places(&mut self) -> Vec<Option<Found>> {
+        let files = self.job.files.iter().enumerate();
+        let with_ino = files.filter_map(|(at, entry)| {
+            let (_, ino) = self.listings.get(entry.listing)?.get(entry.entry)?;
+            Some((ino, at, *entry))
+        });
+        let mut by_ino: Vec<_> = with_ino.collect();
+        by_ino.sort_unstable_by_key(|(ino, ..)| *ino);
+        let mut found: Vec<Option<Found>> = Vec::new();
+        found.resize_with(self.job.files.len(), || None);
+        for (ino, at, entry) in by_ino {
+            let Some(file) = self.open(entry) else { continue };
+            let pages = self.pages_to_read(&file);
+            let place = sys::first_place(&file).unwrap_or(ino);
+            found[at] = (pages > 0).then_some(Found { entry, ino, pages, place });
+        }
+        found
+    }
+
+    fn open(&mut self, entry: EntryRef) -> Option<OwnedFd> {
+        let names = self.listings.get(entry.listing)?;
+        let (name, ino) = names.get(entry.entry)?;
         let key = FileKey { dev: names.directory.key.dev, ino };
-        if self.leases.hold(key) {
+        if self.leases.contain(key) {
             return None;
         }
-        let file = self.open_named(&names, name, key).ok()?;
-        Some((file, ino))
+        self.open_named(&names, name, key).ok()
     }
 
     fn open_named(&mut self, names: &Arc<Names>, name: &CStr, key: FileKey) -> io::Result<OwnedFd> {
-        let is_open = self.opened.as_ref().is_some_and(|(of, _)| Arc::ptr_eq(of, names));
-        if !is_open {
-            let of = names.directory;
-            let mount = &self.job.volume.mount;
-            let opened = directories::open_known(of.key, of.generation, mount)?;
-            self.opened = Some((Arc::clone(names), opened));
-        }
-        let Some((_, directory)) = &self.opened else { return Err(io::ErrorKind::NotFound.into()) };
+        let last = self.last_directory.take().filter(|(of, _)| Arc::ptr_eq(of, names));
+        let (_, directory) = match last {
+            Some(last) => self.last_directory.insert(last),
+            None => {
+                let of = names.directory;
+                let opened =
+                    directories::open_known(of.key, of.generation, &self.job.volume.mount)?;
+                self.last_directory.insert((Arc::clone(names), opened))
+            }
+        };
         directories::open_file_in(directory.as_fd(), name, key, &self.rights)
     }
 
-    /// Pages to read; 0 of a file that has no blocks here, as it is sparse, or stored elsewhere.
-    fn pages_of(&self, file: &OwnedFd) -> u64 {
+    /// Pages to read; 0 for a file without blocks, which is sparse or stored elsewhere.
+    fn pages_to_read(&self, file: &OwnedFd) -> u64 {
         let Ok(about) = fstat(file) else { return 0 };
         if about.st_blocks == 0 {
             return 0;
@@ -132,11 +138,11 @@ impl Reader<'_> {
         (about.st_size as u64).div_ceil(PAGE_BYTES).min(self.job.head_pages.into())
     }
 
-    fn ask(&self, file: BorrowedFd<'_>, pages: u64) {
+    fn read_ahead(&self, file: BorrowedFd<'_>, pages: u64) {
         let mut start = 0;
         while start < pages {
             let piece = self.job.volume.piece_pages.clamp(1, pages - start);
-            // A file without a page cache: its reader gets what it gets without us.
+            // It fails for a file without a page cache, which costs its reader nothing.
             if sys::readahead(file, start, piece).is_err() {
                 return;
             }

@@ -1,8 +1,16 @@
-//! Which open files have a window that is not their device's, so that it can be taken back.
+//! Lists the open files whose window bowwave has set, so that it can restore them.
 //!
-//! An open file is remembered by its process, inode and descriptor, not by a descriptor of ours, which
-//! would keep its file system from being unmounted. The list is also kept in a file, a line an entry, for
-//! the next start after a kill. An entry is removed after its window was taken back, never before.
+//! An entry names an open file by process, inode and descriptor: a duplicate would keep its file system from being
+//! unmounted. The list is also in a file, one JSON line per entry, for the next start after a kill. An entry is removed
+//! only after its window was restored.
+//!
+//! ```text
+//!   record --> Thread --restored--> remove
+//!                |  ^
+//!   cannot, ends |  | claim
+//!                v  |
+//!              Nobody --reported as an orphan--> Engine
+//! ```
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,56 +23,56 @@ use serde::{Deserialize, Serialize};
 
 use super::fetching::Fetched;
 
-/// Those that were closed are looked for this often.
-const LOOK_NS: u64 = 60_000_000_000;
+/// How often to look for entries of ended processes.
+const SCAN_INTERVAL_NS: u64 = 60_000_000_000;
 
-/// What a ledger's name begins and ends with; between them is the process that keeps it.
+/// A ledger's file is called `given-windows-PID.jsonl`.
 const PREFIX: &str = "given-windows";
 const SUFFIX: &str = ".jsonl";
 
-/// The ledger that this process keeps in `state`.
+/// The path of this process's ledger in `state`.
 pub(super) fn own_ledger(state: &Path) -> PathBuf {
     state.join(format!("{PREFIX}-{}{SUFFIX}", std::process::id()))
 }
 
-/// Ledgers in `state` whose process has ended without taking its windows back.
-pub(super) fn left_behind(state: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(state).into_iter().flatten().flatten();
-    let left = entries.filter(|entry| {
-        let name = entry.file_name().to_string_lossy().into_owned();
+/// The ledgers in `state` whose process has ended without restoring its windows.
+pub(super) fn orphaned_ledgers(state: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(state).into_iter().flatten().flatten();
+    let orphaned = files.filter(|file| {
+        let name = file.file_name().to_string_lossy().into_owned();
         let keeper = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
-        keeper.is_some_and(|pid| !is_at_work(pid.trim_start_matches('-')))
+        keeper.is_some_and(|pid| !is_bowwave(pid.trim_start_matches('-')))
     });
-    left.map(|entry| entry.path()).collect()
+    orphaned.map(|file| file.path()).collect()
 }
 
-/// Whether the process is one of ours: its number may have been given to another.
-fn is_at_work(pid: &str) -> bool {
+/// Whether this process is a bowwave: its number may have gone to another program.
+fn is_bowwave(pid: &str) -> bool {
     let name = |pid: &str| fs::read_to_string(format!("/proc/{pid}/comm")).ok();
     pid.parse::<u32>().is_ok() && name(pid).is_some_and(|comm| Some(comm) == name("self"))
 }
 
-/// One open file with a window of its own.
+/// An open file whose window bowwave has set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct WindowOverride {
     pub(super) tgid: u32,
-    /// The descriptor it was given through; where an older list has none, any that does not lead there.
+    /// The reader's descriptor. Older ledgers have none; then any descriptor of the file serves.
     #[serde(default)]
     pub(super) number: i32,
-    /// When its process started, in ticks since boot: process ids are used again.
+    /// When the process started, in ticks since boot: process ids are used again.
     pub(super) started: u64,
     major: u32,
     minor: u32,
     ino: u64,
-    /// What its file system's window is set with, and what it was for this open file before, in KiB: a
-    /// program that announced sequential reading has twice the device's.
+    /// The file that sets the window of its file system (`read_ahead_kb`).
     pub(super) knob: PathBuf,
+    /// The open file's own window in KiB. It may be twice the device's, after sequential advice.
     pub(super) kb_before: u64,
 }
 
 impl WindowOverride {
-    /// To the open file of `of`, whose own window is `own_pages`.
-    pub(super) fn to(of: FileRef, fetched: &Fetched, knob: &Path, own_pages: u32) -> Self {
+    /// An entry for the open file of `of`, whose own window is `own_pages`.
+    pub(super) fn of(of: FileRef, fetched: &Fetched, knob: &Path, own_pages: u32) -> Self {
         let FileKey { dev: DeviceNumber { major, minor }, ino } = of.file;
         let &Fetched { number, started, .. } = fetched;
         let (tgid, knob) = (of.tgid, knob.to_owned());
@@ -72,7 +80,7 @@ impl WindowOverride {
         WindowOverride { tgid, number, started, major, minor, ino, knob, kb_before }
     }
 
-    /// The window it had; of more than can be told, the most.
+    /// The open file's own window in pages, saturated.
     pub(super) fn pages_before(&self) -> u32 {
         (self.kb_before / (PAGE_BYTES / 1024)).try_into().unwrap_or(u32::MAX)
     }
@@ -82,210 +90,211 @@ impl WindowOverride {
         FileKey { dev, ino: self.ino }
     }
 
-    /// Who reads it; its generation is not known.
-    pub(super) fn of(&self) -> FileRef {
+    /// The file and its reader. The generation is not known.
+    pub(super) fn file_ref(&self) -> FileRef {
         FileRef { file: self.file(), generation: 0, tgid: self.tgid }
     }
 
-    /// Whether no process has its process's number. That of one that hangs in `exec` is told at once, too; whether it
-    /// is the same one is not.
+    /// Whether no process has this number any more. Unlike reading when the process started, this does not wait for a
+    /// process that hangs in `exec`.
     fn has_ended(&self) -> bool {
         matches!(fs::exists(format!("/proc/{}", self.tgid)), Ok(false))
     }
+
+    /// Whether both name the same open file, as far as can be told.
+    fn is_same_file(&self, other: &WindowOverride) -> bool {
+        (self.tgid, self.started, self.file()) == (other.tgid, other.started, other.file())
+    }
 }
 
-/// What a ledger has; a line that is damaged hides none of the others.
+/// Parses a ledger file, skipping damaged lines.
 pub(super) fn entries(ledger: &[u8]) -> impl Iterator<Item = WindowOverride> {
     ledger.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
 
-/// Number of an entry. No two entries of one process ever have the same.
-pub(super) type Number = u32;
+/// The number of an entry, unique within a process.
+pub(super) type EntryId = u32;
 
-/// Who has to give an open file its window back.
+/// Who has to restore a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Charge {
-    /// The thread that has noted it, or has taken it over.
+pub(super) enum Holder {
+    /// The thread that recorded or claimed the entry.
     Thread,
-    /// Nobody: its thread or its process has ended before it could.
+    /// Nobody: its thread or process has ended.
     Nobody,
-    /// The engine, which was told that nobody has.
+    /// The engine, which was told of the orphan.
     Engine,
 }
 
 struct Entry {
-    given: WindowOverride,
-    charge: Charge,
+    window: WindowOverride,
+    holder: Holder,
 }
 
-/// All entries of a process, in memory and on disk. Engines of one process hand it on from one to the next, while
-/// threads of earlier ones may still give back what they have set.
+/// All entries of a process, in memory and on disk. The engines of a process hand it on, while threads of an earlier one
+/// may still restore their windows.
 pub(super) struct Ledger {
     path: PathBuf,
     file: Option<File>,
-    entries: BTreeMap<Number, Entry>,
-    last_number: Number,
+    entries: BTreeMap<EntryId, Entry>,
+    last_id: EntryId,
     /// Counts engines.
     generation: u32,
-    /// The file still has entries that were removed, which does no harm.
+    /// The file still has removed entries, which does no harm.
     is_stale: bool,
-    looked_at: u64,
+    scanned_at: u64,
 }
 
 impl Ledger {
-    /// With what an earlier run has left there.
+    /// Opens a ledger, with the entries in its file.
     pub(super) fn open(path: PathBuf) -> Self {
         let mut ledger = Ledger {
             path,
             file: None,
             entries: BTreeMap::new(),
-            last_number: 0,
+            last_id: 0,
             generation: 0,
             is_stale: false,
-            looked_at: 0,
+            scanned_at: 0,
         };
         ledger.read(&ledger.path.clone());
         ledger
     }
 
-    /// Takes over what a ledger that was left behind has.
+    /// Takes over the entries of an orphaned ledger, and removes its file once they are written here.
     pub(super) fn adopt(&mut self, other: &Path) {
         self.read(other);
-        // It stays until all of it is written down here.
         if self.rewrite().is_ok() {
             let _ = fs::remove_file(other);
         }
     }
 
     fn read(&mut self, path: &Path) {
-        // One that was being written when it was killed says nothing that this one does not.
+        // A draft that a killed run left has no entry that is not in the file as well.
         linux::whole::forget_drafts(path);
-        for given in entries(&fs::read(path).unwrap_or_default()) {
-            self.insert(given, Charge::Nobody);
+        for window in entries(&fs::read(path).unwrap_or_default()) {
+            self.insert(window, Holder::Nobody);
         }
     }
 
-    fn insert(&mut self, given: WindowOverride, charge: Charge) -> Number {
-        self.last_number += 1;
-        self.entries.insert(self.last_number, Entry { given, charge });
-        self.last_number
+    fn insert(&mut self, window: WindowOverride, holder: Holder) -> EntryId {
+        self.last_id += 1;
+        self.entries.insert(self.last_id, Entry { window, holder });
+        self.last_id
     }
 
-    /// Counts engines: the one that began last has this number.
+    /// The number of the current engine.
     pub(super) fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// The engine has ended. The next one is told of all that nobody is in charge of.
+    /// Ends an engine; the next one will be told of its orphans again.
     pub(super) fn begin_generation(&mut self) {
         self.generation += 1;
-        for entry in self.entries.values_mut().filter(|entry| entry.charge == Charge::Engine) {
-            entry.charge = Charge::Nobody;
+        for entry in self.entries.values_mut().filter(|entry| entry.holder == Holder::Engine) {
+            entry.holder = Holder::Nobody;
         }
     }
 
-    /// How many open files have a window that is not their own.
+    /// The number of open files whose window bowwave has set.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    pub(super) fn get(&self, number: Number) -> Option<&WindowOverride> {
-        Some(&self.entries.get(&number)?.given)
+    pub(super) fn get(&self, id: EntryId) -> Option<&WindowOverride> {
+        Some(&self.entries.get(&id)?.window)
     }
 
-    /// Entries that nobody is in charge of. The caller is, from now on.
-    pub(super) fn take_left(&mut self) -> Vec<(Number, FileKey)> {
-        let left = self.entries.iter_mut().filter(|(_, entry)| entry.charge == Charge::Nobody);
-        left.map(|(number, entry)| {
-            entry.charge = Charge::Engine;
-            (*number, entry.given.file())
-        })
-        .collect()
+    /// Gives all entries that nobody holds to `holder`, and returns them.
+    pub(super) fn claim_orphans(&mut self, holder: Holder) -> Vec<(EntryId, FileKey)> {
+        let orphans = self.entries.iter_mut().filter(|(_, entry)| entry.holder == Holder::Nobody);
+        let claimed = orphans.map(|(id, entry)| {
+            entry.holder = holder;
+            (*id, entry.window.file())
+        });
+        claimed.collect()
     }
 
-    /// The calling thread is in charge of an entry, if it is still there.
+    /// Makes the calling thread the holder of an entry, if it is still there.
     ///
     /// # Errors
-    /// If another thread is.
-    pub(super) fn take_charge(&mut self, number: Number) -> io::Result<()> {
-        match self.entries.get_mut(&number) {
-            Some(entry) if entry.charge == Charge::Thread => {
-                Err(io::Error::other("another thread is about to give it back"))
+    /// If another thread holds it.
+    pub(super) fn claim(&mut self, id: EntryId) -> io::Result<()> {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            if entry.holder == Holder::Thread {
+                return Err(io::Error::other("another thread is about to restore it"));
             }
-            Some(entry) => {
-                entry.charge = Charge::Thread;
-                Ok(())
-            }
-            None => Ok(()),
+            entry.holder = Holder::Thread;
+        }
+        Ok(())
+    }
+
+    /// The holding thread could not restore the window, and does not try again.
+    pub(super) fn unclaim(&mut self, id: EntryId) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.holder = Holder::Nobody;
         }
     }
 
-    /// The thread in charge of an entry could not give it back, and does not try again.
-    pub(super) fn leave(&mut self, number: Number) {
-        if let Some(entry) = self.entries.get_mut(&number) {
-            entry.charge = Charge::Nobody;
-        }
-    }
-
-    /// Writes down that an open file is about to be given a window. Returns the entry, and what the open file had before
-    /// any. If it is the one of entry `known`, that entry stays; otherwise the known one is over.
-    pub(super) fn note(
+    /// Writes down that an open file's window is about to be set, held by the calling thread. Returns the entry, which
+    /// has the window from before any change: entry `known` if it names the same open file, otherwise a new one in
+    /// place of `known`.
+    pub(super) fn record(
         &mut self,
-        known: Option<Number>,
-        given: WindowOverride,
-    ) -> io::Result<(Number, WindowOverride)> {
-        if let Some((number, known)) = known.and_then(|known| Some((known, self.get(known)?)))
-            && known.is_to_same(&given)
+        known: Option<EntryId>,
+        window: WindowOverride,
+    ) -> io::Result<(EntryId, WindowOverride)> {
+        if let Some((id, known)) = known.and_then(|id| Some((id, self.get(id)?)))
+            && known.is_same_file(&window)
         {
-            return Ok((number, known.clone()));
+            return Ok((id, known.clone()));
         }
-        let mut line = serde_json::to_string(&given)?;
+        let mut line = serde_json::to_string(&window)?;
         line.push('\n');
         if self.file.is_none() {
             if let Some(folder) = self.path.parent() {
                 fs::create_dir_all(folder)?;
             }
             let mut options = File::options();
-            // It tells what others read.
+            // For root only: it shows what others read.
             options.create(true).append(true).mode(0o600);
             self.file = Some(options.open(&self.path)?);
         }
         if let Some(file) = &mut self.file {
-            // Nothing of it is to stay that could not be written whole.
+            // If the disk is full, do not leave half a line.
             file.write_all(line.as_bytes()).inspect_err(|_| drop(self.rewrite()))?;
         }
-        known.into_iter().for_each(|known| self.strike(known));
-        Ok((self.insert(given.clone(), Charge::Thread), given))
+        known.into_iter().for_each(|known| self.remove(known));
+        Ok((self.insert(window.clone(), Holder::Thread), window))
     }
 
-    /// Strikes one off.
-    pub(super) fn strike(&mut self, number: Number) {
-        self.is_stale |= self.entries.remove(&number).is_some();
+    pub(super) fn remove(&mut self, id: EntryId) {
+        self.is_stale |= self.entries.remove(&id).is_some();
     }
 
-    /// Whether the same open file, as far as can be told, has an entry that is not one of `ours`: an earlier engine or
-    /// run has given it a window, and it still has it.
+    /// Whether an earlier engine or run has set the window of this open file and not restored it yet: an entry that is
+    /// not one of `ours` names it.
     pub(super) fn is_restore_pending(
         &self,
-        given: &WindowOverride,
-        ours: impl Fn(Number) -> bool,
+        window: &WindowOverride,
+        ours: impl Fn(EntryId) -> bool,
     ) -> bool {
-        let same = self.entries.iter().filter(|(_, entry)| entry.given.is_to_same(given));
-        same.into_iter().any(|(number, _)| !ours(*number))
+        let mut entries = self.entries.iter();
+        entries.any(|(id, entry)| entry.window.is_same_file(window) && !ours(*id))
     }
 
-    /// Once in a while, strikes those off whose process has ended, and writes down what was struck off.
+    /// Removes the entries of ended processes, once in a while, and brings the file up to date.
     pub(super) fn tidy(&mut self, now: u64) {
-        if now.saturating_sub(self.looked_at) >= LOOK_NS {
-            self.looked_at = now;
+        if now.saturating_sub(self.scanned_at) >= SCAN_INTERVAL_NS {
+            self.scanned_at = now;
             let before = self.entries.len();
-            self.entries.retain(|_, entry| !entry.given.has_ended());
+            self.entries.retain(|_, entry| !entry.window.has_ended());
             self.is_stale |= self.entries.len() < before;
         }
         self.write_down();
     }
 
-    /// Writes the list without the removed entries. If that fails, only the next start after a kill notices.
+    /// Brings the file up to date. If this fails, the next start after a kill restores some windows once more.
     pub(super) fn write_down(&mut self) {
         if self.is_stale {
             let _ = self.rewrite();
@@ -299,17 +308,11 @@ impl Ledger {
             let _ = fs::remove_file(&self.path);
             return Ok(());
         }
-        let given = self.entries.values().map(|entry| &entry.given);
-        let lines = given.filter_map(|given| serde_json::to_string(given).ok());
+        let windows = self.entries.values().map(|entry| &entry.window);
+        let lines = windows.filter_map(|window| serde_json::to_string(window).ok());
         let text: String = lines.map(|line| line + "\n").collect();
-        // In one step: a kill in the middle of writing would leave windows nobody knows of.
+        // Replace the file in one step, so that a kill leaves either the old list or the new one.
         linux::whole::write(&self.path, text)
-    }
-}
-
-impl WindowOverride {
-    fn is_to_same(&self, other: &WindowOverride) -> bool {
-        (self.tgid, self.started, self.file()) == (other.tgid, other.started, other.file())
     }
 }
 
@@ -325,9 +328,9 @@ mod tests {
         WindowOverride { tgid, number, started, major, minor, ino, knob, kb_before: 128 }
     }
 
-    /// What the ledger at `path` says.
+    /// The entries in the file at `path`.
     fn listed(path: &Path) -> Vec<WindowOverride> {
-        Ledger::open(path.into()).entries.into_values().map(|entry| entry.given).collect()
+        Ledger::open(path.into()).entries.into_values().map(|entry| entry.window).collect()
     }
 
     #[test]
@@ -339,20 +342,20 @@ mod tests {
     }
 
     #[test]
-    fn more_pages_than_can_be_told_are_the_most() {
+    fn a_window_too_large_for_u32_is_saturated() {
         let given = WindowOverride { kb_before: u64::MAX, ..given(1) };
         assert_eq!(given.pages_before(), u32::MAX);
     }
 
     #[test]
-    fn what_was_given_to_a_process_that_has_ended_is_forgotten() {
+    fn entries_of_ended_processes_are_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut ledger = Ledger::open(folder.path().join("given"));
         let mut process = std::process::Command::new("true").spawn().expect("it runs");
         process.wait().expect("it ends");
-        ledger.note(None, given(1)).expect("written");
-        ledger.note(None, WindowOverride { tgid: process.id(), ..given(2) }).expect("written");
-        ledger.tidy(LOOK_NS);
+        ledger.record(None, given(1)).expect("written");
+        ledger.record(None, WindowOverride { tgid: process.id(), ..given(2) }).expect("written");
+        ledger.tidy(SCAN_INTERVAL_NS);
         assert_eq!((ledger.len(), ledger.get(1)), (1, Some(&given(1))));
     }
 
@@ -361,90 +364,92 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("given.jsonl");
         let mut ledger = Ledger::open(path.clone());
-        let (first, _) = ledger.note(None, given(1)).expect("written");
-        let (second, _) = ledger.note(None, given(2)).expect("written");
+        let (first, _) = ledger.record(None, given(1)).expect("written");
+        let (second, _) = ledger.record(None, given(2)).expect("written");
         let before = fs::read_to_string(&path).expect("it is there");
         let old = File::open(&path).expect("it is there");
-        ledger.strike(first);
+        ledger.remove(first);
         ledger.tidy(0);
         assert_eq!(io::read_to_string(old).expect("read"), before, "it was replaced, not changed");
         assert_eq!(listed(&path), [given(2)]);
-        ledger.strike(second);
+        ledger.remove(second);
         ledger.tidy(0);
         assert_eq!(fs::read_dir(folder.path()).expect("listed").count(), 0, "nothing is left over");
     }
 
     #[test]
-    fn what_was_given_survives_a_kill_and_is_gone_once_taken_back() {
+    fn an_entry_survives_a_kill_and_is_gone_once_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("given");
         let mut ledger = Ledger::open(path.clone());
-        let numbers = [1, 2, 3].map(|ino| ledger.note(None, given(ino)).expect("written").0);
+        let numbers = [1, 2, 3].map(|ino| ledger.record(None, given(ino)).expect("written").0);
         let narrower = WindowOverride { kb_before: 16, ..given(1) };
-        let known = ledger.note(Some(numbers[0]), narrower).expect("nothing new");
+        let known = ledger.record(Some(numbers[0]), narrower).expect("nothing new");
         assert_eq!(known, (numbers[0], given(1)));
-        ledger.strike(numbers[1]);
-        ledger.strike(numbers[2]);
+        ledger.remove(numbers[1]);
+        ledger.remove(numbers[2]);
         ledger.tidy(0);
         drop(ledger);
         assert_eq!(listed(&path), [given(1)]);
         let mut next = Ledger::open(path.clone());
-        let left = next.take_left();
+        let left = next.claim_orphans(Holder::Engine);
         assert_eq!(left.iter().map(|(_, file)| *file).collect::<Vec<_>>(), [given(1).file()]);
-        next.strike(left[0].0);
+        next.remove(left[0].0);
         next.write_down();
         assert!(!path.exists());
     }
 
     #[test]
-    fn what_was_left_behind_is_taken_over_and_stays_where_it_cannot_be_written_down() {
+    fn an_orphaned_ledger_is_adopted_and_stays_if_it_cannot_be_written_here() {
         let folder = tempfile::tempdir().expect("a folder");
         let (left, path) = (folder.path().join("left"), folder.path().join("given"));
-        Ledger::open(left.clone()).note(None, given(1)).expect("written");
+        Ledger::open(left.clone()).record(None, given(1)).expect("written");
         let mut nowhere = Ledger::open(Path::new("/proc/self").join("given"));
         nowhere.adopt(&left);
         assert_eq!((nowhere.len(), listed(&left)), (1, vec![given(1)]));
         let mut ledger = Ledger::open(path.clone());
-        ledger.note(None, given(2)).expect("written");
+        ledger.record(None, given(2)).expect("written");
         ledger.adopt(&left);
         assert_eq!((listed(&path).len(), left.exists()), (2, false));
-        (1..=2).for_each(|number| ledger.strike(number));
+        (1..=2).for_each(|number| ledger.remove(number));
         ledger.write_down();
         assert!(!path.exists(), "none of both is kept by another name");
     }
 
     #[test]
-    fn what_a_late_thread_of_an_earlier_engine_strikes_is_its_own() {
+    fn a_late_thread_of_an_earlier_engine_removes_only_its_own_entry() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("given");
         let mut ledger = Ledger::open(path.clone());
-        let (old, _) = ledger.note(None, given(1)).expect("written");
+        let (old, _) = ledger.record(None, given(1)).expect("written");
         ledger.begin_generation();
-        assert_eq!(ledger.take_left(), [], "its thread is still in charge");
+        assert_eq!(ledger.claim_orphans(Holder::Engine), [], "its thread still holds it");
         // The kernel may have given the old open file's address to this one.
-        let (new, _) = ledger.note(None, given(2)).expect("written");
-        ledger.strike(old);
+        let (new, _) = ledger.record(None, given(2)).expect("written");
+        ledger.remove(old);
         ledger.write_down();
         assert_eq!((ledger.get(new), listed(&path)), (Some(&given(2)), vec![given(2)]));
     }
 
     #[test]
-    fn an_entry_is_in_one_charge_at_a_time_and_is_told_of_when_it_is_in_nobodys() {
+    fn an_entry_has_one_holder_and_is_reported_once_to_each_engine_if_it_has_none() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut ledger = Ledger::open(folder.path().join("given"));
-        let (number, _) = ledger.note(None, given(1)).expect("written");
-        assert!(ledger.take_charge(number).is_err(), "its thread has it");
+        let (id, _) = ledger.record(None, given(1)).expect("written");
+        assert!(ledger.claim(id).is_err(), "its thread has it");
         assert!(
             ledger.is_restore_pending(&given(1), |_| false)
                 && !ledger.is_restore_pending(&given(1), |_| true)
         );
-        ledger.leave(number);
-        let told = vec![(number, given(1).file())];
-        assert_eq!((ledger.take_left(), ledger.take_left()), (told.clone(), vec![]));
+        ledger.unclaim(id);
+        let orphans = vec![(id, given(1).file())];
+        let engine = Holder::Engine;
+        assert_eq!(ledger.claim_orphans(engine), orphans);
+        assert_eq!(ledger.claim_orphans(engine), [], "it has been reported");
         ledger.begin_generation();
-        assert_eq!(ledger.take_left(), told, "the next engine is told, too");
-        ledger.take_charge(number).expect("nobody else has it");
-        ledger.strike(number);
-        ledger.take_charge(number).expect("there is nothing to be done");
+        assert_eq!(ledger.claim_orphans(engine), orphans, "the next engine is told, too");
+        ledger.claim(id).expect("nobody else has it");
+        ledger.remove(id);
+        ledger.claim(id).expect("there is nothing to do");
     }
 }

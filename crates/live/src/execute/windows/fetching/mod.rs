@@ -1,4 +1,4 @@
-//! Duplicating descriptors of other processes, in a process of its own.
+//! Duplicates descriptors of other processes, in a helper process.
 //!
 //! ```text
 //!   this process                       bowwave fetch
@@ -7,11 +7,11 @@
 //!                  <-- "another" -----  no: close it and end
 //! ```
 //!
-//! A program may put another file in place of one at any moment, also of a FUSE server of its own. Closing a duplicate
-//! of that asks the server (`->flush`), may take for ever and cannot be interrupted. A program that hangs in `exec`
-//! keeps others from looking at it. So nobody waits long for the process. Where it does not answer, it is set aside and
-//! another one is started. Whoever has caused that is left alone until it has answered or ended, and so has one such
-//! process on each disk at most; nobody else notices.
+//! The helper may hang. A program can replace its descriptor at any moment by one of a FUSE server of its own; closing
+//! a duplicate of that asks the server (`->flush`), may take for ever and cannot be interrupted. And a program that hangs
+//! in `exec` blocks everybody who looks at its descriptors. So this process waits only briefly. It sets a helper that
+//! does not answer aside and starts another one. The program's owner, the culprit, is avoided until that helper answers
+//! or ends. So a culprit has one hanging helper per disk at most, and nobody else notices.
 
 mod serve;
 mod wire;
@@ -36,73 +36,71 @@ pub use serve::main;
 use serve::{Answer, FETCH, Finder};
 use wire::{Found, Wanted};
 
-/// An answer takes well below a millisecond, on a busy machine many. Nobody else's windows on the disk are set
-/// meanwhile.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How long to wait for an answer. It takes well below 1 ms, more on a busy machine. Meanwhile, no other window on the
+/// disk can be set.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// The same where all windows are given back: who answers later is asked again after all others.
-const HURRY: Duration = Duration::from_millis(20);
+/// The same while all windows are restored: later answers are collected after all others have been asked.
+const SHORT_ANSWER_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// Starting a process takes some milliseconds, on a busy machine more.
-const MOST_STARTING: Duration = Duration::from_secs(3);
+/// Starting a helper takes some milliseconds, more on a busy machine.
+const START_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A process that was set aside may still answer for so long; then it is killed.
-const MOST_WAITING: Duration = Duration::from_secs(3);
+/// A helper that was set aside is killed if it has not answered after this time.
+const ASIDE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A process that is killed ends within a millisecond, on a busy machine within many. One that hangs does not end, and
-/// is not waited for any longer.
-const MOST_ENDING: Duration = Duration::from_millis(100);
+/// A killed helper ends within 1 ms, later on a busy machine. One that hangs does not end.
+const KILL_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// A program of whose process nobody gets an answer is left alone for so long.
+/// Avoid the owner of a program that made a helper hang until it was killed, for this time.
 const AFTER_SILENCE: Duration = Duration::from_secs(60);
 
-/// One that has put another file in place of one: programs that use numbers again do so, too. Each costs the start of a
-/// process, some milliseconds.
+/// Avoid the owner of a program that replaced a descriptor, for this time. Harmless programs do that, too. Each case
+/// costs the start of a helper, some milliseconds.
 const AFTER_ANOTHER: Duration = Duration::from_secs(1);
 
 /// A duplicate of another process's descriptor.
 pub(super) struct Fetched {
     pub(super) file: OwnedFd,
-    /// The number of the descriptor that it was made of.
+    /// The number of the descriptor in that process.
     pub(super) number: i32,
-    /// When the process started, in ticks since boot.
+    /// When that process started, in ticks since boot.
     pub(super) started: u64,
 }
 
-/// Fetches descriptors.
 pub(super) struct Fetcher {
     helper: Helper,
-    /// Without a helper.
+    /// Does the work in this process, for [`Helper::Thread`].
     finder: Finder,
-    /// How long it waits for an answer.
-    patience: Duration,
+    answer_timeout: Duration,
     idle: Option<Running>,
     aside: Vec<Aside>,
-    left_alone: HashMap<Owner, Instant>,
+    /// Whom to avoid, and until when.
+    avoided: HashMap<Owner, Instant>,
 }
 
-/// A process that is ready.
+/// A running helper process.
 struct Running {
     child: Child,
-    /// Its number may be another's once somebody has waited for it.
+    /// A pidfd: its number may go to another process.
     process: Process,
     socket: OwnedFd,
 }
 
-/// A process that hangs, or is about to end.
+/// A helper that was set aside: it hangs, or is about to end.
 struct Aside {
     running: Running,
-    /// Who has caused that, if it is known.
+    /// Whose program has caused that, if known.
     culprit: Option<Owner>,
-    /// It may still answer until then.
+    /// Until when it may still answer; `None` if it will not.
     answers_until: Option<Instant>,
 }
 
-/// What came of asking.
 enum Answered {
     By(Found, Option<OwnedFd>),
+    /// The helper has ended.
     HasEnded,
-    /// Not yet.
+    /// There is no answer yet.
     Late,
 }
 
@@ -111,21 +109,20 @@ impl Fetcher {
         Fetcher {
             helper,
             finder: Finder::default(),
-            patience: PATIENCE,
+            answer_timeout: ANSWER_TIMEOUT,
             idle: None,
             aside: Vec::new(),
-            left_alone: HashMap::new(),
+            avoided: HashMap::new(),
         }
     }
 
-    /// From now on nobody is waited for: who does not answer soon is set aside.
-    pub(super) fn hurry(&mut self) {
-        self.patience = HURRY;
+    /// From now on, quickly sets aside helpers that do not answer.
+    pub(super) fn use_short_timeout(&mut self) {
+        self.answer_timeout = SHORT_ANSWER_TIMEOUT;
     }
 
-    /// From now on all are waited for as long as usual.
-    pub(super) fn take_time(&mut self) {
-        self.patience = PATIENCE;
+    pub(super) fn use_normal_timeout(&mut self) {
+        self.answer_timeout = ANSWER_TIMEOUT;
     }
 
     /// Whether it can ask without starting a process.
@@ -133,18 +130,18 @@ impl Fetcher {
         self.idle.is_some() || matches!(self.helper, Helper::Thread)
     }
 
-    /// The descriptor through which a process reads a file.
+    /// Duplicates the descriptor through which a process reads a file.
     ///
     /// # Errors
-    /// If the reader has none any more, or several; or nobody can tell in time.
+    /// If the process has none any more, or several open files of it; or if there is no answer in time.
     pub(super) fn sole(&mut self, of: FileRef) -> io::Result<Fetched> {
         self.descriptor(of.tgid, &Wanted::Sole(of))
     }
 
-    /// The same descriptor again, of the process that started at that time.
+    /// Duplicates the same descriptor again, of the process that started at `started` (ticks since boot).
     ///
     /// # Errors
-    /// As above; [`is_gone`] tells whether there is no such descriptor any more.
+    /// As [`sole`](Self::sole). [`is_gone`] tells whether there is no such descriptor any more.
     pub(super) fn again(&mut self, of: FileRef, number: i32, started: u64) -> io::Result<Fetched> {
         self.descriptor(of.tgid, &Wanted::Again { of, number, started })
     }
@@ -152,7 +149,7 @@ impl Fetcher {
     /// Whether this descriptor of a process still leads to that open file.
     ///
     /// # Errors
-    /// If nobody can tell in time.
+    /// If there is no answer in time.
     pub(super) fn is_open(&mut self, tgid: u32, number: i32, file: &OwnedFd) -> io::Result<bool> {
         match self.ask(tgid, &Wanted::IsOpen { tgid, number }, Some(file))? {
             (Found::IsOpen(is_open), _) => Ok(is_open),
@@ -180,10 +177,10 @@ impl Fetcher {
             let Answer { found, file } = self.finder.find(wanted, along);
             return Ok((found, file));
         }
-        self.look_at_aside();
+        self.check_aside();
         let culprit = Owner::of(tgid);
-        if self.is_left_alone(culprit.as_ref()) {
-            return Err(io::Error::other("who has it open keeps others from looking"));
+        if self.is_avoided(culprit.as_ref()) {
+            return Err(io::Error::other("a program of its owner has blocked bowwave's helper"));
         }
         let mut has_ended_once = false;
         loop {
@@ -191,64 +188,64 @@ impl Fetcher {
                 Some(running) => running,
                 None => Running::start(&self.helper)?,
             };
-            match running.ask(wanted, along, self.patience) {
+            match running.ask(wanted, along, self.answer_timeout) {
                 Answered::By(found, file) => {
                     if found == Found::Another {
-                        self.leave_alone(culprit.as_ref(), AFTER_ANOTHER);
+                        self.avoid(culprit.as_ref(), AFTER_ANOTHER);
                         self.set_aside(running, culprit, None);
                     } else {
                         self.idle = Some(running);
                     }
                     return Ok((found, file));
                 }
-                // Somebody has killed it, perhaps.
+                // Perhaps somebody has killed it: try once more.
                 Answered::HasEnded if !has_ended_once => {
                     has_ended_once = true;
                     self.set_aside(running, None, None);
                 }
                 Answered::HasEnded => {
-                    self.leave_alone(culprit.as_ref(), AFTER_ANOTHER);
+                    self.avoid(culprit.as_ref(), AFTER_ANOTHER);
                     self.set_aside(running, culprit, None);
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
                 Answered::Late => {
-                    self.set_aside(running, culprit, Some(Instant::now() + MOST_WAITING));
+                    self.set_aside(running, culprit, Some(Instant::now() + ASIDE_TIMEOUT));
                     return Err(io::ErrorKind::TimedOut.into());
                 }
             }
         }
     }
 
-    fn leave_alone(&mut self, culprit: Option<&Owner>, pause: Duration) {
-        culprit.map(|it| self.left_alone.insert(it.clone(), Instant::now() + pause));
+    fn avoid(&mut self, culprit: Option<&Owner>, time: Duration) {
+        culprit.map(|it| self.avoided.insert(it.clone(), Instant::now() + time));
     }
 
     fn set_aside(&mut self, running: Running, culprit: Option<Owner>, until: Option<Instant>) {
         self.aside.push(Aside { running, culprit, answers_until: until });
     }
 
-    fn is_left_alone(&self, culprit: Option<&Owner>) -> bool {
-        let Some(culprit) = culprit else { return false };
-        let hangs = |aside: &Aside| aside.culprit.as_ref() == Some(culprit);
-        self.left_alone.contains_key(culprit) || self.aside.iter().any(hangs)
+    fn is_avoided(&self, owner: Option<&Owner>) -> bool {
+        let Some(owner) = owner else { return false };
+        let is_culprit = |aside: &Aside| aside.culprit.as_ref() == Some(owner);
+        self.avoided.contains_key(owner) || self.aside.iter().any(is_culprit)
     }
 
-    /// Whether nobody is left alone and no process hangs.
-    pub(super) fn blames_nobody(&self) -> bool {
-        self.aside.is_empty() && self.left_alone.is_empty()
+    /// Whether it avoids nobody, and no helper hangs.
+    pub(super) fn avoids_nobody(&self) -> bool {
+        self.aside.is_empty() && self.avoided.is_empty()
     }
 
-    /// Looks who has answered or ended meanwhile, and ends who does not answer.
-    pub(super) fn look_at_aside(&mut self) {
+    /// Checks which helpers have answered or ended meanwhile, and kills those that are too late.
+    pub(super) fn check_aside(&mut self) {
         let now = Instant::now();
-        self.left_alone.retain(|_, until| *until > now);
+        self.avoided.retain(|_, until| *until > now);
         for mut aside in std::mem::take(&mut self.aside) {
             if aside.running.has_ended() {
                 continue;
             }
             match aside.answers_until.map(|until| (until, aside.running.answer_by(now))) {
                 None => {}
-                // Nobody wants it any more.
+                // Nobody wants the answer any more, but the helper works.
                 Some((_, Answered::By(found, _))) if found != Found::Another => {
                     if self.idle.is_none() {
                         self.idle = Some(aside.running);
@@ -258,12 +255,12 @@ impl Fetcher {
                     (aside.culprit, aside.answers_until) = (None, None);
                 }
                 Some((_, Answered::By(..) | Answered::HasEnded)) => {
-                    self.leave_alone(aside.culprit.as_ref(), AFTER_ANOTHER);
+                    self.avoid(aside.culprit.as_ref(), AFTER_ANOTHER);
                     aside.answers_until = None;
                 }
                 Some((until, Answered::Late)) if until <= now => {
                     aside.running.kill();
-                    self.leave_alone(aside.culprit.as_ref(), AFTER_SILENCE);
+                    self.avoid(aside.culprit.as_ref(), AFTER_SILENCE);
                     aside.answers_until = None;
                 }
                 Some((_, Answered::Late)) => {}
@@ -272,8 +269,8 @@ impl Fetcher {
         }
     }
 
-    /// Waits until one that was set aside has answered, until then at most, and no longer than one may still answer;
-    /// returns whether one has.
+    /// Waits until `until` for an answer of a helper that was set aside. Returns whether one has answered; `false` at
+    /// once if none may answer any more.
     pub(super) fn await_answer(&mut self, until: Instant) -> bool {
         while let Some(next) = self.aside.iter().filter_map(|aside| aside.answers_until).min() {
             let awaited = self.aside.iter().filter(|aside| aside.answers_until.is_some());
@@ -281,12 +278,12 @@ impl Fetcher {
             let has_answered = is_any_readable_by(&sockets, until.min(next));
             if has_answered || until <= next {
                 if has_answered {
-                    self.look_at_aside();
+                    self.check_aside();
                 }
                 return has_answered;
             }
-            // Ends who has not answered by now.
-            self.look_at_aside();
+            // Kills the helper that should have answered by now.
+            self.check_aside();
         }
         false
     }
@@ -297,7 +294,7 @@ impl Drop for Fetcher {
         let aside = std::mem::take(&mut self.aside).into_iter().map(|aside| aside.running);
         let mut all: Vec<Running> = self.idle.take().into_iter().chain(aside).collect();
         all.iter().for_each(Running::kill);
-        let until = Instant::now() + MOST_ENDING;
+        let until = Instant::now() + KILL_TIMEOUT;
         for running in &mut all {
             running.has_ended_by(until);
         }
@@ -305,10 +302,10 @@ impl Drop for Fetcher {
 }
 
 impl Running {
-    /// Starts one, and waits until it is ready.
+    /// Starts a helper, and waits until it is ready.
     ///
     /// # Errors
-    /// If no process can be started. That says nothing about the descriptor that is wanted: [`is_gone`] is false.
+    /// If it cannot be started. [`is_gone`] is false then, as this says nothing about the wanted descriptor.
     fn start(helper: &Helper) -> io::Result<Running> {
         Self::try_start(helper).map_err(|error| io::Error::other(format!("cannot start: {error}")))
     }
@@ -320,18 +317,19 @@ impl Running {
         let child = command.spawn()?;
         let process = Process::open(child.id())?;
         let running = Running { child, process, socket };
-        // So that the time of its start is not taken for that of an answer. If it has ended, asking it will tell.
-        if let Answered::Late = running.answer_by(Instant::now() + MOST_STARTING) {
+        // Wait for its first message, so that the answer's timeout does not include the start. If it has ended, the
+        // next question will show that.
+        if let Answered::Late = running.answer_by(Instant::now() + START_TIMEOUT) {
             running.kill();
         }
         Ok(running)
     }
 
-    fn ask(&self, wanted: &Wanted, along: Option<&OwnedFd>, patience: Duration) -> Answered {
+    fn ask(&self, wanted: &Wanted, along: Option<&OwnedFd>, timeout: Duration) -> Answered {
         if wire::send(&self.socket, wanted, along.map(AsFd::as_fd)).is_err() {
             return Answered::HasEnded;
         }
-        self.answer_by(Instant::now() + patience)
+        self.answer_by(Instant::now() + timeout)
     }
 
     fn answer_by(&self, until: Instant) -> Answered {
@@ -352,15 +350,15 @@ impl Running {
         self.has_ended_by(Instant::now())
     }
 
-    /// Waits until it has ended, at most until then; returns whether it has. It is then no zombie any more.
+    /// Waits until `until` for its end, and reaps it. Returns whether it has ended.
     fn has_ended_by(&mut self, until: Instant) -> bool {
-        // `bowwave run` waits for all its children, and so may have come first.
+        // An error counts as its end: `bowwave run` waits for all its children and may have reaped it.
         is_any_readable_by(&[self.process.as_fd()], until)
             && !matches!(self.child.try_wait(), Ok(None))
     }
 }
 
-/// Waits until one of these descriptors is readable, at most until then; returns whether one is.
+/// Waits until `until` for one of these descriptors to become readable. Returns whether one is.
 fn is_any_readable_by(descriptors: &[BorrowedFd<'_>], until: Instant) -> bool {
     let readable = |one| PollFd::from_borrowed_fd(one, PollFlags::IN);
     let mut all: Vec<_> = descriptors.iter().copied().map(readable).collect();
@@ -374,7 +372,7 @@ fn is_any_readable_by(descriptors: &[BorrowedFd<'_>], until: Instant) -> bool {
     }
 }
 
-/// Two ends of a socket that keeps messages apart.
+/// A socket pair that keeps messages apart.
 fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
@@ -396,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_has_open_is_found_and_found_again() {
+    fn an_open_file_is_found_and_found_again() {
         let file = tempfile::tempfile().expect("a file");
         let mut fetcher = Fetcher::new(Helper::Thread);
         let found = fetcher.sole(of(&file)).expect("it is open");
@@ -416,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ends_without_an_answer_is_no_reason_to_wait() {
+    fn a_helper_that_ends_without_an_answer_is_started_once_more_and_then_not_at_once() {
         let file = tempfile::tempfile().expect("a file");
         let folder = tempfile::tempdir().expect("a folder");
         let starts = folder.path().join("starts");
@@ -429,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_process_can_be_started_a_descriptor_is_not_gone() {
+    fn a_helper_that_cannot_be_started_does_not_mean_that_the_descriptor_is_gone() {
         let program = "/no/such/program".into();
         let mut fetcher = Fetcher::new(Helper::Process { program, arguments: Vec::new() });
         let file = tempfile::tempfile().expect("a file");
@@ -437,7 +435,7 @@ mod tests {
         assert!(!is_gone(&error), "{error}");
     }
 
-    /// A helper that tells that it is ready, and then does as `script` says for each question.
+    /// A helper that reports that it is ready, and then runs `script` for each question.
     fn answering(script: &str) -> Helper {
         shell(&format!("printf '\"Ready\"' >&0; while :; do {script}; done"))
     }
@@ -457,38 +455,38 @@ mod tests {
         }
     }
 
-    /// Who answers does so within that time, also on a busy machine.
+    /// Enough for any answer, even on a busy machine.
     const GENEROUS: Duration = Duration::from_secs(60);
 
-    /// Reads one question, and answers it with these words.
+    /// A script that reads one question, and answers it with these words.
     fn says(words: &str) -> String {
         format!("dd bs=4096 count=1 status=none > /dev/null; printf '{words}' >&0")
     }
 
     #[test]
-    fn who_makes_a_process_hang_is_left_alone_until_that_ends() {
+    fn the_culprit_of_a_hanging_helper_is_avoided_until_that_ends() {
         let file = tempfile::tempfile().expect("a file");
         let mut fetcher = Fetcher::new(answering(&says("\"Gone\"")));
-        fetcher.patience = GENEROUS;
+        fetcher.answer_timeout = GENEROUS;
         let hung = Running::start(&answering("exec sleep 1000")).expect("a process");
         fetcher.set_aside(hung, Owner::of(std::process::id()), None);
         assert!(!is_gone(&fetcher.sole(of(&file)).map(drop).unwrap_err()));
         assert!(fetcher.idle.is_none(), "none was asked");
-        assert!(!fetcher.blames_nobody());
+        assert!(!fetcher.avoids_nobody());
         let Aside { running, .. } = &mut fetcher.aside[0];
         running.kill();
         while !running.has_ended() {
             std::thread::yield_now();
         }
         assert!(is_gone(&fetcher.sole(of(&file)).map(drop).unwrap_err()), "it was asked");
-        assert!(fetcher.blames_nobody());
+        assert!(fetcher.avoids_nobody());
     }
 
     #[test]
-    fn however_many_others_make_processes_hang_nobody_else_notices() {
+    fn however_many_helpers_others_make_hang_nobody_else_notices() {
         let file = tempfile::tempfile().expect("a file");
         let mut fetcher = Fetcher::new(answering(&says("\"Gone\"")));
-        fetcher.patience = GENEROUS;
+        fetcher.answer_timeout = GENEROUS;
         for other in 70_001..=70_040 {
             let hung = Running::start(&answering("exec sleep 1000")).expect("a process");
             fetcher.set_aside(hung, Some(Owner::User(other)), None);
@@ -498,12 +496,12 @@ mod tests {
     }
 
     #[test]
-    fn who_answers_late_is_left_alone_until_then_and_asked_again_after_that() {
+    fn after_a_late_answer_the_helper_and_the_owner_are_used_again() {
         let folder = tempfile::tempdir().expect("a folder");
         let go = folder.path().join("go");
         let waits = format!("while ! [ -e '{}' ]; do sleep 0.01; done; ", go.display());
         let mut fetcher = Fetcher::new(answering(&(waits + &says("\"Gone\""))));
-        fetcher.hurry();
+        fetcher.use_short_timeout();
         let file = tempfile::tempfile().expect("a file");
         let ask = |fetcher: &mut Fetcher| fetcher.sole(of(&file)).map(drop).unwrap_err();
         assert_eq!(ask(&mut fetcher).kind(), io::ErrorKind::TimedOut);
@@ -512,7 +510,7 @@ mod tests {
         std::fs::write(go, "").expect("written");
         while !fetcher.await_answer(Instant::now() + GENEROUS) {}
         assert!(fetcher.idle.is_some() && fetcher.aside.is_empty());
-        fetcher.patience = GENEROUS;
+        fetcher.answer_timeout = GENEROUS;
         assert!(is_gone(&ask(&mut fetcher)));
     }
 }

@@ -1,4 +1,4 @@
-//! What the process of a [`Fetcher`](super::Fetcher) does. All of it may wait for a program, or a server of its own.
+//! The helper process of a [`Fetcher`](super::Fetcher). Every call here may hang because of a program or its server.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,19 +12,18 @@ use readahead::FileRef;
 use super::wire::{self, Found, Wanted};
 use crate::helper;
 
-/// The name of the job.
+/// The subcommand that runs [`main`].
 pub(super) const FETCH: &str = "fetch";
 
-/// Looks through the descriptors of other processes.
+/// Finds and duplicates descriptors of other processes.
 #[derive(Default)]
 pub(super) struct Finder {
     descriptors: Descriptors,
 }
 
-/// An answer.
 pub(super) struct Answer {
     pub(super) found: Found,
-    /// What was found, or the other file. It must not be closed before the answer is given.
+    /// The duplicate. Send the answer before closing it, as closing may hang.
     pub(super) file: Option<OwnedFd>,
 }
 
@@ -35,7 +34,6 @@ impl From<Found> for Answer {
 }
 
 impl Finder {
-    /// Finds what is wanted.
     pub(super) fn find(&mut self, wanted: &Wanted, along: Option<&OwnedFd>) -> Answer {
         let answer = match *wanted {
             Wanted::Sole(of) => self.sole(of),
@@ -45,14 +43,15 @@ impl Finder {
                 Ok(Found::IsOpen(is_open).into())
             }
         };
-        answer.unwrap_or_else(|error| match error {
-            error if is_gone(&error) => Found::Gone.into(),
-            error => Found::Failed(error.to_string()).into(),
+        answer.unwrap_or_else(|error| {
+            let found =
+                if is_gone(&error) { Found::Gone } else { Found::Failed(error.to_string()) };
+            found.into()
         })
     }
 
     fn sole(&mut self, of: FileRef) -> io::Result<Answer> {
-        // Before anything is looked up by its number, which may be another's when it has ended.
+        // Open the process before looking anything up by its number, which may go to another process.
         let process = Process::open(of.tgid)?;
         let started = started(of.tgid)?;
         let number = self.descriptors.sole(of.tgid, of.file, sys::monotonic_ns())?;
@@ -60,7 +59,7 @@ impl Finder {
     }
 
     fn again(&mut self, of: FileRef, number: i32, before: u64) -> io::Result<Answer> {
-        // Before it is asked whether it is still the same one.
+        // Open the process before checking that it is still the same one.
         let process = Process::open(of.tgid)?;
         if started(of.tgid)? != before {
             return Ok(Found::Gone.into());
@@ -78,19 +77,19 @@ fn duplicate(process: &Process, of: FileRef, number: i32, started: u64) -> io::R
     Ok(Answer { found, file: Some(file) })
 }
 
-/// Whether an error says that a process, its descriptor, or a device is not there any more.
+/// Whether an error means that a process, its descriptor, or a device is not there any more.
 pub(in super::super) fn is_gone(error: &io::Error) -> bool {
     let is_absent = matches!(error.raw_os_error(), Some(libc::ESRCH | libc::EBADF));
     is_absent || error.kind() == io::ErrorKind::NotFound
 }
 
-/// Answers what comes from standard input, a socket, until nobody is at its other end or a process has shown another
-/// file than the wanted one. Ends with `parent`.
+/// Answers questions on standard input, a socket, until the other end closes. Also ends after meeting another file than
+/// the wanted one, as closing that may hang, and with `parent`.
 ///
 /// # Errors
-/// If standard input is no such socket, or the parent has ended.
+/// If standard input is not such a socket, or the parent has ended.
 pub fn main(parent: u32) -> io::Result<()> {
-    helper::end_with(parent)?;
+    helper::die_with_parent(parent)?;
     let socket = io::stdin();
     wire::send(&socket, &Found::Ready, None)?;
     let mut finder = Finder::default();

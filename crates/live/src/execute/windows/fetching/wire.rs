@@ -1,5 +1,5 @@
-//! What is said between a [`Fetcher`](super::Fetcher) and its process: one message a packet, at most one descriptor
-//! along with it.
+//! The messages between a [`Fetcher`](super::Fetcher) and its helper process: JSON, one per packet, with at most one
+//! descriptor.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -13,41 +13,39 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// More than any message has.
+/// Larger than any message.
 const MOST_BYTES: usize = 4096;
 
-/// What is wanted.
+/// A question.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Wanted {
     /// The descriptor through which a process reads a file.
     Sole(FileRef),
-    /// The same one again, if its process is still the one that started at that time, in ticks since boot.
+    /// The same descriptor again, if the process is still the one that started then, in ticks since boot.
     Again { of: FileRef, number: i32, started: u64 },
-    /// Whether this descriptor of a process leads to the open file that comes along.
+    /// Does this descriptor of a process lead to the open file that is sent along?
     IsOpen { tgid: u32, number: i32 },
 }
 
-/// What was found.
+/// An answer.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Found {
-    /// Nothing was asked yet: the process has started.
+    /// The helper has started. Sent before any question.
     Ready,
-    /// The descriptor comes along: a duplicate of `number`, of a process that started at that time.
+    /// A duplicate of descriptor `number` is sent along. Its process started then, in ticks since boot.
     Descriptor { number: i32, started: u64 },
     /// Whether it leads there.
     IsOpen(bool),
-    /// The process, or what it had open, is gone.
+    /// The process or its descriptor is gone.
     Gone,
-    /// The process has another file there by now. Nobody knows how long closing the duplicate takes.
+    /// The descriptor leads to another file by now. Closing the duplicate may take for ever.
     Another,
-    /// This went wrong.
+    /// An error message.
     Failed(String),
 }
 
-/// Sends a message.
-///
 /// # Errors
-/// If nobody is at the other end.
+/// If the other end is closed.
 pub(super) fn send(
     socket: impl AsFd,
     message: &impl Serialize,
@@ -64,10 +62,10 @@ pub(super) fn send(
     Ok(())
 }
 
-/// Receives one; `None` if nobody is at the other end.
+/// Receives a message; `None` if the other end is closed.
 ///
 /// # Errors
-/// If it makes no sense.
+/// If it cannot be parsed.
 pub(super) fn receive<M: DeserializeOwned>(
     socket: impl AsFd,
 ) -> io::Result<Option<(M, Option<OwnedFd>)>> {
@@ -96,7 +94,7 @@ mod tests {
     use crate::execute::windows::fetching::pair;
 
     #[test]
-    fn a_descriptor_goes_along_and_is_the_same_open_file() {
+    fn a_descriptor_sent_along_is_the_same_open_file() {
         let (here, there) = pair().expect("a pair of sockets");
         let file = tempfile::tempfile().expect("a file");
         let found = Found::Descriptor { number: 7, started: 9 };

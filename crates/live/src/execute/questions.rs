@@ -1,4 +1,4 @@
-//! Questions whose answer may have to wait for a device or a server.
+//! Questions whose answers may have to wait for a device or a server.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -14,30 +14,28 @@ use crate::devices::prober;
 use crate::helper::Helper;
 use crate::mounted::{Device, Volume};
 
-/// A question.
-pub(super) enum Ask {
-    /// What rules look at.
+pub(super) enum Question {
+    /// What drop-behind's rules need to know: path, cgroups and command.
     Describe { stream: StreamKey, of: FileRef },
-    /// What the device charges.
+    /// What the device costs, measured.
     Probe(BackingId),
-    /// What was learned of the device shall be remembered.
+    /// No question: writes down what the controller learned of the device's cost.
     Remember(DeviceCost),
 }
 
-impl Ask {
-    /// Finds the answer; `None` where nobody waits for one.
-    pub(super) fn run(
+impl Question {
+    /// Finds the answer, if there is one to give.
+    pub(super) fn answer(
         self,
         device: &Device,
         volume: &Volume,
         (state, helper): (&Path, &Helper),
     ) -> Option<Completed> {
         match self {
-            Ask::Describe { stream, of } => {
-                let attributes = describe(of, volume);
-                Some(Completed::Described { stream, attributes })
+            Question::Describe { stream, of } => {
+                Some(Completed::Described { stream, attributes: describe(of, volume) })
             }
-            Ask::Probe(backing) => {
+            Question::Probe(backing) => {
                 let measured = device.disk.as_ref().and_then(|disk| {
                     let cost = prober::measure_by(helper, disk).ok()?;
                     devices::note(disk, &cost, devices::Found::Measured, state);
@@ -45,7 +43,7 @@ impl Ask {
                 });
                 Some(Completed::Probed { backing, cost: measured })
             }
-            Ask::Remember(cost) => {
+            Question::Remember(cost) => {
                 let disk = device.disk.as_ref()?;
                 devices::note(disk, &cost, devices::Found::Learned, state);
                 None
@@ -53,14 +51,14 @@ impl Ask {
         }
     }
 
-    /// The answer where nobody is there to find it.
+    /// The answer if no thread can look for one.
     pub(super) fn refused(&self) -> Option<Completed> {
         match *self {
-            Ask::Describe { stream, .. } => {
+            Question::Describe { stream, .. } => {
                 Some(Completed::Described { stream, attributes: Attributes::default() })
             }
-            Ask::Probe(backing) => Some(Completed::Probed { backing, cost: None }),
-            Ask::Remember(_) => None,
+            Question::Probe(backing) => Some(Completed::Probed { backing, cost: None }),
+            Question::Remember(_) => None,
         }
     }
 }
