@@ -65,7 +65,7 @@ pub(super) struct Beside {
     endings: Sender<Ending>,
     loaded: Receiver<Result<(), String>>,
     outcome: Receiver<Outcome>,
-    /// Set first by either the engine, when it has loaded, or the end of the command.
+    /// Set first by either the engine, when loading has succeeded or failed, or the end of the command.
     is_decided: Arc<AtomicBool>,
 }
 
@@ -85,16 +85,19 @@ impl Beside {
         let is_over = Arc::clone(&is_decided);
         let started = Instant::now();
         let work = move || {
-            let (is_verbose, state, role) = (job.is_verbose, job.state.clone(), job.role.clone());
+            let (is_verbose, is_strict) = (job.is_verbose, job.is_strict);
+            let (state, role) = (job.state.clone(), job.role.clone());
             let mut engine = load(job);
             let _ = set_child_subreaper(None);
-            if engine.is_ok() && is_over.swap(true, Ordering::SeqCst) {
+            if is_over.swap(true, Ordering::SeqCst) {
                 // Skip the cleanup: the process is about to exit.
                 std::mem::forget(engine);
                 return;
             }
-            if let Ok(engine) = &mut engine {
-                answer_status(engine, &state, role);
+            match &mut engine {
+                Ok(engine) => answer_status(engine, &state, role),
+                Err(reason) if !is_strict => note_refusal(reason),
+                Err(_) => {}
             }
             if engine.is_ok() && is_verbose {
                 let ms = started.elapsed().as_millis();
@@ -182,13 +185,7 @@ fn load(job: Job) -> Result<Engine, String> {
         }
         Ok(engine)
     });
-    loaded.map_err(|error| {
-        let reason = error.to_string();
-        if !job.is_strict {
-            note_refusal(&reason);
-        }
-        reason
-    })
+    loaded.map_err(|error| error.to_string())
 }
 
 /// Reports in one sentence why reads are not managed.
