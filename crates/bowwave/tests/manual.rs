@@ -104,7 +104,8 @@ fn docs_of_a_command_name_only_its_own_options() {
         for line in lines.filter(|line| !line.contains("cargo ")) {
             // What follows a -- belongs to another command.
             let line = line.split(" -- ").next().unwrap_or_default();
-            let is_meant = |topic: &str| topic == page || line.contains(&format!("bowwave {topic}"));
+            let is_meant =
+                |topic: &str| topic == page || line.contains(&format!("bowwave {topic}"));
             let known = own.iter().filter(|(topic, _)| is_meant(topic));
             let known: BTreeSet<&String> = known.flat_map(|(_, options)| options).collect();
             let words = line.split([' ', '`', '=', '[', ']', '|', ',', '.', ':', ';', '(', ')']);

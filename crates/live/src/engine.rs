@@ -204,12 +204,11 @@ impl Prepared {
         let (mut out, limits) = (Vec::new(), limits());
         let behind = watch.map(|_| options.behind);
         let of = controller::Options { charge: options.charge, behind };
-        let mut recorder = None;
-        if let Some(place) = options.record {
+        let record = |place| {
             let (kernel, date) = (provenance::kernel(), provenance::date());
-            let header = Header::new(kernel, date, of.clone(), limits);
-            recorder = Some(Recorder::start(place, &header)?);
-        }
+            Recorder::start(place, &Header::new(kernel, date, of.clone(), limits))
+        };
+        let mut recorder = options.record.map(record).transpose()?;
         let controller = Controller::new(of, recording::policy(limits)?, &mut out);
         if let Some(recorder) = &mut recorder {
             recorder.begun(sys::monotonic_ns(), &out);
