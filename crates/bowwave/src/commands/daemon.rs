@@ -51,7 +51,7 @@ pub(crate) struct Args {
     /// Record all inputs and commands, for `bowwave replay --verify FILE`.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Folder for measurements of disks, kept until reboot.
+    /// Folder for the status socket, disk measurements, and what to restore after a kill.
     #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
     /// Only restore what a killed daemon had changed.

@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Print a JSON array with one object per process instead of text.
     #[arg(long)]
     json: bool,
-    /// The state folder.
+    /// The state folder of the processes to show.
     #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
 }

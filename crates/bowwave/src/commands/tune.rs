@@ -29,7 +29,7 @@ mod text;
 /// may read, and prints the command for an administrator.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The target.
+    /// What to measure.
     target: Option<PathBuf>,
     /// Measure for 8 seconds instead of 30, for a first impression.
     #[arg(long, conflicts_with_all = ["thorough", "seconds"])]
