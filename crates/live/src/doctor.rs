@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn a_window_left_changed_is_named_and_is_not_essential() {
         assert_eq!(windows(&[]).health, Health::Ok);
-        let Some(knob) = Knob::any() else { return };
+        let Some(knob) = Knob::any() else { return eprintln!("skipped: no device has a window") };
         let check = windows(&[(knob.clone(), 184)]);
         assert!(check.finding.contains(&format!("{} should be 184", knob.path().display())));
         assert!(is_able(&[check]));

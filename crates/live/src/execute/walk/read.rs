@@ -109,7 +109,7 @@ impl Reader<'_> {
         let names = self.listings.get(entry.listing)?;
         let (name, ino) = names.get(entry.entry)?;
         let key = FileKey { dev: names.directory.key.dev, ino };
-        if self.leases.contain(key) {
+        if self.leases.contains(key) {
             return None;
         }
         self.open_named(&names, name, key).ok()
