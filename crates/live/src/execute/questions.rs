@@ -50,17 +50,6 @@ impl Question {
             }
         }
     }
-
-    /// The answer if no thread can look for one.
-    pub(super) fn refused(&self) -> Option<Completed> {
-        match *self {
-            Question::Describe { stream, .. } => {
-                Some(Completed::Described { stream, attributes: Attributes::default() })
-            }
-            Question::Probe(backing) => Some(Completed::Probed { backing, cost: None }),
-            Question::Remember(_) => None,
-        }
-    }
 }
 
 fn describe(of: FileRef, volume: &Volume) -> Attributes {
