@@ -19,7 +19,7 @@ use anyhow::{Context, anyhow, bail};
 use controller::metrics::Metrics;
 use linux::state::{DaemonLock, StateError};
 use live::config::Config;
-use live::engine::{self, Engine, Heritage, MEASURING_TIMEOUT, Options};
+use live::engine::{self, Engine, Heritage, MEASURING_TIMEOUT, Options, Prepared};
 use live::observe::Scope;
 use live::places::Places;
 use live::status::{Role, Socket};
@@ -169,7 +169,7 @@ fn start(
         behind: settings.config.drop_behind.clone(),
         record,
     };
-    let mut engine = Engine::start(options, heritage).context("cannot start")?;
+    let mut engine = Prepared::new(options, heritage).load().context("cannot start")?;
     match Socket::bind(&args.state, Role::Daemon) {
         Ok(socket) => engine.answer_on(socket),
         Err(error) => print::note(error),

@@ -55,9 +55,7 @@ fn mount_of(dev: DeviceNumber) -> anyhow::Result<Option<Mount>> {
         }
         // poll reports a changed mount table as PRI.
         let mut ready = [PollFd::new(&table, PollFlags::PRI)];
-        let timeout =
-            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-        poll(&mut ready, Some(&timeout))?;
+        poll(&mut ready, Timespec::try_from(left).ok().as_ref())?;
     }
 }
 

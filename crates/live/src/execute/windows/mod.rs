@@ -158,6 +158,7 @@ impl Windows {
         Completed::WindowSet { ticket: Some(ticket), target, outcome, during }
     }
 
+    /// Sets the open file's window to `pages`.
     fn resize(
         &mut self,
         target: Target,
