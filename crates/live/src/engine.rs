@@ -193,8 +193,8 @@ impl Prepared {
         let observer = observe::open(&options.scope, watch)?;
         let answers = Answers::new()?;
         let tables = watch.map(|_| observer.page_tables()).transpose()?;
-        let of = (options.state.clone(), options.helper);
-        let executor = Executor::new(answers.clone(), journal, of, tables);
+        let (state, helper) = (options.state.clone(), options.helper);
+        let executor = Executor::new(answers.clone(), journal, state, helper, tables);
         let mut mounts = Mounts::new(options.places, &options.state);
         let first = mounts.initial().map_err(EngineError::Mounts)?;
         let (sender, changes) = mpsc::channel();
@@ -203,13 +203,13 @@ impl Prepared {
         mounts.watch(sender, Arc::downgrade(&running), move || wake.wake());
         let (mut out, limits) = (Vec::new(), limits());
         let behind = watch.map(|_| options.behind);
-        let of = controller::Options { charge: options.charge, behind };
+        let rules = controller::Options { charge: options.charge, behind };
         let record = |place| {
             let (kernel, date) = (provenance::kernel(), provenance::date());
-            Recorder::start(place, &Header::new(kernel, date, of.clone(), limits))
+            Recorder::start(place, &Header::new(kernel, date, rules.clone(), limits))
         };
         let mut recorder = options.record.map(record).transpose()?;
-        let controller = Controller::new(of, recording::policy(limits)?, &mut out);
+        let controller = Controller::new(rules, recording::policy(limits)?, &mut out);
         if let Some(recorder) = &mut recorder {
             recorder.begun(sys::monotonic_ns(), &out);
         }

@@ -203,7 +203,7 @@ impl Worker for Answerer {
     type Job = OnVolume<Question>;
 
     fn run(&mut self, OnVolume(question, volume): Self::Job) -> Option<Completed> {
-        let answer = question.answer(&self.device, &volume, (&self.state, &self.helper));
+        let answer = question.answer(&self.device, &volume, &self.state, &self.helper);
         if let Some(Completed::Probed { cost: Some(cost), .. }) = &answer {
             self.submission.is_serial.store(cost.is_serial(), Ordering::Relaxed);
         }

@@ -101,7 +101,8 @@ impl Executor {
     pub(crate) fn new(
         answers: Answers,
         journal: Journal,
-        (state, helper): (PathBuf, Helper),
+        state: PathBuf,
+        helper: Helper,
         tables: Option<Arc<dyn PageTables>>,
     ) -> Self {
         let listings = Arc::default();

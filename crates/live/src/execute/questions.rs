@@ -29,7 +29,8 @@ impl Question {
         self,
         device: &Device,
         volume: &Volume,
-        (state, helper): (&Path, &Helper),
+        state: &Path,
+        helper: &Helper,
     ) -> Option<Completed> {
         match self {
             Question::Describe { stream, of } => {
