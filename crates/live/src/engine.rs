@@ -6,7 +6,7 @@
 //!   mounts -----> Mounted ---------'                         '----> execute: Read, SetWindow, Release ...
 //! ```
 //!
-//! One thread runs all of this; lanes and the mount watcher wake it through an eventfd ([`Answers`]). If the process is
+//! One thread runs all of this; lanes and the mount watcher wake it through an eventfd (`Answers`). If the process is
 //! killed, the kernel unloads the eBPF programs with their descriptors and does its own read-ahead from the next miss.
 
 use std::collections::HashMap;
