@@ -1,14 +1,14 @@
-//! Says which commit is built, for `bowwave --version`.
+//! Finds out which commit is built, for `bowwave --version`.
 
 use std::env;
 use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-env-changed=BOWWAVE_COMMIT");
-    // A package that is built from a tarball may say it in the environment.
+    // A tarball has no git; packagers may set this variable instead.
     let commit =
         env::var("BOWWAVE_COMMIT").ok().or_else(|| git(&["rev-parse", "--short=12", "HEAD"]));
-    // A commit writes to the log of HEAD, or at least to HEAD.
+    // Build again after a commit, which writes to the log of HEAD, or at least to HEAD.
     for file in ["logs/HEAD", "HEAD"] {
         if let Some(path) = git(&["rev-parse", "--git-path", file]) {
             println!("cargo::rerun-if-changed={path}");

@@ -1,4 +1,4 @@
-//! How the user can start this program again: for the commands that bowwave suggests.
+//! How the user started this program, for the commands that bowwave suggests.
 
 use std::env;
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ pub(crate) fn as_root() -> String {
     if is_root { program } else { format!("sudo {program}") }
 }
 
-/// The file's name alone if the search path leads to that file, or the path as given.
+/// The file's name if the search path finds this file by it, otherwise the path as given.
 fn name(given: &Path, search_path: Option<&OsStr>) -> String {
     let file = given.file_name().unwrap_or(given.as_os_str());
     let found = search_path.into_iter().flat_map(env::split_paths).map(|folder| folder.join(file));
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_the_search_path_finds_needs_no_path() {
+    fn a_program_in_the_search_path_is_shown_without_its_path() {
         let folder = tempfile::tempdir().expect("a folder");
         let other = tempfile::tempdir().expect("another");
         let given = folder.path().join("bowwave");

@@ -1,4 +1,4 @@
-//! `bowwave`, the command line. Each subcommand has its file; the libraries do the work.
+//! `bowwave`, the command line. Each subcommand is a file in `commands`; the libraries do the work.
 
 mod commands;
 mod invocation;

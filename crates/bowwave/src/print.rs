@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 pub(crate) use linux::stderr::note;
 use serde_json::Value;
 
-/// Standard output accepts no more.
+/// Standard output cannot be written any more.
 #[derive(Debug)]
 pub(crate) struct PrintError(pub(crate) io::Error);
 
@@ -37,8 +37,7 @@ pub(crate) fn all(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Resul
     print(&mut output).and_then(|()| output.flush()).map_err(PrintError)
 }
 
-/// Replaces control characters in text from others by `\n`, `\u{1b}` and so on, since a terminal
-/// would obey them.
+/// Escapes control characters in foreign text as `\n`, `\u{1b}` and so on, since a terminal would obey them.
 pub(crate) fn visible(text: &str) -> String {
     let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
     text.chars().map(shown).collect()

@@ -4,50 +4,49 @@ use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// Without a watchdog nobody waits for a sign of life.
+/// The interval of signs of life without a watchdog, which nobody waits for.
 const RARELY: Duration = Duration::from_secs(3600);
 
-/// Where systemd listens, if it does.
 pub(crate) struct Service {
-    pulse: Duration,
+    alive_interval: Duration,
 }
 
 impl Service {
     pub(crate) fn new() -> Self {
-        // A third, so that one late sign of life is no reason to end it.
-        let pulse = sd_notify::watchdog_enabled().map_or(RARELY, |most| most / 3);
-        Service { pulse }
+        // A third of the watchdog's time, so that one late sign of life does not end the daemon.
+        let alive_interval = sd_notify::watchdog_enabled().map_or(RARELY, |timeout| timeout / 3);
+        Service { alive_interval }
     }
 
-    /// How often [`is_alive`](Self::is_alive) is to be called.
-    pub(crate) fn pulse(&self) -> Duration {
-        self.pulse
+    /// How often to call [`notify_alive`](Self::notify_alive).
+    pub(crate) fn alive_interval(&self) -> Duration {
+        self.alive_interval
     }
 
-    pub(crate) fn is_ready(&self) {
-        // READY=1 alone does not start systemd's watchdog anew.
-        tell(&[NotifyState::Ready, NotifyState::Watchdog]);
+    pub(crate) fn notify_ready(&self) {
+        // READY=1 alone does not restart systemd's watchdog.
+        notify(&[NotifyState::Ready, NotifyState::Watchdog]);
     }
 
-    pub(crate) fn is_alive(&self) {
-        tell(&[NotifyState::Watchdog]);
+    pub(crate) fn notify_alive(&self) {
+        notify(&[NotifyState::Watchdog]);
     }
 
-    /// Until it is ready again.
-    pub(crate) fn is_reloading(&self) {
+    /// Call [`notify_ready`](Self::notify_ready) when done.
+    pub(crate) fn notify_reloading(&self) {
         // systemd from 253 on compares this time with that of its own request.
         match NotifyState::monotonic_usec_now() {
-            Ok(now) => tell(&[NotifyState::Reloading, now, NotifyState::Watchdog]),
-            Err(_) => tell(&[NotifyState::Reloading, NotifyState::Watchdog]),
+            Ok(now) => notify(&[NotifyState::Reloading, now, NotifyState::Watchdog]),
+            Err(_) => notify(&[NotifyState::Reloading, NotifyState::Watchdog]),
         }
     }
 
-    pub(crate) fn is_stopping(&self) {
-        tell(&[NotifyState::Stopping]);
+    pub(crate) fn notify_stopping(&self) {
+        notify(&[NotifyState::Stopping]);
     }
 }
 
-/// If systemd does not listen, it will notice by itself; reads are managed all the same.
-fn tell(states: &[NotifyState<'_>]) {
+/// Ignores failures: if systemd does not listen, reads are managed nonetheless.
+fn notify(states: &[NotifyState<'_>]) {
     let _ = sd_notify::notify(states);
 }

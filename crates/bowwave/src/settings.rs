@@ -8,10 +8,10 @@ use controller::Charge;
 use controller::behind::Mode;
 use live::config::{self, Config};
 
-/// Read unless another file is named. It need not exist.
+/// The default file. It need not exist.
 pub(crate) const FILE: &str = "/etc/bowwave/config.toml";
 
-/// The options of the daemon that are also keys of the file.
+/// The daemon's options that are also keys of the file.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Manage only the file system that holds this path; may be given several times.
@@ -66,8 +66,8 @@ impl From<ModeName> for Mode {
 }
 
 impl Options {
-    /// Each option that was given replaces its key of the file. Rules of drop-behind stay.
-    pub(crate) fn over(&self, mut config: Config) -> Config {
+    /// Replaces the keys whose options were given. The rules of drop-behind stay.
+    pub(crate) fn apply_to(&self, mut config: Config) -> Config {
         if !self.path.is_empty() {
             config.path.clone_from(&self.path);
         }
@@ -81,20 +81,19 @@ impl Options {
     }
 }
 
-/// The file's path: the one named by the user, or [`FILE`] if it exists.
-pub(crate) fn place(named: Option<&Path>) -> Option<&Path> {
-    named.or_else(|| is_there(Path::new(FILE)).then_some(Path::new(FILE)))
+/// The file's path: the one that the user named, or [`FILE`] if it exists.
+pub(crate) fn path(named: Option<&Path>) -> Option<&Path> {
+    named.or_else(|| exists(Path::new(FILE)).then_some(Path::new(FILE)))
 }
 
-/// Whether there is something, also if it cannot be read: a link that leads nowhere is a mistake, not a wish for the
-/// defaults.
-fn is_there(path: &Path) -> bool {
+/// Whether a file exists, even if it cannot be read. A dangling link counts: it is a mistake, not a wish for defaults.
+fn exists(path: &Path) -> bool {
     path.symlink_metadata().map_or_else(|error| error.kind() != io::ErrorKind::NotFound, |_| true)
 }
 
-/// Reads the file at [`place`]; the defaults if there is none.
+/// Reads the file at [`path`]; without one, returns the defaults.
 pub(crate) fn read(named: Option<&Path>) -> anyhow::Result<Config> {
-    let Some(path) = place(named) else { return Ok(Config::default()) };
+    let Some(path) = path(named) else { return Ok(Config::default()) };
     let text =
         text(path).with_context(|| format!("cannot read the configuration {}", path.display()))?;
     config::parse(&text).map_err(|error| anyhow!("{}, {error}", path.display()))
@@ -121,7 +120,7 @@ mod tests {
 
     fn over(words: &[&str], file: &str) -> Config {
         let cli = Cli::try_parse_from([&["daemon"], words].concat()).expect("options");
-        cli.options.over(config::parse(file).expect("a configuration"))
+        cli.options.apply_to(config::parse(file).expect("a configuration"))
     }
 
     #[test]
@@ -139,20 +138,20 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_that_does_not_exist_means_the_defaults() {
+    fn only_a_missing_file_means_the_defaults() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name| folder.path().join(name);
-        assert!(!is_there(&at("none")) && !is_there(&at("none/none")));
+        assert!(!exists(&at("none")) && !exists(&at("none/none")));
         std::os::unix::fs::symlink("none", at("dangling")).expect("made");
         std::os::unix::fs::symlink("loop", at("loop")).expect("made");
         std::fs::write(at("file"), "").expect("written");
         for name in ["file", "dangling", "loop", "loop/file", "file/file"] {
-            assert!(is_there(&at(name)), "{name}");
+            assert!(exists(&at(name)), "{name}");
         }
     }
 
     #[test]
-    fn the_file_that_is_installed_says_the_defaults_and_its_examples_are_right() {
+    fn the_installed_file_has_the_defaults_and_valid_examples() {
         let installed = include_str!("../../../etc/config.toml");
         assert_eq!(config::parse(installed), Ok(Config::default()));
         let examples: String = installed

@@ -1,4 +1,4 @@
-//! Makes signals waitable.
+//! Catches signals so that `poll` can wait for them.
 
 use std::fs::{self, File};
 use std::io;
@@ -32,7 +32,7 @@ impl Signals {
     }
 }
 
-/// Whether this process has a controlling terminal. When that is closed, SIGHUP arrives.
+/// Whether this process has a controlling terminal. Then SIGHUP means that it was closed.
 pub(crate) fn has_terminal() -> bool {
     File::open("/dev/tty").is_ok()
 }

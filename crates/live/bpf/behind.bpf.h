@@ -140,7 +140,7 @@ static __always_inline void report_passed(struct inode *inode, struct file_key *
 	bpf_ringbuf_submit(event, 0);
 }
 
-static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bool is_managed, u32 epoch)
+static __always_inline void bring_pages(struct block_key *key, u64 bits, u32 owner, bool is_managed, u32 epoch)
 {
 	struct block *block = bpf_map_lookup_elem(&blocks, key);
 	u32 other, now;
@@ -184,7 +184,7 @@ static __always_inline void bring(struct block_key *key, u64 bits, u32 owner, bo
 
 /* This process uses these pages. Pages used before, or owned by another process, stay in the cache from now on. The
  * update is atomic, so if several tasks use a page at once, one of them is the first. */
-static __always_inline void use(struct block_key *key, u64 bits, u32 tgid, bool in_step)
+static __always_inline void use_pages(struct block_key *key, u64 bits, u32 tgid, bool in_step)
 {
 	struct block *block = bpf_map_lookup_elem(&blocks, key);
 	u64 before, again;
@@ -236,8 +236,8 @@ static long use_next(u64 number, void *data)
 {
 	struct range *range = data;
 
-	use(&range->block, bits_in(range->block.block, range->first, range->end), range->tgid,
-	    range->in_step);
+	use_pages(&range->block, bits_in(range->block.block, range->first, range->end), range->tgid,
+		  range->in_step);
 	range->block.block++;
 	return 0;
 }
@@ -246,8 +246,8 @@ static long bring_next(u64 number, void *data)
 {
 	struct range *range = data;
 
-	bring(&range->block, bits_in(range->block.block, range->first, range->end), range->tgid,
-	      range->is_managed, range->epoch);
+	bring_pages(&range->block, bits_in(range->block.block, range->first, range->end), range->tgid,
+		    range->is_managed, range->epoch);
 	range->block.block++;
 	return 0;
 }
@@ -265,7 +265,7 @@ int BPF_PROG(on_add, struct folio *folio)
 {
 	struct inode *inode = folio->mapping->host;
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	bool is_managed = is_our_business();
+	bool is_managed = manages_current_task();
 	struct range range;
 	u64 first, end;
 	/* Read this before watching the file: if a new epoch begins in between, these blocks must belong to the old one. */
@@ -306,7 +306,7 @@ int BPF_PROG(on_add, struct folio *folio)
 
 /* Follows the process's stream through the file, and notes the pages used. A page that several small reads in a row touch
  * counts as used once. */
-static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 flags)
+static __always_inline void follow_stream(struct inode *inode, u64 first, u64 last, u8 flags)
 {
 	struct stream_key stream_key = {};
 	struct stream *stream, fresh = {};
@@ -322,7 +322,7 @@ static __always_inline void pass(struct inode *inode, u64 first, u64 last, u8 fl
 	stream_key.written = flags & FLAG_WRITTEN;
 	if (reads_ahead_only(stream_key.tgid))
 		return;
-	if (!is_our_business())
+	if (!manages_current_task())
 		flags |= FLAG_FOREGROUND;
 	stream = bpf_map_lookup_elem(&streams, &stream_key);
 	if (!stream) {
@@ -395,7 +395,7 @@ int BPF_PROG(on_dirty, struct folio *folio, struct address_space *mapping)
 		return 0;
 	inode = mapping->host;
 	if (inode)
-		pass(inode, folio->index, folio->index + pages_of(folio) - 1, FLAG_WRITTEN);
+		follow_stream(inode, folio->index, folio->index + pages_of(folio) - 1, FLAG_WRITTEN);
 	return 0;
 }
 

@@ -84,7 +84,7 @@ static __always_inline bool is_managed(struct file_key *key)
 
 /* Forgets a read that was merged into another. There is no event for its end, so its bytes no longer count as in
  * flight. */
-static __always_inline void settle(u64 key)
+static __always_inline void forget_read(u64 key)
 {
 	struct started *started = bpf_map_lookup_elem(&requests, &key);
 
@@ -99,7 +99,7 @@ static __always_inline void settle(u64 key)
 SEC("tp_btf/block_rq_merge")
 int BPF_PROG(on_merge, struct request *request)
 {
-	settle(knows_reads_by_bio ? (u64)BPF_CORE_READ(request, bio) : (u64)request);
+	forget_read(knows_reads_by_bio ? (u64)BPF_CORE_READ(request, bio) : (u64)request);
 	return 0;
 }
 
@@ -170,7 +170,7 @@ static __always_inline bool end_read(u64 key)
 SEC("tp_btf/block_io_start")
 int BPF_PROG(on_io_start, struct request *request)
 {
-	settle((u64)request);
+	forget_read((u64)request);
 	if ((BPF_CORE_READ(request, cmd_flags) & REQ_OP_MASK) != REQ_OP_READ)
 		return 0;
 	return start_read((u64)request, BPF_CORE_READ(request, q, disk), BPF_CORE_READ(request, __sector),
@@ -187,7 +187,7 @@ int BPF_PROG(on_io_done, struct request *request)
 SEC("tp_btf/block_getrq")
 int BPF_PROG(on_getrq, struct bio *bio)
 {
-	settle((u64)bio);
+	forget_read((u64)bio);
 	if ((BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) != REQ_OP_READ)
 		return 0;
 	return start_read((u64)bio, BPF_CORE_READ(bio, bi_bdev, bd_disk), BPF_CORE_READ(bio, bi_iter.bi_sector),

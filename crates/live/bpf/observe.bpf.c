@@ -129,7 +129,7 @@ u64 marked_inodes[1 << (MARKED_INODES_LOG2 - 6)];
 u32 daemons[DAEMONS];	/* tgids of other bowwave daemons; 0 in free slots */
 
 /* Whether we manage the reads of the current task. */
-static __always_inline bool is_our_business(void)
+static __always_inline bool manages_current_task(void)
 {
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
 
@@ -364,7 +364,7 @@ static __always_inline int on_read_ahead(struct inode *inode, u64 index, struct 
 	struct event *event;
 	u64 now;
 
-	if (!interest || !is_our_business())
+	if (!interest || !manages_current_task())
 		return 0;
 	if (interest == INTEREST_NOT_FORWARD && goes_forward(ra, index, kind)) {
 		/* A program that goes from file to file waits for each first page. */
@@ -467,11 +467,11 @@ static __always_inline int on_access(struct address_space *mapping, u64 first, u
 	struct mark taken;
 
 	if (inode && drops_behind)
-		pass(inode, first, last, flags);
+		follow_stream(inode, first, last, flags);
 	if (!inode || !may_carry_marks(inode->i_ino) || !interest_in(inode, &key))
 		return 0;
 	state = bpf_map_lookup_elem(&files, &key);
-	if (!state || !state->marked_chunks || !is_our_business())
+	if (!state || !state->marked_chunks || !manages_current_task())
 		return 0;
 	if (!touches_mark(&key, state, first, last, &taken))
 		return 0;
@@ -515,8 +515,8 @@ static __always_inline int on_page_fault(struct address_space *mapping, u64 inde
 	struct event *event;
 
 	if (inode && drops_behind)
-		pass(inode, index, index, FLAG_MMAP);
-	if (!inode || !interest_in(inode, &key) || !is_our_business() || is_muted(&key, now))
+		follow_stream(inode, index, index, FLAG_MMAP);
+	if (!inode || !interest_in(inode, &key) || !manages_current_task() || is_muted(&key, now))
 		return 0;
 	entry = page_cache_entry(mapping, index);
 	if (entry && !(entry & EVICTED_TAG)) {

@@ -6,7 +6,7 @@
 //!   mounts -----> Mounted ---------'                         '----> execute: Read, SetWindow, Release ...
 //! ```
 //!
-//! One thread runs all of this; lanes and the mount watcher wake it through an eventfd ([`Answers`]). If the process is
+//! One thread runs all of this; lanes and the mount watcher wake it through an eventfd (`Answers`). If the process is
 //! killed, the kernel unloads the eBPF programs with their descriptors and does its own read-ahead from the next miss.
 
 use std::collections::HashMap;
@@ -193,8 +193,8 @@ impl Prepared {
         let observer = observe::open(&options.scope, watch)?;
         let answers = Answers::new()?;
         let tables = watch.map(|_| observer.page_tables()).transpose()?;
-        let of = (options.state.clone(), options.helper);
-        let executor = Executor::new(answers.clone(), journal, of, tables);
+        let (state, helper) = (options.state.clone(), options.helper);
+        let executor = Executor::new(answers.clone(), journal, state, helper, tables);
         let mut mounts = Mounts::new(options.places, &options.state);
         let first = mounts.initial().map_err(EngineError::Mounts)?;
         let (sender, changes) = mpsc::channel();
@@ -203,14 +203,13 @@ impl Prepared {
         mounts.watch(sender, Arc::downgrade(&running), move || wake.wake());
         let (mut out, limits) = (Vec::new(), limits());
         let behind = watch.map(|_| options.behind);
-        let of = controller::Options { charge: options.charge, behind };
-        let mut recorder = None;
-        if let Some(place) = options.record {
+        let rules = controller::Options { charge: options.charge, behind };
+        let record = |place| {
             let (kernel, date) = (provenance::kernel(), provenance::date());
-            let header = Header::new(kernel, date, of.clone(), limits);
-            recorder = Some(Recorder::start(place, &header)?);
-        }
-        let controller = Controller::new(of, recording::policy(limits)?, &mut out);
+            Recorder::start(place, &Header::new(kernel, date, rules.clone(), limits))
+        };
+        let mut recorder = options.record.map(record).transpose()?;
+        let controller = Controller::new(rules, recording::policy(limits)?, &mut out);
         if let Some(recorder) = &mut recorder {
             recorder.begun(sys::monotonic_ns(), &out);
         }
@@ -299,14 +298,6 @@ fn watch(rules: &Rules) -> Option<Watch> {
 }
 
 impl Engine {
-    /// Prepares and loads an engine, which manages reads from now on.
-    ///
-    /// # Errors
-    /// See [`EngineError`].
-    pub fn start(options: Options, heritage: Option<Heritage>) -> Result<Self, EngineError> {
-        Prepared::new(options, heritage).load()
-    }
-
     /// Manages reads until all new devices are measured, `timeout` has passed, or `stop` becomes readable. A device
     /// that has not answered by then is managed by a guess.
     ///
@@ -317,14 +308,7 @@ impl Engine {
         timeout: Duration,
         stop: BorrowedFd<'_>,
     ) -> Result<(), EngineError> {
-        let until = Instant::now() + timeout;
-        while self.controller.is_measuring() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || self.serve_once(stop, left)? {
-                break;
-            }
-        }
-        Ok(())
+        self.serve_while(|engine| engine.controller.is_measuring(), timeout, stop)
     }
 
     /// Manages reads until `stop` becomes readable (a signal pipe, a process's descriptor).
@@ -332,32 +316,37 @@ impl Engine {
     /// # Errors
     /// If the source of events failed.
     pub fn serve_until(&mut self, stop: BorrowedFd<'_>) -> Result<(), EngineError> {
-        while !self.serve_once(stop, Duration::MAX)? {}
-        Ok(())
+        self.serve_for(Duration::MAX, stop)
     }
 
-    /// Manages reads for `time`, or until `stop` becomes readable; returns whether it is.
+    /// Manages reads for `time`, or until `stop` becomes readable.
     ///
     /// # Errors
     /// If the source of events failed.
-    pub fn serve_for(&mut self, time: Duration, stop: BorrowedFd<'_>) -> Result<bool, EngineError> {
-        let until = Instant::now() + time;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(false);
-            }
-            if self.serve_once(stop, left)? {
-                return Ok(true);
+    pub fn serve_for(&mut self, time: Duration, stop: BorrowedFd<'_>) -> Result<(), EngineError> {
+        self.serve_while(|_| true, time, stop)
+    }
+
+    fn serve_while(
+        &mut self,
+        is_wanted: impl Fn(&Self) -> bool,
+        time: Duration,
+        stop: BorrowedFd<'_>,
+    ) -> Result<(), EngineError> {
+        let begun = Instant::now();
+        while is_wanted(self) {
+            let left = time.saturating_sub(begun.elapsed());
+            if left.is_zero() || self.serve_once(stop, left)? {
+                break;
             }
         }
+        Ok(())
     }
 
     /// Waits up to `timeout` for an event and handles it; returns whether `stop` is readable.
     fn serve_once(&mut self, stop: BorrowedFd<'_>, timeout: Duration) -> Result<bool, EngineError> {
         let until_tick = self.tick_at.saturating_sub(sys::monotonic_ns());
-        let wait = timeout.min(Duration::from_nanos(until_tick));
-        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        let wait = Timespec::try_from(timeout.min(Duration::from_nanos(until_tick))).ok();
         let status_client = self.socket.as_ref().map_or(stop, Socket::readiness);
         let mut ready = [
             PollFd::from_borrowed_fd(stop, PollFlags::IN),
@@ -366,7 +355,7 @@ impl Engine {
             PollFd::from_borrowed_fd(self.exits.readiness(), PollFlags::IN),
             PollFd::from_borrowed_fd(status_client, PollFlags::IN),
         ];
-        match poll(&mut ready, Some(&wait)) {
+        match poll(&mut ready, wait.as_ref()) {
             Err(rustix::io::Errno::INTR) => return Ok(false),
             Err(error) => return Err(ObserveError::Lost(error.to_string()).into()),
             Ok(_) => {}

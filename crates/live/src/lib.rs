@@ -11,7 +11,7 @@
 //! ```
 //!
 //! One thread, the [engine](engine::Engine)'s, runs the controller. It opens no file of a managed file system and waits
-//! for no device. Threads of each [device](execute) do what may have to wait.
+//! for no device. Threads of each device do what may have to wait.
 
 #[cfg(any(test, fuzzing))]
 pub mod any_bytes;

@@ -19,7 +19,7 @@ use anyhow::{Context, anyhow, bail};
 use controller::metrics::Metrics;
 use linux::state::{DaemonLock, StateError};
 use live::config::Config;
-use live::engine::{self, Engine, Heritage, MEASURING_TIMEOUT, Options};
+use live::engine::{self, Engine, Heritage, MEASURING_TIMEOUT, Options, Prepared};
 use live::observe::Scope;
 use live::places::Places;
 use live::status::{Role, Socket};
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     /// Record all inputs and commands, for `bowwave replay --verify FILE`.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Folder for measurements of disks, kept until reboot.
+    /// Folder for the status socket, disk measurements, and what to restore after a kill.
     #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
     /// Only restore what a killed daemon had changed.
@@ -62,10 +62,10 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Paths are looked for so long at most.
-const MOST_LOOKING: Duration = Duration::from_secs(5);
+/// How long to wait for the file systems of the configured paths.
+const PATHS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Settings, and where the paths were found that they name.
+/// A configuration, and the file systems of its paths.
 struct Settings {
     config: Config,
     places: Places,
@@ -73,8 +73,8 @@ struct Settings {
 
 impl Args {
     fn settings(&self) -> anyhow::Result<Settings> {
-        let config = self.settings.over(settings::read(self.config.as_deref())?);
-        let places = Places::find(&config.path, MOST_LOOKING)?;
+        let config = self.settings.apply_to(settings::read(self.config.as_deref())?);
+        let places = Places::find(&config.path, PATHS_TIMEOUT)?;
         Ok(Settings { config, places })
     }
 
@@ -91,8 +91,9 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         return check(&args);
     }
     let caught = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
-    let is_meant = |&signal: &i32| signal != libc::SIGHUP || !signals::is_ignored(signal);
-    let mut signals = Signals::catch(caught.into_iter().filter(is_meant))?;
+    // Under nohup, keep ignoring SIGHUP.
+    let counts = |&signal: &i32| signal != libc::SIGHUP || !signals::is_ignored(signal);
+    let mut signals = Signals::catch(caught.into_iter().filter(counts))?;
     let settings = (!args.recover).then(|| args.settings()).transpose()?;
     privilege::demand("daemon")?;
     let _lock = DaemonLock::take(&args.state).map_err(|error| match error {
@@ -114,7 +115,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 
 fn check(args: &Args) -> anyhow::Result<ExitCode> {
     args.settings()?;
-    match settings::place(args.config.as_deref()) {
+    match settings::path(args.config.as_deref()) {
         Some(path) => print::line(format_args!("nothing is wrong with {}", path.display()))?,
         None => print::line(format_args!("there is no {}; defaults apply", settings::FILE))?,
     }
@@ -125,13 +126,13 @@ fn recover(args: &Args) -> anyhow::Result<ExitCode> {
     let left = engine::recover(&args.state, &helper::of_this_program());
     if left > 0 {
         print::note(format_args!(
-            "{left} open files keep the window they were given until bowwave is started again"
+            "{left} open files keep the window that bowwave set until bowwave is started again"
         ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Manages reads until told to end, with an engine for each set of settings.
+/// Manages reads until a signal ends it, with one engine after another for changed settings.
 fn manage(
     args: &Arc<Args>,
     mut settings: Settings,
@@ -139,17 +140,17 @@ fn manage(
 ) -> anyhow::Result<Metrics> {
     let service = Service::new();
     let mut record = args.record.as_deref().map(recording::Place::take).transpose()?;
-    let mut before = None;
+    let mut heritage = None;
     loop {
-        let mut engine = start(args, &settings, record.take(), before.take())?;
+        let mut engine = start(args, &settings, record.take(), heritage.take())?;
         engine.measure_devices(MEASURING_TIMEOUT, signals.readiness())?;
         announce(&engine, args.json)?;
-        service.is_ready();
-        let other = serve(args, &settings.config, &mut engine, signals, &service)?;
+        service.notify_ready();
+        let changed = serve(args, &settings.config, &mut engine, signals, &service)?;
         engine.finish(Duration::ZERO, || true)?;
-        let Some(other) = other else { return Ok(engine.leave()) };
-        before = Some(engine.stop());
-        settings = other;
+        let Some(changed) = changed else { return Ok(engine.leave()) };
+        heritage = Some(engine.stop());
+        settings = changed;
     }
 }
 
@@ -157,7 +158,7 @@ fn start(
     args: &Args,
     settings: &Settings,
     record: Option<recording::Place>,
-    before: Option<Heritage>,
+    heritage: Option<Heritage>,
 ) -> anyhow::Result<Engine> {
     let options = Options {
         scope: Scope::Machine,
@@ -168,7 +169,7 @@ fn start(
         behind: settings.config.drop_behind.clone(),
         record,
     };
-    let mut engine = Engine::start(options, before).context("cannot start")?;
+    let mut engine = Prepared::new(options, heritage).load().context("cannot start")?;
     match Socket::bind(&args.state, Role::Daemon) {
         Ok(socket) => engine.answer_on(socket),
         Err(error) => print::note(error),
@@ -176,7 +177,7 @@ fn start(
     Ok(engine)
 }
 
-/// Manages reads until there are other settings than `config`, which are returned, or until told to end.
+/// Manages reads until the settings change, and returns the new ones; or until a signal ends it.
 fn serve(
     args: &Arc<Args>,
     config: &Config,
@@ -187,22 +188,22 @@ fn serve(
     let ends_on_hang_up = signals::has_terminal();
     let mut reading: Option<Reading<Settings>> = None;
     loop {
-        // First, since signals may come more often than the pulse.
-        service.is_alive();
-        let most = reading.as_ref().map_or(Duration::MAX, Reading::left).min(service.pulse());
+        // Do this in each round, as signals may come more often than the interval.
+        service.notify_alive();
+        let reading_time = reading.as_ref().map_or(Duration::MAX, Reading::time_left);
         let stop = reading.as_ref().map_or(signals.readiness(), Reading::readiness);
-        engine.serve_for(most, stop)?;
+        engine.serve_for(reading_time.min(service.alive_interval()), stop)?;
         let caught: Vec<i32> = signals.take().collect();
         if caught.iter().any(|signal| *signal != libc::SIGHUP || ends_on_hang_up) {
-            service.is_stopping();
+            service.notify_stopping();
             return Ok(None);
         }
         let mut read = None;
         if caught.is_empty() {
             read = reading.as_ref().and_then(Reading::result);
         } else {
-            // Again, if they are being read: they may be others by now.
-            service.is_reloading();
+            // If a reading is under way, begin again: the file may have changed.
+            service.notify_reloading();
             let args = Arc::clone(args);
             match Reading::begin(signals.readiness(), move || args.settings_again()) {
                 Ok(begun) => reading = Some(begun),
@@ -211,14 +212,14 @@ fn serve(
         }
         match read {
             None => continue,
-            Some(Ok(other)) if other.config != *config => return Ok(Some(other)),
+            Some(Ok(changed)) if changed.config != *config => return Ok(Some(changed)),
             Some(Ok(_)) => print::note("the settings are the same"),
             Some(Err(error)) => {
                 print::note(format_args!("{error:#}; the settings stay as they are"));
             }
         }
         reading = None;
-        service.is_ready();
+        service.notify_ready();
     }
 }
 

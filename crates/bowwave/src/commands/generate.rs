@@ -10,11 +10,11 @@ use clap_complete::Shell;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The folder for files that no architecture needs, such as /usr/share.
+    /// The folder for files of any architecture, such as /usr/share.
     share: PathBuf,
 }
 
-/// The shells, with the folders in which they look for completions.
+/// Each shell with the folder for its completions.
 const SHELLS: [(Shell, &str); 3] = [
     (Shell::Bash, "bash-completion/completions"),
     (Shell::Fish, "fish/vendor_completions.d"),
@@ -23,15 +23,15 @@ const SHELLS: [(Shell, &str); 3] = [
 
 /// Writes the files for `program`, the whole command line of bowwave.
 pub(crate) fn main(args: Args, program: Command) -> anyhow::Result<ExitCode> {
-    let mut program = shown(program);
-    let folder = made(&args.share, "man/man1")?;
+    let mut program = without_hidden_commands(program);
+    let folder = make_folder(&args.share, "man/man1")?;
     clap_mangen::generate_to(without_help_commands(program.clone()), &folder)
         .with_context(|| format!("cannot write into {}", folder.display()))?;
     for (shell, folder) in SHELLS {
-        let folder = made(&args.share, folder)?;
+        let folder = make_folder(&args.share, folder)?;
         let path = clap_complete::generate_to(shell, &mut program, "bowwave", &folder)
             .with_context(|| format!("cannot write into {}", folder.display()))?;
-        // Bash looks for a file with the name of the command.
+        // Bash looks for a file with the command's name.
         if shell == Shell::Bash {
             fs::rename(path, folder.join("bowwave"))?;
         }
@@ -44,8 +44,7 @@ fn without_help_commands(program: Command) -> Command {
     program.disable_help_subcommand(true).mut_subcommands(without_help_commands)
 }
 
-/// Without hidden commands, which nobody is to type.
-fn shown(program: Command) -> Command {
+fn without_hidden_commands(program: Command) -> Command {
     let commands: Vec<Command> =
         program.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
     let mut bare =
@@ -56,7 +55,7 @@ fn shown(program: Command) -> Command {
     bare.subcommands(commands)
 }
 
-fn made(share: &Path, folder: &str) -> anyhow::Result<PathBuf> {
+fn make_folder(share: &Path, folder: &str) -> anyhow::Result<PathBuf> {
     let folder = share.join(folder);
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     Ok(folder)

@@ -1,4 +1,4 @@
-//! Hidden commands: what a bowwave has done in a process of its own, as it may never end.
+//! Hidden commands: jobs that may hang, so bowwave starts them as helper processes (`live::helper`).
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,27 +15,27 @@ use crate::print;
 /// `bowwave probe`: measures a disk.
 #[derive(clap::Args)]
 pub(crate) struct Probe {
-    /// The process that wants to know.
+    /// The process that started this one.
     parent: u32,
     /// The disk, as MAJOR:MINOR.
     disk: String,
 }
 
-/// `bowwave fetch`: duplicates descriptors of other processes for whoever is at the other end of standard input.
+/// `bowwave fetch`: duplicates descriptors of other processes for the process at the other end of standard input.
 #[derive(clap::Args)]
 pub(crate) struct Fetch {
-    /// The process that wants them.
+    /// The process that started this one.
     parent: u32,
 }
 
 pub(crate) fn probe(args: Probe) -> anyhow::Result<ExitCode> {
-    let disk = args.disk.parse().map_err(|_| anyhow::anyhow!("{:?} is no disk", args.disk))?;
+    let disk = args.disk.parse().map_err(|_| anyhow::anyhow!("{:?} is not a disk", args.disk))?;
     print::line(prober::main(disk, args.parent)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn fetch(args: Fetch) -> anyhow::Result<ExitCode> {
-    // It is needed until bowwave, which may get them as well, has given its windows back.
+    // Ignore the signals that end bowwave, which may reach this process, too: bowwave needs it to restore windows.
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         flag::register(signal, Arc::default())?;
     }
@@ -43,10 +43,10 @@ pub(crate) fn fetch(args: Fetch) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The running program, also after another version was installed in its place.
+/// The running program, even after another version was installed in its place.
 const OWN: &str = "/proc/self/exe";
 
-/// This very program; where it cannot be found, a thread of this process.
+/// Helpers run this same program; without /proc, the calling thread does their jobs.
 pub(crate) fn of_this_program() -> Helper {
     if Path::new(OWN).is_symlink() {
         Helper::Process { program: OWN.into(), arguments: Vec::new() }

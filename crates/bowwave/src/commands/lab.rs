@@ -83,8 +83,8 @@ struct UpArgs {
     /// For tests: delay replies by this many microseconds on average, as a busy machine does.
     #[arg(long, value_name = "US", default_value_t = 0, hide_default_value = true)]
     inject_late: u32,
-    /// What goes wrong on purpose: eio:SECTORS, short, spike:MS, hang or vanish, with @SECONDS behind it to begin
-    /// later; may be given several times.
+    /// Inject a fault: eio:SECTORS, short, spike:MS, hang or vanish, followed by @SECONDS to begin later; may be given
+    /// several times.
     #[arg(long, value_name = "FAULT")]
     fault: Vec<Fault>,
 }
@@ -113,7 +113,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
                 faults: fault,
             };
             lab::serve(&options, || {
-                // A folder that is in use cannot be unmounted.
+                // The current folder's file system could not be unmounted.
                 std::env::set_current_dir("/")?;
                 print::line("ready").map_err(|error| error.0)
             })?;
@@ -124,7 +124,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 
 fn make(up: UpArgs, as_json: bool) -> anyhow::Result<ExitCode> {
     let least = if up.fs == "none" { LEAST_BARE_BYTES } else { LEAST_BYTES };
-    ensure!(up.size >= least, "--size: a lab of this kind needs at least {}", size::written(least));
+    ensure!(up.size >= least, "--size: a lab of this kind needs at least {}", size::format(least));
     let options = Options {
         name: up.name.unwrap_or_else(|| lab::name_for(&up.device)),
         device: up.device,

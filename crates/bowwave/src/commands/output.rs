@@ -1,4 +1,4 @@
-//! Output of long commands besides text: pages and progress.
+//! Writes what long commands print besides text: HTML pages and progress bars.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -9,8 +9,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::print;
 
-/// Checks that a page can be written there, before the long work begins. `trace` is a file that the
-/// work reads.
+/// Checks that a page can be written, before the long work begins. The page must not replace `trace`, which the work
+/// reads.
 pub(crate) fn check_page(page: &Path, trace: Option<&Path>) -> anyhow::Result<()> {
     let names_a_file = page != Path::new("-");
     ensure!(names_a_file, "--html writes to a file; name one");
@@ -35,7 +35,7 @@ pub(crate) fn check_page(page: &Path, trace: Option<&Path>) -> anyhow::Result<()
     linux::whole::check(page).with_context(|| format!("cannot write the page {}", page.display()))
 }
 
-/// Writes a page. Tells where on standard error, since programs may read standard output.
+/// Writes a page, and prints its path on standard error, since programs may read standard output.
 pub(crate) fn write_page(path: &Path, page: &str) -> anyhow::Result<()> {
     let name = path.display();
     linux::whole::write(path, page).with_context(|| format!("cannot write the page {name}"))?;

@@ -19,15 +19,14 @@ use super::output::{check_page, progress_bar, write_page};
 use super::size;
 use crate::print;
 
-/// Explains the policies that know the trace.
-const KNOWING: &str = "\
+const POLICIES_THAT_KNOW_THE_TRACE: &str = "\
 The policy oracle shows the most that can be gained: it is the fastest of 72 policies that know which pages
 of each file are read and in which order. They decide in the kernel without delay. They read these pages,
 and gaps that are cheaper to read than to skip. They do not choose what is evicted. The policy worst shows
 the most that can be lost on top of linux-6: it requests pages that nobody will read.";
 
 #[derive(clap::Args)]
-#[command(after_help = KNOWING)]
+#[command(after_help = POLICIES_THAT_KNOW_THE_TRACE)]
 pub(crate) struct Args {
     /// The trace: a file in the format of docs/trace.md, or - for standard input
     #[arg(required_unless_present_any = ["example", "verify", "show"])]
@@ -69,15 +68,15 @@ pub(crate) struct Args {
     example: bool,
     /// Check that this bowwave gives the same commands as the one that made a recording
     /// (docs/recording.md)
-    #[arg(long, value_name = "FILE", conflicts_with_all = OF_TRACES)]
+    #[arg(long, value_name = "FILE", conflicts_with_all = TRACE_OPTIONS)]
     verify: Option<PathBuf>,
     /// Print a recording, one line per entry
-    #[arg(long, value_name = "FILE", conflicts_with_all = OF_TRACES, conflicts_with = "verify")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = TRACE_OPTIONS, conflicts_with = "verify")]
     show: Option<PathBuf>,
 }
 
-/// Options for traces only. A recording names its own settings.
-const OF_TRACES: [&str; 10] = [
+/// Options for traces only. A recording has its own settings.
+const TRACE_OPTIONS: [&str; 10] = [
     "trace",
     "policies",
     "device",
@@ -118,7 +117,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         check(policy, &setups[0])?;
     }
     let trace = read_trace(path)?;
-    warn_of_what_is_beyond(&trace);
+    warn_of_reads_beyond_the_end(&trace);
     let replays = replay_all(&trace, &policies, &setups)?;
     // Print even if the page cannot be written, and write the page even if printing fails.
     let printed = if args.json {
@@ -200,9 +199,9 @@ fn read_trace(path: &PathBuf) -> anyhow::Result<Trace> {
     Trace::parse(&text).with_context(|| format!("{name}"))
 }
 
-/// Warns about reads beyond the end of a file. They take no time. Programs do that at the end of a
-/// file, but the sizes in the trace may be wrong.
-fn warn_of_what_is_beyond(trace: &Trace) {
+/// Warns about reads beyond the end of a file, which take no time. Programs do such reads, but the sizes in the trace may
+/// also be wrong.
+fn warn_of_reads_beyond_the_end(trace: &Trace) {
     let is_beyond = |record: &&Record| {
         let bytes = trace.files()[record.file as usize].bytes;
         record.op.has_place() && record.bytes > 0 && record.offset > bytes

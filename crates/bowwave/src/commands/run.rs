@@ -68,7 +68,7 @@ pub(crate) struct Args {
     /// Record all inputs and commands, for `bowwave replay --verify FILE`.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Folder for measurements of disks, kept until reboot.
+    /// Folder for the status socket, disk measurements, and what to restore after a kill.
     #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
     /// The command and its arguments.
@@ -82,13 +82,14 @@ impl Args {
     }
 }
 
-/// Exit status for bowwave's own failures, the same as of `env`, `nohup` and `timeout`.
+/// Exit status for bowwave's own failures, as of `env`, `nohup` and `timeout`.
 pub(crate) const OWN_FAILURE: u8 = 125;
-/// Without --wait, how long to wait after the command's end until its written pages can be dropped.
-const LAST_MOMENT: Duration = Duration::from_millis(300);
 
-/// How long to wait with --wait. A USB stick takes long.
-const MOST_WAITING: Duration = Duration::from_secs(3600);
+/// After the command's end, drop the pages behind its streams for this long.
+const DROP_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// The same with --wait. Writing to a USB stick takes long.
+const DROP_TIMEOUT_WITH_WAIT: Duration = Duration::from_secs(3600);
 
 const TOO_SHORT: &str = "the command ended before eBPF was loaded, so bowwave did not help it";
 
@@ -105,10 +106,10 @@ pub(crate) fn main(args: Args) -> ExitCode {
 fn run(args: Args) -> anyhow::Result<ExitCode> {
     let beside = begin(&args)?;
     // Leave ignored signals ignored: the command inherits that, but would not inherit a handler.
-    let meant = FORWARDED.iter().map(|signal| signal.as_raw());
-    let meant: Vec<i32> = meant.filter(|signal| !signals::is_ignored(*signal)).collect();
-    // Catch signals before the command starts: one that arrives meanwhile would end bowwave alone.
-    let caught = SignalsInfo::new(&meant)?;
+    let signals = FORWARDED.iter().map(|signal| signal.as_raw());
+    let signals: Vec<i32> = signals.filter(|signal| !signals::is_ignored(*signal)).collect();
+    // Catch signals before the command starts: one that arrives meanwhile would end only bowwave.
+    let caught = SignalsInfo::new(&signals)?;
     // If SIGCHLD is ignored, the kernel does not report how the command ended.
     signal_hook::flag::register(libc::SIGCHLD, Arc::default())?;
     let program = &args.command[0];
@@ -128,17 +129,18 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
     match ended.and_then(|ended| Ok((ended.try_clone()?, ended))) {
         Ok((to_signal, ended)) => {
             pass_signals_on(caught, to_signal);
-            let most = if args.wait { MOST_WAITING } else { LAST_MOMENT };
-            beside.manage_until(Ending { ended, most, is_interrupted: is_interrupted.clone() });
+            let drop_timeout = if args.wait { DROP_TIMEOUT_WITH_WAIT } else { DROP_TIMEOUT };
+            let is_interrupted = Arc::clone(&is_interrupted);
+            beside.manage_until(Ending { ended, drop_timeout, is_interrupted });
         }
         Err(error) => {
             print::note(format_args!("{error}; the command continues without read-ahead"));
         }
     }
     let status = wait_for(command)?;
-    // From here on signals end bowwave's own waiting. Earlier ones do not count, even if they are
-    // handled late: one of them may have ended the command.
-    for signal in meant {
+    // From here on, a signal ends bowwave's own waiting. Earlier ones do not count, as one of them may have ended the
+    // command.
+    for signal in signals {
         let _ = signal_hook::flag::register(signal, Arc::clone(&is_interrupted));
     }
     report(&args, &beside.end());
@@ -197,25 +199,25 @@ fn job(args: &Args) -> anyhow::Result<Job> {
     })
 }
 
-/// Whose streams drop pages: all in the mode given by the user, or as the configuration says. If that cannot be used,
-/// says so: the command gets help all the same.
+/// Which streams drop pages: all in the mode that the user gave, or as the configuration says. If that cannot be read,
+/// reports it and takes the defaults, so that the command gets help nonetheless.
 ///
 /// # Errors
-/// With `--strict`, if it cannot be used.
+/// With `--strict`, if the configuration cannot be read.
 fn rules(args: &Args) -> anyhow::Result<Rules> {
     if let Some(mode) = args.drop_behind {
         return Ok(Rules::only(mode.into()));
     }
     match settings::read(None) {
         Err(error) if !args.strict => {
-            print::note(format_args!("{error:#}; pages are dropped as by default (auto)"));
+            print::note(format_args!("{error:#}; the default applies to drop-behind (auto)"));
             Ok(Rules::default())
         }
         config => Ok(config?.drop_behind),
     }
 }
 
-/// Where to record. If that is impossible, says so: the command gets help all the same.
+/// Where to record. If that is impossible, reports it, and the command gets help nonetheless.
 ///
 /// # Errors
 /// With `--strict`, if it is impossible.
@@ -243,7 +245,7 @@ fn wait_for(command: Pid) -> std::io::Result<WaitStatus> {
     }
 }
 
-/// Reports what was done, as requested.
+/// Reports the outcome as the options request.
 fn report(args: &Args, outcome: &Outcome) {
     if args.json {
         let mut object = json!(match outcome {
@@ -256,7 +258,7 @@ fn report(args: &Args, outcome: &Outcome) {
             Outcome::Refused(reason) => reason.as_str().into(),
             Outcome::TooShort => TOO_SHORT.into(),
         };
-        // Ignore errors here: the command's status counts.
+        // Ignore errors: the command's exit status counts.
         let _ = writeln!(std::io::stderr(), "{object}");
         return;
     }
@@ -301,7 +303,7 @@ fn pass_signals_on(mut caught: SignalsInfo<WithOrigin>, command: OwnedFd) {
         for origin in caught.forever() {
             let signal = FORWARDED.iter().find(|signal| signal.as_raw() == origin.signal);
             let Some(signal) = signal.filter(|_| origin.cause != Cause::Kernel) else { continue };
-            // If the command has ended, it needs no signal.
+            // This fails if the command has ended.
             let _ = pidfd_send_signal(&command, *signal);
         }
     };
@@ -371,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_and_one_that_cannot_be_executed_differ_in_status() {
+    fn the_exit_status_tells_a_missing_program_from_one_that_cannot_be_executed() {
         assert_eq!(spawn_failure(&ErrorKind::NotFound.into()), 127);
         assert_eq!(spawn_failure(&ErrorKind::PermissionDenied.into()), 126);
     }

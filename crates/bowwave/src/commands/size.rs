@@ -14,8 +14,8 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "it is too large".into())
 }
 
-/// The size as a user would write it.
-pub(crate) fn written(bytes: u64) -> String {
+/// Formats a size as a user would write it.
+pub(crate) fn format(bytes: u64) -> String {
     let units = [("G", 30), ("M", 20), ("K", 10)];
     let unit = units.into_iter().find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift));
     unit.map_or(bytes.to_string(), |(name, shift)| format!("{}{name}", bytes >> shift))
@@ -38,8 +38,8 @@ mod tests {
     #[test]
     fn sizes_are_written_as_they_are_read() {
         for bytes in [0, 1, 4096, 5000, 16 << 20, 3 << 30, (1 << 30) + 1024] {
-            assert_eq!(parse(&written(bytes)), Ok(bytes));
+            assert_eq!(parse(&format(bytes)), Ok(bytes));
         }
-        assert_eq!(written(16 << 20), "16M");
+        assert_eq!(format(16 << 20), "16M");
     }
 }

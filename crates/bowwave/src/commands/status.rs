@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Print a JSON array with one object per process instead of text.
     #[arg(long)]
     json: bool,
-    /// The state folder.
+    /// The state folder of the processes to show.
     #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
 }
@@ -34,36 +34,34 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
             args.state.display()
         );
     }
-    let is_complete = if args.json { show_json(answers)? } else { show_text(answers)? };
-    Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let asked = answers.len();
+    let shown = if args.json { show_json(answers)? } else { show_text(answers)? };
+    Ok(if shown == asked { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 type Answers = Vec<Result<Value, AskError>>;
 
-/// Prints the answers. Returns whether every process has answered, and names those that have not.
-/// [`show_text`] does the same.
-fn show_json(answers: Answers) -> anyhow::Result<bool> {
-    let asked = answers.len();
-    let told: Vec<Value> = answers.into_iter().filter_map(or_note).collect();
-    let is_complete = told.len() == asked;
-    if !told.is_empty() {
-        print::json(&told.into())?;
+/// Prints the answers and returns their number. Reports the processes that have not answered.
+fn show_json(answers: Answers) -> anyhow::Result<usize> {
+    let reports: Vec<Value> = answers.into_iter().filter_map(or_note).collect();
+    let shown = reports.len();
+    if shown > 0 {
+        print::json(&reports.into())?;
     }
-    Ok(is_complete)
+    Ok(shown)
 }
 
-fn show_text(answers: Answers) -> anyhow::Result<bool> {
-    let asked = answers.len();
-    let reports = answers.into_iter().map(|answer| Report::parse(&answer?));
-    let told: Vec<String> =
-        reports.filter_map(or_note).map(|report| text::of(&report).join("\n")).collect();
-    let is_complete = told.len() == asked;
-    if !told.is_empty() {
-        print::line(told.join("\n\n"))?;
+/// As [`show_json`], for people.
+fn show_text(answers: Answers) -> anyhow::Result<usize> {
+    let reports = answers.into_iter().map(|answer| Report::parse(&answer?)).filter_map(or_note);
+    let texts: Vec<String> = reports.map(|report| text::of(&report).join("\n")).collect();
+    if !texts.is_empty() {
+        print::line(texts.join("\n\n"))?;
     }
-    Ok(is_complete)
+    Ok(texts.len())
 }
 
+/// The answer, or a note why there is none.
 fn or_note<T>(answer: Result<T, AskError>) -> Option<T> {
     answer.map_err(print::note).ok()
 }

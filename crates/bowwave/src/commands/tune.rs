@@ -29,7 +29,7 @@ mod text;
 /// may read, and prints the command for an administrator.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The target.
+    /// What to measure.
     target: Option<PathBuf>,
     /// Measure for 8 seconds instead of 30, for a first impression.
     #[arg(long, conflicts_with_all = ["thorough", "seconds"])]
@@ -96,21 +96,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 
 fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
     let target = Target::of(path)?;
-    let may_set = target.knob.as_ref().is_some_and(Knob::is_writable);
-    let nameless = "has no read-ahead window to set; leave out --apply";
-    ensure!(target.knob.is_some() || !args.apply, "{} {nameless}", path.display());
-    ensure!(may_set || !args.apply, "--apply needs root; run it with sudo");
-    ensure!(
-        !args.persist || !target.identity.is_size_only(),
-        "{} has no serial number and no model name to recognise it by; leave out --persist",
-        path.display()
-    );
-    if let Some(page) = &args.html {
-        check_page(page, None)?;
-    }
-    if args.persist && !args.dry_run {
-        persist::prepare(&places.profiles, &places.rules)?;
-    }
+    check_possible(args, path, &target, places)?;
     if let Some(daemon) = linux::daemons::running().next() {
         print::note(format_args!(
             "a daemon (process {}) reads ahead and may disturb the measurement; stop it for exact \
@@ -132,20 +118,7 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
             knob.path().display()
         ));
     }
-    if args.json {
-        print::json(&text::object(&tuning))?;
-    } else {
-        print::line(text::describe(&tuning))?;
-    }
-    if args.plot {
-        print::line(curve::drawn(&tuning))?;
-    }
-    if let Some(page) = &args.html {
-        let shown = curve::shown(&tuning);
-        let is_picture = page.extension().is_some_and(|ending| ending == "svg");
-        let text = if is_picture { page::device_svg(&shown) } else { page::device_curve(&shown) };
-        write_page(page, &text)?;
-    }
+    show(args, &tuning)?;
     if stop.is_wanted() {
         print::note("stopped; the window is as it was");
         return Ok(ExitCode::from(signals::INTERRUPTED));
@@ -157,6 +130,50 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
         remember::persist(&tuning, args.dry_run, places)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Checks before the long measurement that what the options ask for is possible.
+fn check_possible(
+    args: &Args,
+    path: &Path,
+    target: &Target,
+    places: &Places,
+) -> anyhow::Result<()> {
+    let path = path.display();
+    if args.apply {
+        let knob = target.knob.as_ref();
+        ensure!(knob.is_some(), "{path} has no read-ahead window to set; leave out --apply");
+        ensure!(knob.is_some_and(Knob::is_writable), "--apply needs root; run it with sudo");
+    }
+    ensure!(
+        !args.persist || !target.identity.is_size_only(),
+        "{path} has no serial number and no model name to recognise it by; leave out --persist"
+    );
+    if let Some(page) = &args.html {
+        check_page(page, None)?;
+    }
+    if args.persist && !args.dry_run {
+        persist::prepare(&places.profiles, &places.rules)?;
+    }
+    Ok(())
+}
+
+fn show(args: &Args, tuning: &Tuning) -> anyhow::Result<()> {
+    if args.json {
+        print::json(&text::object(tuning))?;
+    } else {
+        print::line(text::describe(tuning))?;
+    }
+    if args.plot {
+        print::line(curve::drawn(tuning))?;
+    }
+    if let Some(page) = &args.html {
+        let shown = curve::shown(tuning);
+        let is_picture = page.extension().is_some_and(|ending| ending == "svg");
+        let text = if is_picture { page::device_svg(&shown) } else { page::device_curve(&shown) };
+        write_page(page, &text)?;
+    }
+    Ok(())
 }
 
 /// The first Ctrl-C or SIGTERM stops in order. The second one exits at once; the journal then

@@ -19,7 +19,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use controller::ids::{FileRef, Target, Ticket};
-use controller::{Completed, WindowOutcome, WindowSetting};
+use controller::{Attributes, Completed, Failure, WindowOutcome, WindowSetting};
 use readahead::DeviceCost;
 use readahead::behind::Span;
 
@@ -49,7 +49,6 @@ pub(super) struct WindowChange {
     pub(super) of: Option<FileRef>,
     pub(super) own_pages: u32,
     pub(super) setting: WindowSetting,
-    pub(super) volume: Arc<Volume>,
 }
 
 pub(super) struct Lane {
@@ -106,37 +105,6 @@ impl Lane {
         }
     }
 
-    pub(super) fn read(&self, batch: Batch) {
-        self.readers.submit(batch);
-    }
-
-    pub(super) fn list(&self, job: List) {
-        self.lists.submit(job);
-    }
-
-    pub(super) fn read_files(&self, job: ReadFiles) {
-        self.files.submit(job);
-    }
-
-    pub(super) fn ask(&self, question: Question, volume: Arc<Volume>) {
-        self.questions.submit(OnVolume(question, volume));
-    }
-
-    pub(super) fn release(&self, release: Release, volume: Arc<Volume>) {
-        match &self.releases {
-            Some(pool) => pool.submit(OnVolume(release, volume)),
-            None => self.answers.send(release.refused()),
-        }
-    }
-
-    pub(super) fn write_out(&self, ticket: Ticket, of: FileRef, span: Span, volume: Arc<Volume>) {
-        self.writes.submit(OnVolume(WriteOut { ticket, of, span }, volume));
-    }
-
-    pub(super) fn set_window(&self, change: WindowChange) {
-        self.windows.submit(WindowJob::Set(change));
-    }
-
     /// Adapts to what the device is now known to cost.
     pub(super) fn set_cost(&self, cost: &DeviceCost) {
         self.submission.is_serial.store(cost.is_serial(), Ordering::Relaxed);
@@ -158,8 +126,54 @@ impl Lane {
     }
 }
 
+/// A job for one of a lane's pools.
+pub(super) trait LaneJob: Send + 'static {
+    /// The answer if nobody does the job; `None` if nobody waits for an answer.
+    fn refused(&self) -> Option<Completed>;
+
+    /// Gives the job, which is about files of `volume`, to its pool.
+    fn submit(self, lane: &Lane, volume: Arc<Volume>);
+}
+
 /// A job and its file system.
-struct OnVolume<J>(J, Arc<Volume>);
+pub(super) struct OnVolume<J>(pub(super) J, pub(super) Arc<Volume>);
+
+impl<J: LaneJob> Job for OnVolume<J> {
+    fn refused(&self) -> Option<Completed> {
+        self.0.refused()
+    }
+}
+
+impl LaneJob for Batch {
+    fn refused(&self) -> Option<Completed> {
+        Some(Completed::Read { ticket: self.ticket, failed: Some(Failure::Refused) })
+    }
+
+    fn submit(self, lane: &Lane, volume: Arc<Volume>) {
+        lane.readers.submit(OnVolume(self, volume));
+    }
+}
+
+impl LaneJob for List {
+    fn refused(&self) -> Option<Completed> {
+        Some(Completed::Listed { ticket: self.ticket, listing: None })
+    }
+
+    fn submit(self, lane: &Lane, volume: Arc<Volume>) {
+        lane.lists.submit(OnVolume(self, volume));
+    }
+}
+
+impl LaneJob for ReadFiles {
+    fn refused(&self) -> Option<Completed> {
+        let files = self.files.len() as u32;
+        Some(Completed::FilesRead { ticket: self.ticket, files, bytes: 0 })
+    }
+
+    fn submit(self, lane: &Lane, volume: Arc<Volume>) {
+        lane.files.submit(OnVolume(self, volume));
+    }
+}
 
 #[derive(Clone)]
 struct Answerer {
@@ -169,9 +183,19 @@ struct Answerer {
     helper: Helper,
 }
 
-impl Job for OnVolume<Question> {
+impl LaneJob for Question {
     fn refused(&self) -> Option<Completed> {
-        self.0.refused()
+        match *self {
+            Question::Describe { stream, .. } => {
+                Some(Completed::Described { stream, attributes: Attributes::default() })
+            }
+            Question::Probe(backing) => Some(Completed::Probed { backing, cost: None }),
+            Question::Remember(_) => None,
+        }
+    }
+
+    fn submit(self, lane: &Lane, volume: Arc<Volume>) {
+        lane.questions.submit(OnVolume(self, volume));
     }
 }
 
@@ -179,7 +203,7 @@ impl Worker for Answerer {
     type Job = OnVolume<Question>;
 
     fn run(&mut self, OnVolume(question, volume): Self::Job) -> Option<Completed> {
-        let answer = question.answer(&self.device, &volume, (&self.state, &self.helper));
+        let answer = question.answer(&self.device, &volume, &self.state, &self.helper);
         if let Some(Completed::Probed { cost: Some(cost), .. }) = &answer {
             self.submission.is_serial.store(cost.is_serial(), Ordering::Relaxed);
         }
@@ -190,9 +214,17 @@ impl Worker for Answerer {
 #[derive(Clone)]
 struct Releaser(Arc<dyn PageTables>);
 
-impl Job for OnVolume<Release> {
+impl LaneJob for Release {
     fn refused(&self) -> Option<Completed> {
-        Some(self.0.refused())
+        let (ticket, left) = (self.ticket, vec![(self.span, self.span.pages())]);
+        Some(Completed::Released { ticket, dropped_pages: 0, kept_pages: 0, left })
+    }
+
+    fn submit(self, lane: &Lane, volume: Arc<Volume>) {
+        match &lane.releases {
+            Some(pool) => pool.submit(OnVolume(self, volume)),
+            None => lane.answers.send_all(self.refused()),
+        }
     }
 }
 
@@ -207,15 +239,19 @@ impl Worker for Releaser {
 /// Starts writing dirty pages. If that fails, the kernel writes them later anyway.
 struct Writer;
 
-struct WriteOut {
-    ticket: Ticket,
-    of: FileRef,
-    span: Span,
+pub(super) struct WriteOut {
+    pub(super) ticket: Ticket,
+    pub(super) of: FileRef,
+    pub(super) span: Span,
 }
 
-impl Job for OnVolume<WriteOut> {
+impl LaneJob for WriteOut {
     fn refused(&self) -> Option<Completed> {
-        Some(Completed::WroteOut { ticket: self.0.ticket })
+        Some(Completed::WroteOut { ticket: self.ticket })
+    }
+
+    fn submit(self, lane: &Lane, volume: Arc<Volume>) {
+        lane.writes.submit(OnVolume(self, volume));
     }
 }
 
@@ -230,21 +266,27 @@ impl Worker for Writer {
     }
 }
 
-pub(super) enum WindowJob {
-    Set(WindowChange),
-    /// Restore all windows until that time, then send.
-    RestoreAll(Instant, Sender<()>),
+impl LaneJob for WindowChange {
+    fn refused(&self) -> Option<Completed> {
+        let (ticket, target, outcome) = (Some(self.ticket), self.target, WindowOutcome::Failed);
+        Some(Completed::WindowSet { ticket, target, outcome, during: (0, 0) })
+    }
+
+    fn submit(self, lane: &Lane, volume: Arc<Volume>) {
+        lane.windows.submit(WindowJob::Set(OnVolume(self, volume)));
+    }
 }
 
-pub(super) fn window_refused(ticket: Ticket, target: Target) -> Completed {
-    let (ticket, outcome) = (Some(ticket), WindowOutcome::Failed);
-    Completed::WindowSet { ticket, target, outcome, during: (0, 0) }
+pub(super) enum WindowJob {
+    Set(OnVolume<WindowChange>),
+    /// Restore all windows until that time, then send.
+    RestoreAll(Instant, Sender<()>),
 }
 
 impl Job for WindowJob {
     fn refused(&self) -> Option<Completed> {
         match self {
-            WindowJob::Set(change) => Some(window_refused(change.ticket, change.target)),
+            WindowJob::Set(change) => change.refused(),
             WindowJob::RestoreAll(..) => None,
         }
     }
@@ -255,7 +297,7 @@ impl Worker for Windows {
 
     fn run(&mut self, job: WindowJob) -> Option<Completed> {
         match job {
-            WindowJob::Set(change) => Some(self.set(&change)),
+            WindowJob::Set(OnVolume(change, volume)) => Some(self.set(&change, &volume)),
             WindowJob::RestoreAll(until, done) => {
                 self.restore_all(until);
                 let _ = done.send(());

@@ -23,7 +23,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use controller::ids::{BackingId, DeviceNumber, FileKey, FileRef, Ticket};
+use controller::ids::{BackingId, DeviceNumber, FileRef, Ticket};
 use controller::{Command, Completed, Failure, Input, Nanos};
 use linux::sys;
 use readahead::behind::{Span, Unused};
@@ -32,8 +32,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::helper::Helper;
 use crate::mounted::{Device, Volume};
 use crate::observe::PageTables;
-use lane::{Common, Lane, WindowChange};
-use pool::Job;
+use lane::{Common, Lane, LaneJob, WindowChange, WriteOut};
 use questions::Question;
 use readers::Batch;
 use release::Release;
@@ -102,7 +101,8 @@ impl Executor {
     pub(crate) fn new(
         answers: Answers,
         journal: Journal,
-        (state, helper): (PathBuf, Helper),
+        state: PathBuf,
+        helper: Helper,
         tables: Option<Arc<dyn PageTables>>,
     ) -> Self {
         let listings = Arc::default();
@@ -144,13 +144,15 @@ impl Executor {
         for command in commands {
             self.execute_one(command);
         }
-        self.submit();
+        self.submit_batch();
     }
 
     fn execute_one(&mut self, command: &Command) {
         match *command {
             Command::Read { ticket, of, span, .. } => self.read(ticket, of, span),
-            Command::Describe(stream, of) => self.ask(of.file, Question::Describe { stream, of }),
+            Command::Describe(stream, of) => {
+                self.submit(of.file.dev, Question::Describe { stream, of })
+            }
             Command::Probe(backing) => self.ask_device(backing, Question::Probe(backing)),
             Command::Remember(backing, cost) => {
                 if let Some(lane) = self.lanes.get(&backing) {
@@ -159,46 +161,27 @@ impl Executor {
                 self.ask_device(backing, Question::Remember(cost));
             }
             Command::SetWindow { ticket, target, of, kernel_window: own_pages, setting, file } => {
-                match self.lane_of(file) {
-                    Some((lane, volume)) => lane.set_window(WindowChange {
-                        ticket,
-                        target,
-                        of,
-                        own_pages,
-                        setting,
-                        volume,
-                    }),
-                    None => self.common.answers.send(lane::window_refused(ticket, target)),
-                }
+                self.submit(file.dev, WindowChange { ticket, target, of, own_pages, setting })
             }
-            Command::WriteOut { ticket, of, span } => match self.lane_of(of.file) {
-                Some((lane, volume)) => lane.write_out(ticket, of, span, volume),
-                None => self.common.answers.send(Completed::WroteOut { ticket }),
-            },
+            Command::WriteOut { ticket, of, span } => {
+                self.submit(of.file.dev, WriteOut { ticket, of, span })
+            }
             Command::Release { ticket, stream, of, span, counted, drops_unused, unmaps } => {
                 let unused = if drops_unused { Unused::Go } else { Unused::Stay };
                 let release = Release { ticket, stream, of, span, counted, unused, unmaps };
-                match self.lane_of(of.file) {
-                    Some((lane, volume)) => lane.release(release, volume),
-                    None => self.common.answers.send(release.refused()),
-                }
+                self.submit(of.file.dev, release);
             }
-            Command::List { ticket, place, tgid } => match self.lane_of(place.key()) {
-                Some((lane, volume)) => lane.list(List { ticket, place, tgid, volume }),
-                None => self.common.answers.send(Completed::Listed { ticket, listing: None }),
-            },
+            Command::List { ticket, place, tgid } => {
+                self.submit(place.key().dev, List { ticket, place, tgid })
+            }
             Command::ForgetListing(listing) => self.common.listings.forget(listing),
             Command::ReadFiles { ticket, dev, tgid, ref files, head_pages, most_bytes } => {
-                match self.lane_of(FileKey { dev, ino: 0 }).filter(|_| !self.is_closed) {
-                    Some((lane, volume)) => {
-                        let files = files.clone();
-                        let job = ReadFiles { ticket, tgid, files, head_pages, most_bytes, volume };
-                        lane.read_files(job);
-                    }
-                    None => {
-                        let (files, bytes) = (files.len() as u32, 0);
-                        self.common.answers.send(Completed::FilesRead { ticket, files, bytes });
-                    }
+                let files = files.clone();
+                let job = ReadFiles { ticket, tgid, files, head_pages, most_bytes };
+                if self.is_closed {
+                    self.common.answers.send_all(job.refused());
+                } else {
+                    self.submit(dev, job);
                 }
             }
             Command::Mark(..)
@@ -215,46 +198,40 @@ impl Executor {
     /// Adds to the batch of this ticket, or begins another one.
     fn read(&mut self, ticket: Ticket, of: FileRef, span: Span) {
         if self.batch.as_ref().is_some_and(|batch| batch.ticket != ticket) {
-            self.submit();
+            self.submit_batch();
         }
-        match (&mut self.batch, self.volumes.get(&of.file.dev)) {
-            (Some(batch), _) => batch.spans.push(span),
-            (None, Some(volume)) if !self.is_closed => {
-                let (spans, volume) = (vec![span], Arc::clone(volume));
-                self.batch = Some(Batch { ticket, of, spans, volume });
-            }
-            _ => {
+        match &mut self.batch {
+            Some(batch) => batch.spans.push(span),
+            None if self.is_closed => {
                 let failed = Some(Failure::Refused);
                 self.common.answers.send(Completed::Read { ticket, failed });
             }
+            None => self.batch = Some(Batch { ticket, of, spans: vec![span] }),
         }
     }
 
-    fn submit(&mut self) {
-        let Some(batch) = self.batch.take() else { return };
-        match self.lanes.get(&batch.volume.backing) {
-            Some(lane) => lane.read(batch),
-            None => self.common.answers.send_all(batch.refused()),
+    fn submit_batch(&mut self) {
+        if let Some(batch) = self.batch.take() {
+            self.submit(batch.of.file.dev, batch);
         }
     }
 
-    fn lane_of(&self, file: FileKey) -> Option<(&Lane, Arc<Volume>)> {
-        let volume = self.volumes.get(&file.dev)?;
-        Some((self.lanes.get(&volume.backing)?, Arc::clone(volume)))
-    }
-
-    fn ask(&self, file: FileKey, question: Question) {
-        match self.lane_of(file) {
-            Some((lane, volume)) => lane.ask(question, volume),
-            None => self.common.answers.send_all(question.refused()),
-        }
-    }
-
+    /// Asks about a device, by way of any of its file systems.
     fn ask_device(&self, backing: BackingId, question: Question) {
         let volume = self.volumes.values().find(|volume| volume.backing == backing);
-        match (self.lanes.get(&backing), volume) {
-            (Some(lane), Some(volume)) => lane.ask(question, Arc::clone(volume)),
-            _ => self.common.answers.send_all(question.refused()),
+        self.submit_on(volume, question);
+    }
+
+    /// Gives a job to the lane of a file system, or refuses it if that is gone.
+    fn submit(&self, dev: DeviceNumber, job: impl LaneJob) {
+        self.submit_on(self.volumes.get(&dev), job);
+    }
+
+    fn submit_on(&self, volume: Option<&Arc<Volume>>, job: impl LaneJob) {
+        let lane = volume.and_then(|volume| Some((self.lanes.get(&volume.backing)?, volume)));
+        match lane {
+            Some((lane, volume)) => job.submit(lane, Arc::clone(volume)),
+            None => self.common.answers.send_all(job.refused()),
         }
     }
 

@@ -29,7 +29,8 @@ impl Question {
         self,
         device: &Device,
         volume: &Volume,
-        (state, helper): (&Path, &Helper),
+        state: &Path,
+        helper: &Helper,
     ) -> Option<Completed> {
         match self {
             Question::Describe { stream, of } => {
@@ -48,17 +49,6 @@ impl Question {
                 devices::note(disk, &cost, devices::Found::Learned, state);
                 None
             }
-        }
-    }
-
-    /// The answer if no thread can look for one.
-    pub(super) fn refused(&self) -> Option<Completed> {
-        match *self {
-            Question::Describe { stream, .. } => {
-                Some(Completed::Described { stream, attributes: Attributes::default() })
-            }
-            Question::Probe(backing) => Some(Completed::Probed { backing, cost: None }),
-            Question::Remember(_) => None,
         }
     }
 }

@@ -10,7 +10,8 @@ use controller::{Completed, Failure};
 use linux::{handles, sys};
 use readahead::behind::Span;
 
-use super::pool::{Job, Size, Worker};
+use super::lane::OnVolume;
+use super::pool::{Size, Worker};
 use crate::mounted::Volume;
 
 /// As many threads as the controller has batches under way on one device. No queue: a prefetch that waits is worthless.
@@ -21,7 +22,6 @@ pub(super) struct Batch {
     pub(super) ticket: Ticket,
     pub(super) of: FileRef,
     pub(super) spans: Vec<Span>,
-    pub(super) volume: Arc<Volume>,
 }
 
 /// How the threads of a device share its queue.
@@ -34,8 +34,8 @@ pub(super) struct Submission {
 }
 
 impl Batch {
-    fn run(&self, submission: &Submission) -> io::Result<()> {
-        let file = handles::open_file(self.of, &self.volume.mount)?;
+    fn run(&self, volume: &Volume, submission: &Submission) -> io::Result<()> {
+        let file = handles::open_file(self.of, &volume.mount)?;
         sys::take_priority_of(self.of.tgid);
         let _turn = submission.is_serial.load(Ordering::Relaxed).then(|| {
             // Held briefly: submitting takes a fraction of the time of reading.
@@ -44,7 +44,7 @@ impl Batch {
         for span in &self.spans {
             let mut start = span.start;
             while start < span.end {
-                let pages = self.volume.piece_pages.min(span.end - start);
+                let pages = volume.piece_pages.min(span.end - start);
                 sys::readahead(file.as_fd(), start, pages)?;
                 start += pages;
             }
@@ -60,21 +60,15 @@ fn failure(error: &io::Error) -> Failure {
     }
 }
 
-impl Job for Batch {
-    fn refused(&self) -> Option<Completed> {
-        Some(Completed::Read { ticket: self.ticket, failed: Some(Failure::Refused) })
-    }
-}
-
 #[derive(Clone)]
 pub(super) struct Reader(pub(super) Arc<Submission>);
 
 impl Worker for Reader {
-    type Job = Batch;
+    type Job = OnVolume<Batch>;
 
-    fn run(&mut self, batch: Batch) -> Option<Completed> {
+    fn run(&mut self, OnVolume(batch, volume): Self::Job) -> Option<Completed> {
         // It fails for a truncated file or one without a page cache, which costs its reader nothing.
-        let failed = batch.run(&self.0).err().as_ref().map(failure);
+        let failed = batch.run(&volume, &self.0).err().as_ref().map(failure);
         Some(Completed::Read { ticket: batch.ticket, failed })
     }
 }

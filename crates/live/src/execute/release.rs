@@ -58,12 +58,6 @@ impl Release {
         Completed::Released { ticket: self.ticket, dropped_pages, kept_pages, left }
     }
 
-    /// The answer if no thread can do it.
-    pub(super) fn refused(&self) -> Completed {
-        let left = vec![(self.span, self.span.pages())];
-        Completed::Released { ticket: self.ticket, dropped_pages: 0, kept_pages: 0, left }
-    }
-
     /// Which pages of `span` may go now.
     fn judge(&self, span: Span, tables: &dyn PageTables) -> Verdict {
         let block = |block| tables.block(self.stream.file, block);

@@ -69,27 +69,7 @@ impl BpfObserver {
         let object: &'static mut MaybeUninit<OpenObject> =
             Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = ObserveSkelBuilder::default().open(object).map_err(refused)?;
-        let constants = open.maps.rodata_data.as_deref_mut().expect("the object has constants");
-        constants.our_tgid = std::process::id();
-        constants.only_tasks = matches!(scope, Scope::Process(_));
-        constants.drops_behind = behind.is_some();
-        constants.least_file_pages = behind.map_or(0, |watch| watch.least_file_pages);
-        let hooks = Features::detect().hooks;
-        constants.knows_reads_by_bio = hooks.disks == DiskHook::Bio;
-        load_only(&mut open.progs, &hooks, behind.is_some());
-        if behind.is_none() {
-            shrink_drop_behind_maps(&mut open).map_err(refused)?;
-        }
-        let has_plenty = meminfo::available_to(std::process::id()) >= PLENTY_BYTES;
-        if matches!(scope, Scope::Process(_)) || !has_plenty {
-            shrink_maps(&mut open, behind.is_some()).map_err(refused)?;
-        }
-        // These see cached accesses; `attach_access_programs` attaches them when they are needed.
-        open.progs.on_get_pages.set_autoattach(false);
-        open.progs.on_read.set_autoattach(false);
-        open.progs.on_splice.set_autoattach(false);
-        open.progs.on_map_pages.set_autoattach(false);
-        open.progs.on_map_pages_call.set_autoattach(false);
+        configure(&mut open, scope, behind).map_err(refused)?;
         let mut skeleton = open.load().map_err(refused)?;
         if let Scope::Process(pid) = scope {
             skeleton.maps.tasks.add(*pid)?;
@@ -149,8 +129,37 @@ impl FollowedTasks for MapMut<'_> {
     }
 }
 
-/// Chooses which programs to load. One whose hook the kernel lacks would make loading fail as a whole.
-fn load_only(programs: &mut skeleton::OpenObserveProgs<'_>, hooks: &Hooks, drops_behind: bool) {
+/// Sets what has to be set before loading: constants, programs, and sizes of maps.
+fn configure(
+    open: &mut skeleton::OpenObserveSkel<'_>,
+    scope: &Scope,
+    behind: Option<Watch>,
+) -> libbpf_rs::Result<()> {
+    let hooks = Features::detect().hooks;
+    let constants = open.maps.rodata_data.as_deref_mut().expect("the object has constants");
+    constants.our_tgid = std::process::id();
+    constants.only_tasks = matches!(scope, Scope::Process(_));
+    constants.drops_behind = behind.is_some();
+    constants.least_file_pages = behind.map_or(0, |watch| watch.least_file_pages);
+    constants.knows_reads_by_bio = hooks.disks == DiskHook::Bio;
+    choose_programs(&mut open.progs, &hooks, behind.is_some());
+    if behind.is_none() {
+        shrink_drop_behind_maps(open)?;
+    }
+    let has_plenty = meminfo::available_to(std::process::id()) >= PLENTY_BYTES;
+    if matches!(scope, Scope::Process(_)) || !has_plenty {
+        shrink_maps(open, behind.is_some())?;
+    }
+    Ok(())
+}
+
+/// Chooses which programs to load, and which of them to attach at once. A program whose hook the kernel lacks would make
+/// loading fail as a whole.
+fn choose_programs(
+    programs: &mut skeleton::OpenObserveProgs<'_>,
+    hooks: &Hooks,
+    drops_behind: bool,
+) {
     let Hooks { absent, reads, splices, faults, disks, page_life } = *hooks;
     let page_life = page_life && drops_behind;
     programs.on_sync_ra.set_autoload(absent == Hook::Tracepoint);
@@ -172,6 +181,12 @@ fn load_only(programs: &mut skeleton::OpenObserveProgs<'_>, hooks: &Hooks, drops
     programs.on_add.set_autoload(page_life);
     programs.on_dirty.set_autoload(page_life);
     programs.on_write_error.set_autoload(page_life);
+    // These see cached accesses; `attach_access_programs` attaches them when they are needed.
+    programs.on_get_pages.set_autoattach(false);
+    programs.on_read.set_autoattach(false);
+    programs.on_splice.set_autoattach(false);
+    programs.on_map_pages.set_autoattach(false);
+    programs.on_map_pages_call.set_autoattach(false);
 }
 
 /// Makes the maps of drop-behind tiny, for use without it.

@@ -1,7 +1,7 @@
 //! Sees the reads that matter.
 //!
 //! An [`Observer`] reports misses, faults and touched marks as [inputs](controller::Input), sets marks, and counts the
-//! block layer's reads. The only source so far is eBPF ([`bpf`]). [`crate::kernel`] decides which hooks of the kernel its
+//! block layer's reads. The only source so far is eBPF (`bpf.rs`). [`crate::kernel`] decides which hooks of the kernel its
 //! programs use.
 
 mod behind;

@@ -1,4 +1,9 @@
-//! Reads something by a thread, which may never be done: a path may lie on a server that does not answer.
+//! Reads the settings in a thread, since a path may lie on a server that never answers.
+//!
+//! ```text
+//!   main: serve_for(readiness) <---- epoll <--+-- pipe, closed by the thread when it is done
+//!            result <--- channel              '-- signals
+//! ```
 
 use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,21 +14,18 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use rustix::event::epoll;
 
-/// It is waited for for so long at most.
-const MOST_READING: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A thread that reads something.
 pub(super) struct Reading<T> {
-    told: Receiver<anyhow::Result<T>>,
+    outcome: Receiver<anyhow::Result<T>>,
     until: Instant,
-    /// Readable when it is done, or something else has happened.
-    news: OwnedFd,
-    /// Closed at the other end when it is done.
+    epoll: OwnedFd,
+    /// The thread closes the other end when it is done.
     _ended: PipeReader,
 }
 
 impl<T: Send + 'static> Reading<T> {
-    /// Starts the thread. `other` becomes readable if something else happens that has to be seen to.
+    /// Starts the thread.
     ///
     /// # Errors
     /// If there are no descriptors or threads left.
@@ -32,41 +34,41 @@ impl<T: Send + 'static> Reading<T> {
         read: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
     ) -> io::Result<Self> {
         let (ended, until_then) = io::pipe()?;
-        let news = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for one in [ended.as_fd(), other] {
-            epoll::add(&news, one, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+            epoll::add(&epoll, one, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
-        let (tell, told) = mpsc::channel();
+        let (sender, outcome) = mpsc::channel();
         let read = move || {
-            let _ = tell.send(read());
+            let _ = sender.send(read());
             drop(until_then);
         };
         thread::Builder::new().name("bowwave-settings".into()).spawn(read)?;
-        Ok(Reading { told, until: Instant::now() + MOST_READING, news, _ended: ended })
+        Ok(Reading { outcome, until: Instant::now() + TIMEOUT, epoll, _ended: ended })
     }
 
-    /// Readable when it is done, or something else has happened.
+    /// Readable when the thread is done, or when `other` is readable.
     pub(super) fn readiness(&self) -> BorrowedFd<'_> {
-        self.news.as_fd()
+        self.epoll.as_fd()
     }
 
-    /// How long it may still take.
-    pub(super) fn left(&self) -> Duration {
+    /// The time until it fails.
+    pub(super) fn time_left(&self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// What was read; `None` if that still takes time, and may.
+    /// What was read; `None` while the thread still reads.
     ///
     /// # Errors
-    /// If it cannot be read, or not in time.
+    /// If reading fails or takes too long.
     pub(super) fn result(&self) -> Option<anyhow::Result<T>> {
-        match self.told.try_recv() {
+        match self.outcome.try_recv() {
             Ok(read) => Some(read),
             Err(TryRecvError::Disconnected) => Some(Err(anyhow!("the settings cannot be read"))),
-            Err(TryRecvError::Empty) if self.left().is_zero() => Some(Err(anyhow!(
-                "the settings have not been read for {} s; does the configuration lie on a server \
+            Err(TryRecvError::Empty) if self.time_left().is_zero() => Some(Err(anyhow!(
+                "the settings could not be read within {} s; does the configuration lie on a server \
                  that does not answer?",
-                MOST_READING.as_secs()
+                TIMEOUT.as_secs()
             ))),
             Err(TryRecvError::Empty) => None,
         }

@@ -3,7 +3,7 @@
 //! ```text
 //!   main     start ... the command starts ........... it ends ........ end --> exit
 //!                \                                      \             /
-//!   engine        load eBPF, find the command's processes, manage reads, give back
+//!   engine        load eBPF, find the command's processes, manage reads, restore windows
 //! ```
 //!
 //! If the command ends while eBPF is being loaded, bowwave exits at once. The kernel then frees
@@ -44,9 +44,9 @@ pub(super) struct Job {
 pub(super) struct Ending {
     /// Readable once the command has ended.
     pub(super) ended: OwnedFd,
-    /// How long to wait afterwards for pages that must still be dropped.
-    pub(super) most: Duration,
-    /// Set to end that wait.
+    /// How long to drop pages behind its streams afterwards.
+    pub(super) drop_timeout: Duration,
+    /// Set this to end that earlier.
     pub(super) is_interrupted: Arc<AtomicBool>,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Beside {
     endings: Sender<Ending>,
     loaded: Receiver<Result<(), String>>,
     outcome: Receiver<Outcome>,
-    /// Set first by either the engine, when loading has succeeded or failed, or the end of the command.
+    /// Decides a race: set by whichever comes first, the end of loading or of the command.
     is_decided: Arc<AtomicBool>,
 }
 
@@ -75,8 +75,7 @@ impl Beside {
     /// # Errors
     /// If the thread cannot be started.
     pub(super) fn start(job: Job) -> io::Result<Beside> {
-        // If a process's parent exits meanwhile, it becomes our child, so the engine still finds
-        // it.
+        // While eBPF is loaded, adopt the command's orphans, so that the engine finds them.
         let _ = set_child_subreaper(Some(getpid()));
         let (endings, for_engine) = mpsc::channel();
         let (tell_loaded, loaded) = mpsc::channel();
@@ -143,7 +142,7 @@ impl Beside {
         let _ = self.endings.send(ending);
     }
 
-    /// There is no command. Waits until the engine has left, so that nothing of it stays.
+    /// There is no command. Waits for a loaded engine to clean up.
     pub(super) fn abandon(self) {
         let Beside { endings, outcome, is_decided, .. } = self;
         drop(endings);
@@ -177,7 +176,7 @@ fn load(job: Job) -> Result<Engine, String> {
     }
     let loaded = job.prepared.load().and_then(|mut engine| {
         if job.is_strict {
-            // Until the command is there, signals end bowwave themselves.
+            // There is no command yet, so a signal simply ends bowwave: pass a descriptor that is never readable.
             let (never, _nobody) = io::pipe().map_err(|error| {
                 EngineError::Wait(Errno::from_io_error(&error).unwrap_or(Errno::MFILE))
             })?;
@@ -205,7 +204,7 @@ fn manage(mut engine: Engine, ending: &Ending) -> Outcome {
     let is_interrupted = || ending.is_interrupted.load(Ordering::Relaxed);
     if let Err(error) = engine.serve_until(ending.ended.as_fd()) {
         print::note(format_args!("{error}; the command continues without read-ahead"));
-    } else if let Err(error) = engine.finish(ending.most, is_interrupted) {
+    } else if let Err(error) = engine.finish(ending.drop_timeout, is_interrupted) {
         print::note(format_args!("{error}; pages not dropped yet stay cached"));
     }
     Outcome::Managed(Box::new(engine.leave()))

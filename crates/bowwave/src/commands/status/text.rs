@@ -10,8 +10,8 @@ const COLUMNS: usize = 80;
 /// Column where text begins, after its label.
 const INDENT: usize = 14;
 
-/// Unit with a space that does not break lines.
-const NUMBER_AND_MB: &str = "\u{a0}MB";
+/// The unit after a space at which lines do not break.
+const UNBREAKABLE_MB: &str = "\u{a0}MB";
 
 /// The lines for one process.
 pub(super) fn of(report: &Report) -> Vec<String> {
@@ -78,9 +78,10 @@ fn failures(report: &Report) -> Vec<String> {
         (metrics.refused_windows, "changes of windows refused"),
         (metrics.table_errors, "writes to eBPF tables failed"),
     ];
-    let met = counts.iter().filter(|(count, _)| *count > 0);
-    let told: Vec<_> = met.map(|(count, what)| format!("{} {what}", thousands(*count))).collect();
-    if told.is_empty() { Vec::new() } else { wrapped("  failed", &told.join(", ")) }
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let texts: Vec<_> =
+        counts.map(|(count, what)| format!("{} {what}", thousands(*count))).collect();
+    if texts.is_empty() { Vec::new() } else { wrapped("  failed", &texts.join(", ")) }
 }
 
 fn device(device: &Device) -> Vec<String> {
@@ -133,13 +134,12 @@ fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// A label and a text, wrapped into lines. A long word stays whole, and so do a number and its
-/// unit.
+/// A label and a text, wrapped into lines. Breaks neither long words nor between a number and its unit.
 fn wrapped(label: &str, text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = format!("{label:<INDENT$}");
     let mut is_empty = true;
-    for word in text.replace(" MB", NUMBER_AND_MB).split(' ') {
+    for word in text.replace(" MB", UNBREAKABLE_MB).split(' ') {
         if !is_empty && line.chars().count() + 1 + word.chars().count() > COLUMNS {
             lines.push(std::mem::replace(&mut line, " ".repeat(INDENT)));
             is_empty = true;
@@ -151,7 +151,7 @@ fn wrapped(label: &str, text: &str) -> Vec<String> {
         is_empty = false;
     }
     lines.push(line);
-    lines.into_iter().map(|line| line.replace(NUMBER_AND_MB, " MB")).collect()
+    lines.into_iter().map(|line| line.replace(UNBREAKABLE_MB, " MB")).collect()
 }
 
 #[cfg(test)]

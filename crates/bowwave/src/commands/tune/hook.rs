@@ -11,12 +11,12 @@ use tune::persist;
 
 use crate::print;
 
-/// A backing device appears a moment before its file system is mounted. If it is mounted where udev cannot see it, as in
-/// a container, this is how long it keeps one of udev's workers.
-const MOST_WAITING: Duration = Duration::from_millis(500);
+/// A backing device appears a moment before its file system is mounted. One that is mounted where udev cannot see it, as
+/// in a container, occupies one of udev's workers for this time.
+const MOUNT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Prints the window for `device`, which is a disk's name or a backing device's number. Fails
-/// silently if it is to keep the one it has.
+/// Prints the window for `device`, a disk's name or a backing device's number. Fails silently if it should keep its
+/// window.
 pub(super) fn answer(device: &str, profiles: &Path) -> anyhow::Result<ExitCode> {
     let kb = match backing_number(device) {
         Some(dev) if dev.major == 0 => {
@@ -45,7 +45,7 @@ fn disk_named(name: &str) -> Option<Disk> {
 
 /// The file system with this number. Waits for it if it is about to be mounted.
 fn mount_of(dev: DeviceNumber) -> anyhow::Result<Option<Mount>> {
-    let until = Instant::now() + MOST_WAITING;
+    let until = Instant::now() + MOUNT_TIMEOUT;
     let table = std::fs::File::open("/proc/self/mountinfo")?;
     loop {
         let found = mounts::of_number(dev)?;
@@ -53,11 +53,9 @@ fn mount_of(dev: DeviceNumber) -> anyhow::Result<Option<Mount>> {
         if found.is_some() || left.is_zero() {
             return Ok(found);
         }
-        // The mount table signals a change as an exceptional condition.
+        // poll reports a changed mount table as PRI.
         let mut ready = [PollFd::new(&table, PollFlags::PRI)];
-        let timeout =
-            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-        poll(&mut ready, Some(&timeout))?;
+        poll(&mut ready, Timespec::try_from(left).ok().as_ref())?;
     }
 }
 

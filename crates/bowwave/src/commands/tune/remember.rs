@@ -14,9 +14,8 @@ use tune::tuning::Tuning;
 
 use crate::print;
 
-/// A model with at most this error (rms) is as good as those of the catalogue's devices
-/// (docs/tune.md).
-const SURE_PERCENT: f64 = 10.0;
+/// The largest error (rms) of a good model: those of the catalogue's devices have less (docs/tune.md).
+const GOOD_MODEL_PERCENT: f64 = 10.0;
 
 /// The folders of profiles and rules.
 pub(super) struct Places {
@@ -37,10 +36,10 @@ pub(super) fn persist(tuning: &Tuning, is_dry: bool, places: &Places) -> anyhow:
         bail!("nothing to remember: nothing was measured");
     };
     refuse_doubtful(tuning)?;
-    if tuning.model.as_ref().is_some_and(|model| model.rms_percent() > SURE_PERCENT) {
+    if tuning.model.as_ref().is_some_and(|model| model.rms_percent() > GOOD_MODEL_PERCENT) {
         print::note(format_args!(
             "the window is sound, but the remembered model is off by more than \
-             {SURE_PERCENT:.0} %, and `bowwave daemon` and `run` use it; --thorough may find a \
+             {GOOD_MODEL_PERCENT:.0} %, and `bowwave daemon` and `run` use it; --thorough may find a \
              better one"
         ));
     }
@@ -89,7 +88,7 @@ fn write(profile: &Profile, rule: &Rule, places: &Places) -> anyhow::Result<()> 
     let before = std::fs::read(&file).ok();
     profile.write(&places.profiles)?;
     rule.write().inspect_err(|_| {
-        // Report the first error, not this one.
+        // If this fails as well, the first error is reported.
         let _ = match &before {
             Some(before) => linux::whole::write_durably(&file, before),
             None => std::fs::remove_file(&file),

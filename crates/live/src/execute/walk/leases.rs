@@ -28,7 +28,7 @@ impl Leases {
     }
 
     /// Whether somebody has a lease on the file.
-    pub(super) fn contain(&mut self, file: FileKey) -> bool {
+    pub(super) fn contains(&mut self, file: FileKey) -> bool {
         if self.read_at.elapsed() > self.took * USES_PER_READING {
             *self = Leases::read();
         }

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use controller::{Completed, DirectoryRef, Entry, EntryKind, Listing, Place};
 use linux::acting_as::Rights;
+use linux::mounts::Mount;
 use linux::{directories, sys};
 use readahead::{DeviceNumber, FileKey};
 use rustix::fs::{AtFlags, FileType, statat};
@@ -17,17 +18,17 @@ use super::names::{Listings, Names};
 const MOST_ENTRIES: usize = 1 << 16;
 
 /// Lists the directory, and keeps the names in `listings`.
-pub(super) fn run(job: &List, listings: &Listings) -> Completed {
-    let listing = list(job, listings).ok().map(|(listing, names)| {
+pub(super) fn run(job: &List, mount: &Mount, listings: &Listings) -> Completed {
+    let listing = list(job, mount, listings).ok().map(|(listing, names)| {
         listings.keep(job.ticket, names);
         listing
     });
     Completed::Listed { ticket: job.ticket, listing }
 }
 
-fn list(job: &List, listings: &Listings) -> io::Result<(Listing, Names)> {
+fn list(job: &List, mount: &Mount, listings: &Listings) -> io::Result<(Listing, Names)> {
     let rights = Rights::of(job.tgid)?;
-    let (opened, generation) = open(job, listings, &rights)?;
+    let (opened, generation) = open(job.place, mount, listings, &rights)?;
     let directory = DirectoryRef { key: job.place.key(), generation };
     let parent = directories::above(opened.as_fd(), directory.key, &rights)
         .map(|(key, generation)| DirectoryRef { key, generation });
@@ -35,9 +36,13 @@ fn list(job: &List, listings: &Listings) -> io::Result<(Listing, Names)> {
     Ok((Listing { directory, parent, entries }, names))
 }
 
-fn open(job: &List, listings: &Listings, rights: &Rights) -> io::Result<(OwnedFd, u32)> {
-    let mount = &job.volume.mount;
-    match job.place {
+fn open(
+    place: Place,
+    mount: &Mount,
+    listings: &Listings,
+    rights: &Rights,
+) -> io::Result<(OwnedFd, u32)> {
+    match place {
         Place::Known(DirectoryRef { key, generation }) => {
             let opened = directories::open_known(key, generation, mount)?;
             Ok((directories::open_as(opened.as_fd(), rights)?, generation))

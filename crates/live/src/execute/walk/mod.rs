@@ -16,9 +16,10 @@ use std::sync::atomic::Ordering;
 use controller::ids::{Tgid, Ticket};
 use controller::{Completed, EntryRef, Place};
 
-use super::pool::{Job, Size, Worker};
+use super::lane::OnVolume;
+use super::pool::{Size, Worker};
 use super::readers::Submission;
-use crate::mounted::Volume;
+
 pub(super) use names::Listings;
 
 /// Threads of each kind. Several, as opening a file may wait for the disk to read its inode.
@@ -29,7 +30,6 @@ pub(super) struct List {
     pub(super) ticket: Ticket,
     pub(super) place: Place,
     pub(super) tgid: Tgid,
-    pub(super) volume: Arc<Volume>,
 }
 
 /// Files to read ahead: up to `head_pages` of each, `most_bytes` of all.
@@ -39,30 +39,16 @@ pub(super) struct ReadFiles {
     pub(super) files: Vec<EntryRef>,
     pub(super) head_pages: u32,
     pub(super) most_bytes: u64,
-    pub(super) volume: Arc<Volume>,
-}
-
-impl Job for List {
-    fn refused(&self) -> Option<Completed> {
-        Some(Completed::Listed { ticket: self.ticket, listing: None })
-    }
-}
-
-impl Job for ReadFiles {
-    fn refused(&self) -> Option<Completed> {
-        let (ticket, files) = (self.ticket, self.files.len() as u32);
-        Some(Completed::FilesRead { ticket, files, bytes: 0 })
-    }
 }
 
 #[derive(Clone)]
 pub(super) struct Lister(pub(super) Arc<Listings>);
 
 impl Worker for Lister {
-    type Job = List;
+    type Job = OnVolume<List>;
 
-    fn run(&mut self, job: List) -> Option<Completed> {
-        Some(list::run(&job, &self.0))
+    fn run(&mut self, OnVolume(job, volume): Self::Job) -> Option<Completed> {
+        Some(list::run(&job, &volume.mount, &self.0))
     }
 }
 
@@ -70,10 +56,10 @@ impl Worker for Lister {
 pub(super) struct FilesReader(pub(super) Arc<Listings>, pub(super) Arc<Submission>);
 
 impl Worker for FilesReader {
-    type Job = ReadFiles;
+    type Job = OnVolume<ReadFiles>;
 
-    fn run(&mut self, job: ReadFiles) -> Option<Completed> {
+    fn run(&mut self, OnVolume(job, volume): Self::Job) -> Option<Completed> {
         let is_serial = self.1.is_serial.load(Ordering::Relaxed);
-        Some(read::run(&job, &self.0, is_serial))
+        Some(read::run(&job, &volume, &self.0, is_serial))
     }
 }

@@ -14,13 +14,19 @@ use rustix::fs::fstat;
 use super::ReadFiles;
 use super::leases::Leases;
 use super::names::{Listings, Names};
+use crate::mounted::Volume;
 
 /// Reads files ahead, from the first on, as far as they fit. Answers how many that are, and their bytes.
-pub(super) fn run(job: &ReadFiles, listings: &Listings, is_serial: bool) -> Completed {
+pub(super) fn run(
+    job: &ReadFiles,
+    volume: &Volume,
+    listings: &Listings,
+    is_serial: bool,
+) -> Completed {
     let (files, bytes) = match Rights::of(job.tgid) {
         Ok(rights) => {
             let leases = Leases::read();
-            let mut reader = Reader { job, listings, rights, leases, last_directory: None };
+            let mut reader = Reader { job, volume, listings, rights, leases, last_directory: None };
             if is_serial { reader.read_in_disk_order() } else { reader.read_in_given_order() }
         }
         // The program has ended.
@@ -31,6 +37,7 @@ pub(super) fn run(job: &ReadFiles, listings: &Listings, is_serial: bool) -> Comp
 
 struct Reader<'a> {
     job: &'a ReadFiles,
+    volume: &'a Volume,
     listings: &'a Listings,
     rights: Rights,
     leases: Leases,
@@ -109,7 +116,7 @@ impl Reader<'_> {
         let names = self.listings.get(entry.listing)?;
         let (name, ino) = names.get(entry.entry)?;
         let key = FileKey { dev: names.directory.key.dev, ino };
-        if self.leases.contain(key) {
+        if self.leases.contains(key) {
             return None;
         }
         self.open_named(&names, name, key).ok()
@@ -121,8 +128,7 @@ impl Reader<'_> {
             Some(last) => self.last_directory.insert(last),
             None => {
                 let of = names.directory;
-                let opened =
-                    directories::open_known(of.key, of.generation, &self.job.volume.mount)?;
+                let opened = directories::open_known(of.key, of.generation, &self.volume.mount)?;
                 self.last_directory.insert((Arc::clone(names), opened))
             }
         };
@@ -141,7 +147,7 @@ impl Reader<'_> {
     fn read_ahead(&self, file: BorrowedFd<'_>, pages: u64) {
         let mut start = 0;
         while start < pages {
-            let piece = self.job.volume.piece_pages.clamp(1, pages - start);
+            let piece = self.volume.piece_pages.clamp(1, pages - start);
             // It fails for a file without a page cache, which costs its reader nothing.
             if sys::readahead(file, start, piece).is_err() {
                 return;

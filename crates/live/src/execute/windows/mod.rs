@@ -140,8 +140,8 @@ impl Windows {
     }
 
     /// Carries out one change. `own_pages` is the open file's own window, as far as the controller knows.
-    pub(super) fn set(&mut self, change: &WindowChange) -> Completed {
-        let WindowChange { ticket, target, of, own_pages, setting, ref volume } = *change;
+    pub(super) fn set(&mut self, change: &WindowChange, volume: &Volume) -> Completed {
+        let WindowChange { ticket, target, of, own_pages, setting } = *change;
         let outcome = match (setting, of) {
             (WindowSetting::Own, _) => self.restore_requested(target),
             (WindowSetting::Abandoned, _) => self.forget(target),
@@ -158,6 +158,7 @@ impl Windows {
         Completed::WindowSet { ticket: Some(ticket), target, outcome, during }
     }
 
+    /// Sets the open file's window to `pages`.
     fn resize(
         &mut self,
         target: Target,

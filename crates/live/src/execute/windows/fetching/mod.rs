@@ -363,9 +363,8 @@ fn is_any_readable_by(descriptors: &[BorrowedFd<'_>], until: Instant) -> bool {
     let readable = |one| PollFd::from_borrowed_fd(one, PollFlags::IN);
     let mut all: Vec<_> = descriptors.iter().copied().map(readable).collect();
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-        match poll(&mut all, Some(&left)) {
+        let left = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
+        match poll(&mut all, left.as_ref()) {
             Err(Errno::INTR) => {}
             ready => return ready.is_ok_and(|ready| ready > 0),
         }
