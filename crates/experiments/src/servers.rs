@@ -1,5 +1,6 @@
 //! Servers, 2006: slow clients of a web server, a sparse backup, and random reads from cold.
 
+use derive_more::Sub;
 use serde::Deserialize;
 use sim::scripts::{Client, Server};
 use sim::{Listed, Machine, Op};
@@ -140,7 +141,7 @@ fn unit(published: &str) -> &'static str {
 }
 
 /// Figures of a web server, up to a time or between two.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Sub)]
 struct Served {
     clients: usize,
     seconds: f64,
@@ -158,15 +159,10 @@ struct Served {
 impl Served {
     fn since(self, earlier: Served) -> Self {
         Served {
-            seconds: self.seconds - earlier.seconds,
-            chunks: self.chunks - earlier.chunks,
-            pages: self.pages - earlier.pages,
-            commands: self.commands - earlier.commands,
-            disk_bytes: self.disk_bytes - earlier.disk_bytes,
-            sent_bytes: self.sent_bytes - earlier.sent_bytes,
-            waited: self.waited - earlier.waited,
-            busy: self.busy - earlier.busy,
-            ..self
+            clients: self.clients,
+            processors: self.processors,
+            disks: self.disks,
+            ..self - earlier
         }
     }
 
