@@ -134,7 +134,12 @@ impl Controller {
         if let Some(pages) = wanted.filter(|pages| Some(*pages) != bound || *pages > window) {
             self.windows.narrow(now, access, pages);
         }
-        self.windows.hear(now, access, backing, Bound { limit: kernel_pages, thrashing: bound });
+        self.windows.note_access(
+            now,
+            access,
+            backing,
+            Bound { limit: kernel_pages, thrashing: bound },
+        );
     }
 
     /// Requests the plan's pages: from the body, or from the kernel in the reader's place.

@@ -26,7 +26,7 @@ fn after_it_was_unmounted_nothing_is_asked_of_a_volume() {
     assert!(machine.controller.status(machine.now).files > 0);
     let before = machine.log.len();
     machine.unmount(DEV);
-    machine.hear(&Input::Access(miss(1, 100)));
+    machine.give(&Input::Access(miss(1, 100)));
     machine.wait(30 * SECOND);
     let expected = [Command::Watch(DEV, None), Command::Count(DISK, false)];
     assert_eq!(machine.log[before..], expected);

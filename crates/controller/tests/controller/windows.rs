@@ -70,7 +70,7 @@ fn under_thrashing_windows_are_bounded_one_a_millisecond_and_given_back_when_it_
     }
     let evicted =
         Access { open_file: Some(opens[0]), past: Past::EvictedUnused, ..miss(11, 5_000) };
-    machine.hear(&Input::Access(evicted));
+    machine.give(&Input::Access(evicted));
     machine.wait(5 * MS);
     let count = |machine: &Machine| {
         let asked = machine.asked(|command| match command {
@@ -87,8 +87,8 @@ fn under_thrashing_windows_are_bounded_one_a_millisecond_and_given_back_when_it_
     // The window grows back within two hours.
     for _ in 0..8 {
         machine.now += 1_800 * SECOND;
-        machine.hear(&Input::Access(miss(50, 5)));
-        machine.hear(&Input::Tick);
+        machine.give(&Input::Access(miss(50, 5)));
+        machine.give(&Input::Tick);
         machine.wait(20 * MS);
     }
     assert_eq!(machine.journal, BTreeMap::new(), "given back");
@@ -242,7 +242,7 @@ fn entries_that_were_left_behind_are_given_back_one_after_another() {
         machine.journal.insert(Target::Recovered(entry), 32);
     }
     for entry in 0..50 {
-        machine.hear(&Input::Completed(Completed::LeftBehind { entry, file: file(1) }));
+        machine.give(&Input::Completed(Completed::LeftBehind { entry, file: file(1) }));
     }
     machine.wait(100 * MS);
     assert_eq!(machine.journal, BTreeMap::new());
@@ -382,8 +382,8 @@ fn an_answer_that_comes_twice_is_one_answer() {
 #[test]
 fn who_has_closed_its_file_is_not_asked_again_each_millisecond() {
     let mut machine = Machine::new(VOLUME, Options::default());
-    machine.hear(&limited(512 << 10));
-    machine.hear(&Input::Access(miss(1, 500)));
+    machine.give(&limited(512 << 10));
+    machine.give(&Input::Access(miss(1, 500)));
     machine.wait(100 * MS);
     assert_eq!(machine.asked(|c| matches!(c, Command::SetWindow { .. }).then_some(())).len(), 1);
 }
@@ -451,7 +451,7 @@ fn a_lent_window_that_is_not_read_through_any_more_is_given_back() {
 #[test]
 fn a_reader_that_may_have_no_more_than_its_cgroup_leaves_is_read_for_and_not_lent() {
     let mut machine = Machine::new(VOLUME, charging(Charge::Reader));
-    machine.hear(&limited(6 << 20));
+    machine.give(&limited(6 << 20));
     let open_file = machine.open(9, 1, 1);
     machine.opened(open_file).window = 256;
     (0..2_000).for_each(|n| {
@@ -469,17 +469,17 @@ fn a_reader_that_may_have_no_more_than_its_cgroup_leaves_is_read_for_and_not_len
 #[test]
 fn open_files_that_are_not_heard_of_any_more_take_no_place_for_good() {
     let mut machine = Machine::new(VOLUME, Options::default());
-    machine.hear(&limited(512 << 10));
+    machine.give(&limited(512 << 10));
     for round in 0..4_u64 {
         for n in 0..2_000 {
             let number = 10_000 * round + n;
             let (open_file, of) = (Some(OpenFile(number)), reference(n, 1 + n as Tgid));
             machine.open(number, n, of.tgid);
-            machine.hear(&Input::Access(Access { open_file, of, ..miss(n, 500) }));
+            machine.give(&Input::Access(Access { open_file, of, ..miss(n, 500) }));
             machine.wait(MS);
         }
         (0..12).for_each(|_| {
-            machine.hear(&limited(512 << 10));
+            machine.give(&limited(512 << 10));
             machine.wait(SECOND);
         });
         let kept = machine.controller.status(machine.now).changed_windows;
