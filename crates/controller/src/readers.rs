@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_takes_from_the_budget_and_none_known_takes_nothing() {
+    fn pressure_shrinks_the_budget_and_unknown_pressure_does_not() {
         assert_eq!(share_left(0.0), 1.0);
         assert_eq!(share_left(10.0), 1.0);
         assert_eq!(share_left(40.0), 0.25);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_read_any_more_is_forgotten() {
+    fn idle_readers_are_forgotten() {
         let mut readers = Readers::default();
         readers.allowance(0, CgroupId(1), file(1));
         readers.forget_idle(IDLE_NS);

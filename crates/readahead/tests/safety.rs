@@ -226,7 +226,7 @@ fn adaptive_recognises_a_stride_beside_a_reader_near_the_start_of_the_file() {
 /// Pages ahead of broken-off runs counted against the budget for ten seconds, so nothing was read ahead for the next
 /// runs.
 #[test]
-fn runs_that_were_broken_off_leave_their_share_of_the_budget_to_the_next() {
+fn broken_off_runs_leave_their_share_of_the_budget_to_the_next() {
     let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
     machine.cache.cost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
     for run in 1..=100 {

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_for_what_will_be_read_batch_by_batch_and_no_farther_than_told() {
+    fn it_requests_the_pages_that_will_be_read_in_batches_and_within_its_limit() {
         let mut oracle = Oracle::new(vec![vec![9, 8, 20, 7, 50, 51, 60]], 4, 2, false);
         let (runs, mark) = asked(&mut oracle, 9);
         assert_eq!(runs, [(8, 2), (7, 1), (20, 1)]);

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_beside_another_begins_with_what_was_left_before_either() {
+    fn a_request_beside_another_begins_with_the_state_before_either() {
         let mut server = server(vec![2], false);
         serve(&mut server, &[(0, 4096)]);
         let left = server.exports[0].1;

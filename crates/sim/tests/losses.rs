@@ -232,7 +232,7 @@ fn beside_a_lone_reader_bowwave_loses_no_more_than_its_credit() {
 
 /// The bound that holds so far; the goal is 3 %.
 #[test]
-fn beside_several_readers_bowwave_loses_no_more_than_half_of_the_time_and_its_credit() {
+fn with_several_readers_bowwave_loses_at_most_half_of_the_time_and_its_credit() {
     let beyond = beyond(3, TIMES_BESIDE, CREDIT_S);
     assert!(beyond.is_empty(), "{beyond:#?}");
 }

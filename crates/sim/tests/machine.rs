@@ -301,7 +301,7 @@ fn a_machine_that_is_stuck_says_so() {
 }
 
 #[test]
-fn those_who_wait_for_memory_look_again_no_oftener_than_there_is_some() {
+fn processes_that_wait_for_memory_wake_only_when_there_is_some() {
     const READERS: u64 = 2000;
     const READS: u64 = 3;
     let mut machine = machine(MIB, false);

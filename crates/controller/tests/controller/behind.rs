@@ -80,7 +80,7 @@ fn who_ends_within_its_first_step_has_been_announced_with_no_pages_and_is_dealt_
 }
 
 #[test]
-fn accesses_are_seen_once_a_large_file_is_read_and_no_more_when_all_is_quiet() {
+fn accesses_are_watched_from_the_first_large_file_until_all_is_quiet() {
     let mut machine = machine(Mode::Auto);
     let looks = |machine: &Machine| {
         machine.asked(|command| match command {
@@ -98,7 +98,7 @@ fn accesses_are_seen_once_a_large_file_is_read_and_no_more_when_all_is_quiet() {
 }
 
 #[test]
-fn rules_are_asked_once_a_stream_and_what_was_passed_meanwhile_goes_then() {
+fn rules_apply_once_for_each_stream_and_then_to_the_pages_passed_meanwhile() {
     let rule =
         Rule { path: Some("/srv/**".into()), cgroup: None, command: None, mode: Mode::Always };
     let rules = Rules { mode: Mode::Never, rules: vec![rule] };
@@ -291,7 +291,7 @@ fn what_was_left_on_a_volume_is_not_left_on_the_next_one_with_its_number() {
 }
 
 #[test]
-fn a_volume_without_streams_that_is_unmounted_has_nothing_forgotten_of_others() {
+fn unmounting_a_volume_without_streams_forgets_nothing_of_others() {
     let other = controller::ids::DeviceNumber { major: 0, minor: 77 };
     for (unmounted, forgets) in [(other, false), (DEV, true)] {
         let mut machine = machine(Mode::Auto);
@@ -306,7 +306,7 @@ fn a_volume_without_streams_that_is_unmounted_has_nothing_forgotten_of_others() 
 }
 
 #[test]
-fn a_release_that_is_answered_after_its_volume_has_gone_leaves_nothing_to_do() {
+fn a_release_answered_after_the_unmount_leaves_nothing_to_do() {
     let mut machine = machine(Mode::Auto);
     machine.turn_off();
     machine.pass(1, 1, false, span(0, 16_384));
@@ -327,7 +327,7 @@ fn a_release_that_is_answered_after_its_volume_has_gone_leaves_nothing_to_do() {
 }
 
 #[test]
-fn a_file_system_that_does_not_answer_is_given_no_more_and_holds_up_no_other() {
+fn a_file_system_that_does_not_answer_gets_no_more_and_delays_no_other() {
     let mut bench = Bench::new(VOLUME, with(Rules::only(Mode::Always)));
     let other = controller::ids::DeviceNumber { major: 0, minor: 77 };
     let device = crate::support::facts(VOLUME);
@@ -373,7 +373,7 @@ fn what_had_to_wait_for_room_is_asked_for_when_there_is_some() {
 }
 
 #[test]
-fn a_slow_reader_is_asked_for_where_it_is_and_has_not_paused_while_it_goes_on() {
+fn a_slow_reader_is_asked_for_its_place_and_has_not_paused_while_it_continues() {
     let mut machine = machine(Mode::Auto);
     machine.pass(1, 1, false, span(0, 20_480));
     let key = stream(1, 1, false);

@@ -201,7 +201,7 @@ fn an_open_file_that_another_process_reads_as_well_stays_with_the_copy() {
 }
 
 #[test]
-fn of_two_open_files_that_a_copy_reads_through_one_is_held() {
+fn only_one_of_two_open_files_of_a_copy_loses_its_look_ahead() {
     let mut machine = copying(DeviceCost::DISK, 40_000);
     machine.wait(100 * MS);
     let second = OpenFile(10);
@@ -227,7 +227,7 @@ fn of_two_open_files_that_a_copy_reads_through_one_is_held() {
 }
 
 #[test]
-fn an_open_file_that_may_have_been_closed_is_not_advised_before_it_is_heard_of() {
+fn an_open_file_that_may_be_closed_gets_no_advice_before_its_next_access() {
     let mut machine = Machine::new(DeviceCost::DISK, behind());
     machine.give(&memory(MEMORY));
     machine.open(9, SOURCE, COPIER);
@@ -246,7 +246,7 @@ fn an_open_file_that_may_have_been_closed_is_not_advised_before_it_is_heard_of()
 }
 
 #[test]
-fn sixty_four_copies_are_held_at_once_and_further_ones_read_as_ever() {
+fn sixty_four_copies_lose_their_look_ahead_and_further_ones_read_as_usual() {
     let mut bench = Bench::new(DeviceCost::DISK, behind());
     bench.on(&memory(MEMORY));
     let copiers = 1..=80;

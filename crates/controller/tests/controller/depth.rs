@@ -120,7 +120,7 @@ fn foreground_readers_that_wait_hold_the_depth_down() {
 }
 
 #[test]
-fn a_guessed_disk_is_probed_and_the_interest_follows_the_measurement() {
+fn a_guessed_disk_is_measured_and_its_events_follow_the_measurement() {
     let mut bench = Bench::empty(Options::default());
     let guess = DeviceFacts { cost: DeviceCost::DISK, origin: Origin::Guessed, is_counted: true };
     let commands = bench.on(&mounted(DEV, DISK, guess));

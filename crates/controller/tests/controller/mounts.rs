@@ -74,7 +74,7 @@ fn a_device_that_nobody_knows_changes_nothing() {
 }
 
 #[test]
-fn files_of_a_volume_that_has_gone_are_forgotten_without_a_word() {
+fn files_of_an_unmounted_volume_are_forgotten_without_commands() {
     let mut bench = Bench::new(VOLUME, Options::default());
     bench.access(miss(1, 50_000));
     bench.access(miss(1, 49_999));

@@ -245,7 +245,7 @@ proptest! {
     #![proptest_config(config(64))]
 
     #[test]
-    fn on_a_machine_that_works_every_command_keeps_to_the_law_and_nothing_is_left(
+    fn on_a_working_machine_every_command_keeps_the_law_and_nothing_is_left(
         options in options(),
         disk in any::<bool>(),
         events in vec(event(), 1..25),
@@ -259,7 +259,7 @@ proptest! {
     }
 
     #[test]
-    fn however_late_lost_repeated_or_wrong_answers_are_every_command_keeps_to_the_law(
+    fn every_command_keeps_the_law_with_late_lost_repeated_or_wrong_answers(
         options in options(),
         seed in any::<u64>(),
         disk in any::<bool>(),
@@ -537,7 +537,7 @@ proptest! {
     #![proptest_config(config(512))]
 
     #[test]
-    fn nothing_that_comes_is_too_odd_and_the_same_inputs_have_the_same_commands(
+    fn any_inputs_are_accepted_and_the_same_inputs_give_the_same_commands(
         options in options(),
         inputs in wild_inputs(),
     ) {
