@@ -2,7 +2,7 @@
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 PREFIX ?= /usr/local
-# Build scripts that call make are not to install anything.
+# Build scripts that call make must not install anything.
 MAKEOVERRIDES =
 unexport DESTDIR PREFIX
 # Where cargo builds to.
@@ -11,7 +11,7 @@ FEATURES = $(shell scripts/features)
 
 .PHONY: help setup build demo test test-kernels torture lint bench bench-tune install uninstall deb
 
-# What `make install` puts where, and `make uninstall` removes.
+# Paths that `make install` writes and `make uninstall` removes.
 BIN = $(DESTDIR)$(PREFIX)/bin/bowwave
 UNIT = $(DESTDIR)$(PREFIX)/lib/systemd/system/bowwave.service
 RULE = $(DESTDIR)$(PREFIX)/lib/udev/rules.d/60-bowwave.rules
@@ -26,14 +26,14 @@ TO_READ = README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE-APACHE LICENSE-MIT
 help:
 	@echo "make demo     install what is missing, build, show the effect (a minute after the build, two on a busy machine; root)"
 	@echo "make test     install what is missing, run all tests (live ones need root), count them"
-	@echo "make test-kernels  boot Debian's kernels in QEMU, look at each feature (KERNELS=\"6.1 newest\"; docs/kernels.md)"
-	@echo "make torture  hostile users, kills, little memory, random operations, other suites, a soak, at length (two hours; root; docs/trust.md)"
+	@echo "make test-kernels  boot Debian's kernels in QEMU, test each feature (KERNELS=\"6.1 newest\"; docs/kernels.md)"
+	@echo "make torture  long tests: hostile users, kills, little memory, random operations, other suites, a soak (two hours; root; docs/trust.md)"
 	@echo "make lint     formatting, clippy, dependencies, file sizes"
-	@echo "make bench    what a decision, a cached read and bowwave run cost, how fast the simulator is"
+	@echo "make bench    the cost of a decision, a cached read and bowwave run; the speed of the simulator"
 	@echo "make bench-tune  how exact bowwave tune is on lab devices (RUNS=5: twenty minutes; root)"
-	@echo "make install  the binary, its man pages, completions and docs, the systemd unit and the udev rule, below PREFIX=$(PREFIX)"
-	@echo "make uninstall  removes these"
-	@echo "make deb      a Debian package of it, in $(TARGET)/deb"
+	@echo "make install  install the binary, its man pages, completions and docs, the systemd unit and the udev rule, below PREFIX=$(PREFIX)"
+	@echo "make uninstall  remove these"
+	@echo "make deb      build a Debian package in $(TARGET)/deb"
 
 setup:
 	@scripts/setup
@@ -48,12 +48,12 @@ test:
 	@scripts/setup tests
 	@scripts/test $(FEATURES)
 
-# 6.1, 6.12, 6.18 and the newest, if none is named.
+# By default 6.1, 6.12, 6.18 and the newest.
 test-kernels:
 	@scripts/test-kernels $(KERNELS)
 
-# How long each stranger goes on; how many schedules of little memory are tried: seeds 1 to that number; how often bowwave
-# is killed; how often an administrator sets a window; operations on each file system; minutes of the soak.
+# Seconds of each hostile program; schedules of little memory (seeds 1 to this number); kills of bowwave; an
+# administrator's writes of a window; operations on each file system; minutes of the soak.
 SECONDS ?= 120
 SCHEDULES ?= 200
 KILLS ?= 200

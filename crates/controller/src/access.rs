@@ -5,9 +5,7 @@
 //! ```
 
 use readahead::behind::Span;
-use readahead::{
-    Action, CacheView, DeviceCost, GroupId, Hint, OpenFileId, PAGE_BYTES, Page, Past, Trigger, Via,
-};
+use readahead::{Action, CacheView, DeviceCost, GroupId, Hint, PAGE_BYTES, Page, Past};
 
 use crate::Nanos;
 use crate::backings::Backing;
@@ -136,7 +134,12 @@ impl Controller {
         if let Some(pages) = wanted.filter(|pages| Some(*pages) != bound || *pages > window) {
             self.windows.narrow(now, access, pages);
         }
-        self.windows.hear(now, access, backing, Bound { limit: kernel_pages, thrashing: bound });
+        self.windows.note_access(
+            now,
+            access,
+            backing,
+            Bound { limit: kernel_pages, thrashing: bound },
+        );
     }
 
     /// Requests the plan's pages: from the body, or from the kernel in the reader's place.
@@ -200,26 +203,11 @@ impl Controller {
     /// The access in the policy's terms, without random advice that bowwave itself has set.
     fn as_policy_sees(&self, now: Nanos, access: &Access) -> readahead::Access {
         let advised_random = access.advice.random && !self.windows.is_our_advice(now, access);
-        readahead::Access {
-            file: access.of.file.id(),
-            volume: access.of.file.dev.volume(),
-            open_file: OpenFileId(access.open_file.map_or(0, |open_file| open_file.0)),
-            page: access.page,
-            request: access.request_pages,
-            previous: access.previous,
-            trigger: match access.kind {
-                Kind::Miss | Kind::Fault => Trigger::Absent,
-                Kind::KernelMark | Kind::Mark => Trigger::Mark,
-            },
-            via: if access.mapped { Via::Mmap } else { Via::Read },
-            hint: match (advised_random, access.advice.sequential) {
-                (true, _) => Hint::Random,
-                (false, true) => Hint::Sequential,
-                (false, false) => Hint::Normal,
-            },
-            file_pages: access.file_bytes.div_ceil(PAGE_BYTES),
-            kernel_window: self.windows.window_of(access),
-            now,
-        }
+        let hint = match (advised_random, access.advice.sequential) {
+            (true, _) => Hint::Random,
+            (false, true) => Hint::Sequential,
+            (false, false) => Hint::Normal,
+        };
+        access.for_policy(now, hint, self.windows.window_of(access))
     }
 }

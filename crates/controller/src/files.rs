@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_files_those_heard_of_last_are_remembered() {
+    fn the_most_recent_of_too_many_files_are_remembered() {
         let mut table = FileTable::default();
         let file = |ino| FileKey { dev: DeviceNumber { major: 7, minor: 1 }, ino };
         let mut forgotten = 0;
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_took_the_place_of_another_in_one_chunk_stays_when_that_is_touched() {
+    fn a_mark_stays_when_one_that_it_replaced_in_a_chunk_is_touched() {
         let mut notes = FileNotes::new();
         notes.mark_set(Mark { first: 30, last: 37 });
         notes.mark_set(Mark { first: 36, last: 43 });

@@ -2,7 +2,7 @@
 //! late, twice, out of order or never.
 
 use readahead::behind::Span;
-use readahead::{DeviceCost, PAGE_BYTES, Past};
+use readahead::{DeviceCost, Hint, Nanos, OpenFileId, PAGE_BYTES, Past, Trigger, Via};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{
@@ -102,6 +102,27 @@ pub(crate) fn clipped(span: Span) -> Span {
 }
 
 impl Access {
+    /// The access in a policy's terms, with this advice and this window of the kernel, in pages.
+    pub fn for_policy(&self, now: Nanos, hint: Hint, kernel_window: u32) -> readahead::Access {
+        readahead::Access {
+            file: self.of.file.id(),
+            volume: self.of.file.dev.volume(),
+            open_file: OpenFileId(self.open_file.map_or(0, |open_file| open_file.0)),
+            page: self.page,
+            request: self.request_pages,
+            previous: self.previous,
+            trigger: match self.kind {
+                Kind::Miss | Kind::Fault => Trigger::Absent,
+                Kind::KernelMark | Kind::Mark => Trigger::Mark,
+            },
+            via: if self.mapped { Via::Mmap } else { Via::Read },
+            hint,
+            file_pages: self.file_bytes.div_ceil(PAGE_BYTES),
+            kernel_window,
+            now,
+        }
+    }
+
     pub(crate) fn clipped(&self) -> Access {
         let page = |page: u64| page.min(MOST_PAGES - 1);
         Access {

@@ -115,7 +115,7 @@ impl Readers {
         if now.saturating_sub(cgroup.counted_at) > COUNT_NS {
             cgroup.count(now);
         }
-        cgroup.hear(file, now);
+        cgroup.note_access(file, now);
         cgroup.allowance()
     }
 
@@ -171,7 +171,7 @@ impl Cgroup {
         self.streams = self.files.values().filter(|heard| heard.is_stream(now)).count() as u64;
     }
 
-    fn hear(&mut self, file: FileKey, now: Nanos) {
+    fn note_access(&mut self, file: FileKey, now: Nanos) {
         let heard = self.files.entry(file).or_insert(Heard { at: now, pause: None });
         if self.latest != Some(file) && now > heard.at {
             heard.pause = Some(now - heard.at);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_takes_from_the_budget_and_none_known_takes_nothing() {
+    fn pressure_shrinks_the_budget_and_unknown_pressure_does_not() {
         assert_eq!(share_left(0.0), 1.0);
         assert_eq!(share_left(10.0), 1.0);
         assert_eq!(share_left(40.0), 0.25);
@@ -240,7 +240,7 @@ mod tests {
     fn files_that_are_read_in_turn_are_streams_for_as_long_as_they_come_again() {
         let mut cgroup = Cgroup::default();
         for round in 0..2 {
-            (0..10).for_each(|ino| cgroup.hear(file(ino), (round * 10 + ino) * SECOND));
+            (0..10).for_each(|ino| cgroup.note_access(file(ino), (round * 10 + ino) * SECOND));
         }
         cgroup.count(20 * SECOND);
         assert_eq!(cgroup.streams, 10);
@@ -252,14 +252,14 @@ mod tests {
     fn files_that_are_read_one_after_another_are_not() {
         let mut cgroup = Cgroup::default();
         for event in 0..1000 {
-            cgroup.hear(file(event / 10), event * SECOND / 1000);
+            cgroup.note_access(file(event / 10), event * SECOND / 1000);
         }
         cgroup.count(SECOND);
         assert_eq!(cgroup.streams, 0);
     }
 
     #[test]
-    fn who_does_not_read_any_more_is_forgotten() {
+    fn idle_readers_are_forgotten() {
         let mut readers = Readers::default();
         readers.allowance(0, CgroupId(1), file(1));
         readers.forget_idle(IDLE_NS);

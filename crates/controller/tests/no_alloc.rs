@@ -56,14 +56,14 @@ impl Body {
         let mut body = Body { controller, out, answers, now, reads, marks, windows };
         let cost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
         let device = DeviceFacts { cost, origin: Origin::Measured, is_counted: true };
-        body.hear(&Input::Mounted(Mounted { dev: DEV, backing: DISK, device }));
+        body.give(&Input::Mounted(Mounted { dev: DEV, backing: DISK, device }));
         let available_bytes = Some(8 << 30);
         let machine = MemoryStats::Machine { available_bytes, own_cgroup_bytes: None };
-        body.hear(&Input::MemoryStats(machine));
+        body.give(&Input::MemoryStats(machine));
         body
     }
 
-    fn hear(&mut self, input: &Input) {
+    fn give(&mut self, input: &Input) {
         self.out.clear();
         self.controller.on(self.now, input, &mut self.out);
         self.answer();
@@ -110,9 +110,9 @@ impl Body {
                     _ => 5_000_000 - 4 * step,
                 };
                 let past = if ino == 6 && step % 5 == 0 { Past::Evicted } else { Past::Unknown };
-                self.hear(&Input::Access(Access { past, ..access(ino, page) }));
+                self.give(&Input::Access(Access { past, ..access(ino, page) }));
                 while let Some(answer) = self.answers.pop() {
-                    self.hear(&Input::Completed(answer));
+                    self.give(&Input::Completed(answer));
                 }
             }
         }
@@ -143,7 +143,7 @@ fn nor_does_one_whose_window_is_bounded_and_given_back() {
     };
     let rounds = |body: &mut Body, rounds: std::ops::Range<u64>| {
         for round in rounds {
-            body.hear(&limit((round % 2 == 0).then_some(256 << 10)));
+            body.give(&limit((round % 2 == 0).then_some(256 << 10)));
             body.read(10 * round..10 * round + 10);
         }
     };

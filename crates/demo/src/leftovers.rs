@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cgroup_of_a_demonstration_that_was_killed_goes_and_others_stay() {
+    fn the_cgroup_of_a_killed_demonstration_is_removed_and_others_stay() {
         let Ok(own) = cgroup::MemoryCgroup::new(64 << 20) else {
             eprintln!("skipped: no memory cgroup can be made here");
             return;

@@ -1,4 +1,4 @@
-//! Any text as the files of every table, for a fuzzer and for tests.
+//! Parses any text as the files of every table, for fuzzing and tests.
 
 use readahead::PAGE_BYTES;
 use sim::{Listed, MachineSpec, Op};
@@ -27,7 +27,7 @@ pub(super) const PARSERS: [(&str, Parsers); 14] = [
     ("slow-streams-2005", slow_streams::PARSERS),
 ];
 
-/// Reads any text as the files of every table; what is an experiment makes machines that can read.
+/// Parses any text as the files of every table. If it is an experiment, checks that its machine can read.
 pub(super) fn read_any(text: &str) {
     for (_, parsers) in PARSERS {
         let _ = (parsers.figures)(text);
@@ -39,9 +39,9 @@ pub(super) fn read_any(text: &str) {
     }
 }
 
-/// Builds the machine, if it is not too large for that, and has it read a little.
+/// Builds the machine, unless it is too large, and reads a little on it.
 fn try_out(spec: &MachineSpec, policy: &str) {
-    /// What is tried thousands of times has little memory, and none of a host's own device files.
+    /// Most memory of a machine that is built thousands of times. It also uses no device files of the host.
     const MOST_MEMORY_MB: f64 = 16.0;
     if spec.memory_mb > MOST_MEMORY_MB {
         return try_out(&MachineSpec { memory_mb: MOST_MEMORY_MB, ..spec.clone() }, policy);

@@ -1,4 +1,4 @@
-//! What `blkid` fetches of a tiny device, 2011.
+//! How much `blkid` reads of a tiny device, 2011.
 
 use serde::Deserialize;
 use sim::{Listed, Op};
@@ -63,7 +63,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
     Ok(Table { figures: rows, verdicts, ..experiment.table(NAME) })
 }
 
-/// Kilobytes that the device delivers for the reads, and the seconds they take.
+/// Kilobytes that the device delivers for the reads, and the seconds that they take.
 fn look(experiment: &Experiment<Workload>, window_kb: u64) -> Result<(f64, f64), ExperimentError> {
     let mut spec = experiment.machine.clone();
     spec.readahead_kb = window_kb;

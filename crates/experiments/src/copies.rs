@@ -1,4 +1,4 @@
-//! Copies of one big file, alone and beside greps and diffs of small ones, 2005.
+//! Copies of one large file, alone and beside `grep` and `diff` over small ones, 2005.
 
 mod judge;
 
@@ -22,7 +22,7 @@ pub(super) const PARSERS: super::parsers::Parsers =
 #[serde(deny_unknown_fields)]
 struct Workload {
     file_bytes: u64,
-    /// Of `dd`, CPU of its own.
+    /// Processor time of `dd` per block, in microseconds.
     user_us_per_block: f64,
     tree_offsets_gb: [f64; 2],
     tree: TreeSpec,
@@ -43,11 +43,11 @@ struct WalkSpec {
 #[serde(deny_unknown_fields)]
 struct Pc {
     machine: MachineSpec,
-    /// Of the rows' loads.
+    /// Read-ahead in KiB, by the rows' loads.
     readahead_kb: BTreeMap<String, u64>,
     image_bytes: u64,
     beside_bytes: u64,
-    /// Each of two files.
+    /// Bytes of each of two files.
     diffed_bytes: u64,
     diff_block_kb: u64,
     diff_user_us_per_block: f64,
@@ -129,7 +129,7 @@ impl Load {
         }
     }
 
-    /// Which of the processes a row is about.
+    /// The index of the process that a row is about.
     fn process_of(self, record: &Record) -> usize {
         match (self, record.workload.as_str()) {
             (Load::Parallel, "dd") => 1,
@@ -216,9 +216,9 @@ impl Row {
         self.record.policy == "stock"
     }
 
-    /// Whether an unknown was chosen for this figure: all of stock's alone but most of its waits, the
-    /// processor's seconds of grep and diff, and the PC's dd beside another; of adaptive-100, whose windows
-    /// come one at a time, how long one alone takes.
+    /// Whether an unknown was chosen to match this figure: for stock alone, all but most of its waits, the processor
+    /// seconds of grep and diff, and the PC's dd beside another; for adaptive-100, whose windows come one at a time,
+    /// how long one alone takes.
     fn is_calibrated(&self, what: &str) -> bool {
         let is_dd = self.record.workload.starts_with("dd");
         let is_window_alone = self.record.policy == "adaptive-100" && self.record.load == "single";
@@ -236,7 +236,7 @@ impl Row {
         (self.outcome.ended - self.outcome.started) as f64 * 1e-9
     }
 
-    /// What of the row was published, with what it came to here.
+    /// The published values of the row, with the simulated ones.
     fn values(&self) -> [(&'static str, &'static str, Option<f64>, f64); 4] {
         let Row { record, outcome } = self;
         let seconds = |ns: u64| ns as f64 * 1e-9;
@@ -270,7 +270,7 @@ fn figures_of(row: &Row) -> Vec<Figure> {
 mod tests {
     use super::*;
 
-    /// The table with files of a tenth of their size, and as many fewer files.
+    /// The table with files of a tenth of their size, and a tenth of the files.
     fn scaled() -> Table {
         const TENTH: u64 = 10;
         let text = include_str!("../../../experiments/copies-2005.toml");

@@ -1,4 +1,4 @@
-//! What a large copy does to a working set, 2007: four scans of a mapped file, a copy in between.
+//! The effect of a large copy on a working set, 2007: four scans of a mapped file, with a copy in between.
 
 use controller::MemoryStats;
 use controller::behind::{Mode, Rules};
@@ -43,7 +43,7 @@ enum Disturbance {
 impl Disturbance {
     const ALL: [Disturbance; 3] = [Disturbance::None, Disturbance::Read, Disturbance::Copy];
 
-    /// As the published table names it.
+    /// Its name in the published table.
     fn name(self) -> &'static str {
         match self {
             Disturbance::None => "none",
@@ -53,12 +53,12 @@ impl Disturbance {
     }
 }
 
-/// The kernel without the patch, with it, and bowwave's own, which was not there to be published.
+/// The kernel without the patch, with it, and bowwave, which was not published.
 const COLUMNS: [&str; 3] = ["off", "on", "bowwave"];
 
 const SCANS: usize = 4;
 
-/// What one machine made of one disturbance.
+/// The figures of one disturbance on one machine.
 struct Run {
     column: &'static str,
     disturbance: Disturbance,
@@ -122,7 +122,7 @@ fn scan_seconds(
     Ok((seconds, resident))
 }
 
-/// The machine of a column; bowwave drops behind, told of memory as it is live.
+/// The machine of a column. Bowwave drops behind, and knows the size of memory as it does live.
 fn parts(experiment: &Experiment<Workload>, column: &str) -> Result<Parts, ExperimentError> {
     let mut parts = experiment.machine.parts(experiment.policy(column))?;
     if let Some(OnTop::Bowwave(bowwave)) = &mut parts.on_top {
@@ -133,7 +133,7 @@ fn parts(experiment: &Experiment<Workload>, column: &str) -> Result<Parts, Exper
     Ok(parts)
 }
 
-/// Maps the file, touches every page, unmaps it; the number is stamped before and after.
+/// Maps the file, touches every page, unmaps it. Stamps the number before and after.
 fn scan(machine: &mut Machine, file: FileIndex, number: u32) -> Vec<Op> {
     let open = machine.open(file);
     let pages = machine.file_pages_of(file);

@@ -8,7 +8,7 @@ use sim::{Machine, MachineError, MachineSpec};
 
 use super::table::Table;
 
-/// What is wrong with an experiment.
+/// Why an experiment cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
     /// The description is not valid.
@@ -27,14 +27,14 @@ pub enum ExperimentError {
         /// Where and why.
         error: csv::Error,
     },
-    /// A row of the published figures names what no script stands for.
+    /// A row of the published figures names something without a script.
     #[error("the published figures of {name} are not valid: in the row {row:?} {problem}")]
     Row {
         /// The experiment.
         name: &'static str,
         /// The row, as the table names it.
         row: String,
-        /// What is wrong, and what it may be.
+        /// What is wrong, and what is allowed.
         problem: String,
     },
     /// Its machine cannot be simulated.
@@ -42,7 +42,7 @@ pub enum ExperimentError {
     Machine(#[from] MachineError),
 }
 
-/// An experiment with a workload of its own kind.
+/// An experiment; `W` is its workload.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Experiment<W> {
@@ -62,7 +62,7 @@ impl<W: DeserializeOwned> Experiment<W> {
             .map_err(|error| ExperimentError::Malformed { name, error: Box::new(error) })
     }
 
-    /// Its table, with nothing in it yet.
+    /// Its table, still empty.
     pub(super) fn table(&self, name: &'static str) -> Table {
         Table {
             name,
@@ -74,18 +74,18 @@ impl<W: DeserializeOwned> Experiment<W> {
         }
     }
 
-    /// The machine under the policy that a column's name stands for.
+    /// The machine under the policy of a column.
     pub(super) fn build(&self, column: &str) -> Result<Machine, ExperimentError> {
         Ok(self.machine.build(self.policy(column))?)
     }
 
-    /// The policy that a column's name stands for.
+    /// The policy of a column.
     pub(super) fn policy<'a>(&'a self, column: &'a str) -> &'a str {
         self.policies.get(column).map_or(column, String::as_str)
     }
 }
 
-/// Reads published figures: a line a record, `#` before remarks.
+/// Reads published figures: one record per line, remarks after `#`.
 pub(super) fn figures<R: DeserializeOwned>(
     name: &'static str,
     text: &str,

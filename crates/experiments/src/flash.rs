@@ -71,7 +71,7 @@ fn throughput(experiment: &Experiment<Workload>, point: &Point) -> Result<f64, E
     Ok(size as f64 / 1e6 / (machine.outcome(reader).ended as f64 * 1e-9))
 }
 
-/// A plot a device: throughput against read-ahead size.
+/// A plot for each device: throughput against read-ahead size.
 fn plots(points: &[Point], simulated: &[f64]) -> Vec<Plot> {
     let pairs: Vec<(&Point, f64)> = points.iter().zip(simulated.iter().copied()).collect();
     let plot = |curve: &[(&Point, f64)]| {
@@ -92,7 +92,7 @@ fn plots(points: &[Point], simulated: &[f64]) -> Vec<Plot> {
     pairs.chunk_by(|a, b| a.0.device == b.0.device).map(plot).collect()
 }
 
-/// How far each device's points are off.
+/// Judges the errors of each device's points.
 fn judge(points: &[Point], simulated: &[f64], within_percent: f64) -> Vec<Verdict> {
     let pairs: Vec<(&Point, f64)> = points.iter().zip(simulated.iter().copied()).collect();
     let of_a_device = pairs.chunk_by(|a, b| a.0.device == b.0.device);

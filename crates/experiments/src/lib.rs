@@ -1,4 +1,4 @@
-//! The published tables, run again: the figures of then beside those of the simulator.
+//! Repeats published experiments: compares their figures with the simulator's.
 //!
 //! ```text
 //!   experiments/NAME.toml   the machine, the workload, what had to be assumed   --+
@@ -6,8 +6,8 @@
 //!   src/NAME.rs             the workload as scripts                             --+
 //! ```
 //!
-//! A figure is *calibrated* where an unknown of the experiment was chosen so that it comes out, and a
-//! *prediction* otherwise. No parameter differs between the columns of one row except the policy.
+//! A figure is *calibrated* if an unknown of the experiment was chosen to match it; otherwise it is a *prediction*. The
+//! columns of a row differ only in the policy.
 
 #[cfg(any(test, fuzzing))]
 mod any_text;
@@ -38,10 +38,10 @@ pub use descriptions::title;
 pub use experiment::ExperimentError;
 pub use table::{Figure, Kind, LogCell, Table, Verdict};
 
-/// What runs one table; it is told of its progress in `[0, 1]`.
+/// Runs one table. Calls its argument with the progress in `[0, 1]`.
 pub type Run = fn(&mut dyn FnMut(f64)) -> Result<Table, ExperimentError>;
 
-/// Reads any text as the files of every table, which most is not.
+/// Parses any text as the files of every table.
 #[cfg(fuzzing)]
 pub fn read_any_experiment(text: &str) {
     any_text::read_any(text);
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn the_example_of_the_documentation_is_this_one_and_runs() {
         let page = include_str!("../../../docs/adding-a-table.md");
-        // Of a real table the other two files lie elsewhere.
+        // The other two files of a real table are in another folder.
         let page = page.replace("../../../experiments/", "");
         let (_, code) = include_str!("example/mod.rs").split_once("\n\n").expect("a headline");
         let experiment = include_str!("example/backward.toml");

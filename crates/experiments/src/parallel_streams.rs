@@ -37,7 +37,7 @@ struct Row {
     simulated: Vec<f64>,
 }
 
-/// The rows of the table, and the predictions that go with it.
+/// The rows of the table, and the predictions.
 const ROWS: [(u64, &str); 8] = [
     (128, "linus (2.4.21-pre4)"),
     (128, "deadline (2.5.61 base)"),
@@ -115,8 +115,8 @@ fn completion_times(
 }
 
 fn figures_of(row: &Row) -> Vec<Figure> {
-    // The disk was fitted to all of the base kernel's, the queueing of 2.4 and the slices of the
-    // anticipatory elevator to how long all took.
+    // The disk was fitted to all times of the base kernel. The queueing of 2.4 and the slices of the anticipatory
+    // elevator were fitted to the total times.
     let is_fitted = |index| match row.elevator {
         "deadline (2.5.61 base)" => true,
         "linus (2.4.21-pre4)" => row.readahead_kb == 128 && index + 1 == row.simulated.len(),

@@ -1,4 +1,4 @@
-//! The parsers of one table, for a fuzzer and for tests that give them any text.
+//! The parsers of one table, for fuzzing and for tests with any text.
 
 use serde::de::DeserializeOwned;
 
@@ -7,14 +7,14 @@ use super::experiment::{Experiment, ExperimentError, figures};
 /// The parsers of one table.
 #[derive(Clone, Copy)]
 pub(super) struct Parsers {
-    /// Of its experiment file.
+    /// The parser of its experiment file.
     pub(super) experiment: fn(&str) -> Result<Experiment<()>, ExperimentError>,
-    /// Of its published figures.
+    /// The parser of its published figures.
     pub(super) figures: fn(&str) -> Result<(), ExperimentError>,
 }
 
 impl Parsers {
-    /// Those of a workload and of a record.
+    /// The parsers for this workload and record.
     pub(super) const fn of<W: DeserializeOwned, R: DeserializeOwned>() -> Self {
         Parsers {
             experiment: |text| {

@@ -69,7 +69,7 @@ fn log_of(
     Ok(machine.log().to_vec())
 }
 
-/// Adds a row a line; returns how many lines are the same.
+/// Adds a row for each line. Returns how many lines are the same.
 fn compare(table: &mut Table, column: &str, published: &[&Line], log: &[Decision]) -> usize {
     let mut same = 0;
     for (index, line) in published.iter().enumerate() {

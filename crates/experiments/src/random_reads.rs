@@ -1,4 +1,4 @@
-//! Random reading of one file in stages, 2006: what was read stays cached, so stages get faster.
+//! Random reading of one file in stages, 2006. Pages stay cached, so stages get faster.
 
 use serde::Deserialize;
 use sim::scripts::random::Random;
@@ -26,7 +26,7 @@ struct Workload {
 #[serde(deny_unknown_fields)]
 struct Config {
     name: String,
-    /// Memory that the page cache really has.
+    /// Memory of the page cache in MB.
     memory_mb: f64,
     request_kb: u64,
     is_aligned: bool,
@@ -68,8 +68,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
     Ok(table)
 }
 
-/// Simulated changes of all stages together against stock, in percent: each configuration under
-/// each other policy.
+/// Simulated changes of all stages together against stock, in percent, for each configuration and each other policy.
 pub(super) fn total_changes() -> Result<Vec<f64>, ExperimentError> {
     let experiment: Experiment<Workload> =
         Experiment::parse(NAME, include_str!("../../../experiments/random-reads-2006.toml"))?;
@@ -86,7 +85,7 @@ pub(super) fn total_changes() -> Result<Vec<f64>, ExperimentError> {
     Ok(changes)
 }
 
-/// The published seconds of each stage, where there are any.
+/// The published seconds of each stage, if any.
 fn published_stages(records: &[Record], config: &str, column: &str) -> Vec<Option<f64>> {
     let of = |stage: usize| {
         records
@@ -97,7 +96,7 @@ fn published_stages(records: &[Record], config: &str, column: &str) -> Vec<Optio
     (1..=STAGES).map(of).collect()
 }
 
-/// Runs one configuration under one policy; returns the seconds of each stage.
+/// Runs one configuration under one policy. Returns the seconds of each stage.
 fn stages(
     experiment: &Experiment<Workload>,
     config: &Config,
@@ -180,7 +179,7 @@ fn stage_plot(config: &Config, columns: &[Column]) -> Plot {
 
 type Column<'a> = (&'a str, Vec<Option<f64>>, Vec<f64>);
 
-/// What the table was to show of one configuration.
+/// The claims about one configuration.
 fn judge(config: &Config, columns: &[Column]) -> Vec<Verdict> {
     let (_, stock, stock_simulated) = &columns[0];
     let errors = stock.iter().zip(stock_simulated).filter_map(|(p, s)| p.map(|p| s / p - 1.0));
@@ -197,8 +196,8 @@ fn judge(config: &Config, columns: &[Column]) -> Vec<Verdict> {
     verdicts
 }
 
-/// Whether changes against stock go the published way: in every stage, if any changed by much, and all
-/// stages together.
+/// Whether changes against stock have the published sign: in every stage, if any changed by much, and in all stages
+/// together.
 fn judge_changes(
     config: &Config,
     column: &str,

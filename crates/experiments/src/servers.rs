@@ -1,5 +1,6 @@
 //! Servers, 2006: slow clients of a web server, a sparse backup, and random reads from cold.
 
+use derive_more::Sub;
 use serde::Deserialize;
 use sim::scripts::{Client, Server};
 use sim::{Listed, Machine, Op};
@@ -26,12 +27,12 @@ struct Workload {
 struct Web {
     file_mb: u64,
     cached_clients_percent: usize,
-    /// Of the clients, how many go on with a download: their first request begins inside the file.
+    /// Percentage of clients that resume a download: their first request begins inside the file.
     resumed_percent: usize,
     client_kb_per_second: f64,
-    /// Within these the clients come: all at once, they would need their windows all at once, too.
+    /// Seconds within which the clients arrive. If they arrived at once, they would also need their windows at once.
     arriving_seconds: f64,
-    /// Bytes that a socket takes at a time.
+    /// Bytes that a socket takes at a time: one of these values.
     takes: Vec<u64>,
     seconds: f64,
     processors: u32,
@@ -47,7 +48,7 @@ struct Backup {
     every_kb: u64,
 }
 
-/// One published row; the range of the last is two numbers.
+/// One published row. A range has two numbers.
 #[derive(Clone, Debug, Deserialize)]
 struct Record {
     case: String,
@@ -59,7 +60,7 @@ struct Record {
 
 const COLUMNS: [&str; 2] = ["stock", "adaptive"];
 
-/// Figures for which an unknown was chosen, with both columns in sight.
+/// Figures for which an unknown was chosen with both columns in view.
 const CALIBRATED: [&str; 7] = [
     "clients",
     "avg readahead size",
@@ -73,7 +74,7 @@ const CALIBRATED: [&str; 7] = [
 /// Where a download is resumed: the page of the posted calls.
 const RESUMED_AT: u64 = 1_478_592 / 4096 * 4096;
 
-/// Of the time a web server is simulated, what is left out at the start.
+/// The share of the simulated time of a web server that is left out at the start.
 const WARM_UP: f64 = 0.5;
 
 pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentError> {
@@ -83,7 +84,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
         figures(NAME, include_str!("../../../experiments/servers-2006.csv"))?;
     let mut webs = Vec::new();
     let mut backups = Vec::new();
-    // As many in both columns: adaptive's eight more came by chance.
+    // The same number in both columns: adaptive had eight more by chance.
     let clients = records.iter().find(|record| record.figure == "clients");
     let clients = clients.and_then(|record| record.stock).unwrap_or(0.0) as usize;
     for (index, column) in COLUMNS.into_iter().enumerate() {
@@ -139,8 +140,8 @@ fn unit(published: &str) -> &'static str {
     }
 }
 
-/// What a web server came to, up to some moment or between two.
-#[derive(Clone, Copy, Debug, Default)]
+/// Figures of a web server, up to a time or between two.
+#[derive(Clone, Copy, Debug, Default, Sub)]
 struct Served {
     clients: usize,
     seconds: f64,
@@ -158,15 +159,10 @@ struct Served {
 impl Served {
     fn since(self, earlier: Served) -> Self {
         Served {
-            seconds: self.seconds - earlier.seconds,
-            chunks: self.chunks - earlier.chunks,
-            pages: self.pages - earlier.pages,
-            commands: self.commands - earlier.commands,
-            disk_bytes: self.disk_bytes - earlier.disk_bytes,
-            sent_bytes: self.sent_bytes - earlier.sent_bytes,
-            waited: self.waited - earlier.waited,
-            busy: self.busy - earlier.busy,
-            ..self
+            clients: self.clients,
+            processors: self.processors,
+            disks: self.disks,
+            ..self - earlier
         }
     }
 
@@ -184,8 +180,7 @@ impl Served {
     }
 }
 
-/// The web server after its warm-up. The machine runs twice: the same run, the first time only
-/// until the warm-up is over.
+/// The web server after its warm-up. The same run is simulated twice, the first time only until the warm-up is over.
 fn web(
     experiment: &Experiment<Workload>,
     column: &str,
@@ -209,7 +204,7 @@ fn web_until(
     let client = |machine: &mut Machine, index: usize| {
         let is_cached = index % 100 < web.cached_clients_percent;
         let file = if is_cached { cached } else { machine.add_file(bytes) };
-        // Every cached one is as likely to be resumed as the others: 37 and 100 have no common divisor.
+        // Cached files are resumed as often as others: 37 and 100 have no common divisor.
         let is_resumed = index * 37 % 100 < web.resumed_percent;
         let begin = if is_resumed { RESUMED_AT.min(bytes) } else { 0 };
         Client::new([0; 2].map(|_| machine.open(file)), bytes, begin)
@@ -259,7 +254,7 @@ fn backup(experiment: &Experiment<Workload>, column: &str) -> Result<f64, Experi
     Ok(machine.device_counters().bytes as f64 * 1e-6 / seconds)
 }
 
-/// How far stock's figures may be off.
+/// Largest error of stock's figures, as a share.
 const STOCK_WITHIN: f64 = 0.15;
 
 fn judge(figures: &[Figure]) -> Vec<Verdict> {

@@ -1,14 +1,14 @@
-//! Work that is done once for each of many things, on all processors.
+//! Does some work for each of many things, on all processors.
 //!
-//! Each simulated machine stays on one thread, so that the results are the same on any number.
+//! Each simulated machine stays on one thread, so the results do not depend on the number of threads.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// `work` of each of `things`, in their order, or the first error that came; `progress` is told how much
-/// is done, in `[0, 1]`.
+/// The results of `work` for each of `things`, in order, or the first error. Calls `progress` with the share that is
+/// done, in `[0, 1]`.
 pub(super) fn side_by_side<T: Sync, R: Send, E: Send>(
     things: &[T],
     work: impl Fn(&T) -> Result<R, E> + Sync,
@@ -28,7 +28,7 @@ pub(super) fn side_by_side<T: Sync, R: Send, E: Send>(
                 }
             });
         }
-        // The channel ends when the last worker does.
+        // The channel closes when the last worker ends.
         drop(sender);
         let mut done = Vec::with_capacity(things.len());
         for (index, result) in results {
@@ -40,7 +40,7 @@ pub(super) fn side_by_side<T: Sync, R: Send, E: Send>(
     })
 }
 
-/// The next of `things` that nobody has taken, and its place.
+/// The next of `things` that nobody has taken, and its index.
 fn take<'a, T>(next: &AtomicUsize, things: &'a [T]) -> Option<(usize, &'a T)> {
     let index = next.fetch_add(1, Ordering::Relaxed);
     things.get(index).map(|thing| (index, thing))

@@ -1,4 +1,4 @@
-//! Many slow streams in little memory, 2005: how many of them go without thrashing.
+//! Many slow streams in little memory, 2005: how many of them can run without thrashing.
 
 use readahead::{Nanos, PAGE_BYTES};
 use serde::Deserialize;
@@ -20,10 +20,10 @@ struct Workload {
     file_kb: u64,
     bytes_per_second: u64,
     start_every_ms: f64,
-    /// The sweep, ascending.
+    /// Numbers of streams in the sweep, ascending.
     streams: Vec<usize>,
     thrashing_percent: f64,
-    /// Of memory, what is the DMA zone's.
+    /// The DMA zone's share of memory.
     dma_share: f64,
 }
 
@@ -50,7 +50,7 @@ enum Memory {
 }
 
 impl Memory {
-    /// What a row of it is called besides.
+    /// The suffix of its rows' names.
     fn suffix(self) -> &'static str {
         match self {
             Memory::Zones => "",
@@ -103,7 +103,7 @@ fn reproduce(
     })
 }
 
-/// Runs so many streams to their end; returns the pages read again in percent of those read.
+/// Runs this many streams to their end. Returns the pages read again in percent of those read.
 fn reread_percent(
     experiment: &Experiment<Workload>,
     column: &str,
@@ -130,8 +130,8 @@ fn reread_percent(
     Ok(again as f64 / read as f64 * 100.0)
 }
 
-/// Fills memory with pages of one file twice as large, read in blocks of 128 KiB, so that there is
-/// reclaim before the first stream; returns when that is over.
+/// Fills memory with pages of a file twice as large, read in blocks of 128 KiB, so that there is reclaim before the
+/// first stream. Returns when that is over.
 fn fill(machine: &mut Machine, memory: u64) -> Nanos {
     const BLOCK: u64 = 1 << 17;
     let file = machine.add_file(2 * memory);
@@ -164,22 +164,21 @@ impl Sweep {
         }
     }
 
-    /// The most streams of the sweep up to which none thrash; 0 if the fewest do.
+    /// The most streams of the sweep that do not thrash; 0 if even the fewest do.
     fn most_without_thrashing(&self, percent: f64) -> usize {
         let calm = self.rereads.iter().take_while(|(_, rereads)| *rereads < percent);
         calm.last().map_or(0, |(streams, _)| *streams)
     }
 }
 
-/// A published row beside what the sweeps say of it: how many streams do without thrashing, and nothing
-/// of theory.
+/// A published row beside the result of the sweeps: how many streams run without thrashing.
 fn summary(record: &Record, sweeps: &[Sweep], most_percent: f64) -> Vec<Figure> {
     let is_count = record.figure.starts_with("streams");
     let figure = |sweep: &Sweep| Figure {
         row: format!("{}: {}{}", record.case, record.figure, sweep.memory.suffix()),
         policy: sweep.column.to_owned(),
         unit: if is_count { "count" } else { "GB" },
-        // Each beside the memory it was measured on: the posting's own version evened its zones out.
+        // Compare each with the memory on which it was measured. The version of the posting balanced its zones.
         published: match (sweep.column, sweep.memory) {
             ("stock", Memory::Zones) => record.stock,
             ("adaptive", Memory::One) => record.adaptive,
@@ -195,7 +194,7 @@ fn summary(record: &Record, sweeps: &[Sweep], most_percent: f64) -> Vec<Figure> 
     sweeps.iter().filter(|sweep| is_count || sweep.memory == Memory::One).map(figure).collect()
 }
 
-/// What each column was to show, on memory as its kernels divide it.
+/// The claims about each column, with memory divided as its kernels do.
 fn judge(sweeps: &[Sweep], percent: f64) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for sweep in sweeps {

@@ -204,13 +204,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_system_that_is_none_is_answered_with_those_there_are() {
+    fn an_unknown_file_system_is_answered_with_the_known_ones() {
         let error = check_file_system("foo").unwrap_err().to_string();
         assert!(error.contains("\"foo\"") && error.contains("ext4, xfs, btrfs"), "{error}");
     }
 
     #[test]
-    fn of_a_page_of_usage_the_complaint_remains() {
+    fn an_error_is_shown_without_the_usage() {
         let said = "Filesystem must be larger than 300MB.\nUsage: mkfs.xfs\n\t[-b size=num]\n";
         assert_eq!(complaint(said), "Filesystem must be larger than 300MB.");
         let said = "btrfs-progs v6.2\n\nERROR: '/dev/loop1' is too small\n";

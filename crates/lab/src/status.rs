@@ -1,9 +1,10 @@
 //! Counters of what a lab has served, and how well it kept time.
 
+use derive_more::Sub;
 use serde::{Deserialize, Serialize};
 
 /// Counters since the lab came up; take [`Status::since`] for an interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, Sub)]
 pub struct Status {
     /// Reads served.
     pub reads: u64,
@@ -37,21 +38,7 @@ pub struct Status {
 impl Status {
     /// The counters since `earlier`. Maxima stay those since the lab came up.
     pub fn since(&self, earlier: &Status) -> Status {
-        Status {
-            reads: self.reads - earlier.reads,
-            writes: self.writes - earlier.writes,
-            bytes_read: self.bytes_read - earlier.bytes_read,
-            bytes_written: self.bytes_written - earlier.bytes_written,
-            seeks: self.seeks - earlier.seeks,
-            timed: self.timed - earlier.timed,
-            late_sum_us: self.late_sum_us - earlier.late_sum_us,
-            late_max_us: self.late_max_us,
-            lost_us: self.lost_us - earlier.lost_us,
-            spread_us2: self.spread_us2 - earlier.spread_us2,
-            depth_sum: self.depth_sum - earlier.depth_sum,
-            depth_max: self.depth_max,
-            faults: self.faults - earlier.faults,
-        }
+        Status { late_max_us: self.late_max_us, depth_max: self.depth_max, ..*self - *earlier }
     }
 
     /// How late a reply was on average, in microseconds.

@@ -30,7 +30,7 @@ use crate::status::Status;
 /// Other threads copy replies above this size: 32 KiB take about 5 us.
 const LARGE_BYTES: u64 = 32 << 10;
 
-/// Number of copying threads.
+/// Copying threads: one for each of the few cores that the timing thread leaves free.
 const COPYING_THREADS: usize = 2;
 
 /// Answers a request when its time has come.

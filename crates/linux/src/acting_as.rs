@@ -73,7 +73,7 @@ impl Taken {
         let taken = Taken { groups: own, user, group };
         set_group(rights.group);
         set_user(rights.user);
-        // Neither call tells whether it has failed.
+        // Neither call says whether it has failed.
         if set_user(u32::MAX) != rights.user || set_group(u32::MAX) != rights.group {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
@@ -90,9 +90,9 @@ impl Drop for Taken {
     }
 }
 
-/// Sets the thread's user for file access and gives the one before; of `u32::MAX` nothing is set.
+/// Sets the thread's user for file access. Returns the previous one; `u32::MAX` changes nothing.
 fn set_user(user: u32) -> u32 {
-    // SAFETY: the call takes a number only, and is the calling thread's own.
+    // SAFETY: the call takes only a number, and affects only the calling thread.
     unsafe { libc::setfsuid(user) as u32 }
 }
 
@@ -107,9 +107,9 @@ fn groups() -> io::Result<Vec<u32>> {
     Ok(count.into_iter().map(|group| group.as_raw()).collect())
 }
 
-/// Not the function of the C library, which sets those of all threads.
+/// Calls the kernel directly: the C library's function sets the groups of all threads.
 fn set_groups(groups: &[u32]) -> io::Result<()> {
-    // SAFETY: the slice is live and as long as told.
+    // SAFETY: the slice is live, and the length is its own.
     let result = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,7 +1,6 @@
-//! Directories and the files in them, opened for a process that may, and for nobody else.
+//! Opens directories and the files in them for a process that may read them, and for no other.
 //!
-//! Nothing but a regular file of the same file system is ever opened for reading: what a name leads to is looked at
-//! before (`O_PATH`).
+//! Only regular files of the same file system are opened for reading: a name's target is checked first (`O_PATH`).
 
 use std::ffi::CStr;
 use std::io;
@@ -26,7 +25,7 @@ const BENEATH: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS);
 
-/// Reaches a directory by its inode (`O_PATH`), whoever may look into it.
+/// Reaches a directory by its inode (`O_PATH`), whatever its permissions.
 ///
 /// # Errors
 /// If there is no such directory, or the file system encodes handles otherwise.
@@ -58,7 +57,7 @@ pub fn open_below(
     Ok(openat(found, c".", DIRECTORY | OFlags::NOATIME, Mode::empty())?)
 }
 
-/// The inode and generation of the directory above, if it lies on the same file system and the process may list it.
+/// The inode and generation of the parent directory, if it is on the same file system and the process may list it.
 pub fn above(directory: BorrowedFd<'_>, key: FileKey, rights: &Rights) -> Option<(FileKey, u32)> {
     let found = rights.act(|| openat(directory, c"..", DIRECTORY, Mode::empty())).ok()?.ok()?;
     let above = handles::key_of(&found, Kind::Directory).ok()?;
@@ -93,7 +92,7 @@ fn check(found: OwnedFd, key: FileKey, kind: Kind) -> io::Result<OwnedFd> {
     }
 }
 
-/// Calls `each` with name, inode number and kind of the entries, `.` and `..` left out, until that gives `false`.
+/// Calls `each` with name, inode number and kind of the entries, except `.` and `..`, until it returns `false`.
 ///
 /// # Errors
 /// Whatever `getdents64(2)` reports.

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A program may put another file in place of one at any moment, and opening a device, a terminal or a FIFO has
-//! effects. So a file is opened only once it cannot be exchanged any more and was found to be the right one.
+//! effects. So a file is opened only when it cannot be exchanged any more and is known to be the right one.
 //!
 //! A descriptor is opened for one decision and closed right after. Opening takes five microseconds;
 //! keeping it would stop an administrator from unmounting the file system.
@@ -37,7 +37,8 @@ pub fn open_file(read: FileRef, mount: &Mount) -> io::Result<OwnedFd> {
 
 /// Opens for reading what was reached (`O_PATH`) and found to be a regular file.
 pub(crate) fn open_reached(reached: &OwnedFd) -> io::Result<OwnedFd> {
-    // Neither becomes the controlling terminal, nor waits for a lease or a FIFO, nor changes an access time.
+    // With these flags, opening does not make a controlling terminal, does not wait for a lease or a FIFO, and does not
+    // change the access time.
     let flags =
         OFlags::RDONLY | OFlags::NOATIME | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     Ok(open(format!("/proc/self/fd/{}", reached.as_raw_fd()), flags, Mode::empty())?)
@@ -49,7 +50,7 @@ pub fn leads_to(file: &OwnedFd, read: FileRef) -> bool {
     is_file(&about, read.file) && (dev_of(&about) == Some(read.file.dev) || is_on(file, read))
 }
 
-/// What a descriptor shall lead to.
+/// What a descriptor should refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -76,7 +77,7 @@ pub fn key_of(file: &OwnedFd, kind: Kind) -> io::Result<FileKey> {
     Ok(FileKey { dev, ino: about.stx_ino })
 }
 
-/// Use only attributes the kernel already has: a server asked for them might never answer.
+/// Use only attributes that the kernel has already: a server may never answer.
 const AS_KNOWN: AtFlags = AtFlags::STATX_DONT_SYNC;
 
 const LOOKED_AT: StatxFlags = StatxFlags::INO.union(StatxFlags::TYPE);
@@ -90,8 +91,8 @@ fn dev_of(about: &Option<Statx>) -> Option<DeviceNumber> {
     Some(DeviceNumber { major: about.stx_dev_major, minor: about.stx_dev_minor })
 }
 
-/// Whether it is a regular file of that number, as far as `statx` tells: btrfs and overlay show a device number
-/// of their own for some files, of major 0.
+/// Whether it is a regular file with that number, according to `statx`. For some files, btrfs and overlay show another
+/// device number, with major 0.
 fn is_file(about: &Option<Statx>, key: FileKey) -> bool {
     let is_on_it = dev_of(about).is_some_and(|dev| dev == key.dev || dev.major == 0);
     about.as_ref().is_some_and(|about| {
@@ -100,8 +101,9 @@ fn is_file(about: &Option<Statx>, key: FileKey) -> bool {
     })
 }
 
-/// Whether a file, whose device number differs from its file system's, lies there all the same: as the table of
-/// mounts of its reader says, or on an overlay. On any other file system a stranger could choose the inode number.
+/// Whether a file with another device number than its file system is on that file system all the same: according to its
+/// reader's table of mounts, or because it is on an overlay. On any other file system a stranger could choose the inode
+/// number.
 fn is_on(file: &OwnedFd, read: FileRef) -> bool {
     let about = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()));
     let Some(id) = about.ok().and_then(|about| number_behind(&about, "mnt_id:")) else {
@@ -112,8 +114,8 @@ fn is_on(file: &OwnedFd, read: FileRef) -> bool {
     mount.is_some_and(|mount| mount.dev == read.file.dev || is_known_overlay(&mount))
 }
 
-/// Whether it is an overlay that is mounted here, too. One in a name space of its user's may lie on a file system of
-/// that user's.
+/// Whether it is an overlay that is also mounted here. One in a user's name space may be on that user's own file
+/// system.
 fn is_known_overlay(mount: &Mount) -> bool {
     let known = || mounts::of_number(mount.dev).ok().flatten();
     mount.fs_type == "overlay" && known().is_some_and(|known| known.fs_type == "overlay")
@@ -140,7 +142,7 @@ pub(crate) fn reach_by_inode(key: FileKey, generation: u32, mount: &Mount) -> io
     if !encodes_inode_handles(&mount.fs_type) {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    // Whatever else lies there by now is not opened.
+    // If something else is there by now, do not open it.
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let root = open(&mount.mount_point, folder, Mode::empty())?;
     sys::reach_by_inode(root.as_fd(), ino, generation)
@@ -158,8 +160,8 @@ fn reach_through_process(read: FileRef) -> io::Result<OwnedFd> {
     if leads_to(&reached, read) { Ok(reached) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
-/// At most so many descriptors of a process are looked at, at about 8 us each. A process may have a million, and cause
-/// a search with each of its reads.
+/// Most descriptors of a process that are examined, at about 8 us each. A process may have a million, and cause a
+/// search with each of its reads.
 const MOST_DESCRIPTORS: usize = 10_000;
 
 /// The descriptors of a process with the inode numbers they refer to, up to [`MOST_DESCRIPTORS`].

@@ -6,10 +6,10 @@
 //!                    '-- killed: the lock is free; the next recover() puts the number back
 //! ```
 //!
-//! If the number is none of those set here, somebody else has set it since, and it stays.
+//! If the number is none of those set here, somebody else has set it since, so it stays.
 //!
-//! All journals are in one folder, whatever state folder a run was given, as all runs change the same numbers. Only root
-//! can open them: whoever can open a file can lock it.
+//! All journals are in one folder, whatever the state folder of a run, since all runs change the same numbers. Only
+//! root can open them: anybody who can open a file can lock it.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Seek, Write};
@@ -50,7 +50,7 @@ pub enum KnobError {
         /// Why.
         error: io::Error,
     },
-    /// Somebody has set it since it was borrowed, and it stays as they set it.
+    /// Somebody has set it since it was borrowed, so it stays as they set it.
     #[error("somebody has set {knob} meanwhile, so it stays as it is; try again")]
     SetByOthers {
         /// The file.
@@ -107,8 +107,8 @@ impl Knob {
         fs::write(&self.0, kb.to_string()).map_err(unusable)
     }
 
-    /// Sets the window if it still is `expected` KiB; tells whether it was. The kernel cannot do both at once: what
-    /// somebody sets between the two calls is lost.
+    /// Sets the window if it is still `expected` KiB. Returns whether it was. The kernel cannot do both at once: if
+    /// somebody sets it between the two calls, their value is lost.
     fn replace(&self, expected: u64, kb: u64) -> io::Result<bool> {
         let (text, mut bytes) = (kb.to_string(), [0; 32]);
         let file = File::options().read(true).write(true).open(&self.0)?;
@@ -140,7 +140,7 @@ struct Entry {
     pid: u32,
 }
 
-/// Each further line: a number, noted before the knob is set to it.
+/// Each further line: a number, written before the knob is set to it.
 #[derive(Serialize, Deserialize)]
 struct About {
     set: u64,
@@ -154,7 +154,8 @@ struct Noted {
 }
 
 impl Noted {
-    /// `None` if the first line is damaged. After a line that is cut off nothing was set.
+    /// `None` if the first line is damaged. A line that is cut off was written just before a kill, so its number was
+    /// never set.
     fn read(journal: &Path) -> Option<Noted> {
         let mut text = String::new();
         File::open(journal).ok()?.take(1 << 20).read_to_string(&mut text).ok()?;
@@ -197,7 +198,7 @@ pub struct Borrowed {
     path: PathBuf,
     /// Locked while borrowed.
     journal: File,
-    /// What the knob was last set to.
+    /// The last number to which the knob was set.
     set: Mutex<Option<u64>>,
 }
 
@@ -310,15 +311,15 @@ fn is_at_work(journal: &Path) -> bool {
     File::open(journal).is_ok_and(|file| !is_shared(&file))
 }
 
-/// Whether nobody holds the journal: others look at it at most, which takes them a moment.
+/// Whether nobody holds the journal. Others may lock it for a moment to look at it.
 fn is_shared(journal: &File) -> bool {
     flock(journal, FlockOperation::NonBlockingLockShared).is_ok()
 }
 
-/// So often somebody who looks at a journal is given way.
+/// How often to wait for somebody who looks at a journal.
 const MOST_LOOKS: u32 = 1000;
 
-/// Puts back what runs that were killed have left set; gives each knob with its KiB.
+/// Restores the windows that killed runs have left changed. Returns each knob with its KiB.
 pub fn recover() -> Vec<(Knob, u64)> {
     recover_in(Path::new(JOURNALS))
 }
@@ -333,7 +334,7 @@ fn put_back(journal: &Path) -> Option<(Knob, u64)> {
     if let Some((knob, kb)) = &left {
         knob.set(*kb).ok()?;
     }
-    // Also of one that is damaged, of a device that is gone, and of a number that somebody has set since.
+    // Also remove a journal that is damaged, of a device that is gone, or with a number that somebody has set since.
     let _ = fs::remove_file(journal);
     left
 }
@@ -355,7 +356,7 @@ fn lock(journal: &Path) -> io::Result<File> {
             Err(Errno::WOULDBLOCK) => return Err(io::ErrorKind::WouldBlock.into()),
             Err(error) => return Err(error.into()),
         }
-        // Whoever held it before may have removed it meanwhile.
+        // The previous holder may have removed it.
         if fs::metadata(journal)
             .is_ok_and(|now| file.metadata().is_ok_and(|f| f.ino() == now.ino()))
         {
@@ -394,7 +395,7 @@ mod tests {
         }
     }
 
-    /// What a journal says that knob was, which has the number `ino`, and was set to.
+    /// The contents of a journal: the knob with the number `ino` was `kb`, and was set to `set`.
     fn noted(knob: &Knob, ino: u64, kb: u64, set: &[u64]) -> Noted {
         let entry = Entry { knob: knob.0.clone(), ino, kb, pid: 1 };
         let mut text = serde_json::to_string(&entry).expect("JSON");

@@ -262,7 +262,7 @@ fn block_device(mount: &Mount) -> Option<DeviceNumber> {
     if mount.dev.major != 0 {
         return Some(mount.dev);
     }
-    // btrfs has a device number of its own; its source names the disk.
+    // btrfs has a separate device number; its source names the disk.
     let node = fs::metadata(&mount.source).ok()?;
     let dev = node.rdev();
     (dev != 0).then(|| DeviceNumber::from_stat(dev))

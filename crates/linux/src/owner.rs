@@ -1,26 +1,26 @@
-//! Who answers for a process: whoever does harm through it can do so to their own processes only.
+//! The owner of a process: somebody who does harm through it can harm only their own processes.
 
 use std::fs;
 
 use crate::cgroup::Place;
 use crate::process::{fields, status};
 
-/// Who has started a process, as far as the kernel tells that at once: it does not of namespaces, while a process hangs
-/// in `exec`. Nobody can appear as many: not with the user ids that a user namespace gives them, nor in containers or
-/// cgroups that they make.
+/// The owner of a process, as far as the kernel tells at once; it does not tell namespaces while a process hangs in
+/// `exec`. Nobody can pass for several owners: not with the user ids of a user namespace, nor in containers or cgroups
+/// that they create.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// A user, outside of containers.
     User(u32),
     /// A service of root's, by its cgroup.
     Service(Place),
-    /// All that is in user or PID namespaces of its own in a cgroup that root has made: a container of root's, or all
-    /// those of a user.
+    /// Everything in one cgroup of root's that is in separate user or PID namespaces: a container of root's, or all
+    /// containers of a user.
     Contained(Place),
 }
 
 impl Owner {
-    /// Of a process; `None` if it has ended.
+    /// The owner of a process; `None` if it has ended.
     pub fn of(pid: u32) -> Option<Owner> {
         const ROOT: u32 = 0;
         let status = status(pid).ok()?;
@@ -36,7 +36,7 @@ impl Owner {
     }
 }
 
-/// Whether the process is in another user namespace: user ids there are not those here.
+/// Whether the process is in another user namespace, where user ids differ from those here.
 fn has_other_user_ids(pid: u32) -> bool {
     let map = |pid: &str| fs::read_to_string(format!("/proc/{pid}/uid_map")).ok();
     map(&pid.to_string()).is_some_and(|its| Some(its) != map("self"))
@@ -49,14 +49,14 @@ mod tests {
 
     use super::*;
 
-    /// A process that sleeps, below one that was started.
+    /// A sleeping process, a descendant of a started one.
     struct Sleeper {
         started: Child,
         number: u32,
     }
 
     impl Sleeper {
-        /// `None` where that cannot be.
+        /// `None` if that is not possible here.
         fn started_by(words: &[&str]) -> Option<Sleeper> {
             let (program, words) = words.split_first()?;
             let mut command = Command::new(program);
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// The last of a row of processes, each the only child of the one before.
+    /// The last of a chain of processes, each the only child of the one before.
     fn innermost(pid: u32) -> u32 {
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
         let child = children.ok().and_then(|text| text.split(' ').next()?.parse().ok());

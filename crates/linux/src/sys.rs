@@ -41,10 +41,10 @@ pub fn has_cachestat() -> bool {
     })
 }
 
-/// Counts the pages of `[start, start + pages)` that are cached; where there is `cachestat(2)`, also those being read.
+/// Counts the pages of `[start, start + pages)` that are cached; with `cachestat(2)`, also those being read.
 ///
 /// # Errors
-/// `EPERM` where the caller may not write to the file.
+/// `EPERM` if the caller may not write to the file.
 pub fn cached_pages(file: impl AsFd, start: u64, pages: u64) -> io::Result<u64> {
     Ok(cached_and_unwritten(file, start, pages)?.0)
 }
@@ -64,7 +64,7 @@ pub fn cached_and_unwritten(file: impl AsFd, start: u64, pages: u64) -> io::Resu
 
 /// Counts the cached pages of `[start, start + pages)` by `mincore(2)`, on a mapping through which nothing is accessed.
 fn resident_pages(file: impl AsFd, start: u64, pages: u64) -> io::Result<u64> {
-    /// 64 MiB are asked about at once.
+    /// Pages of one call: 64 MiB.
     const AT_ONCE: u64 = 16 << 10;
     let mut resident = vec![0u8; pages.min(AT_ONCE) as usize];
     let mut cached = 0;

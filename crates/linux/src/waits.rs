@@ -12,12 +12,12 @@ const WAKING: Duration = Duration::from_micros(30);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
     ns: u64,
-    /// How many times a processor was given.
+    /// Number of waits.
     times: u64,
 }
 
 impl Waits {
-    /// So long in total, when a processor was given so many times.
+    /// A total of `time` in `times` waits.
     pub fn of(time: Duration, times: u64) -> Self {
         Waits { ns: time.as_nanos() as u64, times }
     }

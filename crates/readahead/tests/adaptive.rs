@@ -12,8 +12,7 @@ const CARD: DeviceCost = DeviceCost { latency_s: 0.000_402, bandwidth: 34e6, con
 /// A network volume: 610 pages pass in the time of a device access, and 32 device accesses overlap.
 const VOLUME: DeviceCost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
 
-/// What is asked for while `[0, end)` is read in requests of four pages, in windows of 128 KiB, at so many
-/// nanoseconds a page.
+/// The requests while `[0, end)` is read in requests of four pages, in windows of 128 KiB, at `page_ns` per page.
 fn asked(end: u64, page_ns: u64) -> u64 {
     let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
     machine.cache.cost = CARD;
@@ -24,20 +23,20 @@ fn asked(end: u64, page_ns: u64) -> u64 {
 
 #[test]
 fn a_run_is_left_to_the_kernel_until_it_deserves_a_larger_window_than_the_kernels() {
-    // A page passes in 120,000 ns, and each window of 32 costs an access of 402,000 ns.
+    // A page takes 120,000 ns, and each window of 32 also costs an access of 402,000 ns.
     let page_ns = 133_000;
     assert_eq!(asked(64, page_ns), 0);
     assert!(asked(20_000, page_ns) > 15_000);
 }
 
-/// What is asked for while 20 runs of 256 pages are read, after 20 others, at so many nanoseconds a page.
+/// The requests while 20 runs of 256 pages are read, after 20 others, at `page_ns` per page.
 fn asked_of_runs(page_ns: u64) -> u64 {
     let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
     machine.cache.cost = DeviceCost::DISK;
     machine.page_ns = page_ns;
     let mut asked = |runs: std::ops::Range<u64>| {
         let before = machine.policy.tally().asked_pages;
-        // At no equal distances.
+        // Their distances differ.
         for start in runs.map(|run| 7 + 5_000 * run + 83 * run * run) {
             machine.scan(1, start, start + 256, 16);
         }
@@ -55,7 +54,7 @@ fn runs_that_wait_for_no_access_are_left_to_the_kernel() {
     assert!(asked_of_runs(transfer_ns + 7_000_000 / 32) > 0);
 }
 
-/// A far volume that passes for a disk: each request waits for it, however many pages it has.
+/// A far volume that looks like a disk: each request waits for it, however many pages it has.
 #[test]
 fn waits_for_long_requests_are_seen() {
     let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
@@ -79,7 +78,7 @@ fn who_reads_in_vain_costs_another_group_nothing() {
     let asked_after_losses = |group| {
         let mut machine = Machine::boxed(policies::adaptive(), 10_000_000, 32);
         machine.page_ns = 1;
-        // Misses in many places, each near enough to one another to have the rest read, which nobody uses.
+        // Misses in many places, close enough together that the rest is read; nobody uses it.
         for place in 0..400_u64 {
             for page in [0, 37, 11, 52, 23] {
                 machine.read(1, (place * place * 37 + page) % 8_900_000, 1);
@@ -127,8 +126,7 @@ fn the_marks_of_a_strided_stream_begin_no_other_between_its_pieces() {
     assert!(trace.len() > 8 && trace.iter().all(|line| line.starts_with("stride@")), "{trace:?}");
 }
 
-/// The ends of what is asked for while `[start, start + 4000)` is read, along with another part of the
-/// file or without.
+/// The ends of the requests while `[start, start + 4000)` is read, with or without another reader of the file.
 fn ends(start: u64, with_another: bool) -> Vec<u64> {
     let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
     machine.cache.cost = VOLUME;
@@ -155,12 +153,12 @@ fn windows_end_at_round_pages_where_a_file_is_read_in_parts() {
     assert!(are_round(&beside[1..]), "{beside:?}");
 }
 
-/// A page far from others of its kind, and at no equal distances from them.
+/// A page far from the others, at different distances.
 fn anywhere(number: u64) -> u64 {
     1_000 + (31 * number * number * number + 7 * number) % 997 * 1_000
 }
 
-/// Pages that are asked for at the first miss of one more run of 64 pages, in requests of 4, after as many.
+/// Pages requested at the first miss of one more run of 64 pages, in requests of 4, after as many such runs.
 fn asked_at_first_miss(runs: u64, is_forward: bool) -> u64 {
     let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
     machine.cache.cost = VOLUME;
@@ -204,7 +202,7 @@ fn a_region_is_not_filled_by_single_pages() {
     assert!(dense_pages(100) > 0);
 }
 
-/// A machine with a memory card, and what was asked of the kernel's windows so far.
+/// A machine with a memory card, and the requested windows of the kernel.
 fn mapped() -> Machine {
     let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
     machine.cache.cost = CARD;

@@ -1,4 +1,4 @@
-//! What `adaptive` promises, whatever it is told.
+//! What `adaptive` guarantees for any accesses.
 
 mod support;
 
@@ -14,7 +14,7 @@ use support::policies;
 
 const TRIGGERS: [Trigger; 2] = [Trigger::Absent, Trigger::Mark];
 
-/// What a policy answers to each access.
+/// The policy's answers to each access.
 fn answers(policy: &mut dyn Policy, accesses: &[(Access, Liar)]) -> Vec<Vec<Action>> {
     let mut plan = Plan::new();
     let answer = |(access, view): &(Access, Liar)| {
@@ -33,7 +33,7 @@ fn pages(actions: &[Action]) -> u64 {
     actions.iter().map(pages).sum()
 }
 
-/// First page, and the page after the last, of what an action is about, if it is about pages.
+/// First page, and page after the last, of an action, if it concerns pages.
 fn extent(action: &Action) -> Option<(Page, Page)> {
     match *action {
         Action::Read { start, pages, .. } => Some((start, start + pages)),
@@ -64,7 +64,7 @@ proptest! {
         }
     }
 
-    /// But for one that was narrowed to a page, or came so, which may have what the kernel gives.
+    /// Except for a window of one page, which may get the kernel's size.
     #[test]
     fn the_kernels_windows_are_only_narrowed_and_given_back_and_never_closed(
         accesses in accesses(&TRIGGERS),
@@ -121,7 +121,7 @@ proptest! {
         prop_assert!(tally.ahead_pages() * readahead::PAGE_BYTES <= policies::ALL_BYTES);
     }
 
-    /// Runs that end where they like, of one file and on one device.
+    /// Runs of any length, in one file and on one device.
     #[test]
     fn however_runs_end_adaptive_keeps_to_its_budget(
         runs in vec((0..100u64, 1..200u64, any::<bool>(), 0..3u64), 1..12),
@@ -156,7 +156,7 @@ proptest! {
     }
 }
 
-// Whole reads of a file through a modelled page cache take longer.
+// Reading a whole file through a modelled page cache takes longer.
 proptest! {
     #![proptest_config(config(64))]
 
@@ -211,8 +211,8 @@ fn adaptive_counts_no_page_twice_when_a_late_request_finds_its_window_evicted() 
     assert_eq!(tally.used_pages + tally.wasted_pages, tally.asked_pages);
 }
 
-/// Found in review: the search for a stride ended when the miss before, of another reader, lay so
-/// far below that two steps back would leave the file.
+/// Found in review: the search for a stride ended when the previous miss, of another reader, was so far below that two
+/// steps back would leave the file.
 #[test]
 fn adaptive_recognises_a_stride_beside_a_reader_near_the_start_of_the_file() {
     let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
@@ -223,14 +223,14 @@ fn adaptive_recognises_a_stride_beside_a_reader_near_the_start_of_the_file() {
     assert!(machine.cache.is_cached(7_000));
 }
 
-/// What runs that were broken off had ahead counted against the budget for ten seconds: nothing was
-/// read ahead for those that followed.
+/// Pages ahead of broken-off runs counted against the budget for ten seconds, so nothing was read ahead for the next
+/// runs.
 #[test]
-fn runs_that_were_broken_off_leave_their_share_of_the_budget_to_the_next() {
+fn broken_off_runs_leave_their_share_of_the_budget_to_the_next() {
     let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
     machine.cache.cost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
     for run in 1..=100 {
-        // Of any length, lest it be known where they end.
+        // Of different lengths, so that the policy does not learn where they end.
         for i in 0..64 + run * 37 % 101 {
             let next = 9_000 * run - 4 * i;
             let is_ahead = machine.cache.is_cached(next);
@@ -243,7 +243,7 @@ fn runs_that_were_broken_off_leave_their_share_of_the_budget_to_the_next() {
     assert!(tally.wasted_pages * readahead::PAGE_BYTES > 2 * policies::AHEAD_BYTES, "{tally:?}");
 }
 
-/// What the body leaves may be less than the policy's own budget, of which next to nothing is out here.
+/// The body's room may be less than the policy's own budget, of which almost nothing is used here.
 #[test]
 fn where_the_body_has_no_room_readers_that_have_stopped_give_up_their_share() {
     let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_does_not_answer_is_not_waited_for_and_what_is_missing_is_told() {
+    fn nobody_waits_for_a_disk_that_does_not_answer_and_missing_bytes_are_reported() {
         let (mut recorder, permit, _) = recorder(usize::MAX);
         recorder.note(1, &Input::Tick, &vec![Command::LookBehind(true); 1000]);
         recorder.writer.wait_at_most(std::time::Duration::from_millis(20));

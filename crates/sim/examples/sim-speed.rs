@@ -1,4 +1,4 @@
-//! How fast the simulator is: simulated page accesses a second, cached and not.
+//! The simulator's speed: simulated page accesses per second, cached and not.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -18,7 +18,7 @@ fn machine(memory_bytes: u64) -> Machine {
     })
 }
 
-/// Reads a file so many times in requests of 64 KiB; returns page accesses a real second.
+/// Reads a file several times in requests of 64 KiB. Returns page accesses per real second.
 fn rate(memory_bytes: u64, times: u64) -> f64 {
     let mut machine = machine(memory_bytes);
     let file = machine.add_file(FILE_BYTES);
@@ -34,7 +34,7 @@ fn rate(memory_bytes: u64, times: u64) -> f64 {
 
 fn main() {
     let million = |rate: f64| rate / 1e6;
-    // One pass fills the cache; a hundred more find it full.
+    // One pass fills the cache; a hundred more are cached.
     println!("cached sequential: {:.1} million page accesses/s", million(rate(1 << 30, 101)));
     println!(
         "uncached, in memory of a quarter: {:.1} million page accesses/s",

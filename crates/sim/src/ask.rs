@@ -1,4 +1,4 @@
-//! Asking a policy: what it is told of an access, how its answer is carried out and accounted for.
+//! Calls policies: what they learn of an access, and how their answers are carried out and counted.
 
 use historical::Range;
 use readahead::{Access, Action, Asked, Cause, FileId, Nanos, OpenFileId, Page, Via, VolumeId};
@@ -29,7 +29,7 @@ impl Machine {
         }
     }
 
-    /// Asks the kernel's policy and carries out its answer; gives how many folios that brings into the cache.
+    /// Calls the kernel's policy and carries out its answer. Returns how many folios that brings into the cache.
     pub(crate) fn ask_kernel(
         &mut self,
         now: Nanos,
@@ -93,8 +93,8 @@ impl Machine {
         brought
     }
 
-    /// Notes the chunks from number `asked` on that lie wholly beyond the end of the file, up to the one
-    /// that is read from `next` on.
+    /// Notes the chunks from number `asked` on that are wholly beyond the end of the file, up to the one that is read
+    /// from `next` on.
     fn note_beyond(&mut self, file: u32, next: Page, asked: &mut usize) {
         while let Some(chunk) = self.plan.ahead.asked().get(*asked).copied() {
             if chunk.start == next || chunk.within(self.cache.file(file).pages()) > 0 {
@@ -107,7 +107,7 @@ impl Machine {
         }
     }
 
-    /// Counts and logs a chunk that was asked for.
+    /// Counts and logs a requested chunk.
     pub(crate) fn note(&mut self, decision: Decision) {
         let pages = self.cache.file(decision.file).pages();
         let row = self.matrix.row_mut(decision.cause);
@@ -121,7 +121,7 @@ impl Machine {
     }
 }
 
-/// The window that a kernel's policy has opened; what it reads at random is none.
+/// The window that a kernel's policy has opened; random reads are no window.
 fn window_of(asked: &[Asked]) -> Option<(Page, Page)> {
     let chunks = || asked.iter().filter(|chunk| chunk.cause != Cause::Random);
     let start = chunks().map(|chunk| chunk.start).min()?;

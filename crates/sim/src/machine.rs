@@ -234,11 +234,11 @@ impl Machine {
         if self.block.next_event().is_some_and(|at| at <= now) {
             return self.complete(now);
         }
-        if self.body_turn(now) {
+        if self.process_due_event(now) {
             return;
         }
         if let Some(Reverse((at, _, process))) = self.wakes.pop() {
-            self.go_on(at, process);
+            self.run_process(at, process);
         }
     }
 
@@ -262,7 +262,7 @@ impl Machine {
     }
 
     /// Lets a process run.
-    fn go_on(&mut self, mut now: Nanos, process: u32) {
+    fn run_process(&mut self, mut now: Nanos, process: u32) {
         loop {
             let pause = match self.processes[process as usize].doing {
                 Doing::Ended | Doing::Parked => return,
@@ -300,7 +300,7 @@ impl Machine {
             if transfer.is_write {
                 self.written(now);
             }
-            self.feed(now, transfer.pages);
+            self.wake_for_frames(now, transfer.pages);
         }
         self.done = done;
     }

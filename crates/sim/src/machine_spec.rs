@@ -263,7 +263,7 @@ mod tests {
     const WHOLE: &str = include_str!("replay/machine.toml");
 
     #[test]
-    fn a_machine_that_cannot_be_is_refused_with_the_setting_and_what_it_may_be() {
+    fn an_impossible_machine_is_refused_with_the_setting_and_its_range() {
         let error = |was: &str, is: &str| {
             let text = WHOLE.replace(was, is);
             assert_ne!(text, WHOLE, "{was}");

@@ -1,35 +1,33 @@
-//! A policy that knows the trace, as a bound to measure others by.
+//! A policy that knows the trace: a bound for other policies.
 //!
-//! What it assumes, exactly:
+//! Its assumptions:
 //!
-//! * It knows each file's page accesses in the order of one reader; of several readers' order among
-//!   each other it knows nothing. It starts with the first access to a file, in the kernel and so
-//!   without a reaction time, and is not bound by the kernel's window or a congested queue.
-//! * It asks for exactly the pages that will be read and are absent, as many ahead of the reader as
-//!   it is given (`ahead_pages`; half of memory, shared by the files, is safe, as a page not used
-//!   yet is then never the oldest).
-//! * It takes them from the trace in batches, and asks for each batch in ascending order, neighbours
-//!   in one request. With `bridges`, gaps that cost less to read than to skip are read, too: the only
-//!   pages it asks for that nobody wants.
-//! * It does not choose what is evicted: a trace that reads pages again in little memory could be
-//!   served better.
+//! * It knows each file's page accesses in the order of one reader. It does not know the order of accesses by different
+//!   readers. It begins with the first access to a file. It runs in the kernel, so it has no reaction time, and neither
+//!   the kernel's window nor a congested queue limits it.
+//! * It requests exactly the absent pages that will be read, up to `ahead_pages` ahead of the reader. Half of memory,
+//!   shared by the files, is safe: an unused page is then never the oldest.
+//! * It takes them from the trace in batches, and requests each batch in ascending order, neighbours in one request.
+//!   With `bridges`, it also reads gaps that cost less to read than to skip; these are the only unneeded pages that it
+//!   requests.
+//! * It does not choose what is evicted. A trace that reads pages again in little memory could be served better.
 //!
-//! Which batch is best depends on device and trace: small ones bring the next page soon, large ones
-//! spare device accesses. The bound is therefore the least time over several ([`variants`]). A
-//! kernel could reach it; it is no proof that nothing is faster.
+//! The best batch depends on device and trace: small ones bring the next page soon, large ones save device accesses. So
+//! the bound is the least time of several variants ([`variants`]). A kernel could reach it; it does not prove that
+//! nothing is faster.
 
 use std::collections::VecDeque;
 
 use historical::{Access, KernelPolicy, KernelView, Trigger};
 use readahead::{Cause, DeviceCost, Nanos, Page, Plan};
 
-/// Slots of a plan kept for its mark.
+/// Slots of a plan that are kept for its mark.
 const MARKS: usize = 1;
 
-/// Largest batches, as shares of what may be asked for ahead.
+/// Largest batches, as shares of `ahead_pages`.
 const BATCHES: [u64; 6] = [512, 64, 16, 4, 2, 1];
 
-/// How far an oracle asks ahead, and in what batches.
+/// How far ahead an oracle requests pages, and in which batches.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     ahead_pages: u64,
@@ -44,9 +42,9 @@ impl Variant {
     }
 }
 
-/// The oracles of whose times the least is the bound, for `readers` files in memory of so many pages:
-/// three quarters of it ahead of each reader, nine sixteenths or a quarter, or a half, an eighth or a
-/// 32nd shared among them; six sizes of batch; with and without reading gaps.
+/// The oracles whose least time is the bound, for `readers` files in memory of `memory_pages`. Ahead of each reader:
+/// three quarters of memory, nine sixteenths or a quarter; or a half, an eighth or a 32nd shared among them. Six sizes
+/// of batch; with and without reading gaps.
 pub fn variants(readers: u64, memory_pages: u64) -> [Variant; 72] {
     let (pages, shared) = (memory_pages, memory_pages / readers.max(1));
     let ahead = [pages / 4 * 3, pages / 16 * 9, pages / 4, shared / 2, shared / 8, shared / 32];
@@ -57,17 +55,17 @@ pub fn variants(readers: u64, memory_pages: u64) -> [Variant; 72] {
     })
 }
 
-/// One file's trace, and how far it is read and asked for.
+/// One file's trace, and how far it is read and requested.
 #[derive(Debug, Default)]
 struct Trace {
     order: Vec<Page>,
-    /// The access at hand.
+    /// The current access.
     reader: usize,
     /// First access not taken into a batch.
     frontier: usize,
-    /// What is left of the batch: runs `(start, pages)`, the last to be asked for first.
+    /// The rest of the batch: runs `(start, pages)`; the last one is requested first.
     batch: Vec<(Page, u64)>,
-    /// Batches not wholly read: the access after each, and its pages.
+    /// Batches that are not completely read: the access after each, and its pages.
     ahead: VecDeque<(usize, u64)>,
 }
 
@@ -81,8 +79,8 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// A policy that knows the order in which the pages of each file are read, and asks up to
-    /// `ahead_pages` ahead in each, in batches of `batch_pages`.
+    /// A policy that knows the order in which the pages of each file are read. It requests up to `ahead_pages` ahead in
+    /// each file, in batches of `batch_pages`.
     pub fn new(traces: Vec<Vec<Page>>, ahead_pages: u64, batch_pages: u64, bridges: bool) -> Self {
         let files = traces.into_iter().map(|order| Trace { order, ..Trace::default() }).collect();
         let ahead_pages = ahead_pages.max(1);
@@ -102,7 +100,7 @@ impl KernelPolicy for Oracle {
             return;
         }
         if access.trigger == Trigger::Absent && !trace.is_in_batch(access.page) {
-            // Not asked for, or evicted: from here on again.
+            // Not requested, or evicted: start again here.
             trace.frontier = trace.reader;
             trace.batch.clear();
             trace.ahead.clear();
@@ -127,7 +125,7 @@ impl KernelPolicy for Oracle {
 }
 
 impl Trace {
-    /// Moves the reader to the next access to a page; false if the trace has none.
+    /// Moves the reader to the next access to a page. Returns false if the trace has none.
     fn find(&mut self, page: Page) -> bool {
         let Some(steps) = self.order[self.reader..].iter().position(|next| *next == page) else {
             return false;
@@ -144,8 +142,8 @@ impl Trace {
         self.batch.iter().any(|(start, pages)| (*start..*start + *pages).contains(&page))
     }
 
-    /// Makes a batch of the next accesses to absent pages, as many as fit into `pages` with the gaps
-    /// that are read; false if the trace has no more.
+    /// Makes a batch of the next accesses to absent pages, as many as fit into `pages` with the gaps that are read.
+    /// Returns false if the trace has no more.
     fn take_batch(&mut self, pages: u64, gap: u64, cache: &dyn KernelView) -> bool {
         let left = &self.order[self.frontier..];
         let mut accesses = left.len().min(pages as usize);
@@ -162,8 +160,8 @@ impl Trace {
         true
     }
 
-    /// Has itself called when the reader uses the first page that it just asked for, if there is
-    /// more to ask for at once; else when the oldest batch has been read.
+    /// Sets a mark: on the first page that it just requested if there is more to request at once, otherwise at the end
+    /// of the oldest batch.
     fn mark(&self, plan: &mut Plan) {
         let due = if self.batch.is_empty() {
             self.ahead.front().and_then(|(end, _)| self.order[..self.frontier].get(*end))
@@ -179,7 +177,7 @@ impl Trace {
     }
 }
 
-/// Replaces a batch by the absent pages of these accesses, the first last; returns its pages.
+/// Replaces a batch by the absent pages of these accesses, the first last. Returns the number of pages.
 fn fill(batch: &mut Vec<(Page, u64)>, accesses: &[Page], gap: u64, cache: &dyn KernelView) -> u64 {
     let absent = accesses.iter().copied().filter(|page| !cache.is_cached(*page));
     let mut absent: Vec<Page> = absent.collect();
@@ -197,7 +195,7 @@ fn fill(batch: &mut Vec<(Page, u64)>, accesses: &[Page], gap: u64, cache: &dyn K
     batch.iter().map(|(_, pages)| pages).sum()
 }
 
-/// Pages of a gap that are read in less time than another device access takes.
+/// Pages of a gap that take less time to read than another device access.
 fn bridged_pages(cost: &DeviceCost) -> u64 {
     (cost.access_s() / cost.page_s()) as u64
 }
@@ -249,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_for_what_will_be_read_batch_by_batch_and_no_farther_than_told() {
+    fn it_requests_the_pages_that_will_be_read_in_batches_and_within_its_limit() {
         let mut oracle = Oracle::new(vec![vec![9, 8, 20, 7, 50, 51, 60]], 4, 2, false);
         let (runs, mark) = asked(&mut oracle, 9);
         assert_eq!(runs, [(8, 2), (7, 1), (20, 1)]);

@@ -50,7 +50,7 @@ impl Machine {
                     continue;
                 }
             }
-            if self.insist(now, number, &reading) {
+            if self.read_if_absent(now, number, &reading) {
                 horizon = self.horizon();
             }
             if let Some(on_its_way) = self.what_to_wait_for(&reading) {
@@ -133,7 +133,7 @@ impl Machine {
 
     /// Reads only the current page, if the requests left no frame for it, or if it was evicted before its reader came.
     /// Returns whether anything was queued.
-    fn insist(&mut self, now: Nanos, number: u32, reading: &Reading) -> bool {
+    fn read_if_absent(&mut self, now: Nanos, number: u32, reading: &Reading) -> bool {
         let file = self.opens[reading.open as usize].file;
         if self.cache.lookup(file, reading.page).is_some() {
             return false;

@@ -6,10 +6,9 @@
 //!   server:   lane (queue) --> workers read the exported file --> page cache, policy, disk
 //! ```
 //!
-//! To the client it is a [`Model`] like any device. Each request is read by one worker of its export's
-//! lane: the threads of an NFS server share one lane, a loop device has one worker of its own. Both
-//! machines keep their own time, and the client advances the server to each moment at which anything
-//! happens in it.
+//! To the client it is a [`Model`] like any device. One worker of its export's lane reads each request: the threads of
+//! an NFS server share a lane, a loop device has a separate worker. Both machines keep their own time. The client
+//! advances the server to each of the server's events.
 
 use std::collections::VecDeque;
 
@@ -27,7 +26,7 @@ pub struct Export {
     pub at: u64,
     /// The server's file.
     pub file: FileIndex,
-    /// Which workers serve it.
+    /// The lane of the workers that serve it.
     pub lane: usize,
 }
 
@@ -36,13 +35,13 @@ pub struct Export {
 pub struct Service {
     /// Workers of each lane.
     pub workers: Vec<usize>,
-    /// Largest read a worker does at once.
+    /// Largest single read of a worker.
     pub read_bytes: u64,
-    /// Of a worker's processor per request, before it reads. The workers of a lane share one
-    /// processor: the next begins when this one has finished, or could have if it had not to wait.
+    /// Processor time of a worker per request, before it reads. The workers of a lane share one processor: the next one
+    /// begins when the last one has finished, or would have without waiting.
     pub request_ns: Nanos,
-    /// Every request is an open file of its own. Otherwise it begins with a copy of the state that its
-    /// file's last finished request left, as `nfsd` keeps it: those served side by side begin alike.
+    /// Whether every request is a new open file. Otherwise a request begins with a copy of the state that its file's
+    /// last finished request left, as `nfsd` keeps it; requests served side by side begin with the same state.
     pub is_stateless: bool,
 }
 
@@ -60,7 +59,7 @@ pub struct Server {
 #[derive(Debug, Default)]
 struct Lane {
     waiting: VecDeque<device::Request>,
-    /// Its processor is busy with the last request begun.
+    /// Until when its processor is busy with the last request.
     busy_until: Nanos,
     idle_workers: usize,
 }
@@ -87,7 +86,7 @@ struct Job {
 }
 
 impl Server {
-    /// An idle server; `exports` in the order of their places, each as long as its file.
+    /// An idle server, with `exports` in the order of their places, each as long as its file.
     pub fn new(mut machine: Machine, service: Service, exports: Vec<Export>) -> Self {
         let lane = |workers: &usize| Lane { idle_workers: *workers, ..Lane::default() };
         let lanes = service.workers.iter().map(lane).collect();
@@ -110,12 +109,12 @@ impl Server {
         }
     }
 
-    /// The export that holds a byte of the client's device.
+    /// The export with this byte of the client's device.
     fn export_of(&self, offset: u64) -> usize {
         self.exports.partition_point(|(export, _)| export.at <= offset).saturating_sub(1)
     }
 
-    /// Has an idle worker of a lane take what waits there longest, if it is time.
+    /// Gives the request that has waited longest in a lane to an idle worker, if it is time.
     fn start(&mut self, now: Nanos, lane: usize) {
         if self.lanes[lane].next_start().is_none_or(|at| at > now) {
             return;
@@ -141,7 +140,7 @@ impl Server {
     fn longest_without_waiting(&self, request: &device::Request) -> Nanos {
         let Service { read_bytes, request_ns, .. } = self.service;
         let cpu = &self.machine.cpu;
-        // A page is decided about when it is absent and when it is marked, a call at its beginning.
+        // There is a decision when a page is absent and when it is marked; a call comes at its beginning.
         let calls = request.bytes.div_ceil(read_bytes) * (cpu.call + cpu.decision);
         let pages = request.bytes.div_ceil(PAGE_BYTES) * (cpu.page + 2 * cpu.decision);
         request_ns + calls + pages
@@ -157,7 +156,7 @@ impl Server {
         std::iter::once(Op::Compute { ns: request_ns }).chain(reads).chain([Op::Park])
     }
 
-    /// Takes the finished jobs off their workers.
+    /// Removes the finished jobs from their workers.
     fn collect(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         for index in 0..self.workers.len() {
             let worker = &mut self.workers[index];
@@ -192,7 +191,7 @@ impl Model for Server {
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         self.machine.limit = now;
         while let Some(at) = self.next_event().filter(|at| *at <= now) {
-            // Who finishes at the moment at which another begins leaves his state first.
+            // A request that finishes when another one begins leaves its state first.
             if self.machine.next_event() == Some(at) {
                 self.machine.turn(at);
                 self.collect(now, done);
@@ -206,14 +205,14 @@ impl Model for Server {
         self.in_flight
     }
 
-    /// Requests and bytes of the client's, and the server's own disk's seeks.
+    /// Requests and bytes of the client, and seeks of the server's own disk.
     fn counters(&self) -> Counters {
         Counters { seeks: self.machine.device_counters().seeks, ..self.counters }
     }
 }
 
 impl Machine {
-    /// Adds a process that waits to be given a script.
+    /// Adds a process that waits for a script.
     fn add_worker(&mut self) -> usize {
         self.processes.push(Process {
             script: Box::new(Listed(std::iter::empty())),
@@ -225,7 +224,7 @@ impl Machine {
         self.processes.len() - 1
     }
 
-    /// Has an open file begin with the state of another one of its file.
+    /// Gives an open file the state of another one of the same file.
     fn copy_state(&mut self, now: Nanos, from: OpenFile, to: OpenFile) {
         self.opens[to.0 as usize] = self.opens[from.0 as usize];
         let [from, to] = [from, to].map(|open| OpenFileId(u64::from(open.0)));
@@ -283,7 +282,7 @@ mod tests {
         Server::new(machine, service, exports.to_vec())
     }
 
-    /// Serves requests handed over at once; returns their ids in the order of completion.
+    /// Serves requests that come at once. Returns their ids in the order of completion.
     fn serve(server: &mut Server, requests: &[(u64, u64)]) -> Vec<u64> {
         for (id, (offset, bytes)) in requests.iter().enumerate() {
             server.submit(0, device::Request { id: id as u64, offset: *offset, bytes: *bytes });
@@ -327,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_beside_another_begins_with_what_was_left_before_either() {
+    fn a_request_beside_another_begins_with_the_state_before_either() {
         let mut server = server(vec![2], false);
         serve(&mut server, &[(0, 4096)]);
         let left = server.exports[0].1;

@@ -38,14 +38,14 @@ impl Machine {
     }
 
     /// Wakes writers because fewer pages are dirty.
-    pub(crate) fn let_write(&mut self, now: Nanos) {
+    pub(crate) fn wake_writers(&mut self, now: Nanos) {
         for number in std::mem::take(&mut self.writeback.throttled) {
             self.wake(now, number);
         }
     }
 
     /// `frames` are available: wakes as many of the processes that wait for one, the longest waiting first.
-    pub(crate) fn feed(&mut self, now: Nanos, frames: u64) {
+    pub(crate) fn wake_for_frames(&mut self, now: Nanos, frames: u64) {
         for _ in 0..frames {
             let Some(number) = self.writeback.starved.pop_front() else { return };
             self.wake(now, number);
@@ -59,8 +59,8 @@ impl Machine {
         if self.writeback.starved.is_empty() || !self.is_idle() {
             return false;
         }
-        self.cache.look_again();
-        self.feed(now, 1);
+        self.cache.retry_reclaim();
+        self.wake_for_frames(now, 1);
         true
     }
 

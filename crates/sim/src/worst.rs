@@ -1,29 +1,28 @@
-//! The policy that does the most harm: it asks for what will not be read, and
-//! the machine puts what was read of its files first in line for reclaim.
+//! The policy that does the most harm: it requests pages that will not be read, and makes pages that will be read the
+//! first to be reclaimed.
 //!
-//! It bounds what any policy on top of a kernel's can do wrong. It keeps to the contract: a plan holds
-//! so many reads, it asks for no more pages at once than it is given and than there is room for, and
-//! it stays inside the file. Nothing else restrains it. It marks every page, and so hears of each.
+//! It bounds the harm of any policy on top of a kernel's. It keeps the contract: a plan has a fixed number of reads, it
+//! requests no more pages at once than it may and than there is room for, and it stays inside the file. It marks every
+//! page, and so gets an event for each.
 
 use readahead::{Access, CacheView, Cause, Nanos, Page, Plan, Policy};
 
-/// Slots of a plan that reads leave free: one for the mark, one to spare.
+/// Slots of a plan without reads: one for the mark, one to spare.
 const OTHERS: usize = 2;
 
 /// The policy.
 #[derive(Debug)]
 pub struct Worst {
-    /// Of each file, which pages will be read.
+    /// For each file, which pages will be read.
     wanted: Vec<Vec<bool>>,
-    /// Where in the file at hand the search for other pages goes on.
+    /// Where the search for other pages of the current file continues.
     cursor: Page,
     plan_pages: u64,
     is_marked: Vec<bool>,
 }
 
 impl Worst {
-    /// A policy that knows which pages of each file will be read, and asks for at most `plan_pages`
-    /// pages at once.
+    /// A policy that knows which pages of each file will be read. It requests at most `plan_pages` pages at once.
     pub fn new(files: &[Vec<Page>], plan_pages: u64) -> Self {
         let mark = |pages: &Vec<Page>| {
             let mut wanted = vec![false; pages.iter().max().map_or(0, |last| *last as usize + 1)];
@@ -53,7 +52,7 @@ impl Policy for Worst {
     fn on_access(&mut self, access: &Access, cache: &dyn CacheView, plan: &mut Plan) {
         let file = access.file.0 as usize;
         let mut room = self.plan_pages.min(cache.room_pages());
-        // Backwards, a page at a time, so that nothing can be merged before it is queued.
+        // Backward, a page at a time, so that nothing can be merged before it is queued.
         for _ in 0..access.file_pages {
             if room == 0 || plan.spare() <= OTHERS {
                 break;
@@ -65,7 +64,7 @@ impl Policy for Worst {
                 room -= 1;
             }
         }
-        // A mark is taken off by the access that it reports; a miss leaves it.
+        // The reported access has removed its mark; a miss leaves it.
         let is_marked = self.is_marked.get_mut(file);
         if access.trigger == readahead::Trigger::Mark || is_marked.as_ref().is_some_and(|m| !**m) {
             plan.mark(0, access.file_pages - 1);

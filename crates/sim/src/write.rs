@@ -145,7 +145,7 @@ impl Machine {
             self.block.dispatch(now);
         }
         if self.cache.dirty() < self.writeback.limit {
-            self.let_write(now);
+            self.wake_writers(now);
         }
     }
 }

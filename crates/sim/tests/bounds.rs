@@ -1,4 +1,4 @@
-//! What no policy on top of a kernel's can break, and what none can beat.
+//! Bounds that no policy on top of a kernel's can break, and that none can beat.
 
 use historical::{KernelPolicy, Linux6};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ const MEMORY_PAGES: u64 = 256;
 const FILE_PAGES: u64 = 800;
 const FILES: usize = 2;
 
-/// Commands the device takes at once.
+/// Commands that the device takes at once.
 const DEPTH: usize = 8;
 
 fn machine(device: &str, kernel: Box<dyn KernelPolicy>, worst: Option<Worst>) -> Machine {
@@ -45,7 +45,7 @@ fn traces(scripts: &[Vec<Step>]) -> Vec<Vec<Page>> {
     traces
 }
 
-/// Runs one process a script; returns the pages each has used.
+/// Runs a process for each script. Returns the pages that each has used.
 fn run(mut machine: Machine, scripts: &[Vec<Step>]) -> (Vec<u64>, Machine) {
     let files: Vec<_> = (0..FILES).map(|_| machine.add_file(FILE_PAGES * PAGE_BYTES)).collect();
     let mut processes = Vec::new();
@@ -108,7 +108,7 @@ proptest! {
         distinct.dedup();
         let oracle: Box<dyn KernelPolicy> = Box::new(Oracle::new(traces, MEMORY_PAGES / 2, batch, false));
         let (_, machine) = run(machine(device, oracle, None), &scripts);
-        // What memory cannot hold until it is read again is read again.
+        // Pages that memory cannot hold are read again.
         if distinct.len() as u64 <= MEMORY_PAGES / 2 {
             prop_assert_eq!(machine.device_counters().bytes, distinct.len() as u64 * PAGE_BYTES);
         }

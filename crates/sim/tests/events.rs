@@ -1,4 +1,4 @@
-//! The events matrix: what each class of read-ahead is charged with.
+//! The events matrix: which events count for each class of read-ahead.
 
 mod support;
 
@@ -19,7 +19,7 @@ fn read(open: OpenFile, page: u64) -> Op {
     Op::Read { open, at: page * PAGE_BYTES, bytes: PAGE_BYTES }
 }
 
-/// Reads a file page by page in memory for all of it, thinking for so long before each page.
+/// Reads a file page by page, in memory for all of it, with a pause before each page.
 fn scan(kernel: Box<dyn KernelPolicy>, think: Nanos) -> Machine {
     let mut machine = machine(2 * FILE_PAGES, kernel);
     let file = machine.add_file(FILE_PAGES * PAGE_BYTES);
@@ -61,9 +61,9 @@ fn a_touched_mark_is_the_look_ahead_hit_of_the_class_that_set_it() {
     let machine = scan(linux_6(), 0);
     let initial = machine.matrix().row(Cause::Initial);
     let sequential = machine.matrix().row(Cause::Sequential);
-    // The first window's mark asks for the second, which is sequential.
+    // The first window's mark requests the second, which is sequential.
     assert_eq!((initial.requests, initial.look_ahead_hits), (1, 1));
-    // The last window has its mark touched, too, and nothing follows; what lies beyond has none.
+    // The reader also touches the last window's mark, and nothing follows. Pages beyond have no mark.
     let beyond = u64::from(sequential.pages > sequential.read);
     assert_eq!(sequential.look_ahead_hits, sequential.requests - beyond, "{sequential:?}");
     assert_eq!(scan(stock(), 0).matrix().total().look_ahead_hits, 0, "it has no marks");
@@ -73,7 +73,7 @@ fn a_touched_mark_is_the_look_ahead_hit_of_the_class_that_set_it() {
 fn a_page_is_late_if_its_reader_finds_it_on_its_way() {
     let fast = scan(linux_6(), 0).matrix().total();
     assert!(fast.late > 0, "{fast:?}");
-    // Ten milliseconds a page are twice what the device takes.
+    // Ten milliseconds per page are twice the time of the device.
     let slow = scan(linux_6(), 10_000_000).matrix().total();
     assert_eq!(slow.late, 0, "the page that was absent is none that was read ahead");
     let none = scan(Box::new(historical::NoReadAhead), 0).matrix().total();
@@ -109,7 +109,7 @@ fn windows_shrink_after_thrashing_only() {
     assert!(recovery.shrinks > 0, "three quarters of what survived: {recovery:?}");
 }
 
-/// Asks for pages beyond the end of the file.
+/// Requests pages beyond the end of the file.
 struct Beyond;
 
 impl KernelPolicy for Beyond {

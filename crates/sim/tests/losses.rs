@@ -1,38 +1,38 @@
-//! What bowwave can lose: on any workload its time is to be the stock kernel's, 3 % and its credit more at most.
+//! How much bowwave can lose: on any workload its time should exceed the stock kernel's by at most 3 % and its credit.
 //!
-//! Workloads are generated, and an adversary climbs from each towards one on which more is lost: it changes one number
-//! at a time and keeps what is worse for bowwave. `LOSS_STEPS=2000 cargo test --release -p bowwave-sim --test losses
-//! -- --nocapture` climbs for longer; the worst that was found is printed.
+//! An adversary starts from generated workloads and climbs towards greater losses: it changes one number at a time and
+//! keeps what is worse for bowwave. `LOSS_STEPS=2000 cargo test --release -p bowwave-sim --test losses -- --nocapture`
+//! climbs for longer, and prints the worst workload.
 //!
-//! Readers side by side lose more on devices that serve one access at a time, as what is read for one delays the
-//! others, and no account has that.
+//! Several readers lose more on devices that serve one access at a time: pages read ahead for one delay the others,
+//! which no account records.
 
 use readahead::PAGE_BYTES;
 use sim::scripts::random::Random;
 use sim::{Listed, Machine, MachineSpec, Op, OpenFile};
 
-/// What may be lost on a volume that nothing is known of.
+/// Seconds that may be lost on an unknown volume.
 const CREDIT_S: f64 = 1.0;
 
-/// So many times the stock kernel's time is as good.
+/// A lone reader may take this many times the stock kernel's time.
 const TIMES: f64 = 1.03;
 
-/// The same of several readers.
+/// The same for several readers.
 const TIMES_BESIDE: f64 = 1.5;
 
-/// Steps of a climb, where none are given.
+/// Steps of a climb by default.
 const STEPS: u64 = 60;
 
-/// Workloads that are climbed from, on each machine.
+/// Starts of climbs on each machine.
 const STARTS: u64 = 3;
 
 /// Pages of each file: 64, 512 and 16 MB.
 const FILES: [u64; 3] = [16_384, 131_072, 4_096];
 
-/// Pages that one process reads at most, so that a climb comes to an end.
+/// Most pages that one process reads, so that a climb ends.
 const MOST_PAGES: u64 = 12_000;
 
-/// One part of what a process does. Each number may be any number.
+/// A part of a process's reads. Any numbers are valid.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     kind: u64,
@@ -43,7 +43,7 @@ struct Part {
     count: u64,
     /// Pages of each.
     each: u64,
-    /// Pages from one to the next, or those among which they lie.
+    /// Pages from one access to the next, or the range of their places.
     span: u64,
 }
 
@@ -81,7 +81,7 @@ impl Part {
             4 => at + pages - number * (each + span % 512) % pages,
             // Anywhere in a part of the file.
             5 => at + random.below(span),
-            // Some places more often than others.
+            // Some places are read more often than others.
             _ => {
                 let rank = (span as f64).powf(random.unit()) as u64;
                 at + rank.wrapping_mul(2_654_435_761) % span
@@ -183,7 +183,7 @@ impl Times {
     }
 }
 
-/// The worst that was found on a machine.
+/// The worst workload found on a machine.
 fn climb(spec: &MachineSpec, processes: u64, seed: u64, steps: u64) -> (Times, Workload) {
     let mut random = Random::new(seed);
     let mut workload = any_workload(processes, &mut random);
@@ -198,7 +198,7 @@ fn climb(spec: &MachineSpec, processes: u64, seed: u64, steps: u64) -> (Times, W
     (worst, workload)
 }
 
-/// Climbs on every machine, and gives each on which more is lost than `credit_s` and `times` the stock kernel's time.
+/// Climbs on every machine. Returns each one that loses more than `credit_s` beyond `times` the stock kernel's time.
 fn beyond(processes: u64, times: f64, credit_s: f64) -> Vec<String> {
     let steps = std::env::var("LOSS_STEPS").ok().and_then(|steps| steps.parse().ok());
     let steps = steps.unwrap_or(STEPS);
@@ -230,9 +230,9 @@ fn beside_a_lone_reader_bowwave_loses_no_more_than_its_credit() {
     assert!(beyond.is_empty(), "{beyond:#?}");
 }
 
-/// As far as is known: 3 % is what it is to be.
+/// The bound that holds so far; the goal is 3 %.
 #[test]
-fn beside_several_readers_bowwave_loses_no_more_than_half_of_the_time_and_its_credit() {
+fn with_several_readers_bowwave_loses_at_most_half_of_the_time_and_its_credit() {
     let beyond = beyond(3, TIMES_BESIDE, CREDIT_S);
     assert!(beyond.is_empty(), "{beyond:#?}");
 }

@@ -1,4 +1,4 @@
-//! What holds for any machine, whatever runs on it.
+//! Properties of any machine, with any processes.
 
 use historical::Linux6;
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn scan(open: OpenFile, from: u64, to: u64, step: u64) -> impl Iterator<Item = O
     (from..to).step_by(step as usize).map(move |at| Op::Read { open, at, bytes: step })
 }
 
-/// Reads a file of `bytes` bytes in requests of 4 KiB; returns the seconds.
+/// Reads a file of `bytes` bytes in requests of 4 KiB. Returns the seconds.
 fn sequential(machine: &mut Machine, bytes: u64) -> f64 {
     let file = machine.add_file(bytes);
     let open = machine.open(file);
@@ -64,7 +64,7 @@ fn sequential_reading_comes_near_the_media_rate() {
     assert!((1.04..1.15).contains(&seconds), "{seconds}");
 }
 
-/// Reads `runs` runs of 1 MiB backward, in requests of 16 KiB; returns the seconds.
+/// Reads `runs` runs of 1 MiB backward, in requests of 16 KiB. Returns the seconds.
 fn backward_runs(machine: &mut Machine, runs: u64) -> f64 {
     let file = machine.add_file(runs * 8 * MIB);
     let open = machine.open(file);
@@ -77,8 +77,8 @@ fn backward_runs(machine: &mut Machine, runs: u64) -> f64 {
     machine.outcome(process).ended as f64 * 1e-9
 }
 
-/// What runs left unread counted as ahead for ten seconds, so that in little memory most of the runs
-/// after them were not read ahead at all, and took five times as long.
+/// Pages that runs left unread once counted as ahead for ten seconds. So in little memory most later runs were not read
+/// ahead, and took five times as long.
 #[test]
 fn runs_that_end_leave_what_may_be_ahead_to_the_next() {
     let ample = backward_runs(&mut machine(512 * MIB, true), 32);
@@ -170,7 +170,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// Pages of each of the two files of a random run.
 const FILE_PAGES: u64 = 3000;
 
-/// Runs scripts of steps side by side in little memory; returns what can be told of the run.
+/// Runs scripts of steps side by side in little memory. Returns the figures of the run.
 fn run(scripts: &[Vec<Step>], with_bowwave: bool) -> (Vec<(Nanos, u64)>, u64, u64) {
     let mut machine = machine(4 * MIB, with_bowwave);
     machine.keep_log();
@@ -301,7 +301,7 @@ fn a_machine_that_is_stuck_says_so() {
 }
 
 #[test]
-fn those_who_wait_for_memory_look_again_no_oftener_than_there_is_some() {
+fn processes_that_wait_for_memory_wake_only_when_there_is_some() {
     const READERS: u64 = 2000;
     const READS: u64 = 3;
     let mut machine = machine(MIB, false);

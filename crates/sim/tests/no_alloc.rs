@@ -1,4 +1,4 @@
-//! Reading what is cached allocates nothing, so that long runs cost their accesses and no more.
+//! Reading cached pages allocates nothing, so that long runs cost no more than their accesses.
 
 #![allow(unsafe_code)] // a global allocator is an unsafe trait; the invariant is written there
 
@@ -17,7 +17,7 @@ const FILE_BYTES: u64 = 16 << 20;
 const REQUEST_BYTES: u64 = 65_536;
 const PASSES: u64 = 20;
 
-/// Reads a file again and again; returns the allocations up to the end of each pass.
+/// Reads a file repeatedly. Returns the allocations up to the end of each pass.
 fn allocations_by_pass(with_bowwave: bool) -> Vec<u64> {
     let bowwave = Bowwave::new(Box::new(Adaptive::default()), 1 << 30);
     let mut machine = Machine::new(Parts {

@@ -138,7 +138,7 @@ impl Behind {
             }
             Stream::new(orders.now, passed, only_mode, memory)
         });
-        stream.hear(orders.now, passed);
+        stream.note_step(orders.now, passed);
         if passed.span.pages() > 0 {
             self.pass(key, passed.span, orders);
         }

@@ -97,7 +97,7 @@ impl Stream {
     }
 
     /// It has passed another step.
-    pub(super) fn hear(&mut self, now: Nanos, passed: &Passed) {
+    pub(super) fn note_step(&mut self, now: Nanos, passed: &Passed) {
         self.of = passed.of;
         self.mapped = passed.mapped;
         self.file_bytes = passed.file_bytes;

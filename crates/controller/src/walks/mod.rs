@@ -124,7 +124,7 @@ impl Walks {
         self.make_room_for(key);
         let directory = miss.directory.key;
         let walker = self.walkers.entry(key).or_insert_with(Walker::new);
-        walker.hear(orders.now, directory, miss.of.file.ino);
+        walker.note_file(orders.now, directory, miss.of.file.ino);
         walker.cgroup = miss.cgroup;
         walker.measure(miss);
         let entry = self.find(orders.now, miss);
@@ -154,7 +154,7 @@ impl Walks {
         let is_promising =
             walker.traversal.is_some() || walker.recent_in(of.key) >= 2 || walker.has_history();
         if is_due && is_promising {
-            self.list_at_credit(key, of, orders);
+            self.list_within_credit(key, of, orders);
         }
     }
 
@@ -169,9 +169,9 @@ impl Walks {
         let suffix = suffix_of(unit, &self.directories);
         let Some(walker) = self.walkers.get_mut(&key) else { return };
         walker.suffixes.note(suffix, true);
-        if self.come_to(key, unit, orders) {
+        if self.reach(key, unit, orders) {
             // It was requested, and has not arrived yet.
-            return self.go_on(key, means, orders);
+            return self.request_more(key, means, orders);
         }
         self.follow(key, unit, means, orders);
     }
@@ -183,13 +183,13 @@ impl Walks {
 
     /// The program has reached a file that a stream of this walker has requested. Returns `false` if it had passed that
     /// file.
-    fn come_to(&mut self, key: WalkerKey, unit: Unit, orders: &mut Orders<'_>) -> bool {
+    fn reach(&mut self, key: WalkerKey, unit: Unit, orders: &mut Orders<'_>) -> bool {
         let asked = self.asked(unit);
         let Some(walker) = self.walkers.get_mut(&key) else { return false };
         let found = walker.streams.iter_mut().find(|stream| stream.id == asked.stream);
         let Some(stream) = found.filter(|stream| asked.number >= stream.used) else { return false };
         walker.crosses |= unit.directory != stream.home();
-        let used = stream.come_to(orders.now, asked.number);
+        let used = stream.reach(orders.now, asked.number);
         walker.used = walker.used.saturating_add(used);
         self.totals.used_files += u64::from(used);
         while let Some(marked) = stream.passed_mark(asked.number) {
@@ -210,29 +210,29 @@ impl Walks {
             return false;
         };
         if let Some(walker) = self.walkers.get_mut(&key) {
-            walker.hear(orders.now, unit.directory, access.of.file.ino);
+            walker.note_file(orders.now, unit.directory, access.of.file.ino);
         }
-        if !self.come_to(key, unit, orders) {
+        if !self.reach(key, unit, orders) {
             unmark(&mut self.marks, access.of.file, orders);
         }
-        self.go_on(key, means, orders);
+        self.request_more(key, means, orders);
         true
     }
 
     /// A process has read on in a file, beyond its first pages.
     pub(crate) fn on_read_on(&mut self, access: &Access) {
         if let Some(walker) = self.walkers.get_mut(&(access.of.file.dev, access.of.tgid)) {
-            walker.read_on(access.page.saturating_add(access.request_pages.into()));
+            walker.note_read_on(access.page.saturating_add(access.request_pages.into()));
         }
     }
 
     /// A program has reached a file that no stream had requested.
     fn follow(&mut self, key: WalkerKey, unit: Unit, means: &Means, orders: &mut Orders<'_>) {
         if !self.continue_stream(key, unit, orders.now) {
-            self.miss_at_random(key, unit, means, orders.now);
+            self.miss_out_of_order(key, unit, means, orders.now);
         }
         self.link(key, orders);
-        self.go_on(key, means, orders);
+        self.request_more(key, means, orders);
     }
 
     /// Finds the stream that continues from a walker's last file, or begins one. Returns `false` if no traversal leads
@@ -274,7 +274,7 @@ impl Walks {
     }
 
     /// No traversal leads to this file. Reads the whole directory once that costs no more than the misses have.
-    fn miss_at_random(&mut self, key: WalkerKey, unit: Unit, means: &Means, now: Nanos) {
+    fn miss_out_of_order(&mut self, key: WalkerKey, unit: Unit, means: &Means, now: Nanos) {
         let Some(walker) = self.walkers.get_mut(&key) else { return };
         let Some(directory) = self.directories.get_mut(unit.directory) else { return };
         directory.misses = directory.misses.saturating_add(1);
@@ -308,13 +308,13 @@ impl Walks {
         }
         for directory in [to, from] {
             if let Some(above) = self.directories.first_unlisted_above(directory) {
-                self.list_at_credit(key, above, orders);
+                self.list_within_credit(key, above, orders);
             }
         }
     }
 
     /// Lists a directory that may be of no use, within the walker's credit.
-    fn list_at_credit(&mut self, key: WalkerKey, of: DirectoryRef, orders: &mut Orders<'_>) {
+    fn list_within_credit(&mut self, key: WalkerKey, of: DirectoryRef, orders: &mut Orders<'_>) {
         let Some(walker) = self.walkers.get_mut(&key) else { return };
         if walker.listings_left > 0
             && self.list(key, Place::Known(of), orders)
@@ -377,7 +377,7 @@ impl Walks {
             self.continue_stream(key, unit, orders.now);
             self.link(key, orders);
         }
-        self.go_on(key, means, orders);
+        self.request_more(key, means, orders);
     }
 
     /// A batch of files was requested: the first `files`, of `bytes` in all.
@@ -398,11 +398,11 @@ impl Walks {
         if let Some(stream) = walker.streams.iter_mut().find(|stream| stream.id == batch.stream) {
             stream.batches = stream.batches.saturating_sub(1);
         }
-        self.go_on(batch.walker, means, orders);
+        self.request_more(batch.walker, means, orders);
     }
 
     /// Requests more files in each stream of a walker, and lists directories that these will reach.
-    fn go_on(&mut self, key: WalkerKey, means: &Means, orders: &mut Orders<'_>) {
+    fn request_more(&mut self, key: WalkerKey, means: &Means, orders: &mut Orders<'_>) {
         if let Some(walker) = self.walkers.get_mut(&key) {
             // Streams that the program still follows come before those that it has left.
             walker.streams.sort_unstable_by_key(|stream| Reverse((stream.heard_at, stream.id)));

@@ -97,7 +97,7 @@ impl Stream {
 
     /// The program has reached the file of that number. Returns how many files count as used: those since the last mark
     /// that it has passed.
-    pub(super) fn come_to(&mut self, now: Nanos, number: u32) -> u32 {
+    pub(super) fn reach(&mut self, now: Nanos, number: u32) -> u32 {
         self.heard_at = now;
         let until = match self.is_shuffled {
             true => self.used + self.ahead() / (self.marks.len() as u32 + 1),
@@ -113,7 +113,7 @@ impl Stream {
 
     /// The program has reached a file beyond all requested ones. Returns how many files count as used, and how many do
     /// not. The program touches each mark that it reaches, so files behind an untouched mark are not known to be used.
-    pub(super) fn leave_behind(&mut self, now: Nanos) -> (u32, u32) {
+    pub(super) fn pass_all(&mut self, now: Nanos) -> (u32, u32) {
         self.heard_at = now;
         let untouched = self.marks.iter().find(|marked| marked.number >= self.used);
         let known = untouched.map_or(self.asked, |marked| marked.number);

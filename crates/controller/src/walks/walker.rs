@@ -156,7 +156,7 @@ impl Walker {
     }
 
     /// It has reached a file.
-    pub(super) fn hear(&mut self, now: Nanos, directory: FileKey, ino: u64) {
+    pub(super) fn note_file(&mut self, now: Nanos, directory: FileKey, ino: u64) {
         self.heard_at = now;
         if self.recent.back() == Some(&(directory, ino)) {
             return;
@@ -186,7 +186,7 @@ impl Walker {
     }
 
     /// It has read a file up to that page.
-    pub(super) fn read_on(&mut self, page: u64) {
+    pub(super) fn note_read_on(&mut self, page: u64) {
         let needed = page.saturating_add(1).next_power_of_two().max(u64::from(HEAD_PAGES));
         let needed = needed.min(u64::from(LONG_HEAD_PAGES)) as u32;
         self.head_pages = self.head_pages.max(needed);
@@ -230,7 +230,7 @@ impl Walker {
             for _ in 0..LONGEST_STEP {
                 match cursor.next(&stream.traversal, stream.top, directories) {
                     Next::File(next) if next == unit => {
-                        let (used, unused) = stream.leave_behind(now);
+                        let (used, unused) = stream.pass_all(now);
                         self.crosses |= unit.directory != stream.home();
                         self.used = self.used.saturating_add(used);
                         self.wasted = self.wasted.saturating_add(unused);

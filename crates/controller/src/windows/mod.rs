@@ -128,7 +128,13 @@ impl Windows {
     }
 
     /// Notes an access to a file on `backing`. `bound` is the bound of its cgroup.
-    pub(crate) fn hear(&mut self, now: Nanos, access: &Access, backing: BackingId, bound: Bound) {
+    pub(crate) fn note_access(
+        &mut self,
+        now: Nanos,
+        access: &Access,
+        backing: BackingId,
+        bound: Bound,
+    ) {
         self.bound_cgroup(access.cgroup, bound);
         let Some(target) = Self::target_of(access) else { return };
         if let (Target::OpenFile(_), Some(entry)) =
@@ -138,7 +144,7 @@ impl Windows {
         }
         let was_set = self.was_set(now, backing);
         if let Some(entry) = self.entries.get_mut(&target) {
-            entry.hear(now, access, was_set);
+            entry.note_access(now, access, was_set);
         } else if self.has_room_for(target) {
             self.entries.insert(target, Entry::new(now, access, was_set));
         }
@@ -356,7 +362,7 @@ impl Windows {
         // An overdue answer must not block its device for ever.
         for (ticket, target) in self.turns.give_up(now) {
             if let Some(entry) = self.entries.get_mut(&target) {
-                entry.is_not_answered(now, ticket);
+                entry.mark_overdue(now, ticket);
                 self.turns.push(entry.dev(), target);
             }
         }
@@ -364,7 +370,7 @@ impl Windows {
         let is_crowded = self.entries.len() > MOST_TARGETS / 2;
         for (target, entry) in &mut self.entries {
             let is_idle = !is_fresh(entry.heard_at);
-            if (is_idle && entry.rests(is_crowded)) || entry.is_restore_pending(now) {
+            if (is_idle && entry.settle_idle(is_crowded)) || entry.is_restore_pending(now) {
                 self.turns.push(entry.dev(), *target);
             }
         }

@@ -89,7 +89,7 @@ impl Entry {
 
     /// Notes an access. A window of twice the size is no sign of sequential advice if the device's own window was
     /// changed at that moment (`was_set`), or if we have set this one.
-    pub(super) fn hear(&mut self, now: Nanos, access: &Access, was_set: bool) {
+    pub(super) fn note_access(&mut self, now: Nanos, access: &Access, was_set: bool) {
         let is_new = self.access.of.file != access.of.file;
         if is_new {
             // Another open file has got the address.
@@ -120,7 +120,7 @@ impl Entry {
 
     /// It has been idle for long. The policy's wish for it ends; if others need its place, its window is given back.
     /// Returns whether that changes anything.
-    pub(super) fn rests(&mut self, is_crowded: bool) -> bool {
+    pub(super) fn settle_idle(&mut self, is_crowded: bool) -> bool {
         let had_window = self.narrow.take().is_some() | self.larger.take().is_some();
         let was_over = std::mem::replace(&mut self.is_over, is_crowded);
         had_window || (is_crowded && !was_over)
@@ -220,7 +220,7 @@ impl Entry {
 
     /// The answer is overdue, so the result is unknown. The window counts as set, so that it is given back. A late
     /// answer still counts, until another change is requested.
-    pub(super) fn is_not_answered(&mut self, now: Nanos, ticket: Ticket) {
+    pub(super) fn mark_overdue(&mut self, now: Nanos, ticket: Ticket) {
         let Some(asked) = self.asked.as_mut().filter(|asked| asked.ticket == ticket) else {
             return;
         };

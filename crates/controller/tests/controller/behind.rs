@@ -18,7 +18,7 @@ fn with(rules: Rules) -> Options {
 
 fn machine(mode: Mode) -> Machine {
     let mut machine = Machine::new(VOLUME, with(Rules::only(mode)));
-    machine.hear(&memory(MEMORY));
+    machine.give(&memory(MEMORY));
     machine
 }
 
@@ -48,7 +48,7 @@ fn a_large_file_that_is_streamed_through_leaves_the_cache_behind_its_reader() {
 #[test]
 fn what_fits_half_of_memory_stays() {
     let mut machine = machine(Mode::Auto);
-    machine.hear(&memory(8 << 30));
+    machine.give(&memory(8 << 30));
     machine.pass(1, 1, false, span(0, 50_000));
     machine.exit(1);
     machine.wait(5 * SECOND);
@@ -74,13 +74,13 @@ fn always_means_every_file_and_never_none() {
 #[test]
 fn who_ends_within_its_first_step_has_been_announced_with_no_pages_and_is_dealt_with() {
     let mut machine = machine(Mode::Always);
-    machine.hear(&Input::Passed(passed(1, span(0, 0))));
+    machine.give(&Input::Passed(passed(1, span(0, 0))));
     assert!(machine.controller.may_drop(), "it may be about to end");
     assert_eq!(machine.controller.status(machine.now).behind_streams, 1);
 }
 
 #[test]
-fn accesses_are_seen_once_a_large_file_is_read_and_no_more_when_all_is_quiet() {
+fn accesses_are_watched_from_the_first_large_file_until_all_is_quiet() {
     let mut machine = machine(Mode::Auto);
     let looks = |machine: &Machine| {
         machine.asked(|command| match command {
@@ -98,7 +98,7 @@ fn accesses_are_seen_once_a_large_file_is_read_and_no_more_when_all_is_quiet() {
 }
 
 #[test]
-fn rules_are_asked_once_a_stream_and_what_was_passed_meanwhile_goes_then() {
+fn rules_apply_once_for_each_stream_and_then_to_the_pages_passed_meanwhile() {
     let rule =
         Rule { path: Some("/srv/**".into()), cgroup: None, command: None, mode: Mode::Always };
     let rules = Rules { mode: Mode::Never, rules: vec![rule] };
@@ -251,7 +251,7 @@ fn writing_is_waited_for_at_the_end() {
     machine.pass(1, 1, true, span(0, 3_000));
     machine.exit(1);
     machine.controller.finish();
-    machine.hear(&Input::Tick);
+    machine.give(&Input::Tick);
     machine.wait(1_000 * SECOND);
     assert!(machine.controller.has_left_overs(), "the disk is slow");
     machine.clean(1);
@@ -280,7 +280,7 @@ fn what_was_left_on_a_volume_is_not_left_on_the_next_one_with_its_number() {
     machine.unmount(DEV);
     assert!(!machine.controller.has_left_overs());
     let before = machine.log.len();
-    machine.hear(&crate::support::mounted(
+    machine.give(&crate::support::mounted(
         DEV,
         crate::support::DISK,
         crate::support::facts(VOLUME),
@@ -291,12 +291,12 @@ fn what_was_left_on_a_volume_is_not_left_on_the_next_one_with_its_number() {
 }
 
 #[test]
-fn a_volume_without_streams_that_is_unmounted_has_nothing_forgotten_of_others() {
+fn unmounting_a_volume_without_streams_forgets_nothing_of_others() {
     let other = controller::ids::DeviceNumber { major: 0, minor: 77 };
     for (unmounted, forgets) in [(other, false), (DEV, true)] {
         let mut machine = machine(Mode::Auto);
         let device = crate::support::facts(VOLUME);
-        machine.hear(&crate::support::mounted(other, crate::support::DISK, device));
+        machine.give(&crate::support::mounted(other, crate::support::DISK, device));
         machine.pass(1, 1, false, span(0, 16_384));
         let before = machine.log.len();
         machine.unmount(unmounted);
@@ -306,7 +306,7 @@ fn a_volume_without_streams_that_is_unmounted_has_nothing_forgotten_of_others() 
 }
 
 #[test]
-fn a_release_that_is_answered_after_its_volume_has_gone_leaves_nothing_to_do() {
+fn a_release_answered_after_the_unmount_leaves_nothing_to_do() {
     let mut machine = machine(Mode::Auto);
     machine.turn_off();
     machine.pass(1, 1, false, span(0, 16_384));
@@ -320,14 +320,14 @@ fn a_release_that_is_answered_after_its_volume_has_gone_leaves_nothing_to_do() {
     for ticket in ticket {
         let left = vec![(span(0, 512), 512)];
         let released = Completed::Released { ticket, dropped_pages: 7, kept_pages: 1, left };
-        machine.hear(&Input::Completed(released.clone()));
-        machine.hear(&Input::Completed(released));
+        machine.give(&Input::Completed(released.clone()));
+        machine.give(&Input::Completed(released));
     }
     assert!(!machine.controller.has_left_overs());
 }
 
 #[test]
-fn a_file_system_that_does_not_answer_is_given_no_more_and_holds_up_no_other() {
+fn a_file_system_that_does_not_answer_gets_no_more_and_delays_no_other() {
     let mut bench = Bench::new(VOLUME, with(Rules::only(Mode::Always)));
     let other = controller::ids::DeviceNumber { major: 0, minor: 77 };
     let device = crate::support::facts(VOLUME);
@@ -353,7 +353,7 @@ fn what_had_to_wait_for_room_is_asked_for_when_there_is_some() {
     for ino in 1..200 {
         for n in 0..4 {
             let step = Passed { ..passed(ino, span(1024 * n, 1024 * (n + 1))) };
-            machine.hear(&Input::Passed(step));
+            machine.give(&Input::Passed(step));
         }
     }
     let first = machine.asked(|command| match command {
@@ -365,7 +365,7 @@ fn what_had_to_wait_for_room_is_asked_for_when_there_is_some() {
         let dropped_pages = span.pages();
         let left = Vec::new();
         let released = Completed::Released { ticket, dropped_pages, kept_pages: 0, left };
-        machine.hear(&Input::Completed(released));
+        machine.give(&Input::Completed(released));
     }
     machine.wait(200 * MS);
     let stays = machine.controller.metrics().left_bytes;
@@ -373,7 +373,7 @@ fn what_had_to_wait_for_room_is_asked_for_when_there_is_some() {
 }
 
 #[test]
-fn a_slow_reader_is_asked_for_where_it_is_and_has_not_paused_while_it_goes_on() {
+fn a_slow_reader_is_asked_for_its_place_and_has_not_paused_while_it_continues() {
     let mut machine = machine(Mode::Auto);
     machine.pass(1, 1, false, span(0, 20_480));
     let key = stream(1, 1, false);
@@ -480,9 +480,9 @@ fn a_body_that_cannot_drop_behind_is_asked_for_nothing_of_it() {
 fn a_stream_is_heard_of_from_its_first_page_on() {
     let mut machine = machine(Mode::Auto);
     let begins = Input::Passed(Passed { span: span(0, 0), ..passed(1, span(0, 1)) });
-    machine.hear(&begins);
+    machine.give(&begins);
     let looks = |machine: &Machine| machine.log.contains(&Command::LookBehind(true));
     assert!(looks(&machine), "a large file was read");
-    machine.hear(&begins);
+    machine.give(&begins);
     assert!(machine.log.contains(&Command::WatchProcess(1, true)));
 }

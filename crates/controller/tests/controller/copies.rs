@@ -32,13 +32,13 @@ fn copied(machine: &mut Machine, page: u64) -> Access {
 /// Reports such a read to the controller.
 fn read(machine: &mut Machine, page: u64) {
     let access = copied(machine, page);
-    machine.hear(&Input::Access(access));
+    machine.give(&Input::Access(access));
 }
 
 /// A machine on which process 1 has copied `pages`, none of which is on the disk yet.
 fn copying(cost: DeviceCost, pages: u64) -> Machine {
     let mut machine = Machine::new(cost, behind());
-    machine.hear(&memory(MEMORY));
+    machine.give(&memory(MEMORY));
     machine.open(9, SOURCE, COPIER);
     machine.pass(SOURCE, COPIER, false, span(0, 4096));
     copy(&mut machine, 0, pages);
@@ -118,7 +118,7 @@ fn who_has_closed_what_it_copies_is_not_given_anything_back() {
         outcome: WindowOutcome::Own,
         during: (machine.now, machine.now),
     };
-    machine.hear(&Input::Completed(closed));
+    machine.give(&Input::Completed(closed));
     assert_eq!(machine.controller.status(machine.now).changed_windows, 0);
     machine.wait(10 * SECOND);
     assert_eq!(settings(&machine), [WindowSetting::NoLookAhead]);
@@ -144,7 +144,7 @@ fn where_nothing_has_a_head_the_copy_is_only_not_read_ahead() {
 #[test]
 fn who_reads_much_and_writes_little_is_no_copy() {
     let mut machine = Machine::new(DeviceCost::DISK, behind());
-    machine.hear(&memory(MEMORY));
+    machine.give(&memory(MEMORY));
     machine.open(9, SOURCE, COPIER);
     machine.pass(SOURCE, COPIER, false, span(0, 99_000));
     machine.pass(DESTINATION, COPIER, true, span(0, 30_000));
@@ -161,7 +161,7 @@ fn who_asks_for_little_at_a_time_is_read_ahead() {
         let step = Span { start: at, end: at + 1024 };
         machine.pass(SOURCE, COPIER, false, step);
         let access = copied(&mut machine, at);
-        machine.hear(&Input::Access(Access { request_pages: 15, ..access }));
+        machine.give(&Input::Access(Access { request_pages: 15, ..access }));
         machine.pass(DESTINATION, COPIER, true, step);
         at += 1024;
     }
@@ -180,7 +180,7 @@ fn who_advises_something_else_while_it_is_held_has_that_in_the_end() {
     machine.opened(OpenFile(9)).advice = advice;
     let kernel_window = 64;
     let access = copied(&mut machine, 50_000);
-    machine.hear(&Input::Access(Access { advice, kernel_window, ..access }));
+    machine.give(&Input::Access(Access { advice, kernel_window, ..access }));
     machine.wait(5 * MS);
     let all = settings(&machine);
     assert_eq!(all[..2], [WindowSetting::NoLookAhead, WindowSetting::Abandoned]);
@@ -194,21 +194,21 @@ fn an_open_file_that_another_process_reads_as_well_stays_with_the_copy() {
     for (n, tgid) in [2, COPIER, 2, COPIER].into_iter().enumerate() {
         let (of, page) = (reference(SOURCE, tgid), 50_000 + 500 * n as u64);
         let access = copied(&mut machine, page);
-        machine.hear(&Input::Access(Access { of, ..access }));
+        machine.give(&Input::Access(Access { of, ..access }));
         machine.wait(5 * MS);
     }
     assert_eq!(settings(&machine), [WindowSetting::NoLookAhead]);
 }
 
 #[test]
-fn of_two_open_files_that_a_copy_reads_through_one_is_held() {
+fn only_one_of_two_open_files_of_a_copy_loses_its_look_ahead() {
     let mut machine = copying(DeviceCost::DISK, 40_000);
     machine.wait(100 * MS);
     let second = OpenFile(10);
     let through_second = |machine: &mut Machine, page| {
         let access = copied(machine, page);
         let advice = Advice::default();
-        machine.hear(&Input::Access(Access { open_file: Some(second), advice, ..access }));
+        machine.give(&Input::Access(Access { open_file: Some(second), advice, ..access }));
         machine.wait(5 * MS);
     };
     machine.open(10, SOURCE, COPIER);
@@ -221,15 +221,15 @@ fn of_two_open_files_that_a_copy_reads_through_one_is_held() {
         outcome: WindowOutcome::Own,
         during: (machine.now, machine.now),
     };
-    machine.hear(&Input::Completed(closed));
+    machine.give(&Input::Completed(closed));
     through_second(&mut machine, 51_000);
     assert!(machine.opened(second).advice.random, "it is the only one now");
 }
 
 #[test]
-fn an_open_file_that_may_have_been_closed_is_not_advised_before_it_is_heard_of() {
+fn an_open_file_that_may_be_closed_gets_no_advice_before_its_next_access() {
     let mut machine = Machine::new(DeviceCost::DISK, behind());
-    machine.hear(&memory(MEMORY));
+    machine.give(&memory(MEMORY));
     machine.open(9, SOURCE, COPIER);
     read(&mut machine, 0);
     machine.wait(1_100 * MS);
@@ -246,7 +246,7 @@ fn an_open_file_that_may_have_been_closed_is_not_advised_before_it_is_heard_of()
 }
 
 #[test]
-fn sixty_four_copies_are_held_at_once_and_further_ones_read_as_ever() {
+fn sixty_four_copies_lose_their_look_ahead_and_further_ones_read_as_usual() {
     let mut bench = Bench::new(DeviceCost::DISK, behind());
     bench.on(&memory(MEMORY));
     let copiers = 1..=80;
@@ -282,7 +282,7 @@ fn who_is_held_is_not_bounded_as_well() {
     let mut machine = copying(DeviceCost::DISK, 40_000);
     machine.wait(100 * MS);
     let other = Access { open_file: Some(OpenFile(50)), past: Past::EvictedUnused, ..miss(7, 500) };
-    machine.hear(&Input::Access(other));
+    machine.give(&Input::Access(other));
     machine.wait(20 * MS);
     let targets = machine.asked(|command| match command {
         Command::SetWindow { target, setting, .. } => Some((*target, *setting)),

@@ -120,7 +120,7 @@ fn foreground_readers_that_wait_hold_the_depth_down() {
 }
 
 #[test]
-fn a_guessed_disk_is_probed_and_the_interest_follows_the_measurement() {
+fn a_guessed_disk_is_measured_and_its_events_follow_the_measurement() {
     let mut bench = Bench::empty(Options::default());
     let guess = DeviceFacts { cost: DeviceCost::DISK, origin: Origin::Guessed, is_counted: true };
     let commands = bench.on(&mounted(DEV, DISK, guess));
@@ -173,10 +173,10 @@ fn a_cost_that_is_none_is_taken_for_a_disks() {
         ] {
             let mut machine = Machine::empty(Options::default());
             let device = DeviceFacts { cost, origin: Origin::Measured, is_counted: true };
-            machine.hear(&mounted(DEV, DISK, device));
+            machine.give(&mounted(DEV, DISK, device));
             let device = machine.controller.status(0).devices[0].clone();
             assert_eq!(device.latency_ms, DeviceCost::DISK.latency_s * 1e3, "{cost:?}");
-            machine.hear(&Input::Completed(Completed::Probed { backing: DISK, cost: Some(cost) }));
+            machine.give(&Input::Completed(Completed::Probed { backing: DISK, cost: Some(cost) }));
             assert_eq!(machine.controller.status(0).devices[0].latency_ms, device.latency_ms);
             let open_file = machine.open(9, 1, 1);
             machine.wait(60 * MS);

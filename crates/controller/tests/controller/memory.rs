@@ -21,7 +21,7 @@ fn most_ahead(machine: &mut Machine) -> u64 {
 fn no_more_is_ahead_than_the_budget() {
     for available_bytes in [64 << 20, 256 << 20, 1 << 30] {
         let mut machine = Machine::new(VOLUME, Options::default());
-        machine.hear(&memory(available_bytes));
+        machine.give(&memory(available_bytes));
         let budget = machine.controller.status(0).budget_bytes;
         assert_eq!(budget, available_bytes / 8);
         let ahead = most_ahead(&mut machine);
@@ -44,7 +44,7 @@ fn cgroup(file_bytes: Option<u64>, stalled_percent: f64) -> Input {
 #[test]
 fn a_reader_in_a_small_cgroup_has_small_windows() {
     let mut machine = Machine::new(VOLUME, Options::default());
-    machine.hear(&cgroup(Some(8 << 20), 0.0));
+    machine.give(&cgroup(Some(8 << 20), 0.0));
     most_ahead(&mut machine);
     let longest = machine.asked(|command| match command {
         Command::Read { span, .. } => Some(span.pages() * PAGE_BYTES),
@@ -56,13 +56,13 @@ fn a_reader_in_a_small_cgroup_has_small_windows() {
 #[test]
 fn the_kernels_windows_are_bounded_in_a_small_cgroup_and_given_back_when_it_grows() {
     let mut machine = Machine::new(VOLUME, Options::default());
-    machine.hear(&cgroup(Some(512 << 10), 0.0));
+    machine.give(&cgroup(Some(512 << 10), 0.0));
     let open_file = machine.open(9, 1, 1);
     machine.read(open_file, 500, 1);
     machine.wait(MS);
     let bounded = machine.opened(open_file).window;
     assert_eq!(bounded, 16, "a quarter of it, in two windows");
-    machine.hear(&cgroup(None, 0.0));
+    machine.give(&cgroup(None, 0.0));
     machine.read(open_file, 900, 1);
     machine.wait(2 * MS);
     assert_eq!(machine.opened(open_file).window, 32);
@@ -71,12 +71,12 @@ fn the_kernels_windows_are_bounded_in_a_small_cgroup_and_given_back_when_it_grow
 #[test]
 fn who_is_not_heard_of_again_has_its_window_back_when_its_cgroup_grows() {
     let mut machine = Machine::new(VOLUME, Options::default());
-    machine.hear(&cgroup(Some(512 << 10), 0.0));
+    machine.give(&cgroup(Some(512 << 10), 0.0));
     let open_file = machine.open(9, 1, 1);
     machine.read(open_file, 500, 1);
     machine.wait(20 * SECOND);
     assert_eq!(machine.opened(open_file).window, 16, "a slow reader is not thrashed by its pauses");
-    machine.hear(&cgroup(None, 0.0));
+    machine.give(&cgroup(None, 0.0));
     machine.wait(2 * SECOND);
     assert_eq!(machine.opened(open_file).window, 32);
 }
@@ -85,8 +85,8 @@ fn who_is_not_heard_of_again_has_its_window_back_when_its_cgroup_grows() {
 fn cgroups_that_wait_for_memory_are_read_less() {
     let ahead = |stalled| {
         let mut machine = Machine::new(VOLUME, Options::default());
-        machine.hear(&memory(256 << 20));
-        machine.hear(&cgroup(None, stalled));
+        machine.give(&memory(256 << 20));
+        machine.give(&cgroup(None, stalled));
         most_ahead(&mut machine)
     };
     let (calm, braked, odd) = (ahead(0.0), ahead(80.0), ahead(f64::NAN));
@@ -111,7 +111,7 @@ fn the_bound_of_a_process_follows_its_cgroup_for_all_that_it_reads() {
     for open_file in &opens {
         machine.read(*open_file, 500, 1);
     }
-    machine.hear(&cgroup(Some(512 << 10), 0.0));
+    machine.give(&cgroup(Some(512 << 10), 0.0));
     machine.read(opens[0], 5_000, 1);
     machine.wait(100 * MS);
     let bounded = machine.asked(|command| match command {

@@ -26,7 +26,7 @@ fn after_it_was_unmounted_nothing_is_asked_of_a_volume() {
     assert!(machine.controller.status(machine.now).files > 0);
     let before = machine.log.len();
     machine.unmount(DEV);
-    machine.hear(&Input::Access(miss(1, 100)));
+    machine.give(&Input::Access(miss(1, 100)));
     machine.wait(30 * SECOND);
     let expected = [Command::Watch(DEV, None), Command::Count(DISK, false)];
     assert_eq!(machine.log[before..], expected);
@@ -74,7 +74,7 @@ fn a_device_that_nobody_knows_changes_nothing() {
 }
 
 #[test]
-fn files_of_a_volume_that_has_gone_are_forgotten_without_a_word() {
+fn files_of_an_unmounted_volume_are_forgotten_without_commands() {
     let mut bench = Bench::new(VOLUME, Options::default());
     bench.access(miss(1, 50_000));
     bench.access(miss(1, 49_999));

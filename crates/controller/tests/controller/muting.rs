@@ -33,20 +33,20 @@ fn silences(cost: DeviceCost) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn a_file_read_at_random_on_a_fast_device_is_muted_ever_longer() {
+fn a_file_read_at_random_on_a_fast_device_is_muted_for_longer_and_longer() {
     let silences = silences(DeviceCost::FLASH);
     assert_eq!(silences[..4], [(16, 5), (3, 10), (3, 20), (3, 40)]);
     assert_eq!(silences.last().map(|(_, ms)| *ms), Some(640));
 }
 
 #[test]
-fn a_slow_device_is_listened_to_for_as_long_as_dense_reading_takes_to_show() {
+fn a_file_on_a_slow_device_is_reported_until_dense_reading_would_show() {
     let cost = DeviceCost { latency_s: 0.001, bandwidth: 1e9, concurrency: 8.0 };
     assert_eq!(silences(cost)[..2], [(1024, 5), (256, 10)]);
 }
 
 #[test]
-fn a_file_that_is_served_is_listened_to_again_as_patiently_as_at_first() {
+fn a_file_with_read_ahead_is_reported_again_as_at_first() {
     let mut bench = Bench::new(VOLUME, Options::default());
     for n in 0..40 {
         bench.access(scattered(n));

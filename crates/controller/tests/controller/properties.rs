@@ -160,12 +160,12 @@ fn happen(machine: &mut Machine, event: &Event) {
             let open_file = Some(opened(machine, open));
             let of = reference(1 + open % 3, 1 + (open % 3) as u32);
             let access = Access { open_file, of, past, ..miss(of.file.ino, page) };
-            machine.hear(&Input::Access(access));
+            machine.give(&Input::Access(access));
         }
         Event::Faults { ino, start, step, count } => {
             for n in 0..count {
                 let page = (start + n * step) % FILE_PAGES;
-                machine.hear(&Input::Access(crate::support::fault(ino, page)));
+                machine.give(&Input::Access(crate::support::fault(ino, page)));
                 machine.wait(MS);
             }
         }
@@ -184,12 +184,12 @@ fn happen(machine: &mut Machine, event: &Event) {
         Event::Exit(tgid) => machine.exit(tgid),
         Event::Remount => {
             machine.unmount(DEV);
-            machine.hear(&mounted(DEV, DISK, facts(VOLUME)));
+            machine.give(&mounted(DEV, DISK, facts(VOLUME)));
         }
         Event::Limit { file_bytes, stalled_percent } => {
             let cgroup = CgroupId(0);
             let limit = MemoryStats::Cgroup { cgroup, file_bytes, stalled_percent };
-            machine.hear(&Input::MemoryStats(limit));
+            machine.give(&Input::MemoryStats(limit));
         }
         Event::Foreground { reads, ms } => {
             machine.stats.foreground_reads += reads;
@@ -200,7 +200,7 @@ fn happen(machine: &mut Machine, event: &Event) {
             let entry = machine.left_behind;
             machine.journal.insert(Target::Recovered(entry), 32);
             let left = Completed::LeftBehind { entry, file: file(1) };
-            machine.hear(&Input::Completed(left));
+            machine.give(&Input::Completed(left));
         }
         Event::Wait(ns) => machine.wait(ns),
     }
@@ -217,7 +217,7 @@ fn options() -> impl Strategy<Value = Options> {
 fn machine(options: Options, cost: DeviceCost, manners: Manners) -> Machine {
     let mut machine = Machine::new(cost, options);
     machine.manners = manners;
-    machine.hear(&memory(256 << 20));
+    machine.give(&memory(256 << 20));
     machine
 }
 
@@ -231,11 +231,11 @@ fn come_to_rest(machine: &mut Machine) {
     let cgroup = CgroupId(0);
     let unlimited = MemoryStats::Cgroup { cgroup, file_bytes: None, stalled_percent: 0.0 };
     for _ in 0..8 {
-        machine.hear(&Input::MemoryStats(unlimited));
-        machine.hear(&Input::Access(Access { open_file: None, ..miss(50, 5) }));
+        machine.give(&Input::MemoryStats(unlimited));
+        machine.give(&Input::Access(Access { open_file: None, ..miss(50, 5) }));
         machine.wait(40 * SECOND);
         machine.now += 1_800 * SECOND;
-        machine.hear(&Input::Tick);
+        machine.give(&Input::Tick);
     }
     (1..4).for_each(|ino| machine.exit(ino));
     machine.wait(60 * SECOND);
@@ -245,7 +245,7 @@ proptest! {
     #![proptest_config(config(64))]
 
     #[test]
-    fn on_a_machine_that_works_every_command_keeps_to_the_law_and_nothing_is_left(
+    fn on_a_working_machine_every_command_keeps_the_law_and_nothing_is_left(
         options in options(),
         disk in any::<bool>(),
         events in vec(event(), 1..25),
@@ -259,7 +259,7 @@ proptest! {
     }
 
     #[test]
-    fn however_late_lost_repeated_or_wrong_answers_are_every_command_keeps_to_the_law(
+    fn every_command_keeps_the_law_with_late_lost_repeated_or_wrong_answers(
         options in options(),
         seed in any::<u64>(),
         disk in any::<bool>(),
@@ -537,7 +537,7 @@ proptest! {
     #![proptest_config(config(512))]
 
     #[test]
-    fn nothing_that_comes_is_too_odd_and_the_same_inputs_have_the_same_commands(
+    fn any_inputs_are_accepted_and_the_same_inputs_give_the_same_commands(
         options in options(),
         inputs in wild_inputs(),
     ) {

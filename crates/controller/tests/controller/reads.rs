@@ -32,7 +32,7 @@ fn a_backward_reader_is_read_ahead_and_marked() {
 }
 
 #[test]
-fn after_the_first_misses_a_backward_reader_waits_for_next_to_nothing() {
+fn after_the_first_misses_a_backward_reader_hardly_waits() {
     let mut machine = Machine::new(VOLUME, Options::default());
     let open_file = machine.open(9, 1, 1);
     let waits: u64 = (0..2_000).map(|n| machine.read(open_file, 60_000 - 4 * n, 4)).sum();

@@ -211,7 +211,7 @@ fn directory(ino: u64) -> DirectoryRef {
 }
 
 #[test]
-fn after_three_files_of_a_directory_the_others_are_there_before_the_program_whatever_their_order() {
+fn after_three_files_of_a_directory_the_others_are_cached_before_the_program_comes_in_any_order() {
     for cost in [VOLUME, DeviceCost::DISK] {
         for sort in SORTS {
             let mut forest = Forest::new(cost);
@@ -224,7 +224,7 @@ fn after_three_files_of_a_directory_the_others_are_there_before_the_program_what
 }
 
 #[test]
-fn a_walk_goes_on_into_the_next_directories_before_the_program_does() {
+fn a_walk_enters_the_next_directories_before_the_program_does() {
     for cost in [VOLUME, DeviceCost::DISK] {
         for (sort, files_first) in
             [(Sort::Readdir, false), (Sort::Name, true), (Sort::Inode, false)]
@@ -243,7 +243,7 @@ fn a_walk_goes_on_into_the_next_directories_before_the_program_does() {
 }
 
 #[test]
-fn a_program_that_stays_in_one_directory_has_few_files_of_others_read() {
+fn for_a_program_in_one_directory_few_files_of_others_are_read() {
     for cost in [VOLUME, DeviceCost::DISK] {
         for files_first in [false, true] {
             let mut forest = Forest::new(cost);
@@ -358,7 +358,7 @@ fn kinds_of_files_that_the_program_passes_over_are_left_out() {
 }
 
 #[test]
-fn a_directory_that_is_read_in_no_order_is_read_whole_once_that_has_been_paid_for() {
+fn a_directory_in_random_order_is_read_whole_once_its_misses_have_cost_as_much() {
     let mut forest = Forest::new(VOLUME);
     let folder = forest.folder(1000, None, 400);
     let files = forest.walk(folder, Sort::Readdir, false);
@@ -368,7 +368,7 @@ fn a_directory_that_is_read_in_no_order_is_read_whole_once_that_has_been_paid_fo
 }
 
 #[test]
-fn small_directories_that_are_read_in_no_order_are_read_whole_after_a_few_misses_each() {
+fn small_directories_in_random_order_are_read_whole_after_a_few_misses_each() {
     let mut forest = Forest::new(VOLUME);
     let files: Vec<_> = (1..=50)
         .flat_map(|n| {
@@ -381,7 +381,7 @@ fn small_directories_that_are_read_in_no_order_are_read_whole_after_a_few_misses
 }
 
 #[test]
-fn a_program_for_which_much_was_read_in_vain_is_served_again_once_it_goes_on_in_order() {
+fn after_much_useless_reading_a_program_is_served_again_once_it_reads_in_order() {
     let mut forest = Forest::new(VOLUME);
     let folder = forest.folder(1000, None, 5000);
     let files = forest.walk(folder, Sort::Name, false);
@@ -423,7 +423,7 @@ fn listings_are_forgotten_when_nobody_walks_any_more() {
 }
 
 #[test]
-fn of_many_programs_the_last_ones_are_followed() {
+fn the_most_recent_of_many_programs_are_followed() {
     let mut forest = Forest::new(VOLUME);
     let folder = forest.folder(1000, None, 2000);
     let files = forest.walk(folder, Sort::Readdir, false);
@@ -486,7 +486,7 @@ proptest! {
 
 /// The file after a batch is not part of it.
 #[test]
-fn a_walker_that_goes_around_what_was_read_for_it_has_earned_nothing() {
+fn a_walker_that_skips_the_files_read_for_it_earns_nothing() {
     asks_for_no_more_than_was_earned(vec![(2, 186, 3), (3, 86, 3)], false);
 }
 

@@ -70,7 +70,7 @@ fn under_thrashing_windows_are_bounded_one_a_millisecond_and_given_back_when_it_
     }
     let evicted =
         Access { open_file: Some(opens[0]), past: Past::EvictedUnused, ..miss(11, 5_000) };
-    machine.hear(&Input::Access(evicted));
+    machine.give(&Input::Access(evicted));
     machine.wait(5 * MS);
     let count = |machine: &Machine| {
         let asked = machine.asked(|command| match command {
@@ -87,8 +87,8 @@ fn under_thrashing_windows_are_bounded_one_a_millisecond_and_given_back_when_it_
     // The window grows back within two hours.
     for _ in 0..8 {
         machine.now += 1_800 * SECOND;
-        machine.hear(&Input::Access(miss(50, 5)));
-        machine.hear(&Input::Tick);
+        machine.give(&Input::Access(miss(50, 5)));
+        machine.give(&Input::Tick);
         machine.wait(20 * MS);
     }
     assert_eq!(machine.journal, BTreeMap::new(), "given back");
@@ -154,7 +154,7 @@ fn what_looks_like_advice_while_a_window_is_set_is_none() {
 }
 
 #[test]
-fn an_open_file_is_given_its_window_back_once_and_only_when_it_may_have_all_of_it() {
+fn an_open_file_gets_its_window_back_once_and_only_as_a_whole() {
     let mut bench = bounded();
     bench.on(&limited(700 << 10));
     bench.tick(2 * SECOND);
@@ -236,13 +236,13 @@ fn what_was_left_behind_and_is_told_of_twice_is_given_back_once() {
 }
 
 #[test]
-fn entries_that_were_left_behind_are_given_back_one_after_another() {
+fn windows_that_an_earlier_run_left_are_given_back_one_by_one() {
     let mut machine = Machine::empty(Options::default());
     for entry in 0..50 {
         machine.journal.insert(Target::Recovered(entry), 32);
     }
     for entry in 0..50 {
-        machine.hear(&Input::Completed(Completed::LeftBehind { entry, file: file(1) }));
+        machine.give(&Input::Completed(Completed::LeftBehind { entry, file: file(1) }));
     }
     machine.wait(100 * MS);
     assert_eq!(machine.journal, BTreeMap::new());
@@ -258,7 +258,7 @@ fn elsewhere() -> Access {
 }
 
 #[test]
-fn a_device_that_does_not_answer_holds_up_the_windows_of_no_other() {
+fn a_device_that_does_not_answer_delays_no_windows_of_other_devices() {
     let mut bench = Bench::new(VOLUME, Options::default());
     bench.on(&mounted(OTHER_DEV, BackingId(2), facts(VOLUME)));
     bench.on(&limited(512 << 10));
@@ -295,7 +295,7 @@ fn two_file_systems_of_one_disk_take_turns() {
 }
 
 #[test]
-fn a_late_answer_tells_what_was_done_until_another_change_is_asked_for() {
+fn a_late_answer_counts_until_another_change_is_requested() {
     for (outcome, changed) in [(DONE, 1), (WindowOutcome::Failed, 0), (WindowOutcome::Own, 0)] {
         let mut bench = Bench::new(VOLUME, Options::default());
         bench.on(&limited(512 << 10));
@@ -327,7 +327,7 @@ fn a_late_answer_to_an_earlier_change_tells_nothing() {
 }
 
 #[test]
-fn a_file_that_is_closed_while_a_change_is_under_way_is_not_given_anything_back() {
+fn a_file_closed_during_a_change_gets_no_window_back() {
     let mut bench = bounded();
     bench.on(&unlimited());
     bench.access(miss(1, 900));
@@ -338,7 +338,7 @@ fn a_file_that_is_closed_while_a_change_is_under_way_is_not_given_anything_back(
 }
 
 #[test]
-fn an_answer_that_does_not_come_holds_up_its_device_for_ten_seconds() {
+fn a_missing_answer_blocks_its_device_for_ten_seconds() {
     let mut bench = Bench::new(VOLUME, Options::default());
     bench.on(&limited(512 << 10));
     assert!(set(&bench.access(miss(1, 500))).is_some());
@@ -382,8 +382,8 @@ fn an_answer_that_comes_twice_is_one_answer() {
 #[test]
 fn who_has_closed_its_file_is_not_asked_again_each_millisecond() {
     let mut machine = Machine::new(VOLUME, Options::default());
-    machine.hear(&limited(512 << 10));
-    machine.hear(&Input::Access(miss(1, 500)));
+    machine.give(&limited(512 << 10));
+    machine.give(&Input::Access(miss(1, 500)));
     machine.wait(100 * MS);
     assert_eq!(machine.asked(|c| matches!(c, Command::SetWindow { .. }).then_some(())).len(), 1);
 }
@@ -406,7 +406,7 @@ fn an_address_that_is_given_to_another_file_is_another_open_file() {
 }
 
 #[test]
-fn a_file_of_a_volume_that_has_gone_is_not_given_anything_back() {
+fn a_file_of_an_unmounted_volume_gets_no_window_back() {
     let mut bench = bounded();
     bench.on(&Input::Unmounted(DEV));
     bench.on(&unlimited());
@@ -415,7 +415,7 @@ fn a_file_of_a_volume_that_has_gone_is_not_given_anything_back() {
 }
 
 #[test]
-fn a_mapped_file_that_is_read_at_random_has_a_narrow_window_until_it_is_not_read_any_more() {
+fn a_mapped_file_has_a_narrow_window_while_it_is_read_at_random() {
     let mut bench = Bench::empty(Options::default());
     let cost = DeviceCost { latency_s: 0.000_5, bandwidth: 50e6, concurrency: 32.0 };
     bench.on(&mounted(DEV, DISK, facts(cost)));
@@ -432,7 +432,7 @@ fn a_mapped_file_that_is_read_at_random_has_a_narrow_window_until_it_is_not_read
 }
 
 #[test]
-fn a_lent_window_that_is_not_read_through_any_more_is_given_back() {
+fn a_larger_window_that_nobody_reads_through_is_given_back() {
     let mut machine = Machine::new(VOLUME, charging(Charge::Reader));
     let open_file = machine.open(9, 1, 1);
     (0..2_000).for_each(|n| {
@@ -449,9 +449,9 @@ fn a_lent_window_that_is_not_read_through_any_more_is_given_back() {
 }
 
 #[test]
-fn a_reader_that_may_have_no_more_than_its_cgroup_leaves_is_read_for_and_not_lent() {
+fn a_reader_with_little_room_in_its_cgroup_gets_read_ahead_but_no_larger_window() {
     let mut machine = Machine::new(VOLUME, charging(Charge::Reader));
-    machine.hear(&limited(6 << 20));
+    machine.give(&limited(6 << 20));
     let open_file = machine.open(9, 1, 1);
     machine.opened(open_file).window = 256;
     (0..2_000).for_each(|n| {
@@ -467,19 +467,19 @@ fn a_reader_that_may_have_no_more_than_its_cgroup_leaves_is_read_for_and_not_len
 }
 
 #[test]
-fn open_files_that_are_not_heard_of_any_more_take_no_place_for_good() {
+fn idle_open_files_are_forgotten() {
     let mut machine = Machine::new(VOLUME, Options::default());
-    machine.hear(&limited(512 << 10));
+    machine.give(&limited(512 << 10));
     for round in 0..4_u64 {
         for n in 0..2_000 {
             let number = 10_000 * round + n;
             let (open_file, of) = (Some(OpenFile(number)), reference(n, 1 + n as Tgid));
             machine.open(number, n, of.tgid);
-            machine.hear(&Input::Access(Access { open_file, of, ..miss(n, 500) }));
+            machine.give(&Input::Access(Access { open_file, of, ..miss(n, 500) }));
             machine.wait(MS);
         }
         (0..12).for_each(|_| {
-            machine.hear(&limited(512 << 10));
+            machine.give(&limited(512 << 10));
             machine.wait(SECOND);
         });
         let kept = machine.controller.status(machine.now).changed_windows;
@@ -492,7 +492,7 @@ fn open_files_that_are_not_heard_of_any_more_take_no_place_for_good() {
 }
 
 #[test]
-fn a_bound_is_told_of_at_once_to_who_was_heard_of_while_it_was_looked_for() {
+fn a_bound_reaches_at_once_the_readers_that_came_while_it_was_looked_up() {
     let mut bench = Bench::new(VOLUME, Options::default());
     let other = Access { open_file: Some(OpenFile(10)), ..miss(2, 500) };
     bench.access(other);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn finding_nothing_is_what_grep_is_to_do_and_everything_else_must_succeed() {
+    fn only_grep_may_find_nothing_and_everything_else_must_succeed() {
         let folder = folder();
         assert!(run(&["grep", "-r", "other", "one"], folder.path(), &[]).is_ok());
         assert!(run(&["grep", "-r", "other", "none"], folder.path(), &[]).is_err());

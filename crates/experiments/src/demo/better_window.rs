@@ -1,10 +1,10 @@
-//! Bowwave beside the better of two static windows, pattern by pattern.
+//! Compares bowwave with the better of two static windows, pattern by pattern.
 
 use patterns::Pattern;
 
 use super::*;
 
-/// The time of the better window over that of bowwave.
+/// The time of the better window divided by that of bowwave.
 fn ratio(device: &str, pattern: &'static Pattern) -> f64 {
     let experiment = experiment().expect("it is valid");
     let seconds = |setting: &str| {

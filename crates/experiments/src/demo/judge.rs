@@ -1,22 +1,22 @@
-//! What the table has to show.
+//! The claims about the table.
 
 use std::collections::BTreeMap;
 
 use crate::table::{Figure, Kind, Verdict, median};
 
-/// Errors of the simulated figures, as shares of the live ones: the median of all, and each.
+/// Largest errors of the simulated figures, as shares of the live ones: of the median, and of each.
 const MOST_IN_THE_MEDIAN: f64 = 0.10;
 const MOST: f64 = 0.25;
 
-/// Settings that differ live by less, as a share, are as good as each other.
+/// Settings count as equal if their live figures differ by less than this share.
 const SAME: f64 = 0.05;
 
-/// Figures that a verdict names.
+/// Most figures that a verdict names.
 const NAMED: usize = 12;
 
 pub(super) fn judge(figures: &[Figure]) -> Vec<Verdict> {
     let mut of_devices: BTreeMap<&str, Vec<&Figure>> = BTreeMap::new();
-    // Of each setting by itself: errors of the stock kernel say little about bowwave's.
+    // Each setting separately: errors of the stock kernel say little about bowwave's.
     let mut of_settings: BTreeMap<(&str, &str), Vec<&Figure>> = BTreeMap::new();
     for figure in figures {
         let device = figure.row.split(' ').next().unwrap_or_default();
@@ -69,7 +69,7 @@ fn named(off: &[(f64, String)]) -> String {
     off.iter().take(NAMED).map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// The setting that the simulator finds best has to be the best live, or as good.
+/// Claims that the setting which is best in the simulator is the best live, or as good.
 fn winners(device: &str, figures: &[&Figure]) -> Verdict {
     let mut rows: BTreeMap<&str, Vec<&Figure>> = BTreeMap::new();
     for figure in figures {
@@ -91,7 +91,7 @@ fn winners(device: &str, figures: &[&Figure]) -> Verdict {
 }
 
 fn is_same_winner(row: &[&Figure]) -> bool {
-    // Of times and latencies the least is best.
+    // For times and latencies, less is better.
     let badness =
         |figure: &Figure, value: f64| if figure.unit == "MB/s" { 1.0 / value } else { value };
     let live = |figure: &Figure| badness(figure, figure.published.unwrap_or(f64::NAN));

@@ -1,4 +1,4 @@
-//! The demonstration: what it showed on the lab's devices, beside the same controller in the simulator.
+//! The demonstration: its figures on the lab's devices, compared with the same controller in the simulator.
 //!
 //! ```text
 //!   crates/patterns         which files, read in which order, by whom   --+--> live: crates/demo  --> demo.csv --+
@@ -31,13 +31,13 @@ pub(super) const PARSERS: super::parsers::Parsers =
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Workload {
-    /// What runs under each setting.
+    /// The settings by name.
     settings: BTreeMap<String, Setting>,
-    /// What the demonstration's own reader computes for each KiB that it has read, in nanoseconds.
+    /// Nanoseconds that the demonstration's own reader computes for each KiB.
     reader_ns_per_kib: f64,
     /// How programs read, by name.
     programs: BTreeMap<String, Program>,
-    /// Figures that the machine was fitted to: row and setting.
+    /// Figures to which the machine was fitted: row and setting.
     calibrated: Vec<String>,
     /// Patterns that are not simulated.
     left_out: Vec<String>,
@@ -51,7 +51,7 @@ struct Setting {
     readahead_kb: u64,
 }
 
-/// One live figure. The file also tells by how many percent the busy machine may have changed it.
+/// One live figure. The file also says how far the busy machine may have changed it, in percent.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Measured {
     device: String,
@@ -70,13 +70,13 @@ struct ProgramTimes {
     ns_per_kib: f64,
 }
 
-/// What is measured of a pattern.
+/// The figure of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 enum Unit {
-    /// How long it took.
+    /// Its time.
     #[serde(rename = "s")]
     Seconds,
-    /// What the streams beside a random reader got.
+    /// Throughput of the streams beside a random reader.
     #[serde(rename = "MB/s")]
     StreamsMbS,
     /// The median latency of the random reader.
@@ -94,7 +94,7 @@ impl Unit {
     }
 }
 
-/// A live figure with what it takes to simulate it.
+/// A live figure, its pattern and its setting.
 struct Cell<'a> {
     measured: &'a Measured,
     pattern: &'static Pattern,
@@ -106,7 +106,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
     table(&experiment()?, &live, progress)
 }
 
-/// The experiment, with what its programs take of a processor.
+/// The experiment, with the processor times of its programs.
 fn experiment() -> Result<Experiment<Workload>, ExperimentError> {
     let text = include_str!("../../../../experiments/demo.toml");
     let mut experiment: Experiment<Workload> = Experiment::parse(NAME, text)?;
@@ -176,7 +176,7 @@ fn figure(workload: &Workload, measured: &Measured, simulated: f64) -> Figure {
     }
 }
 
-/// The same figure of the simulated machine.
+/// The figure of the simulated machine.
 fn simulate(experiment: &Experiment<Workload>, cell: &Cell<'_>) -> Result<f64, ExperimentError> {
     let mut spec = experiment.machine.clone();
     spec.device.clone_from(&cell.measured.device);
@@ -249,7 +249,7 @@ mod tests {
         }
     }
 
-    /// 512 accesses of 5 ms, and of these a handful under bowwave.
+    /// 512 accesses of 5 ms; only a few of them under bowwave.
     #[test]
     fn a_backward_reader_waits_for_each_read_of_the_stock_kernel_only() {
         let [stock, bowwave] = ["stock 128K", "bowwave"].map(|setting| {

@@ -27,21 +27,22 @@ pub(super) struct Program {
     /// Through a mapping.
     #[serde(default)]
     is_mapped: bool,
-    /// What it takes of a processor, from a table of its own.
+    /// Its processor times, from a separate table.
     #[serde(skip)]
     pub(super) times: Times,
 }
 
-/// What a program takes of a processor, reading from memory.
+/// Processor times of a program that reads from memory.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct Times {
     /// From its start to its first read, in microseconds.
     pub(super) start_us: f64,
-    /// For each KiB, in nanoseconds: what it computes, and reading or mapping it.
+    /// Nanoseconds for each KiB, to compute and to read or map it.
     pub(super) ns_per_kib: f64,
 }
 
-/// What a pattern's reader may hold in memory, if that is limited. What bowwave reads is charged to bowwave.
+/// Bytes that a pattern's reader may hold in memory, if it has a limit. Pages that bowwave reads are charged to
+/// bowwave.
 pub(super) fn memory_bytes(pattern: &Pattern, policy: &str) -> Option<u64> {
     match pattern.work {
         Work::Limited(_, bytes) if policy != "adaptive" => Some(bytes),
@@ -49,7 +50,7 @@ pub(super) fn memory_bytes(pattern: &Pattern, policy: &str) -> Option<u64> {
     }
 }
 
-/// Runs the pattern; gives its figure in seconds, or as `unit` says.
+/// Runs the pattern. Returns its figure in seconds, or in the given unit.
 pub(super) fn run(
     machine: &mut Machine,
     pattern: &Pattern,
@@ -71,7 +72,7 @@ pub(super) fn run(
             opens.iter().zip(orders()).map(thread).collect()
         }
         Work::Mapped(order) => {
-            // The reader keeps the mapping only.
+            // The reader keeps only the mapping.
             let close = Op::Close { open: opens[0] };
             let ops = [close].into_iter().chain(touches(opens[0], order(), 0));
             vec![machine.spawn(0, Listed(ops.collect::<Vec<_>>().into_iter()))]
@@ -110,7 +111,7 @@ fn open_files(machine: &mut Machine, pattern: &Pattern) -> Vec<OpenFile> {
     opens
 }
 
-/// Where files lie on the device, in bytes. Those of all patterns follow one another, as the demonstration writes
+/// Offset of files on the device in bytes. The files of all patterns follow one another, as the demonstration writes
 /// them.
 fn place_of(files: &Files) -> u64 {
     let mut before: Vec<&Files> = Vec::new();
@@ -139,7 +140,7 @@ fn touches(open: OpenFile, order: Vec<Read>, ns: Nanos) -> Vec<Op> {
 }
 
 impl Program {
-    /// What it computes for each KiB, in nanoseconds: the machine charges the reading itself.
+    /// Nanoseconds that it computes for each KiB, without the reading, which the machine adds.
     fn computing(&self, cpu: &CpuSpec) -> f64 {
         const PAGE_KIB: f64 = PAGE_BYTES as f64 / 1024.0;
         let reading_us = match self.is_mapped {

@@ -24,7 +24,7 @@ pub(super) const PARSERS: super::parsers::Parsers = super::parsers::Parsers {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Workload {
-    /// Between the beginnings of two copies on the disk, in MiB.
+    /// Distance between the beginnings of two copies on the disk, in MiB.
     apart_mib: u64,
     debian_mb: f64,
     dsl_mb: f64,
@@ -42,9 +42,9 @@ struct Workload {
     nfs: Nfs,
     #[serde(rename = "loop")]
     looped: Loop,
-    /// `GROUP WORKLOAD`, or beginnings of it, whose stock figure was not calibrated.
+    /// Rows whose stock figure was not calibrated, by `GROUP WORKLOAD` or its beginning.
     stock_predicted: Vec<String>,
-    /// The same, whose adaptive figure had a part in a choice.
+    /// Rows whose adaptive figure influenced a choice, named in the same way.
     adaptive_calibrated: Vec<String>,
     stock_within_percent: f64,
 }
@@ -54,13 +54,13 @@ struct Workload {
 #[serde(deny_unknown_fields)]
 struct Nfs {
     threads: usize,
-    /// Requests a client has under way at most.
+    /// Most requests of a client in flight.
     slots: usize,
-    /// Of a server's thread for each request.
+    /// Processor time of a server's thread for each request, in microseconds.
     request_us: f64,
-    /// Of copying a page out of the server's page cache and through the network's layers.
+    /// Microseconds to copy a page out of the server's page cache and through the network's layers.
     server_page_us: f64,
-    /// Of finding and opening a file over the network.
+    /// Microseconds to find and open a file over the network.
     file_us: f64,
     /// Read-ahead of the client in requests.
     client_requests: u64,
@@ -70,7 +70,7 @@ struct Nfs {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Loop {
-    /// What the loop device's thread reads of its file at once.
+    /// KiB that the loop device's thread reads of its file at once.
     read_kb: u64,
     /// Files of a directory of the image.
     directory_files: NonZeroUsize,

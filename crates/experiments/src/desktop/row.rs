@@ -1,4 +1,4 @@
-//! What a row of the published table stands for.
+//! The meaning of a row of the published table.
 
 use std::ops::RangeInclusive;
 
@@ -43,7 +43,7 @@ const WORKLOADS: [(&str, Task, Files); 11] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mount {
     Disk,
-    /// Over the network, in requests of so many bytes.
+    /// Over the network, in requests of this many bytes.
     Nfs {
         rsize: u64,
     },
@@ -52,13 +52,13 @@ pub(super) enum Mount {
 }
 
 impl Row {
-    /// Whether there are scripts for it.
+    /// Checks that there is a script for it.
     pub(super) fn check(&self) -> Result<(), ExperimentError> {
         self.task()?;
         self.mount().map(drop)
     }
 
-    /// What its program does with which files.
+    /// Its task and files.
     pub(super) fn task(&self) -> Result<(Task, Files), ExperimentError> {
         let known = WORKLOADS.into_iter().find(|(name, ..)| *name == self.workload);
         known.map(|(_, task, files)| (task, files)).ok_or_else(|| {
@@ -69,7 +69,7 @@ impl Row {
 
     /// Where its files are.
     pub(super) fn mount(&self) -> Result<Mount, ExperimentError> {
-        /// What NFS clients ask for at once: a page at least.
+        /// Sizes of an NFS client's request in KiB: at least a page.
         const RSIZE_KB: RangeInclusive<u64> = 4..=1024;
         let Some(rsize) = self.group.strip_prefix("nfs rsize ") else {
             let is_image = self.group == "loop-mounted image";

@@ -16,18 +16,18 @@ struct Place {
     bytes: u64,
 }
 
-/// A program and the files it reads; a comparison has two copies of them.
+/// A program and the files that it reads; a comparison has two copies of them.
 struct Job {
     task: Task,
     program: Program,
     sizes: Vec<u64>,
-    /// Of an image, each so-manieth of the files is the page of a directory, with those that follow in
-    /// it; all directories lie before all files, as ISO 9660 has them.
+    /// In an image, one file in this many is the page of a directory, followed by the files in it. All directories come
+    /// before all files, as in ISO 9660.
     directory_every: Option<usize>,
-    /// Where the first copy is on the disk, and how far behind it the second.
+    /// Position of the first copy on the disk, and distance of the second one from it.
     at: u64,
     apart: u64,
-    /// On the disk itself, the second copy is cached.
+    /// If the files are on the disk itself, the second copy is cached.
     is_half_cached: bool,
 }
 
@@ -67,7 +67,7 @@ impl Job {
         if self.task == Task::Compare { 2 } else { 1 }
     }
 
-    /// Lays the copies out, file behind file, `gap` bytes between two.
+    /// Lays out the copies, one file after the other, with `gap` bytes in between.
     fn places(&self, gap: u64) -> Vec<Vec<Place>> {
         let is_directory =
             |index: usize| self.directory_every.is_some_and(|every| index.is_multiple_of(every));
@@ -86,7 +86,7 @@ impl Job {
         (0..self.copies()).map(copy).collect()
     }
 
-    /// Runs the program over the copies' files from `start` on; returns the seconds it takes.
+    /// Runs the program over the copies' files from `start` on. Returns the seconds that it takes.
     fn run(&self, machine: &mut Machine, copies: &[Vec<FileIndex>], start: Nanos) -> f64 {
         let mut inputs = copies.iter().map(|files| self.inputs(machine, files));
         let first = inputs.next().unwrap_or_default();
@@ -106,7 +106,7 @@ impl Job {
         finish(machine, start, script)
     }
 
-    /// Reads a copy's files, so that they are cached; returns when that is over.
+    /// Reads a copy's files, so that they are cached. Returns when that is over.
     fn warm(&self, machine: &mut Machine, files: &[FileIndex]) -> Nanos {
         let inputs = self.inputs(machine, files);
         let seconds = finish(machine, 0, Box::new(self.program.scan(inputs)));
@@ -120,7 +120,7 @@ impl Job {
     }
 }
 
-/// Runs a script from `start` on; returns the seconds it takes.
+/// Runs a script from `start` on. Returns the seconds that it takes.
 fn finish(machine: &mut Machine, start: Nanos, script: Box<dyn Iterator<Item = Op> + Send>) -> f64 {
     let process = machine.spawn(start, Listed(script));
     machine.run();
@@ -128,7 +128,7 @@ fn finish(machine: &mut Machine, start: Nanos, script: Box<dyn Iterator<Item = O
     (outcome.ended - outcome.started) as f64 * 1e-9
 }
 
-/// Seconds that a row's work takes under the policy of a column.
+/// Seconds of a row's task under the policy of a column.
 pub(super) fn seconds(
     experiment: &Experiment<Workload>,
     row: &Row,
@@ -150,7 +150,7 @@ pub(super) fn seconds(
     }
 }
 
-/// What the runs of one row and column have in common.
+/// What all runs of one row and column have in common.
 struct Bench<'a> {
     experiment: &'a Experiment<Workload>,
     spec: MachineSpec,
@@ -158,7 +158,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// The policy of the column on a machine of some role, with a window of so many pages.
+    /// The policy of the column on a machine with this role, with a window of `window` pages.
     fn policy(&self, role: &str, window: u64) -> String {
         let key = format!("{}{role}", self.column);
         let policies = &self.experiment.policies;

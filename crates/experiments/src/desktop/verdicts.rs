@@ -1,12 +1,12 @@
-//! What the table was to show, and whether it does.
+//! The claims about the table, and whether they hold.
 
 use super::super::table::{Verdict, goes_the_same_way};
 use super::Outcome;
 
-/// A change of less is within what such runs vary.
+/// Smaller changes are within the variation of such runs.
 const LARGE_PERCENT: f64 = 5.0;
 
-/// Of every row: its stock figure, and the sign of a large change.
+/// Judges every row: its stock figure, and the sign of a large change.
 pub(super) fn judge(outcomes: &[Outcome], within_percent: f64) -> Vec<Verdict> {
     let stock = outcomes.iter().filter_map(|outcome| judge_stock(outcome, within_percent));
     let changes = outcomes.iter().filter_map(judge_change);

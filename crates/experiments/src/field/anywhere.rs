@@ -1,15 +1,15 @@
-//! Reads anywhere: lists of (offset, bytes), the same in every run.
+//! Random reads: lists of (offset, bytes), the same in every run.
 
 use patterns::Read;
 use sim::scripts::random::Random;
 
-/// `count` aligned reads anywhere in `bytes`.
+/// `count` aligned reads at random places of `bytes`.
 pub(super) fn random(count: u64, each: u64, bytes: u64) -> Vec<Read> {
     let mut random = Random::new(SEED);
     (0..count).map(|_| (random.below(bytes / each) * each, each)).collect()
 }
 
-/// `clusters` places in `bytes`, at each of which `count` aligned reads lie anywhere in `span`.
+/// `clusters` random spans of `bytes`, each with `count` aligned reads at random places.
 pub(super) fn clusters(clusters: u64, count: u64, span: u64, each: u64, bytes: u64) -> Vec<Read> {
     let mut random = Random::new(SEED);
     let mut reads = Vec::new();
@@ -20,7 +20,7 @@ pub(super) fn clusters(clusters: u64, count: u64, span: u64, each: u64, bytes: u
     reads
 }
 
-/// Any number serves; it only has to stay.
+/// Any number will do, but it must stay the same.
 const SEED: u64 = 2006;
 
 #[cfg(test)]

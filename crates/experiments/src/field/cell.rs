@@ -27,7 +27,7 @@ pub(super) fn oracle_time(spec: &MachineSpec, pattern: &Pattern) -> Result<u64, 
     Ok(least)
 }
 
-/// The time of the kernel's policy with the one on top of it that does all the harm it may.
+/// The time of the kernel's policy with the most harmful one on top of it.
 pub(super) fn worst_time(spec: &MachineSpec, pattern: &Pattern) -> Result<u64, ExperimentError> {
     Ok(run(spec.build_worst(&pattern.traces())?, pattern))
 }

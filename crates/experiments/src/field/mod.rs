@@ -1,5 +1,5 @@
-//! The field: every pattern on every device in three sizes of memory, under every policy, as
-//! multiples of what a policy needs that knows the trace.
+//! The field: every pattern on every device, with three sizes of memory, under every policy. Times are multiples of
+//! those of a policy that knows the trace.
 
 mod anywhere;
 mod cell;
@@ -27,13 +27,13 @@ const OURS: &str = "adaptive";
 /// The column of today's kernel at its best static window.
 const BEST_STATIC: &str = "linux-6 best";
 
-/// The column of what does all the harm it may.
+/// The column of the most harmful policy.
 const WORST: &str = "worst";
 
-/// So much slower than another is as good.
+/// A time counts as equal if it is longer by at most this share.
 const TOLERANCE: f64 = 0.03;
 
-/// Failing cells that a verdict names.
+/// Most failing cells that a verdict names.
 const NAMED: usize = 8;
 
 #[derive(Debug, Deserialize)]
@@ -41,17 +41,17 @@ const NAMED: usize = 8;
 struct Workload {
     /// Size of most files.
     file_mb: u64,
-    /// What differs between the devices.
+    /// The queue of each device.
     devices: BTreeMap<String, Queue>,
     /// The columns.
     columns: Vec<String>,
     /// Memory by name, in MB.
     memory_mb: BTreeMap<String, f64>,
-    /// Static windows of today's kernel, of which each cell takes the best.
+    /// Static windows of today's kernel in KiB; each cell takes the best.
     static_kb: Vec<u64>,
 }
 
-/// How requests get to a device.
+/// How requests reach a device.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Queue {
@@ -60,7 +60,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// The machine with that device behind this queue, and so much memory.
+    /// The machine with that device behind this queue, and `memory_mb` of memory.
     pub(super) fn machine(&self, base: &MachineSpec, device: &str, memory_mb: f64) -> MachineSpec {
         MachineSpec {
             device: device.to_owned(),
@@ -72,7 +72,7 @@ impl Queue {
     }
 }
 
-/// One cell's times over that of the oracle, by column.
+/// The times of one cell divided by the oracle's, by column.
 struct Cell {
     name: String,
     times: Vec<(String, f64)>,
@@ -84,7 +84,7 @@ impl Cell {
         time.map_or(f64::NAN, |(_, time)| *time)
     }
 
-    /// The fastest but one's own: column and time.
+    /// Column and time of the fastest policy other than bowwave's.
     fn best_other(&self) -> (&str, f64) {
         let others = self.times.iter().filter(|(name, _)| name != OURS && name != BEST_STATIC);
         let best = others.min_by(|a, b| a.1.total_cmp(&b.1));
@@ -142,7 +142,7 @@ fn times(
     Ok(times)
 }
 
-/// A row a cell, and the medians.
+/// A row for each cell, and the medians.
 fn figures(cells: &[Cell]) -> Vec<Figure> {
     let figure = |row: &str, policy: &str, simulated: f64| Figure {
         row: row.to_owned(),
@@ -189,7 +189,7 @@ fn judge(cells: &[Cell]) -> Vec<Verdict> {
     ]
 }
 
-/// A claim about every cell, given how far each is from it; the worst are named.
+/// A claim about every cell. `ratio` says how far each is from it; the verdict names the worst.
 fn verdict(claim: &str, cells: &[Cell], ratio: impl Fn(&Cell) -> (f64, String)) -> Verdict {
     let mut failing: Vec<(f64, String)> =
         cells.iter().map(ratio).filter(|(ratio, _)| *ratio > 1.0 + TOLERANCE).collect();

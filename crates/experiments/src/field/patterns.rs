@@ -7,14 +7,14 @@ use super::anywhere::{clusters, random};
 const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;
 
-/// One pattern: what each reader reads, a file a reader.
+/// One pattern: the reads of each reader, with a file for each.
 pub(super) struct Pattern {
     pub(super) name: &'static str,
     /// Bytes of each file.
     pub(super) file: u64,
     /// Through a mapping rather than by `read(2)`.
     pub(super) is_mapped: bool,
-    /// Of each reader, in order.
+    /// The reads of each reader, in order.
     pub(super) readers: Vec<Vec<Read>>,
 }
 

@@ -1,4 +1,4 @@
-//! The rules as they are shipped, and what they are set beside.
+//! The shipped rules, and their alternatives.
 
 use readahead::DeviceCost;
 use readahead::adaptive::{Ahead, Rules, Run, UnitCost};
@@ -12,14 +12,14 @@ const LARGEST_WINDOW: u64 = 1024;
 /// The widest gap ever read: 1 MiB.
 const WIDEST_GAP: u64 = 256;
 
-/// One rule, and the rules among which it is chosen: the shipped one first.
+/// One rule and its alternatives; the shipped one is the first.
 pub(super) struct Contest {
     pub(super) rule: &'static str,
     pub(super) candidates: Vec<(&'static str, Rules)>,
     pub(super) workloads: fn(u64) -> Vec<Workload>,
 }
 
-/// What the columns are called.
+/// The names of the columns.
 pub(super) const COLUMNS: [&str; 4] = ["shipped", "a", "b", "c"];
 
 pub(super) fn all() -> Vec<Contest> {
@@ -71,7 +71,7 @@ pub(super) fn all() -> Vec<Contest> {
     ]
 }
 
-/// Windows of 4, 8, 16 ... pages: the next is as large as all before it, and the first.
+/// Windows of 4, 8, 16 ... pages: each is as large as all before it, plus the first.
 fn doubling(_: &UnitCost, run: Run) -> u64 {
     (run.asked + FIRST_WINDOW).min(LARGEST_WINDOW)
 }
@@ -80,13 +80,13 @@ fn fixed(cost: &UnitCost, stalls: f64) -> u64 {
     (stalls * cost.stall_units()).ceil() as u64
 }
 
-/// As if the logarithm were 4 in every region worth the name, and with less for chance clusters.
+/// The shipped rule with a logarithm of always 4.
 fn at_a_quarter(misses: u32, _requests_left: f64) -> f64 {
     0.25 + 4.0 / f64::from(misses)
 }
 
-/// Asking a page earlier saves its transfer, `1/B`, and costs the window, `w/B`, where the run ends on
-/// that page, which happens to one in `r/a`: not worth it while `a w > r`.
+/// Requesting a page earlier saves its transfer, `1/B`. It costs the window, `w/B`, if the run ends on that page, which
+/// happens to one run in `r/a`. So it does not pay while `a w > r`.
 fn after_proof(cost: &UnitCost, ahead: Ahead) -> u64 {
     let is_proven = ahead.run.tail_exponent * ahead.window as f64 <= ahead.run.read as f64;
     if is_proven { (Rules::default().look_ahead)(cost, ahead) } else { 0 }

@@ -1,4 +1,4 @@
-//! The rules of bowwave's policy, each beside alternatives, over runs, devices and memory.
+//! Compares the rules of bowwave's policy with alternatives, for different runs, devices and sizes of memory.
 
 mod candidates;
 mod workloads;
@@ -21,29 +21,30 @@ const NAME: &str = "rules";
 #[cfg(any(test, fuzzing))]
 pub(super) const PARSERS: super::parsers::Parsers = super::parsers::Parsers::of::<Parameters, ()>();
 
-/// The kernel's policy beneath.
+/// The kernel's policy below.
 const KERNEL: &str = "linux-6";
 
-/// A mean that much above the least may be chance in the choice of workloads.
+/// A mean counts as equal if it exceeds the least by at most this share, which may be chance in the choice of
+/// workloads.
 const CLOSE: f64 = 0.01;
 
-/// So much slower than the best is as good.
+/// A time counts as equal to the best if it is longer by at most this share.
 const TOLERANCE: f64 = 0.03;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parameters {
-    /// What a workload reads, about.
+    /// Megabytes that a workload reads, approximately.
     total_mb: u64,
     /// Memory by name, in MB.
     memory_mb: BTreeMap<String, f64>,
-    /// Share of memory that one plan may ask for.
+    /// One plan may request one part in this many of memory.
     plan_share: u64,
-    /// What differs between the devices.
+    /// The queue of each device.
     devices: BTreeMap<String, Queue>,
 }
 
-/// One cell: the times under each candidate over the least of them.
+/// One cell: the times under each candidate, divided by the least of them.
 struct Cell {
     name: String,
     times: Vec<f64>,
@@ -153,17 +154,17 @@ fn row(name: &str, times: impl Iterator<Item = f64>) -> Vec<Figure> {
     COLUMNS.iter().zip(times).map(figure).collect()
 }
 
-/// Whether the cell tells the rules apart.
+/// Whether the rules differ in the cell.
 fn is_open(cell: &&Cell) -> bool {
     cell.times.iter().any(|time| *time > 1.0 + TOLERANCE)
 }
 
-/// The median of the cells that tell the rules apart.
+/// The median of the cells in which the rules differ.
 fn median_of(cells: &[Cell], column: usize) -> f64 {
     median(cells.iter().filter(is_open).map(|cell| cell.times[column]))
 }
 
-/// Whether the shipped rule has the least mean over all cells, or nearly.
+/// Judges whether the shipped rule has the least mean over all cells, or nearly.
 fn judge(contest: &Contest, cells: &[Cell]) -> Verdict {
     let describe = |(column, (name, _)): (usize, &(&str, Rules))| {
         let times = || cells.iter().map(|cell| cell.times[column]);

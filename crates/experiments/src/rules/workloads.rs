@@ -1,4 +1,4 @@
-//! What the rules are tried on: runs, runs of pieces, and clusters of random reads.
+//! The workloads for the rules: runs, runs of pieces, and clusters of random reads.
 
 use patterns::order::{Read, backward, forward, stride};
 use readahead::Nanos;
@@ -8,25 +8,25 @@ use sim::scripts::sizes::Sizes;
 const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;
 
-/// What a program reads at once.
+/// Bytes of a program's read.
 const REQUEST: u64 = 16 * K;
 
-/// Computing that much for each request takes a reader to 20 MB/s.
+/// Computing this long for each request limits a reader to 20 MB/s.
 const SLOW_NS: Nanos = 800_000;
 
-/// The longest run.
+/// The longest run in bytes.
 const LONGEST: u64 = 8 * M;
 
-/// Runs of one file are so far apart at least, and twice as far at most.
+/// Least distance of the runs of one file in bytes; the largest is twice that.
 const APART: u64 = 4 * M;
 
 /// Pieces of the longest sparse run.
 const PIECES: u64 = 256;
 
-/// Reads in a span that may be read four times over: more would take the simulator too long.
+/// Most reads in a span that is read four times: more would take the simulator too long.
 const MOST_HELD: u64 = 1024;
 
-/// Readers at once of the workloads with several readers.
+/// Number of readers in workloads with several.
 const READERS: u64 = 4;
 
 /// One workload.
@@ -35,13 +35,13 @@ pub(super) struct Workload {
     pub(super) name: String,
     /// Bytes of each file.
     pub(super) files: Vec<u64>,
-    /// What each reader reads in order: the number of the file, and where.
+    /// The reads of each reader in order: the number of the file, offset and bytes.
     pub(super) readers: Vec<Vec<(usize, Read)>>,
-    /// Computing after each read.
+    /// Computing time after each read.
     pub(super) compute: Nanos,
 }
 
-/// How long runs turn out.
+/// The distribution of run lengths.
 #[derive(Clone, Copy, Debug)]
 enum Lengths {
     /// `P(run >= x) = x^-a`, from the shortest to the longest.
@@ -50,7 +50,7 @@ enum Lengths {
 }
 
 impl Lengths {
-    /// Lengths that add up to `total` or a little more, between `shortest` and `longest`.
+    /// Lengths between `shortest` and `longest` that add up to `total` or slightly more.
     fn draw(self, total: u64, shortest: u64, longest: u64, random: &mut Random) -> Vec<u64> {
         let count = |count: u64| match self {
             Lengths::Fixed(length) => vec![length; count as usize],
@@ -75,7 +75,7 @@ fn shuffle<T>(items: &mut [T], random: &mut Random) {
     }
 }
 
-/// Where extents of these lengths lie in one file, in an order of no kind, and the file's bytes.
+/// Places of extents with these lengths in one file, in random order, and the file's size in bytes.
 fn scatter(lengths: &[u64], random: &mut Random) -> (Vec<u64>, u64) {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     shuffle(&mut order, random);
@@ -89,7 +89,7 @@ fn scatter(lengths: &[u64], random: &mut Random) -> (Vec<u64>, u64) {
     (starts, at + 2 * APART)
 }
 
-/// Runs of plain reading, of every kind of length and reader; `total` bytes each.
+/// Workloads of plain runs, for every distribution and kind of reader; `total` bytes each.
 pub(super) fn runs(total: u64) -> Vec<Workload> {
     let kinds = [
         ("pareto 0.5", Some(Lengths::Pareto(0.5))),

@@ -1,10 +1,10 @@
-//! A policy that knows how long each run is, and not where the next one begins.
+//! A policy that knows the length of each run, but not where the next one begins.
 
 use historical::{Access, KernelPolicy, KernelView, Plan, Trigger};
 use patterns::order::Read;
 use readahead::{Cause, Nanos};
 
-/// Asks for the whole run at its first miss.
+/// Requests the whole run at its first miss.
 #[derive(Debug)]
 pub(super) struct Clairvoyant {
     /// The runs of each file as `[first, end)`, in pages and ascending order.
@@ -12,7 +12,7 @@ pub(super) struct Clairvoyant {
 }
 
 impl Clairvoyant {
-    /// Knows the runs of each file, given as offset and bytes in any order.
+    /// A policy that knows the runs of each file, given as offset and bytes in any order.
     pub(super) fn new(files: &[Vec<Read>]) -> Self {
         let pages = |runs: &Vec<Read>| {
             let pages = |(at, bytes): &Read| (at / 4096, (at + bytes).div_ceil(4096));

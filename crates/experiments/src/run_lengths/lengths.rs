@@ -6,7 +6,7 @@ use sim::scripts::random::Random;
 const K: f64 = 1024.0;
 const M: f64 = 1024.0 * K;
 
-/// The longest run, in bytes: a longer one would take up most of a table's time.
+/// The longest run in bytes. A longer one would take most of a table's time.
 const LONGEST: f64 = 64.0 * M;
 
 /// A distribution of run lengths, in bytes.
@@ -16,7 +16,7 @@ pub(super) enum Lengths {
     Pareto { least: f64, a: f64 },
     /// Every run has this length.
     Always(f64),
-    /// The first length with this probability, else the second.
+    /// The first length with this probability, otherwise the second.
     Either(f64, f64, f64),
     /// Exponential, with this mean.
     Exponential(f64),
@@ -43,7 +43,7 @@ pub(super) const ALL: [(&str, Lengths); 10] = [
 ];
 
 impl Lengths {
-    /// The lengths of `count` runs, in bytes: whole pages, one at least.
+    /// The lengths of `count` runs in bytes: whole pages, at least one.
     pub(super) fn draw(self, count: u64, random: &mut Random) -> Vec<u64> {
         let one = |number| {
             let bytes = self.bytes(number, count, random).min(LONGEST);

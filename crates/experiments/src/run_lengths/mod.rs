@@ -1,4 +1,4 @@
-//! Runs of ten distributions of lengths: windows and bowwave beside a policy that knows each run.
+//! Runs of ten distributions of lengths: fixed windows and bowwave, compared with a policy that knows each run.
 
 mod clairvoyant;
 mod lengths;
@@ -25,33 +25,33 @@ pub(super) const PARSERS: super::parsers::Parsers = super::parsers::Parsers::of:
 /// The column of bowwave's policy.
 const OURS: &str = "adaptive";
 
-/// A mean that is so many times the least is as good.
+/// A mean counts as equal if it is at most this many times the least.
 const AS_GOOD: f64 = 1.03;
 
-/// What a program reads at once, in bytes.
+/// Bytes of a program's read.
 const REQUEST: u64 = 16 << 10;
 
-/// Two runs lie so far apart at least, and twice as far at most, in bytes.
+/// Least distance of two runs in bytes; the largest is twice that.
 const APART: u64 = 4 << 20;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Workload {
-    /// Runs of a reader that is alone.
+    /// Runs of a lone reader.
     runs_of_one: u64,
     /// Runs of each of several readers.
     runs_of_each: u64,
-    /// Readers at once, where there are several.
+    /// Number of readers, if there are several.
     readers: u64,
     /// Each cell is the geometric mean over these.
     seeds: Vec<u64>,
-    /// What differs between the devices.
+    /// The queue of each device.
     devices: BTreeMap<String, Queue>,
     /// Policies and the kernel's window in KiB, by column.
     columns: BTreeMap<String, Column>,
-    /// What `adaptive` is to reach in the geometric mean over all distributions, by the name of the row.
+    /// Goals for `adaptive`, as geometric means over all distributions, by the name of the row.
     goals: BTreeMap<String, f64>,
-    /// What it may read in the mean over all rows, over what is needed.
+    /// Goal for bytes read over bytes needed, in the mean over all rows.
     bytes_goal: f64,
 }
 
@@ -92,14 +92,14 @@ struct Cell {
     costs: Vec<Cost>,
 }
 
-/// What a policy needs, in multiples: of the clairvoyant's time, and of the bytes of the runs.
+/// The cost of a policy: its time as a multiple of the clairvoyant's, and its bytes as a multiple of those of the runs.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     time: f64,
     bytes: f64,
 }
 
-/// The runs of each reader in the order that they are read: a file for each.
+/// The runs of each reader in order, with a file for each.
 struct Runs {
     is_forward: bool,
     readers: Vec<Vec<Read>>,
@@ -202,7 +202,7 @@ impl Runs {
     }
 }
 
-/// The requests of a run in their order; the last takes what is left.
+/// The requests of a run in order; the last one takes the rest.
 fn reads((at, bytes): Read, is_forward: bool) -> Vec<Read> {
     let (whole, rest) = (bytes / REQUEST * REQUEST, bytes % REQUEST);
     let mut reads = match is_forward {
@@ -215,7 +215,7 @@ fn reads((at, bytes): Read, is_forward: bool) -> Vec<Read> {
     reads
 }
 
-/// Runs of these lengths, in their order, at random places of one file.
+/// Runs of these lengths in this order, at random places of one file.
 fn scatter(lengths: &[u64], random: &mut Random) -> Vec<Read> {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     for i in (1..order.len()).rev() {
@@ -248,7 +248,7 @@ fn mean_of(costs: impl Iterator<Item = Cost>) -> Cost {
     Cost { time: f64::exp(time / count), bytes: f64::exp(bytes / count) }
 }
 
-/// A row of time and one of bytes for each cell, then those of the means.
+/// A row of times and one of bytes for each cell, followed by those of the means.
 fn figures(workload: &Workload, cells: &[Cell], means: &[(&str, Vec<Cost>)]) -> Vec<Figure> {
     let names = || workload.columns.keys();
     let row = |row: String, unit, values: Vec<f64>| {
@@ -273,7 +273,7 @@ fn figures(workload: &Workload, cells: &[Cell], means: &[(&str, Vec<Cost>)]) -> 
     cells.chain(means).collect()
 }
 
-/// That bowwave reaches its goals, and that neither window is ahead of it.
+/// Judges whether bowwave reaches its goals, and whether it is at least as good as either window.
 fn judge(workload: &Workload, means: &[(&str, Vec<Cost>)]) -> Vec<Verdict> {
     let ours = workload.columns.keys().position(|name| name == OURS).unwrap_or(0);
     let goals = means.iter().filter_map(|(name, costs)| {
@@ -294,7 +294,7 @@ fn judge(workload: &Workload, means: &[(&str, Vec<Cost>)]) -> Vec<Verdict> {
     ]
 }
 
-/// A claim about every place, given what it is and at most may be there.
+/// A claim about every place, given its value and the largest allowed one.
 fn verdict<'a>(claim: &str, places: impl Iterator<Item = (&'a str, f64, f64)>) -> Verdict {
     let mut holds = true;
     let mut all = Vec::new();

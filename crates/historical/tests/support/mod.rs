@@ -13,14 +13,18 @@ pub(crate) mod cache;
 #[path = "../../../readahead/tests/support/inputs.rs"]
 pub(crate) mod inputs;
 pub(crate) mod liar;
+#[path = "../../../readahead/tests/support/mixture.rs"]
+pub(crate) mod mixture;
 pub(crate) mod policies;
+#[path = "../../../readahead/tests/support/trace.rs"]
+mod trace;
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use cache::PageCache;
 use historical::{Access, KernelPolicy, Plan, Range as Pages, Trigger};
-use readahead::{Action, Asked, CacheView, Cause, FileId, Hint, OpenFileId, Page, Via, VolumeId};
+use readahead::{Asked, CacheView, Cause, FileId, Hint, OpenFileId, Page, Via, VolumeId};
 
 /// The kernel's default window, 128 KiB, in pages.
 pub(crate) const KERNEL_WINDOW: u32 = 32;
@@ -207,21 +211,7 @@ impl Machine {
 }
 
 fn lines(page: Page, plan: &Plan) -> Vec<String> {
-    let mark = plan.ahead.actions().iter().find_map(|action| match action {
-        Action::Mark(mark) => Some(mark.first),
-        _ => None,
-    });
-    let line = |action: &Action| match *action {
-        Action::Read { start, pages, cause } => {
-            let end = start + pages;
-            let within = mark.filter(|mark| (start..end).contains(mark));
-            let look_ahead = within.map_or(0, |mark| end - mark);
-            Some(format!("{}@{page} {start}+{pages}-{look_ahead}", cause.name()))
-        }
-        Action::KernelWindow { pages } => Some(format!("kernel-window@{page} {pages}")),
-        Action::Mark(_) => None,
-    };
-    let mut lines: Vec<String> = plan.ahead.actions().iter().filter_map(line).collect();
+    let mut lines = trace::lines(page, &plan.ahead);
     for (what, pages) in [("rescue", plan.rescued()), ("demote", plan.demoted())] {
         let line = |Pages { start, pages }| format!("{what}@{page} {start}+{pages}");
         lines.extend(pages.map(line));

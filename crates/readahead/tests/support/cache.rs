@@ -1,4 +1,4 @@
-//! The modelled page cache: what is cached, whether it was used, and where the marks are.
+//! The modelled page cache: which pages are cached, whether they were used, and where the marks are.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use readahead::{Action, CacheView, DeviceCost, GroupId, Mark, Page, Plan};
 /// The cached pages of one file.
 #[derive(Clone, Debug)]
 pub(crate) struct PageCache {
-    /// Which were used.
+    /// Whether each cached page was used.
     pages: BTreeMap<Page, bool>,
     marks: Vec<Mark>,
-    /// Pages that a plan asked for while they were cached.
+    /// Pages requested by a plan while they were cached.
     pub(crate) overlap_pages: u64,
     pub(crate) room_pages: u64,
     pub(crate) cost: DeviceCost,
-    /// Who reads.
+    /// The group of the readers.
     pub(crate) group: GroupId,
 }
 
@@ -66,7 +66,7 @@ impl PageCache {
         self.marks.retain(|mark| mark.last < start || mark.first >= end);
     }
 
-    /// Cached pages that nothing has used.
+    /// Cached pages that were never used.
     pub(crate) fn unused_pages(&self) -> usize {
         self.pages.values().filter(|is_used| !**is_used).count()
     }

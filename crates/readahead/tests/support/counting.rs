@@ -1,21 +1,20 @@
-//! An allocator that counts, for the tests that hold code to none: of this crate and, by path, of others.
+//! An allocator that counts, for tests that allow no allocation, in this crate and (by path) in others.
 //!
-//! A test that uses it says `#![allow(unsafe_code)]`: a global allocator is an unsafe trait.
+//! A test that uses it needs `#![allow(unsafe_code)]`: a global allocator is an unsafe trait.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// Allocations of this thread; constant and without a destructor, so that counting in the
-    /// allocator does not itself allocate.
+    /// Allocations of this thread. Constant and without a destructor, so that counting does not itself allocate.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counting.
+/// The system's allocator, with a counter.
 struct Counting;
 
-// SAFETY: every call is passed on unchanged to `System`, which keeps the trait's promises; counting
-// touches a thread-local integer only, and neither allocates nor unwinds.
+// SAFETY: every call goes unchanged to `System`, which keeps the trait's promises. Counting only touches a thread-local
+// integer, and neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);

@@ -1,4 +1,4 @@
-//! What a policy may be told: anything, with a liking for what is near to something else.
+//! Any accesses, often near to one another.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -82,7 +82,7 @@ fn liar() -> impl Strategy<Value = Liar> {
     })
 }
 
-/// Accesses for any of these reasons, each with a page cache.
+/// Accesses with any of these triggers, each with a page cache.
 pub(crate) fn accesses<T: Copy + std::fmt::Debug + 'static>(
     triggers: &'static [T],
 ) -> impl Strategy<Value = Vec<(Access<T>, Liar)>> {

@@ -1,5 +1,5 @@
-//! A page cache that contradicts itself: every question has a definite but arbitrary answer, and
-//! the answers need not agree.
+//! A page cache that contradicts itself: it answers every question definitely but arbitrarily, and the answers need not
+//! agree.
 
 use readahead::{CacheView, DeviceCost, Page, Past};
 
@@ -7,11 +7,11 @@ use readahead::{CacheView, DeviceCost, Page, Past};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Liar {
     pub(crate) seed: u64,
-    /// How likely a question is answered with "all of them" or "none", in eighths.
+    /// How likely the answer is "all of them" or "none", in eighths.
     pub(crate) bluntness: u64,
     pub(crate) cost: DeviceCost,
     pub(crate) room_pages: u64,
-    /// One absent page in so many is said to have been evicted unused.
+    /// One absent page in this many counts as evicted unused.
     pub(crate) thrashing: u64,
 }
 

@@ -1,33 +1,34 @@
-//! A modelled page cache under one policy, which it asks as a body would.
+//! A model of a page cache with one policy, called as a body would call it.
 //!
-//! If the page of a read is absent, the policy is asked and its plan carried out. If it is absent
-//! still, the rest of the request is read. If the page carries a mark, the mark is taken off and the
-//! policy is asked about it.
+//! If the page of a read is absent, the policy is called and its plan executed. If it is still absent, the rest of the
+//! request is read. If the page carries a mark, the mark is removed and the policy is called about it.
 
 #![allow(dead_code)] // every test binary uses its own part
 
 pub(crate) mod cache;
 pub(crate) mod inputs;
 pub(crate) mod liar;
+pub(crate) mod mixture;
 pub(crate) mod policies;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use cache::PageCache;
 use readahead::{
-    Access, Action, CacheView, FileId, Hint, OpenFileId, Page, Plan, Policy, Trigger, Via, VolumeId,
+    Access, CacheView, FileId, Hint, OpenFileId, Page, Plan, Policy, Trigger, Via, VolumeId,
 };
 
 /// The kernel's default window, 128 KiB, in pages.
 pub(crate) const KERNEL_WINDOW: u32 = 32;
 
-/// A policy, the page cache of one file, and what happened so far.
+/// A policy, the page cache of one file, and a log.
 pub(crate) struct Machine {
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) cache: PageCache,
     pub(crate) kernel_window: u32,
-    /// How long a reader takes for a page, in nanoseconds.
+    /// Nanoseconds that a reader takes for a page.
     pub(crate) page_ns: u64,
     pub(crate) file_pages: u64,
     previous: BTreeMap<u64, Page>,
@@ -37,8 +38,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// A file of `file_pages` pages, none cached, read through open files whose kernel window is
-    /// `kernel_window` pages.
+    /// A file of `file_pages` pages, none cached. Its open files have a kernel window of `kernel_window` pages.
     pub(crate) fn boxed(policy: Box<dyn Policy>, file_pages: u64, kernel_window: u32) -> Self {
         Machine {
             policy,
@@ -53,7 +53,7 @@ impl Machine {
         }
     }
 
-    /// One `read(2)` through the open file of that number.
+    /// One `read(2)` through the open file with this number.
     pub(crate) fn read(&mut self, open_file: u64, start: Page, pages: u64) {
         let end = (start + pages).min(self.file_pages);
         for page in start..end {
@@ -73,12 +73,12 @@ impl Machine {
         }
     }
 
-    /// Lets time pass, in which everything under way arrives.
+    /// Lets a second pass, in which all reads complete.
     pub(crate) fn wait_a_second(&mut self) {
         self.now += 1_000_000_000;
     }
 
-    /// Lets a tenth of that pass.
+    /// Lets a tenth of that time pass.
     pub(crate) fn wait_a_tenth(&mut self) {
         self.now += 100_000_000;
     }
@@ -117,36 +117,18 @@ impl Machine {
         self.plan.clear();
         self.policy.on_access(&access, &self.cache, &mut self.plan);
         self.cache.carry_out(&self.plan, self.file_pages);
-        let lines = lines(access.page, &self.plan);
+        let lines = trace::lines(access.page, &self.plan);
         self.trace.extend(lines.into_iter().map(|line| (access.page, line)));
     }
 
-    /// What was asked for so far, a chunk a line: `cause@page start+pages-look_ahead`.
+    /// The requests so far, one line for each: `cause@page start+pages-look_ahead`.
     pub(crate) fn trace(&self) -> Vec<&str> {
         self.trace_of(0..self.file_pages)
     }
 
-    /// The part of the trace that accesses to the pages of a range led to.
+    /// The lines of the trace caused by accesses to a range of pages.
     pub(crate) fn trace_of(&self, pages: Range<Page>) -> Vec<&str> {
         let within = self.trace.iter().filter(|(page, _)| pages.contains(page));
         within.map(|(_, line)| line.as_str()).collect()
     }
-}
-
-fn lines(page: Page, plan: &Plan) -> Vec<String> {
-    let mark = plan.actions().iter().find_map(|action| match action {
-        Action::Mark(mark) => Some(mark.first),
-        _ => None,
-    });
-    let line = |action: &Action| match *action {
-        Action::Read { start, pages, cause } => {
-            let end = start + pages;
-            let within = mark.filter(|mark| (start..end).contains(mark));
-            let look_ahead = within.map_or(0, |mark| end - mark);
-            Some(format!("{}@{page} {start}+{pages}-{look_ahead}", cause.name()))
-        }
-        Action::KernelWindow { pages } => Some(format!("kernel-window@{page} {pages}")),
-        Action::Mark(_) => None,
-    };
-    plan.actions().iter().filter_map(line).collect()
 }

@@ -311,7 +311,7 @@ impl PageCache {
     }
 
     /// Lets reclaim try again where it fell short, although nothing has arrived or been written since.
-    pub(crate) fn look_again(&mut self) {
+    pub(crate) fn retry_reclaim(&mut self) {
         self.zones.iter_mut().for_each(|zone| zone.is_exhausted = false);
     }
 

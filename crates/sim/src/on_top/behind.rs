@@ -154,7 +154,7 @@ impl Machine {
             foreground: false,
             span,
         };
-        self.tell(now, &Input::Passed(passed));
+        self.give_input(now, &Input::Passed(passed));
     }
 
     /// Whether streams are watched.

@@ -12,13 +12,13 @@ use crate::process::{Behalf, Open};
 
 impl Machine {
     /// Processes the next event that is due. Returns whether there was one.
-    pub(crate) fn body_turn(&mut self, now: Nanos) -> bool {
+    pub(crate) fn process_due_event(&mut self, now: Nanos) -> bool {
         let Some(body) = &mut self.body else { return false };
         match body.take_due(now) {
             Some(Due::Command(command)) => self.carry_out(now, command),
             Some(Due::Input(input)) => self.answer(now, &input),
             Some(Due::Submit) => self.block.dispatch(now),
-            None if body.tick_at <= now => self.tell(now, &Input::Tick),
+            None if body.tick_at <= now => self.give_input(now, &Input::Tick),
             None => return false,
         }
         true
@@ -107,8 +107,8 @@ impl Machine {
 
     /// Answers a command. Reports the counters first, so that everything submitted is counted at least once.
     fn answer(&mut self, now: Nanos, input: &Input) {
-        self.tell_of_disk(now);
-        self.tell(now, input);
+        self.report_disk(now);
+        self.give_input(now, input);
     }
 
     /// Sets the requested marks, and notes the sizes of windows.

@@ -19,12 +19,10 @@ use std::collections::{HashMap, VecDeque};
 
 use controller::ids::{BackingId, CgroupId, DeviceNumber, FileKey, FileRef, Tgid};
 use controller::{
-    Command, Completed, Controller, DeviceFacts, Input, Interest, Kind, Listening, MemoryStats,
-    Mounted, Options, Origin,
+    Command, Completed, Controller, DeviceFacts, Input, Interest, Listening, MemoryStats, Mounted,
+    Options, Origin,
 };
-use readahead::{
-    Access, Action, DeviceCost, Hint, Nanos, OpenFileId, PAGE_BYTES, Plan, Policy, Trigger, Via,
-};
+use readahead::{Access, Action, DeviceCost, FileId, Hint, Nanos, Plan, Policy};
 
 use crate::account::LastWindow;
 use crate::cache::PageCache;
@@ -239,34 +237,18 @@ impl Body {
             }
             Decider::Worst(worst, plan) => {
                 let Input::Access(access) = input else { return };
-                let file = access.of.file.ino as u32;
+                let of = access.of;
+                let file = of.file.ino as u32;
                 let view = View { cache, file, cost, is_congested: false };
                 plan.clear();
-                worst.on_access(&plain(access, now), &view, plan);
-                out.extend(plan.actions().iter().filter_map(|action| command(*action, access.of)));
+                let access = Access {
+                    file: FileId(of.file.ino),
+                    ..access.for_policy(now, Hint::Normal, access.kernel_window)
+                };
+                worst.on_access(&access, &view, plan);
+                out.extend(plan.actions().iter().filter_map(|action| command(*action, of)));
             }
         }
-    }
-}
-
-/// An access in the terms of a policy.
-fn plain(access: &controller::Access, now: Nanos) -> Access {
-    Access {
-        file: readahead::FileId(access.of.file.ino),
-        volume: DEV.volume(),
-        open_file: OpenFileId(access.open_file.map_or(0, |open| open.0)),
-        page: access.page,
-        request: access.request_pages,
-        previous: access.previous,
-        trigger: match access.kind {
-            Kind::Miss | Kind::Fault => Trigger::Absent,
-            Kind::KernelMark | Kind::Mark => Trigger::Mark,
-        },
-        via: if access.mapped { Via::Mmap } else { Via::Read },
-        hint: Hint::Normal,
-        file_pages: access.file_bytes.div_ceil(PAGE_BYTES),
-        kernel_window: access.kernel_window,
-        now,
     }
 }
 

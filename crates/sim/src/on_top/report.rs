@@ -103,9 +103,9 @@ impl Machine {
     }
 
     fn hear(&mut self, now: Nanos, access: Access) {
-        self.tell_of_disk(now);
+        self.report_disk(now);
         let file = access.of.file.ino as u32;
-        self.tell(now, &Input::Access(access));
+        self.give_input(now, &Input::Access(access));
         if self.body.as_ref().is_some_and(|body| body.is_worst()) {
             let pages = self.cache.file(file).pages();
             self.cache.demote(file, 0, pages);
@@ -113,15 +113,15 @@ impl Machine {
     }
 
     /// Reports the block layer's counters.
-    pub(super) fn tell_of_disk(&mut self, now: Nanos) {
+    pub(super) fn report_disk(&mut self, now: Nanos) {
         let stats: Option<DiskStats> = self.body.as_mut().and_then(|body| body.disk.news());
         if let Some(stats) = stats {
-            self.tell(now, &Input::DiskStats(BACKING, stats));
+            self.give_input(now, &Input::DiskStats(BACKING, stats));
         }
     }
 
     /// Gives the decider an input, and begins to carry out its commands.
-    pub(super) fn tell(&mut self, now: Nanos, input: &Input) {
+    pub(super) fn give_input(&mut self, now: Nanos, input: &Input) {
         let Some(body) = &mut self.body else { return };
         let mut out = std::mem::take(&mut body.out);
         body.decide(now, input, &self.cache, self.cost, &mut out);

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_asks_for_the_rest_and_a_client_is_served_when_it_has_room() {
+    fn a_call_requests_the_rest_and_a_client_is_served_once_it_has_room() {
         let open = OpenFile(0);
         let client = Client::new([open; 2], 3000, 0);
         let mut server = Server::new(vec![client], 0, vec![2000], 1000.0, 10_000_000_000);

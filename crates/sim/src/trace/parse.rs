@@ -29,7 +29,7 @@ struct Reader {
     /// Lines of the first operation, and of the first one that has bytes, with its file.
     first: Option<usize>,
     first_with_bytes: Option<(usize, u32)>,
-    /// For each file: the given size, the largest end of a read, and the largest end of a write.
+    /// For each file: the given size, the largest end of any operation, and the largest end of a write.
     sizes: Vec<(Option<u64>, u64, u64)>,
 }
 

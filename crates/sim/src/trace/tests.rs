@@ -27,7 +27,7 @@ fn the_example_is_a_trace() {
 }
 
 #[test]
-fn a_file_ends_where_it_is_said_to_or_where_the_last_operation_does() {
+fn a_file_ends_at_its_given_size_or_at_its_last_operation() {
     let trace = parse(&format!(
         "{SIZES_HEADER}\n100, given\n100, written\n{HEADER}\n\
          0,p,given,read,0,4096\n0,p,written,write,0,4096\n0,p,seen,read,4096,5\n"

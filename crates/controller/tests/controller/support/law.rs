@@ -34,7 +34,7 @@ pub(crate) struct Law {
 }
 
 impl Law {
-    pub(crate) fn hear(&mut self, input: &Input) {
+    pub(crate) fn give(&mut self, input: &Input) {
         match input {
             Input::Mounted(mounted) => {
                 self.mounted.insert(mounted.dev, mounted.backing);

@@ -84,7 +84,7 @@ impl Machine {
     pub(crate) fn new(cost: DeviceCost, options: Options) -> Self {
         let mut machine = Machine::empty(options);
         machine.latency_ns = (cost.latency_s * 1e9) as Nanos;
-        machine.hear(&mounted(DEV, DISK, facts(cost)));
+        machine.give(&mounted(DEV, DISK, facts(cost)));
         machine
     }
 
@@ -118,13 +118,13 @@ impl Machine {
             is_off: false,
         };
         machine.carry_out(out);
-        machine.hear(&memory(8 << 30));
+        machine.give(&memory(8 << 30));
         machine
     }
 
     /// Gives an input to the controller, and carries out its commands.
-    pub(crate) fn hear(&mut self, input: &Input) {
-        self.law.hear(input);
+    pub(crate) fn give(&mut self, input: &Input) {
+        self.law.give(input);
         let mut out = Vec::new();
         self.controller.on(self.now, input, &mut out);
         self.is_within_depth(&out);
@@ -154,11 +154,11 @@ impl Machine {
             self.now = self.now.max(due);
             if answer <= self.next_tick {
                 let (_, input) = self.answers.pop_first().expect("one is due");
-                self.hear(&input);
+                self.give(&input);
             } else {
                 self.next_tick = Nanos::MAX;
-                self.hear(&Input::DiskStats(DISK, self.stats));
-                self.hear(&Input::Tick);
+                self.give(&Input::DiskStats(DISK, self.stats));
+                self.give(&Input::Tick);
             }
         }
         self.now = until;
@@ -265,7 +265,7 @@ impl Machine {
     }
 
     fn access(&mut self, open_file: OpenFile, access: Access) {
-        self.hear(&Input::Access(Access { open_file: Some(open_file), ..access }));
+        self.give(&Input::Access(Access { open_file: Some(open_file), ..access }));
     }
 
     fn fill(&mut self, ino: u64, pages: Span) {
@@ -288,7 +288,7 @@ impl Machine {
             *touched = Span { start: touched.start.min(at), end: touched.end.max(end) };
             if step.pages() == PASSED_PAGES || self.is_looking_behind {
                 let of = reference(ino, tgid);
-                self.hear(&Input::Passed(Passed { of, written, ..super::passed(ino, step) }));
+                self.give(&Input::Passed(Passed { of, written, ..super::passed(ino, step) }));
             }
             at = end;
             self.wait(MS);
@@ -300,12 +300,12 @@ impl Machine {
         self.ended.insert(tgid);
         self.opens.retain(|_, open| open.tgid != tgid);
         if self.watched_processes.remove(&tgid) {
-            self.hear(&Input::Exited(tgid));
+            self.give(&Input::Exited(tgid));
         }
     }
 
     pub(crate) fn unmount(&mut self, dev: DeviceNumber) {
-        self.hear(&Input::Unmounted(dev));
+        self.give(&Input::Unmounted(dev));
         self.files.retain(|file, _| file.dev != dev);
         self.touched.retain(|stream, _| stream.file.dev != dev);
         // All open files of it are closed.
