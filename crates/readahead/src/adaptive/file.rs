@@ -4,7 +4,6 @@
 //! unmatched miss, when the file is read from its start, or when misses stand at equal distances.
 
 use super::access_context::{AccessContext, READ_SLACK_PAGES};
-use super::completion_rate::CompletionRate;
 use super::outlook::Outlook;
 use super::pace::Pace;
 use super::read_around::ReadAround;
@@ -12,7 +11,6 @@ use super::starts::Starts;
 use super::stream::Stream;
 use super::streams::{Slot, Streams};
 use super::survival::{Curve, Lengths};
-use super::tail_exponent::Runs;
 use super::unmatched_misses::{UNMATCHED_MISSES, UnmatchedMiss, UnmatchedMisses};
 use super::volume::History;
 use crate::access::{GroupId, Hint, Nanos, Page, Trigger, Via};
@@ -32,7 +30,6 @@ pub(super) struct FileState {
     /// Who read it last.
     group: GroupId,
     streams: Streams,
-    ended: Runs,
     curve: Curve,
     starts: Starts,
     read_around: ReadAround,
@@ -44,7 +41,6 @@ impl FileState {
         FileState {
             group: GroupId::default(),
             streams: Streams::new(),
-            ended: Runs::default(),
             curve: Curve::default(),
             starts: Starts::default(),
             read_around: ReadAround::new(),
@@ -94,9 +90,8 @@ impl FileState {
             self.remember(context, passed);
             return self.found(index, context, history);
         }
-        let begun = self
-            .at_equal_distances(context)
-            .or_else(|| at_the_start(context, &mut history.completion_rate));
+        let begun =
+            self.at_equal_distances(context).or_else(|| at_the_start(context, &history.curve));
         tally.passed_pages = passed;
         self.remember(context, passed);
         match begun.or_else(|| self.at_a_likely_start(context, history)) {
@@ -166,27 +161,20 @@ impl FileState {
                 stream.shares_its_file();
             });
         }
-        let ended = &mut self.ended;
-        let stream = self.streams.admit(stream, |forgotten| end(forgotten, ended, tally));
+        let stream = self.streams.admit(stream, |forgotten| forgotten.give_up(tally));
         let lengths = Lengths { file: &mut self.curve, volume: &mut history.curve };
         Found::Stream(stream, Outlook { tail_exponent, lengths, waits: &mut history.waits })
     }
 
-    /// The exponent of how long runs of this file turn out: of those that are over, those whose
-    /// readers have stopped, and those that go on.
+    /// The exponent of how long runs of this file turn out, after those whose readers have stopped were counted.
     fn tail_exponent(&mut self, context: &AccessContext, history: &mut History) -> f64 {
-        let now = context.access.now;
-        let mut runs = self.ended;
         let mut lengths = Lengths { file: &mut self.curve, volume: &mut history.curve };
         self.streams.each(|stream| {
-            if !stream.is_guess() {
-                runs.note(stream.log_length(), stream.has_stopped(now) && !stream.is_at_the_end());
-            }
-            if let Some(length) = stream.end_run(now) {
+            if let Some(length) = stream.end_run(context.access.now) {
                 lengths.end(length);
             }
         });
-        runs.tail_exponent()
+        self.curve.tail_exponent()
     }
 
     /// The start of a run, if most misses of this file and its volume are.
@@ -307,8 +295,7 @@ impl FileState {
 
     /// Ends the streams last used before `moment`.
     pub(super) fn forget_before(&mut self, moment: Nanos, tally: &mut Tally) {
-        let ended = &mut self.ended;
-        self.streams.forget_before(moment, |forgotten| end(forgotten, ended, tally));
+        self.streams.forget_before(moment, |forgotten| forgotten.give_up(tally));
     }
 
     /// Streams whose readers have stopped give up what is ahead of them; `round` pages passed by all
@@ -323,19 +310,12 @@ impl FileState {
     }
 }
 
-/// A stream has ended: its run tells of those to come.
-fn end(stream: Stream, ended: &mut Runs, tally: &mut Tally) {
-    if !stream.is_guess() {
-        ended.note(stream.log_length(), !stream.is_at_the_end());
-    }
-    stream.give_up(tally);
-}
-
-/// The start of a file, or any read by a program that announced a sequential one, begins a run.
-fn at_the_start(context: &AccessContext, completion_rate: &mut CompletionRate) -> Option<Stream> {
+/// The start of a file, or any read by a program that announced a sequential one, begins a run. Of a file that was
+/// not read before, the runs of its volume tell more than its own.
+fn at_the_start(context: &AccessContext, volume: &Curve) -> Option<Stream> {
     let (run, now) = (context.end - context.first, context.access.now);
     if context.first == 0 {
-        return Some(Stream::initial(run, completion_rate.begin(context.access.file_pages), now));
+        return Some(Stream::initial(run, volume.tail_exponent(), now));
     }
     let announced = context.access.hint == Hint::Sequential;
     announced.then(|| Stream::contiguous(context.first, 1, run, Cause::Initial, now))

@@ -27,7 +27,6 @@
 
 mod access_context;
 mod allowance;
-mod completion_rate;
 mod density;
 mod device;
 mod file;
@@ -46,7 +45,6 @@ mod starts;
 mod stream;
 mod streams;
 mod survival;
-mod tail_exponent;
 mod unmatched_misses;
 mod volume;
 mod waits;
@@ -261,9 +259,6 @@ impl Policy for Adaptive {
                 }
                 stream.proceed(&context, &mut outlook, plan, tally);
                 before.settle(stream, &context, tally, plan, account);
-                if stream.has_ended_a_file(access.file_pages) {
-                    history.completion_rate.end();
-                }
                 false
             }
             Found::UnmatchedMiss => {

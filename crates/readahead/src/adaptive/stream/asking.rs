@@ -8,7 +8,6 @@ use crate::adaptive::kernel_window::{KERNEL_WINDOW_PAGES, NARROW_PAGES};
 use crate::adaptive::outlook::Outlook;
 use crate::adaptive::run::{Ahead, Run};
 use crate::adaptive::survival::Lengths;
-use crate::adaptive::tail_exponent::MOST_TAIL_OF_WINDOWS;
 use crate::adaptive::waits::Waits;
 use crate::adaptive::window::{AMPLE_STALLS, UnitCost};
 use crate::plan::{Cause, Plan};
@@ -56,15 +55,13 @@ impl Stream {
         }
         let last = self.units_in_file(context.access.file_pages);
         let cost = self.cost_of_next(context, outlook.waits);
-        let expected = self.run(last, tail_exponent);
-        let run =
-            Run { tail_exponent: expected.tail_exponent.min(MOST_TAIL_OF_WINDOWS), ..expected };
+        let run = self.run(last, tail_exponent);
         let window = (context.rules.window)(&cost, run);
         let wanted = self.wanted(window, context);
         if self.kernel_does(&cost, window, context) {
             return 0;
         }
-        if !self.kernel_reads_ahead(context) && !self.pays(&cost, expected, wanted, context) {
+        if !self.kernel_reads_ahead(context) && !self.pays(&cost, run, wanted, context) {
             return 0;
         }
         let ahead = Ahead {

@@ -24,8 +24,7 @@ use super::number::real;
 use super::outlook::Outlook;
 use super::pace::Pace;
 use super::run::Run;
-use super::survival::Lengths;
-use super::tail_exponent::{ANNOUNCED, LEAST_TAIL, LogLength};
+use super::survival::{LEAST_TAIL, Lengths};
 use super::waits::Waits;
 use super::window::{UnitCost, striding_pays};
 use crate::access::{Hint, Nanos, Page, Trigger, Via};
@@ -40,6 +39,9 @@ const REORDERED_UNITS: u64 = 16;
 /// A window has reached the page cache after this long. Before, a page of it may still be missing from when it was
 /// read the last time.
 const SETTLE_NS: Nanos = 20_000_000;
+
+/// A program that announces sequential reading nearly always reads to the end.
+const ANNOUNCED: f64 = 1.0 / 16.0;
 
 /// A reader that is so many times as long away as it takes to come to its mark has stopped: if pauses
 /// are as scale-free as runs, one in four goes on.
@@ -67,9 +69,8 @@ pub(super) struct Stream {
     grain: u64,
     /// First unit not known to be read.
     reader: u64,
-    /// Its logarithm: worked out beside the rest of the decision that moves it, as the next one begins
-    /// with it.
-    log_length: LogLength,
+    /// How long the curves know it to be, in units.
+    counted: u64,
     /// First unit not asked for.
     frontier: u64,
     /// All that the file has in this direction is asked for.
@@ -81,7 +82,7 @@ pub(super) struct Stream {
     tail_exponent: f64,
     /// Its reader has announced sequential reading, as far as its misses tell.
     announced: bool,
-    /// It began at the start of the file, and the end has not been seen.
+    /// It began at the start of the file.
     is_begun: bool,
     /// Its file is read in parts, of which this is one.
     is_part: bool,
@@ -146,7 +147,7 @@ impl Stream {
             len,
             grain: 1,
             reader: run,
-            log_length: LogLength::of(run),
+            counted: 0,
             frontier: run,
             at_the_end: false,
             cap: u64::MAX,
@@ -175,11 +176,6 @@ impl Stream {
     /// The same, of which only the first miss was seen.
     pub(super) fn guessed(self) -> Self {
         Stream { is_guess: true, ..self }
-    }
-
-    /// Whether only the first miss of its run was seen.
-    pub(super) fn is_guess(&self) -> bool {
-        self.is_guess
     }
 
     /// Its reader went on: tells once at what step, if that was a guess.
@@ -217,23 +213,6 @@ impl Stream {
     /// Units the reader has come along.
     pub(super) fn length(&self) -> u64 {
         self.reader
-    }
-
-    /// How far its reader has come, as the tail of runs counts it.
-    pub(super) fn log_length(&self) -> LogLength {
-        self.log_length
-    }
-
-    /// Whether all of the file in this direction was asked for.
-    pub(super) fn is_at_the_end(&self) -> bool {
-        self.at_the_end
-    }
-
-    /// Tells once, when the reader has come from the start of a file to its end.
-    pub(super) fn has_ended_a_file(&mut self, file_pages: u64) -> bool {
-        let has_ended = self.is_begun && self.reader >= file_pages;
-        self.is_begun &= !has_ended;
-        has_ended
     }
 
     /// Whether it reads every page, rather than pieces.
@@ -440,14 +419,15 @@ impl Stream {
         if let Some(length) = self.ended.take() {
             lengths.resume(length);
         }
+        let length = to.max(self.reader);
+        if self.is_contiguous() && !self.is_guess {
+            lengths.pass(self.counted, length);
+            self.counted = length;
+        }
         if to <= self.reader {
             return;
         }
-        if self.is_contiguous() {
-            lengths.pass(self.reader, to);
-        }
         self.reader = to;
-        self.log_length = LogLength::of(to);
         let (then, unit) = self.seen;
         let elapsed = now.saturating_sub(then);
         if elapsed > 0 && to > unit {
