@@ -25,11 +25,11 @@ const SNAP_SHARE: u64 = 4;
 const SNAP_PAGES: u64 = 4;
 
 impl Stream {
-    /// The window by the rule, cut to what survives; less than the kernel reads by itself is not worth
-    /// asking for, though one set larger by hand is no floor of ours.
+    /// The window by the rule; less than the kernel reads by itself is not worth asking for, though one set
+    /// larger by hand is no floor of ours.
     fn wanted(&self, window: u64, context: &AccessContext) -> u64 {
         let kernel = if self.step == 1 { context.access.kernel_window } else { 0 };
-        window.max(u64::from(kernel.min(KERNEL_WINDOW_PAGES))).min(self.cap)
+        window.max(u64::from(kernel.min(KERNEL_WINDOW_PAGES)))
     }
 
     /// What its next units cost: no access where a disk goes on from where it has left off.
@@ -93,7 +93,6 @@ impl Stream {
         self.frontier = from + window;
         self.at_the_end = self.frontier == last;
         self.asked_at = context.access.now;
-        self.cap = self.cap.saturating_add((self.cap / 16).max(1));
         // Before the window just asked for arrives the reader ends the one before it: no later
         // than that must the next be asked for. Where accesses overlap, and what is ahead is less than
         // the device could have on its way, each step of the reader makes room for another.
@@ -194,32 +193,25 @@ impl Stream {
         let kernel_window = u64::from(context.access.kernel_window);
         let is_ample = f64::from(context.access.kernel_window) >= AMPLE_STALLS * cost.stall_units();
         let is_as_asked = is_ample && kernel_window >= window;
-        let survives = self.cap == u64::MAX && context.access.via == Via::Read;
-        self.step == 1 && is_as_asked && survives
+        self.step == 1 && is_as_asked && context.access.via == Via::Read
     }
 
-    /// The window cut to the file and to the room there is, or stretched to the file's end if
-    /// little would be left; what two windows can read is halved rather than left with a rest. A
-    /// minimum read-ahead is not asked for: it costs as much to access as a whole window, and the kernel does
-    /// better by
-    /// itself.
+    /// The window cut to the file and to the room there is, or stretched to the file's end if little would be
+    /// left. Less than a minimum read-ahead is not asked for: it costs as much to access as a whole window, and
+    /// the kernel does better by itself.
     fn fit(&self, wanted: u64, last: u64, room: u64, spare: usize) -> u64 {
         let left = last.saturating_sub(self.frontier);
         let requests = if self.is_contiguous() { u64::MAX } else { spare.saturating_sub(1) as u64 };
         let most = self.units_of(room).min(requests);
         let snap = wanted + wanted / SNAP_SHARE + SNAP_PAGES;
-        let asked = if left <= snap && self.cap == u64::MAX {
-            left
-        } else {
-            self.rounded(wanted.min(left)).min(left).min(self.cap)
-        };
+        let asked = if left <= snap { left } else { self.rounded(wanted.min(left)).min(left) };
         if asked <= most {
             return asked;
         }
         if most * self.len < MIN_READ_AHEAD_PAGES {
             return 0;
         }
-        if left <= 2 * most { left.div_ceil(2) } else { most }
+        most
     }
 
     /// A window of about so many units that ends at a round page: the parts in which programs read a file

@@ -10,7 +10,7 @@
 //! Forward: `step = 1`; backward: `step = -1`; strided: units of `len` pages every `step` pages.
 //! A window is asked for when the reader comes near the end of what was asked, as the mark tells.
 //! A page that was asked for, arrived, and is absent when the reader comes has been evicted: then
-//! what survived is the measure of the window.
+//! what is ahead counts as lost.
 
 mod asking;
 mod rate;
@@ -47,9 +47,6 @@ const ANNOUNCED: f64 = 1.0 / 16.0;
 /// are as scale-free as runs, one in four goes on.
 const STOPPED_AFTER: f64 = 4.0;
 
-/// Thrashing never shrinks a window below 16 KiB, the kernel's own smallest.
-const SMALLEST_CAP_UNITS: u64 = 4;
-
 /// Pages that a reader waits for.
 #[derive(Clone, Copy, Debug)]
 struct Awaited {
@@ -75,8 +72,6 @@ pub(super) struct Stream {
     frontier: u64,
     /// All that the file has in this direction is asked for.
     at_the_end: bool,
-    /// Most units that survived between being asked for and being read.
-    cap: u64,
     rate: Rate,
     /// The most that the tail exponent of its run can be, for all that is known from elsewhere.
     tail_exponent: f64,
@@ -150,7 +145,6 @@ impl Stream {
             counted: 0,
             frontier: run,
             at_the_end: false,
-            cap: u64::MAX,
             rate: Rate::default(),
             waiting_rate: 0.0,
             tail_exponent: f64::INFINITY,
@@ -279,7 +273,6 @@ impl Stream {
         if context.access.trigger == Trigger::Absent {
             self.announced = context.access.hint == Hint::Sequential;
         }
-        let absent = if self.step > 0 { from } else { to - 1 };
         let passed = to.saturating_sub(self.reader) * self.len;
         tally.passed_pages += passed;
         self.pace.pass(passed, tally.passed_pages, context.allowance.budget);
@@ -288,7 +281,7 @@ impl Stream {
         self.advance(to, context.access.now, &mut outlook.lengths);
         let mut cause = self.cause;
         if has_lost {
-            self.shrink(absent, tally);
+            self.lose(tally);
             cause = Cause::Thrashed;
         }
         self.frontier = self.frontier.max(self.reader);
@@ -452,11 +445,9 @@ impl Stream {
         Some(if self.step > 0 { from } else { to - 1 })
     }
 
-    /// Thrashing measures what survives: less than was ahead of the reader when it came.
-    fn shrink(&mut self, absent: u64, tally: &mut Tally) {
-        let ahead = self.frontier - absent;
+    /// What was ahead of the reader was evicted.
+    fn lose(&mut self, tally: &mut Tally) {
         tally.wasted_pages += self.ahead() * self.len;
-        self.cap = self.cap.min(ahead / 4 * 3).max(SMALLEST_CAP_UNITS);
         self.frontier = self.reader;
         self.awaited = None;
         self.given_up = 0;
