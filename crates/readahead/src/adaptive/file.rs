@@ -13,7 +13,7 @@ use super::streams::{Slot, Streams};
 use super::survival::{Curve, Lengths};
 use super::unmatched_misses::{UNMATCHED_MISSES, UnmatchedMiss, UnmatchedMisses};
 use super::volume::History;
-use crate::access::{GroupId, Hint, Nanos, Page, Trigger, Via};
+use crate::access::{GroupId, Nanos, Page, Trigger, Via};
 use crate::plan::Cause;
 use crate::tally::Tally;
 
@@ -298,10 +298,9 @@ impl FileState {
         self.streams.forget_before(moment, |forgotten| forgotten.give_up(tally));
     }
 
-    /// Streams whose readers have stopped give up what is ahead of them; `round` pages passed by all
-    /// readers are long enough for one whose pace is not known.
-    pub(super) fn give_up_stopped(&mut self, now: Nanos, round: u64, tally: &mut Tally) {
-        self.streams.each(|stream| stream.give_up_if_stopped(now, round, tally));
+    /// Streams whose readers have stopped give up what is ahead of them.
+    pub(super) fn give_up_stopped(&mut self, now: Nanos, tally: &mut Tally) {
+        self.streams.each(|stream| stream.give_up_if_stopped(now, tally));
     }
 
     /// Ends all streams.
@@ -310,15 +309,10 @@ impl FileState {
     }
 }
 
-/// The start of a file, or any read by a program that announced a sequential one, begins a run. Of a file that was
-/// not read before, the runs of its volume tell more than its own.
+/// The start of a file begins a run. Of a file that was not read before, the runs of its volume tell more than its own.
 fn at_the_start(context: &AccessContext, volume: &Curve) -> Option<Stream> {
-    let (run, now) = (context.end - context.first, context.access.now);
-    if context.first == 0 {
-        return Some(Stream::initial(run, volume.tail_exponent(), now));
-    }
-    let announced = context.access.hint == Hint::Sequential;
-    announced.then(|| Stream::contiguous(context.first, 1, run, Cause::Initial, now))
+    let initial = || Stream::initial(context.end, volume.tail_exponent(), context.access.now);
+    (context.first == 0).then(initial)
 }
 
 fn step_between(unmatched_miss: &UnmatchedMiss, context: &AccessContext) -> i64 {

@@ -41,6 +41,7 @@ mod rules;
 mod run;
 mod samples;
 mod settle;
+mod share;
 mod starts;
 mod stream;
 mod streams;
@@ -182,11 +183,11 @@ impl Adaptive {
                 for file in self.files.values_mut() {
                     let most_ahead = pressures.of(file.group()).budget(budget);
                     if is_short(most_ahead) {
-                        file.give_up_stopped(now, most_ahead, tally);
+                        file.give_up_stopped(now, tally);
                     }
                 }
             } else if let Some(file) = self.files.get_mut(&access.file, now) {
-                file.give_up_stopped(now, most_ahead, tally);
+                file.give_up_stopped(now, tally);
             }
         }
         most_ahead

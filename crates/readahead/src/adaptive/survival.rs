@@ -29,25 +29,14 @@
 use std::f32::consts::LN_2;
 
 use super::number::real;
+use super::share::{PRIOR, REMEMBERED};
 
 /// Quarters of octaves, from 4 units, the kernel's smallest window, up to 2^26: 256 GiB in pages. Whatever is shorter
 /// or longer counts as that long.
 const BINS: usize = 96;
 
-/// What the prior of a step weighs, in runs.
-const PRIOR_RUNS: f32 = 2.0;
-
 /// What the prior of the tail weighs, in runs.
 const PRIOR_TAILS: f32 = 6.0;
-
-/// Even the most reliable reader may stop: eight windows of the prior are the most.
-pub(super) const LEAST_TAIL: f64 = 1.0 / 64.0;
-
-/// Even the least reliable may go on: one run in 256 doubles.
-const MOST_TAIL: f64 = 8.0;
-
-/// With each run that ends, the past weighs a little less: about the last 33 runs count.
-const REMEMBERED: f32 = 0.97;
 
 /// With each run that ends in a bin, the largest length there is forgotten by such a share: a bin is a fifth wide.
 const FORGOTTEN_LENGTH: u32 = 16;
@@ -123,14 +112,13 @@ impl Curve {
     /// The exponent `a` of the tail `P(run >= x) ~ x^-a`.
     pub(super) fn tail_exponent(&self) -> f64 {
         let log_lengths = self.all_passed * LN_2 / 4.0;
-        let tail_exponent = (PRIOR_TAILS + self.all_ended) / (PRIOR_TAILS + log_lengths);
-        f64::from(tail_exponent).clamp(LEAST_TAIL, MOST_TAIL)
+        f64::from((PRIOR_TAILS + self.all_ended) / (PRIOR_TAILS + log_lengths))
     }
 
     /// The share of the runs reaching a bin that ends in it.
     fn ending(&self, bin: usize, prior: f32) -> f32 {
         let ended = self.ended[bin];
-        (ended + PRIOR_RUNS * prior) / (ended + self.passed[bin] + PRIOR_RUNS)
+        (ended + PRIOR * prior) / (ended + self.passed[bin] + PRIOR)
     }
 }
 

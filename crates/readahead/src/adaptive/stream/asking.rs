@@ -4,7 +4,7 @@ use super::Stream;
 use crate::access::{Trigger, Via};
 use crate::adaptive::access_context::AccessContext;
 use crate::adaptive::allowance::MIN_READ_AHEAD_PAGES;
-use crate::adaptive::kernel_window::{KERNEL_WINDOW_PAGES, NARROW_PAGES};
+use crate::adaptive::kernel_window::NARROW_PAGES;
 use crate::adaptive::outlook::Outlook;
 use crate::adaptive::run::{Ahead, Run};
 use crate::adaptive::survival::Lengths;
@@ -21,17 +21,7 @@ const SEEN_SHARE: u64 = 8;
 /// A window that would leave less than this share of itself to the end of the file takes it too.
 const SNAP_SHARE: u64 = 4;
 
-/// Or no more than the kernel's smallest window.
-const SNAP_PAGES: u64 = 4;
-
 impl Stream {
-    /// The window by the rule; less than the kernel reads by itself is not worth asking for, though one set
-    /// larger by hand is no floor of ours.
-    fn wanted(&self, window: u64, context: &AccessContext) -> u64 {
-        let kernel = if self.step == 1 { context.access.kernel_window } else { 0 };
-        window.max(u64::from(kernel.min(KERNEL_WINDOW_PAGES)))
-    }
-
     /// What its next units cost: no access where a disk goes on from where it has left off.
     fn cost_of_next(&self, context: &AccessContext, waits: &Waits) -> UnitCost {
         let cost = self.unit_cost(context);
@@ -55,10 +45,9 @@ impl Stream {
         }
         let last = self.units_in_file(context.access.file_pages);
         let cost = self.cost_of_next(context, outlook.waits);
-        let run = self.run(last, tail_exponent);
-        let window = (context.rules.window)(&cost, run);
-        let wanted = self.wanted(window, context);
-        if self.kernel_does(&cost, window, context) {
+        let run = self.run(tail_exponent);
+        let wanted = (context.rules.window)(&cost, run);
+        if self.kernel_does(&cost, wanted, context) {
             return 0;
         }
         if !self.kernel_reads_ahead(context) && !self.pays(&cost, run, wanted, context) {
@@ -203,7 +192,7 @@ impl Stream {
         let left = last.saturating_sub(self.frontier);
         let requests = if self.is_contiguous() { u64::MAX } else { spare.saturating_sub(1) as u64 };
         let most = self.units_of(room).min(requests);
-        let snap = wanted + wanted / SNAP_SHARE + SNAP_PAGES;
+        let snap = wanted + wanted / SNAP_SHARE;
         let asked = if left <= snap { left } else { self.rounded(wanted.min(left)).min(left) };
         if asked <= most {
             return asked;

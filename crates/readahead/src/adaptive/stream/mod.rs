@@ -24,10 +24,10 @@ use super::number::real;
 use super::outlook::Outlook;
 use super::pace::Pace;
 use super::run::Run;
-use super::survival::{LEAST_TAIL, Lengths};
+use super::survival::Lengths;
 use super::waits::Waits;
 use super::window::{UnitCost, striding_pays};
-use crate::access::{Hint, Nanos, Page, Trigger, Via};
+use crate::access::{Nanos, Page, Trigger, Via};
 use crate::cache::Past;
 use crate::cost::DeviceCost;
 use crate::plan::{Cause, Plan};
@@ -39,9 +39,6 @@ const REORDERED_UNITS: u64 = 16;
 /// A window has reached the page cache after this long. Before, a page of it may still be missing from when it was
 /// read the last time.
 const SETTLE_NS: Nanos = 20_000_000;
-
-/// A program that announces sequential reading nearly always reads to the end.
-const ANNOUNCED: f64 = 1.0 / 16.0;
 
 /// A reader that is so many times as long away as it takes to come to its mark has stopped: if pauses
 /// are as scale-free as runs, one in four goes on.
@@ -75,8 +72,6 @@ pub(super) struct Stream {
     rate: Rate,
     /// The most that the tail exponent of its run can be, for all that is known from elsewhere.
     tail_exponent: f64,
-    /// Its reader has announced sequential reading, as far as its misses tell.
-    announced: bool,
     /// It began at the start of the file.
     is_begun: bool,
     /// Its file is read in parts, of which this is one.
@@ -100,8 +95,6 @@ pub(super) struct Stream {
     mark: u64,
     /// Where the next window is due.
     due: u64,
-    /// What all readers had passed when this one was last seen, in pages.
-    seen_when_passed: u64,
     /// What was asked for before this unit is not counted as ahead any more.
     given_up: u64,
     /// What its reader passes of all that is passed.
@@ -148,7 +141,6 @@ impl Stream {
             rate: Rate::default(),
             waiting_rate: 0.0,
             tail_exponent: f64::INFINITY,
-            announced: false,
             is_begun: false,
             is_part: false,
             is_guess: false,
@@ -161,7 +153,6 @@ impl Stream {
             due_at: Nanos::MAX,
             mark: run,
             due: run,
-            seen_when_passed: 0,
             given_up: 0,
             pace: Pace::default(),
         }
@@ -269,10 +260,6 @@ impl Stream {
         let Some((from, to)) = self.units(context.first, self.end_of(context)) else {
             return;
         };
-        // Marks carry no advice.
-        if context.access.trigger == Trigger::Absent {
-            self.announced = context.access.hint == Hint::Sequential;
-        }
         let passed = to.saturating_sub(self.reader) * self.len;
         tally.passed_pages += passed;
         self.pace.pass(passed, tally.passed_pages, context.allowance.budget);
@@ -304,7 +291,6 @@ impl Stream {
             self.awaited = Some(Awaited { since: context.access.now, from, each });
         }
         self.due_at = context.access.now.saturating_add(self.patience_ns(context));
-        self.seen_when_passed = tally.passed_pages;
     }
 
     /// Its run has ended if its reader should have been seen again by now: tells once at what length, which is where it
@@ -356,13 +342,10 @@ impl Stream {
         self.due_at < now
     }
 
-    /// What is ahead of a reader that has stopped counts as read in vain; likewise of one whose pace is
-    /// not known when all have passed `round` pages since. Should it come after all, that is counted no
-    /// more.
-    pub(super) fn give_up_if_stopped(&mut self, now: Nanos, round: u64, tally: &mut Tally) {
-        let has_no_pace = self.due_at == Nanos::MAX;
-        let is_round_over = self.seen_when_passed.saturating_add(round) < tally.passed_pages;
-        if self.has_stopped(now) || (has_no_pace && is_round_over) {
+    /// What is ahead of a reader that has stopped counts as read in vain. Should it come after all, that is counted
+    /// no more.
+    pub(super) fn give_up_if_stopped(&mut self, now: Nanos, tally: &mut Tally) {
+        if self.has_stopped(now) {
             tally.wasted_pages += self.ahead() * self.len;
             self.given_up = self.frontier;
         }
@@ -496,14 +479,9 @@ impl Stream {
         }
     }
 
-    /// How far it has come. A program that announced sequential reading has as good as proven its
-    /// whole file.
-    fn run(&self, last: u64, tail_exponent: f64) -> Run {
-        let (read, tail_exponent) = if self.announced && self.step == 1 {
-            (last, tail_exponent.min(ANNOUNCED))
-        } else {
-            (self.reader, tail_exponent.min(self.tail_exponent).max(LEAST_TAIL))
-        };
-        Run { read, asked: self.frontier, tail_exponent }
+    /// How far it has come.
+    fn run(&self, tail_exponent: f64) -> Run {
+        let tail_exponent = tail_exponent.min(self.tail_exponent);
+        Run { read: self.reader, asked: self.frontier, tail_exponent }
     }
 }
