@@ -7,6 +7,7 @@ use super::access_context::{AccessContext, READ_SLACK_PAGES};
 use super::outlook::Outlook;
 use super::pace::Pace;
 use super::read_around::ReadAround;
+use super::rules::Rule;
 use super::starts::Starts;
 use super::stream::Stream;
 use super::streams::{Slot, Streams};
@@ -109,7 +110,7 @@ impl FileState {
         is_unmatched: bool,
         context: &AccessContext,
     ) -> Option<u32> {
-        if context.access.trigger != Trigger::Absent {
+        if context.access.trigger != Trigger::Absent || !context.rules.have(Rule::ReadAround) {
             return None;
         }
         if context.access.via == Via::Read {
@@ -174,7 +175,7 @@ impl FileState {
                 lengths.end(length);
             }
         });
-        self.curve.tail_exponent()
+        if context.rules.have(Rule::Tail) { self.curve.tail_exponent() } else { 1.0 }
     }
 
     /// The start of a run, if most misses of this file and its volume are.
@@ -185,7 +186,8 @@ impl FileState {
     ) -> Option<Stream> {
         let access = context.access;
         let spares_a_wait = !context.device.cost.outpaces_user_space();
-        if access.trigger != Trigger::Absent || access.via != Via::Read || !spares_a_wait {
+        let may_be = access.via == Via::Read && spares_a_wait && context.rules.have(Rule::Starts);
+        if access.trigger != Trigger::Absent || !may_be {
             return None;
         }
         let step = self.starts.step(&history.starts);

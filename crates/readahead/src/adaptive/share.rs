@@ -1,7 +1,7 @@
 //! The share of late events that were of some kind.
 
-/// With each event the past weighs a little less: about the last 33 count.
-pub(super) const REMEMBERED: f32 = 0.97;
+/// With each event the past weighs a little less: about the last 50 count.
+pub(super) const REMEMBERED: f32 = 0.98;
 
 /// What is expected without evidence weighs so many events.
 pub(super) const PRIOR: f32 = 2.0;
@@ -46,7 +46,7 @@ mod tests {
             }
             share.of_kind(0.0)
         };
-        assert_eq!(note(2, 1.0), 2.0 * 0.985 / 3.97);
+        assert!((note(2, 1.0) - 1.98 / 3.98).abs() < 1e-6);
         assert!(note(100, 1.0) > 0.9);
         assert!(note(100, 0.0) < 0.1);
     }
