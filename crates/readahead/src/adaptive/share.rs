@@ -4,7 +4,7 @@
 pub(super) const REMEMBERED: f32 = 0.98;
 
 /// What is expected without evidence weighs so many events.
-pub(super) const PRIOR: f32 = 2.0;
+pub(super) const PRIOR: f32 = 1.0;
 
 /// Events of late, and how many of them were of the kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,8 +46,8 @@ mod tests {
             }
             share.of_kind(0.0)
         };
-        assert!((note(2, 1.0) - 1.98 / 3.98).abs() < 1e-6);
-        assert!(note(100, 1.0) > 0.9);
-        assert!(note(100, 0.0) < 0.1);
+        assert!((note(2, 1.0) - 1.98 / 2.98).abs() < 1e-6);
+        assert!(note(200, 1.0) > 0.9);
+        assert!(note(200, 0.0) < 0.1);
     }
 }

@@ -13,7 +13,7 @@
 //! that reach a bin, the share that ends there is
 //!
 //! ```text
-//!   (ended + 2 prior) / (ended + passed + 2)
+//!   (ended + prior) / (ended + passed + 1)
 //! ```
 //!
 //! The prior of a file's curve is what its volume's curve tells; the prior of that is that no run ends. So without

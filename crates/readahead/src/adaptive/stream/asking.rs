@@ -4,7 +4,7 @@ use super::Stream;
 use crate::access::{Trigger, Via};
 use crate::adaptive::access_context::AccessContext;
 use crate::adaptive::allowance::MIN_READ_AHEAD_PAGES;
-use crate::adaptive::kernel_window::NARROW_PAGES;
+use crate::adaptive::kernel_window::{KERNEL_WINDOW_PAGES, NARROW_PAGES};
 use crate::adaptive::outlook::Outlook;
 use crate::adaptive::rules::Rule;
 use crate::adaptive::run::{Ahead, Run};
@@ -23,6 +23,12 @@ const SEEN_SHARE: u64 = 8;
 const SNAP_SHARE: u64 = 4;
 
 impl Stream {
+    /// The window by the rule, but no less than the kernel's own, as long as that has its usual size.
+    fn wanted(&self, window: u64, context: &AccessContext) -> u64 {
+        let kernel = if self.step == 1 { context.access.kernel_window } else { 0 };
+        window.max(u64::from(kernel.min(KERNEL_WINDOW_PAGES)))
+    }
+
     /// What its next units cost: no access where a disk goes on from where it has left off.
     fn cost_of_next(&self, context: &AccessContext, waits: &Waits) -> UnitCost {
         let cost = self.unit_cost(context);
@@ -52,8 +58,9 @@ impl Stream {
         let last = self.units_in_file(context.access.file_pages);
         let cost = self.cost_of_next(context, outlook.waits);
         let run = self.run(tail_exponent);
-        let wanted = (context.rules.window)(&cost, run);
-        if context.rules.have(Rule::LeftToKernel) && self.kernel_does(&cost, wanted, context) {
+        let window = (context.rules.window)(&cost, run);
+        let wanted = self.wanted(window, context);
+        if context.rules.have(Rule::LeftToKernel) && self.kernel_does(&cost, window, context) {
             return 0;
         }
         let must_pay = context.rules.have(Rule::Pays) && !self.kernel_reads_ahead(context);
