@@ -140,6 +140,11 @@ impl Controller {
             backing,
             Bound { limit: kernel_pages, thrashing: bound },
         );
+        let request = self.plan.whole_request();
+        if let Some(pages) = request.filter(|pages| kernel_pages.is_none_or(|most| *pages <= most))
+        {
+            self.windows.enlarge(now, access, pages);
+        }
     }
 
     /// Requests the plan's pages: from the body, or from the kernel in the reader's place.

@@ -105,6 +105,7 @@ pub struct Plan {
     actions: Vec<Action>,
     asked: Vec<Asked>,
     is_recognised: bool,
+    whole_request: Option<u32>,
 }
 
 impl Plan {
@@ -117,6 +118,7 @@ impl Plan {
             actions: Vec::with_capacity(Self::CAPACITY),
             asked: Vec::with_capacity(Self::CAPACITY),
             is_recognised: false,
+            whole_request: None,
         }
     }
 
@@ -125,6 +127,7 @@ impl Plan {
         self.actions.clear();
         self.asked.clear();
         self.is_recognised = false;
+        self.whole_request = None;
     }
 
     /// Notes that the reader belongs to a stream, whether or not there is anything to do for it now. Its own reads then
@@ -136,6 +139,17 @@ impl Plan {
     /// Whether the access belongs to a stream.
     pub fn is_recognised(&self) -> bool {
         self.is_recognised
+    }
+
+    /// Wants the kernel to read requests of so many pages at once, and nothing beyond them: its window for this open
+    /// file must not be smaller than that.
+    pub fn read_whole(&mut self, pages: u32) {
+        self.whole_request = Some(pages);
+    }
+
+    /// Pages of the requests that the kernel shall read at once, if any.
+    pub fn whole_request(&self) -> Option<u32> {
+        self.whole_request
     }
 
     /// How many actions still fit.

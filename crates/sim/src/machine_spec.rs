@@ -211,19 +211,28 @@ impl MachineSpec {
     pub fn build_worst(&self, accesses: &[Vec<Page>]) -> Result<Machine, MachineError> {
         self.check()?;
         let worst = Worst::new(accesses, self.memory_pages() / self.ahead_share);
-        let kernel = Box::new(Linux6::new(OPEN_FILES));
+        let kernel = Box::new(self.linux6());
         Ok(Machine::new(self.parts_with(kernel, Some(OnTop::Worst(worst)))?))
     }
 
     /// The machine under today's kernel's policy and `adaptive` with these rules.
     pub fn build_with_rules(&self, rules: Rules) -> Result<Machine, MachineError> {
         self.check()?;
-        let kernel = Box::new(Linux6::new(OPEN_FILES));
+        let kernel = Box::new(self.linux6());
         Ok(Machine::new(self.parts_with(kernel, Some(self.adaptive(rules)))?))
     }
 
+    /// Today's kernel's policy, which knows the device's largest request.
+    fn linux6(&self) -> Linux6 {
+        let pages = self.request_kb * 1024 / PAGE_BYTES;
+        Linux6::new(OPEN_FILES).with_largest_request(pages as u32)
+    }
+
     fn policies(&self, policy: &str) -> Result<Policies, MachineError> {
-        let known = |name: &str| historical::by_name(name, OPEN_FILES).ok_or_else(|| unknown(name));
+        let known = |name: &str| match name {
+            "linux-6" => Ok(Box::new(self.linux6()) as Box<dyn KernelPolicy>),
+            _ => historical::by_name(name, OPEN_FILES).ok_or_else(|| unknown(name)),
+        };
         let kernel = match policy.split_once('@') {
             // Bowwave's policy is not a kernel's.
             Some(("adaptive", kernel)) if kernel != "adaptive" => kernel,

@@ -7,6 +7,7 @@ use readahead::{Adaptive, DeviceCost, Nanos, PAGE_BYTES};
 use sim::{Bowwave, CpuCosts, Listed, Machine, OnTop, Op, OpenFile, Parts, Reclaim};
 
 const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
 
 /// A machine with a 7200 rpm disk and today's kernel, with or without bowwave on top.
 fn machine(memory_bytes: u64, with_bowwave: bool) -> Machine {
@@ -148,6 +149,26 @@ fn a_window_larger_than_memory_starves_nobody() {
     let process = machine.spawn(0, Listed(faults));
     machine.run();
     assert_eq!(machine.outcome(process).pages, 4096);
+}
+
+/// Reads 40 pieces of 2 MB at scattered places, in one request each; returns the seconds.
+fn pieces_in_one_request(mut machine: Machine) -> f64 {
+    let file = machine.add_file(200 * MIB);
+    let open = machine.open(file);
+    let place = |number: u64| number * 7_919 % 25_000 * 8_192;
+    let read = move |number| Op::Read { open, at: place(number), bytes: 2 * MIB };
+    let process = machine.spawn(0, Listed((0..40).map(read)));
+    machine.run();
+    machine.outcome(process).ended as f64 * 1e-9
+}
+
+#[test]
+fn a_request_longer_than_the_kernels_window_is_read_whole_and_nothing_beyond_it() {
+    let [alone, wide, ours] =
+        [machine(GIB, false), machine_with_window(GIB, 1024), machine(GIB, true)]
+            .map(pieces_in_one_request);
+    assert!(wide < 0.8 * alone, "{wide}, {alone}: the kernel looks ahead of each");
+    assert!(ours < 1.05 * wide, "{ours}, {wide}");
 }
 
 #[derive(Clone, Copy, Debug)]

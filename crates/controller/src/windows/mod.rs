@@ -280,8 +280,8 @@ impl Windows {
     /// 3. a mapping that is read at random has the window that the policy wants;
     /// 4. while memory is short, no window exceeds the bound; a bounded window stays bounded until it may have its
     ///    whole size again;
-    /// 5. with `--charge reader`, a forward reader gets a window so large that the kernel reads ahead in bowwave's
-    ///    place;
+    /// 5. a reader whose requests exceed its window gets one as large as they are; with `--charge reader`, a forward
+    ///    reader gets a window so large that the kernel reads ahead in bowwave's place;
     /// 6. otherwise each target has its own window.
     fn desired(&self, now: Nanos, target: Target) -> WindowSetting {
         let Some(entry) = self.entries.get(&target) else { return WindowSetting::Own };

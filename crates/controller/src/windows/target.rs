@@ -28,7 +28,7 @@ pub(super) struct Entry {
     pub(super) actual: WindowSetting,
     /// The window that the policy wants for a mapped file.
     pub(super) narrow: Option<u32>,
-    /// The window with which the kernel reads ahead in bowwave's place.
+    /// The window that whole requests need, or with which the kernel reads ahead in bowwave's place.
     pub(super) larger: Option<u32>,
     /// It is an entry of an earlier run's journal.
     pub(super) is_left_behind: bool,

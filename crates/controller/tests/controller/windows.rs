@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use controller::ids::{BackingId, CgroupId, DeviceNumber, OpenFile, Target, Tgid, Ticket};
 use controller::{
-    Access, Advice, Charge, Command, Completed, Input, MemoryStats, Options, WindowOutcome,
+    Access, Advice, Charge, Command, Completed, Input, Kind, MemoryStats, Options, WindowOutcome,
     WindowSetting,
 };
 use readahead::{DeviceCost, Past};
@@ -499,4 +499,28 @@ fn a_bound_reaches_at_once_the_readers_that_came_while_it_was_looked_up() {
     let commands = thrashed(&mut bench, 1, 9);
     let asked = set(&commands);
     assert!(matches!(asked, Some((_, WindowSetting::Bounded(pages))) if pages < 32), "{asked:?}");
+}
+
+/// What is asked for when a reader of 300 pages at once meets the kernel's own mark in its second half.
+fn asked_of_a_long_request(bench: &mut Bench) -> Option<(Target, WindowSetting)> {
+    let first = Access { request_pages: 300, ..miss(1, 5_000) };
+    let mark = Access { kind: Kind::KernelMark, page: 5_150, request_pages: 150, ..first };
+    assert_eq!(set(&bench.access(first)), None, "the kernel may read it at once by itself");
+    let commands = bench.access(mark);
+    assert!(!commands.iter().any(|command| matches!(command, Command::Read { .. })));
+    set(&commands)
+}
+
+#[test]
+fn a_request_that_the_kernel_takes_for_a_sequence_is_read_whole_from_then_on() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    let asked = asked_of_a_long_request(&mut bench);
+    assert_eq!(asked, Some((open_file(9), WindowSetting::Larger(300))));
+}
+
+#[test]
+fn no_window_is_larger_than_a_cgroup_leaves() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    bench.on(&limited(6 << 20));
+    assert_eq!(asked_of_a_long_request(&mut bench), None);
 }

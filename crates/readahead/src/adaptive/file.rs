@@ -24,6 +24,8 @@ pub(super) enum Found<'a> {
     Stream(&'a mut Stream, Outlook<'a>),
     /// It belongs to none.
     UnmatchedMiss,
+    /// It is a later page of a request for so many pages, of which the first was an unmatched miss.
+    SameRequest(u64),
 }
 
 #[derive(Debug)]
@@ -77,6 +79,9 @@ impl FileState {
         if let Some(slot) = self.streams.nearest(context, Stream::is_contiguous) {
             self.go_on(slot, history);
             return self.found(slot, context, history);
+        }
+        if let Some(pages) = self.request_at_hand(context) {
+            return Found::SameRequest(pages);
         }
         // What a known stream passes it counts itself.
         let pages = context.end - context.first;
@@ -207,6 +212,19 @@ impl FileState {
             self.starts.went_on(step);
             history.starts.went_on(step);
         }
+    }
+
+    /// Pages of the request that the access belongs to, if its first page was an unmatched miss. The kernel reads a
+    /// request that exceeds its window as if it were a sequence, and meets its own marks in it. That tells nothing of
+    /// what the program reads next.
+    fn request_at_hand(&self, context: &AccessContext) -> Option<u64> {
+        let is_a_mark = context.access.trigger == Trigger::Mark && context.access.via == Via::Read;
+        if !is_a_mark || !self.unmatched_misses.may_be_at(context.end) {
+            return None;
+        }
+        let mut recent = self.unmatched_misses.recent(UNMATCHED_MISSES);
+        let request = recent.find(|miss| miss.end == context.end && miss.first < context.first)?;
+        Some(request.end - request.first)
     }
 
     /// How far from an unmatched miss an access may lie that no contiguous stream explains. The mark of a

@@ -277,6 +277,13 @@ impl Policy for Adaptive {
                 }
                 true
             }
+            Found::SameRequest(pages) => {
+                let bound = self.pressures.of(cache.group()).kernel_window(u32::MAX);
+                if bound.is_none() {
+                    read_whole(pages, &context, plan);
+                }
+                false
+            }
         };
         let own = file.judge_read_around(is_unmatched, &context);
         let pressure = self.pressures.of(cache.group());
@@ -308,6 +315,16 @@ impl Policy for Adaptive {
         }
         self.regions.forget_before(moment);
         self.volumes.forget_before(moment, drop);
+    }
+}
+
+/// Has the kernel read such requests whole, if memory has room for them. A request that takes as long to transfer as
+/// many accesses may as well be read in pieces.
+fn read_whole(pages: u64, context: &AccessContext, plan: &mut Plan) {
+    let most = context.device.ample_pages.min(context.allowance.window);
+    let is_larger = pages > u64::from(context.access.kernel_window);
+    if let (true, Ok(pages)) = (is_larger && pages <= most, u32::try_from(pages)) {
+        plan.read_whole(pages);
     }
 }
 
