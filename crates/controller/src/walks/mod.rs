@@ -111,10 +111,16 @@ pub(crate) struct Walks {
     batches: BTreeMap<Ticket, Batch>,
     marks: BTreeMap<FileKey, Outstanding>,
     streams_begun: u32,
+    marks_all: bool,
     totals: Totals,
 }
 
 impl Walks {
+    /// Marks every file that is read ahead from now on, so that each use is reported.
+    pub(crate) fn mark_all(&mut self) {
+        self.marks_all = true;
+    }
+
     /// A process reads a file whose first page was absent.
     pub(crate) fn on_miss(&mut self, miss: &FileMiss, means: &Means, orders: &mut Orders<'_>) {
         let key = (miss.of.file.dev, miss.of.tgid);
@@ -509,8 +515,10 @@ impl Walks {
             let entry = directory.entries[unit.entry as usize];
             let file = FileKey { dev: key.0, ino: entry.ino };
             let is_last = place + 1 == units.len();
-            let is_marked =
-                (number as usize).is_multiple_of(every) || is_last || stream.leaves_home_at(number);
+            let is_marked = self.marks_all
+                || (number as usize).is_multiple_of(every)
+                || is_last
+                || stream.leaves_home_at(number);
             let is_free = self.marks.len() < MOST_MARKS && !self.marks.contains_key(&file);
             if is_marked && is_free {
                 self.marks.insert(file, Outstanding { walker: key, unit: *unit });
