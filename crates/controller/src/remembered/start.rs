@@ -55,7 +55,7 @@ pub(crate) struct Totals {
     pub(crate) used: u64,
 }
 
-/// One start of a command. See the [module](self).
+/// One start of a command. See the [module](super).
 #[derive(Debug)]
 pub(crate) struct Start {
     began_at: Nanos,
