@@ -175,12 +175,16 @@ impl Controller {
             let key = of_file[0].0;
             let Some(file) = start.files.get(&key) else { continue };
             let (generation, Some(version)) = (file.generation, file.version) else { continue };
+            let size = file.group_size();
             let listed = of_file.iter().filter_map(|(_, at)| file.ranges.get(*at));
             let ranges: Vec<Range> = listed.copied().collect();
+            let groups = of_file.chunk_by(|(_, one), (_, other)| one / size == other / size);
+            let first = groups.filter_map(|group| file.ranges.get(group.first()?.1));
+            let marked: Vec<Range> = first.copied().collect();
             let forget = |other| out.push(Command::Listen(other, Listening::default()));
             self.files.make_room(key, forget);
             let notes = self.files.notes(key, now);
-            for mark in marks_of(&ranges) {
+            for mark in marks_of(&marked) {
                 out.push(Command::Mark(key, mark));
                 notes.mark_set(mark);
                 start.expect(key, mark);

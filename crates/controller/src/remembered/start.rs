@@ -13,8 +13,15 @@ use crate::ids::{CgroupId, DeviceNumber, Ticket};
 use crate::input::{Access, clipped};
 use crate::walks::Means;
 
-/// Most ranges of one file. Each carries a mark, and a file can have marks in 64 chunks.
-const RANGES_OF_FILE: usize = 32;
+/// Most ranges of one file: a large library is mapped in hundreds of windows.
+const RANGES_OF_FILE: usize = 512;
+
+/// Marks of one file: it has room for marks in 64 chunks, each mark touches two, and streams have some. One mark stands
+/// for a group of ranges.
+const MARKS_OF_FILE: usize = 24;
+
+/// On a disk a batch is so many times as large as all before it: few large sweeps are better than many small ones.
+const GROWTH: u64 = 7;
 
 /// Reads are noted for so long after the start.
 const LEARNING_NS: Nanos = 30_000_000_000;
@@ -35,6 +42,14 @@ pub(super) struct File {
     place: usize,
     /// When this start has come to it, among all files.
     turn: Option<usize>,
+}
+
+impl File {
+    /// How many ranges have one mark.
+    pub(super) fn group_size(&self) -> usize {
+        let listed = self.ranges.iter().filter(|range| !range.is_new).count();
+        listed.div_ceil(MARKS_OF_FILE).max(1)
+    }
 }
 
 /// A range of a file, by its index.
@@ -139,7 +154,7 @@ impl Start {
                 Span { start: access.page, end }
             }
         };
-        self.use_ranges(file, touched);
+        self.use_ranges(file, touched, mark.is_some());
         if is_learning {
             self.note(file, wanted(access));
         }
@@ -166,11 +181,17 @@ impl Start {
         }
     }
 
-    /// The ranges that an access has come to were of use.
-    fn use_ranges(&mut self, key: FileKey, touched: Span) {
+    /// The ranges that an access has come to were of use; of a mark, all of its group that are ahead.
+    fn use_ranges(&mut self, key: FileKey, touched: Span, is_mark: bool) {
         let Some(file) = self.files.get_mut(&key) else { return };
-        let is_news = |range: &&mut Range| range.overlaps(touched) && range.state != State::Used;
-        for range in file.ranges.iter_mut().filter(is_news) {
+        let size = file.group_size();
+        let touches = |(at, range): (usize, &Range)| range.overlaps(touched).then_some(at / size);
+        let groups: Vec<usize> = file.ranges.iter().enumerate().filter_map(touches).collect();
+        for (at, range) in file.ranges.iter_mut().enumerate() {
+            let is_in_group = is_mark && range.is_ahead() && groups.contains(&(at / size));
+            if range.state == State::Used || !(is_in_group || range.overlaps(touched)) {
+                continue;
+            }
             if range.is_ahead() {
                 self.ahead_ranges -= 1;
                 self.ahead_bytes -= range.bytes();
@@ -266,8 +287,7 @@ impl Start {
             bytes <= most_bytes
         };
         let count = queue.iter().take(most as usize).take_while(fits).count();
-        // On a disk few large sweeps are better than many small ones.
-        let enough = (self.totals.ranges as usize).min(queue.len());
+        let enough = ((GROWTH * self.totals.ranges) as usize).min(queue.len());
         if means.cost.is_serial() && (unanswered > 0 || count < enough) {
             return Vec::new();
         }

@@ -171,7 +171,7 @@ fn a_start_is_remembered_only_if_that_was_asked_for() {
 
 #[test]
 fn the_next_start_waits_for_hardly_any_file() {
-    for (cost, most_batches) in [(VOLUME, 100), (DeviceCost::DISK, 6)] {
+    for (cost, most_batches) in [(VOLUME, 100), (DeviceCost::DISK, 3)] {
         let mut start = Start::new(cost, list(irregular(300)));
         start.reads(irregular(300));
         assert_eq!(start.waits, 0, "{cost:?}");
@@ -280,6 +280,42 @@ fn pages_are_remembered_as_the_kernel_reads_them() {
     assert_eq!(noted(fault(2, 130)), [span(84, 146)], "each page once");
     let short = Access { file_bytes: 2 * PAGE_BYTES, ..miss(3, 0) };
     assert_eq!(noted(short), [span(0, 2)], "not beyond the end");
+}
+
+#[test]
+fn a_large_library_has_few_marks_and_all_that_they_stand_for_is_used() {
+    let windows: Vec<Span> = (0..300).map(|n| span(n * 64, n * 64 + 32)).collect();
+    let mut bench = Bench::new(VOLUME, Options::default());
+    let mut log = bench.on(&Input::Remembered(vec![listed(1, &windows)]));
+    let (mut marks, mut asked) = (0, 0);
+    while !log.is_empty() {
+        let mut next = Vec::new();
+        for command in log {
+            let input = match command {
+                Command::Mark(of, mark) => {
+                    marks += 1;
+                    let access = Access { kind: Kind::Mark, ..fault(of.ino, mark.first) };
+                    Input::Access(Access { mark: Some((mark.first, mark.last)), ..access })
+                }
+                Command::ReadRemembered { ticket, files, .. } => {
+                    asked += files[0].spans.len();
+                    let found = vec![Found::Read; files[0].spans.len()];
+                    Input::Completed(Completed::RememberedRead { ticket, found })
+                }
+                _ => continue,
+            };
+            next.extend(bench.on(&input));
+        }
+        log = next;
+    }
+    assert_eq!(asked, 300);
+    assert!(marks < 64, "{marks} marks");
+    let vain = bench.controller.remembered()[0]
+        .ranges
+        .iter()
+        .map(|range| range.starts_in_vain)
+        .sum::<u8>();
+    assert_eq!(vain, 0);
 }
 
 #[test]
