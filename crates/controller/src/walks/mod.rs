@@ -116,7 +116,8 @@ pub(crate) struct Walks {
 }
 
 impl Walks {
-    /// Marks every file that is read ahead from now on, so that each use is reported.
+    /// Marks every file that is read ahead from now on, so that each use is reported. What walks conclude from marks
+    /// stays as it is: only their own ones count.
     pub(crate) fn mark_all(&mut self) {
         self.marks_all = true;
     }
@@ -515,14 +516,14 @@ impl Walks {
             let entry = directory.entries[unit.entry as usize];
             let file = FileKey { dev: key.0, ino: entry.ino };
             let is_last = place + 1 == units.len();
-            let is_marked = self.marks_all
-                || (number as usize).is_multiple_of(every)
-                || is_last
-                || stream.leaves_home_at(number);
+            let is_marked =
+                (number as usize).is_multiple_of(every) || is_last || stream.leaves_home_at(number);
             let is_free = self.marks.len() < MOST_MARKS && !self.marks.contains_key(&file);
             if is_marked && is_free {
                 self.marks.insert(file, Outstanding { walker: key, unit: *unit });
                 stream.marks.push_back(Marked { number, file, suffix: entry.suffix });
+                mark(file, orders);
+            } else if self.marks_all {
                 mark(file, orders);
             }
         }
