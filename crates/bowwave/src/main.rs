@@ -11,7 +11,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{daemon, demo, doctor, generate, helper, lab, replay, reproduce, run, status, tune};
+use commands::{
+    daemon, demo, doctor, generate, helper, lab, remembered, replay, reproduce, run, status, tune,
+};
 use print::PrintError;
 
 /// Adaptive read-ahead for stock Linux kernels, from user space.
@@ -25,6 +27,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Args),
+    Remembered(remembered::Args),
     Daemon(daemon::Args),
     Status(status::Args),
     Doctor(doctor::Args),
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
     };
     let outcome = match cli.command {
         Command::Run(args) => return run::main(args),
+        Command::Remembered(args) => remembered::main(args),
         Command::Daemon(args) => daemon::main(args),
         Command::Status(args) => status::main(args),
         Command::Doctor(args) => doctor::main(args),

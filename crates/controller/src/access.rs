@@ -70,7 +70,8 @@ impl Controller {
         if self.volumes.backing(access.of.file.dev).is_none() {
             return;
         }
-        if self.on_walkers_access(now, access, out) {
+        let is_only_remembered = self.on_starting_access(now, access, out);
+        if self.on_walkers_access(now, access, out) || is_only_remembered {
             return;
         }
         self.decide(now, access, out);
@@ -195,9 +196,11 @@ impl Controller {
         is_ahead && pages > access.kernel_window && self.windows.enlarge(now, access, pages)
     }
 
-    /// Bytes read ahead and not used yet, within files and across them.
+    /// Bytes read ahead and not used yet, within files, across them and from lists.
     pub(crate) fn ahead_bytes(&self) -> u64 {
-        self.policy.tally().ahead_pages() * PAGE_BYTES + self.walks.ahead_bytes()
+        self.policy.tally().ahead_pages() * PAGE_BYTES
+            + self.walks.ahead_bytes()
+            + self.remembered_ahead_bytes()
     }
 
     fn note_ahead(&mut self) {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{BackingId, DeviceNumber, FileKey, FileRef, StreamKey, Target, Tgid, Ticket};
 use crate::listing::{EntryRef, Place};
+use crate::remembered::FilePages;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -113,6 +114,16 @@ pub enum Command {
         drops_unused: bool,
         /// Remove mapped pages from the page tables first.
         unmaps: bool,
+    },
+    /// Read ranges of files ahead that a command has read at an earlier start. A device that serves one access at a time
+    /// is asked for them as they lie.
+    ReadRemembered {
+        /// The batch.
+        ticket: Ticket,
+        /// The file system.
+        dev: DeviceNumber,
+        /// The files, in the order in which they were read.
+        files: Vec<FilePages>,
     },
 }
 

@@ -13,6 +13,7 @@ use crate::input::{Completed, Input, Mounted, clipped};
 use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::orders::{Orders, Tickets};
+use crate::remembered::Start;
 use crate::volumes::Volumes;
 use crate::walks::Walks;
 use crate::windows::{Bound, Windows};
@@ -59,6 +60,8 @@ pub struct Controller {
     pub(crate) windows: Windows,
     pub(crate) behind: Option<Behind>,
     pub(crate) walks: Walks,
+    /// The start of a command that is remembered.
+    pub(crate) start: Option<Start>,
     pub(crate) metrics: Metrics,
     pub(crate) tickets: Tickets,
     tidied_at: Nanos,
@@ -80,6 +83,7 @@ impl Controller {
             windows: Windows::default(),
             behind,
             walks: Walks::default(),
+            start: None,
             metrics: Metrics::default(),
             tickets: Tickets::default(),
             tidied_at: 0,
@@ -112,6 +116,7 @@ impl Controller {
                 }
             }
             Input::Tick => self.on_tick(now, out),
+            Input::Remembered(list) => self.on_start(now, list, out),
         }
     }
 
@@ -136,6 +141,9 @@ impl Controller {
             }
             Completed::FilesRead { ticket, files, bytes } => {
                 self.on_files_read(now, *ticket, *files, *bytes, out);
+            }
+            Completed::RememberedRead { ticket, found } => {
+                self.on_remembered_read(now, *ticket, found, out);
             }
             Completed::Released { .. }
             | Completed::WroteOut { .. }
@@ -180,6 +188,7 @@ impl Controller {
         let volumes = &self.volumes;
         self.backings.keep(|backing| volumes.is_used(backing), out);
         self.walks.forget_volume(dev, &mut Orders { now, tickets: &mut self.tickets, out });
+        self.forget_remembered_volume(dev);
         self.files.forget_volume(dev);
         self.windows.forget_volume(dev);
         if let Some(behind) = &mut self.behind {
@@ -227,6 +236,8 @@ impl Controller {
             thrashing: self.policy.window_bound(cgroup.group()),
         });
         self.windows.tidy(now);
+        self.ask_for_remembered(now, out);
+        self.keep_remembered_marks(now);
         self.files.forget_before(now.saturating_sub(IDLE_NS), |file| {
             out.push(Command::Listen(file, Default::default()));
         });
@@ -268,6 +279,7 @@ impl Controller {
     /// Totals so far, without those that the body counts.
     pub fn metrics(&self) -> Metrics {
         let (tally, walks) = (self.policy.tally(), self.walks.totals());
+        let remembered = self.remembered_totals();
         let behind = self.behind.as_ref().map(Behind::totals).unwrap_or_default();
         let accounts = self.volumes.all().map(|dev| self.account_of(dev));
         let (earned_s, spent_s) = accounts
@@ -285,6 +297,9 @@ impl Controller {
             walk_files_used: walks.used_files,
             walk_bytes: walks.bytes,
             listings: walks.listings,
+            remembered_ranges: remembered.ranges,
+            remembered_used: remembered.used,
+            remembered_bytes: remembered.bytes,
             dropped_bytes: behind.dropped_pages.saturating_mul(PAGE_BYTES),
             kept_bytes: behind.kept_pages.saturating_mul(PAGE_BYTES),
             left_bytes: behind.left_pages.saturating_mul(PAGE_BYTES),

@@ -10,6 +10,7 @@ use crate::ids::{
 };
 
 use crate::listing::{FileMiss, Listing};
+use crate::remembered::{Found, RememberedFile};
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +35,8 @@ pub enum Input {
     Exited(Tgid),
     /// Nothing happened, but time has passed.
     Tick,
+    /// A command starts: what it read at its last start, in this order, if that is known. Comes once.
+    Remembered(Vec<RememberedFile>),
 }
 
 /// Why an access was reported.
@@ -323,6 +326,13 @@ pub enum Completed {
         entry: u32,
         /// Its file.
         file: FileKey,
+    },
+    /// A [`ReadRemembered`](crate::Command::ReadRemembered).
+    RememberedRead {
+        /// The command.
+        ticket: Ticket,
+        /// What became of each of its ranges, in their order.
+        found: Vec<Found>,
     },
 }
 

@@ -35,6 +35,7 @@ mod memory;
 pub mod metrics;
 mod orders;
 mod readers;
+mod remembered;
 mod status;
 mod volumes;
 mod walking;
@@ -50,6 +51,9 @@ pub use input::{
 pub use listing::{DirectoryRef, Entry, EntryKind, EntryRef, FileMiss, Listing, Place};
 pub use memory::budget_bytes;
 pub use readahead::Balance;
+pub use remembered::{
+    FilePages, Found, REMEMBERED_RANGES, RememberedFile, RememberedRange, Version,
+};
 pub use status::{BusyFile, Device, Status};
 
 pub use readahead::{CHUNK_PAGES, Nanos};

@@ -46,6 +46,12 @@ pub struct Metrics {
     pub walk_bytes: u64,
     /// Directories listed for such programs.
     pub listings: u64,
+    /// Ranges asked for because the command had read them at an earlier start.
+    pub remembered_ranges: u64,
+    /// Of these, ranges that were not cached and that the command has come to.
+    pub remembered_used: u64,
+    /// Bytes of the ranges that were not cached.
+    pub remembered_bytes: u64,
     /// Bytes dropped behind streams.
     pub dropped_bytes: u64,
     /// Bytes that such streams passed and that stay: cached before, used by others, or used again. Files that were
@@ -189,6 +195,18 @@ impl Metrics {
                 mb(self.walk_bytes),
                 self.walk_files_used,
                 self.listings
+            )
+        })
+    }
+
+    /// What was read ahead because it was remembered, in one line, if anything.
+    pub fn remembered(&self) -> Option<String> {
+        (self.remembered_ranges > 0).then(|| {
+            format!(
+                "{} remembered ranges asked for: {:.1} MB were not cached, {} ranges of them used",
+                self.remembered_ranges,
+                mb(self.remembered_bytes),
+                self.remembered_used
             )
         })
     }

@@ -25,7 +25,7 @@ impl Controller {
             let listening = Listening { managed: true, ..Listening::default() };
             out.push(Command::Listen(miss.of.file, listening));
         }
-        self.keep_marks(&mut out[before..]);
+        self.keep_marks(now, before, out);
     }
 
     /// An access that may belong to a walker. Returns `true` if it only shows how far the walker has come.
@@ -48,7 +48,7 @@ impl Controller {
         let before = out.len();
         let mut orders = Orders { now, tickets: &mut self.tickets, out };
         let is_ours = self.walks.on_mark(access, &means, &mut orders);
-        self.keep_marks(&mut out[before..]);
+        self.keep_marks(now, before, out);
         is_ours
     }
 
@@ -72,7 +72,7 @@ impl Controller {
         let before = out.len();
         let mut orders = Orders { now, tickets: &mut self.tickets, out };
         self.walks.on_listed(ticket, listing, &means, &mut orders);
-        self.keep_marks(&mut out[before..]);
+        self.keep_marks(now, before, out);
     }
 
     /// A batch of files was requested.
@@ -89,7 +89,7 @@ impl Controller {
         let before = out.len();
         let mut orders = Orders { now, tickets: &mut self.tickets, out };
         self.walks.on_files_read(ticket, files, bytes, &means, &mut orders);
-        self.keep_marks(&mut out[before..]);
+        self.keep_marks(now, before, out);
     }
 
     /// Forgets walks that are over.
@@ -97,24 +97,38 @@ impl Controller {
         let before = out.len();
         let mut orders = Orders { now, tickets: &mut self.tickets, out };
         self.walks.forget_before(moment, &mut orders);
-        self.keep_marks(&mut out[before..]);
+        self.keep_marks(now, before, out);
     }
 
-    /// Keeps the marks of streams within a file when the walk sets its own.
-    fn keep_marks(&mut self, commands: &mut [Command]) {
-        for command in commands {
-            if let Command::Listen(file, listening) = command
-                && let Some(notes) = self.files.get_mut(*file)
-            {
-                let known = notes.listening(0);
-                listening.marked_chunks |= known.marked_chunks;
-                listening.managed |= known.managed;
+    /// Keeps the marks of streams within a file when the walk sets its own. While a start is to be remembered, keeps the
+    /// walk's marks as well: a walk removes marks that it takes for passed.
+    fn keep_marks(&mut self, now: Nanos, before: usize, out: &mut Vec<Command>) {
+        let mut forgotten = Vec::new();
+        for command in &mut out[before..] {
+            match command {
+                Command::Mark(file, mark) => {
+                    if let Some(start) = &mut self.start {
+                        self.files.make_room(*file, |other| forgotten.push(other));
+                        self.files.notes(*file, now).mark_set(*mark);
+                        start.expect(*file, *mark);
+                    }
+                }
+                Command::Listen(file, listening) => {
+                    if let Some(notes) = self.files.get_mut(*file) {
+                        let known = notes.listening(0);
+                        listening.marked_chunks |= known.marked_chunks;
+                        listening.managed |= known.managed;
+                    }
+                }
+                _ => {}
             }
         }
+        let forget = |file| Command::Listen(file, Listening::default());
+        out.extend(forgotten.into_iter().map(forget));
     }
 
     /// What device and memory leave to the walks of a cgroup: no room while the cgroup is thrashing.
-    fn means(&self, dev: DeviceNumber, cgroup: CgroupId) -> Option<Means> {
+    pub(crate) fn means(&self, dev: DeviceNumber, cgroup: CgroupId) -> Option<Means> {
         let backing = self.volumes.backing(dev).and_then(|id| self.backings.get(id))?;
         let device = backing.depth_bytes().saturating_sub(backing.in_flight_bytes());
         let cost = backing.cost();

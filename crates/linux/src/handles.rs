@@ -15,6 +15,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
 
 use readahead::{DeviceNumber, FileKey, FileRef};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Statx, StatxFlags, open, statx};
@@ -42,6 +43,63 @@ pub(crate) fn open_reached(reached: &OwnedFd) -> io::Result<OwnedFd> {
     let flags =
         OFlags::RDONLY | OFlags::NOATIME | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     Ok(open(format!("/proc/self/fd/{}", reached.as_raw_fd()), flags, Mode::empty())?)
+}
+
+/// A regular file that was met before, whoever read it then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// The file.
+    pub file: FileKey,
+    /// Its generation.
+    pub generation: u32,
+}
+
+/// A regular file that was reached and not opened.
+#[derive(Debug)]
+pub struct Reached {
+    file: OwnedFd,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// When its contents were changed last, in nanoseconds since 1970.
+    pub changed_ns: i64,
+}
+
+impl Known {
+    /// Reaches the file on the file system `mount`.
+    ///
+    /// # Errors
+    /// If it is gone, or the file system encodes handles otherwise.
+    pub fn reach(&self, mount: &Mount) -> io::Result<Reached> {
+        let file = reach_by_inode(self.file, self.generation, mount)?;
+        let asked = LOOKED_AT.union(StatxFlags::SIZE).union(StatxFlags::MTIME);
+        let about = statx(&file, c"", AtFlags::EMPTY_PATH | AS_KNOWN, asked)?;
+        let dev = DeviceNumber { major: about.stx_dev_major, minor: about.stx_dev_minor };
+        let is_regular = FileType::from_raw_mode(about.stx_mode.into()).is_file();
+        if !is_regular || (FileKey { dev, ino: about.stx_ino }) != self.file {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let (seconds, ns) = (about.stx_mtime.tv_sec, about.stx_mtime.tv_nsec);
+        let changed_ns = seconds.saturating_mul(1_000_000_000).saturating_add(ns.into());
+        Ok(Reached { file, bytes: about.stx_size, changed_ns })
+    }
+}
+
+impl Reached {
+    /// Opens it for reading.
+    ///
+    /// # Errors
+    /// `EAGAIN` if somebody holds a write lease on it.
+    pub fn open(&self) -> io::Result<OwnedFd> {
+        open_reached(&self.file)
+    }
+
+    /// A path that leads to it, if the kernel knows one.
+    pub fn path(&self) -> Option<PathBuf> {
+        let path = fs::read_link(format!("/proc/self/fd/{}", self.file.as_raw_fd())).ok()?;
+        let about = statx(CWD, &path, AtFlags::SYMLINK_NOFOLLOW | AS_KNOWN, LOOKED_AT).ok()?;
+        let found = look_at(&self.file)?;
+        (about.stx_ino == found.stx_ino).then_some(path)
+    }
 }
 
 /// Whether the descriptor refers to that file.

@@ -17,6 +17,9 @@ pub const FOLDER: &str = "/run/bowwave";
 /// Profiles of devices that were measured thoroughly (`bowwave tune --persist`).
 pub const PROFILES: &str = "/var/lib/bowwave/devices";
 
+/// Start-up lists of commands (`bowwave run --remember`).
+pub const REMEMBERED: &str = "/var/lib/bowwave/remembered";
+
 /// The path of a device's profile in `folder`, whether or not it exists. A profile is a device file
 /// as in the catalogue, named after the device's identity.
 pub fn profile_of(identity: &Identity, folder: &Path) -> PathBuf {

@@ -264,12 +264,14 @@ struct FiemapExtent {
 /// `FS_IOC_FIEMAP`: `_IOWR('f', 11, struct fiemap)`, without its extents.
 const FS_IOC_FIEMAP: libc::Ioctl = (3 << 30 | 32 << 16 | 0x660b) as libc::Ioctl;
 
-/// Where the first byte of a file lies on its device; `None` if that has no place or the file system does not tell.
-pub fn first_place(file: impl AsFd) -> Option<u64> {
-    let mut map = Fiemap { bytes: PAGE_BYTES, room: 1, ..Fiemap::default() };
+/// Where a page of a file lies on its device, in bytes; `None` if it has no place or the file system does not tell.
+pub fn place_of(file: impl AsFd, page: u64) -> Option<u64> {
+    let start = page * PAGE_BYTES;
+    let mut map = Fiemap { start, bytes: PAGE_BYTES, room: 1, ..Fiemap::default() };
     // SAFETY: the pointer leads to a live value with room for the one extent it announces.
     let result = unsafe { libc::ioctl(file.as_fd().as_raw_fd(), FS_IOC_FIEMAP, &mut map) };
-    (result == 0 && map.mapped > 0).then_some(map.extent.physical)
+    let into = start.saturating_sub(map.extent.logical);
+    (result == 0 && map.mapped > 0).then(|| map.extent.physical.saturating_add(into))
 }
 
 /// Removes parts of a process's memory, `(address, bytes)`, from its page tables; see

@@ -3,7 +3,7 @@
 
 use controller::behind::match_any;
 
-use crate::{config, devices, execute, observe};
+use crate::{config, devices, execute, observe, remembered};
 
 /// Ledgers and device notes in the state folder.
 pub fn notes(bytes: &[u8]) {
@@ -18,6 +18,11 @@ pub fn configuration(text: &str) {
         let refused = config.drop_behind.rules.iter().find_map(|rule| rule.check().err());
         assert_eq!(refused, None);
     }
+}
+
+/// Start-up lists.
+pub fn lists(bytes: &[u8]) {
+    remembered::read_any(bytes);
 }
 
 /// Events of the eBPF programs, and files of `/proc`.
@@ -36,6 +41,7 @@ mod tests {
         let samples = [
             r#"{"tgid":1,"started":2,"major":3,"minor":4,"ino":5,"knob":"/k","kb_before":6,"at":7,"is_bound":true}"#,
             r#"{"identity":"8:0 1 2","origin":"measured","latency_us":1.0,"bandwidth_mb_s":1.0,"concurrency":1.0}"#,
+            r#"{"format":1,"files":[{"file_system":1,"ino":2,"generation":3,"bytes":4,"changed_ns":-5,"path":"/x","ranges":[[0,4,0],[6,9,2]]}]}"#,
             "[drop-behind]\nmode = \"never\"\n[[drop-behind.rule]]\npath = \"/srv/**/?*\"\nmode = \"auto\"\n",
         ];
         let changed = (
@@ -68,6 +74,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in bytes()) {
             notes(&bytes);
+            lists(&bytes);
             events(&bytes);
             configuration(&String::from_utf8_lossy(&bytes));
         }

@@ -40,6 +40,7 @@ use crate::memory::Memory;
 use crate::mounted::{Change, Device, Mounts};
 use crate::observe::{self, DISK_SLOTS, ObserveError, Observer, Scope, Watch};
 use crate::places::Places;
+use crate::remembered::{List, Noted};
 use crate::status::{self, Socket};
 
 /// What to manage, and how.
@@ -452,6 +453,18 @@ impl Engine {
         let mut status = Status { metrics: self.process_totals(status.metrics), ..status };
         status::add_names(&mut status, self.executor.volumes(), &self.slots.disks);
         status
+    }
+
+    /// The command starts. Reads ahead what it read at its last start, and notes what it reads now.
+    pub fn remember(&mut self, list: &List) {
+        let mounts: Vec<Mount> = self.mounts().into_iter().cloned().collect();
+        self.feed(sys::monotonic_ns(), Input::Remembered(list.on(&mounts)));
+    }
+
+    /// What was noted of the command's start.
+    pub fn noted(&self) -> Noted {
+        let mounts = self.mounts().into_iter().cloned().collect();
+        Noted { files: self.controller.remembered(), mounts }
     }
 
     /// Answers `bowwave status` on this socket from now on.

@@ -27,6 +27,7 @@ mod memory;
 mod mounted;
 pub mod observe;
 pub mod places;
+pub mod remembered;
 pub mod status;
 
 pub use devices::prober;

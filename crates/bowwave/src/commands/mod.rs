@@ -6,6 +6,7 @@ pub(crate) mod helper;
 pub(crate) mod lab;
 pub(crate) mod output;
 pub(crate) mod privilege;
+pub(crate) mod remembered;
 pub(crate) mod replay;
 pub(crate) mod reproduce;
 pub(crate) mod run;

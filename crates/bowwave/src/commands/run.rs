@@ -1,6 +1,7 @@
 //! `bowwave run`.
 
 mod beside;
+mod memory;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Write};
@@ -19,6 +20,7 @@ use controller::metrics::Metrics;
 use live::engine::{Options, Prepared};
 use live::observe::Scope;
 use live::places::Places;
+use live::remembered::Name;
 use live::status::Role;
 use recording::Place;
 use rustix::io::Errno;
@@ -35,6 +37,7 @@ use crate::print;
 use crate::settings::{self, ModeName};
 use crate::signals;
 use beside::{Beside, Ending, Job, Outcome};
+use memory::Memory;
 
 /// Run a command with adaptive read-ahead for it and its descendants only.
 ///
@@ -65,6 +68,13 @@ pub(crate) struct Args {
     /// Start the command only once bowwave manages its reads; if that fails, exit with 125 instead.
     #[arg(long)]
     strict: bool,
+    /// Remember under this name what the command reads in its first 30 seconds, and read it ahead
+    /// at its next start. One name for each command.
+    #[arg(long, value_name = "NAME")]
+    remember: Option<Name>,
+    /// Folder for what is remembered.
+    #[arg(long, value_name = "DIR", requires = "remember", default_value = linux::state::REMEMBERED)]
+    lists: PathBuf,
     /// Record all inputs and commands, for `bowwave replay --verify FILE`.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -195,6 +205,7 @@ fn job(args: &Args) -> anyhow::Result<Job> {
         is_verbose: args.verbose,
         is_strict: args.strict,
         state: args.state.clone(),
+        memory: args.remember.clone().map(|name| Memory::of(name, &args.lists)),
         role: Role::Run { command: args.command[0].to_string_lossy().into_owned() },
     })
 }
@@ -267,6 +278,7 @@ fn report(args: &Args, outcome: &Outcome) {
             if args.verbose {
                 print::note(summary);
                 summary.walks().into_iter().for_each(print::note);
+                summary.remembered().into_iter().for_each(print::note);
                 summary.why_nothing().into_iter().for_each(print::note);
             }
             if args.drops_behind() {

@@ -111,10 +111,17 @@ pub(crate) struct Walks {
     batches: BTreeMap<Ticket, Batch>,
     marks: BTreeMap<FileKey, Outstanding>,
     streams_begun: u32,
+    marks_all: bool,
     totals: Totals,
 }
 
 impl Walks {
+    /// Marks every file that is read ahead from now on, so that each use is reported. What walks conclude from marks
+    /// stays as it is: only their own ones count.
+    pub(crate) fn mark_all(&mut self) {
+        self.marks_all = true;
+    }
+
     /// A process reads a file whose first page was absent.
     pub(crate) fn on_miss(&mut self, miss: &FileMiss, means: &Means, orders: &mut Orders<'_>) {
         let key = (miss.of.file.dev, miss.of.tgid);
@@ -515,6 +522,8 @@ impl Walks {
             if is_marked && is_free {
                 self.marks.insert(file, Outstanding { walker: key, unit: *unit });
                 stream.marks.push_back(Marked { number, file, suffix: entry.suffix });
+                mark(file, orders);
+            } else if self.marks_all {
                 mark(file, orders);
             }
         }

@@ -8,6 +8,7 @@ mod mounts;
 mod muting;
 mod properties;
 mod reads;
+mod remembered;
 mod strangers;
 mod support;
 mod walks;

@@ -28,7 +28,7 @@ use super::pool::{Job, ONE, Pool, Worker};
 use super::questions::Question;
 use super::readers::{Batch, READERS, Reader, Submission};
 use super::release::Release;
-use super::walk::{self, FilesReader, List, Lister, Listings, ReadFiles};
+use super::walk::{self, Ahead, FilesReader, List, Lister, Listings};
 use super::windows::{Journal, Windows};
 use crate::helper::Helper;
 use crate::mounted::{Device, Volume};
@@ -164,10 +164,15 @@ impl LaneJob for List {
     }
 }
 
-impl LaneJob for ReadFiles {
+impl LaneJob for Ahead {
     fn refused(&self) -> Option<Completed> {
-        let files = self.files.len() as u32;
-        Some(Completed::FilesRead { ticket: self.ticket, files, bytes: 0 })
+        Some(match self {
+            Ahead::Walk(job) => {
+                let files = job.files.len() as u32;
+                Completed::FilesRead { ticket: job.ticket, files, bytes: 0 }
+            }
+            Ahead::Remembered(job) => job.refused(),
+        })
     }
 
     fn submit(self, lane: &Lane, volume: Arc<Volume>) {

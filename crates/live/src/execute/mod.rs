@@ -12,6 +12,7 @@ mod pool;
 mod questions;
 mod readers;
 mod release;
+mod remembered;
 mod unmap;
 mod walk;
 mod windows;
@@ -36,7 +37,8 @@ use lane::{Common, Lane, LaneJob, WindowChange, WriteOut};
 use questions::Question;
 use readers::Batch;
 use release::Release;
-use walk::{List, ReadFiles};
+use remembered::ReadRemembered;
+use walk::{Ahead, List, ReadFiles};
 pub(crate) use windows::Journal;
 pub use windows::fetching;
 #[cfg(any(test, fuzzing))]
@@ -178,11 +180,11 @@ impl Executor {
             Command::ReadFiles { ticket, dev, tgid, ref files, head_pages, most_bytes } => {
                 let files = files.clone();
                 let job = ReadFiles { ticket, tgid, files, head_pages, most_bytes };
-                if self.is_closed {
-                    self.common.answers.send_all(job.refused());
-                } else {
-                    self.submit(dev, job);
-                }
+                self.read_files(dev, Ahead::Walk(job));
+            }
+            Command::ReadRemembered { ticket, dev, ref files } => {
+                let job = ReadRemembered { ticket, files: files.clone() };
+                self.read_files(dev, Ahead::Remembered(job));
             }
             Command::Mark(..)
             | Command::Listen(..)
@@ -207,6 +209,14 @@ impl Executor {
                 self.common.answers.send(Completed::Read { ticket, failed });
             }
             None => self.batch = Some(Batch { ticket, of, spans: vec![span] }),
+        }
+    }
+
+    fn read_files(&self, dev: DeviceNumber, job: Ahead) {
+        if self.is_closed {
+            self.common.answers.send_all(job.refused());
+        } else {
+            self.submit(dev, job);
         }
     }
 

@@ -47,10 +47,12 @@ impl Machine {
                 let (dropped_pages, kept_pages) = (released.dropped, released.kept);
                 Completed::Released { ticket, dropped_pages, kept_pages, left: released.left }
             }
-            // These are carried out at once. No `FileMiss` is reported here, so no file is requested by name.
+            // These are carried out at once. No `FileMiss` is reported here and no list is
+            // given, so no file is requested by name.
             Command::List { .. }
             | Command::ForgetListing(_)
             | Command::ReadFiles { .. }
+            | Command::ReadRemembered { .. }
             | Command::Mark(..)
             | Command::Listen(..)
             | Command::Watch(..)

@@ -206,7 +206,8 @@ impl Body {
             | Command::Remember(..)
             | Command::List { .. }
             | Command::ForgetListing(_)
-            | Command::ReadFiles { .. } => {}
+            | Command::ReadFiles { .. }
+            | Command::ReadRemembered { .. } => {}
             Command::Read { .. }
             | Command::SetWindow { .. }
             | Command::Describe(..)

@@ -24,6 +24,7 @@ use live::status::{Role, Socket};
 use rustix::io::Errno;
 use rustix::process::{getpid, set_child_subreaper};
 
+use super::memory::Memory;
 use crate::print;
 
 /// What to manage, and how.
@@ -36,6 +37,8 @@ pub(super) struct Job {
     pub(super) is_strict: bool,
     /// The state folder, where `bowwave status` finds this process.
     pub(super) state: PathBuf,
+    /// What is remembered of the command, if it shall be.
+    pub(super) memory: Option<Memory>,
     /// How this process describes itself there.
     pub(super) role: Role,
 }
@@ -85,7 +88,7 @@ impl Beside {
         let started = Instant::now();
         let work = move || {
             let (is_verbose, is_strict) = (job.is_verbose, job.is_strict);
-            let (state, role) = (job.state.clone(), job.role.clone());
+            let (state, role, memory) = (job.state.clone(), job.role.clone(), job.memory.clone());
             let mut engine = load(job);
             let _ = set_child_subreaper(None);
             if is_over.swap(true, Ordering::SeqCst) {
@@ -94,7 +97,12 @@ impl Beside {
                 return;
             }
             match &mut engine {
-                Ok(engine) => answer_status(engine, &state, role),
+                Ok(engine) => {
+                    if let Some(memory) = &memory {
+                        engine.remember(memory.list());
+                    }
+                    answer_status(engine, &state, role);
+                }
                 Err(reason) if !is_strict => note_refusal(reason),
                 Err(_) => {}
             }
@@ -109,7 +117,7 @@ impl Beside {
             let outcome = match engine {
                 Err(reason) => Outcome::Refused(reason),
                 Ok(engine) => match for_engine.recv() {
-                    Ok(ending) => manage(engine, &ending),
+                    Ok(ending) => manage(engine, &ending, memory),
                     // The command could not be started.
                     Err(_) => Outcome::Managed(Box::new(engine.leave())),
                 },
@@ -167,7 +175,7 @@ const GONE: &str = "bowwave's own thread has failed";
 
 fn load(job: Job) -> Result<Engine, String> {
     let daemon = linux::daemons::running().find(|daemon| daemon.manages_all);
-    if let Some(daemon) = daemon.filter(|_| !job.drops_behind) {
+    if let Some(daemon) = daemon.filter(|_| !job.drops_behind && job.memory.is_none()) {
         print::note(format_args!(
             "a daemon (process {}) already manages every program, unless its configuration names \
              paths; bowwave run gains nothing beside it and uses CPU time",
@@ -200,12 +208,17 @@ fn answer_status(engine: &mut Engine, state: &Path, role: Role) {
     }
 }
 
-fn manage(mut engine: Engine, ending: &Ending) -> Outcome {
+fn manage(mut engine: Engine, ending: &Ending, memory: Option<Memory>) -> Outcome {
     let is_interrupted = || ending.is_interrupted.load(Ordering::Relaxed);
     if let Err(error) = engine.serve_until(ending.ended.as_fd()) {
         print::note(format_args!("{error}; the command continues without read-ahead"));
     } else if let Err(error) = engine.finish(ending.drop_timeout, is_interrupted) {
         print::note(format_args!("{error}; pages not dropped yet stay cached"));
     }
-    Outcome::Managed(Box::new(engine.leave()))
+    let noted = engine.noted();
+    let summary = engine.leave();
+    if let Some(memory) = memory {
+        memory.keep(noted);
+    }
+    Outcome::Managed(Box::new(summary))
 }

@@ -432,6 +432,10 @@ impl Machine {
                 let files = files.len() as u32;
                 Completed::FilesRead { ticket: *ticket, files, bytes: 0 }
             }
+            // No list is given here; see `remembered.rs`.
+            Command::ReadRemembered { ticket, .. } => {
+                Completed::RememberedRead { ticket: *ticket, found: Vec::new() }
+            }
             Command::Release { ticket, of, span, .. } => self.release(*ticket, of.file.ino, *span),
             other => unreachable!("{other:?} has no answer"),
         }

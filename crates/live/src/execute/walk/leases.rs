@@ -12,14 +12,14 @@ use readahead::{DeviceNumber, FileKey};
 const USES_PER_READING: u32 = 10;
 
 /// A recent copy of `/proc/locks`.
-pub(super) struct Leases {
+pub(in crate::execute) struct Leases {
     files: Vec<FileKey>,
     read_at: Instant,
     took: Duration,
 }
 
 impl Leases {
-    pub(super) fn read() -> Self {
+    pub(in crate::execute) fn read() -> Self {
         let begun = Instant::now();
         let table = fs::read_to_string("/proc/locks").unwrap_or_default();
         let files = table.lines().filter_map(lease).collect();
@@ -28,7 +28,7 @@ impl Leases {
     }
 
     /// Whether somebody has a lease on the file.
-    pub(super) fn contains(&mut self, file: FileKey) -> bool {
+    pub(in crate::execute) fn contains(&mut self, file: FileKey) -> bool {
         if self.read_at.elapsed() > self.took * USES_PER_READING {
             *self = Leases::read();
         }

@@ -3,6 +3,7 @@
 //! ```text
 //!   List ------> up to 8 threads   getdents: names --> Listings (shared), the rest --> answer
 //!   ReadFiles -> up to 8 threads   look names up in Listings, open, readahead; a disk in the order of places
+//!                                  (these do ReadRemembered, too)
 //! ```
 
 mod leases;
@@ -19,7 +20,9 @@ use controller::{Completed, EntryRef, Place};
 use super::lane::OnVolume;
 use super::pool::{Size, Worker};
 use super::readers::Submission;
+use super::remembered::ReadRemembered;
 
+pub(super) use leases::Leases;
 pub(super) use names::Listings;
 
 /// Threads of each kind. Several, as opening a file may wait for the disk to read its inode.
@@ -41,6 +44,12 @@ pub(super) struct ReadFiles {
     pub(super) most_bytes: u64,
 }
 
+/// What the threads that read files ahead do.
+pub(super) enum Ahead {
+    Walk(ReadFiles),
+    Remembered(ReadRemembered),
+}
+
 #[derive(Clone)]
 pub(super) struct Lister(pub(super) Arc<Listings>);
 
@@ -56,10 +65,13 @@ impl Worker for Lister {
 pub(super) struct FilesReader(pub(super) Arc<Listings>, pub(super) Arc<Submission>);
 
 impl Worker for FilesReader {
-    type Job = OnVolume<ReadFiles>;
+    type Job = OnVolume<Ahead>;
 
     fn run(&mut self, OnVolume(job, volume): Self::Job) -> Option<Completed> {
         let is_serial = self.1.is_serial.load(Ordering::Relaxed);
-        Some(read::run(&job, &volume, &self.0, is_serial))
+        Some(match job {
+            Ahead::Walk(job) => read::run(&job, &volume, &self.0, is_serial),
+            Ahead::Remembered(job) => job.run(&volume, is_serial),
+        })
     }
 }

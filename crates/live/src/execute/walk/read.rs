@@ -106,7 +106,7 @@ impl Reader<'_> {
         for (ino, at, entry) in by_ino {
             let Some(file) = self.open(entry) else { continue };
             let pages = self.pages_to_read(&file);
-            let place = sys::first_place(&file).unwrap_or(ino);
+            let place = sys::place_of(&file, 0).unwrap_or(ino);
             found[at] = (pages > 0).then_some(Found { entry, ino, pages, place });
         }
         found

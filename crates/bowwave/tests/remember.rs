@@ -1,0 +1,248 @@
+//! `bowwave run --remember` on the running kernel: a lab volume, and a program that reads many small files in an order
+//! that follows from nothing.
+//!
+//! What is asserted is counted, never timed. Needs root, FUSE, eBPF and python3.
+
+mod managed;
+mod own;
+mod stage;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use lab::LabGuard;
+use own::Own;
+use serde_json::Value;
+use stage::{Alone, BOWWAVE};
+
+const FILES: u64 = 600;
+const READ: u64 = 300;
+const FOLDERS: u64 = 20;
+const FILE_BYTES: u64 = 12 << 10;
+
+/// Reads files by the numbers given on standard input, says how many 512-byte blocks it had to wait for, and goes on at
+/// the next line.
+const PROGRAM: &str = "\
+import os, resource, sys
+blocks = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_inblock
+before = blocks()
+for number in sys.argv[1].split():
+    file = os.open(f'{int(number) % 20}/file{number}', os.O_RDONLY)
+    os.read(file, 1 << 20)
+    os.close(file)
+print(blocks() - before, flush=True)
+sys.stdin.readline()";
+
+struct Bench {
+    lab: LabGuard,
+    state: tempfile::TempDir,
+    _alone: Alone,
+}
+
+/// What a start was like.
+struct Start {
+    /// Bytes of requests of the program's own.
+    own_bytes: u64,
+    /// Bytes that the device has read.
+    read_bytes: u64,
+    /// What bowwave says it did.
+    done: Value,
+    noted: String,
+}
+
+impl Bench {
+    /// `None` where labs or eBPF do not work.
+    fn new() -> Option<Self> {
+        managed::possible()?;
+        let (alone, lab) = stage::lab("remember", "net", 512 << 20, "ext4");
+        lab.set_fast(true).expect("fast");
+        for folder in 0..FOLDERS {
+            fs::create_dir(lab.mount_point().join(folder.to_string())).expect("a folder");
+        }
+        let bench = Bench { lab, state: stage::state(), _alone: alone };
+        for number in 0..FILES {
+            fs::write(bench.file(number), vec![number as u8; FILE_BYTES as usize]).expect("a file");
+        }
+        Some(bench)
+    }
+
+    fn file(&self, number: u64) -> PathBuf {
+        self.lab.mount_point().join(format!("{}/file{number}", number % FOLDERS))
+    }
+
+    fn lists(&self) -> PathBuf {
+        self.state.path().join("lists")
+    }
+
+    fn list(&self) -> PathBuf {
+        self.lists().join("program")
+    }
+
+    /// The program on these files, remembered.
+    fn run(&self, numbers: &[u64]) -> Command {
+        let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+        let mut run = Command::new(BOWWAVE);
+        run.args(["run", "--strict", "--json", "--remember", "program", "--state"]);
+        run.arg(self.state.path()).arg("--lists").arg(self.lists());
+        run.arg("--record").arg(self.state.path().join("recording"));
+        run.args(["--", "python3", "-c", PROGRAM]).arg(numbers.join(" "));
+        run.current_dir(self.lab.mount_point()).stdin(Stdio::null());
+        run
+    }
+
+    fn cool(&self) {
+        self.lab.evict().expect("evicted");
+        self.lab.set_fast(false).expect("slow");
+    }
+
+    /// A cold start.
+    fn start(&self, numbers: &[u64]) -> Start {
+        self.cool();
+        let before = self.lab.status().expect("counters");
+        let output = self.run(numbers).output().expect("it ran");
+        let read = self.lab.status().expect("counters").since(&before);
+        let (said, noted) = text(&output);
+        assert!(output.status.success(), "{noted}");
+        let blocks: u64 = said.trim().parse().expect("a number");
+        let (notes, object) = noted.trim_end().rsplit_once('\n').unwrap_or(("", noted.trim_end()));
+        Start {
+            own_bytes: blocks * 512,
+            read_bytes: read.bytes_read,
+            done: serde_json::from_str(object).expect("an object"),
+            noted: notes.into(),
+        }
+    }
+
+    fn bowwave(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(BOWWAVE);
+        command.args(words).arg("--lists").arg(self.lists()).output().expect("it runs")
+    }
+}
+
+fn text(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+/// So many of all files, in no order; another one for each key.
+fn irregular(key: u64) -> Vec<u64> {
+    let mut numbers: Vec<u64> = (0..FILES).collect();
+    numbers.sort_by_key(|number| (number * FILES + key).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    numbers.truncate(READ as usize);
+    numbers
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+}
+
+#[test]
+fn a_second_start_waits_for_less_than_half_of_what_the_first_one_does() {
+    let Some(bench) = Bench::new() else { return };
+    let numbers = irregular(1);
+    let first = bench.start(&numbers);
+    assert_eq!(first.done["remembered_ranges"], 0, "{}", first.done);
+    assert_eq!((mode(&bench.list()), mode(&bench.lists())), (0o600, 0o700));
+
+    let second = bench.start(&numbers);
+    let bytes = (first.own_bytes, second.own_bytes);
+    assert!(second.own_bytes <= first.own_bytes / 2, "{bytes:?} {}", second.done);
+    let used = second.done["remembered_used"].as_u64().expect("a number");
+    assert!(used >= READ * 8 / 10, "{}", second.done);
+    assert!(second.read_bytes <= READ * FILE_BYTES + (4 << 20), "{} bytes", second.read_bytes);
+
+    let replay = Command::new(BOWWAVE)
+        .args(["replay", "--verify"])
+        .arg(bench.state.path().join("recording"))
+        .output();
+    let replay = replay.expect("it ran");
+    assert!(replay.status.success(), "{:?}", text(&replay));
+
+    let (listed, _) = text(&bench.bowwave(&["remembered", "--json"]));
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
+    assert_eq!(listed[0]["name"], "program");
+    assert!(listed[0]["files"].as_u64().expect("a number") >= READ, "{listed}");
+    let (shown, _) = text(&bench.bowwave(&["remembered", "program"]));
+    assert!(shown.contains(&format!("/file{}\n", numbers[200])), "{shown}");
+    assert!(bench.bowwave(&["remembered", "program", "--forget"]).status.success());
+    assert!(!bench.list().exists());
+    let (_, noted) = text(&bench.bowwave(&["remembered", "program", "--forget"]));
+    assert!(noted.contains("nothing is remembered as program"), "{noted}");
+}
+
+#[test]
+fn a_stale_list_costs_little_and_files_that_were_replaced_are_not_read() {
+    let Some(bench) = Bench::new() else { return };
+    bench.start(&irregular(1));
+    // Half of them are written anew, some are gone, some are something else.
+    let changed: Vec<u64> = irregular(1).into_iter().step_by(2).collect();
+    for (turn, number) in changed.iter().enumerate() {
+        let path = bench.file(*number);
+        match turn % 3 {
+            0 => fs::write(&path, vec![1; FILE_BYTES as usize / 2]).expect("written"),
+            1 => fs::remove_file(&path).expect("removed"),
+            _ => {
+                fs::remove_file(&path).expect("removed");
+                fs::create_dir(&path).expect("made");
+            }
+        }
+    }
+    // The program reads others by now.
+    let others: Vec<u64> = (0..FILES).filter(|number| !irregular(1).contains(number)).collect();
+    let stale = bench.start(&others);
+    let bytes = stale.done["remembered_bytes"].as_u64().expect("a number");
+    assert!(bytes <= 2 << 20, "{bytes} bytes in vain: {}", stale.done);
+    assert_eq!(stale.done["failed_reads"], 0, "{}", stale.done);
+    assert_eq!(stale.noted, "");
+    let needed = others.len() as u64 * FILE_BYTES;
+    assert!(stale.read_bytes <= needed + (6 << 20), "{} bytes", stale.read_bytes);
+    let fresh = bench.start(&others);
+    assert!(fresh.own_bytes <= stale.own_bytes / 2, "it has learned: {}", fresh.done);
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_the_list_as_it_was() {
+    let Some(bench) = Bench::new() else { return };
+    bench.start(&irregular(1));
+    let before = fs::read(bench.list()).expect("it was written");
+    bench.cool();
+    let mut run = bench.run(&irregular(2));
+    let mut run = Own::start(run.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut said = BufReader::new(run.stdout.take().expect("piped"));
+    said.read_line(&mut String::new()).expect("it has read all");
+    run.kill().expect("it waits");
+    run.wait().expect("it ends");
+    assert_eq!(fs::read(bench.list()).expect("it is there"), before);
+    let names: Vec<OsString> = fs::read_dir(bench.lists())
+        .expect("there")
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert_eq!(names, ["program"]);
+}
+
+#[test]
+fn a_damaged_list_is_told_of_once_and_replaced() {
+    let Some(bench) = Bench::new() else { return };
+    bench.start(&irregular(1));
+    fs::write(bench.list(), "{").expect("written");
+    let next = bench.start(&irregular(1));
+    assert!(next.noted.contains("program is no list of this bowwave"), "{}", next.noted);
+    assert_eq!(next.noted.lines().count(), 1, "{}", next.noted);
+    assert_eq!(next.done["remembered_ranges"], 0, "{}", next.done);
+    assert!(bench.bowwave(&["remembered", "program"]).status.success(), "it is whole again");
+}
+
+#[test]
+fn a_name_that_is_none_is_refused_before_anything_starts() {
+    for name in ["", "../x", ".hidden", "a/b"] {
+        let run = Command::new(BOWWAVE).args(["run", "--remember", name, "--", "true"]).output();
+        let run = run.expect("it ran");
+        assert_eq!(run.status.code(), Some(125), "{name:?}");
+        assert!(text(&run).1.contains("letters, digits"), "{name:?}");
+    }
+}

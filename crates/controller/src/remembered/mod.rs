@@ -1,0 +1,230 @@
+//! Start-up lists: what a command read at its last start is read ahead at its next one.
+//!
+//! ```text
+//!   Input::Remembered: the list --> waiting --> ReadRemembered, Mark: as many as the start has earned
+//!                                     ^              |
+//!   Access: a miss, a mark -----------+              v
+//!       |                                 Completed::RememberedRead: gone, cached or read
+//!       v                                            |
+//!   which pages, in which order                      v
+//!       '---------------------------------> Controller::remembered: the next list
+//! ```
+//!
+//! A list may be stale, so a start begins with a small credit and earns more with each range that the command uses.
+
+mod range;
+mod start;
+mod wanted;
+
+use readahead::FileKey;
+use readahead::behind::Span;
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+use crate::command::{Command, Interest, Listening};
+use crate::controller::Controller;
+use crate::ids::{DeviceNumber, Ticket};
+use crate::input::Access;
+use range::{Range, marks_of};
+use start::RangeRef;
+pub(crate) use start::Start;
+
+/// Most ranges of a list.
+pub const REMEMBERED_RANGES: usize = 4096;
+
+/// Ranges of one command where accesses overlap, so that several threads open files at once.
+const CHUNK: usize = 16;
+
+/// The contents of a file, as its size and the time of its last change tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Time of the last change, in nanoseconds since 1970.
+    pub changed_ns: i64,
+}
+
+/// A file of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RememberedFile {
+    /// The file.
+    pub file: FileKey,
+    /// Its generation: inode numbers are used again.
+    pub generation: u32,
+    /// What it contained; `None` of a file that is new in the list, at which the body has to look.
+    pub version: Option<Version>,
+    /// Its pages, by their number; no two ranges overlap.
+    pub ranges: Vec<RememberedRange>,
+}
+
+/// Pages of a file that a command has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RememberedRange {
+    /// The pages.
+    pub pages: Span,
+    /// At how many starts in a row it was read ahead and not used.
+    pub starts_in_vain: u8,
+}
+
+/// Pages of one file to be read ahead, if the file is still the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilePages {
+    /// The file.
+    pub file: FileKey,
+    /// Its generation.
+    pub generation: u32,
+    /// What it has to contain.
+    pub version: Version,
+    /// The pages.
+    pub spans: Vec<Span>,
+}
+
+/// What became of one range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Found {
+    /// The file is gone, or another one, or was changed.
+    Gone,
+    /// It was cached, or cannot be read ahead now: nothing follows from whether it is used.
+    Cached,
+    /// It was asked for.
+    Read,
+}
+
+impl Controller {
+    /// A command starts, of which this is remembered.
+    pub(crate) fn on_start(&mut self, now: Nanos, list: &[RememberedFile], out: &mut Vec<Command>) {
+        self.start = Some(Start::new(now, list));
+        self.walks.mark_all();
+        self.ask_for_remembered(now, out);
+    }
+
+    /// Notes an access for the list; `true` if it told only that a remembered range was used.
+    pub(crate) fn on_starting_access(
+        &mut self,
+        now: Nanos,
+        access: &Access,
+        out: &mut Vec<Command>,
+    ) -> bool {
+        let Some(start) = &mut self.start else { return false };
+        let used = start.used_ranges;
+        let mark = start.hear(now, access);
+        let has_earned = start.used_ranges > used;
+        if let Some(mark) = mark {
+            let notes = self.files.notes(access.of.file, now);
+            notes.mark_taken(mark);
+            let listening = Listening { managed: true, ..notes.listening(0) };
+            out.push(Command::Listen(access.of.file, listening));
+        }
+        if has_earned {
+            self.ask_for_remembered(now, out);
+        }
+        mark.is_some()
+    }
+
+    /// Remembered ranges were asked for, as far as they could be.
+    pub(crate) fn on_remembered_read(
+        &mut self,
+        now: Nanos,
+        ticket: Ticket,
+        found: &[Found],
+        out: &mut Vec<Command>,
+    ) {
+        if let Some(start) = &mut self.start {
+            start.answered(ticket, found);
+            self.ask_for_remembered(now, out);
+        }
+    }
+
+    /// Asks for as much of the list as the start has earned and devices and memory leave room for.
+    pub(crate) fn ask_for_remembered(&mut self, now: Nanos, out: &mut Vec<Command>) {
+        let Some(start) = &self.start else { return };
+        let cgroup = start.cgroup;
+        let devs: Vec<DeviceNumber> = start
+            .waiting
+            .iter()
+            .filter(|(_, queue)| !queue.is_empty())
+            .map(|(dev, _)| *dev)
+            .collect();
+        for dev in devs {
+            let backing = self.volumes.backing(dev).and_then(|id| self.backings.get(id));
+            // A device that answers at once needs no list.
+            if backing.is_none_or(|backing| backing.interest() != Interest::All) {
+                continue;
+            }
+            let Some(means) = self.means(dev, cgroup) else { continue };
+            let Some(start) = &mut self.start else { return };
+            let ranges = start.next_ranges(dev, &means);
+            let chunk = if means.cost.is_serial() { ranges.len().max(1) } else { CHUNK };
+            for ranges in ranges.chunks(chunk) {
+                self.ask_for_ranges(now, dev, ranges, out);
+            }
+        }
+    }
+
+    fn ask_for_ranges(
+        &mut self,
+        now: Nanos,
+        dev: DeviceNumber,
+        ranges: &[RangeRef],
+        out: &mut Vec<Command>,
+    ) {
+        let Some(start) = &mut self.start else { return };
+        let ticket = self.tickets.next();
+        let mut files: Vec<FilePages> = Vec::new();
+        for of_file in ranges.chunk_by(|(one, _), (other, _)| one == other) {
+            let key = of_file[0].0;
+            let Some(file) = start.files.get(&key) else { continue };
+            let (generation, Some(version)) = (file.generation, file.version) else { continue };
+            let size = file.group_size();
+            let listed = of_file.iter().filter_map(|(_, at)| file.ranges.get(*at));
+            let ranges: Vec<Range> = listed.copied().collect();
+            let groups = of_file.chunk_by(|(_, one), (_, other)| one / size == other / size);
+            let first = groups.filter_map(|group| file.ranges.get(group.first()?.1));
+            let marked: Vec<Range> = first.copied().collect();
+            let forget = |other| out.push(Command::Listen(other, Listening::default()));
+            self.files.make_room(key, forget);
+            let notes = self.files.notes(key, now);
+            for mark in marks_of(&marked) {
+                out.push(Command::Mark(key, mark));
+                notes.mark_set(mark);
+                start.expect(key, mark);
+            }
+            let spans = ranges.iter().map(|range| range.pages).collect();
+            // Its own reads are not another program's, before which read-ahead steps back.
+            let listening = Listening { managed: true, ..notes.listening(0) };
+            out.push(Command::Listen(key, listening));
+            files.push(FilePages { file: key, generation, version, spans });
+        }
+        start.asked(ticket, dev, ranges.to_vec());
+        out.push(Command::ReadRemembered { ticket, dev, files });
+    }
+
+    /// A file system is gone.
+    pub(crate) fn forget_remembered_volume(&mut self, dev: DeviceNumber) {
+        if let Some(start) = &mut self.start {
+            start.forget_volume(dev);
+        }
+    }
+
+    /// Marks stay for as long as the start may come to them.
+    pub(crate) fn keep_remembered_marks(&mut self, now: Nanos) {
+        let expected = self.start.iter().flat_map(|start| start.expected(now));
+        for file in expected {
+            self.files.notes(file, now);
+        }
+    }
+
+    /// What the next start of the command shall read ahead, in this order; nothing if no start was
+    /// [told of](crate::Input::Remembered).
+    pub fn remembered(&self) -> Vec<RememberedFile> {
+        self.start.as_ref().map(Start::list).unwrap_or_default()
+    }
+
+    pub(crate) fn remembered_ahead_bytes(&self) -> u64 {
+        self.start.as_ref().map_or(0, |start| start.ahead_bytes)
+    }
+
+    pub(crate) fn remembered_totals(&self) -> start::Totals {
+        self.start.as_ref().map(|start| start.totals).unwrap_or_default()
+    }
+}

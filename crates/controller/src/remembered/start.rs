@@ -1,0 +1,385 @@
+//! One start of a command: what it reads, and what of its list was asked for.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use readahead::behind::Span;
+use readahead::{FileKey, Mark};
+
+use super::range::{RANGE_PAGES, Range, State, next_ranges, next_starts_in_vain};
+use super::wanted::wanted;
+use super::{Found, REMEMBERED_RANGES, RememberedFile, Version};
+use crate::Nanos;
+use crate::ids::{CgroupId, DeviceNumber, Ticket};
+use crate::input::{Access, clipped};
+use crate::walks::Means;
+
+/// Most ranges of one file: a large library is mapped in hundreds of windows.
+const RANGES_OF_FILE: usize = 512;
+
+/// Marks of one file: it has room for marks in 64 chunks, each mark touches two, and streams have some. One mark stands
+/// for a group of ranges.
+const MARKS_OF_FILE: usize = 24;
+
+/// On a disk a batch is so many times as large as all before it: few large sweeps are better than many small ones.
+const GROWTH: u64 = 7;
+
+/// Reads are noted for so long after the start.
+const LEARNING_NS: Nanos = 30_000_000_000;
+
+/// What a start may ask for before anything was used: on a disk this takes a tenth of a second.
+const FIRST_RANGES: u64 = 16;
+const FIRST_BYTES: u64 = 1 << 20;
+
+/// So many ranges may be ahead for each one that was used, and as many times the bytes.
+const EARNED: u64 = 8;
+
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) generation: u32,
+    pub(super) version: Option<Version>,
+    pub(super) ranges: Vec<Range>,
+    /// Its place in the list; new files come behind.
+    place: usize,
+    /// When this start has come to it, among all files.
+    turn: Option<usize>,
+}
+
+impl File {
+    /// How many ranges have one mark.
+    pub(super) fn group_size(&self) -> usize {
+        let listed = self.ranges.iter().filter(|range| !range.is_new).count();
+        listed.div_ceil(MARKS_OF_FILE).max(1)
+    }
+}
+
+/// A range of a file, by its index.
+pub(super) type RangeRef = (FileKey, usize);
+
+/// Ranges asked for with one command.
+#[derive(Debug)]
+struct Batch {
+    dev: DeviceNumber,
+    ranges: Vec<RangeRef>,
+}
+
+/// What was done, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) ranges: u64,
+    pub(crate) bytes: u64,
+    pub(crate) used: u64,
+}
+
+/// One start of a command. See the [module](super).
+#[derive(Debug)]
+pub(crate) struct Start {
+    began_at: Nanos,
+    pub(super) files: BTreeMap<FileKey, File>,
+    pub(super) waiting: BTreeMap<DeviceNumber, VecDeque<RangeRef>>,
+    batches: BTreeMap<Ticket, Batch>,
+    /// First and last page of each.
+    marks: BTreeSet<(FileKey, u64, u64)>,
+    /// Files that this start has come to.
+    turns: usize,
+    /// Ranges and bytes asked for and not used yet.
+    ahead_ranges: u64,
+    pub(super) ahead_bytes: u64,
+    /// The same of what was used, by misses also.
+    pub(super) used_ranges: u64,
+    used_bytes: u64,
+    cached_ranges: u64,
+    new_ranges: usize,
+    /// Of the command, as its reads tell.
+    pub(super) cgroup: CgroupId,
+    pub(super) totals: Totals,
+}
+
+impl Start {
+    pub(super) fn new(now: Nanos, list: &[RememberedFile]) -> Self {
+        let mut start = Start {
+            began_at: now,
+            files: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            batches: BTreeMap::new(),
+            marks: BTreeSet::new(),
+            turns: 0,
+            ahead_ranges: 0,
+            ahead_bytes: 0,
+            used_ranges: 0,
+            used_bytes: 0,
+            cached_ranges: 0,
+            new_ranges: 0,
+            cgroup: CgroupId::default(),
+            totals: Totals::default(),
+        };
+        let mut room = REMEMBERED_RANGES;
+        for (place, listed) in list.iter().enumerate() {
+            if start.files.contains_key(&listed.file) || listed.version.is_none() {
+                continue;
+            }
+            let mut ranges: Vec<Range> = Vec::new();
+            for range in listed.ranges.iter().take(RANGES_OF_FILE.min(room)) {
+                let pages = clipped(range.pages);
+                let follows = ranges.last().is_none_or(|last| last.pages.end <= pages.start);
+                if follows && pages.start < pages.end && pages.pages() <= RANGE_PAGES {
+                    let starts_in_vain = range.starts_in_vain;
+                    let state = State::Waiting;
+                    ranges.push(Range { pages, starts_in_vain, state, is_new: false });
+                }
+            }
+            room -= ranges.len();
+            let queue = start.waiting.entry(listed.file.dev).or_default();
+            queue.extend((0..ranges.len()).map(|at| (listed.file, at)));
+            let (generation, version) = (listed.generation, listed.version);
+            let file = File { generation, version, ranges, place, turn: None };
+            start.files.insert(listed.file, file);
+        }
+        start
+    }
+
+    /// Notes an access; gives the mark of this start that it has touched.
+    pub(super) fn hear(&mut self, now: Nanos, access: &Access) -> Option<Mark> {
+        self.cgroup = access.cgroup;
+        let file = access.of.file;
+        let is_learning = now.saturating_sub(self.began_at) < LEARNING_NS;
+        if is_learning {
+            self.come_to(access);
+        }
+        let mark = access.mark.map(|(first, last)| Mark { first, last });
+        let mark = mark.filter(|mark| self.marks.remove(&(file, mark.first, mark.last)));
+        let touched = match mark {
+            Some(mark) => Span { start: mark.first, end: mark.last + 1 },
+            None => {
+                let end = access.page + u64::from(access.request_pages);
+                Span { start: access.page, end }
+            }
+        };
+        self.use_ranges(file, touched, mark.is_some());
+        if is_learning {
+            self.note(file, wanted(access));
+        }
+        mark
+    }
+
+    /// The command has come to a file.
+    fn come_to(&mut self, access: &Access) {
+        if self.new_ranges >= REMEMBERED_RANGES && !self.files.contains_key(&access.of.file) {
+            return;
+        }
+        let (place, turn) = (usize::MAX / 2 + self.turns, self.turns);
+        let generation = access.of.generation;
+        let new = || File { generation, version: None, ranges: Vec::new(), place, turn: None };
+        let file = self.files.entry(access.of.file).or_insert_with(new);
+        if file.turn.is_none() {
+            file.turn = Some(turn);
+            self.turns += 1;
+        }
+        if file.generation != generation {
+            // Another file has got its inode.
+            file.generation = generation;
+            self.forget_ranges(access.of.file);
+        }
+    }
+
+    /// The ranges that an access has come to were of use; of a mark, all of its group that are ahead.
+    fn use_ranges(&mut self, key: FileKey, touched: Span, is_mark: bool) {
+        let Some(file) = self.files.get_mut(&key) else { return };
+        let size = file.group_size();
+        let touches = |(at, range): (usize, &Range)| range.overlaps(touched).then_some(at / size);
+        let groups: Vec<usize> = file.ranges.iter().enumerate().filter_map(touches).collect();
+        for (at, range) in file.ranges.iter_mut().enumerate() {
+            let is_in_group = is_mark && range.is_ahead() && groups.contains(&(at / size));
+            if range.state == State::Used || !(is_in_group || range.overlaps(touched)) {
+                continue;
+            }
+            if range.is_ahead() {
+                self.ahead_ranges -= 1;
+                self.ahead_bytes -= range.bytes();
+            }
+            self.totals.used += u64::from(range.state == State::Read);
+            range.state = State::Used;
+            self.used_ranges += 1;
+            self.used_bytes += range.bytes();
+        }
+    }
+
+    /// Adds to the list what of these pages is not in it.
+    fn note(&mut self, key: FileKey, pages: Span) {
+        let Some(file) = self.files.get_mut(&key) else { return };
+        let mut new = pages;
+        for range in &file.ranges {
+            if range.pages.start <= new.start && new.start < range.pages.end {
+                new.start = range.pages.end;
+            } else if range.pages.start < new.end && new.end <= range.pages.end {
+                new.end = range.pages.start;
+            }
+        }
+        let is_whole = file.ranges.iter().all(|range| !range.overlaps(new));
+        if new.start >= new.end || !is_whole {
+            return;
+        }
+        let fits =
+            |range: &&mut Range| range.is_new && range.pages.pages() + new.pages() <= RANGE_PAGES;
+        for range in file.ranges.iter_mut().filter(fits) {
+            if range.pages.end == new.start {
+                range.pages.end = new.end;
+                return;
+            }
+            if range.pages.start == new.end {
+                range.pages.start = new.start;
+                return;
+            }
+        }
+        let ranges = file.ranges.iter().filter(|range| range.bytes() > 0).count();
+        if ranges < RANGES_OF_FILE && self.new_ranges < REMEMBERED_RANGES {
+            self.new_ranges += 1;
+            let state = State::Used;
+            file.ranges.push(Range { pages: new, starts_in_vain: 0, state, is_new: true });
+        }
+    }
+
+    /// A file is not what it was.
+    fn forget_ranges(&mut self, key: FileKey) {
+        let Some(file) = self.files.get_mut(&key) else { return };
+        file.version = None;
+        for range in file.ranges.iter_mut().filter(|range| !range.is_new) {
+            if range.is_ahead() {
+                self.ahead_ranges -= 1;
+                self.ahead_bytes -= range.bytes();
+            }
+            // Others are known by their index.
+            *range = Range { pages: Span { start: 0, end: 0 }, state: State::Cached, ..*range };
+        }
+    }
+
+    /// A mark was set: the command's first access there is heard of.
+    pub(crate) fn expect(&mut self, file: FileKey, mark: Mark) {
+        self.marks.insert((file, mark.first, mark.last));
+    }
+
+    /// Bytes of a device that were asked for and are not answered yet.
+    fn unanswered_bytes(&self, dev: DeviceNumber) -> u64 {
+        let batches = self.batches.values().filter(|batch| batch.dev == dev);
+        let ranges = batches.flat_map(|batch| &batch.ranges);
+        ranges.filter_map(|range| self.range(*range)).map(Range::bytes).sum()
+    }
+
+    pub(super) fn range(&self, (file, at): RangeRef) -> Option<&Range> {
+        self.files.get(&file)?.ranges.get(at)
+    }
+
+    /// The ranges of a device to ask for now.
+    pub(super) fn next_ranges(&mut self, dev: DeviceNumber, means: &Means) -> Vec<RangeRef> {
+        let unanswered = self.unanswered_bytes(dev);
+        let room_bytes = means.room_bytes.saturating_sub(unanswered);
+        let credit = |first: u64, used: u64, ahead: u64| {
+            first.saturating_add(EARNED.saturating_mul(used)).saturating_sub(ahead)
+        };
+        let most = credit(FIRST_RANGES, self.used_ranges, self.ahead_ranges);
+        let most_bytes = credit(FIRST_BYTES, self.used_bytes, self.ahead_bytes).min(room_bytes);
+        let files = &self.files;
+        let state_of = |(file, at): &RangeRef| files.get(file)?.ranges.get(*at).copied();
+        let Some(queue) = self.waiting.get_mut(&dev) else { return Vec::new() };
+        queue.retain(|at| state_of(at).is_some_and(|range| range.state == State::Waiting));
+        let mut bytes = 0;
+        let fits = |at: &&RangeRef| {
+            bytes += state_of(at).map_or(0, |range| range.bytes());
+            bytes <= most_bytes
+        };
+        let count = queue.iter().take(most as usize).take_while(fits).count();
+        let enough = ((GROWTH * self.totals.ranges) as usize).min(queue.len());
+        if means.cost.is_serial() && (unanswered > 0 || count < enough) {
+            return Vec::new();
+        }
+        queue.drain(..count).collect()
+    }
+
+    /// These ranges were asked for.
+    pub(super) fn asked(&mut self, ticket: Ticket, dev: DeviceNumber, ranges: Vec<RangeRef>) {
+        for (file, at) in &ranges {
+            let file = self.files.get_mut(file);
+            let Some(range) = file.and_then(|file| file.ranges.get_mut(*at)) else { continue };
+            range.state = State::Asked;
+            self.ahead_ranges += 1;
+            self.ahead_bytes += range.bytes();
+        }
+        self.totals.ranges += ranges.len() as u64;
+        self.batches.insert(ticket, Batch { dev, ranges });
+    }
+
+    /// A batch was answered.
+    pub(super) fn answered(&mut self, ticket: Ticket, found: &[Found]) {
+        let Some(batch) = self.batches.remove(&ticket) else { return };
+        for ((key, at), found) in batch.ranges.into_iter().zip(found) {
+            let file = self.files.get_mut(&key);
+            let Some(range) = file.and_then(|file| file.ranges.get_mut(at)) else { continue };
+            let is_asked = range.state == State::Asked;
+            match found {
+                Found::Gone => self.forget_ranges(key),
+                Found::Read => {
+                    self.totals.bytes += range.bytes();
+                    if is_asked {
+                        range.state = State::Read;
+                    } else {
+                        self.totals.used += u64::from(range.state == State::Used);
+                    }
+                }
+                Found::Cached => {
+                    self.cached_ranges += 1;
+                    if is_asked {
+                        range.state = State::Cached;
+                        self.ahead_ranges -= 1;
+                        self.ahead_bytes -= range.bytes();
+                    }
+                }
+            }
+        }
+    }
+
+    /// A file system is gone. What is remembered of it stays.
+    pub(super) fn forget_volume(&mut self, dev: DeviceNumber) {
+        self.waiting.remove(&dev);
+        self.batches.retain(|_, batch| batch.dev != dev);
+        for (_, file) in self.files.iter_mut().filter(|(key, _)| key.dev == dev) {
+            for range in file.ranges.iter_mut().filter(|range| range.is_ahead()) {
+                self.ahead_ranges -= 1;
+                self.ahead_bytes -= range.bytes();
+                range.state = State::Cached;
+            }
+        }
+    }
+
+    /// Files with marks that the command may still come to.
+    pub(super) fn expected(&self, now: Nanos) -> impl Iterator<Item = FileKey> {
+        let is_learning = now.saturating_sub(self.began_at) < LEARNING_NS;
+        let is_expected = |file: &File| file.ranges.iter().any(Range::is_ahead);
+        let files = self.files.iter().filter(move |(_, file)| is_learning && is_expected(file));
+        files.map(|(key, _)| *key)
+    }
+
+    /// What the next start shall read ahead, in this order.
+    pub(super) fn list(&self) -> Vec<RememberedFile> {
+        // A start from the cache tells nothing about the order.
+        let is_cold = self.totals.ranges >= 2 * self.cached_ranges;
+        let mut files: Vec<(&FileKey, &File)> = self.files.iter().collect();
+        files.sort_by_key(|(_, file)| {
+            let is_in_vain = file.ranges.iter().all(|range| next_starts_in_vain(range) > 0);
+            match file.turn.filter(|_| is_cold) {
+                Some(turn) => (false, false, turn),
+                None => (is_cold, is_cold && is_in_vain, file.place),
+            }
+        });
+        let mut room = REMEMBERED_RANGES;
+        let mut list = Vec::new();
+        for (key, file) in files {
+            let mut ranges = next_ranges(&file.ranges);
+            ranges.truncate(room);
+            room -= ranges.len();
+            if !ranges.is_empty() {
+                let (generation, version) = (file.generation, file.version);
+                list.push(RememberedFile { file: *key, generation, version, ranges });
+            }
+        }
+        list
+    }
+}

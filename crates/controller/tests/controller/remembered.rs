@@ -1,0 +1,518 @@
+//! Commands whose start is remembered.
+
+use std::collections::BTreeSet;
+
+use controller::ids::{FileRef, Tgid, Ticket};
+use controller::{
+    Access, Command, Completed, FilePages, Found, Input, Kind, Nanos, Options, REMEMBERED_RANGES,
+    RememberedFile, RememberedRange, Version,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use readahead::behind::Span;
+use readahead::{DeviceCost, Mark, PAGE_BYTES};
+
+use crate::support::{Bench, DEV, MS, SECOND, VOLUME, fault, file, memory, miss, reference, span};
+
+/// Pages of each file that a command reads here: less than the kernel's first window.
+const PAGES: u64 = 3;
+
+/// The contents of all files.
+const VERSION: Version = Version { bytes: PAGES * PAGE_BYTES, changed_ns: 7 };
+
+/// What a start may ask for in vain.
+const CREDIT: usize = 16;
+
+fn listed(ino: u64, ranges: &[Span]) -> RememberedFile {
+    let range = |pages: &Span| RememberedRange { pages: *pages, starts_in_vain: 0 };
+    let ranges = ranges.iter().map(range).collect();
+    RememberedFile { file: file(ino), generation: 0, version: Some(VERSION), ranges }
+}
+
+/// These files, the first pages of each.
+fn list(inos: impl IntoIterator<Item = u64>) -> Vec<RememberedFile> {
+    inos.into_iter().map(|ino| listed(ino, &[span(0, PAGES)])).collect()
+}
+
+fn inos(list: &[RememberedFile]) -> Vec<u64> {
+    list.iter().map(|file| file.file.ino).collect()
+}
+
+/// A machine on which a command starts.
+struct Start {
+    bench: Bench,
+    cached: BTreeSet<u64>,
+    gone: BTreeSet<u64>,
+    marks: BTreeSet<u64>,
+    /// Files that were asked for, in order.
+    asked: Vec<u64>,
+    batches: usize,
+    /// Files that the command waited for.
+    waits: usize,
+}
+
+impl Start {
+    fn new(cost: DeviceCost, list: Vec<RememberedFile>) -> Self {
+        Start::with(Bench::new(cost, Options::default()), list, [])
+    }
+
+    fn with(
+        bench: Bench,
+        list: Vec<RememberedFile>,
+        cached: impl IntoIterator<Item = u64>,
+    ) -> Self {
+        let mut start = Start::idle(bench);
+        start.cached.extend(cached);
+        start.tell(&Input::Remembered(list));
+        start
+    }
+
+    fn idle(bench: Bench) -> Self {
+        Start {
+            bench,
+            cached: BTreeSet::new(),
+            gone: BTreeSet::new(),
+            marks: BTreeSet::new(),
+            asked: Vec::new(),
+            batches: 0,
+            waits: 0,
+        }
+    }
+
+    fn tell(&mut self, input: &Input) {
+        let mut commands = self.bench.on(input);
+        while !commands.is_empty() {
+            let answers: Vec<Input> =
+                commands.iter().filter_map(|command| self.carry_out(command)).collect();
+            commands = answers.iter().flat_map(|answer| self.bench.on(answer)).collect();
+        }
+    }
+
+    fn carry_out(&mut self, command: &Command) -> Option<Input> {
+        match command {
+            Command::ReadRemembered { ticket, files, .. } => {
+                self.batches += 1;
+                let found = files.iter().flat_map(|of| vec![self.read_ahead(of); of.spans.len()]);
+                let (ticket, found) = (*ticket, found.collect());
+                Some(Input::Completed(Completed::RememberedRead { ticket, found }))
+            }
+            Command::Mark(of, Mark { first: 0, .. }) => {
+                self.marks.insert(of.ino);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn read_ahead(&mut self, of: &FilePages) -> Found {
+        assert_eq!(of.version, VERSION);
+        self.asked.push(of.file.ino);
+        match () {
+            () if self.gone.contains(&of.file.ino) => Found::Gone,
+            () if !self.cached.insert(of.file.ino) => Found::Cached,
+            () => Found::Read,
+        }
+    }
+
+    /// The command reads these files, one after the other.
+    fn reads(&mut self, inos: impl IntoIterator<Item = u64>) {
+        for ino in inos {
+            self.bench.now += MS;
+            let is_cached = !self.cached.insert(ino);
+            let is_marked = self.marks.remove(&ino);
+            self.waits += usize::from(!is_cached);
+            let access = Access {
+                kind: if is_marked && is_cached { Kind::Mark } else { Kind::Miss },
+                mark: (is_marked && is_cached).then_some((0, PAGES - 1)),
+                request_pages: PAGES as u32,
+                file_bytes: PAGES * PAGE_BYTES,
+                ..miss(ino, 0)
+            };
+            if is_marked || !is_cached {
+                self.tell(&Input::Access(access));
+            }
+        }
+    }
+
+    fn list(&self) -> Vec<RememberedFile> {
+        self.bench.controller.remembered()
+    }
+
+    /// The list, after the body has looked at the files that are new in it.
+    fn next_list(&self) -> Vec<RememberedFile> {
+        let look = |of: RememberedFile| RememberedFile { version: Some(VERSION), ..of };
+        self.list().into_iter().map(look).collect()
+    }
+}
+
+/// Files in no order.
+fn irregular(files: u64) -> impl Iterator<Item = u64> {
+    (0..files).map(move |n| 1000 + n * 61 % files)
+}
+
+#[test]
+fn a_first_start_asks_for_nothing_and_is_remembered_in_its_order() {
+    let mut start = Start::new(VOLUME, Vec::new());
+    start.reads(irregular(100));
+    assert_eq!(start.asked, [0; 0]);
+    assert_eq!(inos(&start.list()), irregular(100).collect::<Vec<_>>());
+    for of in start.list() {
+        let range = RememberedRange { pages: span(0, PAGES), starts_in_vain: 0 };
+        assert_eq!((of.version, of.ranges), (None, vec![range]), "the body looks at it");
+    }
+}
+
+#[test]
+fn a_start_is_remembered_only_if_that_was_asked_for() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    bench.access(miss(1, 0));
+    assert_eq!(bench.controller.remembered(), []);
+}
+
+#[test]
+fn the_next_start_waits_for_hardly_any_file() {
+    for (cost, most_batches) in [(VOLUME, 100), (DeviceCost::DISK, 3)] {
+        let mut start = Start::new(cost, list(irregular(300)));
+        start.reads(irregular(300));
+        assert_eq!(start.waits, 0, "{cost:?}");
+        assert_eq!(start.asked, irregular(300).collect::<Vec<_>>(), "in order, and once");
+        assert!(start.batches <= most_batches, "{} batches on {cost:?}", start.batches);
+        assert_eq!(start.next_list(), list(irregular(300)), "it stays as it is");
+        let metrics = start.bench.controller.metrics();
+        assert_eq!((metrics.remembered_ranges, metrics.remembered_used), (300, 300));
+        assert_eq!(metrics.remembered_bytes, 300 * PAGES * PAGE_BYTES);
+    }
+}
+
+#[test]
+fn a_stale_list_costs_no_more_than_a_first_credit() {
+    for cost in [VOLUME, DeviceCost::DISK] {
+        let mut start = Start::new(cost, list(irregular(300)));
+        start.reads(5000..5200);
+        assert_eq!(start.asked.len(), CREDIT, "{cost:?}");
+        let next = inos(&start.list());
+        assert_eq!(next[..200], (5000..5200).collect::<Vec<_>>(), "what was read comes first");
+        assert_eq!(next.len(), 500, "the rest is not forgotten at once");
+    }
+}
+
+#[test]
+fn a_command_that_goes_on_as_before_after_other_files_has_the_rest_read_ahead() {
+    let mut start = Start::new(VOLUME, list(irregular(300)));
+    start.reads(5000..5050);
+    start.reads(irregular(300).skip(100));
+    // It waits for the 50 that are new, and for a few until it has earned the rest.
+    assert!(start.waits < 65, "{} waits", start.waits);
+}
+
+#[test]
+fn what_is_read_in_vain_three_times_is_forgotten() {
+    let mut next = list((0..100).chain(900..910));
+    for starts in 1..=3 {
+        let mut start = Start::new(VOLUME, next);
+        start.reads(0..100);
+        assert_eq!(start.asked.len(), 110);
+        next = start.next_list();
+        let vain = next.iter().map(|of| of.ranges[0].starts_in_vain);
+        let vain: Vec<u8> = vain.filter(|vain| *vain > 0).collect();
+        assert_eq!(vain, vec![starts; if starts < 3 { 10 } else { 0 }]);
+    }
+    assert_eq!(next, list(0..100));
+}
+
+#[test]
+fn a_use_makes_good_for_starts_in_vain() {
+    let mut faded = list(0..3);
+    faded[1].ranges[0].starts_in_vain = 2;
+    let mut start = Start::new(VOLUME, faded);
+    start.reads(0..3);
+    assert_eq!(start.next_list(), list(0..3));
+}
+
+#[test]
+fn a_start_from_the_cache_changes_nothing() {
+    let bench = Bench::new(VOLUME, Options::default());
+    let mut start = Start::with(bench, list(irregular(300)), irregular(300));
+    // It has read most before anything was asked for.
+    start.reads(irregular(300).skip(250));
+    assert_eq!(start.asked.len(), 300);
+    assert_eq!(start.next_list(), list(irregular(300)));
+}
+
+#[test]
+fn what_was_replaced_is_forgotten_and_noted_anew_when_it_is_read() {
+    let mut start = Start::idle(Bench::new(VOLUME, Options::default()));
+    start.gone = BTreeSet::from([3, 4]);
+    start.tell(&Input::Remembered(list(0..10)));
+    start.reads([0, 1, 2, 4, 5, 6, 7, 8, 9]);
+    let next = start.list();
+    assert_eq!(inos(&next), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(next[3].version, None, "the body looks at it");
+    assert_eq!(next[2].version, Some(VERSION));
+}
+
+#[test]
+fn an_inode_of_another_generation_is_another_file() {
+    let mut start = Start::new(VOLUME, list(0..40));
+    let of = FileRef { generation: 5, ..reference(30, 1) };
+    start.tell(&Input::Access(Access { of, ..miss(30, 8) }));
+    let next = start.list();
+    let other = next.iter().find(|of| of.file.ino == 30).expect("it was read");
+    assert_eq!((other.generation, other.version), (5, None));
+    assert_eq!(other.ranges[0].pages.start, 8);
+}
+
+#[test]
+fn pages_are_remembered_as_the_kernel_reads_them() {
+    let mut start = Start::new(VOLUME, Vec::new());
+    let mut noted = |access: Access| {
+        start.tell(&Input::Access(access));
+        let list = start.list();
+        let of = list.iter().find(|of| of.file == access.of.file).expect("it was read");
+        of.ranges.iter().map(|range| range.pages).collect::<Vec<_>>()
+    };
+    assert_eq!(noted(miss(1, 0)), [span(0, 4)], "the first window");
+    assert_eq!(noted(miss(1, 500)), [span(0, 4), span(500, 501)], "one page in between");
+    let on = Access { kind: Kind::KernelMark, ..miss(1, 1) };
+    assert_eq!(noted(on), [span(0, 33), span(500, 501)], "the next window");
+    assert_eq!(noted(miss(1, 505)), [span(0, 33), span(500, 506)], "a gap is read with the rest");
+    assert_eq!(noted(fault(2, 100)), [span(84, 116)], "around a fault");
+    assert_eq!(noted(fault(2, 130)), [span(84, 146)], "each page once");
+    let short = Access { file_bytes: 2 * PAGE_BYTES, ..miss(3, 0) };
+    assert_eq!(noted(short), [span(0, 2)], "not beyond the end");
+}
+
+#[test]
+fn a_large_library_has_few_marks_and_all_that_they_stand_for_is_used() {
+    let windows: Vec<Span> = (0..300).map(|n| span(n * 64, n * 64 + 32)).collect();
+    let mut bench = Bench::new(VOLUME, Options::default());
+    let mut log = bench.on(&Input::Remembered(vec![listed(1, &windows)]));
+    let (mut marks, mut asked) = (0, 0);
+    while !log.is_empty() {
+        let mut next = Vec::new();
+        for command in log {
+            let input = match command {
+                Command::Mark(of, mark) => {
+                    marks += 1;
+                    let access = Access { kind: Kind::Mark, ..fault(of.ino, mark.first) };
+                    Input::Access(Access { mark: Some((mark.first, mark.last)), ..access })
+                }
+                Command::ReadRemembered { ticket, files, .. } => {
+                    asked += files[0].spans.len();
+                    let found = vec![Found::Read; files[0].spans.len()];
+                    Input::Completed(Completed::RememberedRead { ticket, found })
+                }
+                _ => continue,
+            };
+            next.extend(bench.on(&input));
+        }
+        log = next;
+    }
+    assert_eq!(asked, 300);
+    assert!(marks < 64, "{marks} marks");
+    let vain = bench.controller.remembered()[0]
+        .ranges
+        .iter()
+        .map(|range| range.starts_in_vain)
+        .sum::<u8>();
+    assert_eq!(vain, 0);
+}
+
+#[test]
+fn files_that_walks_read_ahead_are_remembered_as_well() {
+    let mut start = Start::new(VOLUME, Vec::new());
+    let access = Access { kind: Kind::Mark, mark: Some((0, 0)), ..miss(4, 0) };
+    start.tell(&Input::Access(access));
+    assert_eq!(inos(&start.list()), [4]);
+}
+
+#[test]
+fn only_the_first_half_minute_is_remembered() {
+    let mut start = Start::new(VOLUME, Vec::new());
+    start.reads(0..3);
+    start.bench.now += 30 * SECOND;
+    start.reads(3..6);
+    assert_eq!(inos(&start.list()), [0, 1, 2]);
+}
+
+#[test]
+fn no_more_is_ahead_than_memory_allows() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    bench.on(&memory(32 << 20));
+    let long: Vec<RememberedFile> = (0..200).map(|ino| listed(ino, &[span(0, 64)])).collect();
+    let mut start = Start::with(bench, long, []);
+    let budget = 4 << 20;
+    for ino in 0..200 {
+        start.reads([ino]);
+        let status = start.bench.controller.status(start.bench.now);
+        assert!(status.ahead_bytes <= budget, "{} bytes", status.ahead_bytes);
+    }
+    assert!(start.asked.len() > 150, "{} files", start.asked.len());
+}
+
+#[test]
+fn a_device_that_answers_at_once_is_not_asked() {
+    let start = Start::new(DeviceCost::FLASH, list(0..100));
+    assert_eq!(start.asked, [0; 0]);
+    assert_eq!(start.next_list(), list(0..100));
+}
+
+#[test]
+fn what_lies_on_a_file_system_that_goes_stays_remembered() {
+    let mut start = Start::new(VOLUME, list(0..100));
+    start.tell(&Input::Unmounted(DEV));
+    assert_eq!(inos(&start.list()).len(), 100);
+}
+
+/// Something that comes.
+#[derive(Clone, Debug)]
+enum Event {
+    Access {
+        ino: u64,
+        page: u64,
+        pages: u32,
+        kind: u8,
+        tgid: Tgid,
+        generation: u32,
+    },
+    /// A mark that was set, by its number.
+    Mark(usize),
+    /// What was asked for, by its number, and what became of it.
+    Answer(usize, Vec<u8>),
+    Wait(Nanos),
+    Unmounted,
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let access = (0..40u64, 0..200u64, 1..40u32, 0..4u8, 1..3u32, 0..2u32);
+    let access = access.prop_map(|(ino, page, pages, kind, tgid, generation)| Event::Access {
+        ino,
+        page,
+        pages,
+        kind,
+        tgid,
+        generation: generation / 2,
+    });
+    let event = prop_oneof![
+        20 => access,
+        20 => (0..1000usize).prop_map(Event::Mark),
+        10 => (0..1000usize, vec(0..3u8, 0..40)).prop_map(|(at, found)| Event::Answer(at, found)),
+        2 => (0..20 * SECOND).prop_map(Event::Wait),
+        1 => Just(Event::Unmounted),
+    ];
+    vec(event, 0..200)
+}
+
+fn lists() -> impl Strategy<Value = Vec<RememberedFile>> {
+    let range = (0..150u64, 0..60u64, 0..4u8);
+    let of = (0..40u64, 0..2u32, prop::option::weighted(0.9, Just(VERSION)), vec(range, 0..40));
+    let of = of.prop_map(|(ino, generation, version, ranges)| {
+        let range = |(start, pages, starts_in_vain)| RememberedRange {
+            pages: span(start, start + pages),
+            starts_in_vain,
+        };
+        let ranges = ranges.into_iter().map(range).collect();
+        RememberedFile { file: file(ino), generation, version, ranges }
+    });
+    vec(of, 0..60)
+}
+
+/// What is asked for, and the list at the end.
+fn run(
+    cost: DeviceCost,
+    list: &[RememberedFile],
+    events: &[Event],
+) -> (Vec<Command>, Vec<RememberedFile>) {
+    let mut bench = Bench::new(cost, Options::default());
+    let mut log = bench.on(&Input::Remembered(list.to_vec()));
+    for event in events {
+        let tickets: Vec<Ticket> = log
+            .iter()
+            .filter_map(|command| match command {
+                Command::ReadRemembered { ticket, .. } => Some(*ticket),
+                _ => None,
+            })
+            .collect();
+        let marks: Vec<_> = log
+            .iter()
+            .filter_map(|command| match command {
+                Command::Mark(of, mark) => Some((*of, *mark)),
+                _ => None,
+            })
+            .collect();
+        let input = match event {
+            Event::Access { ino, page, pages, kind, tgid, generation } => {
+                let kind = [Kind::Miss, Kind::Fault, Kind::KernelMark, Kind::Miss][*kind as usize];
+                let of = FileRef { generation: *generation, ..reference(*ino, *tgid) };
+                let file_bytes = 300 * PAGE_BYTES;
+                Input::Access(Access {
+                    of,
+                    kind,
+                    request_pages: *pages,
+                    file_bytes,
+                    ..miss(*ino, *page)
+                })
+            }
+            Event::Mark(at) if !marks.is_empty() => {
+                let (of, mark) = marks[at % marks.len()];
+                let access = miss(of.ino, mark.first);
+                Input::Access(Access {
+                    kind: Kind::Mark,
+                    mark: Some((mark.first, mark.last)),
+                    ..access
+                })
+            }
+            Event::Answer(at, found) if !tickets.is_empty() => {
+                let kinds = [Found::Gone, Found::Cached, Found::Read];
+                let found = found.iter().map(|kind| kinds[*kind as usize]).collect();
+                let ticket = tickets[at % tickets.len()];
+                Input::Completed(Completed::RememberedRead { ticket, found })
+            }
+            Event::Wait(ns) => {
+                bench.now += ns;
+                Input::Tick
+            }
+            Event::Unmounted => Input::Unmounted(DEV),
+            Event::Mark(_) | Event::Answer(..) => Input::Tick,
+        };
+        bench.now += MS;
+        log.extend(bench.on(&input));
+    }
+    (log, bench.controller.remembered())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_comes_only_what_was_listed_is_asked_for_and_the_next_list_is_one(
+        list in lists(),
+        events in events(),
+        is_serial in any::<bool>(),
+    ) {
+        let cost = if is_serial { DeviceCost::DISK } else { VOLUME };
+        let (log, next) = run(cost, &list, &events);
+        let mut asked = BTreeSet::new();
+        for command in &log {
+            let Command::ReadRemembered { files, .. } = command else { continue };
+            for of in files {
+                let is_it = |given: &&RememberedFile| {
+                    given.file == of.file && given.version == Some(of.version)
+                };
+                let given = list.iter().find(is_it).expect("it is listed");
+                for pages in &of.spans {
+                    prop_assert!(given.ranges.iter().any(|range| range.pages == *pages));
+                    prop_assert!(asked.insert((of.file, pages.start)), "asked for twice");
+                }
+            }
+        }
+        let mut seen = BTreeSet::new();
+        for of in &next {
+            prop_assert!(seen.insert(of.file) && !of.ranges.is_empty());
+            prop_assert!(of.ranges.iter().all(|range| range.pages.start < range.pages.end));
+            prop_assert!(of.ranges.windows(2).all(|pair| pair[0].pages.end <= pair[1].pages.start));
+        }
+        prop_assert!(next.iter().map(|of| of.ranges.len()).sum::<usize>() <= REMEMBERED_RANGES);
+        prop_assert_eq!(run(cost, &list, &events), (log, next), "the same again");
+    }
+}
