@@ -29,7 +29,7 @@ fn a_run_is_left_to_the_kernel_until_it_deserves_a_larger_window_than_the_kernel
     assert!(asked(20_000, page_ns) > 15_000);
 }
 
-/// The requests while 20 runs of 1,000 pages are read, after 20 others, at `page_ns` per page.
+/// The requests while 20 runs of 256 pages are read, after 20 others, at `page_ns` per page.
 fn asked_of_runs(page_ns: u64) -> u64 {
     let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
     machine.cache.cost = DeviceCost::DISK;
@@ -38,7 +38,7 @@ fn asked_of_runs(page_ns: u64) -> u64 {
         let before = machine.policy.tally().asked_pages;
         // Their distances differ.
         for start in runs.map(|run| 7 + 5_000 * run + 83 * run * run) {
-            machine.scan(1, start, start + 1_000, 16);
+            machine.scan(1, start, start + 256, 16);
         }
         machine.policy.tally().asked_pages - before
     };
@@ -229,6 +229,12 @@ fn a_narrow_window_is_wide_again_when_faults_come_near_one_another() {
         machine.fault(1, page, Hint::Normal);
     }
     assert_eq!(machine.trace_of(69_994..69_995), ["kernel-window@69994 32"]);
+    machine.kernel_window = 32;
+    for page in [1_000, 2_000, 3_000, 4_000] {
+        machine.fault(1, page, Hint::Normal);
+    }
+    let again = machine.trace_of(0..9_000);
+    assert_eq!(again, ["kernel-window@4000 1"], "twice as patient after an error");
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! A machine as described in a TOML file: its settings, their ranges, and the parts built from them.
 
 use historical::{KernelPolicy, Linux6};
-use readahead::adaptive::{Limits, Rules};
-use readahead::{Adaptive, PAGE_BYTES, Page};
+use readahead::{Adaptive, PAGE_BYTES, Page, adaptive::Limits};
 use serde::Deserialize;
 
 use crate::cache::Reclaim;
@@ -215,13 +214,6 @@ impl MachineSpec {
         Ok(Machine::new(self.parts_with(kernel, Some(OnTop::Worst(worst)))?))
     }
 
-    /// The machine under today's kernel's policy and `adaptive` with these rules.
-    pub fn build_with_rules(&self, rules: Rules) -> Result<Machine, MachineError> {
-        self.check()?;
-        let kernel = Box::new(self.linux6());
-        Ok(Machine::new(self.parts_with(kernel, Some(self.adaptive(rules)))?))
-    }
-
     /// Today's kernel's policy, which knows the device's largest request.
     fn linux6(&self) -> Linux6 {
         let pages = self.request_kb * 1024 / PAGE_BYTES;
@@ -239,11 +231,6 @@ impl MachineSpec {
             _ if policy == "adaptive" => "linux-6",
             _ => return Ok((known(policy)?, None)),
         };
-        Ok((known(kernel)?, Some(self.adaptive(Rules::default()))))
-    }
-
-    /// Bowwave's policy with these rules, on top of the kernel's.
-    fn adaptive(&self, rules: Rules) -> OnTop {
         let memory = (self.memory_mb * 1e6) as u64;
         let ahead_bytes = memory / self.ahead_share;
         let limits = Limits {
@@ -252,9 +239,10 @@ impl MachineSpec {
             ahead_bytes,
             ..Limits::default()
         };
-        let policy = Box::new(Adaptive::with_rules(limits, rules));
+        let policy = Box::new(Adaptive::new(limits));
         // Several readers together may have two and a half budgets ahead.
-        OnTop::Bowwave(Bowwave::new(policy, ahead_bytes.saturating_mul(5) / 2))
+        let all_ahead_bytes = ahead_bytes.saturating_mul(5) / 2;
+        Ok((known(kernel)?, Some(OnTop::Bowwave(Bowwave::new(policy, all_ahead_bytes)))))
     }
 }
 

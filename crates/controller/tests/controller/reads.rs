@@ -5,7 +5,7 @@ use controller::{
 };
 use readahead::{Cause, DeviceCost, Past};
 
-use crate::support::{Bench, DEV, FILE_PAGES, Machine, VOLUME, charging, miss, reads, span};
+use crate::support::{Bench, DEV, FILE_PAGES, MS, Machine, VOLUME, charging, miss, reads, span};
 
 #[test]
 fn a_backward_reader_is_read_ahead_and_marked() {
@@ -196,7 +196,7 @@ fn two_file_systems_on_one_disk_are_told_apart() {
 #[test]
 fn the_busiest_files_are_shown_with_what_was_read_ahead_of_each() {
     let mut machine = Machine::new(VOLUME, Options::default());
-    for (ino, accesses) in [(3, 1), (1, 40), (2, 400)] {
+    for (ino, accesses) in [(1, 40), (2, 400), (3, 1)] {
         let open_file = machine.open(9 + ino, ino, 1);
         for n in 0..accesses {
             machine.read(open_file, 60_000 - 4 * n, 4);
@@ -208,4 +208,26 @@ fn the_busiest_files_are_shown_with_what_was_read_ahead_of_each() {
     let bytes: u64 = status.busiest_files.iter().map(|file| file.read_ahead_bytes).sum();
     assert_eq!(bytes, status.metrics.read_ahead_bytes);
     assert_eq!(status.busiest_files[0].volume, DEV.to_string());
+}
+
+#[test]
+fn a_stream_whose_pages_were_evicted_is_read_ahead_less_far() {
+    let longest = |past| {
+        let mut bench = Bench::new(VOLUME, Options::default());
+        let (mut longest, mut page) = (0, 90_000);
+        while page > 60_000 {
+            page -= 1;
+            bench.now += 100 * MS;
+            for command in bench.access(Access { past, ..miss(1, page) }) {
+                let Command::Read { ticket, span, .. } = command else { continue };
+                longest = longest.max(span.pages());
+                bench.completed(Completed::Read { ticket, failed: None });
+                // All but the last eighth is evicted before its reader comes.
+                page = span.start + span.pages() / 8;
+            }
+        }
+        longest
+    };
+    let (lost, kept) = (longest(Past::Evicted), longest(Past::Unknown));
+    assert!(lost < kept / 4, "{lost} of {kept}");
 }

@@ -67,10 +67,6 @@ pub(super) struct Allowance {
     pub(super) ample: u64,
     /// Where device accesses overlap, several windows of a stream may be on their way.
     pub(super) is_serial: bool,
-    /// A reader that has less than its share counts less of what others have ahead.
-    pub(super) favours_newcomers: bool,
-    /// No reader has more than twice its share.
-    pub(super) is_shared: bool,
 }
 
 impl Allowance {
@@ -98,11 +94,7 @@ impl Allowance {
         let others = tally.ahead_pages().saturating_sub(own);
         let held = own + claim.request;
         let is_behind = (held as f64) < share;
-        let counted = if is_behind && self.favours_newcomers {
-            others - others / NEWCOMERS_SHARE
-        } else {
-            others
-        };
+        let counted = if is_behind { others - others / NEWCOMERS_SHARE } else { others };
         let left = self.most().saturating_sub(own + counted);
         // Who has nothing ahead and is left nothing waits for each request, and passes less and less.
         let minimum = MIN_READ_AHEAD_PAGES.saturating_sub(own);
@@ -114,8 +106,7 @@ impl Allowance {
         } else {
             self.window.saturating_mul(WINDOWS_OUT).saturating_sub(own)
         };
-        let fair = if self.is_shared { fair.max(unclaimed) } else { u64::MAX };
-        left.min(fair).min(self.window).min(windows).min(self.stream_credit)
+        left.min(fair.max(unclaimed)).min(self.window).min(windows).min(self.stream_credit)
     }
 }
 
@@ -133,8 +124,6 @@ mod tests {
             window,
             stream_credit: u64::MAX,
             ample: AMPLE,
-            favours_newcomers: true,
-            is_shared: true,
             ..Allowance::default()
         }
     }

@@ -4,17 +4,18 @@
 //! unmatched miss, when the file is read from its start, or when misses stand at equal distances.
 
 use super::access_context::{AccessContext, READ_SLACK_PAGES};
+use super::completion_rate::CompletionRate;
 use super::outlook::Outlook;
 use super::pace::Pace;
 use super::read_around::ReadAround;
-use super::rules::Rule;
 use super::starts::Starts;
 use super::stream::Stream;
 use super::streams::{Slot, Streams};
 use super::survival::{Curve, Lengths};
+use super::tail_exponent::Runs;
 use super::unmatched_misses::{UNMATCHED_MISSES, UnmatchedMiss, UnmatchedMisses};
 use super::volume::History;
-use crate::access::{GroupId, Nanos, Page, Trigger, Via};
+use crate::access::{GroupId, Hint, Nanos, Page, Trigger, Via};
 use crate::plan::Cause;
 use crate::tally::Tally;
 
@@ -33,6 +34,7 @@ pub(super) struct FileState {
     /// Who read it last.
     group: GroupId,
     streams: Streams,
+    ended: Runs,
     curve: Curve,
     starts: Starts,
     read_around: ReadAround,
@@ -44,6 +46,7 @@ impl FileState {
         FileState {
             group: GroupId::default(),
             streams: Streams::new(),
+            ended: Runs::default(),
             curve: Curve::default(),
             starts: Starts::default(),
             read_around: ReadAround::new(),
@@ -96,8 +99,9 @@ impl FileState {
             self.remember(context, passed);
             return self.found(index, context, history);
         }
-        let begun =
-            self.at_equal_distances(context).or_else(|| at_the_start(context, &history.curve));
+        let begun = self
+            .at_equal_distances(context)
+            .or_else(|| at_the_start(context, &mut history.completion_rate));
         tally.passed_pages = passed;
         self.remember(context, passed);
         match begun.or_else(|| self.at_a_likely_start(context, history)) {
@@ -115,7 +119,7 @@ impl FileState {
         is_unmatched: bool,
         context: &AccessContext,
     ) -> Option<u32> {
-        if context.access.trigger != Trigger::Absent || !context.rules.have(Rule::ReadAround) {
+        if context.access.trigger != Trigger::Absent {
             return None;
         }
         if context.access.via == Via::Read {
@@ -167,20 +171,27 @@ impl FileState {
                 stream.shares_its_file();
             });
         }
-        let stream = self.streams.admit(stream, |forgotten| forgotten.give_up(tally));
+        let ended = &mut self.ended;
+        let stream = self.streams.admit(stream, |forgotten| end(forgotten, ended, tally));
         let lengths = Lengths { file: &mut self.curve, volume: &mut history.curve };
         Found::Stream(stream, Outlook { tail_exponent, lengths, waits: &mut history.waits })
     }
 
-    /// The exponent of how long runs of this file turn out, after those whose readers have stopped were counted.
+    /// The exponent of how long runs of this file turn out: of those that are over, those whose
+    /// readers have stopped, and those that go on.
     fn tail_exponent(&mut self, context: &AccessContext, history: &mut History) -> f64 {
+        let now = context.access.now;
+        let mut runs = self.ended;
         let mut lengths = Lengths { file: &mut self.curve, volume: &mut history.curve };
         self.streams.each(|stream| {
-            if let Some(length) = stream.end_run(context.access.now) {
+            if !stream.is_guess() {
+                runs.note(stream.log_length(), stream.has_stopped(now) && !stream.is_at_the_end());
+            }
+            if let Some(length) = stream.end_run(now) {
                 lengths.end(length);
             }
         });
-        if context.rules.have(Rule::Tail) { self.curve.tail_exponent() } else { 1.0 }
+        runs.tail_exponent()
     }
 
     /// The start of a run, if most misses of this file and its volume are.
@@ -191,8 +202,7 @@ impl FileState {
     ) -> Option<Stream> {
         let access = context.access;
         let spares_a_wait = !context.device.cost.outpaces_user_space();
-        let may_be = access.via == Via::Read && spares_a_wait && context.rules.have(Rule::Starts);
-        if access.trigger != Trigger::Absent || !may_be {
+        if access.trigger != Trigger::Absent || access.via != Via::Read || !spares_a_wait {
             return None;
         }
         let step = self.starts.step(&history.starts);
@@ -315,12 +325,14 @@ impl FileState {
 
     /// Ends the streams last used before `moment`.
     pub(super) fn forget_before(&mut self, moment: Nanos, tally: &mut Tally) {
-        self.streams.forget_before(moment, |forgotten| forgotten.give_up(tally));
+        let ended = &mut self.ended;
+        self.streams.forget_before(moment, |forgotten| end(forgotten, ended, tally));
     }
 
-    /// Streams whose readers have stopped give up what is ahead of them.
-    pub(super) fn give_up_stopped(&mut self, now: Nanos, tally: &mut Tally) {
-        self.streams.each(|stream| stream.give_up_if_stopped(now, tally));
+    /// Streams whose readers have stopped give up what is ahead of them; `round` pages passed by all
+    /// readers are long enough for one whose pace is not known.
+    pub(super) fn give_up_stopped(&mut self, now: Nanos, round: u64, tally: &mut Tally) {
+        self.streams.each(|stream| stream.give_up_if_stopped(now, round, tally));
     }
 
     /// Ends all streams.
@@ -329,10 +341,22 @@ impl FileState {
     }
 }
 
-/// The start of a file begins a run. Of a file that was not read before, the runs of its volume tell more than its own.
-fn at_the_start(context: &AccessContext, volume: &Curve) -> Option<Stream> {
-    let initial = || Stream::initial(context.end, volume.tail_exponent(), context.access.now);
-    (context.first == 0).then(initial)
+/// A stream has ended: its run tells of those to come.
+fn end(stream: Stream, ended: &mut Runs, tally: &mut Tally) {
+    if !stream.is_guess() {
+        ended.note(stream.log_length(), !stream.is_at_the_end());
+    }
+    stream.give_up(tally);
+}
+
+/// The start of a file, or any read by a program that announced a sequential one, begins a run.
+fn at_the_start(context: &AccessContext, completion_rate: &mut CompletionRate) -> Option<Stream> {
+    let (run, now) = (context.end - context.first, context.access.now);
+    if context.first == 0 {
+        return Some(Stream::initial(run, completion_rate.begin(context.access.file_pages), now));
+    }
+    let announced = context.access.hint == Hint::Sequential;
+    announced.then(|| Stream::contiguous(context.first, 1, run, Cause::Initial, now))
 }
 
 fn step_between(unmatched_miss: &UnmatchedMiss, context: &AccessContext) -> i64 {

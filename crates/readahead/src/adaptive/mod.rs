@@ -27,6 +27,7 @@
 
 mod access_context;
 mod allowance;
+mod completion_rate;
 mod density;
 mod device;
 mod file;
@@ -41,11 +42,11 @@ mod rules;
 mod run;
 mod samples;
 mod settle;
-mod share;
 mod starts;
 mod stream;
 mod streams;
 mod survival;
+mod tail_exponent;
 mod unmatched_misses;
 mod volume;
 mod waits;
@@ -72,7 +73,7 @@ use crate::policy::Policy;
 use crate::table::Table;
 use crate::tally::Tally;
 
-pub use rules::{Rule, Rules};
+pub use rules::Rules;
 pub use run::{Ahead, Run};
 pub use window::UnitCost;
 
@@ -162,8 +163,7 @@ impl Adaptive {
             return;
         }
         let is_slow = self.files.get_mut(&access.file, access.now).is_none();
-        let is_lost = past == Past::EvictedUnused || (is_slow && past == Past::EvictedNext);
-        if is_lost && self.rules.have(Rule::Pressure) {
+        if past == Past::EvictedUnused || (is_slow && past == Past::EvictedNext) {
             pressure.thrashed(window, is_slow, access.now);
         }
     }
@@ -178,17 +178,17 @@ impl Adaptive {
         let (ahead, has_no_room) = (tally.ahead_pages(), cache.room_pages() < MIN_READ_AHEAD_PAGES);
         let is_short = |most_ahead: u64| ahead > most_ahead / 2 || has_no_room;
         let most_ahead = pressures.of(cache.group()).budget(budget);
-        if is_short(most_ahead) && self.rules.have(Rule::Stopped) {
+        if is_short(most_ahead) {
             if now.saturating_sub(self.swept_at) >= SWEEP_NS {
                 self.swept_at = now;
                 for file in self.files.values_mut() {
                     let most_ahead = pressures.of(file.group()).budget(budget);
                     if is_short(most_ahead) {
-                        file.give_up_stopped(now, tally);
+                        file.give_up_stopped(now, most_ahead, tally);
                     }
                 }
             } else if let Some(file) = self.files.get_mut(&access.file, now) {
-                file.give_up_stopped(now, tally);
+                file.give_up_stopped(now, most_ahead, tally);
             }
         }
         most_ahead
@@ -217,7 +217,6 @@ impl Policy for Adaptive {
         }
         self.feel_pressure(access, cache);
         let most_ahead = self.most_ahead(access, cache);
-        let rules = &self.rules;
         self.device.renew(cache.cost());
         let history =
             self.volumes.get_or_insert_with(access.volume, access.now, History::default, drop);
@@ -229,13 +228,11 @@ impl Policy for Adaptive {
             window: cache.room_pages().min(pages(self.limits.plan_bytes)),
             stream_credit: account.stream_pages(&self.device.cost),
             is_mapped: access.via == Via::Mmap,
-            ample: if rules.have(Rule::Alone) { self.device.ample_pages } else { 0 },
+            ample: self.device.ample_pages,
             is_serial: self.device.pages.is_serial,
-            favours_newcomers: rules.have(Rule::Newcomers),
-            is_shared: rules.have(Rule::Shares),
         };
         let tally = &mut self.tally;
-        let context = AccessContext::new(access, cache, rules, &self.device, allowance);
+        let context = AccessContext::new(access, cache, &self.rules, &self.device, allowance);
         let file =
             self.files.get_or_insert_with(access.file, access.now, FileState::new, |forgotten| {
                 forgotten.give_up(tally)
@@ -251,25 +248,27 @@ impl Policy for Adaptive {
                 return;
             }
         }
-        // What the kernel lost of its own was felt already.
-        let feels = rules.have(Rule::Pressure) && cache.past() != Past::EvictedUnused;
         let is_unmatched = match file.place(&context, history, tally) {
             Found::Stream(stream, mut outlook) => {
                 let before = Before::of(stream, tally, plan);
                 if stream.can_gain(&context.device.cost) {
                     plan.recognise();
                 }
-                if feels && stream.has_lost(&context) {
+                // What the kernel lost of its own was felt already.
+                if stream.has_lost(&context) && cache.past() != Past::EvictedUnused {
                     let pressure = self.pressures.of_mut(cache.group(), access.now);
                     pressure.thrashed(access.kernel_window, false, access.now);
                 }
                 stream.proceed(&context, &mut outlook, plan, tally);
                 before.settle(stream, &context, tally, plan, account);
+                if stream.has_ended_a_file(access.file_pages) {
+                    history.completion_rate.end();
+                }
                 false
             }
             Found::UnmatchedMiss => {
                 if may_be_dense(&context) {
-                    if feels && self.regions.have_lost(&context) {
+                    if self.regions.have_lost(&context) && cache.past() != Past::EvictedUnused {
                         let pressure = self.pressures.of_mut(cache.group(), access.now);
                         pressure.thrashed(access.kernel_window, false, access.now);
                     }

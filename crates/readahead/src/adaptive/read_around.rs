@@ -12,7 +12,7 @@
 //! are, as misses near one another. So what is counted is regret: by how many seconds the other
 //! window would have been better of late. Wide, a lone fault has cost its window for nothing; narrow,
 //! a fault near another has cost a stall that a window would have saved. Four stalls of regret change
-//! the window.
+//! the window, and each narrowing that proved wrong makes the next take twice as many.
 //!
 //! One file may be mapped through several open files, and a body cannot narrow all of them. So each
 //! fault is counted for the window that it came through, and only that one is changed.
@@ -42,6 +42,8 @@ pub(super) struct ReadAround {
     of_wide_s: f64,
     /// Seconds by which a wide window would have been better than the narrow one.
     of_narrow_s: f64,
+    /// Stalls of regret that change the window.
+    margin: f64,
     /// Faults so far.
     faults: u64,
     /// The open file that was last to be narrowed, and the pages of its window then.
@@ -50,7 +52,13 @@ pub(super) struct ReadAround {
 
 impl ReadAround {
     pub(super) fn new() -> Self {
-        ReadAround { of_wide_s: 0.0, of_narrow_s: 0.0, faults: 0, narrowed: None }
+        ReadAround {
+            of_wide_s: 0.0,
+            of_narrow_s: 0.0,
+            margin: NARROW_MARGIN,
+            faults: 0,
+            narrowed: None,
+        }
     }
 
     /// How far from an earlier fault this one would have found its page in the wide window, in pages;
@@ -77,7 +85,7 @@ impl ReadAround {
         };
         let sum_s = if is_narrow { &mut self.of_narrow_s } else { &mut self.of_wide_s };
         *sum_s = (*sum_s + regret_s).max(0.0);
-        if *sum_s < NARROW_MARGIN * stall_s {
+        if *sum_s < self.margin * stall_s {
             return None;
         }
         *sum_s = 0.0;
@@ -94,9 +102,12 @@ impl ReadAround {
         is_narrow(context).then(|| self.widen(context))
     }
 
-    /// Narrowing has proved wrong.
+    /// Narrowing has proved wrong, if it was ours.
     fn widen(&mut self, context: &AccessContext) -> u32 {
         self.of_narrow_s = 0.0;
+        if self.narrowed.is_some() {
+            self.margin *= 2.0;
+        }
         self.wide(context)
     }
 

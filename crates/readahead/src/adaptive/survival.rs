@@ -13,43 +13,38 @@
 //! that reach a bin, the share that ends there is
 //!
 //! ```text
-//!   (ended + prior) / (ended + passed + 1)
+//!   (ended + 2 prior) / (ended + passed + 2)
 //! ```
 //!
 //! The prior of a file's curve is what its volume's curve tells; the prior of that is that no run ends. So without
 //! evidence nothing is cut: windows follow from the tail alone.
 //!
-//! Where the curve has no step yet, a tail `P(run >= x) ~ x^-a` stands for it. Hill's estimator of `a` is the number of
-//! ended runs over the sum of the logarithms of all lengths; a bin got past adds the logarithm of its width. The prior
-//! is worth six ended runs of `a = 1`: as likely to double as not.
-//!
 //! A bin remembers the largest length that ended in it of late, so that runs which all end at 1 MiB are known to end
 //! there and not merely in that quarter of an octave.
 
-use std::f32::consts::LN_2;
-
 use super::number::real;
-use super::share::{PRIOR, REMEMBERED};
 
-/// Quarters of octaves, from 4 units, the kernel's smallest window, up to 2^26: 256 GiB in pages. Whatever is shorter
-/// or longer counts as that long.
+/// Quarters of octaves, up to 2^25 units: 128 GiB in pages. Whatever is longer counts as that long.
 const BINS: usize = 96;
 
-/// What the prior of the tail weighs, in runs.
-const PRIOR_TAILS: f32 = 6.0;
+/// What the prior weighs, in runs.
+const PRIOR_RUNS: f32 = 2.0;
+
+/// With each run that ends, the past weighs a little less: about the last 33 runs count.
+const REMEMBERED: f32 = 0.97;
 
 /// With each run that ends in a bin, the largest length there is forgotten by such a share: a bin is a fifth wide.
 const FORGOTTEN_LENGTH: u32 = 16;
 
 /// The bin of runs of this length. Round lengths are the longest of their bins, as many runs are that long.
 fn bin(units: u64) -> usize {
-    let units = units.clamp(4, u64::MAX) - 1;
+    let units = units.saturating_sub(1).max(1);
     let octave = units.ilog2() as usize;
     if octave < 2 {
-        return 0;
+        return units as usize - 1;
     }
     let quarter = (units >> (octave - 2)) as usize & 3;
-    (4 * (octave - 2) + quarter + 1).min(BINS - 1)
+    (4 * (octave - 1) + quarter - 1).min(BINS - 1)
 }
 
 /// Runs that have ended and got past.
@@ -61,21 +56,11 @@ pub(super) struct Curve {
     longest: [u32; BINS],
     /// Whether any has ended.
     has_ends: bool,
-    /// Runs that ended, and bins that runs got past.
-    all_ended: f32,
-    all_passed: f32,
 }
 
 impl Default for Curve {
     fn default() -> Self {
-        Curve {
-            ended: [0.0; BINS],
-            passed: [0.0; BINS],
-            longest: [0; BINS],
-            has_ends: false,
-            all_ended: 0.0,
-            all_passed: 0.0,
-        }
+        Curve { ended: [0.0; BINS], passed: [0.0; BINS], longest: [0; BINS], has_ends: false }
     }
 }
 
@@ -85,40 +70,30 @@ impl Curve {
         let (from, to) = (bin(from), bin(to));
         if from < to {
             self.passed[from..to].iter_mut().for_each(|passed| *passed += 1.0);
-            self.all_passed += (to - from) as f32;
         }
     }
 
     /// A run has ended at this length, and did not merely stop being seen.
     pub(super) fn end(&mut self, length: u64) {
-        let of_bins = self.ended.iter_mut().chain(&mut self.passed);
-        let of_all = [&mut self.all_ended, &mut self.all_passed];
-        of_bins.chain(of_all).for_each(|runs| *runs *= REMEMBERED);
+        self.ended.iter_mut().chain(&mut self.passed).for_each(|runs| *runs *= REMEMBERED);
         let bin = bin(length);
         let length = length.clamp(1, u64::from(u32::MAX)) as u32;
         let known = self.longest[bin];
         self.longest[bin] = length.max(known - known / FORGOTTEN_LENGTH);
         self.ended[bin] += 1.0;
-        self.all_ended += 1.0;
         self.has_ends = true;
     }
 
     /// A run that counted as ended at this length goes on after all.
     pub(super) fn resume(&mut self, length: u64) {
-        let counts = [&mut self.ended[bin(length)], &mut self.all_ended];
-        counts.into_iter().for_each(|ended| *ended = (*ended - 1.0).max(0.0));
-    }
-
-    /// The exponent `a` of the tail `P(run >= x) ~ x^-a`.
-    pub(super) fn tail_exponent(&self) -> f64 {
-        let log_lengths = self.all_passed * LN_2 / 4.0;
-        f64::from((PRIOR_TAILS + self.all_ended) / (PRIOR_TAILS + log_lengths))
+        let ended = &mut self.ended[bin(length)];
+        *ended = (*ended - 1.0).max(0.0);
     }
 
     /// The share of the runs reaching a bin that ends in it.
     fn ending(&self, bin: usize, prior: f32) -> f32 {
         let ended = self.ended[bin];
-        (ended + PRIOR * prior) / (ended + self.passed[bin] + PRIOR)
+        (ended + PRIOR_RUNS * prior) / (ended + self.passed[bin] + PRIOR_RUNS)
     }
 }
 
@@ -212,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_bin_is_a_quarter_of_an_octave_and_ends_at_round_lengths() {
-        assert_eq!([1, 2, 3, 4, 5, 6, 8, 9, 10, 11].map(bin), [0, 0, 0, 0, 1, 2, 4, 5, 5, 6]);
+        assert_eq!([1, 2, 3, 4, 5, 6].map(bin), [0, 0, 1, 2, 3, 4]);
         assert!(bin(256) < bin(257) && bin(257) == bin(320) && bin(320) < bin(321));
         assert!((1..100_000).all(|units| bin(units) <= bin(units + 1)));
         assert_eq!(bin(u64::MAX), BINS - 1);
@@ -236,43 +211,6 @@ mod tests {
     #[test]
     fn a_place_that_most_get_past_cuts_nothing() {
         assert_eq!(cut_after(&[100, 5000, 5000, 5000, 5000, 5000, 5000, 5000]), 816);
-    }
-
-    /// A curve after runs of this length, which have ended or go on.
-    fn after(runs: usize, length: u64, have_ended: bool) -> Curve {
-        let mut curve = Curve::default();
-        for _ in 0..runs {
-            curve.pass(0, length);
-            if have_ended {
-                curve.end(length);
-            }
-        }
-        curve
-    }
-
-    #[test]
-    fn runs_that_go_on_make_a_long_tail_and_runs_that_ended_early_a_short_one() {
-        assert_eq!(Curve::default().tail_exponent(), 1.0, "scale-free");
-        let go_on = after(16, 256, false).tail_exponent();
-        assert!(go_on < 0.1, "{go_on}");
-        let stopped = after(16, 256, true).tail_exponent();
-        assert!((0.2..0.4).contains(&stopped), "{stopped}");
-        let short = after(60, 6, true).tail_exponent();
-        assert!(short > 1.9, "{short}");
-    }
-
-    #[test]
-    fn the_tail_of_a_pareto_distribution_is_recovered() {
-        let mut curve = Curve::default();
-        // The quantiles for a = 1.5, in an order of no kind.
-        for number in 0..1000u32 {
-            let share = (f64::from(number * 617 % 1000) + 0.5) / 1000.0;
-            let length = (4.0 * share.powf(-1.0 / 1.5)).round() as u64;
-            curve.pass(0, length);
-            curve.end(length);
-        }
-        let tail_exponent = curve.tail_exponent();
-        assert!((1.2..1.7).contains(&tail_exponent), "{tail_exponent}");
     }
 
     #[test]

@@ -6,9 +6,9 @@ use crate::adaptive::access_context::AccessContext;
 use crate::adaptive::allowance::MIN_READ_AHEAD_PAGES;
 use crate::adaptive::kernel_window::{KERNEL_WINDOW_PAGES, NARROW_PAGES};
 use crate::adaptive::outlook::Outlook;
-use crate::adaptive::rules::Rule;
 use crate::adaptive::run::{Ahead, Run};
 use crate::adaptive::survival::Lengths;
+use crate::adaptive::tail_exponent::MOST_TAIL_OF_WINDOWS;
 use crate::adaptive::waits::Waits;
 use crate::adaptive::window::{AMPLE_STALLS, UnitCost};
 use crate::plan::{Cause, Plan};
@@ -22,22 +22,21 @@ const SEEN_SHARE: u64 = 8;
 /// A window that would leave less than this share of itself to the end of the file takes it too.
 const SNAP_SHARE: u64 = 4;
 
+/// Or no more than the kernel's smallest window.
+const SNAP_PAGES: u64 = 4;
+
 impl Stream {
-    /// The window by the rule, but no less than the kernel's own, as long as that has its usual size.
+    /// The window by the rule, cut to what survives; less than the kernel reads by itself is not worth
+    /// asking for, though one set larger by hand is no floor of ours.
     fn wanted(&self, window: u64, context: &AccessContext) -> u64 {
         let kernel = if self.step == 1 { context.access.kernel_window } else { 0 };
-        window.max(u64::from(kernel.min(KERNEL_WINDOW_PAGES)))
+        window.max(u64::from(kernel.min(KERNEL_WINDOW_PAGES))).min(self.cap)
     }
 
     /// What its next units cost: no access where a disk goes on from where it has left off.
     fn cost_of_next(&self, context: &AccessContext, waits: &Waits) -> UnitCost {
         let cost = self.unit_cost(context);
-        let is_measured = context.rules.have(Rule::Waits);
-        if is_measured && self.may_stay(context) && !waits.are_due() {
-            cost.without_access()
-        } else {
-            cost
-        }
+        if self.may_stay(context) && !waits.are_due() { cost.without_access() } else { cost }
     }
 
     /// Asks for the next window if it is time, of `room` pages at most; returns the pages asked for.
@@ -57,14 +56,15 @@ impl Stream {
         }
         let last = self.units_in_file(context.access.file_pages);
         let cost = self.cost_of_next(context, outlook.waits);
-        let run = self.run(tail_exponent);
+        let expected = self.run(last, tail_exponent);
+        let run =
+            Run { tail_exponent: expected.tail_exponent.min(MOST_TAIL_OF_WINDOWS), ..expected };
         let window = (context.rules.window)(&cost, run);
         let wanted = self.wanted(window, context);
-        if context.rules.have(Rule::LeftToKernel) && self.kernel_does(&cost, window, context) {
+        if self.kernel_does(&cost, window, context) {
             return 0;
         }
-        let must_pay = context.rules.have(Rule::Pays) && !self.kernel_reads_ahead(context);
-        if must_pay && !self.pays(&cost, run, wanted, context) {
+        if !self.kernel_reads_ahead(context) && !self.pays(&cost, expected, wanted, context) {
             return 0;
         }
         let ahead = Ahead {
@@ -80,9 +80,8 @@ impl Stream {
             self.set_next_mark(self.frontier - look_ahead, &outlook.lengths, context, plan);
             return 0;
         }
-        let uncut = self.fit(wanted, last, room, context, plan.spare());
-        let cuts = self.is_contiguous() && context.rules.have(Rule::Ends);
-        let window = if cuts { self.cut(uncut, last, &cost, &outlook.lengths) } else { uncut };
+        let uncut = self.fit(wanted, last, room, plan.spare());
+        let window = self.cut(uncut, last, &cost, &outlook.lengths);
         if window == 0 && uncut > 0 {
             self.watch_the_frontier(&outlook.lengths, context, plan);
             return 0;
@@ -97,6 +96,7 @@ impl Stream {
         self.frontier = from + window;
         self.at_the_end = self.frontier == last;
         self.asked_at = context.access.now;
+        self.cap = self.cap.saturating_add((self.cap / 16).max(1));
         // Before the window just asked for arrives the reader ends the one before it: no later
         // than that must the next be asked for. Where accesses overlap, and what is ahead is less than
         // the device could have on its way, each step of the reader makes room for another.
@@ -119,8 +119,8 @@ impl Stream {
     /// A window cut where runs end.
     fn cut(&self, window: u64, last: u64, cost: &UnitCost, lengths: &Lengths) -> u64 {
         let to = self.frontier + window;
-        if window == 0 {
-            return 0;
+        if !self.is_contiguous() || window == 0 {
+            return window;
         }
         lengths.cut(self.reader, self.frontier, to, cost.stall_units()).min(last) - self.frontier
     }
@@ -142,15 +142,14 @@ impl Stream {
         plan: &mut Plan,
     ) {
         let seen = self.reader + (self.reader / SEEN_SHARE).max(MARK_PAGES);
-        let is_early = lengths.have_ends() && context.rules.have(Rule::Sight);
-        self.set_mark(if is_early { due.min(seen) } else { due }, context, plan);
+        self.set_mark(if lengths.have_ends() { due.min(seen) } else { due }, context, plan);
         self.due = due;
     }
 
     /// Whether a disk reads small windows as fast as large ones: those of a backward reader that wait together
     /// are sorted and read in one sweep.
     fn is_swept(&self, context: &AccessContext) -> bool {
-        self.step < 0 && context.access.via == Via::Read && context.rules.have(Rule::Sweep)
+        self.step < 0 && context.access.via == Via::Read
     }
 
     /// Where the reader has used as much of what is ahead as is worth asking for.
@@ -160,8 +159,7 @@ impl Stream {
 
     /// There is no room. When the reader has used some of what is ahead, there may be.
     fn watch_for_room(&mut self, context: &AccessContext, plan: &mut Plan) {
-        let is_worth_it = context.rules.have(Rule::Room) && self.step_on() < self.frontier;
-        if self.mark <= self.reader && is_worth_it {
+        if self.mark <= self.reader && self.step_on() < self.frontier {
             self.set_mark(self.step_on(), context, plan);
         }
     }
@@ -199,33 +197,39 @@ impl Stream {
         let kernel_window = u64::from(context.access.kernel_window);
         let is_ample = f64::from(context.access.kernel_window) >= AMPLE_STALLS * cost.stall_units();
         let is_as_asked = is_ample && kernel_window >= window;
-        self.step == 1 && is_as_asked && context.access.via == Via::Read
+        let survives = self.cap == u64::MAX && context.access.via == Via::Read;
+        self.step == 1 && is_as_asked && survives
     }
 
-    /// The window cut to the file and to the room there is, or stretched to the file's end if little would be
-    /// left. Less than a minimum read-ahead is not asked for: it costs as much to access as a whole window, and
-    /// the kernel does better by itself.
-    fn fit(&self, wanted: u64, last: u64, room: u64, context: &AccessContext, spare: usize) -> u64 {
+    /// The window cut to the file and to the room there is, or stretched to the file's end if
+    /// little would be left; what two windows can read is halved rather than left with a rest. A
+    /// minimum read-ahead is not asked for: it costs as much to access as a whole window, and the kernel does
+    /// better by
+    /// itself.
+    fn fit(&self, wanted: u64, last: u64, room: u64, spare: usize) -> u64 {
         let left = last.saturating_sub(self.frontier);
         let requests = if self.is_contiguous() { u64::MAX } else { spare.saturating_sub(1) as u64 };
         let most = self.units_of(room).min(requests);
-        let snap = wanted + wanted / SNAP_SHARE;
-        let asked =
-            if left <= snap { left } else { self.rounded(wanted.min(left), context).min(left) };
+        let snap = wanted + wanted / SNAP_SHARE + SNAP_PAGES;
+        let asked = if left <= snap && self.cap == u64::MAX {
+            left
+        } else {
+            self.rounded(wanted.min(left)).min(left).min(self.cap)
+        };
         if asked <= most {
             return asked;
         }
         if most * self.len < MIN_READ_AHEAD_PAGES {
             return 0;
         }
-        most
+        if left <= 2 * most { left.div_ceil(2) } else { most }
     }
 
     /// A window of about so many units that ends at a round page: the parts in which programs read a file
     /// mostly end at a multiple of some power of two, and what is asked for beyond is read in vain. Of two
     /// such powers the nearer one, counted in device accesses.
-    fn rounded(&self, units: u64, context: &AccessContext) -> u64 {
-        let reads_all = self.step == 1 && self.grain == 1 && context.rules.have(Rule::RoundEnds);
+    fn rounded(&self, units: u64) -> u64 {
+        let reads_all = self.step == 1 && self.grain == 1;
         if !reads_all || !self.is_part {
             return units;
         }

@@ -10,7 +10,7 @@
 //! Forward: `step = 1`; backward: `step = -1`; strided: units of `len` pages every `step` pages.
 //! A window is asked for when the reader comes near the end of what was asked, as the mark tells.
 //! A page that was asked for, arrived, and is absent when the reader comes has been evicted: then
-//! what is ahead counts as lost.
+//! what survived is the measure of the window.
 
 mod asking;
 mod rate;
@@ -25,9 +25,10 @@ use super::outlook::Outlook;
 use super::pace::Pace;
 use super::run::Run;
 use super::survival::Lengths;
+use super::tail_exponent::{ANNOUNCED, LEAST_TAIL, LogLength};
 use super::waits::Waits;
 use super::window::{UnitCost, striding_pays};
-use crate::access::{Nanos, Page, Trigger, Via};
+use crate::access::{Hint, Nanos, Page, Trigger, Via};
 use crate::cache::Past;
 use crate::cost::DeviceCost;
 use crate::plan::{Cause, Plan};
@@ -43,6 +44,9 @@ const SETTLE_NS: Nanos = 20_000_000;
 /// A reader that is so many times as long away as it takes to come to its mark has stopped: if pauses
 /// are as scale-free as runs, one in four goes on.
 const STOPPED_AFTER: f64 = 4.0;
+
+/// Thrashing never shrinks a window below 16 KiB, the kernel's own smallest.
+const SMALLEST_CAP_UNITS: u64 = 4;
 
 /// Pages that a reader waits for.
 #[derive(Clone, Copy, Debug)]
@@ -63,16 +67,21 @@ pub(super) struct Stream {
     grain: u64,
     /// First unit not known to be read.
     reader: u64,
-    /// How long the curves know it to be, in units.
-    counted: u64,
+    /// Its logarithm: worked out beside the rest of the decision that moves it, as the next one begins
+    /// with it.
+    log_length: LogLength,
     /// First unit not asked for.
     frontier: u64,
     /// All that the file has in this direction is asked for.
     at_the_end: bool,
+    /// Most units that survived between being asked for and being read.
+    cap: u64,
     rate: Rate,
     /// The most that the tail exponent of its run can be, for all that is known from elsewhere.
     tail_exponent: f64,
-    /// It began at the start of the file.
+    /// Its reader has announced sequential reading, as far as its misses tell.
+    announced: bool,
+    /// It began at the start of the file, and the end has not been seen.
     is_begun: bool,
     /// Its file is read in parts, of which this is one.
     is_part: bool,
@@ -95,6 +104,8 @@ pub(super) struct Stream {
     mark: u64,
     /// Where the next window is due.
     due: u64,
+    /// What all readers had passed when this one was last seen, in pages.
+    seen_when_passed: u64,
     /// What was asked for before this unit is not counted as ahead any more.
     given_up: u64,
     /// What its reader passes of all that is passed.
@@ -135,12 +146,14 @@ impl Stream {
             len,
             grain: 1,
             reader: run,
-            counted: 0,
+            log_length: LogLength::of(run),
             frontier: run,
             at_the_end: false,
+            cap: u64::MAX,
             rate: Rate::default(),
             waiting_rate: 0.0,
             tail_exponent: f64::INFINITY,
+            announced: false,
             is_begun: false,
             is_part: false,
             is_guess: false,
@@ -153,6 +166,7 @@ impl Stream {
             due_at: Nanos::MAX,
             mark: run,
             due: run,
+            seen_when_passed: 0,
             given_up: 0,
             pace: Pace::default(),
         }
@@ -161,6 +175,11 @@ impl Stream {
     /// The same, of which only the first miss was seen.
     pub(super) fn guessed(self) -> Self {
         Stream { is_guess: true, ..self }
+    }
+
+    /// Whether only the first miss of its run was seen.
+    pub(super) fn is_guess(&self) -> bool {
+        self.is_guess
     }
 
     /// Its reader went on: tells once at what step, if that was a guess.
@@ -198,6 +217,23 @@ impl Stream {
     /// Units the reader has come along.
     pub(super) fn length(&self) -> u64 {
         self.reader
+    }
+
+    /// How far its reader has come, as the tail of runs counts it.
+    pub(super) fn log_length(&self) -> LogLength {
+        self.log_length
+    }
+
+    /// Whether all of the file in this direction was asked for.
+    pub(super) fn is_at_the_end(&self) -> bool {
+        self.at_the_end
+    }
+
+    /// Tells once, when the reader has come from the start of a file to its end.
+    pub(super) fn has_ended_a_file(&mut self, file_pages: u64) -> bool {
+        let has_ended = self.is_begun && self.reader >= file_pages;
+        self.is_begun &= !has_ended;
+        has_ended
     }
 
     /// Whether it reads every page, rather than pieces.
@@ -260,6 +296,11 @@ impl Stream {
         let Some((from, to)) = self.units(context.first, self.end_of(context)) else {
             return;
         };
+        // Marks carry no advice.
+        if context.access.trigger == Trigger::Absent {
+            self.announced = context.access.hint == Hint::Sequential;
+        }
+        let absent = if self.step > 0 { from } else { to - 1 };
         let passed = to.saturating_sub(self.reader) * self.len;
         tally.passed_pages += passed;
         self.pace.pass(passed, tally.passed_pages, context.allowance.budget);
@@ -268,7 +309,7 @@ impl Stream {
         self.advance(to, context.access.now, &mut outlook.lengths);
         let mut cause = self.cause;
         if has_lost {
-            self.lose(tally);
+            self.shrink(absent, tally);
             cause = Cause::Thrashed;
         }
         self.frontier = self.frontier.max(self.reader);
@@ -291,6 +332,7 @@ impl Stream {
             self.awaited = Some(Awaited { since: context.access.now, from, each });
         }
         self.due_at = context.access.now.saturating_add(self.patience_ns(context));
+        self.seen_when_passed = tally.passed_pages;
     }
 
     /// Its run has ended if its reader should have been seen again by now: tells once at what length, which is where it
@@ -342,10 +384,13 @@ impl Stream {
         self.due_at < now
     }
 
-    /// What is ahead of a reader that has stopped counts as read in vain. Should it come after all, that is counted
-    /// no more.
-    pub(super) fn give_up_if_stopped(&mut self, now: Nanos, tally: &mut Tally) {
-        if self.has_stopped(now) {
+    /// What is ahead of a reader that has stopped counts as read in vain; likewise of one whose pace is
+    /// not known when all have passed `round` pages since. Should it come after all, that is counted no
+    /// more.
+    pub(super) fn give_up_if_stopped(&mut self, now: Nanos, round: u64, tally: &mut Tally) {
+        let has_no_pace = self.due_at == Nanos::MAX;
+        let is_round_over = self.seen_when_passed.saturating_add(round) < tally.passed_pages;
+        if self.has_stopped(now) || (has_no_pace && is_round_over) {
             tally.wasted_pages += self.ahead() * self.len;
             self.given_up = self.frontier;
         }
@@ -395,15 +440,14 @@ impl Stream {
         if let Some(length) = self.ended.take() {
             lengths.resume(length);
         }
-        let length = to.max(self.reader);
-        if self.is_contiguous() && !self.is_guess {
-            lengths.pass(self.counted, length);
-            self.counted = length;
-        }
         if to <= self.reader {
             return;
         }
+        if self.is_contiguous() {
+            lengths.pass(self.reader, to);
+        }
         self.reader = to;
+        self.log_length = LogLength::of(to);
         let (then, unit) = self.seen;
         let elapsed = now.saturating_sub(then);
         if elapsed > 0 && to > unit {
@@ -428,9 +472,11 @@ impl Stream {
         Some(if self.step > 0 { from } else { to - 1 })
     }
 
-    /// What was ahead of the reader was evicted.
-    fn lose(&mut self, tally: &mut Tally) {
+    /// Thrashing measures what survives: less than was ahead of the reader when it came.
+    fn shrink(&mut self, absent: u64, tally: &mut Tally) {
+        let ahead = self.frontier - absent;
         tally.wasted_pages += self.ahead() * self.len;
+        self.cap = self.cap.min(ahead / 4 * 3).max(SMALLEST_CAP_UNITS);
         self.frontier = self.reader;
         self.awaited = None;
         self.given_up = 0;
@@ -479,9 +525,14 @@ impl Stream {
         }
     }
 
-    /// How far it has come.
-    fn run(&self, tail_exponent: f64) -> Run {
-        let tail_exponent = tail_exponent.min(self.tail_exponent);
-        Run { read: self.reader, asked: self.frontier, tail_exponent }
+    /// How far it has come. A program that announced sequential reading has as good as proven its
+    /// whole file.
+    fn run(&self, last: u64, tail_exponent: f64) -> Run {
+        let (read, tail_exponent) = if self.announced && self.step == 1 {
+            (last, tail_exponent.min(ANNOUNCED))
+        } else {
+            (self.reader, tail_exponent.min(self.tail_exponent).max(LEAST_TAIL))
+        };
+        Run { read, asked: self.frontier, tail_exponent }
     }
 }
