@@ -58,8 +58,8 @@ struct Cargo<'a> {
     build: i32,
     /// What most tests print, and their status.
     tests: (&'a str, i32),
-    /// What the simulated tables print.
-    tables: &'a str,
+    /// What the simulated tables print, and their status.
+    tables: (&'a str, i32),
     /// What the tests without eBPF print.
     without_ebpf: &'a str,
 }
@@ -70,8 +70,8 @@ case "$*" in
 metadata*) echo '{"packages":[{"targets":[{"kind":["test"],"name":"published"},{"kind":["test"],"name":"live"}]}]}' ;;
 *--no-run*) exit $(cat "$here/build") ;;
 *--doc*) ;;
-*"--test published"*) cat "$here/tables" ;;
-*"--test live"*) cat "$here/tests"; exit $(cat "$here/status") ;;
+*"--test published"*) cat "$here/tables"; exit $(cat "$here/tables-status") ;;
+*"--test live"*) cat "$here/tests"; exit $(cat "$here/tests-status") ;;
 *) cat "$here/without-ebpf" ;;
 esac
 "#;
@@ -83,8 +83,9 @@ fn told(answers: &Cargo) -> (Option<i32>, String) {
         |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("written");
     write("build", &answers.build.to_string());
     write("tests", answers.tests.0);
-    write("status", &answers.tests.1.to_string());
-    write("tables", answers.tables);
+    write("tests-status", &answers.tests.1.to_string());
+    write("tables", answers.tables.0);
+    write("tables-status", &answers.tables.1.to_string());
     write("without-ebpf", answers.without_ebpf);
     write("cargo", CARGO);
     fs::set_permissions(folder.path().join("cargo"), fs::Permissions::from_mode(0o755))
@@ -101,8 +102,12 @@ fn told(answers: &Cargo) -> (Option<i32>, String) {
 
 #[test]
 fn skipped_tests_are_counted_once_each_and_their_reasons_are_listed() {
-    let runs =
-        Cargo { build: 0, tests: (TWO_SKIPPED, 0), tables: TWO_SKIPPED, without_ebpf: TWO_SKIPPED };
+    let runs = Cargo {
+        build: 0,
+        tests: (TWO_SKIPPED, 0),
+        tables: (TWO_SKIPPED, 0),
+        without_ebpf: TWO_SKIPPED,
+    };
     let (status, text) = told(&runs);
     assert!(text.ends_with("\n\nskipped 6: no lab\n6 passed, 0 failed, 6 skipped\n"), "{text}");
     assert_eq!(status, Some(0));
@@ -111,7 +116,8 @@ fn skipped_tests_are_counted_once_each_and_their_reasons_are_listed() {
 
 #[test]
 fn a_failure_is_shown_and_counted_and_ends_the_script_with_an_error() {
-    let runs = Cargo { build: 0, tests: (ONE_FAILED, 101), tables: "", without_ebpf: TWO_SKIPPED };
+    let runs =
+        Cargo { build: 0, tests: (ONE_FAILED, 101), tables: ("", 0), without_ebpf: TWO_SKIPPED };
     let (status, text) = told(&runs);
     assert!(text.contains("left is not right"), "{text}");
     assert!(text.ends_with("\n3 passed, 1 failed, 3 skipped\n"), "{text}");
@@ -120,20 +126,18 @@ fn a_failure_is_shown_and_counted_and_ends_the_script_with_an_error() {
 
 #[test]
 fn tests_that_end_before_their_result_are_a_failure() {
-    let runs = Cargo {
-        build: 0,
-        tests: ("running 2 tests\n", 101),
-        tables: "",
-        without_ebpf: TWO_SKIPPED,
-    };
-    let (status, text) = told(&runs);
-    assert!(text.ends_with("\n2 passed, 1 failed, 2 skipped\n"), "{text}");
-    assert_eq!(status, Some(1));
+    let killed = ("running 2 tests\n", 101);
+    for (tests, tables) in [(killed, ("", 0)), (("", 0), killed)] {
+        let runs = Cargo { build: 0, tests, tables, without_ebpf: TWO_SKIPPED };
+        let (status, text) = told(&runs);
+        assert!(text.ends_with("\n2 passed, 1 failed, 2 skipped\n"), "{text}");
+        assert_eq!(status, Some(1));
+    }
 }
 
 #[test]
 fn what_does_not_build_is_a_failure() {
-    let runs = Cargo { build: 101, tests: (TWO_SKIPPED, 0), tables: "", without_ebpf: "" };
+    let runs = Cargo { build: 101, tests: (TWO_SKIPPED, 0), tables: ("", 0), without_ebpf: "" };
     let (status, text) = told(&runs);
     assert!(text.ends_with("0 passed, 1 failed, 0 skipped\n"), "{text}");
     assert_eq!(status, Some(1));

@@ -141,10 +141,8 @@ impl Controller {
             backing,
             Bound { limit: kernel_pages, thrashing: bound },
         );
-        let request = self.plan.whole_request();
-        if let Some(pages) = request.filter(|pages| kernel_pages.is_none_or(|most| *pages <= most))
-        {
-            self.windows.enlarge(now, access, pages);
+        if let Some(pages) = self.plan.whole_request() {
+            self.windows.note_long_request(access, pages);
         }
     }
 

@@ -187,6 +187,14 @@ impl Windows {
         matches!(self.desired(now, target), WindowSetting::Larger(_))
     }
 
+    /// The request of this access, of so many pages, is longer than the kernel's window and shall be read whole.
+    pub(crate) fn note_long_request(&mut self, access: &Access, pages: u32) {
+        let Some(target @ Target::OpenFile(_)) = Self::target_of(access) else { return };
+        let Some(entry) = self.entries.get_mut(&target) else { return };
+        entry.note_long_request(pages);
+        self.turns.push(access.of.file.dev, target);
+    }
+
     fn bound_cgroup(&mut self, cgroup: CgroupId, bound: Bound) {
         let before = self.bounds.insert(cgroup, bound).unwrap_or_default();
         if bound != before {
@@ -303,12 +311,11 @@ impl Windows {
         if let Some(pages) = self.bound_for(entry) {
             return WindowSetting::Bounded(pages);
         }
-        let is_thrashing =
-            self.bounds.get(&entry.access.cgroup).is_some_and(|bound| bound.thrashing.is_some());
-        match entry.larger {
-            Some(pages) if !is_thrashing => WindowSetting::Larger(pages),
-            _ => WindowSetting::Own,
-        }
+        let bound = self.bounds.get(&entry.access.cgroup).copied().unwrap_or_default();
+        let is_allowed = |pages: &u32| {
+            bound.thrashing.is_none() && bound.limit.is_none_or(|most| *pages <= most)
+        };
+        entry.larger().filter(is_allowed).map_or(WindowSetting::Own, WindowSetting::Larger)
     }
 
     /// The bound of an open file, if its own window is larger.

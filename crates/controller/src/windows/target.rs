@@ -28,8 +28,10 @@ pub(super) struct Entry {
     pub(super) actual: WindowSetting,
     /// The window that the policy wants for a mapped file.
     pub(super) narrow: Option<u32>,
-    /// The window that whole requests need, or with which the kernel reads ahead in bowwave's place.
+    /// The window with which the kernel reads ahead in bowwave's place.
     pub(super) larger: Option<u32>,
+    /// Requests in a row that were longer than its own window, and the window that the longest of them needs.
+    long_requests: (u32, u32),
     /// It is an entry of an earlier run's journal.
     pub(super) is_left_behind: bool,
     /// It has been idle for long, and its place is needed.
@@ -54,6 +56,7 @@ impl Entry {
             actual: WindowSetting::Own,
             narrow: None,
             larger: None,
+            long_requests: (0, 0),
             is_left_behind: false,
             is_over: false,
             copied_by: None,
@@ -106,6 +109,22 @@ impl Entry {
         if !self.is_set() && self.asked.is_none() {
             self.own_pages = access.kernel_window;
         }
+        if access.kind == Kind::Miss && access.request_pages <= self.own_pages {
+            self.long_requests = (0, 0);
+        }
+    }
+
+    /// Notes a request of `pages`, longer than its own window, that shall be read whole.
+    pub(super) fn note_long_request(&mut self, pages: u32) {
+        let (count, longest) = self.long_requests;
+        self.long_requests = (count.saturating_add(1), longest.max(pages));
+    }
+
+    /// The window that is wanted for it, if a larger one is. A single long request is no reason: most files that are
+    /// read in one are then closed.
+    pub(super) fn larger(&self) -> Option<u32> {
+        let (count, longest) = self.long_requests;
+        self.larger.max((count > 1).then_some(longest))
     }
 
     /// Its file system.
@@ -121,7 +140,8 @@ impl Entry {
     /// It has been idle for long. The policy's wish for it ends; if others need its place, its window is given back.
     /// Returns whether that changes anything.
     pub(super) fn settle_idle(&mut self, is_crowded: bool) -> bool {
-        let had_window = self.narrow.take().is_some() | self.larger.take().is_some();
+        let had_window = self.narrow.is_some() || self.larger().is_some();
+        (self.narrow, self.larger, self.long_requests) = (None, None, (0, 0));
         let was_over = std::mem::replace(&mut self.is_over, is_crowded);
         had_window || (is_crowded && !was_over)
     }

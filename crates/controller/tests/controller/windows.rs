@@ -501,26 +501,57 @@ fn a_bound_reaches_at_once_the_readers_that_came_while_it_was_looked_up() {
     assert!(matches!(asked, Some((_, WindowSetting::Bounded(pages))) if pages < 32), "{asked:?}");
 }
 
-/// What is asked for when a reader of 300 pages at once meets the kernel's own mark in its second half.
-fn asked_of_a_long_request(bench: &mut Bench) -> Option<(Target, WindowSetting)> {
-    let first = Access { request_pages: 300, ..miss(1, 5_000) };
-    let mark = Access { kind: Kind::KernelMark, page: 5_150, request_pages: 150, ..first };
-    assert_eq!(set(&bench.access(first)), None, "the kernel may read it at once by itself");
-    let commands = bench.access(mark);
+/// What is asked for when a reader of 300 pages at once, from `page` on, meets the kernel's own mark in the second half.
+fn asked_of_a_long_request(bench: &mut Bench, page: u64) -> Option<(Target, WindowSetting)> {
+    let first = Access { request_pages: 300, ..miss(1, page) };
+    let mark = Access { kind: Kind::KernelMark, page: page + 150, request_pages: 150, ..first };
+    let mut commands = bench.access(first);
+    commands.extend(bench.access(mark));
     assert!(!commands.iter().any(|command| matches!(command, Command::Read { .. })));
     set(&commands)
 }
 
 #[test]
-fn a_request_that_the_kernel_takes_for_a_sequence_is_read_whole_from_then_on() {
+fn a_request_that_the_kernel_takes_for_a_sequence_is_read_whole_from_the_third_on() {
     let mut bench = Bench::new(VOLUME, Options::default());
-    let asked = asked_of_a_long_request(&mut bench);
+    assert_eq!(asked_of_a_long_request(&mut bench, 5_000), None, "it may be the only one");
+    let asked = asked_of_a_long_request(&mut bench, 9_000);
     assert_eq!(asked, Some((open_file(9), WindowSetting::Larger(300))));
+}
+
+#[test]
+fn long_requests_among_short_ones_change_no_window() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    for page in [5_000, 20_000, 9_000, 30_000] {
+        assert_eq!(asked_of_a_long_request(&mut bench, page), None);
+        assert_eq!(set(&bench.access(miss(1, page + 2_000))), None);
+    }
 }
 
 #[test]
 fn no_window_is_larger_than_a_cgroup_leaves() {
     let mut bench = Bench::new(VOLUME, Options::default());
     bench.on(&limited(6 << 20));
-    assert_eq!(asked_of_a_long_request(&mut bench), None);
+    for page in [5_000, 9_000, 20_000] {
+        assert_eq!(asked_of_a_long_request(&mut bench, page), None);
+    }
+}
+
+#[test]
+fn a_larger_window_goes_when_its_cgroup_leaves_less() {
+    let mut machine = Machine::new(VOLUME, Options::default());
+    let reader = machine.open(9, 1, 1);
+    let first = |page| Access { request_pages: 300, ..miss(1, page) };
+    for page in [5_000, 9_000] {
+        machine.give(&Input::Access(first(page)));
+        let mark =
+            Access { kind: Kind::KernelMark, page: page + 150, request_pages: 150, ..first(page) };
+        machine.give(&Input::Access(mark));
+    }
+    machine.wait(SECOND);
+    assert_eq!(machine.opened(reader).window, 300);
+    machine.give(&limited(6 << 20));
+    machine.give(&Input::Access(first(20_000)));
+    machine.wait(SECOND);
+    assert!(machine.opened(reader).window <= 32, "{}", machine.opened(reader).window);
 }
