@@ -356,8 +356,9 @@ fn rules_of_the_daemon_decide_by_path_and_command() {
     let after_head = of_dropped.kept();
     assert!(after_head >= 8 * MB, "{after_head} of what head has read: {}", of_dropped.story());
     read("cat", &[text(&dropped)]);
-    // The daemon sees the end of a process at its next look.
-    let goes = comes_true(|| resident(&dropped) <= after_head);
+    // The daemon sees the end of a process at its next look. Beyond the end of what `head` has read there may be a
+    // window that was read ahead for it.
+    let goes = comes_true(|| resident(&dropped) <= after_head + MB);
     drop(daemon);
     assert_eq!(of_kept.kept(), 24 * MB, "{}", of_kept.story());
     assert!(goes, "{} after {after_head}", resident(&dropped));
