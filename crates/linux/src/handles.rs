@@ -84,6 +84,12 @@ impl Known {
     }
 }
 
+/// Whether a [known](Known) file is gone, or its inode belongs to another one, if reaching or opening it failed so. Other
+/// failures tell nothing of the file.
+pub fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESTALE)
+}
+
 impl Reached {
     /// Opens it for reading.
     ///

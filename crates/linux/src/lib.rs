@@ -6,7 +6,7 @@
 //! | files that others read | [`directories`], [`handles`], [`descriptors`], [`sys`] (which pages are cached; read them, drop them) |
 //! | processes | [`acting_as`], [`process`], [`owner`], [`program`], [`daemons`], [`privilege`], [`waits`] (for a processor) |
 //! | memory | [`meminfo`], [`cgroup`], [`psi`] |
-//! | bowwave's own files | [`state`], [`whole`] (a crash leaves the old file or the new one), [`small`], [`table`], [`stderr`] |
+//! | bowwave's own files | [`state`], [`whole`] (a crash leaves the old file or the new one), [`private`] (only this user can read or change them), [`small`], [`table`], [`stderr`] |
 //! | tests | [`failpoint`] (steps at which a process kills or stops itself) |
 //! | figures | [`median()`], [`provenance`] (kernel and date) |
 
@@ -26,6 +26,7 @@ mod median;
 pub mod meminfo;
 pub mod mounts;
 pub mod owner;
+pub mod private;
 pub mod privilege;
 pub mod process;
 pub mod program;

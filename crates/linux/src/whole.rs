@@ -58,7 +58,7 @@ pub fn check(path: &Path) -> io::Result<()> {
 /// # Errors
 /// If writing fails; then `path` is unchanged and no draft is left.
 pub fn write(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
-    replace(path, text.as_ref(), PLAIN, |_| Ok(()))
+    replace(path, text.as_ref(), |_| Ok(()))
 }
 
 /// Like [`write`], but flushes the new file to the disk before it replaces the old one, so that a
@@ -67,15 +67,7 @@ pub fn write(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
 /// # Errors
 /// As [`write`].
 pub fn write_durably(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
-    replace(path, text.as_ref(), PLAIN, File::sync_all)
-}
-
-/// Like [`write_durably`], but only the owner can read or write a file that did not exist.
-///
-/// # Errors
-/// As [`write`].
-pub fn write_privately(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
-    replace(path, text.as_ref(), PRIVATE, File::sync_all)
+    replace(path, text.as_ref(), File::sync_all)
 }
 
 /// Removes the drafts that killed processes left next to `path`.
@@ -97,7 +89,6 @@ const DRAFT: &str = ".new-";
 fn replace(
     path: &Path,
     text: &[u8],
-    mode_if_new: u32,
     settle: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<()> {
     let before = fs::metadata(path).ok();
@@ -108,7 +99,7 @@ fn replace(
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let mode = before.as_ref().map_or(mode_if_new, |before| before.mode() & PLAIN);
+    let mode = before.as_ref().map_or(PLAIN, |before| before.mode() & PLAIN);
     let written = create_anew(&draft, mode).and_then(|mut file| {
         if let Some(before) = before {
             // Only root may give files away. Other users who may write in the folder become the
@@ -146,9 +137,6 @@ fn draft_of(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
 
 /// Permissions of a new file, before the umask.
 const PLAIN: u32 = 0o666;
-
-/// The same of a private file.
-const PRIVATE: u32 = 0o600;
 
 /// Creates a file that did not exist: its name can be guessed, and somebody may have put a link
 /// there. Removes a draft that an earlier process with this id left.

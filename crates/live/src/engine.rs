@@ -40,7 +40,7 @@ use crate::memory::Memory;
 use crate::mounted::{Change, Device, Mounts};
 use crate::observe::{self, DISK_SLOTS, ObserveError, Observer, Scope, Watch};
 use crate::places::Places;
-use crate::remembered::{List, Noted};
+use crate::remembered::{Late, List, Noted};
 use crate::status::{self, Socket};
 
 /// What to manage, and how.
@@ -456,9 +456,13 @@ impl Engine {
     }
 
     /// The command starts. Reads ahead what it read at its last start, and notes what it reads now.
-    pub fn remember(&mut self, list: &List) {
-        let mounts: Vec<Mount> = self.mounts().into_iter().cloned().collect();
-        self.feed(sys::monotonic_ns(), Input::Remembered(list.on(&mounts)));
+    ///
+    /// # Errors
+    /// If a file system does not answer; then does neither.
+    pub fn remember(&mut self, list: &List) -> Result<(), Late> {
+        let list = list.on(self.mounts().into_iter().cloned().collect())?;
+        self.feed(sys::monotonic_ns(), Input::Remembered(list));
+        Ok(())
     }
 
     /// What was noted of the command's start.

@@ -10,19 +10,20 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use controller::ids::{DeviceNumber, FileKey};
 use controller::{REMEMBERED_RANGES, RememberedFile, RememberedRange, Version};
-use linux::handles::{Known, encodes_inode_handles};
+use linux::handles::{Known, encodes_inode_handles, is_gone};
 use linux::mounts::Mount;
-use linux::whole;
+use linux::private::{Folder, PrivateError};
 use readahead::behind::Span;
-use rustix::fs::{Mode, OFlags, open, statvfs};
+use rustix::fs::statvfs;
 use serde::{Deserialize, Serialize};
 
 /// The format that this bowwave writes.
@@ -157,6 +158,14 @@ pub enum ListError {
         /// The list.
         path: PathBuf,
     },
+    /// Somebody else may put other files there.
+    #[error(
+        "{path} is not a folder that only root can change; name another one, or remove others' rights to it"
+    )]
+    ForeignFolder {
+        /// The folder.
+        path: PathBuf,
+    },
     /// It is damaged, or of another version.
     #[error("{path} is no list of this bowwave ({reason}); remove it")]
     Damaged {
@@ -186,15 +195,11 @@ impl Lists {
     /// The names of all lists, sorted.
     ///
     /// # Errors
-    /// If the folder cannot be listed.
+    /// If the folder cannot be listed, or others may change it.
     pub fn names(&self) -> Result<Vec<Name>, ListError> {
-        let unusable = |error| ListError::Io { path: self.folder.clone(), error };
-        let entries = match fs::read_dir(&self.folder) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(unusable)?,
-        };
-        let name = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
-        let mut names: Vec<Name> = entries.flatten().filter_map(name).collect();
+        let Some(folder) = self.look_up()? else { return Ok(Vec::new()) };
+        let all = folder.names().map_err(|error| self.folder_error(error.into()))?;
+        let mut names: Vec<Name> = all.iter().filter_map(|name| name.parse().ok()).collect();
         names.sort();
         Ok(names)
     }
@@ -204,24 +209,15 @@ impl Lists {
     /// # Errors
     /// See [`ListError`].
     pub fn read(&self, name: &Name) -> Result<Option<List>, ListError> {
-        let path = self.path(name);
-        let unusable = |error| ListError::Io { path: path.clone(), error };
-        // Never follows a link or waits for a pipe.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = match open(&path, flags, Mode::empty()).map_err(io::Error::from) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            file => File::from(file.map_err(unusable)?),
-        };
-        let about = file.metadata().map_err(unusable)?;
-        let own = rustix::process::geteuid().as_raw();
-        if !about.is_file() || about.uid() != own || about.mode() & 0o022 != 0 {
-            return Err(ListError::Foreign { path });
-        }
+        let Some(folder) = self.look_up()? else { return Ok(None) };
+        let file = folder.read(&name.0).map_err(|error| self.list_error(name, error))?;
+        let Some(file) = file else { return Ok(None) };
         let mut text = Vec::new();
-        file.take(MOST_BYTES + 1).read_to_end(&mut text).map_err(unusable)?;
+        let read = file.take(MOST_BYTES + 1).read_to_end(&mut text);
+        read.map_err(|error| self.list_error(name, error.into()))?;
         let damaged = |reason: String| {
             let reason = reason.replace('\n', " ");
-            ListError::Damaged { path: path.clone(), reason }
+            ListError::Damaged { path: self.path(name), reason }
         };
         if text.len() as u64 > MOST_BYTES {
             return Err(damaged(format!("it has more than {MOST_BYTES} bytes")));
@@ -232,44 +228,71 @@ impl Lists {
     /// Replaces the list of that name as a whole, or begins it; only root can read it.
     ///
     /// # Errors
-    /// If it cannot be written; then the old one stays.
+    /// If it cannot be written, or others may change the folder; then the old one stays.
     pub fn write(&self, name: &Name, list: &List) -> Result<(), ListError> {
-        let path = self.path(name);
-        let written = self.make_folder().and_then(|()| {
-            whole::forget_drafts(&path);
-            whole::write_privately(&path, serde_json::to_vec(list)?)
-        });
-        written.map_err(|error| ListError::Io { path, error })
-    }
-
-    fn make_folder(&self) -> io::Result<()> {
-        if let Some(above) = self.folder.parent() {
-            fs::create_dir_all(above)?;
-        }
-        match DirBuilder::new().mode(0o700).create(&self.folder) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(()),
-        }
+        let folder = Folder::make(&self.folder).map_err(|error| self.folder_error(error))?;
+        let text = serde_json::to_vec(list).map_err(io::Error::from);
+        let written = text.and_then(|text| folder.write(&name.0, &text));
+        written.map_err(|error| self.list_error(name, error.into()))
     }
 
     /// Removes the list of that name; tells whether there was one.
     ///
     /// # Errors
-    /// If it cannot be removed.
+    /// If it cannot be removed, or others may change the folder.
     pub fn forget(&self, name: &Name) -> Result<bool, ListError> {
+        let Some(folder) = self.look_up()? else { return Ok(false) };
+        folder.remove(&name.0).map_err(|error| self.list_error(name, error.into()))
+    }
+
+    fn look_up(&self) -> Result<Option<Folder>, ListError> {
+        Folder::open(&self.folder).map_err(|error| self.folder_error(error))
+    }
+
+    fn folder_error(&self, error: PrivateError) -> ListError {
+        let path = self.folder.clone();
+        match error {
+            PrivateError::Foreign => ListError::ForeignFolder { path },
+            PrivateError::Io(error) => ListError::Io { path, error },
+        }
+    }
+
+    fn list_error(&self, name: &Name, error: PrivateError) -> ListError {
         let path = self.path(name);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(ListError::Io { path, error }),
-            Ok(()) => Ok(true),
+        match error {
+            PrivateError::Foreign => ListError::Foreign { path },
+            PrivateError::Io(error) => ListError::Io { path, error },
         }
     }
 }
 
+/// A file system has not answered in time.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("a file system does not answer within {} s", LOOKING.as_secs())]
+pub struct Late;
+
+/// Looking at files and file systems takes microseconds each, and for ever if a disk does not answer.
+const LOOKING: Duration = Duration::from_secs(1);
+
+/// Does this in a thread, which is left behind if it takes too long.
+fn within<T: Send + 'static>(
+    limit: Duration,
+    look: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Late> {
+    let (tell, told) = mpsc::channel();
+    // Nobody may be waiting any more.
+    let work = move || drop(tell.send(look()));
+    thread::Builder::new().name("bowwave-look".into()).spawn(work).map_err(|_| Late)?;
+    told.recv_timeout(limit).map_err(|_| Late)
+}
+
 impl List {
     /// The files that lie on these file systems, as the controller knows them.
-    pub(crate) fn on(&self, mounts: &[Mount]) -> Vec<RememberedFile> {
-        let known = identities(mounts);
+    ///
+    /// # Errors
+    /// If a file system does not answer.
+    pub(crate) fn on(&self, mounts: Vec<Mount>) -> Result<Vec<RememberedFile>, Late> {
+        let known = within(LOOKING, move || identities(&mounts))?;
         let known: HashMap<u64, DeviceNumber> =
             known.into_iter().map(|(dev, id)| (id, dev)).collect();
         let file = |listed: &ListedFile| {
@@ -285,7 +308,7 @@ impl List {
                 ranges: listed.ranges.iter().map(range).collect(),
             })
         };
-        self.files.iter().filter_map(file).collect()
+        Ok(self.files.iter().filter_map(file).collect())
     }
 }
 
@@ -303,20 +326,37 @@ pub struct Noted {
 }
 
 impl Noted {
-    /// The next list after `before`. Looks at the files that are new in it, opens none, and leaves out what is gone.
-    /// What `before` tells of file systems that are not mounted stays.
-    pub fn after(self, before: &List) -> List {
+    /// The next list after `before`. Looks at the files that the start has come to, opens none, and leaves out what is
+    /// gone. What `before` tells of file systems that are not mounted stays.
+    ///
+    /// # Errors
+    /// If a file system does not answer.
+    pub fn after(self, before: List) -> Result<List, Late> {
+        within(LOOKING, move || self.look(&before))
+    }
+
+    fn look(self, before: &List) -> List {
         let identities = identities(&self.mounts);
         let mounts: HashMap<DeviceNumber, &Mount> =
             self.mounts.iter().map(|mount| (mount.dev, mount)).collect();
-        let paths: HashMap<(u64, u64), &Option<String>> =
-            before.files.iter().map(|file| ((file.file_system, file.ino), &file.path)).collect();
-        let listed = |noted: RememberedFile| {
+        let listed: HashMap<(u64, u64, u32), &ListedFile> =
+            before.files.iter().map(keyed).collect();
+        let next = |noted: RememberedFile| {
             let RememberedFile { file, generation, version, ranges } = noted;
             let file_system = *identities.get(&file.dev)?;
-            let (version, path) = match version {
-                Some(version) => (version, paths.get(&(file_system, file.ino)).copied().cloned()?),
-                None => look_at(Known { file, generation }, mounts.get(&file.dev)?)?,
+            let before = listed.get(&(file_system, file.ino, generation)).copied();
+            let found = match version {
+                None => look_at(Known { file, generation }, mounts.get(&file.dev)?),
+                Some(version) => Ok((version, before.and_then(|before| before.path.clone()))),
+            };
+            let (version, path) = match (found, before) {
+                (Ok(found), _) => found,
+                // Nothing is known of it now.
+                (Err(error), Some(before)) if !is_gone(&error) => {
+                    let ListedFile { bytes, changed_ns, .. } = *before;
+                    (Version { bytes, changed_ns }, before.path.clone())
+                }
+                (Err(_), _) => return None,
             };
             let range =
                 |range: RememberedRange| (range.pages.start, range.pages.end, range.starts_in_vain);
@@ -330,7 +370,7 @@ impl Noted {
                 ranges: ranges.into_iter().map(range).collect(),
             })
         };
-        let mut files: Vec<ListedFile> = self.files.into_iter().filter_map(listed).collect();
+        let mut files: Vec<ListedFile> = self.files.into_iter().filter_map(next).collect();
         let is_elsewhere =
             |file: &&ListedFile| !identities.values().any(|id| *id == file.file_system);
         let mut room = REMEMBERED_RANGES;
@@ -344,16 +384,21 @@ impl Noted {
     }
 }
 
-fn look_at(known: Known, mount: &Mount) -> Option<(Version, Option<String>)> {
-    let reached = known.reach(mount).ok()?;
+fn keyed(file: &ListedFile) -> ((u64, u64, u32), &ListedFile) {
+    ((file.file_system, file.ino, file.generation), file)
+}
+
+fn look_at(known: Known, mount: &Mount) -> io::Result<(Version, Option<String>)> {
+    let reached = known.reach(mount)?;
     let path = reached.path().and_then(|path| path.to_str().map(str::to_owned));
     let version = Version { bytes: reached.bytes, changed_ns: reached.changed_ns };
-    Some((version, path.filter(|path| path.len() <= LONGEST_PATH)))
+    Ok((version, path.filter(|path| path.len() <= LONGEST_PATH)))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
     use super::*;
 
@@ -395,9 +440,11 @@ mod tests {
         assert_eq!(lists.names().expect("nothing is there"), []);
         lists.write(&editor, &list(1)).expect("written");
         lists.write(&editor, &list(2)).expect("replaced");
-        lists.write(&name("browser"), &List { format: FORMAT, files: vec![] }).expect("written");
+        let draft_like = name("browser.new-17");
+        lists.write(&draft_like, &List { format: FORMAT, files: vec![] }).expect("written");
+        lists.write(&name("browser"), &list(3)).expect("written");
         assert_eq!(lists.read(&editor).expect("it is ours"), Some(list(2)));
-        assert_eq!(lists.names().expect("listed"), [name("browser"), editor.clone()]);
+        assert_eq!(lists.names().expect("listed"), [name("browser"), draft_like, editor.clone()]);
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
         assert_eq!(mode(&lists.path(&editor)), 0o600);
         assert_eq!(mode(&lists.folder), 0o700);
@@ -412,10 +459,43 @@ mod tests {
         lists.write(&plain, &list(1)).expect("written");
         symlink(lists.path(&plain), lists.path(&name("link"))).expect("linked");
         fs::create_dir(lists.path(&name("folder"))).expect("made");
-        assert!(matches!(lists.read(&name("link")), Err(ListError::Io { .. })));
+        assert!(matches!(lists.read(&name("link")), Err(ListError::Foreign { .. })));
         assert!(matches!(lists.read(&name("folder")), Err(ListError::Foreign { .. })));
         fs::set_permissions(lists.path(&plain), fs::Permissions::from_mode(0o620)).expect("ours");
         assert!(matches!(lists.read(&plain), Err(ListError::Foreign { .. })));
+        lists.write(&plain, &list(2)).expect("a new file");
+        assert_eq!(lists.read(&plain).expect("it is ours"), Some(list(2)));
+    }
+
+    #[test]
+    fn nothing_is_read_written_or_removed_in_a_folder_that_others_can_change() {
+        let root = tempfile::tempdir().expect("a folder");
+        let own = root.path().join("own");
+        let lists = Lists::in_folder(&own);
+        lists.write(&name("a"), &list(1)).expect("written");
+        symlink(&own, root.path().join("link")).expect("linked");
+        let linked = Lists::in_folder(&root.path().join("link"));
+        let refuses = |lists: &Lists| {
+            let said = [
+                lists.read(&name("a")).expect_err("refused"),
+                lists.write(&name("a"), &list(2)).expect_err("refused"),
+                lists.forget(&name("a")).expect_err("refused"),
+                lists.names().expect_err("refused"),
+            ];
+            for error in said {
+                assert!(matches!(error, ListError::ForeignFolder { .. }), "{error}");
+                assert_eq!(error.to_string().lines().count(), 1);
+            }
+        };
+        refuses(&linked);
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o770)).expect("ours");
+        refuses(&lists);
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o700)).expect("ours");
+        assert_eq!(lists.read(&name("a")).expect("it is ours"), Some(list(1)));
+        // Only root can give folders away.
+        if chown(&own, Some(1234), None).is_ok() {
+            refuses(&lists);
+        }
     }
 
     #[test]
@@ -431,11 +511,68 @@ mod tests {
             (format!(r#"{{"format":1,"files":[{file}[[0,4,0],[3,5,0]]}}]}}"#), "impossible"),
             (" ".repeat(MOST_BYTES as usize + 1), "more than"),
         ] {
-            whole::write_privately(&lists.path(&name("x")), &text).expect("written");
+            fs::write(lists.path(&name("x")), &text).expect("written");
             let said = lists.read(&name("x")).expect_err("it is none").to_string();
             assert!(said.contains(word) && said.ends_with("; remove it"), "{said}");
             assert_eq!(said.lines().count(), 1, "{said}");
         }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_file_system_that_does_not_answer() {
+        let (_never, told) = mpsc::channel::<()>();
+        let late = within(Duration::from_millis(10), move || told.recv());
+        assert_eq!(late.map(drop), Err(Late));
+        assert_eq!(Late.to_string(), "a file system does not answer within 1 s");
+        assert_eq!(within(LOOKING, || 7), Ok(7));
+    }
+
+    /// A file that can be opened by its inode, and what is noted of a start that has come to it.
+    fn came_to(file: &tempfile::NamedTempFile) -> Option<Noted> {
+        let about = file.as_file().metadata().expect("there");
+        let dev = DeviceNumber::from_stat(about.dev());
+        let mount = linux::mounts::of_number(dev).expect("a table")?;
+        let generation = linux::sys::generation(file.as_file()).ok()?;
+        let file = FileKey { dev, ino: about.ino() };
+        Known { file, generation }.reach(&mount).ok()?;
+        let pages = Span { start: 0, end: 2 };
+        let ranges = vec![RememberedRange { pages, starts_in_vain: 0 }];
+        let files = vec![RememberedFile { file, generation, version: None, ranges }];
+        Some(Noted { files, mounts: vec![mount] })
+    }
+
+    #[test]
+    fn a_file_that_the_command_itself_has_changed_is_listed_as_it_is_at_the_end() {
+        let file = tempfile::NamedTempFile::new_in("/var/tmp").expect("a file");
+        let Some(noted) = came_to(&file) else { return };
+        let mut before = List::default();
+        for bytes in [9000, 9001] {
+            fs::write(&file, vec![1; bytes]).expect("written");
+            before = noted.clone().after(before).expect("it answers");
+            assert_eq!(before.files[0].bytes, bytes as u64);
+            assert_eq!(before.files[0].path.as_deref(), file.path().to_str());
+            let known = before.on(noted.mounts.clone()).expect("it answers");
+            let changed_ns = before.files[0].changed_ns;
+            let version = Version { bytes: bytes as u64, changed_ns };
+            assert_eq!(known[0].version, Some(version));
+        }
+        drop(file);
+        assert_eq!(noted.after(before).expect("it answers").files, []);
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_now_is_listed_as_it_was() {
+        let file = tempfile::NamedTempFile::new_in("/var/tmp").expect("a file");
+        let Some(mut noted) = came_to(&file) else { return };
+        // No handle has so large an inode number.
+        noted.files[0].file.ino = 1 << 40;
+        assert_eq!(noted.clone().after(List::default()).expect("it answers").files, []);
+        let file_system = identities(&noted.mounts)[&noted.files[0].file.dev];
+        let generation = noted.files[0].generation;
+        let mut before = list(1 << 40);
+        before.files[0] = ListedFile { file_system, generation, ..before.files[0].clone() };
+        let next = noted.after(before.clone()).expect("it answers");
+        assert_eq!((next.files[0].bytes, next.files[0].changed_ns), (50_000, -5));
     }
 
     #[test]

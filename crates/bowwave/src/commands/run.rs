@@ -205,7 +205,7 @@ fn job(args: &Args) -> anyhow::Result<Job> {
         is_verbose: args.verbose,
         is_strict: args.strict,
         state: args.state.clone(),
-        memory: args.remember.clone().map(|name| Memory::of(name, &args.lists)),
+        memory: memory(args)?,
         role: Role::Run { command: args.command[0].to_string_lossy().into_owned() },
     })
 }
@@ -239,6 +239,22 @@ fn recording_place(args: &Args) -> anyhow::Result<Option<Place>> {
         Err(error) if args.strict => Err(error.into()),
         Err(error) => {
             print::note(format_args!("{error}; nothing is recorded"));
+            Ok(None)
+        }
+    }
+}
+
+/// What is remembered. If others may change its folder, reports it, and the command gets help nonetheless.
+///
+/// # Errors
+/// With `--strict`, if others may change it.
+fn memory(args: &Args) -> anyhow::Result<Option<Memory>> {
+    let Some(name) = args.remember.clone() else { return Ok(None) };
+    match Memory::of(name, &args.lists) {
+        Ok(memory) => Ok(Some(memory)),
+        Err(error) if args.strict => Err(error.into()),
+        Err(error) => {
+            print::note(format_args!("{error}; nothing is remembered"));
             Ok(None)
         }
     }

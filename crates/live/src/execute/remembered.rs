@@ -1,13 +1,16 @@
 //! Reads ranges of files ahead that a command has read at an earlier start.
 //!
-//! Nothing but a regular file that still is what it was is opened: its inode, generation, size and last change are
-//! looked at before.
+//! Nothing but a regular file that still is what it was is opened: its inode, generation, size, last change and leases
+//! are looked at before.
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use controller::ids::Ticket;
 use controller::{Completed, FilePages, Found};
-use linux::{handles, sys};
+use linux::handles::{Known, is_gone};
+use linux::mounts::Mount;
+use linux::sys;
 use readahead::behind::Span;
 
 use super::walk::Leases;
@@ -65,7 +68,7 @@ impl Reader<'_> {
         turns.sort_by_key(|turn| self.job.files[ranges[*turn].0].file.ino);
         let place = |turn: usize| {
             let (file, span) = ranges[turn];
-            let place = self.open(file).and_then(|file| sys::place_of(file, span.start));
+            let place = self.open(file).ok().and_then(|file| sys::place_of(file, span.start));
             (place.unwrap_or_default(), turn)
         };
         let mut places: Vec<(u64, usize)> = turns.into_iter().map(place).collect();
@@ -77,12 +80,11 @@ impl Reader<'_> {
     }
 
     fn ask(&mut self, file: usize, span: Span) -> Found {
-        let key = self.job.files[file].file;
-        if self.leases.contains(key) {
-            return Found::Cached;
-        }
         let piece_pages = self.volume.piece_pages.max(1);
-        let Some(file) = self.open(file) else { return Found::Gone };
+        let file = match self.open(file) {
+            Ok(file) => file,
+            Err(found) => return found,
+        };
         if sys::cached_pages(file, span.start, span.pages())
             .is_ok_and(|cached| cached == span.pages())
         {
@@ -100,16 +102,151 @@ impl Reader<'_> {
         Found::Read
     }
 
-    fn open(&mut self, at: usize) -> Option<&OwnedFd> {
-        if self.opened.as_ref().is_none_or(|(opened, _)| *opened != at) {
-            let FilePages { file, generation, version, .. } = self.job.files[at];
-            let known = handles::Known { file, generation };
-            let reached = known.reach(&self.volume.mount).ok()?;
-            if reached.bytes != version.bytes || reached.changed_ns != version.changed_ns {
-                return None;
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// What there is to say of its ranges if it is not opened.
+    fn open(&mut self, at: usize) -> Result<&OwnedFd, Found> {
+        match self.opened.take() {
+            Some(opened) if opened.0 == at => Ok(&self.opened.insert(opened).1),
+            _ => {
+                let file = open(&self.job.files[at], &self.volume.mount, &mut self.leases)?;
+                Ok(&self.opened.insert((at, file)).1)
             }
-            self.opened = Some((at, reached.open().ok()?));
         }
-        self.opened.as_ref().map(|(_, file)| file)
+    }
+}
+
+fn open(pages: &FilePages, mount: &Mount, leases: &mut Leases) -> Result<OwnedFd, Found> {
+    let FilePages { file, generation, version, .. } = *pages;
+    let reached = Known { file, generation }.reach(mount).map_err(|error| said_by(&error))?;
+    if reached.bytes != version.bytes || reached.changed_ns != version.changed_ns {
+        return Err(Found::Gone);
+    }
+    // Opening it breaks a lease.
+    if leases.contains(file) {
+        return Err(Found::Cached);
+    }
+    reached.open().map_err(|error| said_by(&error))
+}
+
+/// What follows from a failure: most have nothing to do with the file.
+fn said_by(error: &io::Error) -> Found {
+    if is_gone(error) { Found::Gone } else { Found::Cached }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::fs::MetadataExt;
+    use std::path::PathBuf;
+    use std::process::{Command, Stdio};
+
+    use controller::Version;
+    use controller::ids::{BackingId, DeviceNumber, FileKey};
+    use linux::mounts;
+
+    use super::*;
+
+    /// A closed file and the file system that it is on.
+    struct Bench {
+        path: tempfile::TempPath,
+        pages: FilePages,
+        mount: Mount,
+    }
+
+    impl Bench {
+        /// `None` where this user cannot open files by their inode.
+        fn new() -> Option<Self> {
+            let file = tempfile::NamedTempFile::new_in("/var/tmp").expect("a file");
+            fs::write(&file, [7; 9000]).expect("written");
+            let about = file.as_file().metadata().expect("there");
+            let dev = DeviceNumber::from_stat(about.dev());
+            let changed_ns = about.mtime() * 1_000_000_000 + about.mtime_nsec();
+            let pages = FilePages {
+                file: FileKey { dev, ino: about.ino() },
+                generation: sys::generation(file.as_file()).ok()?,
+                version: Version { bytes: about.len(), changed_ns },
+                spans: vec![Span { start: 0, end: 2 }],
+            };
+            let mount = mounts::of_number(dev).expect("a table")?;
+            Known { file: pages.file, generation: pages.generation }.reach(&mount).ok()?;
+            Some(Bench { path: file.into_temp_path(), pages, mount })
+        }
+
+        fn open(&self, pages: &FilePages) -> Result<OwnedFd, Found> {
+            open(pages, &self.mount, &mut Leases::read())
+        }
+
+        /// What a disk is asked for.
+        fn read(&self) -> Vec<Found> {
+            let job = ReadRemembered { ticket: Ticket(1), files: vec![self.pages.clone()] };
+            let volume = Volume {
+                mount: self.mount.clone(),
+                knob: PathBuf::new(),
+                piece_pages: 32,
+                backing: BackingId(0),
+            };
+            match job.run(&volume, true) {
+                Completed::RememberedRead { found, .. } => found,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_is_opened_only_if_it_is_what_it_was() {
+        let Some(bench) = Bench::new() else { return };
+        let pages = &bench.pages;
+        assert!(bench.open(pages).is_ok());
+        let other = FilePages { generation: pages.generation.wrapping_add(1), ..pages.clone() };
+        assert_eq!(bench.open(&other).err(), Some(Found::Gone));
+        let version = Version { bytes: 1, ..pages.version };
+        assert_eq!(bench.open(&FilePages { version, ..pages.clone() }).err(), Some(Found::Gone));
+        let far = FilePages { file: FileKey { ino: 1 << 40, ..pages.file }, ..pages.clone() };
+        assert_eq!(bench.open(&far).err(), Some(Found::Cached), "no handle has so large a number");
+        fs::remove_file(&bench.path).expect("ours");
+        assert_eq!(bench.open(pages).err(), Some(Found::Gone));
+    }
+
+    /// Holds a write lease until it is told to go on, and then says whether it still has it.
+    const LEASE: &str = "
+import fcntl, os, signal, sys
+signal.signal(signal.SIGIO, lambda *_: None)
+file = os.open(sys.argv[1], os.O_RDONLY)
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print('held', flush=True)
+sys.stdin.readline()
+print(fcntl.fcntl(file, fcntl.F_GETLEASE) == fcntl.F_WRLCK, flush=True)";
+
+    #[test]
+    fn on_a_disk_a_file_under_a_lease_is_not_opened_to_see_where_it_lies() {
+        let Some(bench) = Bench::new() else { return };
+        let mut holder = Command::new("python3")
+            .args(["-c", LEASE])
+            .arg(&bench.path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let mut said = BufReader::new(holder.stdout.take().expect("piped")).lines();
+        assert_eq!(said.next().expect("a line").expect("text"), "held");
+        let found = bench.read();
+        drop(holder.stdin.take());
+        assert_eq!(said.next().expect("a line").expect("text"), "True", "the lease was broken");
+        assert_eq!(found, [Found::Cached]);
+        holder.wait().expect("it ends");
+        assert_ne!(bench.read(), [Found::Gone]);
+    }
+
+    #[test]
+    fn what_has_nothing_to_do_with_the_file_says_nothing_of_it() {
+        for error in [libc::EMFILE, libc::EIO, libc::EAGAIN, libc::EPERM, libc::ENOMEM] {
+            assert_eq!(said_by(&io::Error::from_raw_os_error(error)), Found::Cached, "{error}");
+        }
+        for error in [libc::ESTALE, libc::ENOENT] {
+            assert_eq!(said_by(&io::Error::from_raw_os_error(error)), Found::Gone, "{error}");
+        }
     }
 }

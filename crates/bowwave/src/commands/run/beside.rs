@@ -88,7 +88,8 @@ impl Beside {
         let started = Instant::now();
         let work = move || {
             let (is_verbose, is_strict) = (job.is_verbose, job.is_strict);
-            let (state, role, memory) = (job.state.clone(), job.role.clone(), job.memory.clone());
+            let (state, role, mut memory) =
+                (job.state.clone(), job.role.clone(), job.memory.clone());
             let mut engine = load(job);
             let _ = set_child_subreaper(None);
             if is_over.swap(true, Ordering::SeqCst) {
@@ -98,8 +99,11 @@ impl Beside {
             }
             match &mut engine {
                 Ok(engine) => {
-                    if let Some(memory) = &memory {
-                        engine.remember(memory.list());
+                    if let Some(Err(late)) =
+                        memory.as_ref().map(|memory| engine.remember(memory.list()))
+                    {
+                        print::note(format_args!("{late}; nothing is remembered"));
+                        memory = None;
                     }
                     answer_status(engine, &state, role);
                 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use live::remembered::{List, Lists, Name, Noted};
+use live::remembered::{List, ListError, Lists, Name, Noted};
 
 use crate::print;
 
@@ -16,24 +16,36 @@ pub(super) struct Memory {
 
 impl Memory {
     /// What was kept at the last start. If that cannot be read, says so and begins anew.
-    pub(super) fn of(name: Name, folder: &Path) -> Memory {
+    ///
+    /// # Errors
+    /// If others may change the folder.
+    pub(super) fn of(name: Name, folder: &Path) -> Result<Memory, ListError> {
         let lists = Lists::in_folder(folder);
-        let list = lists.read(&name).unwrap_or_else(|error| {
-            print::note(format_args!("{error}; this start is the first one for bowwave"));
-            None
-        });
-        Memory { lists, name, list: list.unwrap_or_default() }
+        let list = match lists.read(&name) {
+            Err(error @ ListError::ForeignFolder { .. }) => return Err(error),
+            Err(error) => {
+                print::note(format_args!("{error}; this start is the first one for bowwave"));
+                None
+            }
+            Ok(list) => list,
+        };
+        Ok(Memory { lists, name, list: list.unwrap_or_default() })
     }
 
     pub(super) fn list(&self) -> &List {
         &self.list
     }
 
-    /// Keeps what was noted of this start for the next one. If that is impossible, says so.
+    /// Keeps what was noted of this start for the next one. If that is impossible, says so, and the old list stays.
     pub(super) fn keep(self, noted: Noted) {
-        let list = noted.after(&self.list);
-        if let Err(error) = self.lists.write(&self.name, &list) {
-            print::note(format_args!("{error}; the next start will know nothing of this one"));
-        }
+        let Memory { lists, name, list } = self;
+        let error = match noted.after(list) {
+            Err(late) => late.to_string(),
+            Ok(next) => match lists.write(&name, &next) {
+                Err(error) => error.to_string(),
+                Ok(()) => return,
+            },
+        };
+        print::note(format_args!("{error}; the next start will know nothing of this one"));
     }
 }
