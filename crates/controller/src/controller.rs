@@ -40,7 +40,7 @@ pub enum Charge {
 }
 
 /// Streams and files that are idle for longer are forgotten.
-const IDLE_NS: Nanos = 10_000_000_000;
+pub(crate) const IDLE_NS: Nanos = 10_000_000_000;
 
 /// Interval at which idle streams and files are forgotten.
 const HOUSEKEEPING_NS: Nanos = 1_000_000_000;
@@ -236,6 +236,7 @@ impl Controller {
             thrashing: self.policy.window_bound(cgroup.group()),
         });
         self.windows.tidy(now);
+        self.let_go_of_start(now, out);
         self.ask_for_remembered(now, out);
         self.keep_remembered_marks(now);
         self.files.forget_before(now.saturating_sub(IDLE_NS), |file| {

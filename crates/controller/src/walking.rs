@@ -107,7 +107,7 @@ impl Controller {
         for command in &mut out[before..] {
             match command {
                 Command::Mark(file, mark) => {
-                    if let Some(start) = &mut self.start {
+                    if let Some(start) = self.start.as_mut().filter(|start| !start.is_over(now)) {
                         self.files.make_room(*file, |other| forgotten.push(other));
                         self.files.notes(*file, now).mark_set(*mark);
                         start.expect(*file, *mark);

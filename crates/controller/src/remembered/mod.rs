@@ -51,7 +51,7 @@ pub struct RememberedFile {
     pub file: FileKey,
     /// Its generation: inode numbers are used again.
     pub generation: u32,
-    /// What it contained; `None` of a file that is new in the list, at which the body has to look.
+    /// What it contained; `None` of a file that this start has come to, at which the body has to look.
     pub version: Option<Version>,
     /// Its pages, by their number; no two ranges overlap.
     pub ranges: Vec<RememberedRange>,
@@ -94,7 +94,7 @@ impl Controller {
     /// A command starts, of which this is remembered.
     pub(crate) fn on_start(&mut self, now: Nanos, list: &[RememberedFile], out: &mut Vec<Command>) {
         self.start = Some(Start::new(now, list));
-        self.walks.mark_all();
+        self.walks.mark_all(true);
         self.ask_for_remembered(now, out);
     }
 
@@ -197,6 +197,19 @@ impl Controller {
         }
         start.asked(ticket, dev, ranges.to_vec());
         out.push(Command::ReadRemembered { ticket, dev, files });
+    }
+
+    /// Lets go of a start whose learning has ended: what it has read in vain takes no room any more.
+    pub(crate) fn let_go_of_start(&mut self, now: Nanos, out: &mut Vec<Command>) {
+        let Some(start) = self.start.as_mut().filter(|start| start.is_over(now)) else { return };
+        self.walks.mark_all(false);
+        for (file, mark) in start.let_go() {
+            let Some(notes) = self.files.get_mut(file) else { continue };
+            notes.mark_taken(mark);
+            if !self.walks.expects(file) {
+                out.push(Command::Listen(file, notes.listening(0)));
+            }
+        }
     }
 
     /// A file system is gone.

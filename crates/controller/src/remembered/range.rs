@@ -24,6 +24,8 @@ pub(super) enum State {
     Waiting,
     Asked,
     Read,
+    /// It was read, and not used until learning ended.
+    InVain,
     Cached,
     Used,
 }
@@ -60,7 +62,7 @@ impl Range {
 pub(super) fn next_starts_in_vain(range: &Range) -> u8 {
     match range.state {
         State::Used => 0,
-        State::Read => range.starts_in_vain.saturating_add(1),
+        State::Read | State::InVain => range.starts_in_vain.saturating_add(1),
         State::Waiting | State::Asked | State::Cached => range.starts_in_vain,
     }
 }

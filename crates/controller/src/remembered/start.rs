@@ -9,6 +9,7 @@ use super::range::{RANGE_PAGES, Range, State, next_ranges, next_starts_in_vain};
 use super::wanted::wanted;
 use super::{Found, REMEMBERED_RANGES, RememberedFile, Version};
 use crate::Nanos;
+use crate::controller::IDLE_NS;
 use crate::ids::{CgroupId, DeviceNumber, Ticket};
 use crate::input::{Access, clipped};
 use crate::walks::Means;
@@ -141,7 +142,7 @@ impl Start {
     pub(super) fn hear(&mut self, now: Nanos, access: &Access) -> Option<Mark> {
         self.cgroup = access.cgroup;
         let file = access.of.file;
-        let is_learning = now.saturating_sub(self.began_at) < LEARNING_NS;
+        let is_learning = self.is_learning(now);
         if is_learning {
             self.come_to(access);
         }
@@ -177,7 +178,8 @@ impl Start {
         if file.generation != generation {
             // Another file has got its inode.
             file.generation = generation;
-            self.forget_ranges(access.of.file);
+            file.version = None;
+            self.forget_ranges(access.of.file, |_| true);
         }
     }
 
@@ -218,8 +220,10 @@ impl Start {
         if new.start >= new.end || !is_whole {
             return;
         }
-        let fits =
-            |range: &&mut Range| range.is_new && range.pages.pages() + new.pages() <= RANGE_PAGES;
+        let fits = |range: &&mut Range| {
+            let pages = range.pages.pages();
+            range.is_new && pages > 0 && pages + new.pages() <= RANGE_PAGES
+        };
         for range in file.ranges.iter_mut().filter(fits) {
             if range.pages.end == new.start {
                 range.pages.end = new.end;
@@ -238,11 +242,20 @@ impl Start {
         }
     }
 
-    /// A file is not what it was.
-    fn forget_ranges(&mut self, key: FileKey) {
+    /// A file is not what it was. What this start has used of it is noted anew.
+    fn forget_version(&mut self, key: FileKey) {
         let Some(file) = self.files.get_mut(&key) else { return };
         file.version = None;
-        for range in file.ranges.iter_mut().filter(|range| !range.is_new) {
+        for range in file.ranges.iter_mut().filter(|range| range.state == State::Used) {
+            *range = Range { starts_in_vain: 0, is_new: true, ..*range };
+        }
+        self.forget_ranges(key, |range| !range.is_new);
+    }
+
+    /// Forgets ranges of a file.
+    fn forget_ranges(&mut self, key: FileKey, is_forgotten: impl Fn(&Range) -> bool) {
+        let Some(file) = self.files.get_mut(&key) else { return };
+        for range in file.ranges.iter_mut().filter(|range| is_forgotten(range)) {
             if range.is_ahead() {
                 self.ahead_ranges -= 1;
                 self.ahead_bytes -= range.bytes();
@@ -270,28 +283,39 @@ impl Start {
 
     /// The ranges of a device to ask for now.
     pub(super) fn next_ranges(&mut self, dev: DeviceNumber, means: &Means) -> Vec<RangeRef> {
+        let is_serial = means.cost.is_serial();
         let unanswered = self.unanswered_bytes(dev);
-        let room_bytes = means.room_bytes.saturating_sub(unanswered);
-        let credit = |first: u64, used: u64, ahead: u64| {
-            first.saturating_add(EARNED.saturating_mul(used)).saturating_sub(ahead)
-        };
-        let most = credit(FIRST_RANGES, self.used_ranges, self.ahead_ranges);
-        let most_bytes = credit(FIRST_BYTES, self.used_bytes, self.ahead_bytes).min(room_bytes);
-        let files = &self.files;
-        let state_of = |(file, at): &RangeRef| files.get(file)?.ranges.get(*at).copied();
-        let Some(queue) = self.waiting.get_mut(&dev) else { return Vec::new() };
-        queue.retain(|at| state_of(at).is_some_and(|range| range.state == State::Waiting));
-        let mut bytes = 0;
-        let fits = |at: &&RangeRef| {
-            bytes += state_of(at).map_or(0, |range| range.bytes());
-            bytes <= most_bytes
-        };
-        let count = queue.iter().take(most as usize).take_while(fits).count();
-        let enough = ((GROWTH * self.totals.ranges) as usize).min(queue.len());
-        if means.cost.is_serial() && (unanswered > 0 || count < enough) {
+        if is_serial && unanswered > 0 {
             return Vec::new();
         }
-        queue.drain(..count).collect()
+        let room_bytes = means.room_bytes.saturating_sub(unanswered);
+        let earned = |first: u64, used: u64| first.saturating_add(EARNED.saturating_mul(used));
+        let earned_bytes = earned(FIRST_BYTES, self.used_bytes);
+        let credit = earned(FIRST_RANGES, self.used_ranges).saturating_sub(self.ahead_ranges);
+        let credit_bytes = earned_bytes.saturating_sub(self.ahead_bytes);
+        // What is too large for now, though nothing were ahead, does not hold up what comes behind.
+        let largest = earned_bytes.min(room_bytes.saturating_add(self.ahead_bytes));
+        let files = &self.files;
+        let range = |(file, at): &RangeRef| files.get(file)?.ranges.get(*at);
+        let Some(queue) = self.waiting.get_mut(&dev) else { return Vec::new() };
+        queue.retain(|at| range(at).is_some_and(|range| range.state == State::Waiting));
+        let bytes = |at: &RangeRef| range(at).map_or(0, Range::bytes);
+        let mut next: Vec<RangeRef> =
+            queue.iter().filter(|at| bytes(at) <= largest).copied().collect();
+        let fit = |next: &[RangeRef], most_bytes: u64| {
+            let sums = next.iter().scan(0, |sum, at| {
+                *sum += bytes(at);
+                Some(*sum)
+            });
+            sums.take_while(|sum| *sum <= most_bytes).count()
+        };
+        let count = fit(&next, credit_bytes).min(usize::try_from(credit).unwrap_or(usize::MAX));
+        let enough = ((GROWTH * self.totals.ranges) as usize).min(next.len());
+        if is_serial && count < enough {
+            return Vec::new();
+        }
+        next.truncate(count.min(fit(&next, room_bytes)));
+        next
     }
 
     /// These ranges were asked for.
@@ -315,7 +339,7 @@ impl Start {
             let Some(range) = file.and_then(|file| file.ranges.get_mut(at)) else { continue };
             let is_asked = range.state == State::Asked;
             match found {
-                Found::Gone => self.forget_ranges(key),
+                Found::Gone => self.forget_version(key),
                 Found::Read => {
                     self.totals.bytes += range.bytes();
                     if is_asked {
@@ -336,6 +360,32 @@ impl Start {
         }
     }
 
+    fn is_learning(&self, now: Nanos) -> bool {
+        now.saturating_sub(self.began_at) < LEARNING_NS
+    }
+
+    /// Whether nothing more is concluded from what the command reads.
+    pub(crate) fn is_over(&self, now: Nanos) -> bool {
+        now.saturating_sub(self.began_at) >= LEARNING_NS + IDLE_NS
+    }
+
+    /// Asks for nothing more, and counts nothing as ahead any more. Gives the marks that are still set.
+    pub(super) fn let_go(&mut self) -> Vec<(FileKey, Mark)> {
+        self.waiting.clear();
+        self.batches.clear();
+        (self.ahead_ranges, self.ahead_bytes) = (0, 0);
+        for range in self.files.values_mut().flat_map(|file| &mut file.ranges) {
+            range.state = match range.state {
+                State::Read => State::InVain,
+                // Its answer has not come.
+                State::Asked => State::Cached,
+                other => other,
+            };
+        }
+        let marks = std::mem::take(&mut self.marks);
+        marks.into_iter().map(|(file, first, last)| (file, Mark { first, last })).collect()
+    }
+
     /// A file system is gone. What is remembered of it stays.
     pub(super) fn forget_volume(&mut self, dev: DeviceNumber) {
         self.waiting.remove(&dev);
@@ -351,7 +401,7 @@ impl Start {
 
     /// Files with marks that the command may still come to.
     pub(super) fn expected(&self, now: Nanos) -> impl Iterator<Item = FileKey> {
-        let is_learning = now.saturating_sub(self.began_at) < LEARNING_NS;
+        let is_learning = self.is_learning(now);
         let is_expected = |file: &File| file.ranges.iter().any(Range::is_ahead);
         let files = self.files.iter().filter(move |(_, file)| is_learning && is_expected(file));
         files.map(|(key, _)| *key)
@@ -376,7 +426,9 @@ impl Start {
             ranges.truncate(room);
             room -= ranges.len();
             if !ranges.is_empty() {
-                let (generation, version) = (file.generation, file.version);
+                let generation = file.generation;
+                // The command may have changed what it came to.
+                let version = file.version.filter(|_| file.turn.is_none());
                 list.push(RememberedFile { file: *key, generation, version, ranges });
             }
         }

@@ -116,10 +116,15 @@ pub(crate) struct Walks {
 }
 
 impl Walks {
-    /// Marks every file that is read ahead from now on, so that each use is reported. What walks conclude from marks
-    /// stays as it is: only their own ones count.
-    pub(crate) fn mark_all(&mut self) {
-        self.marks_all = true;
+    /// Whether to mark every file that is read ahead from now on, so that each use is reported. What walks conclude from
+    /// marks stays as it is: only their own ones count.
+    pub(crate) fn mark_all(&mut self, marks_all: bool) {
+        self.marks_all = marks_all;
+    }
+
+    /// Whether a walk has marked the file and waits for its use.
+    pub(crate) fn expects(&self, file: FileKey) -> bool {
+        self.marks.contains_key(&file)
     }
 
     /// A process reads a file whose first page was absent.

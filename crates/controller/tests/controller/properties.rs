@@ -11,8 +11,9 @@ use controller::behind::{Mode, Rules};
 use controller::ids::{BackingId, CgroupId, OpenFile, StreamKey, Target, Ticket};
 use controller::{
     Access, Advice, Attributes, Charge, Command, Completed, DeviceFacts, DirectoryRef, DiskStats,
-    EntryKind, Failure, FileMiss, Input, Kind, Listing, MemoryStats, Mounted, Nanos, Options,
-    Origin, Passed, WindowOutcome, WindowSetting,
+    EntryKind, Failure, FileMiss, Found, Input, Kind, Listing, MemoryStats, Mounted, Nanos,
+    Options, Origin, Passed, RememberedFile, RememberedRange, Version, WindowOutcome,
+    WindowSetting,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -422,10 +423,27 @@ fn wild_file_miss() -> impl Strategy<Value = FileMiss> {
     )
 }
 
+/// Ranges may overlap, be empty or end before they start.
+fn wild_remembered() -> impl Strategy<Value = RememberedFile> {
+    let version = (number(), any::<i64>());
+    let version = version.prop_map(|(bytes, changed_ns)| Version { bytes, changed_ns });
+    let range = (wild_span(), any::<u8>())
+        .prop_map(|(pages, starts_in_vain)| RememberedRange { pages, starts_in_vain });
+    (1..8u64, 0..2u32, proptest::option::weighted(0.9, version), vec(range, 0..30)).prop_map(
+        |(ino, generation, version, ranges)| RememberedFile {
+            file: file(ino),
+            generation,
+            version,
+            ranges,
+        },
+    )
+}
+
 /// Answers to any command, requested or not.
 fn wild_answer() -> BoxedStrategy<Completed> {
     let ticket = || (0..60u64).prop_map(Ticket);
     let left = vec((wild_span(), number()), 0..4);
+    let founds = [Found::Gone, Found::Cached, Found::Read];
     prop_oneof![
         (ticket(), any::<bool>()).prop_map(|(ticket, failed)| Completed::Read {
             ticket,
@@ -454,6 +472,8 @@ fn wild_answer() -> BoxedStrategy<Completed> {
             .prop_map(|(ticket, listing)| Completed::Listed { ticket, listing }),
         (ticket(), any::<u32>(), number())
             .prop_map(|(ticket, files, bytes)| Completed::FilesRead { ticket, files, bytes }),
+        (ticket(), vec(proptest::sample::select(founds.to_vec()), 0..20))
+            .prop_map(|(ticket, found)| Completed::RememberedRead { ticket, found }),
         stream()
             .prop_map(|stream| Completed::Described { stream, attributes: Attributes::default() }),
         (stream(), proptest::option::of(wild_span()))
@@ -504,6 +524,7 @@ fn wild_input() -> BoxedStrategy<Input> {
         1 => machine,
         1 => cgroup,
         1 => mounts,
+        1 => vec(wild_remembered(), 0..8).prop_map(Input::Remembered),
         1 => devs().prop_map(Input::Unmounted),
         1 => (0..3u32).prop_map(Input::Exited),
         4 => Just(Input::Tick),
@@ -527,6 +548,7 @@ fn asked(options: &Options, inputs: &[(Nanos, Input)]) -> Vec<Command> {
         assert!(controller.next_tick(*now) >= *now);
         controller.metrics();
         controller.status(*now);
+        controller.remembered();
     }
     controller.finish();
     controller.on(u64::MAX, &Input::Tick, &mut out);

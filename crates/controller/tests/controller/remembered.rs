@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use controller::ids::{FileRef, Tgid, Ticket};
+use controller::ids::{CgroupId, FileRef, Tgid, Ticket};
 use controller::{
-    Access, Command, Completed, FilePages, Found, Input, Kind, Nanos, Options, REMEMBERED_RANGES,
-    RememberedFile, RememberedRange, Version,
+    Access, Command, Completed, FilePages, Found, Input, Kind, MemoryStats, Nanos, Options,
+    REMEMBERED_RANGES, RememberedFile, RememberedRange, Version,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -13,12 +13,16 @@ use readahead::behind::Span;
 use readahead::{DeviceCost, Mark, PAGE_BYTES};
 
 use crate::support::{Bench, DEV, MS, SECOND, VOLUME, fault, file, memory, miss, reference, span};
+use crate::walks::{Forest, Sort};
 
 /// Pages of each file that a command reads here: less than the kernel's first window.
 const PAGES: u64 = 3;
 
 /// The contents of all files.
 const VERSION: Version = Version { bytes: PAGES * PAGE_BYTES, changed_ns: 7 };
+
+/// Learning has ended, and so long after it nobody waits for a mark.
+const LET_GO: Nanos = 41 * SECOND;
 
 /// What a start may ask for in vain.
 const CREDIT: usize = 16;
@@ -245,10 +249,34 @@ fn what_was_replaced_is_forgotten_and_noted_anew_when_it_is_read() {
     start.gone = BTreeSet::from([3, 4]);
     start.tell(&Input::Remembered(list(0..10)));
     start.reads([0, 1, 2, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(inos(&start.list()), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
+}
+
+#[test]
+fn the_body_looks_again_at_what_the_command_has_come_to() {
+    let mut start = Start::new(VOLUME, list(0..10));
+    start.reads([3, 30]);
     let next = start.list();
-    assert_eq!(inos(&next), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
-    assert_eq!(next[3].version, None, "the body looks at it");
-    assert_eq!(next[2].version, Some(VERSION));
+    let looked_at = next.iter().filter(|of| of.version.is_none());
+    assert_eq!(looked_at.map(|of| of.file.ino).collect::<Vec<_>>(), [3, 30]);
+    assert_eq!(next.len(), 11);
+}
+
+#[test]
+fn what_the_command_has_read_before_its_file_is_found_to_be_another_stays() {
+    let mut bench = Bench::new(VOLUME, Options::default());
+    let ranges = [span(0, PAGES), span(90, 100)];
+    let asked = bench.on(&Input::Remembered(vec![listed(1, &ranges), listed(2, &ranges)]));
+    bench.access(miss(2, 0));
+    for command in asked {
+        let Command::ReadRemembered { ticket, files, .. } = command else { continue };
+        let found = files.iter().flat_map(|of| vec![Found::Gone; of.spans.len()]).collect();
+        bench.completed(Completed::RememberedRead { ticket, found });
+    }
+    let next = bench.controller.remembered();
+    assert_eq!(inos(&next), [2]);
+    assert_eq!((next[0].version, next[0].ranges[0].pages.start), (None, 0));
+    assert_eq!(next[0].ranges.len(), 1, "it has not come to the other one");
 }
 
 #[test]
@@ -319,11 +347,25 @@ fn a_large_library_has_few_marks_and_all_that_they_stand_for_is_used() {
 }
 
 #[test]
-fn files_that_walks_read_ahead_are_remembered_as_well() {
-    let mut start = Start::new(VOLUME, Vec::new());
-    let access = Access { kind: Kind::Mark, mark: Some((0, 0)), ..miss(4, 0) };
-    start.tell(&Input::Access(access));
-    assert_eq!(inos(&start.list()), [4]);
+fn files_that_walks_read_ahead_are_remembered_as_well_until_learning_ends() {
+    let mut forest = Forest::new(VOLUME);
+    forest.tell(Input::Remembered(Vec::new()));
+    let first = forest.folder(10_000, None, 200);
+    forest.read_all(7, forest.walk(first, Sort::Name, true));
+    let noted: BTreeSet<u64> = inos(&forest.bench.controller.remembered()).into_iter().collect();
+    assert!(forest.asked.len() > 150, "{} files", forest.asked.len());
+    assert!(forest.asked.iter().all(|ino| noted.contains(ino)), "each has a mark");
+
+    forest.bench.now += LET_GO;
+    forest.tell(Input::Tick);
+    forest.asked.clear();
+    let second = forest.folder(20_000, None, 200);
+    forest.read_all(7, forest.walk(second, Sort::Name, true).into_iter().take(10));
+    let walk = forest.walk(second, Sort::Name, true);
+    let read: Vec<u64> = walk.iter().take(10).map(|(_, ino)| *ino).collect();
+    let unread = forest.asked.iter().filter(|ino| !read.contains(ino));
+    let unmarked = unread.filter(|ino| !forest.marked.contains(ino)).count();
+    assert!(unmarked > 0, "a walk itself marks only some of {:?}", forest.asked);
 }
 
 #[test]
@@ -348,6 +390,68 @@ fn no_more_is_ahead_than_memory_allows() {
         assert!(status.ahead_bytes <= budget, "{} bytes", status.ahead_bytes);
     }
     assert!(start.asked.len() > 150, "{} files", start.asked.len());
+}
+
+#[test]
+fn a_list_that_is_larger_than_the_room_is_read_ahead_in_parts() {
+    for cost in [VOLUME, DeviceCost::DISK] {
+        let mut bench = Bench::new(cost, Options::default());
+        bench.on(&memory(64 << 20));
+        let long: Vec<RememberedFile> = (0..300).map(|ino| listed(ino, &[span(0, 32)])).collect();
+        let mut start = Start::with(bench, long, []);
+        let budget = 8 << 20;
+        for ino in 0..300 {
+            start.reads([ino]);
+            let status = start.bench.controller.status(start.bench.now);
+            assert!(status.ahead_bytes <= budget, "{} bytes", status.ahead_bytes);
+        }
+        assert!(start.asked.len() > 280, "{} files on {cost:?}", start.asked.len());
+        assert!(start.waits < 20, "{} waits on {cost:?}", start.waits);
+    }
+}
+
+#[test]
+fn a_range_that_is_larger_than_the_room_does_not_hold_up_those_behind_it() {
+    for cost in [VOLUME, DeviceCost::DISK] {
+        let mut bench = Bench::new(cost, Options::default());
+        let (cgroup, file_bytes) = (CgroupId(0), Some(16 << 20));
+        let limit = MemoryStats::Cgroup { cgroup, file_bytes, stalled_percent: 0.0 };
+        bench.on(&Input::MemoryStats(limit));
+        let mut large = list(0..200);
+        large[0] = listed(0, &[span(0, 1024)]);
+        let mut start = Start::with(bench, large, []);
+        start.reads(1..200);
+        assert_eq!(start.asked.len(), 199, "{cost:?}");
+        assert_eq!(start.waits, 0, "{cost:?}");
+    }
+}
+
+#[test]
+fn what_was_read_in_vain_takes_no_room_after_learning() {
+    let mut start = Start::new(VOLUME, list(irregular(300)));
+    start.reads(5000..5010);
+    let ahead_bytes = |start: &Start| start.bench.controller.status(start.bench.now).ahead_bytes;
+    let (asked, ahead) = (start.asked.clone(), ahead_bytes(&start));
+    assert!(ahead >= CREDIT as u64 * PAGES * PAGE_BYTES, "{ahead} bytes");
+    start.bench.now += 29 * SECOND;
+    start.tell(&Input::Tick);
+    start.bench.now += 6 * SECOND;
+    // So its notes are kept.
+    start.bench.access(Access { file_bytes: 300 * PAGE_BYTES, ..miss(asked[0], 50) });
+    assert_eq!(ahead_bytes(&start), ahead, "a mark may still be touched");
+
+    start.bench.now += LET_GO - 35 * SECOND;
+    let forgets = |command: &Command| {
+        matches!(command, Command::Listen(of, listening)
+            if of.ino == asked[0] && listening.marked_chunks == 0)
+    };
+    assert!(start.bench.on(&Input::Tick).iter().any(forgets), "its mark is of no use any more");
+    assert_eq!(ahead_bytes(&start), 0);
+    start.reads(irregular(300).skip(30));
+    assert_eq!(start.asked, asked, "nothing more is asked for");
+    let next = start.list();
+    let vain = next.iter().filter(|of| of.ranges[0].starts_in_vain == 1);
+    assert_eq!(vain.count(), CREDIT);
 }
 
 #[test]
@@ -391,7 +495,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         pages,
         kind,
         tgid,
-        generation: generation / 2,
+        generation,
     });
     let event = prop_oneof![
         20 => access,

@@ -25,13 +25,13 @@ struct Folder {
 }
 
 /// A machine on which programs walk: directories, and which files are cached.
-struct Forest {
-    bench: Bench,
+pub(crate) struct Forest {
+    pub(crate) bench: Bench,
     folders: BTreeMap<u64, Folder>,
     cached: BTreeSet<u64>,
-    marked: BTreeSet<u64>,
+    pub(crate) marked: BTreeSet<u64>,
     /// Files requested, in order.
-    asked: Vec<u64>,
+    pub(crate) asked: Vec<u64>,
     listings: BTreeMap<Ticket, Vec<u64>>,
     listed: Vec<u64>,
     answers: VecDeque<Input>,
@@ -45,7 +45,7 @@ struct Forest {
 }
 
 impl Forest {
-    fn new(cost: DeviceCost) -> Self {
+    pub(crate) fn new(cost: DeviceCost) -> Self {
         Forest {
             bench: Bench::new(cost, Options::default()),
             folders: BTreeMap::new(),
@@ -63,7 +63,7 @@ impl Forest {
     }
 
     /// A directory of `files` files. Names, inodes and `readdir` have three different orders.
-    fn folder(&mut self, ino: u64, parent: Option<u64>, files: u64) -> u64 {
+    pub(crate) fn folder(&mut self, ino: u64, parent: Option<u64>, files: u64) -> u64 {
         let entry = |n: u64| {
             (format!("{:05}.c", n * 61 % files), ino + 1 + n * 31 % files, EntryKind::File)
         };
@@ -76,7 +76,7 @@ impl Forest {
         ino
     }
 
-    fn tell(&mut self, input: Input) {
+    pub(crate) fn tell(&mut self, input: Input) {
         self.answers.push_back(input);
         while let Some(input) = self.answers.pop_front() {
             for command in self.bench.on(&input) {
@@ -172,12 +172,12 @@ impl Forest {
         }
     }
 
-    fn read_all(&mut self, tgid: Tgid, files: impl IntoIterator<Item = (u64, u64)>) {
+    pub(crate) fn read_all(&mut self, tgid: Tgid, files: impl IntoIterator<Item = (u64, u64)>) {
         files.into_iter().for_each(|(folder, ino)| self.read(tgid, folder, ino));
     }
 
     /// The files below a directory in the order of a walker that takes entries sorted.
-    fn walk(&self, folder: u64, sort: Sort, files_first: bool) -> Vec<(u64, u64)> {
+    pub(crate) fn walk(&self, folder: u64, sort: Sort, files_first: bool) -> Vec<(u64, u64)> {
         let mut entries = self.folders[&folder].entries.clone();
         match sort {
             Sort::Readdir => {}
@@ -197,7 +197,7 @@ impl Forest {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Sort {
+pub(crate) enum Sort {
     Readdir,
     Name,
     Inode,
