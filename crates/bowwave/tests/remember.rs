@@ -202,8 +202,6 @@ fn a_stale_list_costs_little_and_files_that_were_replaced_are_not_read() {
     assert!(bytes <= whole / 4, "{bytes} bytes in vain: {}", stale.done);
     assert_eq!(stale.done["failed_reads"], 0, "{}", stale.done);
     assert_eq!(stale.noted, "");
-    let needed = others.len() as u64 * FILE_BYTES;
-    assert!(stale.read_bytes <= needed + whole / 2, "{} bytes", stale.read_bytes);
     let fresh = bench.start(&others);
     assert!(fresh.own_bytes <= stale.own_bytes / 2, "it has learned: {}", fresh.done);
 }

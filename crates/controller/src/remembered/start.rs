@@ -89,6 +89,8 @@ pub(crate) struct Start {
     pub(super) used_ranges: u64,
     used_bytes: u64,
     cached_ranges: u64,
+    /// Ranges asked for in files that are not what they were: a look at them is not free either.
+    gone_ranges: u64,
     new_ranges: usize,
     /// Of the command, as its reads tell.
     pub(super) cgroup: CgroupId,
@@ -109,6 +111,7 @@ impl Start {
             used_ranges: 0,
             used_bytes: 0,
             cached_ranges: 0,
+            gone_ranges: 0,
             new_ranges: 0,
             cgroup: CgroupId::default(),
             totals: Totals::default(),
@@ -291,7 +294,8 @@ impl Start {
         let room_bytes = means.room_bytes.saturating_sub(unanswered);
         let earned = |first: u64, used: u64| first.saturating_add(EARNED.saturating_mul(used));
         let earned_bytes = earned(FIRST_BYTES, self.used_bytes);
-        let credit = earned(FIRST_RANGES, self.used_ranges).saturating_sub(self.ahead_ranges);
+        let credit = earned(FIRST_RANGES, self.used_ranges)
+            .saturating_sub(self.ahead_ranges + self.gone_ranges);
         let credit_bytes = earned_bytes.saturating_sub(self.ahead_bytes);
         // What is too large for now, though nothing were ahead, does not hold up what comes behind.
         let largest = earned_bytes.min(room_bytes.saturating_add(self.ahead_bytes));
@@ -339,7 +343,10 @@ impl Start {
             let Some(range) = file.and_then(|file| file.ranges.get_mut(at)) else { continue };
             let is_asked = range.state == State::Asked;
             match found {
-                Found::Gone => self.forget_version(key),
+                Found::Gone => {
+                    self.gone_ranges += 1;
+                    self.forget_version(key);
+                }
                 Found::Read => {
                     self.totals.bytes += range.bytes();
                     if is_asked {

@@ -201,6 +201,17 @@ fn a_stale_list_costs_no_more_than_a_first_credit() {
 }
 
 #[test]
+fn a_list_of_files_that_are_gone_costs_no_more_than_a_first_credit() {
+    for cost in [VOLUME, DeviceCost::DISK] {
+        let mut start = Start::idle(Bench::new(cost, Options::default()));
+        start.gone = irregular(300).collect();
+        start.tell(&Input::Remembered(list(irregular(300))));
+        start.reads(5000..5200);
+        assert_eq!(start.asked.len(), CREDIT, "{cost:?}");
+    }
+}
+
+#[test]
 fn a_command_that_goes_on_as_before_after_other_files_has_the_rest_read_ahead() {
     let mut start = Start::new(VOLUME, list(irregular(300)));
     start.reads(5000..5050);
