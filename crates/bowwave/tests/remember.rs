@@ -233,7 +233,7 @@ fn a_damaged_list_is_told_of_once_and_replaced() {
     bench.start(&irregular(1));
     fs::write(bench.list(), "{").expect("written");
     let next = bench.start(&irregular(1));
-    assert!(next.noted.contains("program is no list of this bowwave"), "{}", next.noted);
+    assert!(next.noted.contains("cannot read the list "), "{}", next.noted);
     assert_eq!(next.noted.lines().count(), 1, "{}", next.noted);
     assert_eq!(next.done["remembered_ranges"], 0, "{}", next.done);
     assert!(bench.bowwave(&["remembered", "program"]).status.success(), "it is whole again");

@@ -78,10 +78,7 @@ impl Storage {
         let place = self.mount_point.display();
         match &self.kind {
             Kind::Rotating(node) => {
-                format!(
-                    "{place} on {}, which the kernel takes for a rotating disk{reads}",
-                    node.display()
-                )
+                format!("{place} on {}, a rotating disk{reads}", node.display())
             }
             Kind::Network(fs_type) => format!("{place}, a network file system ({fs_type})"),
             Kind::Other(node) => format!("{place} on {}{reads}", node.display()),
@@ -118,7 +115,8 @@ impl Storage {
 /// What to do next, in several lines. `bowwave` is how to start bowwave as root.
 pub fn next_steps(bowwave: &str) -> String {
     let mounts = mounts::list().unwrap_or_default();
-    advice(mounts.iter().filter_map(Storage::of).collect(), bowwave)
+    let of_machine = mounts.iter().filter(|mount| !lab::is_in_lab(&mount.mount_point));
+    advice(of_machine.filter_map(Storage::of).collect(), bowwave)
 }
 
 fn advice(storage: Vec<Storage>, bowwave: &str) -> String {
@@ -161,11 +159,9 @@ mod tests {
         let disk = storage("/srv", Kind::Rotating("/dev/sda".into()), 8.25);
         let nfs = Storage { read_ms: None, ..storage("/home", Kind::Network("nfs4".into()), 0.0) };
         let all = advice(vec![ssd.clone(), disk, nfs.clone()], "./bowwave");
-        for words in [
-            "/srv on /dev/sda, which the kernel takes for a rotating disk, 8.2 ms",
-            "  ./bowwave tune /dev/sda",
-            "local:/srv",
-        ] {
+        for words in
+            ["/srv on /dev/sda, a rotating disk, 8.2 ms", "  ./bowwave tune /dev/sda", "local:/srv"]
+        {
             assert!(all.contains(words), "{words} in {all}");
         }
         let without = advice(vec![ssd.clone(), nfs], "bowwave");

@@ -99,7 +99,7 @@ impl Display for Report {
 /// Below the last table.
 pub const LEGEND: &str = "\
 to 128K, to best: how many times faster bowwave is than the stock kernel with a window of 128 KiB, and with the
-better of 128 KiB and 4 MiB. docs/demo.md explains the other columns.";
+better of 128 KiB and 4 MiB. docs/demo.md explains the other columns. --list names all patterns, --full runs them.";
 
 fn headings() -> String {
     format!(

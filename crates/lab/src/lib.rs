@@ -39,5 +39,5 @@ pub use fault::{Fault, FaultError};
 pub use lab::{Lab, LabGuard, Options};
 pub use remove::remove;
 pub use server::{ServeOptions, serve};
-pub use state::{list, name_for};
+pub use state::{is_in_lab, list, name_for};
 pub use status::Status;

@@ -18,6 +18,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 
 pub(crate) const ROOT: &str = "/run/bowwave/lab";
+
+/// Whether a path lies in a lab.
+pub fn is_in_lab(path: &Path) -> bool {
+    path.starts_with(ROOT)
+}
+
 pub(crate) const FUSE: &str = "fuse";
 pub(crate) const MOUNT_POINT: &str = "mnt";
 

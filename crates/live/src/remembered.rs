@@ -153,7 +153,7 @@ pub enum ListError {
         error: io::Error,
     },
     /// Somebody else may have written it.
-    #[error("{path} does not belong to root alone; remove it")]
+    #[error("cannot use the list {path}: others than root can change it")]
     Foreign {
         /// The list.
         path: PathBuf,
@@ -167,7 +167,7 @@ pub enum ListError {
         path: PathBuf,
     },
     /// It is damaged, or of another version.
-    #[error("{path} is no list of this bowwave ({reason}); remove it")]
+    #[error("cannot read the list {path}: {reason}")]
     Damaged {
         /// The list.
         path: PathBuf,
@@ -513,7 +513,7 @@ mod tests {
         ] {
             fs::write(lists.path(&name("x")), &text).expect("written");
             let said = lists.read(&name("x")).expect_err("it is none").to_string();
-            assert!(said.contains(word) && said.ends_with("; remove it"), "{said}");
+            assert!(said.contains(word) && said.starts_with("cannot read the list "), "{said}");
             assert_eq!(said.lines().count(), 1, "{said}");
         }
     }

@@ -228,4 +228,39 @@ mod tests {
             assert!((3..8).contains(&short), "{short}");
         }
     }
+
+    /// Where a pattern runs in the short selection, in the words of docs/demo.md.
+    fn in_words(pattern: &Pattern) -> &'static str {
+        match pattern.in_short {
+            InShort::Everywhere => "all",
+            InShort::OnDisks => "disks",
+            InShort::OffDisks => "not disks",
+            InShort::Nowhere => "",
+        }
+    }
+
+    #[test]
+    fn the_docs_name_each_pattern_and_where_the_short_selection_has_it() {
+        let docs = include_str!("../../../docs/demo.md");
+        let (_, table) = docs.split_once("| pattern | what is read | default |").expect("a table");
+        let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+        let mut named = 0;
+        for row in rows {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let names: Vec<&str> =
+                cells[1].split(", ").map(|name| name.trim_matches('`')).collect();
+            let told = names.iter().map(|name| {
+                let pattern = PATTERNS.iter().find(|pattern| pattern.name == *name);
+                let words = in_words(pattern.unwrap_or_else(|| panic!("there is no {name}")));
+                match names.len() {
+                    1 => words.to_owned(),
+                    _ if words.is_empty() => String::new(),
+                    _ => format!("`{name}` {words}"),
+                }
+            });
+            assert_eq!(cells[3], told.collect::<String>(), "{row}");
+            named += names.len();
+        }
+        assert_eq!(named, PATTERNS.len(), "each pattern has its row");
+    }
 }

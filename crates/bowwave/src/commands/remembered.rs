@@ -29,6 +29,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("bowwave remembered needs root, as only root may read the lists; start it with sudo");
+    }
     let lists = Lists::in_folder(&args.lists);
     match &args.name {
         None => list(&lists, args.json),
@@ -80,7 +83,7 @@ fn show(lists: &Lists, name: &Name, as_json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `   128 KB in 2 ranges  /usr/lib/libc.so.6`.
+/// `     128 KiB in  2 ranges  /usr/lib/libc.so.6`.
 fn line(file: &ListedFile) -> String {
     let kb = file.pages() * PAGE_BYTES / 1024;
     let place = match &file.path {
@@ -89,11 +92,16 @@ fn line(file: &ListedFile) -> String {
     };
     let vain = file.ranges.iter().map(|(_, _, starts)| *starts).min().unwrap_or(0);
     let not_used = if vain > 0 { format!(" (not used at the last {vain})") } else { String::new() };
-    format!("{kb:>8} KB in {:>2} ranges  {place}{not_used}", file.ranges.len())
+    let ranges = if file.ranges.len() == 1 { "range " } else { "ranges" };
+    format!("{kb:>8} KiB in {:>2} {ranges}  {place}{not_used}", file.ranges.len())
 }
 
 fn forget(lists: &Lists, name: &Name) -> anyhow::Result<ExitCode> {
-    if lists.forget(name)? { Ok(ExitCode::SUCCESS) } else { none(name) }
+    if !lists.forget(name)? {
+        return none(name);
+    }
+    print::line(format_args!("{name} is forgotten"))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn none(name: &Name) -> anyhow::Result<ExitCode> {

@@ -24,7 +24,9 @@ impl Memory {
         let list = match lists.read(&name) {
             Err(error @ ListError::ForeignFolder { .. }) => return Err(error),
             Err(error) => {
-                print::note(format_args!("{error}; this start is the first one for bowwave"));
+                print::note(format_args!(
+                    "{error}; it will be replaced, and this start counts as the first"
+                ));
                 None
             }
             Ok(list) => list,
