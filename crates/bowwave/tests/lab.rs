@@ -161,6 +161,24 @@ fn what_a_killed_making_left_is_cleared_by_down_and_by_the_next_up() {
 }
 
 #[test]
+fn a_lab_whose_server_was_killed_is_in_nobodys_way() {
+    let (Some(dead), Some(next)) = (Lab::new("dead"), Lab::new("next")) else { return };
+    assert!(dead.run("up").status.success());
+    let note = fs::read_to_string(dead.folder().join("state.json")).expect("a note");
+    let note: serde_json::Value = serde_json::from_str(&note).expect("JSON");
+    let server = note["server_pid"].as_i64().and_then(|pid| Pid::from_raw(pid as i32));
+    kill_process(server.expect("its process"), Signal::KILL).expect("ours");
+    let is_dead = || fs::metadata(dead.folder().join("fuse")).is_err();
+    while !is_dead() {
+        std::thread::yield_now();
+    }
+    // `mkfs.btrfs` looks at the images of all loop devices.
+    let up = next.command("up").args(["--fs", "btrfs"]).output().expect("it runs");
+    assert!(up.status.success(), "{}", said(&up));
+    dead.assert_gone("after the next lab");
+}
+
+#[test]
 fn a_lab_with_a_damaged_note_is_removed_all_the_same() {
     let Some(lab) = Lab::new("damaged") else { return };
     for text in ["", "nonsense", "{\"name\": 1}"] {

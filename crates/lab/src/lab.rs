@@ -78,6 +78,7 @@ impl Lab {
         };
         let claim = Claim::make(&options.name)?;
         clear_leftover(&claim)?;
+        remove::clear_dead();
         match build(&mut state, options, is_stopped) {
             Ok(()) => Ok(Lab { state }),
             Err(error) => {

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use linux::program::is_bowwave_of_root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::claim::Claim;
 use crate::control::set_fast;
 use crate::error::LabError;
 use crate::layers;
-use crate::state::{self, FUSE, MOUNT_POINT};
+use crate::state::{self, FUSE, MOUNT_POINT, State};
 
 /// Longest wait for the server's end. It frees gigabytes of an image in a second.
 const MOST_TO_END: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
@@ -28,6 +29,27 @@ pub fn remove(name: &str) -> Result<(), LabError> {
         return Err(LabError::NotRoot);
     }
     clear(&Claim::of(name)?)
+}
+
+/// Clears away every lab whose server has died, unless a program still uses it. Such a lab is in the way of others:
+/// while one exists, `mkfs.btrfs` fails on every loop device.
+pub(crate) fn clear_dead() {
+    for name in state::list() {
+        let is_dead = || is_dead(&State::folder(&name).join(FUSE));
+        // Once more when no other command can have renewed it.
+        if is_dead()
+            && let Ok(claim) = Claim::of(&name)
+            && is_dead()
+        {
+            let _ = clear(&claim);
+        }
+    }
+}
+
+/// Whether the server of `fuse` has ended while its file system was mounted. The kernel then answers in its place.
+fn is_dead(fuse: &Path) -> bool {
+    let error = fs::metadata(fuse).err();
+    error.and_then(|error| error.raw_os_error()) == Some(Errno::NOTCONN.raw_os_error())
 }
 
 /// Clears a lab's folder and everything that belongs to it. Continues after errors and returns the first. A lab in use
