@@ -97,6 +97,7 @@ install: build
 	install -m 644 docs/*.md $(DOC)/docs
 	$(BIN) generate $(SHARE)
 	test -e $(CONFIG) || install -D -m 644 etc/config.toml $(CONFIG)
+	@echo "Next: bowwave doctor (what works here), sudo bowwave run -- COMMAND, or systemctl enable --now bowwave; $(DOC)/docs/index.md"
 
 uninstall:
 	rm -f $(BIN) $(UNIT) $(RULE) $(addprefix $(DOC)/,$(TO_READ)) $(addprefix $(DOC)/,$(wildcard docs/*.md))

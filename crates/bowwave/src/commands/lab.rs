@@ -216,6 +216,8 @@ fn each(
                     print::line(text)?;
                 }
             }
+            // It is the same for all of them.
+            Err(error @ LabError::NotRoot) => return Err(error.into()),
             Err(error) => {
                 code = ExitCode::FAILURE;
                 rows.push(json!({ "name": name, "error": error.to_string() }));
