@@ -51,7 +51,11 @@ pub struct ChannelsSpec {
 }
 
 impl ChannelsSpec {
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Checks that such a device could exist.
+    ///
+    /// # Errors
+    /// Names the parameter that is out of its range.
+    pub fn check(&self) -> Result<(), String> {
         let most_kib = *bounds::KIB.end();
         within("latency_us", self.latency_us, bounds::US)?;
         within("bandwidth_mb_s", self.bandwidth_mb_s, bounds::MB_S)?;

@@ -137,6 +137,10 @@ patterns! {
     "rg-tree", Nowhere, [SMALL], Work::Program(&["rg", "--no-ignore", "--count-matches", "a", "small"]),
     "rg over the same";
 
+    "git-grep", Nowhere, [SMALL],
+    Work::Program(&["git", "grep", "--no-index", "--count", "a", "small"]),
+    "git grep over the same, with its threads";
+
     "rsync-tree", Nowhere, [SMALL, COPY],
     Work::Program(&["rsync", "-rn", "--checksum", "small/", "small-copy/"]),
     "rsync --checksum of two such trees that are the same";

@@ -88,7 +88,7 @@ fn shapes() -> impl Iterator<Item = Shape> {
     })
 }
 
-/// Least squares for one shape; `None` if latency or bandwidth would be negative.
+/// Least squares for one shape; `None` if no device could be like that.
 fn solve(shape: Shape, samples: &[(f64, f64)]) -> Option<Fit> {
     let unknowns = if shape.saturating_kib.is_some() { 3 } else { 2 };
     let row = |bytes: f64| {
@@ -106,29 +106,24 @@ fn solve(shape: Shape, samples: &[(f64, f64)]) -> Option<Fit> {
         }
     }
     let [latency, per_byte, saturating] = eliminate(normal, unknowns)?;
-    if latency < 0.0 || saturating < 0.0 || per_byte <= 0.0 {
-        return None;
-    }
+    let channels = ChannelsSpec {
+        latency_us: latency * 1e6,
+        bandwidth_mb_s: 1e-6 / per_byte,
+        concurrency: 1,
+        request_cap_kib: shape.cap_kib,
+        saturating_us: saturating * 1e6,
+        saturating_kib: shape.saturating_kib.unwrap_or(0.0),
+        jitter: 0.0,
+        seed: 0,
+    };
+    channels.check().ok()?;
     let error = |(bytes, seconds): &(f64, f64)| {
         let [a, b, c] = row(*bytes);
         (seconds / (a * latency + b * per_byte + c * saturating) - 1.0) * 100.0
     };
     let error_percent: Vec<f64> = samples.iter().map(error).collect();
     let squares: f64 = error_percent.iter().map(|e| e * e).sum();
-    Some(Fit {
-        channels: ChannelsSpec {
-            latency_us: latency * 1e6,
-            bandwidth_mb_s: 1e-6 / per_byte,
-            concurrency: 1,
-            request_cap_kib: shape.cap_kib,
-            saturating_us: saturating * 1e6,
-            saturating_kib: shape.saturating_kib.unwrap_or(0.0),
-            jitter: 0.0,
-            seed: 0,
-        },
-        rms_percent: (squares / samples.len() as f64).sqrt(),
-        error_percent,
-    })
+    Some(Fit { channels, rms_percent: (squares / samples.len() as f64).sqrt(), error_percent })
 }
 
 /// Solves the first `n` of three normal equations. The last column holds their right sides.
