@@ -186,13 +186,11 @@ fn two_readers_of_one_process_8_mb_apart_read_the_disk_once_and_leave_the_cache_
     for step in ["65536", "1048576", "2097152"] {
         evict(&file);
         let Some(mut watched) = Watched::new(&file) else { return };
-        let before = bench.device_bytes();
         let done = run(step);
-        let once = 192 * MB + watched.reclaimed();
-        let twice = (bench.device_bytes() - before).saturating_sub(once);
-        // On a busy machine the second reader falls further behind for a moment, and 64 MB hold no more. If what it
-        // still needs were dropped, it would be all.
-        assert!(twice <= 192 * MB / 10, "{step}: {twice} bytes were read twice: {done}");
+        // What is dropped before the second reader comes, it reads and passes once more. On a busy machine bowwave may
+        // come too late, so that the readers themselves reclaim some of their 64 MB.
+        let twice = watched.dropped_by_bowwave().saturating_sub(192 * MB);
+        assert!(twice <= 192 * MB / 10, "{step}: {twice} bytes were dropped twice: {done}");
         // The second reader passes its last 8 MB alone, and somewhat more where the first has ended.
         assert!(resident(&file) <= 16 * MB, "{step}: {} bytes stay: {done}", resident(&file));
     }
