@@ -13,6 +13,7 @@ use linux::mounts::Mount;
 use linux::sys;
 use readahead::behind::Span;
 
+use super::readers::read_ahead;
 use super::walk::Leases;
 use crate::mounted::Volume;
 
@@ -80,7 +81,7 @@ impl Reader<'_> {
     }
 
     fn ask(&mut self, file: usize, span: Span) -> Found {
-        let piece_pages = self.volume.piece_pages.max(1);
+        let volume = self.volume;
         let file = match self.open(file) {
             Ok(file) => file,
             Err(found) => return found,
@@ -90,16 +91,11 @@ impl Reader<'_> {
         {
             return Found::Cached;
         }
-        let mut start = span.start;
-        while start < span.end {
-            let pages = piece_pages.min(span.end - start);
-            // A file without a page cache: its reader gets what it gets without us.
-            if sys::readahead(file.as_fd(), start, pages).is_err() {
-                return Found::Cached;
-            }
-            start += pages;
+        // It fails for a file without a page cache.
+        match read_ahead(file.as_fd(), span, volume) {
+            Ok(()) => Found::Read,
+            Err(_) => Found::Cached,
         }
-        Found::Read
     }
 
     /// Opens a file.

@@ -30,14 +30,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
-use controller::ids::{FileRef, Target};
+use controller::ids::{FileRef, Target, Ticket};
 use controller::{Completed, WindowOutcome, WindowSetting};
 use linux::handles::closes_at_once;
 use linux::{failpoint, sys};
 use readahead::PAGE_BYTES;
 use rustix::fs::{Advice, fadvise};
 
-use super::lane::WindowChange;
 use crate::helper::Helper;
 use crate::mounted::Volume;
 use fetching::{Fetcher, is_gone};
@@ -108,6 +107,24 @@ impl Journal {
     }
 }
 
+/// A change of an open file's window.
+pub(super) struct WindowChange {
+    pub(super) ticket: Ticket,
+    pub(super) target: Target,
+    pub(super) of: Option<FileRef>,
+    /// The open file's own window, as far as the controller knows.
+    pub(super) own_pages: u32,
+    pub(super) setting: WindowSetting,
+}
+
+impl WindowChange {
+    /// The answer if nobody makes it.
+    pub(super) fn refused(&self) -> Completed {
+        let (ticket, target, outcome) = (Some(self.ticket), self.target, WindowOutcome::Failed);
+        Completed::WindowSet { ticket, target, outcome, during: (0, 0) }
+    }
+}
+
 /// An open file whose look-ahead was switched off.
 struct KeptOpen {
     entry: WindowOverride,
@@ -139,7 +156,7 @@ impl Windows {
         Windows { journal, fetcher, setter, set: HashMap::new(), kept_open: HashMap::new() }
     }
 
-    /// Carries out one change. `own_pages` is the open file's own window, as far as the controller knows.
+    /// Carries out one change.
     pub(super) fn set(&mut self, change: &WindowChange, volume: &Volume) -> Completed {
         let WindowChange { ticket, target, of, own_pages, setting } = *change;
         let outcome = match (setting, of) {
