@@ -40,7 +40,7 @@ mod tests {
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         let samples = [
             r#"{"tgid":1,"started":2,"major":3,"minor":4,"ino":5,"knob":"/k","kb_before":6,"at":7,"is_bound":true}"#,
-            r#"{"identity":"8:0 1 2","origin":"measured","latency_us":1.0,"bandwidth_mb_s":1.0,"concurrency":1.0}"#,
+            r#"{"identity":"8:0 1 2","origin":"Measured","latency_us":1.0,"bandwidth_mb_s":1.0,"concurrency":1.0}"#,
             r#"{"format":1,"files":[{"file_system":1,"ino":2,"generation":3,"bytes":4,"changed_ns":-5,"path":"/x","ranges":[[0,4,0],[6,9,2]]}]}"#,
             "[drop-behind]\nmode = \"never\"\n[[drop-behind.rule]]\npath = \"/srv/**/?*\"\nmode = \"auto\"\n",
         ];

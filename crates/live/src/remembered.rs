@@ -13,8 +13,6 @@ use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 use controller::ids::{DeviceNumber, FileKey};
@@ -25,6 +23,8 @@ use linux::private::{Folder, PrivateError};
 use readahead::behind::Span;
 use rustix::fs::statvfs;
 use serde::{Deserialize, Serialize};
+
+use crate::limited::within;
 
 /// The format that this bowwave writes.
 const FORMAT: u32 = 1;
@@ -274,25 +274,13 @@ pub struct Late;
 /// Looking at files and file systems takes microseconds each, and for ever if a disk does not answer.
 const LOOKING: Duration = Duration::from_secs(1);
 
-/// Does this in a thread, which is left behind if it takes too long.
-fn within<T: Send + 'static>(
-    limit: Duration,
-    look: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Late> {
-    let (tell, told) = mpsc::channel();
-    // Nobody may be waiting any more.
-    let work = move || drop(tell.send(look()));
-    thread::Builder::new().name("bowwave-look".into()).spawn(work).map_err(|_| Late)?;
-    told.recv_timeout(limit).map_err(|_| Late)
-}
-
 impl List {
     /// The files that lie on these file systems, as the controller knows them.
     ///
     /// # Errors
     /// If a file system does not answer.
     pub(crate) fn on(&self, mounts: Vec<Mount>) -> Result<Vec<RememberedFile>, Late> {
-        let known = within(LOOKING, move || identities(&mounts))?;
+        let known = within(LOOKING, move || identities(&mounts)).map_err(|_| Late)?;
         let known: HashMap<u64, DeviceNumber> =
             known.into_iter().map(|(dev, id)| (id, dev)).collect();
         let file = |listed: &ListedFile| {
@@ -332,7 +320,7 @@ impl Noted {
     /// # Errors
     /// If a file system does not answer.
     pub fn after(self, before: List) -> Result<List, Late> {
-        within(LOOKING, move || self.look(&before))
+        within(LOOKING, move || self.look(&before)).map_err(|_| Late)
     }
 
     fn look(self, before: &List) -> List {
@@ -516,15 +504,6 @@ mod tests {
             assert!(said.contains(word) && said.starts_with("cannot read the list "), "{said}");
             assert_eq!(said.lines().count(), 1, "{said}");
         }
-    }
-
-    #[test]
-    fn nobody_waits_for_a_file_system_that_does_not_answer() {
-        let (_never, told) = mpsc::channel::<()>();
-        let late = within(Duration::from_millis(10), move || told.recv());
-        assert_eq!(late.map(drop), Err(Late));
-        assert_eq!(Late.to_string(), "a file system does not answer within 1 s");
-        assert_eq!(within(LOOKING, || 7), Ok(7));
     }
 
     /// A file that can be opened by its inode, and what is noted of a start that has come to it.

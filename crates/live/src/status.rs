@@ -339,7 +339,7 @@ impl Report {
 pub(crate) fn add_names<'a>(
     status: &mut Status,
     volumes: impl Iterator<Item = &'a Volume>,
-    disks: &HashMap<BackingId, Disk>,
+    disk_of: impl Fn(BackingId) -> Option<&'a Disk>,
 ) {
     let mounts: HashMap<String, &Mount> =
         volumes.map(|volume| (volume.mount.dev.to_string(), &volume.mount)).collect();
@@ -348,7 +348,7 @@ pub(crate) fn add_names<'a>(
     };
     for device in &mut status.devices {
         device.mount_points = device.volumes.iter().map(place).collect();
-        let disk = disks.get(&BackingId(device.backing)).map(|disk| &disk.name);
+        let disk = disk_of(BackingId(device.backing)).map(|disk| &disk.name);
         let source = || mounts.get(device.volumes.first()?).map(|mount| &mount.source);
         device.name = disk.or_else(source).cloned().unwrap_or_default();
     }

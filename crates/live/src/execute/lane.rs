@@ -18,7 +18,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use controller::Completed;
+use controller::{Completed, Origin};
+use linux::mounts::Disk;
 
 use super::job::Job;
 use super::pool::{ONE, Pool, Size, Worker};
@@ -41,6 +42,7 @@ const TIDY_INTERVAL: Duration = Duration::from_secs(1);
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) struct Lane {
+    device: Arc<Device>,
     readers: Pool<LaneWorker>,
     releases: Pool<LaneWorker>,
     writes: Pool<LaneWorker>,
@@ -66,7 +68,7 @@ impl Lane {
     pub(super) fn new(device: Arc<Device>, common: &Common) -> Self {
         let submission = Arc::new(Submission::default());
         submission.set_cost(&device.facts.cost);
-        let worker = LaneWorker { device, submission, common: common.clone() };
+        let worker = LaneWorker { device: device.clone(), submission, common: common.clone() };
         let pool = |name: &'static str, size: Size| {
             let worker = worker.clone();
             Pool::new(name, size, common.answers.clone(), move || worker.clone())
@@ -74,6 +76,7 @@ impl Lane {
         let (journal, helper) = (common.journal.clone(), common.helper.clone());
         let windows = move || Windows::new(journal.clone(), helper.clone());
         Lane {
+            device,
             readers: pool("bowwave-reader", READERS),
             releases: pool("bowwave-release", ONE),
             writes: pool("bowwave-writeout", ONE),
@@ -82,6 +85,11 @@ impl Lane {
             questions: pool("bowwave-ask", ONE),
             windows: Pool::new("bowwave-window", ONE, common.answers.clone(), windows),
         }
+    }
+
+    /// The device's disk, if it has one.
+    pub(super) fn disk(&self) -> Option<&Disk> {
+        self.device.disk.as_ref()
     }
 
     /// Gives a job, which is about files of `volume`, to a thread.
@@ -169,8 +177,7 @@ impl Worker for LaneWorker {
             }
             Job::Remember(cost) => {
                 submission.set_cost(&cost);
-                let disk = device.disk.as_ref()?;
-                devices::note(disk, &cost, devices::Found::Learned, &common.state);
+                devices::note(device.disk.as_ref()?, &cost, Origin::Learned, &common.state);
                 return None;
             }
         })

@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use controller::ids::{BackingId, DeviceNumber, FileRef, Ticket};
 use controller::{Command, Completed, Input, Nanos};
+use linux::mounts::Disk;
 use linux::sys;
 use readahead::behind::{Span, Unused};
 use rustix::event::{EventfdFlags, eventfd};
@@ -121,22 +122,22 @@ impl Executor {
     }
 
     /// Adds a file system, and a lane if its device is new.
-    pub(crate) fn add(&mut self, volume: Arc<Volume>, device: &Arc<Device>) {
+    pub(crate) fn add(&mut self, volume: Arc<Volume>, device: Arc<Device>) {
         let common = &self.common;
-        let lane = || Lane::new(Arc::clone(device), common);
-        self.lanes.entry(device.backing).or_insert_with(lane);
+        self.lanes.entry(device.backing).or_insert_with(|| Lane::new(device, common));
         self.volumes.insert(volume.mount.dev, volume);
     }
 
-    /// Removes a file system. Returns its device if no other file system is left there.
-    pub(crate) fn remove(&mut self, dev: DeviceNumber) -> Option<BackingId> {
-        let backing = self.volumes.remove(&dev)?.backing;
-        if self.volumes.values().any(|other| other.backing == backing) {
-            return None;
-        }
-        // Its threads finish their jobs and end.
-        self.lanes.remove(&backing);
-        Some(backing)
+    /// Removes a file system, and its lane if no other file system is left on the device.
+    pub(crate) fn remove(&mut self, dev: DeviceNumber) {
+        self.volumes.remove(&dev);
+        // Threads of a lane that goes finish their jobs and end.
+        self.lanes.retain(|id, _| self.volumes.values().any(|volume| volume.backing == *id));
+    }
+
+    /// The disk of a device, if it has one.
+    pub(crate) fn disk(&self, backing: BackingId) -> Option<&Disk> {
+        self.lanes.get(&backing)?.disk()
     }
 
     pub(crate) fn volumes(&self) -> impl Iterator<Item = &Volume> {

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use controller::Attributes;
 use controller::ids::FileRef;
+use controller::{Attributes, Origin};
 use linux::handles;
 use linux::mounts::{Disk, Mount};
 use readahead::DeviceCost;
@@ -30,6 +30,6 @@ pub(super) fn describe(of: FileRef, mount: &Mount) -> Attributes {
 /// What the disk costs, measured and written down; `None` if it cannot be measured.
 pub(super) fn probe(disk: &Disk, helper: &Helper, state: &Path) -> Option<DeviceCost> {
     let cost = prober::measure_by(helper, disk).ok()?;
-    devices::note(disk, &cost, devices::Found::Measured, state);
+    devices::note(disk, &cost, Origin::Measured, state);
     Some(cost)
 }
