@@ -43,14 +43,11 @@ impl Place {
     /// Parses the text of `/proc/PID/cgroup`.
     fn in_table(cgroups: &str) -> Self {
         let mut place = Place::default();
-        for line in cgroups.lines() {
-            let mut fields = line.splitn(3, ':').skip(1);
-            let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
-            let path = PathBuf::from(path.trim_start_matches('/'));
+        for (controllers, path) in entries(cgroups) {
             if controllers.split(',').any(|name| name == "memory") {
-                place.v1 = Some(path);
+                place.v1 = Some(path.into());
             } else if controllers.is_empty() {
-                place.v2 = Some(path);
+                place.v2 = Some(path.into());
             }
         }
         place
@@ -92,6 +89,14 @@ impl Place {
     }
 }
 
+/// Controllers and path of each line of `/proc/PID/cgroup`. Version 2 names no controllers.
+fn entries(cgroups: &str) -> impl Iterator<Item = (&str, &Path)> {
+    cgroups.lines().filter_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        Some((controllers, Path::new(path.trim_start_matches('/'))))
+    })
+}
+
 /// Whether a process lives under a limit on what it may read in a second (`io.max`, or version 1's
 /// `blkio.throttle`), from whichever device: its own, or that of a cgroup above.
 pub fn is_throttled(pid: u32) -> bool {
@@ -105,10 +110,7 @@ pub fn is_throttled(pid: u32) -> bool {
 fn limits_of_reading(cgroups: &str) -> Vec<PathBuf> {
     let root = Path::new(ROOT);
     let mut files = Vec::new();
-    for line in cgroups.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
-        let path = Path::new(path.trim_start_matches('/'));
+    for (controllers, path) in entries(cgroups) {
         if controllers.split(',').any(|name| name == "blkio") {
             for folder in up(Some(path)).map(|path| root.join("blkio").join(path)) {
                 files.push(folder.join("blkio.throttle.read_bps_device"));

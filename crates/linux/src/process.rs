@@ -53,6 +53,12 @@ impl AsFd for Process {
     }
 }
 
+/// The numbers of all processes.
+pub fn all() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// When the process started, in ticks since boot. Numbers are reused; a number with its start time
 /// is unique.
 ///

@@ -41,7 +41,7 @@ use crate::mounted::{Change, Device, Mounts};
 use crate::observe::{self, DISK_SLOTS, ObserveError, Observer, Scope, Watch};
 use crate::places::Places;
 use crate::remembered::{Late, List, Noted};
-use crate::status::{self, Socket};
+use crate::status::{self, Role, Socket};
 
 /// What to manage, and how.
 #[derive(Debug)]
@@ -462,9 +462,9 @@ impl Engine {
         Noted { files: self.controller.remembered(), mounts }
     }
 
-    /// Answers `bowwave status` on this socket from now on.
-    pub fn answer_on(&mut self, socket: Socket) {
-        self.socket = Some(socket.since(self.since));
+    /// From now on, lets `bowwave status` show this process, by a socket in the state folder; or reports why it cannot.
+    pub fn answer_in(&mut self, state: &Path, role: Role) {
+        self.socket = Socket::bind(state, role, self.since).map_err(note).ok();
     }
 
     fn answer_status(&mut self) {

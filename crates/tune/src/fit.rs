@@ -31,8 +31,6 @@ pub struct Fit {
     pub channels: ChannelsSpec,
     /// Root mean square of the relative errors, in percent.
     pub rms_percent: f64,
-    /// Error of the model's throughput at each point, in percent of the measured one.
-    pub error_percent: Vec<f64>,
 }
 
 /// The parameters of a candidate that do not enter linearly.
@@ -113,8 +111,7 @@ fn solve(shape: Shape, samples: &[(f64, f64)]) -> Option<Fit> {
         let [a, b, c] = row(*bytes);
         (seconds / (a * latency + b * per_byte + c * saturating) - 1.0) * 100.0
     };
-    let error_percent: Vec<f64> = samples.iter().map(error).collect();
-    let squares: f64 = error_percent.iter().map(|e| e * e).sum();
+    let squares: f64 = samples.iter().map(error).map(|e| e * e).sum();
     Some(Fit {
         channels: ChannelsSpec {
             latency_us: latency * 1e6,
@@ -127,7 +124,6 @@ fn solve(shape: Shape, samples: &[(f64, f64)]) -> Option<Fit> {
             seed: 0,
         },
         rms_percent: (squares / samples.len() as f64).sqrt(),
-        error_percent,
     })
 }
 

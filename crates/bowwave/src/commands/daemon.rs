@@ -22,7 +22,7 @@ use live::config::Config;
 use live::engine::{self, Engine, Heritage, MEASURING_TIMEOUT, Options, Prepared};
 use live::observe::Scope;
 use live::places::Places;
-use live::status::{Role, Socket};
+use live::status::Role;
 use serde_json::json;
 
 use crate::commands::{helper, privilege};
@@ -170,10 +170,7 @@ fn start(
         record,
     };
     let mut engine = Prepared::new(options, heritage).load().context("cannot start")?;
-    match Socket::bind(&args.state, Role::Daemon) {
-        Ok(socket) => engine.answer_on(socket),
-        Err(error) => print::note(error),
-    }
+    engine.answer_in(&args.state, Role::Daemon);
     Ok(engine)
 }
 

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::fs;
 
-use linux::process::parent;
+use linux::process;
 
 use super::ObserveError;
 
@@ -38,8 +38,8 @@ fn follow_children(
     followed: &impl FollowedTasks,
 ) -> Result<bool, ObserveError> {
     let before = known.len();
-    for pid in pids() {
-        let is_child = || parent(pid).is_some_and(|parent| known.contains(&parent));
+    for pid in process::all() {
+        let is_child = || process::parent(pid).is_some_and(|parent| known.contains(&parent));
         if known.contains(&pid) || !is_child() {
             continue;
         }
@@ -52,11 +52,6 @@ fn follow_children(
         }
     }
     Ok(known.len() > before)
-}
-
-fn pids() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Whether a process has begun to exit. The kernel sets this flag before the eBPF program sees the exit.
