@@ -486,7 +486,7 @@ impl Engine {
     /// Waits up to `timeout` for the first event, and feeds the controller all that has come.
     fn handle_events(&mut self, timeout: Duration) -> Result<(), EngineError> {
         let mut batch = std::mem::take(&mut self.batch);
-        self.observer.wait(timeout, &mut |at, input| batch.push((at, input)))?;
+        self.observer.wait(timeout, &mut batch)?;
         // Take the answers before reading the counters: the reads that an answer tells of are counted by then.
         let answers = self.answers.take();
         self.report_disk_stats();
