@@ -158,17 +158,14 @@ impl Windows {
 
     /// Carries out one change.
     pub(super) fn set(&mut self, change: &WindowChange, volume: &Volume) -> Completed {
-        let WindowChange { ticket, target, of, own_pages, setting } = *change;
-        let outcome = match (setting, of) {
-            (WindowSetting::Own, _) => self.restore_requested(target),
-            (WindowSetting::Abandoned, _) => self.forget(target),
-            (WindowSetting::NoLookAhead, Some(of)) => {
-                self.stop_look_ahead(target, of, own_pages, volume)
+        let WindowChange { ticket, target, setting, .. } = *change;
+        let outcome = match setting {
+            WindowSetting::Own => self.restore_requested(target),
+            WindowSetting::Abandoned => self.forget(target),
+            WindowSetting::NoLookAhead => self.stop_look_ahead(change, volume),
+            WindowSetting::Bounded(pages) | WindowSetting::Larger(pages) => {
+                self.resize(change, pages, volume)
             }
-            (WindowSetting::Bounded(pages) | WindowSetting::Larger(pages), Some(of)) => {
-                self.resize(target, of, own_pages, pages, volume)
-            }
-            (_, None) => Err(io::ErrorKind::NotFound.into()),
         };
         let outcome = outcome.unwrap_or(WindowOutcome::Failed);
         let during = self.setter.last_change();
@@ -178,44 +175,36 @@ impl Windows {
     /// Sets the open file's window to `pages`.
     fn resize(
         &mut self,
-        target: Target,
-        of: FileRef,
-        own_pages: u32,
+        change: &WindowChange,
         pages: u32,
         volume: &Volume,
     ) -> io::Result<WindowOutcome> {
-        let recorded = self.record(target, of, own_pages, volume)?;
+        let recorded = self.record(change, volume)?;
         let kb = (u64::from(pages) * PAGE_BYTES / 1024).max(1);
         let result = self.setter.set(&recorded.file, &volume.knob, kb);
-        result.inspect_err(|_| self.undo_record(target, &recorded))?;
+        result.inspect_err(|_| self.undo_record(change.target, &recorded))?;
         Ok(WindowOutcome::Set { own_pages: recorded.entry.pages_before() })
     }
 
     fn stop_look_ahead(
         &mut self,
-        target: Target,
-        of: FileRef,
-        own_pages: u32,
+        change: &WindowChange,
         volume: &Volume,
     ) -> io::Result<WindowOutcome> {
-        let recorded = self.record(target, of, own_pages, volume)?;
+        let recorded = self.record(change, volume)?;
         let result = fadvise(&recorded.file, 0, None, Advice::Random);
-        result.inspect_err(|_| self.undo_record(target, &recorded))?;
+        result.inspect_err(|_| self.undo_record(change.target, &recorded))?;
         failpoint::reach("look-ahead-stopped");
         let Recorded { file: duplicate, entry, .. } = recorded;
         let own_pages = entry.pages_before();
-        self.kept_open.insert(target, KeptOpen { entry, duplicate });
+        self.kept_open.insert(change.target, KeptOpen { entry, duplicate });
         Ok(WindowOutcome::Set { own_pages })
     }
 
     /// Duplicates the open file and writes it into the ledger, before it is changed.
-    fn record(
-        &mut self,
-        target: Target,
-        of: FileRef,
-        own_pages: u32,
-        volume: &Volume,
-    ) -> io::Result<Recorded> {
+    fn record(&mut self, change: &WindowChange, volume: &Volume) -> io::Result<Recorded> {
+        let WindowChange { target, of, own_pages, .. } = *change;
+        let of = of.ok_or(io::ErrorKind::NotFound)?;
         if !closes_at_once(&volume.mount.fs_type) {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -426,10 +415,13 @@ mod tests {
         let volume = Volume { mount, knob, piece_pages: 32, backing: BackingId(1) };
         let mut windows = Windows::new(Journal::open(folder.path()), Helper::Thread);
         let target = Target::Recovered(1);
-        let resize = |windows: &mut Windows| windows.resize(target, of, 32, 64, &volume);
+        let setting = WindowSetting::Larger(64);
+        let change =
+            WindowChange { ticket: Ticket(1), target, of: Some(of), own_pages: 32, setting };
+        let resize = |windows: &mut Windows| windows.resize(&change, 64, &volume);
         resize(&mut windows).expect_err("there is no such knob");
         assert_eq!((windows.journal.len(), windows.set.len()), (0, 0));
-        windows.record(target, of, 32, &volume).expect("written");
+        windows.record(&change, &volume).expect("written");
         resize(&mut windows).expect_err("there is no such knob");
         assert_eq!((windows.journal.len(), windows.set.len()), (1, 1));
     }
