@@ -397,10 +397,18 @@ mod tests {
             "printf '\"Ready\"' >&0; while asked=$(dd bs=4096 count=1 status=none); do \
              case \"$asked\" in '') exit;; {hung}) exec sleep 1000;; *) printf '\"Gone\"' >&0;; esac; done"
         );
-        Helper::Process {
-            program: "sh".into(),
-            arguments: ["-c", &script, "sh"].map(Into::into).into(),
-        }
+        Helper { program: "sh".into(), arguments: ["-c", &script, "sh"].map(Into::into).into() }
+    }
+
+    /// A helper that sends its standard error along, whatever it is asked for.
+    fn finding_standard_error() -> Helper {
+        let script = "import socket\n\
+                      asked = socket.socket(fileno=0)\n\
+                      asked.send(b'\"Ready\"')\n\
+                      found = b'{\"Descriptor\":{\"number\":3,\"started\":1}}'\n\
+                      while asked.recv(4096): socket.send_fds(asked, [found], [2])";
+        let arguments = ["-c", script].map(Into::into).into();
+        Helper { program: "python3".into(), arguments }
     }
 
     #[test]
@@ -413,7 +421,7 @@ mod tests {
         let [mount_point, knob] = ["/", "/no/such/knob"].map(PathBuf::from);
         let mount = Mount { dev, mount_point, fs_type: "ext4".into(), source: String::new() };
         let volume = Volume { mount, knob, piece_pages: 32, backing: BackingId(1) };
-        let mut windows = Windows::new(Journal::open(folder.path()), Helper::Thread);
+        let mut windows = Windows::new(Journal::open(folder.path()), finding_standard_error());
         let target = Target::Recovered(1);
         let setting = WindowSetting::Larger(64);
         let change =
