@@ -105,7 +105,7 @@ const RECOVERY_TIMEOUT_AT_START: Duration = Duration::from_millis(500);
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Measuring a disk takes a fraction of a second. After this time, manage a slower one by a guess.
-pub const MEASURING_TIMEOUT: Duration = Duration::from_secs(2);
+const MEASURING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How often to do what need not be done at each event, see `Engine::tidy`.
 const TIDY_INTERVAL_NS: Nanos = 1_000_000_000;
@@ -128,7 +128,6 @@ pub struct Engine {
     memory: Memory,
     /// The disks whose reads are counted.
     counted: HashMap<BackingId, CountedDisk>,
-    batch: Vec<(Nanos, Input)>,
     out: Vec<Command>,
     tick_at: Nanos,
     tidied_at: Nanos,
@@ -223,7 +222,6 @@ impl Prepared {
             exits: Exits::new()?,
             memory: Memory::default(),
             counted: HashMap::new(),
-            batch: Vec::new(),
             out,
             tick_at: 0,
             tidied_at: 0,
@@ -290,28 +288,16 @@ fn watch(rules: &Rules) -> Option<Watch> {
 }
 
 impl Engine {
-    /// Manages reads until all new devices are measured, `timeout` has passed, or `stop` becomes readable. A device
-    /// that has not answered by then is managed by a guess.
+    /// Manages reads until all new devices are measured, or `stop` becomes readable. After two seconds, a device that has
+    /// not answered is managed by a guess.
     ///
     /// # Errors
     /// If the source of events failed.
-    pub fn measure_devices(
-        &mut self,
-        timeout: Duration,
-        stop: BorrowedFd<'_>,
-    ) -> Result<(), EngineError> {
-        self.serve_while(|engine| engine.controller.is_measuring(), timeout, stop)
+    pub fn measure_devices(&mut self, stop: BorrowedFd<'_>) -> Result<(), EngineError> {
+        self.serve_while(|engine| engine.controller.is_measuring(), MEASURING_TIMEOUT, stop)
     }
 
-    /// Manages reads until `stop` becomes readable (a signal pipe, a process's descriptor).
-    ///
-    /// # Errors
-    /// If the source of events failed.
-    pub fn serve_until(&mut self, stop: BorrowedFd<'_>) -> Result<(), EngineError> {
-        self.serve_for(Duration::MAX, stop)
-    }
-
-    /// Manages reads for `time`, or until `stop` becomes readable.
+    /// Manages reads for `time`, or until `stop` becomes readable (a signal pipe, a process's descriptor).
     ///
     /// # Errors
     /// If the source of events failed.
@@ -485,8 +471,7 @@ impl Engine {
 
     /// Waits up to `timeout` for the first event, and feeds the controller all that has come.
     fn handle_events(&mut self, timeout: Duration) -> Result<(), EngineError> {
-        let mut batch = std::mem::take(&mut self.batch);
-        self.observer.wait(timeout, &mut batch)?;
+        let events = self.observer.wait(timeout)?;
         // Take the answers before reading the counters: the reads that an answer tells of are counted by then.
         let answers = self.answers.take();
         self.report_disk_stats();
@@ -496,12 +481,11 @@ impl Engine {
         for change in self.changes.try_iter().collect::<Vec<_>>() {
             self.on_change(sys::monotonic_ns(), change);
         }
-        for (at, input) in batch.drain(..) {
+        for (at, input) in events {
             if let Some(input) = self.with_reader_group(at, input) {
                 self.feed(at, input);
             }
         }
-        self.batch = batch;
         let now = sys::monotonic_ns();
         let is_tidy_due = now.saturating_sub(self.tidied_at) >= TIDY_INTERVAL_NS;
         for tgid in self.exits.take(is_tidy_due) {

@@ -21,8 +21,7 @@ struct Note {
 }
 
 fn identity(disk: &Disk) -> String {
-    let attribute = |name| fs::read_to_string(disk.sysfs.join(name)).unwrap_or_default();
-    format!("{} {} {}", disk.dev, attribute("size").trim(), attribute("diskseq").trim())
+    format!("{} {} {}", disk.dev, disk.bytes().unwrap_or(0), disk.sequence.trim())
 }
 
 fn file_of(disk: &Disk, state: &Path) -> PathBuf {

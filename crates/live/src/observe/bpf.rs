@@ -78,7 +78,7 @@ impl BpfObserver {
         if let Scope::Process(pid) = scope {
             descendants::follow_all(*pid, &skeleton.maps.tasks)?;
         }
-        let fetched = Rc::new(RefCell::new(Vec::with_capacity(1024)));
+        let fetched = Rc::default();
         let ring = build_ring(&skeleton, Rc::clone(&fetched))?;
         let mut observer = BpfObserver {
             ring,
@@ -233,17 +233,12 @@ fn build_ring(
 }
 
 impl Observer for BpfObserver {
-    fn wait(
-        &mut self,
-        timeout: Duration,
-        events: &mut Vec<(Nanos, Input)>,
-    ) -> Result<(), ObserveError> {
+    fn wait(&mut self, timeout: Duration) -> Result<Vec<(Nanos, Input)>, ObserveError> {
         match self.ring.poll(timeout) {
             Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {}
             other => other.map_err(lost)?,
         }
-        events.append(&mut self.fetched.borrow_mut());
-        Ok(())
+        Ok(self.fetched.take())
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {

@@ -222,8 +222,7 @@ mod tests {
             );
             let reader = Command::new("python3").args(["-c", &script]).arg(&path).status();
             assert!(reader.expect("python3 is installed").success());
-            let mut events = Vec::new();
-            observer.wait(Duration::from_secs(1), &mut events).expect("events");
+            let events = observer.wait(Duration::from_secs(1)).expect("events");
             let mut misses = events.into_iter().filter_map(|(_, input)| match input {
                 Input::Access(it) if it.kind == Kind::Miss && it.of.file == key(&path) => {
                     Some(it.advice)

@@ -73,16 +73,12 @@ pub enum ObserveError {
 
 /// A source of events about reads.
 pub trait Observer: BehindSource {
-    /// Waits up to `timeout` for the first event, and adds all that have come to `events`, with their time
-    /// (CLOCK_MONOTONIC). Leaves out the readers' cgroups.
+    /// Waits up to `timeout` for the first event. Returns all that have come, with their time (CLOCK_MONOTONIC) and
+    /// without the readers' cgroups.
     ///
     /// # Errors
     /// [`ObserveError::Lost`] if the source failed.
-    fn wait(
-        &mut self,
-        timeout: Duration,
-        events: &mut Vec<(Nanos, Input)>,
-    ) -> Result<(), ObserveError>;
+    fn wait(&mut self, timeout: Duration) -> Result<Vec<(Nanos, Input)>, ObserveError>;
 
     /// A descriptor that is readable when there are events.
     fn readiness(&self) -> BorrowedFd<'_>;

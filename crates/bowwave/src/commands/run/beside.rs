@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use controller::metrics::Metrics;
-use live::engine::{Engine, EngineError, MEASURING_TIMEOUT, Prepared};
+use live::engine::{Engine, EngineError, Prepared};
 use live::status::Role;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{getpid, set_child_subreaper};
@@ -195,7 +195,7 @@ fn load(prepared: Prepared, is_strict: bool) -> Result<Engine, EngineError> {
     if is_strict {
         // There is no command yet, so a signal simply ends bowwave: pass a descriptor that is never readable.
         let never = eventfd(0, EventfdFlags::CLOEXEC)?;
-        engine.measure_devices(MEASURING_TIMEOUT, never.as_fd())?;
+        engine.measure_devices(never.as_fd())?;
     }
     Ok(engine)
 }
@@ -207,7 +207,7 @@ pub(super) fn note_refusal(reason: &str) {
 
 fn manage(mut engine: Engine, ending: &Ending, memory: Option<Memory>) -> Outcome {
     let is_interrupted = || ending.is_interrupted.load(Ordering::Relaxed);
-    if let Err(error) = engine.serve_until(ending.ended.as_fd()) {
+    if let Err(error) = engine.serve_for(Duration::MAX, ending.ended.as_fd()) {
         print::note(format_args!("{error}; the command continues without read-ahead"));
     } else if let Err(error) = engine.finish(ending.drop_timeout, is_interrupted) {
         print::note(format_args!("{error}; pages not dropped yet stay cached"));
