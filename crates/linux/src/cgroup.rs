@@ -22,8 +22,8 @@ impl Place {
         Self::in_table(&cgroups)
     }
 
-    /// The innermost of this cgroup and those above it that nobody but root can have made: it and all above it are
-    /// root's.
+    /// The innermost of this cgroup and its ancestors that only root can have made: it and all its ancestors belong to
+    /// root.
     pub fn made_by_root(self) -> Self {
         let root = Path::new(ROOT);
         let kept = |path: PathBuf, at: &[PathBuf]| {
@@ -97,8 +97,8 @@ fn entries(cgroups: &str) -> impl Iterator<Item = (&str, &Path)> {
     })
 }
 
-/// Whether a process lives under a limit on what it may read in a second (`io.max`, or version 1's
-/// `blkio.throttle`), from whichever device: its own, or that of a cgroup above.
+/// Whether the process's cgroup, or one above it, limits reads per second from some device (`io.max`, or version 1's
+/// `blkio.throttle`).
 pub fn is_throttled(pid: u32) -> bool {
     let table = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     limits_of_reading(&table)
@@ -106,7 +106,7 @@ pub fn is_throttled(pid: u32) -> bool {
         .any(|file| fs::read_to_string(file).is_ok_and(|limits| limits_reading(&limits)))
 }
 
-/// The files that tell, of the cgroups in the text of `/proc/PID/cgroup`.
+/// The files with these limits, for the cgroups in the text of `/proc/PID/cgroup`.
 fn limits_of_reading(cgroups: &str) -> Vec<PathBuf> {
     let root = Path::new(ROOT);
     let mut files = Vec::new();

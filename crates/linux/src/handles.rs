@@ -45,7 +45,7 @@ pub(crate) fn open_reached(reached: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(open(format!("/proc/self/fd/{}", reached.as_raw_fd()), flags, Mode::empty())?)
 }
 
-/// A regular file that was met before, whoever read it then.
+/// A regular file, known by its inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// The file.
@@ -82,8 +82,8 @@ impl Known {
     }
 }
 
-/// Whether a [known](Known) file is gone, or its inode belongs to another one, if reaching or opening it failed so. Other
-/// failures tell nothing of the file.
+/// Whether this failure to reach or open a [known](Known) file means that the file is gone. Other failures say nothing
+/// about it.
 pub fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESTALE)
 }

@@ -99,8 +99,8 @@ pub fn is_alive(pid: u32) -> bool {
     status(pid).is_ok_and(|status| !has_ended(&status))
 }
 
-/// The kernel tells this of any process at once. For `/proc/PID/stat` and most links it waits while the process is
-/// being started, which a user can make last for ever (a file of a FUSE server that does not answer, closed by `exec`).
+/// Reading this never waits. Reading `/proc/PID/stat` or most links waits while the process is in `exec`, which a user
+/// can make last for ever: `exec` then closes a file of a FUSE server that does not answer.
 pub(crate) fn status(pid: u32) -> io::Result<String> {
     table::read(format!("/proc/{pid}/status"))
 }
