@@ -25,7 +25,8 @@ pub fn lists(bytes: &[u8]) {
     remembered::read_any(bytes);
 }
 
-/// Events of the eBPF programs, and files of `/proc`.
+/// Events of the eBPF programs.
+#[cfg(feature = "bpf")]
 pub fn events(bytes: &[u8]) {
     observe::read_any(bytes);
 }
@@ -75,6 +76,7 @@ mod tests {
         fn any_bytes_are_read_or_refused(bytes in bytes()) {
             notes(&bytes);
             lists(&bytes);
+            #[cfg(feature = "bpf")]
             events(&bytes);
             configuration(&String::from_utf8_lossy(&bytes));
         }

@@ -9,7 +9,7 @@ mod behind;
 mod bpf;
 #[cfg(feature = "bpf")]
 mod bpf_behind;
-#[cfg(any(feature = "bpf", test, fuzzing))]
+#[cfg(any(feature = "bpf", test))]
 mod descendants;
 #[cfg(feature = "bpf")]
 mod layout;
@@ -172,21 +172,7 @@ fn check_page_size(bytes: u64) -> Result<(), ObserveError> {
     if bytes == PAGE_BYTES { Ok(()) } else { Err(ObserveError::PageSize(bytes)) }
 }
 
-#[cfg(any(test, fuzzing))]
+#[cfg(all(feature = "bpf", any(test, fuzzing)))]
 pub(crate) fn read_any(bytes: &[u8]) {
-    #[cfg(feature = "bpf")]
     layout::decode_event(bytes).for_each(drop);
-    descendants::read_any(&String::from_utf8_lossy(bytes));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pages_other_than_4_kib_are_refused_in_a_sentence() {
-        assert!(check_page_size(4096).is_ok());
-        let refused = check_page_size(65536).expect_err("64 KiB, as some arm64 kernels have");
-        assert!(refused.to_string().contains("65536 bytes"));
-    }
 }
