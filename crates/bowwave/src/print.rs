@@ -45,10 +45,7 @@ pub(crate) fn visible(text: &str) -> String {
 
 /// A number with thousands separators: `1,234,567`.
 pub(crate) fn thousands(count: u64) -> String {
-    let digits = count.to_string();
-    let is_first = |at: usize| at > 0 && (digits.len() - at).is_multiple_of(3);
-    let parts = digits.char_indices().flat_map(|(at, c)| [is_first(at).then_some(','), Some(c)]);
-    parts.flatten().collect()
+    indicatif::HumanCount(count).to_string()
 }
 
 /// Prints a value as indented JSON.

@@ -1,4 +1,5 @@
-//! Each command's `--help`, man page and page of the docs describe the same options.
+//! Each command's `--help`, man page and page of the docs describe the same options. ARCHITECTURE.md names functions that
+//! exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -114,5 +115,37 @@ fn docs_of_a_command_name_only_its_own_options() {
                 assert!(is_known, "docs/{page}.md: {word} in {line}");
             }
         }
+    }
+}
+
+/// Function and file of each numbered step in the tables of ARCHITECTURE.md.
+fn steps(architecture: &str) -> Vec<(String, String)> {
+    let mut steps: Vec<(String, String)> = Vec::new();
+    for line in architecture.lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        if let ["", number, function, file, _, ""] = cells[..]
+            && number.parse::<u32>().is_ok()
+        {
+            let last = steps.last().map(|(_, file)| file.clone());
+            let file = if file == "the same" { last.expect("a file") } else { file.to_owned() };
+            steps.push((function.trim_matches('`').to_owned(), file));
+        }
+    }
+    steps
+}
+
+#[test]
+fn each_step_of_a_path_is_a_function_that_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &str| fs::read_to_string(root.join(path)).expect(path);
+    let steps = steps(&read("ARCHITECTURE.md"));
+    assert!(steps.len() > 8, "{steps:?}");
+    for (function, file) in steps {
+        let name = function.rsplit("::").next().unwrap_or_default();
+        let begins = |line: &str| {
+            let is_c = file.ends_with(".c") && line.contains(&format!(" {name}("));
+            is_c || line.contains(&format!("fn {name}(")) || line.contains(&format!("fn {name}<"))
+        };
+        assert!(read(&file).lines().any(begins), "{function} is not in {file}");
     }
 }

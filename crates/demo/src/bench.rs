@@ -1,6 +1,6 @@
 //! One run: cold caches, the kernel's window, the daemon if the setting needs it, a fresh reader.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
@@ -147,13 +147,7 @@ impl Bench<'_> {
         let mut output = reader.streams().stdout.take().expect("it is piped");
         let report = self.stop.read_to_end(&mut output)?;
         reader.wait().map_err(failed_io)?;
-        serde_json::from_slice(&report).map_err(|_| {
-            let mut said = String::new();
-            if let Some(mut stream) = reader.streams().stderr.take() {
-                let _ = stream.read_to_string(&mut said);
-            }
-            failed(said.trim().into())
-        })
+        serde_json::from_slice(&report).map_err(|_| failed(reader.last_words()))
     }
 }
 

@@ -2,11 +2,12 @@
 #![allow(unsafe_code)]
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
+use serde_json::Value;
 
 /// A child in a separate process group, so that Ctrl-C reaches only the demonstration, which then ends the child in
 /// order. Dropping it kills the whole group.
@@ -53,6 +54,15 @@ impl OwnChild {
         &mut self.child
     }
 
+    /// Reads its standard error to the end.
+    pub(crate) fn last_words(&mut self) -> String {
+        let mut said = String::new();
+        if let Some(mut stream) = self.child.stderr.take() {
+            let _ = stream.read_to_string(&mut said);
+        }
+        said.trim().to_owned()
+    }
+
     pub(crate) fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
@@ -63,6 +73,12 @@ impl OwnChild {
         self.is_reaped = true;
         Ok(status)
     }
+}
+
+/// The last line that is a JSON object: bowwave's report, among other words.
+pub(crate) fn report_in(said: &str) -> Value {
+    let objects = said.lines().rev().filter_map(|line| serde_json::from_str(line).ok());
+    objects.into_iter().find(Value::is_object).unwrap_or_default()
 }
 
 impl Drop for OwnChild {
@@ -87,5 +103,11 @@ mod tests {
         let pid = child.pid();
         drop(child);
         assert!(rustix::process::test_kill_process(pid).is_err());
+    }
+
+    #[test]
+    fn a_report_is_the_last_object_that_is_printed() {
+        assert_eq!(report_in("{\"events\":1}\nsome words\n{\"events\":7}\n")["events"], 7);
+        assert_eq!(report_in("").get("events"), None);
     }
 }

@@ -10,7 +10,7 @@ use linux::waits;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
-use crate::child::{OwnChild, own_command};
+use crate::child::{OwnChild, own_command, report_in};
 use crate::error::DemoError;
 use crate::process_clock::cpu_time;
 
@@ -37,7 +37,7 @@ impl Daemon {
         let mut line = String::new();
         output.read_line(&mut line).map_err(failed)?;
         if !is_ready(&line) {
-            return Err(DemoError::Daemon(last_words(&mut child)));
+            return Err(DemoError::Daemon(child.last_words()));
         }
         thread::sleep(SETTLE);
         let cpu_before = cpu_time(child.pid()).unwrap_or_default();
@@ -61,14 +61,14 @@ impl Daemon {
     /// If it has ended before, or ends with an error: the run was not managed.
     pub(crate) fn stop(mut self) -> Result<Value, DemoError> {
         if let Ok(Some(_)) = self.child.streams().try_wait() {
-            return Err(DemoError::Daemon(format!("ended early: {}", last_words(&mut self.child))));
+            return Err(DemoError::Daemon(format!("ended early: {}", self.child.last_words())));
         }
         let _ = kill_process(self.child.pid(), Signal::TERM);
         let mut said = String::new();
         let _ = self.output.read_to_string(&mut said);
-        let words = last_words(&mut self.child);
+        let words = self.child.last_words();
         match self.child.wait() {
-            Ok(status) if status.success() => Ok(summary(&said)),
+            Ok(status) if status.success() => Ok(report_in(&said)),
             Ok(status) => Err(DemoError::Daemon(format!("ended with {status}: {words}"))),
             Err(error) => Err(DemoError::Daemon(error.to_string())),
         }
@@ -77,21 +77,6 @@ impl Daemon {
 
 fn is_ready(line: &str) -> bool {
     serde_json::from_str::<Value>(line).is_ok_and(|value| value["ready"] == true)
-}
-
-/// The last line that is a JSON object; a newer daemon may print more than one.
-fn summary(said: &str) -> Value {
-    let objects = said.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    objects.into_iter().find(Value::is_object).unwrap_or_default()
-}
-
-/// Reads its standard error to the end.
-fn last_words(child: &mut OwnChild) -> String {
-    let mut text = String::new();
-    if let Some(mut stream) = child.streams().stderr.take() {
-        let _ = stream.read_to_string(&mut text);
-    }
-    text.trim().to_owned()
 }
 
 #[cfg(test)]
@@ -103,11 +88,5 @@ mod tests {
         assert!(is_ready("{\"mounts\":[\"/\"],\"ready\":true}\n"));
         assert!(!is_ready("{\"ready\":false}\n"));
         assert!(!is_ready(""));
-    }
-
-    #[test]
-    fn its_summary_is_the_last_object_it_prints() {
-        assert_eq!(summary("{\"events\":1}\nsome words\n{\"events\":7}\n")["events"], 7);
-        assert_eq!(summary("").get("events"), None);
     }
 }

@@ -5,8 +5,7 @@ use std::fs::File;
 use std::io;
 
 use memmap2::{Mmap, MmapOptions};
-
-const PAGE_BYTES: usize = 4096;
+use patterns::PAGE_BYTES;
 
 /// Maps a file that nobody writes to.
 pub(crate) fn map(file: &File) -> io::Result<Mmap> {
@@ -30,7 +29,7 @@ pub fn resident(file: &File) -> io::Result<Vec<bool>> {
 
 /// The same for a part of a mapping that begins with a page.
 pub(crate) fn resident_in(part: &[u8]) -> io::Result<Vec<bool>> {
-    let mut resident = vec![0u8; part.len().div_ceil(PAGE_BYTES)];
+    let mut resident = vec![0u8; part.len().div_ceil(PAGE_BYTES as usize)];
     // SAFETY: the vector has a byte for each page of the part, whose mapping outlives the call.
     let result = unsafe {
         libc::mincore(part.as_ptr() as *mut libc::c_void, part.len(), resident.as_mut_ptr())

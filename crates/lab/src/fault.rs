@@ -8,7 +8,12 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::timer::Kind;
+/// Kind of a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Read,
+    Write,
+}
 
 /// A spike delays one read in this many.
 const SPIKE_EVERY: u64 = 64;

@@ -1,14 +1,14 @@
 //! Removes a lab, or what is left of one. Relies on what is mounted and attached, not on `state.json`.
 
 use std::fs;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use linux::process::{self, Process};
 use linux::program::is_bowwave_of_root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Signal, pidfd_send_signal};
 
 use crate::claim::Claim;
 use crate::control::set_fast;
@@ -100,16 +100,14 @@ fn attached_below(fuse: &Path) -> Vec<PathBuf> {
 }
 
 /// The process that serves `fuse`, found by its program and arguments: a killed `lab up` has not recorded it.
-fn server_of(fuse: &Path) -> Option<OwnedFd> {
-    let serves = |pid: i32| {
+fn server_of(fuse: &Path) -> Option<Process> {
+    let serves = |pid: u32| {
         let process = Path::new("/proc").join(pid.to_string());
         is_bowwave_of_root(&process)
             && fs::read(process.join("cmdline")).is_ok_and(|line| is_serving(&line, fuse))
     };
-    let processes = fs::read_dir("/proc").ok()?.flatten();
-    let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let pid = pids.find(|pid| serves(*pid))?;
-    let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    let pid = process::all().find(|pid| serves(*pid))?;
+    let process = Process::open(pid).ok()?;
     // It may have ended, and its number may have been reused, before it was opened.
     serves(pid).then_some(process)
 }
@@ -124,7 +122,7 @@ pub(crate) fn is_serving(command_line: &[u8], fuse: &Path) -> bool {
 
 /// Waits for the server's end. It ends when its folder is unmounted, but unmounts the folder once more itself (fuser
 /// 0.18). By then no new lab may be in its place.
-fn wait_for_end(server: &OwnedFd) {
+fn wait_for_end(server: &Process) {
     let mut ends = [PollFd::new(server, PollFlags::IN)];
     // After a timeout, a new lab of this name may fail once.
     let _ = poll(&mut ends, Some(&MOST_TO_END));

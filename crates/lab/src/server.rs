@@ -22,12 +22,12 @@ use fuser::{
 
 use crate::control;
 use crate::error::LabError;
-use crate::fault::{Fault, Faults};
+use crate::fault::{Fault, Faults, Kind};
 use crate::injected::Injected;
 use crate::map::Image;
 use crate::pacing::Pacing;
 use crate::real_time::take_precedence;
-use crate::timer::{Kind, Timer};
+use crate::timer::Timer;
 
 /// What the server serves, and where.
 #[derive(Clone, Debug)]

@@ -20,11 +20,12 @@ use std::thread;
 use std::time::Duration;
 
 use device::{Completion, Nanos, Request};
+use linux::sys::monotonic_ns as now;
 
-use crate::fault::{Answered, Fate, Faults};
+use crate::fault::{Answered, Fate, Faults, Kind};
 use crate::injected::Injected;
 use crate::pacing::Pacing;
-use crate::real_time::{now, take_precedence};
+use crate::real_time::take_precedence;
 use crate::status::Status;
 
 /// Other threads copy replies above this size: 32 KiB take about 5 us.
@@ -69,13 +70,6 @@ pub(crate) struct Timer {
 
 /// Requests are answered at once, without model and faults.
 const FAST: Nanos = Nanos::MAX;
-
-/// Kind of a request.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Read,
-    Write,
-}
 
 impl Timer {
     /// Starts the timing threads, which live as long as the process.

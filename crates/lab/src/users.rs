@@ -7,11 +7,7 @@ use std::path::{Path, PathBuf};
 /// folder. Each as `name (process id)`, or as `name (process id, its current folder)` if that is all it uses. Only root
 /// sees those of other users.
 pub(crate) fn users_of(places: &[&Path]) -> Vec<String> {
-    let Ok(processes) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let mut users: Vec<(u32, Use)> = pids
+    let mut users: Vec<(u32, Use)> = linux::process::all()
         .filter(|pid| *pid != std::process::id())
         .filter_map(|pid| Some((pid, use_of(pid, places)?)))
         .collect();

@@ -1,8 +1,8 @@
-//! Acting with the rights of another process: one thread takes over its user and groups for file access, and gives
-//! them back.
+//! Acts with the rights of another process: the calling thread takes over its user and groups for file access, and
+//! then gives them back.
 //!
-//! These are the calling thread's alone (`setfsuid(2)`, `setfsgid(2)`, the system call behind `setgroups(2)`). With a
-//! user other than root the thread also lacks the capabilities that override permissions of files.
+//! Other threads keep theirs (`setfsuid(2)`, `setfsgid(2)`, the system call behind `setgroups(2)`). Acting for a user
+//! other than root, the thread also lacks the capabilities that override permissions of files.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -20,7 +20,7 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// Those of a process.
+    /// The rights of a process.
     ///
     /// # Errors
     /// If it has ended.
@@ -28,10 +28,10 @@ impl Rights {
         parse(&process::status(pid)?).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Does `work` with these rights, or not at all.
+    /// Does `work` with these rights.
     ///
     /// # Errors
-    /// If they cannot be taken over.
+    /// If they cannot be taken over; then `work` is not done.
     pub fn act<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         if self.user == 0 {
             // A superuser without the power to override permissions cannot be imitated this way.
@@ -85,7 +85,7 @@ impl Drop for Taken {
     fn drop(&mut self) {
         set_user(self.user);
         set_group(self.group);
-        // What was allowed once is allowed again: the capability for it is not one of file access.
+        // This is allowed as before: the capability for it is not one of file access.
         let _ = set_groups(&self.groups);
     }
 }
@@ -96,7 +96,7 @@ fn set_user(user: u32) -> u32 {
     unsafe { libc::setfsuid(user) as u32 }
 }
 
-/// The same of its group.
+/// The same for its group.
 fn set_group(group: u32) -> u32 {
     // SAFETY: as above.
     unsafe { libc::setfsgid(group) as u32 }

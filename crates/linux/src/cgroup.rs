@@ -22,8 +22,8 @@ impl Place {
         Self::in_table(&cgroups)
     }
 
-    /// The innermost of this cgroup and those above it that nobody but root can have made: it and all above it are
-    /// root's.
+    /// The innermost of this cgroup and its ancestors that only root can have made: it and all its ancestors belong to
+    /// root.
     pub fn made_by_root(self) -> Self {
         let root = Path::new(ROOT);
         let kept = |path: PathBuf, at: &[PathBuf]| {
@@ -43,14 +43,11 @@ impl Place {
     /// Parses the text of `/proc/PID/cgroup`.
     fn in_table(cgroups: &str) -> Self {
         let mut place = Place::default();
-        for line in cgroups.lines() {
-            let mut fields = line.splitn(3, ':').skip(1);
-            let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
-            let path = PathBuf::from(path.trim_start_matches('/'));
+        for (controllers, path) in entries(cgroups) {
             if controllers.split(',').any(|name| name == "memory") {
-                place.v1 = Some(path);
+                place.v1 = Some(path.into());
             } else if controllers.is_empty() {
-                place.v2 = Some(path);
+                place.v2 = Some(path.into());
             }
         }
         place
@@ -92,8 +89,16 @@ impl Place {
     }
 }
 
-/// Whether a process lives under a limit on what it may read in a second (`io.max`, or version 1's
-/// `blkio.throttle`), from whichever device: its own, or that of a cgroup above.
+/// Controllers and path of each line of `/proc/PID/cgroup`. Version 2 names no controllers.
+fn entries(cgroups: &str) -> impl Iterator<Item = (&str, &Path)> {
+    cgroups.lines().filter_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        Some((controllers, Path::new(path.trim_start_matches('/'))))
+    })
+}
+
+/// Whether the process's cgroup, or one above it, limits reads per second from some device (`io.max`, or version 1's
+/// `blkio.throttle`).
 pub fn is_throttled(pid: u32) -> bool {
     let table = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     limits_of_reading(&table)
@@ -101,14 +106,11 @@ pub fn is_throttled(pid: u32) -> bool {
         .any(|file| fs::read_to_string(file).is_ok_and(|limits| limits_reading(&limits)))
 }
 
-/// The files that tell, of the cgroups in the text of `/proc/PID/cgroup`.
+/// The files with these limits, for the cgroups in the text of `/proc/PID/cgroup`.
 fn limits_of_reading(cgroups: &str) -> Vec<PathBuf> {
     let root = Path::new(ROOT);
     let mut files = Vec::new();
-    for line in cgroups.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
-        let path = Path::new(path.trim_start_matches('/'));
+    for (controllers, path) in entries(cgroups) {
         if controllers.split(',').any(|name| name == "blkio") {
             for folder in up(Some(path)).map(|path| root.join("blkio").join(path)) {
                 files.push(folder.join("blkio.throttle.read_bps_device"));

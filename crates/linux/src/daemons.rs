@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::process;
 use crate::program::is_bowwave_of_root;
 
 /// A running daemon.
@@ -19,10 +20,8 @@ pub struct Daemon {
 ///
 /// Looks at every process, so its cost grows with their number; of most it only reads one link.
 pub fn running() -> impl Iterator<Item = Daemon> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let own = std::process::id();
-    pids.filter(move |pid| *pid != own).filter_map(look_at)
+    process::all().filter(move |pid| *pid != own).filter_map(look_at)
 }
 
 /// Whether process `pid` is a daemon.

@@ -45,7 +45,7 @@ pub(crate) fn open_reached(reached: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(open(format!("/proc/self/fd/{}", reached.as_raw_fd()), flags, Mode::empty())?)
 }
 
-/// A regular file that was met before, whoever read it then.
+/// A regular file, known by its inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// The file.
@@ -73,9 +73,7 @@ impl Known {
         let file = reach_by_inode(self.file, self.generation, mount)?;
         let asked = LOOKED_AT.union(StatxFlags::SIZE).union(StatxFlags::MTIME);
         let about = statx(&file, c"", AtFlags::EMPTY_PATH | AS_KNOWN, asked)?;
-        let dev = DeviceNumber { major: about.stx_dev_major, minor: about.stx_dev_minor };
-        let is_regular = FileType::from_raw_mode(about.stx_mode.into()).is_file();
-        if !is_regular || (FileKey { dev, ino: about.stx_ino }) != self.file {
+        if !type_of(&about).is_file() || key_in(&about) != self.file {
             return Err(io::ErrorKind::NotFound.into());
         }
         let (seconds, ns) = (about.stx_mtime.tv_sec, about.stx_mtime.tv_nsec);
@@ -84,8 +82,8 @@ impl Known {
     }
 }
 
-/// Whether a [known](Known) file is gone, or its inode belongs to another one, if reaching or opening it failed so. Other
-/// failures tell nothing of the file.
+/// Whether this failure to reach or open a [known](Known) file means that the file is gone. Other failures say nothing
+/// about it.
 pub fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESTALE)
 }
@@ -110,8 +108,9 @@ impl Reached {
 
 /// Whether the descriptor refers to that file.
 pub fn leads_to(file: &OwnedFd, read: FileRef) -> bool {
-    let about = look_at(file);
-    is_file(&about, read.file) && (dev_of(&about) == Some(read.file.dev) || is_on(file, read))
+    look_at(file).is_some_and(|about| {
+        is_file(&about, read.file) && (key_in(&about) == read.file || is_on(file, read))
+    })
 }
 
 /// What a descriptor should refer to.
@@ -129,16 +128,11 @@ pub enum Kind {
 /// `InvalidInput` if it refers to something else.
 pub fn key_of(file: &OwnedFd, kind: Kind) -> io::Result<FileKey> {
     let about = statx(file, c"", AtFlags::EMPTY_PATH | AS_KNOWN, LOOKED_AT)?;
-    let found = FileType::from_raw_mode(about.stx_mode.into());
     let is_it = match kind {
-        Kind::File => found.is_file(),
-        Kind::Directory => found.is_dir(),
+        Kind::File => type_of(&about).is_file(),
+        Kind::Directory => type_of(&about).is_dir(),
     };
-    if !is_it {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let dev = DeviceNumber { major: about.stx_dev_major, minor: about.stx_dev_minor };
-    Ok(FileKey { dev, ino: about.stx_ino })
+    if is_it { Ok(key_in(&about)) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
 /// Use only attributes that the kernel has already: a server may never answer.
@@ -150,19 +144,20 @@ fn look_at(file: &OwnedFd) -> Option<Statx> {
     statx(file, c"", AtFlags::EMPTY_PATH | AS_KNOWN, LOOKED_AT).ok()
 }
 
-fn dev_of(about: &Option<Statx>) -> Option<DeviceNumber> {
-    let about = about.as_ref()?;
-    Some(DeviceNumber { major: about.stx_dev_major, minor: about.stx_dev_minor })
+fn type_of(about: &Statx) -> FileType {
+    FileType::from_raw_mode(about.stx_mode.into())
+}
+
+fn key_in(about: &Statx) -> FileKey {
+    let dev = DeviceNumber { major: about.stx_dev_major, minor: about.stx_dev_minor };
+    FileKey { dev, ino: about.stx_ino }
 }
 
 /// Whether it is a regular file with that number, according to `statx`. For some files, btrfs and overlay show another
 /// device number, with major 0.
-fn is_file(about: &Option<Statx>, key: FileKey) -> bool {
-    let is_on_it = dev_of(about).is_some_and(|dev| dev == key.dev || dev.major == 0);
-    about.as_ref().is_some_and(|about| {
-        let is_regular = FileType::from_raw_mode(about.stx_mode.into()).is_file();
-        is_on_it && is_regular && about.stx_ino == key.ino
-    })
+fn is_file(about: &Statx, key: FileKey) -> bool {
+    let FileKey { dev, ino } = key_in(about);
+    type_of(about).is_file() && ino == key.ino && (dev == key.dev || dev.major == 0)
 }
 
 /// Whether a file with another device number than its file system is on that file system all the same: according to its
@@ -255,7 +250,8 @@ fn number_behind(fdinfo: &str, name: &str) -> Option<u64> {
 
 /// Whether a descriptor of a process refers to the file.
 pub(crate) fn is_same_file(tgid: u32, file: FileKey, number: i32) -> bool {
-    is_file(&statx(CWD, format!("/proc/{tgid}/fd/{number}"), AS_KNOWN, LOOKED_AT).ok(), file)
+    let about = statx(CWD, format!("/proc/{tgid}/fd/{number}"), AS_KNOWN, LOOKED_AT);
+    about.is_ok_and(|about| is_file(&about, file))
 }
 
 #[cfg(test)]

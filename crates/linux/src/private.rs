@@ -1,7 +1,7 @@
 //! Files that only this user can read or write, in a folder that only this user can change.
 //!
-//! Whoever may write to a folder, or to one above it, can put a link, a FIFO or another folder in the place of a name. So
-//! the folder is opened once and looked at; then its files are reached through the descriptor.
+//! Whoever may write to a folder, or to one above it, can replace a file or folder in it by a link, a FIFO or another
+//! folder. So the folder is opened once and checked, and then its files are reached through the descriptor.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
@@ -97,7 +97,7 @@ impl Folder {
         written
     }
 
-    /// Removes what has that name; tells whether there was anything.
+    /// Removes what has that name. Returns whether there was anything.
     ///
     /// # Errors
     /// If it cannot be removed.
@@ -140,7 +140,7 @@ impl Folder {
     }
 }
 
-/// Opens what is there; follows no link as the last part of the path, and waits for no FIFO.
+/// Opens what is there. Does not follow a link as the last part of the path, and does not wait for a FIFO.
 fn look_up(folder: impl AsFd, path: &Path) -> Result<Option<File>, PrivateError> {
     use rustix::io::Errno;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

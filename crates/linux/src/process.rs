@@ -53,6 +53,12 @@ impl AsFd for Process {
     }
 }
 
+/// The numbers of all processes.
+pub fn all() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// When the process started, in ticks since boot. Numbers are reused; a number with its start time
 /// is unique.
 ///
@@ -60,13 +66,22 @@ impl AsFd for Process {
 /// `NotFound` if no process has that number, `InvalidData` if `/proc` gives no time.
 pub fn started(pid: u32) -> io::Result<u64> {
     let stat = table::read(format!("/proc/{pid}/stat"))?;
-    start_time(&stat).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    stat_field(&stat, 22).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Field 22 of `/proc/PID/stat`. Field 2 is a name that may contain anything.
-fn start_time(stat: &str) -> Option<u64> {
+/// Whether a process has begun to exit, or has ended.
+pub fn is_exiting(pid: u32) -> bool {
+    /// `PF_EXITING` of the kernel's `sched.h`.
+    const EXITING: u64 = 4;
+    let stat = table::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat_field(&stat, 9).is_none_or(|flags| flags & EXITING != 0)
+}
+
+/// A number in `/proc/PID/stat`, by its position from 1 as in proc(5). The second field is a name that may contain
+/// anything.
+fn stat_field(stat: &str, position: usize) -> Option<u64> {
     let (_, behind_name) = stat.rsplit_once(')')?;
-    behind_name.split_ascii_whitespace().nth(19)?.parse().ok()
+    behind_name.split_ascii_whitespace().nth(position - 3)?.parse().ok()
 }
 
 /// Whether this process sees all processes by the numbers that the kernel's events give: it is in no PID namespace
@@ -93,8 +108,8 @@ pub fn is_alive(pid: u32) -> bool {
     status(pid).is_ok_and(|status| !has_ended(&status))
 }
 
-/// The kernel tells this of any process at once. For `/proc/PID/stat` and most links it waits while the process is
-/// being started, which a user can make last for ever (a file of a FUSE server that does not answer, closed by `exec`).
+/// Reading this never waits. Reading `/proc/PID/stat` or most links waits while the process is in `exec`, which a user
+/// can make last for ever: `exec` then closes a file of a FUSE server that does not answer.
 pub(crate) fn status(pid: u32) -> io::Result<String> {
     table::read(format!("/proc/{pid}/status"))
 }
@@ -164,7 +179,7 @@ fn mapping(line: &str) -> Option<Mapping> {
 
 #[cfg(any(test, fuzzing))]
 pub(crate) fn read_any(text: &str) {
-    start_time(text);
+    stat_field(text, 22);
     has_ended(text);
     text.lines().filter_map(mapping).count();
 }
@@ -180,8 +195,8 @@ mod tests {
     #[test]
     fn the_start_time_is_found_behind_any_name() {
         let stat = "42 (a) b (c) R 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 987654 0 0";
-        assert_eq!(start_time(stat), Some(987_654));
-        assert_eq!(start_time("42 (cut"), None);
+        assert_eq!((stat_field(stat, 9), stat_field(stat, 22)), (Some(4), Some(987_654)));
+        assert_eq!(stat_field("42 (cut", 22), None);
     }
 
     #[test]

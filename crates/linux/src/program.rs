@@ -55,8 +55,7 @@ fn name_of(exe: &Path) -> Option<OsString> {
 
 /// Whether both the real and the effective user in `/proc/PID/status`, the first two, are root.
 fn is_of_root(status: &str) -> bool {
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    users.is_some_and(|users| users.split_ascii_whitespace().take(2).eq(["0", "0"]))
+    crate::process::fields(status, "Uid:").is_some_and(|users| users.take(2).eq(["0", "0"]))
 }
 
 #[cfg(test)]

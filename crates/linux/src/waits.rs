@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::ops::{Add, Sub};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Waking takes up to this long on an idle virtual machine, too.
@@ -69,12 +69,11 @@ pub fn process(pid: u32) -> Waits {
 /// All of the kernel's workers. They carry requests to a lab's server, to other machines, and to volumes that are
 /// encrypted.
 pub fn kernel_workers() -> Waits {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let is_worker = |folder: &Path| {
+    let is_worker = |folder: &PathBuf| {
         fs::read_to_string(folder.join("comm")).is_ok_and(|name| name.starts_with("kworker/"))
     };
-    let workers = processes.map(|entry| entry.path()).filter(|path| is_worker(path));
-    workers.map(|path| thread(&path)).fold(Waits::default(), Waits::add)
+    let folders = crate::process::all().map(|pid| Path::new("/proc").join(pid.to_string()));
+    folders.filter(is_worker).map(|folder| thread(&folder)).fold(Waits::default(), Waits::add)
 }
 
 fn thread(folder: &Path) -> Waits {

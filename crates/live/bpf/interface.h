@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the eBPF programs share with user space. Mirrored in src/observe/layout.rs. */
+/*
+ * What the eBPF programs share with user space. The structs of src/observe/layout.rs are generated from these, its
+ * constants are not. Name all padding.
+ */
 #ifndef BOWWAVE_INTERFACE_H
 #define BOWWAVE_INTERFACE_H
 
@@ -66,7 +69,7 @@ struct event {
 	u32 directory_generation;
 	u32 reserved;
 };
-_Static_assert(sizeof(struct event) == 104, "EVENT_BYTES in layout.rs");
+_Static_assert(sizeof(struct event) == 104, "as decoded");
 
 struct file_key {
 	u64 ino;

@@ -125,6 +125,7 @@ struct {
 } buckets SEC(".maps");
 
 u64 lost_events;
+struct event event;	/* for its type: types of rings are not generated */
 u64 marked_inodes[1 << (MARKED_INODES_LOG2 - 6)];
 u32 daemons[DAEMONS];	/* tgids of other bowwave daemons; 0 in free slots */
 

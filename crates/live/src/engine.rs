@@ -15,7 +15,6 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use controller::behind::{LEAST_FILE_PAGES, Mode, Rules};
@@ -24,7 +23,7 @@ use controller::metrics::Metrics;
 use controller::{
     Charge, Command, Completed, Controller, DiskStats, Input, Mounted, Nanos, Status,
 };
-use linux::mounts::{Disk, Mount};
+use linux::mounts::Mount;
 use linux::stderr::note;
 use linux::{cgroup, meminfo, provenance, sys};
 use readahead::DeviceNumber;
@@ -36,12 +35,13 @@ use crate::execute::{Answers, Executor, Journal};
 use crate::exits::Exits;
 use crate::helper::Helper;
 use crate::kernel::Features;
+use crate::limited::within;
 use crate::memory::Memory;
 use crate::mounted::{Change, Device, Mounts};
 use crate::observe::{self, DISK_SLOTS, ObserveError, Observer, Scope, Watch};
 use crate::places::Places;
 use crate::remembered::{Late, List, Noted};
-use crate::status::{self, Socket};
+use crate::status::{self, Role, Socket};
 
 /// What to manage, and how.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ const RECOVERY_TIMEOUT_AT_START: Duration = Duration::from_millis(500);
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Measuring a disk takes a fraction of a second. After this time, manage a slower one by a guess.
-pub const MEASURING_TIMEOUT: Duration = Duration::from_secs(2);
+const MEASURING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How often to do what need not be done at each event, see `Engine::tidy`.
 const TIDY_INTERVAL_NS: Nanos = 1_000_000_000;
@@ -126,10 +126,8 @@ pub struct Engine {
     changes: Receiver<Change>,
     exits: Exits,
     memory: Memory,
-    slots: Slots,
-    /// The counters that the controller was told last.
-    reported_stats: HashMap<BackingId, DiskStats>,
-    batch: Vec<(Nanos, Input)>,
+    /// The disks whose reads are counted.
+    counted: HashMap<BackingId, CountedDisk>,
     out: Vec<Command>,
     tick_at: Nanos,
     tidied_at: Nanos,
@@ -147,12 +145,12 @@ pub struct Engine {
     _running: Arc<()>,
 }
 
-/// Which slot of the eBPF programs' counters belongs to which disk.
-#[derive(Default)]
-struct Slots {
-    /// Each counted disk's number and slot.
-    counted: HashMap<BackingId, (DeviceNumber, usize)>,
-    disks: HashMap<BackingId, Disk>,
+struct CountedDisk {
+    dev: DeviceNumber,
+    /// The slot of its counters in the eBPF programs.
+    slot: usize,
+    /// The counters that the controller was told last.
+    reported: Option<DiskStats>,
 }
 
 /// What an engine hands on to the next one of the same process.
@@ -223,9 +221,7 @@ impl Prepared {
             changes,
             exits: Exits::new()?,
             memory: Memory::default(),
-            slots: Slots::default(),
-            reported_stats: HashMap::new(),
-            batch: Vec::new(),
+            counted: HashMap::new(),
             out,
             tick_at: 0,
             tidied_at: 0,
@@ -255,22 +251,15 @@ pub fn recover(state: &Path, helper: &Helper) -> usize {
     journal.len()
 }
 
-/// Restores in a thread, and waits for it up to `timeout`.
+/// Restores for up to `timeout`. What takes longer goes on in a thread.
 fn recover_within(timeout: Duration, journal: &Journal, state: &Path, helper: &Helper) {
     journal.recover(state);
     if journal.len() == 0 {
         return;
     }
     let (orphans, helper) = (journal.clone(), helper.clone());
-    let (done, inbox) = mpsc::channel();
     let until = Instant::now() + timeout;
-    let restore = move || {
-        orphans.restore_orphans(helper, until);
-        let _ = done.send(());
-    };
-    if thread::Builder::new().name("bowwave-recover".into()).spawn(restore).is_ok() {
-        let _ = inbox.recv_timeout(timeout);
-    }
+    let _ = within(timeout, move || orphans.restore_orphans(helper, until));
 }
 
 /// Bounds read-ahead by the memory budget, and a densely read region by half of it.
@@ -299,28 +288,16 @@ fn watch(rules: &Rules) -> Option<Watch> {
 }
 
 impl Engine {
-    /// Manages reads until all new devices are measured, `timeout` has passed, or `stop` becomes readable. A device
-    /// that has not answered by then is managed by a guess.
+    /// Manages reads until all new devices are measured, or `stop` becomes readable. After two seconds, a device that has
+    /// not answered is managed by a guess.
     ///
     /// # Errors
     /// If the source of events failed.
-    pub fn measure_devices(
-        &mut self,
-        timeout: Duration,
-        stop: BorrowedFd<'_>,
-    ) -> Result<(), EngineError> {
-        self.serve_while(|engine| engine.controller.is_measuring(), timeout, stop)
+    pub fn measure_devices(&mut self, stop: BorrowedFd<'_>) -> Result<(), EngineError> {
+        self.serve_while(|engine| engine.controller.is_measuring(), MEASURING_TIMEOUT, stop)
     }
 
-    /// Manages reads until `stop` becomes readable (a signal pipe, a process's descriptor).
-    ///
-    /// # Errors
-    /// If the source of events failed.
-    pub fn serve_until(&mut self, stop: BorrowedFd<'_>) -> Result<(), EngineError> {
-        self.serve_for(Duration::MAX, stop)
-    }
-
-    /// Manages reads for `time`, or until `stop` becomes readable.
+    /// Manages reads for `time`, or until `stop` becomes readable (a signal pipe, a process's descriptor).
     ///
     /// # Errors
     /// If the source of events failed.
@@ -451,7 +428,7 @@ impl Engine {
     pub fn status(&self) -> Status {
         let status = self.controller.status(sys::monotonic_ns());
         let mut status = Status { metrics: self.process_totals(status.metrics), ..status };
-        status::add_names(&mut status, self.executor.volumes(), &self.slots.disks);
+        status::add_names(&mut status, self.executor.volumes(), |id| self.executor.disk(id));
         status
     }
 
@@ -471,9 +448,9 @@ impl Engine {
         Noted { files: self.controller.remembered(), mounts }
     }
 
-    /// Answers `bowwave status` on this socket from now on.
-    pub fn answer_on(&mut self, socket: Socket) {
-        self.socket = Some(socket.since(self.since));
+    /// From now on, lets `bowwave status` show this process, by a socket in the state folder; or reports why it cannot.
+    pub fn answer_in(&mut self, state: &Path, role: Role) {
+        self.socket = Socket::bind(state, role, self.since).map_err(note).ok();
     }
 
     fn answer_status(&mut self) {
@@ -494,8 +471,7 @@ impl Engine {
 
     /// Waits up to `timeout` for the first event, and feeds the controller all that has come.
     fn handle_events(&mut self, timeout: Duration) -> Result<(), EngineError> {
-        let mut batch = std::mem::take(&mut self.batch);
-        self.observer.wait(timeout, &mut |at, input| batch.push((at, input)))?;
+        let events = self.observer.wait(timeout)?;
         // Take the answers before reading the counters: the reads that an answer tells of are counted by then.
         let answers = self.answers.take();
         self.report_disk_stats();
@@ -505,12 +481,11 @@ impl Engine {
         for change in self.changes.try_iter().collect::<Vec<_>>() {
             self.on_change(sys::monotonic_ns(), change);
         }
-        for (at, input) in batch.drain(..) {
+        for (at, input) in events {
             if let Some(input) = self.with_reader_group(at, input) {
                 self.feed(at, input);
             }
         }
-        self.batch = batch;
         let now = sys::monotonic_ns();
         let is_tidy_due = now.saturating_sub(self.tidied_at) >= TIDY_INTERVAL_NS;
         for tgid in self.exits.take(is_tidy_due) {
@@ -592,51 +567,44 @@ impl Engine {
     /// Starts or stops counting a disk's reads. When no slot is free, its reads are managed without counters.
     fn count(&mut self, backing: BackingId, is_counted: bool) -> Result<(), ObserveError> {
         if !is_counted {
-            self.reported_stats.remove(&backing);
-            let counted = self.slots.counted.remove(&backing);
-            return counted.map_or(Ok(()), |(dev, _)| self.observer.forget_disk(dev));
+            let counted = self.counted.remove(&backing);
+            return counted.map_or(Ok(()), |disk| self.observer.forget_disk(disk.dev));
         }
-        let is_free = |slot: &usize| self.slots.counted.values().all(|(_, taken)| taken != slot);
+        let is_free = |slot: &usize| self.counted.values().all(|other| other.slot != *slot);
         let free = (0..DISK_SLOTS).find(is_free);
-        let (Some(disk), Some(slot)) = (self.slots.disks.get(&backing), free) else {
+        let (Some(disk), Some(slot)) = (self.executor.disk(backing), free) else {
             return Ok(());
         };
         let dev = disk.dev;
-        self.slots.counted.insert(backing, (dev, slot));
+        self.counted.insert(backing, CountedDisk { dev, slot, reported: None });
         self.observer.watch_disk(dev, slot)
     }
 
     fn on_change(&mut self, now: Nanos, change: Change) {
         match change {
             Change::Mounted(volume, device) => {
-                let Device { backing, ref disk, facts } = *device;
-                if let Some(disk) = disk {
-                    self.slots.disks.insert(backing, disk.clone());
-                }
+                let Device { backing, facts, .. } = *device;
                 let mounted = Mounted { dev: volume.mount.dev, backing, device: facts };
-                self.executor.add(volume, &device);
+                self.executor.add(volume, device);
                 self.feed(now, Input::Mounted(mounted));
             }
             Change::Gone(dev) => {
                 // Feed first: the lane still answers what was asked of it before.
                 self.feed(now, Input::Unmounted(dev));
-                if let Some(backing) = self.executor.remove(dev) {
-                    self.slots.disks.remove(&backing);
-                }
+                self.executor.remove(dev);
             }
         }
     }
 
     fn report_disk_stats(&mut self) {
         let now = sys::monotonic_ns();
-        let counted: Vec<_> =
-            self.slots.counted.iter().map(|(id, (_, slot))| (*id, *slot)).collect();
-        for (backing, slot) in counted {
-            let stats = self.observer.disk_stats(slot);
-            if self.reported_stats.insert(backing, stats) != Some(stats) {
-                self.feed(now, Input::DiskStats(backing, stats));
-            }
-        }
+        let changed = |(backing, disk): (&BackingId, &mut CountedDisk)| {
+            let stats = self.observer.disk_stats(disk.slot);
+            let is_news = disk.reported.replace(stats) != Some(stats);
+            is_news.then_some(Input::DiskStats(*backing, stats))
+        };
+        let changed: Vec<Input> = self.counted.iter_mut().filter_map(changed).collect();
+        changed.into_iter().for_each(|stats| self.feed(now, stats));
     }
 
     /// Tells the controller of windows that no thread will restore: killed runs, earlier engines and ended threads

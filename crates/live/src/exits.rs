@@ -7,9 +7,8 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use controller::ids::Tgid;
-use linux::process;
+use linux::process::{self, Process};
 use rustix::event::epoll;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// Leaves descriptors for everything else: the usual limit is 1024.
 const MOST_DESCRIPTORS: usize = 512;
@@ -20,7 +19,7 @@ const BATCH: usize = 64;
 pub(crate) struct Exits {
     epoll: OwnedFd,
     /// Each process's pidfd, if it has one.
-    watched: HashMap<Tgid, Option<OwnedFd>>,
+    watched: HashMap<Tgid, Option<Process>>,
     /// Processes that ended before they could be watched.
     gone: Vec<Tgid>,
 }
@@ -44,8 +43,7 @@ impl Exits {
             return;
         }
         let descriptors = self.watched.values().flatten().count();
-        let pid = Pid::from_raw(tgid as i32).filter(|_| descriptors < MOST_DESCRIPTORS);
-        let pidfd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let pidfd = if descriptors < MOST_DESCRIPTORS { Process::open(tgid).ok() } else { None };
         let pidfd = pidfd.filter(|pidfd| {
             let data = epoll::EventData::new_u64(u64::from(tgid));
             epoll::add(&self.epoll, pidfd, data, epoll::EventFlags::IN).is_ok()

@@ -15,31 +15,25 @@ use rustix::thread::set_name;
 /// The helper's process name, whatever its program file is called.
 const NAME: &CStr = c"bowwave";
 
-/// Who does such a job.
+/// How to start a process for such a job: `program arguments... JOB PID`, with this process's id.
 #[derive(Clone, Debug)]
-pub enum Helper {
-    /// The calling thread.
-    Thread,
-    /// A process: `program arguments... JOB PID`, with this process's id.
-    Process {
-        /// The program.
-        program: PathBuf,
-        /// Its first arguments.
-        arguments: Vec<String>,
-    },
+pub struct Helper {
+    /// The program.
+    pub program: PathBuf,
+    /// Its first arguments.
+    pub arguments: Vec<String>,
 }
 
 impl Helper {
-    /// The command that does `job`; `None` for [`Helper::Thread`].
-    pub(crate) fn command(&self, job: &str) -> Option<Command> {
-        let Helper::Process { program, arguments } = self else { return None };
-        let mut command = Command::new(program);
+    /// The command that does `job`.
+    pub(crate) fn command(&self, job: &str) -> Command {
+        let mut command = Command::new(&self.program);
         command
             .arg0(OsStr::from_bytes(NAME.to_bytes()))
-            .args(arguments)
+            .args(&self.arguments)
             .arg(job)
             .arg(std::process::id().to_string());
-        Some(command)
+        command
     }
 }
 

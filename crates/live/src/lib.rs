@@ -23,6 +23,7 @@ mod execute;
 mod exits;
 pub mod helper;
 pub mod kernel;
+mod limited;
 mod memory;
 mod mounted;
 pub mod observe;

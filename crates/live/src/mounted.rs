@@ -5,7 +5,7 @@
 //!   poll /proc/self/mountinfo, 1 s --> compare with the list --> channel --> Change::Mounted, Change::Gone
 //! ```
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use std::thread;
 
 use controller::DeviceFacts;
 use controller::ids::{BackingId, DeviceNumber};
+use linux::knob::Knob;
 use linux::mounts::{self, Disk, Mount};
 use readahead::PAGE_BYTES;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -146,7 +147,7 @@ impl Mounts {
 /// `readahead(2)` reads no more than the larger of the device's largest request and its window, and reports success.
 fn piece_pages(disk: Option<&Disk>, knob: &Path) -> u64 {
     let request_kb = disk.and_then(|disk| disk.queue("max_sectors_kb"));
-    let window_kb = fs::read_to_string(knob).ok().and_then(|text| text.trim().parse().ok());
+    let window_kb = Knob::at(knob).and_then(|knob| knob.kb().ok());
     request_kb.max(window_kb).unwrap_or(128).max(4) * 1024 / PAGE_BYTES
 }
 

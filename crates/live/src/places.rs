@@ -1,14 +1,12 @@
-//! Finds the file systems that given paths lie on.
-//!
-//! Looking at a path may wait for a server for ever. So a thread looks, and the caller waits for it a limited time.
+//! Finds the file systems that given paths lie on. Looking at a path may wait for a server for ever.
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use linux::mounts::{self, Mount};
+
+use crate::limited::within;
 
 /// Which file systems to manage: those of some paths, or all.
 #[derive(Clone, Debug, Default)]
@@ -44,34 +42,28 @@ impl Places {
     }
 
     fn find_by(
-        find_mount: impl Fn(&Path) -> io::Result<Mount> + Send + 'static,
+        find_mount: fn(&Path) -> io::Result<Mount>,
         paths: &[PathBuf],
         timeout: Duration,
     ) -> Result<Places, PlaceError> {
         let until = Instant::now() + timeout;
-        let (sender, answers) = mpsc::channel();
-        let wanted = paths.to_vec();
-        let look = move || wanted.iter().try_for_each(|path| sender.send(find_mount(path)));
-        // If no thread can be started, the channel is disconnected.
-        let _ = thread::Builder::new().name("bowwave-paths".into()).spawn(look);
         let found = paths.iter().map(|path| {
+            let (path, wanted) = (path.clone(), path.clone());
             let left = until.saturating_duration_since(Instant::now());
-            let found = answers.recv_timeout(left);
+            let found = within(left, move || find_mount(&wanted));
             let found = found.unwrap_or_else(|error| Err(why_no_answer(error, timeout)));
-            found.map_err(|error| PlaceError { path: path.clone(), error })
+            found.map_err(|error| PlaceError { path, error })
         });
         Ok(Places { found: found.collect::<Result<_, _>>()?, paths: paths.to_vec() })
     }
 }
 
-fn why_no_answer(error: RecvTimeoutError, timeout: Duration) -> io::Error {
-    match error {
-        RecvTimeoutError::Timeout => {
-            let reason = format!("its file system has not answered for {} s", timeout.as_secs());
-            io::Error::new(io::ErrorKind::TimedOut, reason)
-        }
-        RecvTimeoutError::Disconnected => io::Error::other("cannot start a thread"),
+fn why_no_answer(error: io::Error, timeout: Duration) -> io::Error {
+    if error.kind() != io::ErrorKind::TimedOut {
+        return error;
     }
+    let reason = format!("its file system has not answered for {} s", timeout.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, reason)
 }
 
 #[cfg(test)]
@@ -95,7 +87,7 @@ mod tests {
     fn a_path_on_a_hung_server_is_named_after_the_timeout() {
         let look = |path: &Path| {
             if path == Path::new("/hung") {
-                thread::park();
+                std::thread::park();
             }
             Err(io::ErrorKind::NotFound.into())
         };

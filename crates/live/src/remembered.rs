@@ -6,15 +6,13 @@
 //!    '---------- written whole at the end <-- what each new file contains <-- Noted <------------'
 //! ```
 //!
-//! A list is JSON. It may be deleted at any time. What cannot be read is no list.
+//! A list is JSON. It may be deleted at any time. A damaged list counts as none.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 use controller::ids::{DeviceNumber, FileKey};
@@ -26,20 +24,22 @@ use readahead::behind::Span;
 use rustix::fs::statvfs;
 use serde::{Deserialize, Serialize};
 
+use crate::limited::within;
+
 /// The format that this bowwave writes.
 const FORMAT: u32 = 1;
 
 /// A list of as many ranges as there can be is smaller.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// Longer paths are left out of lists: they are only shown.
+/// Longer paths are left out of lists, as they are only shown.
 const LONGEST_PATH: usize = 256;
 
 /// The name of a list, which is the name of its file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(String);
 
-/// Why a text is no name.
+/// Why a text cannot be a name.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "a name has 1 to 64 letters, digits, dots, underscores or hyphens, and does not begin with a dot"
@@ -86,10 +86,10 @@ pub struct ListedFile {
     pub bytes: u64,
     /// The last change of its contents, in nanoseconds since 1970.
     pub changed_ns: i64,
-    /// Where it lay; shown, and never used.
+    /// Its path then, only to be shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// First page, end, and starts in a row at which the range was not used.
+    /// Of each range: first page, end, and the number of starts in a row that did not use it.
     pub ranges: Vec<(u64, u64, u8)>,
 }
 
@@ -100,7 +100,7 @@ impl ListedFile {
     }
 }
 
-/// Why a text is no list.
+/// Why a text is not a valid list.
 #[derive(Debug, thiserror::Error)]
 enum Fault {
     #[error("{0}")]
@@ -183,7 +183,7 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// Those in this folder, which need not exist.
+    /// The lists in this folder, which need not exist.
     pub fn in_folder(folder: &Path) -> Self {
         Lists { folder: folder.to_owned() }
     }
@@ -225,7 +225,7 @@ impl Lists {
         parse(&text).map(Some).map_err(|fault| damaged(fault.to_string()))
     }
 
-    /// Replaces the list of that name as a whole, or begins it; only root can read it.
+    /// Replaces or creates the list of that name. Only root can read it.
     ///
     /// # Errors
     /// If it cannot be written, or others may change the folder; then the old one stays.
@@ -236,7 +236,7 @@ impl Lists {
         written.map_err(|error| self.list_error(name, error.into()))
     }
 
-    /// Removes the list of that name; tells whether there was one.
+    /// Removes the list of that name. Returns whether there was one.
     ///
     /// # Errors
     /// If it cannot be removed, or others may change the folder.
@@ -274,25 +274,13 @@ pub struct Late;
 /// Looking at files and file systems takes microseconds each, and for ever if a disk does not answer.
 const LOOKING: Duration = Duration::from_secs(1);
 
-/// Does this in a thread, which is left behind if it takes too long.
-fn within<T: Send + 'static>(
-    limit: Duration,
-    look: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Late> {
-    let (tell, told) = mpsc::channel();
-    // Nobody may be waiting any more.
-    let work = move || drop(tell.send(look()));
-    thread::Builder::new().name("bowwave-look".into()).spawn(work).map_err(|_| Late)?;
-    told.recv_timeout(limit).map_err(|_| Late)
-}
-
 impl List {
     /// The files that lie on these file systems, as the controller knows them.
     ///
     /// # Errors
     /// If a file system does not answer.
     pub(crate) fn on(&self, mounts: Vec<Mount>) -> Result<Vec<RememberedFile>, Late> {
-        let known = within(LOOKING, move || identities(&mounts))?;
+        let known = within(LOOKING, move || identities(&mounts)).map_err(|_| Late)?;
         let known: HashMap<u64, DeviceNumber> =
             known.into_iter().map(|(dev, id)| (id, dev)).collect();
         let file = |listed: &ListedFile| {
@@ -326,13 +314,13 @@ pub struct Noted {
 }
 
 impl Noted {
-    /// The next list after `before`. Looks at the files that the start has come to, opens none, and leaves out what is
-    /// gone. What `before` tells of file systems that are not mounted stays.
+    /// The list that replaces `before`. Looks at the files that this start has read, opens none of them, and leaves out
+    /// those that are gone. Keeps what `before` says of file systems that are not mounted.
     ///
     /// # Errors
     /// If a file system does not answer.
     pub fn after(self, before: List) -> Result<List, Late> {
-        within(LOOKING, move || self.look(&before))
+        within(LOOKING, move || self.look(&before)).map_err(|_| Late)
     }
 
     fn look(self, before: &List) -> List {
@@ -516,15 +504,6 @@ mod tests {
             assert!(said.contains(word) && said.starts_with("cannot read the list "), "{said}");
             assert_eq!(said.lines().count(), 1, "{said}");
         }
-    }
-
-    #[test]
-    fn nobody_waits_for_a_file_system_that_does_not_answer() {
-        let (_never, told) = mpsc::channel::<()>();
-        let late = within(Duration::from_millis(10), move || told.recv());
-        assert_eq!(late.map(drop), Err(Late));
-        assert_eq!(Late.to_string(), "a file system does not answer within 1 s");
-        assert_eq!(within(LOOKING, || 7), Ok(7));
     }
 
     /// A file that can be opened by its inode, and what is noted of a start that has come to it.

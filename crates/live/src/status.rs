@@ -84,14 +84,14 @@ pub struct Report {
 /// Why a process cannot answer.
 #[derive(Debug, thiserror::Error)]
 #[error("bowwave status will not show this process: cannot listen on {path}: {error}")]
-pub struct BindError {
+pub(crate) struct BindError {
     path: PathBuf,
     error: io::Error,
 }
 
 /// The listening socket of one process. Its file is removed when this is dropped.
 #[derive(Debug)]
-pub struct Socket {
+pub(crate) struct Socket {
     listener: OwnedFd,
     path: PathBuf,
     role: Role,
@@ -99,26 +99,21 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Listens in the state folder, and removes the sockets of killed processes there.
+    /// Listens in the state folder, and removes the sockets of killed processes there. Reads have been managed since
+    /// `since`.
     ///
     /// # Errors
     /// If the folder cannot be written, or its path is too long for a socket (about 85 bytes).
-    pub fn bind(folder: &Path, role: Role) -> Result<Socket, BindError> {
+    pub(crate) fn bind(folder: &Path, role: Role, since: Instant) -> Result<Socket, BindError> {
         remove_stale(folder);
         let path = folder.join(match role {
             Role::Daemon => DAEMON_SOCKET.to_owned(),
             Role::Run { .. } => format!("run-{}.sock", std::process::id()),
         });
         match listen_on(&path) {
-            Ok(listener) => Ok(Socket { listener, path, role, since: Instant::now() }),
+            Ok(listener) => Ok(Socket { listener, path, role, since }),
             Err(error) => Err(BindError { path, error: error.into() }),
         }
-    }
-
-    /// Sets since when reads have been managed.
-    pub(crate) fn since(mut self, since: Instant) -> Socket {
-        self.since = since;
-        self
     }
 
     /// Readable while a client waits.
@@ -339,7 +334,7 @@ impl Report {
 pub(crate) fn add_names<'a>(
     status: &mut Status,
     volumes: impl Iterator<Item = &'a Volume>,
-    disks: &HashMap<BackingId, Disk>,
+    disk_of: impl Fn(BackingId) -> Option<&'a Disk>,
 ) {
     let mounts: HashMap<String, &Mount> =
         volumes.map(|volume| (volume.mount.dev.to_string(), &volume.mount)).collect();
@@ -348,7 +343,7 @@ pub(crate) fn add_names<'a>(
     };
     for device in &mut status.devices {
         device.mount_points = device.volumes.iter().map(place).collect();
-        let disk = disks.get(&BackingId(device.backing)).map(|disk| &disk.name);
+        let disk = disk_of(BackingId(device.backing)).map(|disk| &disk.name);
         let source = || mounts.get(device.volumes.first()?).map(|mount| &mount.source);
         device.name = disk.or_else(source).cloned().unwrap_or_default();
     }
@@ -399,7 +394,7 @@ mod tests {
     fn root_gets_the_report_of_a_process() {
         let folder = tempfile::tempdir().expect("a folder");
         let role = Role::Run { command: "tar".into() };
-        let socket = Socket::bind(folder.path(), role.clone()).expect("bound");
+        let socket = Socket::bind(folder.path(), role.clone(), Instant::now()).expect("bound");
         let answers = asked(folder.path(), &socket);
         let [answer] = &answers[..] else { panic!("{answers:?}") };
         match answer {
@@ -417,7 +412,7 @@ mod tests {
     #[test]
     fn the_socket_is_for_root_and_its_group_and_is_removed_at_the_end() {
         let folder = tempfile::tempdir().expect("a folder");
-        let socket = Socket::bind(folder.path(), Role::Daemon).expect("bound");
+        let socket = Socket::bind(folder.path(), Role::Daemon, Instant::now()).expect("bound");
         let path = folder.path().join(DAEMON_SOCKET);
         let mode = fs::metadata(&path).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o660, "{mode:o}");
@@ -434,7 +429,7 @@ mod tests {
         drop(UnixListener::bind(folder.path().join("run-1.sock")).expect("bound"));
         fs::write(folder.path().join("run-notes.sock"), "not ours").expect("written");
         assert_eq!(ask(folder.path()).expect("nobody").len(), 0);
-        let _socket = Socket::bind(folder.path(), Role::Daemon).expect("bound");
+        let _socket = Socket::bind(folder.path(), Role::Daemon, Instant::now()).expect("bound");
         assert!(!folder.path().join("run-1.sock").exists());
         assert!(folder.path().join("run-notes.sock").exists());
     }
@@ -442,7 +437,7 @@ mod tests {
     #[test]
     fn clients_that_do_not_read_do_not_delay_others() {
         let folder = tempfile::tempdir().expect("a folder");
-        let socket = Socket::bind(folder.path(), Role::Daemon).expect("bound");
+        let socket = Socket::bind(folder.path(), Role::Daemon, Instant::now()).expect("bound");
         let path = folder.path().join(DAEMON_SOCKET);
         let idle: Vec<_> =
             (0..3).map(|_| connect_to(&path, PROBE_TIMEOUT).expect("there is room")).collect();
@@ -454,7 +449,7 @@ mod tests {
     #[test]
     fn a_process_that_does_not_answer_is_named_within_seconds() {
         let folder = tempfile::tempdir().expect("a folder");
-        let _socket = Socket::bind(folder.path(), Role::Daemon).expect("bound");
+        let _socket = Socket::bind(folder.path(), Role::Daemon, Instant::now()).expect("bound");
         let answers = ask(folder.path()).expect("it is there");
         assert!(matches!(&answers[..], [Err(AskError::Silent(_))]), "{answers:?}");
     }
@@ -464,7 +459,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let long = folder.path().join("x".repeat(100));
         fs::create_dir(&long).expect("made");
-        let error = Socket::bind(&long, Role::Daemon).expect_err("too long").to_string();
+        let error =
+            Socket::bind(&long, Role::Daemon, Instant::now()).expect_err("too long").to_string();
         assert!(error.starts_with("bowwave status will not show this process"), "{error}");
     }
 

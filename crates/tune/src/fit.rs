@@ -31,8 +31,6 @@ pub struct Fit {
     pub channels: ChannelsSpec,
     /// Root mean square of the relative errors, in percent.
     pub rms_percent: f64,
-    /// Error of the model's throughput at each point, in percent of the measured one.
-    pub error_percent: Vec<f64>,
 }
 
 /// The parameters of a candidate that do not enter linearly.
@@ -121,9 +119,8 @@ fn solve(shape: Shape, samples: &[(f64, f64)]) -> Option<Fit> {
         let [a, b, c] = row(*bytes);
         (seconds / (a * latency + b * per_byte + c * saturating) - 1.0) * 100.0
     };
-    let error_percent: Vec<f64> = samples.iter().map(error).collect();
-    let squares: f64 = error_percent.iter().map(|e| e * e).sum();
-    Some(Fit { channels, rms_percent: (squares / samples.len() as f64).sqrt(), error_percent })
+    let squares: f64 = samples.iter().map(error).map(|e| e * e).sum();
+    Some(Fit { channels, rms_percent: (squares / samples.len() as f64).sqrt() })
 }
 
 /// Solves the first `n` of three normal equations. The last column holds their right sides.

@@ -8,19 +8,18 @@
 //! Pages that others have cached are not read, since they would say nothing about the device, and
 //! not evicted. After the last source, reading starts again with the first.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
 use linux::sys;
+use readahead::PAGE_BYTES;
 use rustix::fs::{Advice, fadvise};
 
-use crate::target::Source;
-
-pub(crate) const PAGE_BYTES: u64 = 4096;
+use crate::sources::Source;
 
 /// Skip cached pages in steps of this size.
 const STEP_BYTES: u64 = 1 << 20;
@@ -77,14 +76,9 @@ impl Ground {
     }
 }
 
-/// Opens the range's file, with the window that is set now.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
-    fs::OpenOptions::new().read(true).open(path)
-}
-
 /// Evicts the pages of a range and waits until they are gone.
 pub(crate) fn leave(extent: &Extent) -> io::Result<()> {
-    let file = open(&extent.path)?;
+    let file = File::open(&extent.path)?;
     let length = std::num::NonZeroU64::new(extent.bytes);
     for _ in 0..EVICTIONS {
         fadvise(file.as_fd(), extent.start, length, Advice::DontNeed)?;
@@ -99,6 +93,7 @@ pub(crate) fn leave(extent: &Extent) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::Read;
 
     use super::*;
@@ -108,7 +103,7 @@ mod tests {
         let folder = tempfile::tempdir_in("/var/tmp").expect("a folder on a disk");
         let path = folder.path().join("file");
         fs::write(&path, vec![1; 8 << 20]).expect("written");
-        let mut file = open(&path).expect("it is there");
+        let mut file = File::open(&path).expect("it is there");
         file.sync_all().expect("written out");
         leave(&Extent { path: path.clone(), start: 0, bytes: 8 << 20 }).expect("evicted");
         // Another program reads the first page; it stays cached.

@@ -19,16 +19,8 @@ use linux::knob::Knob;
 use linux::mounts::{self, Disk, Mount};
 use readahead::DeviceNumber;
 
-use crate::large_files;
-
-/// A device or file that can be read to measure the device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
-    /// A device node or a file.
-    pub path: PathBuf,
-    /// Its size in bytes.
-    pub bytes: u64,
-}
+use crate::sources;
+pub use crate::sources::Source;
 
 /// The target of tuning.
 #[derive(Debug)]
@@ -66,7 +58,7 @@ pub enum TargetError {
     /// It has no file to read.
     #[error(
         "{0} has no readable file of at least {least} KiB; name a large file on it",
-        least = large_files::LEAST_BYTES >> 10
+        least = sources::LEAST_BYTES >> 10
     )]
     NothingToRead(PathBuf),
 }
@@ -95,10 +87,10 @@ impl Target {
         } else {
             match node_of(&mount, disk.as_ref(), knob.as_ref()) {
                 Some(node) => vec![node],
-                None => large_files::largest(&real, about.dev()),
+                None => sources::largest(&real, about.dev()),
             }
         };
-        if !sources.iter().any(|source| source.bytes >= large_files::LEAST_BYTES) {
+        if !sources.iter().any(|source| source.bytes >= sources::LEAST_BYTES) {
             return Err(TargetError::NothingToRead(path.into()));
         }
         let identity = Identity::of(&mount, disk.as_ref());

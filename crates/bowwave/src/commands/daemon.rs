@@ -19,10 +19,10 @@ use anyhow::{Context, anyhow, bail};
 use controller::metrics::Metrics;
 use linux::state::{DaemonLock, StateError};
 use live::config::Config;
-use live::engine::{self, Engine, Heritage, MEASURING_TIMEOUT, Options, Prepared};
+use live::engine::{self, Engine, Heritage, Options, Prepared};
 use live::observe::Scope;
 use live::places::Places;
-use live::status::{Role, Socket};
+use live::status::Role;
 use serde_json::json;
 
 use crate::commands::{helper, privilege};
@@ -143,7 +143,7 @@ fn manage(
     let mut heritage = None;
     loop {
         let mut engine = start(args, &settings, record.take(), heritage.take())?;
-        engine.measure_devices(MEASURING_TIMEOUT, signals.readiness())?;
+        engine.measure_devices(signals.readiness())?;
         announce(&engine, args.json)?;
         service.notify_ready();
         let changed = serve(args, &settings.config, &mut engine, signals, &service)?;
@@ -170,10 +170,7 @@ fn start(
         record,
     };
     let mut engine = Prepared::new(options, heritage).load().context("cannot start")?;
-    match Socket::bind(&args.state, Role::Daemon) {
-        Ok(socket) => engine.answer_on(socket),
-        Err(error) => print::note(error),
-    }
+    engine.answer_in(&args.state, Role::Daemon);
     Ok(engine)
 }
 

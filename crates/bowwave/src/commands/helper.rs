@@ -1,6 +1,5 @@
 //! Hidden commands: jobs that may hang, so bowwave starts them as helper processes (`live::helper`).
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -43,14 +42,7 @@ pub(crate) fn fetch(args: Fetch) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The running program, even after another version was installed in its place.
-const OWN: &str = "/proc/self/exe";
-
-/// Helpers run this same program; without /proc, the calling thread does their jobs.
+/// Helpers run this same program, even after another version was installed in its place.
 pub(crate) fn of_this_program() -> Helper {
-    if Path::new(OWN).is_symlink() {
-        Helper::Process { program: OWN.into(), arguments: Vec::new() }
-    } else {
-        Helper::Thread
-    }
+    Helper { program: "/proc/self/exe".into(), arguments: Vec::new() }
 }

@@ -43,9 +43,10 @@ pub(crate) fn write_page(path: &Path, page: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(crate) fn progress_bar(name: &str) -> ProgressBar {
+/// A bar with what is done now and, at its end, `figure`, for example `{percent}%`.
+pub(crate) fn progress_bar(name: &str, figure: &str) -> ProgressBar {
     let bar = ProgressBar::new(1000);
-    let style = ProgressStyle::with_template("{msg:24} [{bar:40}] {percent}%");
+    let style = ProgressStyle::with_template(&format!("{{msg:24}} [{{bar:40}}] {figure}"));
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
     bar.set_message(name.to_owned());
     bar

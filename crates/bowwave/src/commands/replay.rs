@@ -222,7 +222,7 @@ fn warn_of_reads_beyond_the_end(trace: &Trace) {
 }
 
 fn replay_all(trace: &Trace, policies: &[String], setups: &[Setup]) -> anyhow::Result<Vec<Replay>> {
-    let bar = progress_bar("replay");
+    let bar = progress_bar("replay", "{percent}%");
     let all = policies.len() * setups.len();
     let mut replays = Vec::new();
     for policy in policies {

@@ -47,7 +47,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let mut rows = Vec::new();
     let mut all = Vec::new();
     for (name, run) in chosen {
-        let bar = progress_bar(name);
+        let bar = progress_bar(name, "{percent}%");
         let table = run(&mut |share| bar.set_position((share * 1000.0) as u64))?;
         bar.finish_and_clear();
         if args.json {

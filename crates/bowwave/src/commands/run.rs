@@ -190,14 +190,29 @@ fn begin(args: &Args) -> anyhow::Result<Beside> {
 }
 
 fn job(args: &Args) -> anyhow::Result<Job> {
+    let behind = match args.drop_behind {
+        Some(mode) => Rules::only(mode.into()),
+        None => {
+            let config = settings::read(None);
+            let config = unless_strict(args, config, "the default applies to drop-behind (auto)")?;
+            config.unwrap_or_default().drop_behind
+        }
+    };
+    let record = args.record.as_deref().map(|path| {
+        unless_strict(args, Place::take(path).map_err(Into::into), "nothing is recorded")
+    });
+    let memory = args.remember.clone().map(|name| {
+        let memory = Memory::of(name, &args.lists).map_err(Into::into);
+        unless_strict(args, memory, "nothing is remembered")
+    });
     let options = Options {
         scope: Scope::Process(std::process::id()),
         places: Places::all(),
         state: args.state.clone(),
         helper: helper::of_this_program(),
         charge: Charge::Bowwave,
-        behind: rules(args)?,
-        record: recording_place(args)?,
+        behind,
+        record: record.transpose()?.flatten(),
     };
     Ok(Job {
         prepared: Prepared::new(options, None),
@@ -205,58 +220,26 @@ fn job(args: &Args) -> anyhow::Result<Job> {
         is_verbose: args.verbose,
         is_strict: args.strict,
         state: args.state.clone(),
-        memory: memory(args)?,
+        memory: memory.transpose()?.flatten(),
         role: Role::Run { command: args.command[0].to_string_lossy().into_owned() },
     })
 }
 
-/// Which streams drop pages: all in the mode that the user gave, or as the configuration says. If that cannot be read,
-/// reports it and takes the defaults, so that the command gets help nonetheless.
+/// The result. An error is only reported, with its consequence, so that the command gets help nonetheless.
 ///
 /// # Errors
-/// With `--strict`, if the configuration cannot be read.
-fn rules(args: &Args) -> anyhow::Result<Rules> {
-    if let Some(mode) = args.drop_behind {
-        return Ok(Rules::only(mode.into()));
-    }
-    match settings::read(None) {
+/// With `--strict`, the same error.
+fn unless_strict<T>(
+    args: &Args,
+    result: anyhow::Result<T>,
+    consequence: &str,
+) -> anyhow::Result<Option<T>> {
+    match result {
         Err(error) if !args.strict => {
-            print::note(format_args!("{error:#}; the default applies to drop-behind (auto)"));
-            Ok(Rules::default())
-        }
-        config => Ok(config?.drop_behind),
-    }
-}
-
-/// Where to record. If that is impossible, reports it, and the command gets help nonetheless.
-///
-/// # Errors
-/// With `--strict`, if it is impossible.
-fn recording_place(args: &Args) -> anyhow::Result<Option<Place>> {
-    let Some(path) = &args.record else { return Ok(None) };
-    match Place::take(path) {
-        Ok(place) => Ok(Some(place)),
-        Err(error) if args.strict => Err(error.into()),
-        Err(error) => {
-            print::note(format_args!("{error}; nothing is recorded"));
+            print::note(format_args!("{error:#}; {consequence}"));
             Ok(None)
         }
-    }
-}
-
-/// What is remembered. If others may change its folder, reports it, and the command gets help nonetheless.
-///
-/// # Errors
-/// With `--strict`, if others may change it.
-fn memory(args: &Args) -> anyhow::Result<Option<Memory>> {
-    let Some(name) = args.remember.clone() else { return Ok(None) };
-    match Memory::of(name, &args.lists) {
-        Ok(memory) => Ok(Some(memory)),
-        Err(error) if args.strict => Err(error.into()),
-        Err(error) => {
-            print::note(format_args!("{error}; nothing is remembered"));
-            Ok(None)
-        }
+        result => result.map(Some),
     }
 }
 

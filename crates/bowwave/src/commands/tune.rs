@@ -5,14 +5,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
-use indicatif::ProgressBar;
 use linux::knob::Knob;
 use tune::measure::{Effort, MeasureError, Report, Stop};
 use tune::persist;
 use tune::target::Target;
 use tune::tuning::{TuneError, Tuning};
 
-use super::output::{check_page, write_page};
+use super::output::{check_page, progress_bar, write_page};
 use crate::print;
 use crate::signals;
 use remember::Places;
@@ -199,7 +198,7 @@ fn measure(args: &Args, target: Target, stop: &Stop) -> Result<Tuning, TuneError
         None if args.thorough => Effort::THOROUGH,
         None => Effort::NORMAL,
     };
-    let bar = progress_bar();
+    let bar = progress_bar("", "{eta} left");
     let mut report = Report::to(|part, what: &str| {
         bar.set_position((part * 1000.0) as u64);
         bar.set_message(what.to_owned());
@@ -208,15 +207,6 @@ fn measure(args: &Args, target: Target, stop: &Stop) -> Result<Tuning, TuneError
     drop(report);
     bar.finish_and_clear();
     tuning
-}
-
-fn progress_bar() -> ProgressBar {
-    let bar = super::output::progress_bar("");
-    let style = indicatif::ProgressStyle::with_template("{msg:24} [{bar:40}] {eta} left");
-    if let Ok(style) = style {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar
 }
 
 fn apply(tuning: &Tuning) -> anyhow::Result<()> {

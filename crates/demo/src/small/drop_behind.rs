@@ -16,8 +16,7 @@ use crate::error::DemoError;
 use crate::mapping;
 use crate::row::median;
 use crate::worker::jobs::Job;
-
-const PAGE_BYTES: u64 = 4096;
+use patterns::PAGE_BYTES;
 
 const SCANS: usize = 4;
 

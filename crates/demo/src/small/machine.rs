@@ -1,7 +1,7 @@
 //! A small machine: a memory cgroup with processes, each under a tool.
 
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::bench::DEFAULT_KB;
 use crate::cgroup::MemoryCgroup;
-use crate::child::{OwnChild, begin_in, own_command};
+use crate::child::{OwnChild, begin_in, own_command, report_in};
 use crate::error::DemoError;
 use crate::stop::Stop;
 use crate::target::Target;
@@ -157,7 +157,7 @@ impl Process<'_> {
         }
         let answer = self.stop.read_line(&mut self.answers)?;
         let done =
-            serde_json::from_slice::<Done>(&answer).map_err(|_| failed(self.last_words()))?;
+            serde_json::from_slice::<Done>(&answer).map_err(|_| failed(self.child.last_words()))?;
         match done.failure {
             Some(reason) => Err(failed(reason)),
             None => Ok(done),
@@ -167,20 +167,11 @@ impl Process<'_> {
     /// Lets it end. Returns bowwave's report if it ran under bowwave.
     pub(super) fn finish(mut self) -> Result<Value, DemoError> {
         self.jobs = None;
-        let words = self.last_words();
+        let words = self.child.last_words();
         let status = self.child.wait().map_err(|error| DemoError::Process(error.to_string()))?;
         if !status.success() {
             return Err(DemoError::Process(format!("ended with {status}: {words}")));
         }
-        let objects = words.lines().rev().filter_map(|line| serde_json::from_str(line).ok());
-        Ok(objects.into_iter().find(Value::is_object).unwrap_or_default())
-    }
-
-    fn last_words(&mut self) -> String {
-        let mut said = String::new();
-        if let Some(mut stream) = self.child.streams().stderr.take() {
-            let _ = stream.read_to_string(&mut said);
-        }
-        said.trim().to_owned()
+        Ok(report_in(&words))
     }
 }

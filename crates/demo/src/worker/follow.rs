@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::mapping;
+use patterns::PAGE_BYTES;
 
-const PAGE_BYTES: u64 = 4096;
 const READ_BYTES: u64 = 64 << 10;
 
 /// How often the follower checks the leader's position: a disk delivers 100 KB in a millisecond.

@@ -9,14 +9,13 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::{copy, follow, slow, sum};
+use super::{copy, follow, reads, slow, sum};
 use crate::mapping;
 use patterns::Read;
 
@@ -129,15 +128,7 @@ impl Worker {
         if !self.open.contains_key(path) {
             self.open.insert(path.to_owned(), File::open(path)?);
         }
-        let file = &self.open[path];
-        let largest = reads.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
-        let mut buffer = vec![0; largest as usize];
-        let mut checksum = 0;
-        for &(offset, bytes) in reads {
-            let part = &mut buffer[..bytes as usize];
-            file.read_exact_at(part, offset)?;
-            checksum = sum::fold(checksum, part);
-        }
+        let checksum = reads::read_from(&self.open[path], reads)?;
         Ok(Done { checksum, ..Done::default() })
     }
 }

@@ -15,16 +15,20 @@ use patterns::Read;
 
 pub(super) fn read(path: &Path, reads: &[Read]) -> io::Result<Outcome> {
     let file = File::open(path)?;
+    let started = Instant::now();
+    let checksum = read_from(&file, reads)?;
+    Ok(Outcome { seconds: started.elapsed().as_secs_f64(), checksum, ..Outcome::default() })
+}
+
+/// Reads an open file. Returns the checksum.
+pub(super) fn read_from(file: &File, reads: &[Read]) -> io::Result<u64> {
     let largest = reads.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
     let mut buffer = vec![0; largest as usize];
-    let mut checksum = 0;
-    let started = Instant::now();
-    for &(offset, bytes) in reads {
+    reads.iter().try_fold(0, |checksum, &(offset, bytes)| {
         let part = &mut buffer[..bytes as usize];
         file.read_exact_at(part, offset)?;
-        checksum = sum::fold(checksum, part);
-    }
-    Ok(Outcome { seconds: started.elapsed().as_secs_f64(), checksum, ..Outcome::default() })
+        Ok(sum::fold(checksum, part))
+    })
 }
 
 /// Reads each list with a separate thread.

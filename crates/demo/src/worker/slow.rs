@@ -8,10 +8,9 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use patterns::PAGE_BYTES;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
-
-const PAGE_BYTES: u64 = 4096;
 
 /// Number of reading threads. While one waits for the disk, its other streams wait, too.
 const THREADS: usize = 64;

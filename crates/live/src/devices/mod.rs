@@ -16,7 +16,7 @@ use linux::mounts::{Disk, Mount};
 use linux::state;
 use readahead::DeviceCost;
 
-pub(crate) use remember::{Found, note};
+pub(crate) use remember::note;
 
 /// The guess for a network file system: gigabit Ethernet with a round trip of 1 ms.
 const NETWORK: DeviceCost = DeviceCost { latency_s: 0.001, bandwidth: 110e6, concurrency: 16.0 };
@@ -41,10 +41,7 @@ fn of_disk(disk: &Disk, state: &Path) -> (DeviceCost, Origin) {
     if let Some(cost) = profile::cost(&Identity::of_disk(disk), Path::new(state::PROFILES)) {
         return (cost, Origin::Measured);
     }
-    if let Some((cost, origin)) = remember::recall(disk, state) {
-        return (cost, origin.into());
-    }
-    (guess(disk), Origin::Guessed)
+    remember::recall(disk, state).unwrap_or_else(|| (guess(disk), Origin::Guessed))
 }
 
 /// A guess by whether the kernel says that the disk rotates.

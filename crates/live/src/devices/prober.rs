@@ -18,7 +18,7 @@ const PROBE: &str = "probe";
 /// # Errors
 /// If the disk cannot be opened or read, or is too small, or the helper cannot be started.
 pub(crate) fn measure_by(helper: &Helper, disk: &Disk) -> io::Result<DeviceCost> {
-    let Some(mut command) = helper.command(PROBE) else { return measure(disk) };
+    let mut command = helper.command(PROBE);
     command.arg(disk.dev.to_string());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;
@@ -30,10 +30,6 @@ pub(crate) fn measure_by(helper: &Helper, disk: &Disk) -> io::Result<DeviceCost>
     serde_json::from_str(&output).map_err(io::Error::other)
 }
 
-fn measure(disk: &Disk) -> io::Result<DeviceCost> {
-    probe::measure(disk, &super::guess(disk))
-}
-
 /// The helper process: measures the disk with this number, and returns what to write to standard output. Ends with
 /// `parent`.
 ///
@@ -42,7 +38,7 @@ fn measure(disk: &Disk) -> io::Result<DeviceCost> {
 pub fn main(dev: DeviceNumber, parent: u32) -> io::Result<String> {
     helper::die_with_parent(parent)?;
     let disk = Disk::of(dev).ok_or(io::ErrorKind::NotFound)?;
-    Ok(serde_json::to_string(&measure(&disk)?)?)
+    Ok(serde_json::to_string(&probe::measure(&disk, &super::guess(&disk))?)?)
 }
 
 #[cfg(test)]
@@ -58,7 +54,7 @@ mod tests {
     fn the_helpers_output_is_the_measurement() {
         let cost = DeviceCost { latency_s: 0.5, bandwidth: 1e6, concurrency: 2.0 };
         let text = serde_json::to_string(&cost).expect("JSON");
-        let words = |script: String| Helper::Process {
+        let words = |script: String| Helper {
             program: "sh".into(),
             arguments: vec!["-c".into(), script, "sh".into()],
         };

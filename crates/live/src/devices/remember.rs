@@ -6,41 +6,22 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use controller::Origin;
 use linux::mounts::Disk;
 use readahead::DeviceCost;
 use serde::{Deserialize, Serialize};
 
-/// How a cost was found out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Found {
-    /// Measured when the disk appeared.
-    Measured,
-    /// Guessed, then corrected by the reads that were observed.
-    Learned,
-}
-
-impl From<Found> for controller::Origin {
-    fn from(found: Found) -> Self {
-        match found {
-            Found::Measured => controller::Origin::Measured,
-            Found::Learned => controller::Origin::Learned,
-        }
-    }
-}
-
 #[derive(Serialize, Deserialize)]
 struct Note {
     identity: String,
-    origin: Found,
+    origin: Origin,
     latency_us: f64,
     bandwidth_mb_s: f64,
     concurrency: f64,
 }
 
 fn identity(disk: &Disk) -> String {
-    let attribute = |name| fs::read_to_string(disk.sysfs.join(name)).unwrap_or_default();
-    format!("{} {} {}", disk.dev, attribute("size").trim(), attribute("diskseq").trim())
+    format!("{} {} {}", disk.dev, disk.bytes().unwrap_or(0), disk.sequence.trim())
 }
 
 fn file_of(disk: &Disk, state: &Path) -> PathBuf {
@@ -48,13 +29,13 @@ fn file_of(disk: &Disk, state: &Path) -> PathBuf {
 }
 
 /// What was found out about this disk since boot.
-pub(super) fn recall(disk: &Disk, state: &Path) -> Option<(DeviceCost, Found)> {
+pub(super) fn recall(disk: &Disk, state: &Path) -> Option<(DeviceCost, Origin)> {
     let (of, cost, origin) = in_note(&fs::read(file_of(disk, state)).ok()?)?;
     (of == identity(disk)).then_some((cost, origin))
 }
 
 /// Parses a note into the disk's identity and cost; `None` if it is invalid.
-pub(super) fn in_note(text: &[u8]) -> Option<(String, DeviceCost, Found)> {
+pub(super) fn in_note(text: &[u8]) -> Option<(String, DeviceCost, Origin)> {
     let note: Note = serde_json::from_slice(text).ok()?;
     let cost = DeviceCost {
         latency_s: note.latency_us * 1e-6,
@@ -68,7 +49,7 @@ pub(super) fn in_note(text: &[u8]) -> Option<(String, DeviceCost, Found)> {
 }
 
 /// Writes a note, if the state folder can be written.
-pub(crate) fn note(disk: &Disk, cost: &DeviceCost, origin: Found, state: &Path) {
+pub(crate) fn note(disk: &Disk, cost: &DeviceCost, origin: Origin, state: &Path) {
     let note = Note {
         identity: identity(disk),
         origin,

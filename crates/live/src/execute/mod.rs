@@ -7,6 +7,7 @@
 //!   Input <--- Answers (queue, eventfd) <----- Completed
 //! ```
 
+mod job;
 mod lane;
 mod pool;
 mod questions;
@@ -25,7 +26,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use controller::ids::{BackingId, DeviceNumber, FileRef, Ticket};
-use controller::{Command, Completed, Failure, Input, Nanos};
+use controller::{Command, Completed, Input, Nanos};
+use linux::mounts::Disk;
 use linux::sys;
 use readahead::behind::{Span, Unused};
 use rustix::event::{EventfdFlags, eventfd};
@@ -33,13 +35,14 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::helper::Helper;
 use crate::mounted::{Device, Volume};
 use crate::observe::PageTables;
-use lane::{Common, Lane, LaneJob, WindowChange, WriteOut};
-use questions::Question;
+use job::Job;
+use lane::{Common, Lane};
 use readers::Batch;
 use release::Release;
 use remembered::ReadRemembered;
-use walk::{Ahead, List, ReadFiles};
+use walk::{List, ReadFiles};
 pub(crate) use windows::Journal;
+use windows::WindowChange;
 pub use windows::fetching;
 #[cfg(any(test, fuzzing))]
 pub(crate) use windows::read_any_ledger;
@@ -119,22 +122,22 @@ impl Executor {
     }
 
     /// Adds a file system, and a lane if its device is new.
-    pub(crate) fn add(&mut self, volume: Arc<Volume>, device: &Arc<Device>) {
+    pub(crate) fn add(&mut self, volume: Arc<Volume>, device: Arc<Device>) {
         let common = &self.common;
-        let lane = || Lane::new(Arc::clone(device), common);
-        self.lanes.entry(device.backing).or_insert_with(lane);
+        self.lanes.entry(device.backing).or_insert_with(|| Lane::new(device, common));
         self.volumes.insert(volume.mount.dev, volume);
     }
 
-    /// Removes a file system. Returns its device if no other file system is left there.
-    pub(crate) fn remove(&mut self, dev: DeviceNumber) -> Option<BackingId> {
-        let backing = self.volumes.remove(&dev)?.backing;
-        if self.volumes.values().any(|other| other.backing == backing) {
-            return None;
-        }
-        // Its threads finish their jobs and end.
-        self.lanes.remove(&backing);
-        Some(backing)
+    /// Removes a file system, and its lane if no other file system is left on the device.
+    pub(crate) fn remove(&mut self, dev: DeviceNumber) {
+        self.volumes.remove(&dev);
+        // Threads of a lane that goes finish their jobs and end.
+        self.lanes.retain(|id, _| self.volumes.values().any(|volume| volume.backing == *id));
+    }
+
+    /// The disk of a device, if it has one.
+    pub(crate) fn disk(&self, backing: BackingId) -> Option<&Disk> {
+        self.lanes.get(&backing)?.disk()
     }
 
     pub(crate) fn volumes(&self) -> impl Iterator<Item = &Volume> {
@@ -152,39 +155,36 @@ impl Executor {
     fn execute_one(&mut self, command: &Command) {
         match *command {
             Command::Read { ticket, of, span, .. } => self.read(ticket, of, span),
-            Command::Describe(stream, of) => {
-                self.submit(of.file.dev, Question::Describe { stream, of })
-            }
-            Command::Probe(backing) => self.ask_device(backing, Question::Probe(backing)),
-            Command::Remember(backing, cost) => {
-                if let Some(lane) = self.lanes.get(&backing) {
-                    lane.set_cost(&cost);
-                }
-                self.ask_device(backing, Question::Remember(cost));
-            }
+            Command::Describe(stream, of) => self.submit(of.file.dev, Job::Describe { stream, of }),
+            Command::Probe(backing) => self.ask_device(backing, Job::Probe(backing)),
+            Command::Remember(backing, cost) => self.ask_device(backing, Job::Remember(cost)),
             Command::SetWindow { ticket, target, of, kernel_window: own_pages, setting, file } => {
-                self.submit(file.dev, WindowChange { ticket, target, of, own_pages, setting })
+                let change = WindowChange { ticket, target, of, own_pages, setting };
+                match self.lane_of(self.volumes.get(&file.dev)) {
+                    Some((lane, volume)) => lane.set_window(change, volume),
+                    None => self.common.answers.send(change.refused()),
+                }
             }
             Command::WriteOut { ticket, of, span } => {
-                self.submit(of.file.dev, WriteOut { ticket, of, span })
+                self.submit(of.file.dev, Job::WriteOut { ticket, of, span })
             }
             Command::Release { ticket, stream, of, span, counted, drops_unused, unmaps } => {
                 let unused = if drops_unused { Unused::Go } else { Unused::Stay };
                 let release = Release { ticket, stream, of, span, counted, unused, unmaps };
-                self.submit(of.file.dev, release);
+                self.submit(of.file.dev, Job::Release(release));
             }
             Command::List { ticket, place, tgid } => {
-                self.submit(place.key().dev, List { ticket, place, tgid })
+                self.submit(place.key().dev, Job::List(List { ticket, place, tgid }))
             }
             Command::ForgetListing(listing) => self.common.listings.forget(listing),
             Command::ReadFiles { ticket, dev, tgid, ref files, head_pages, most_bytes } => {
                 let files = files.clone();
                 let job = ReadFiles { ticket, tgid, files, head_pages, most_bytes };
-                self.read_files(dev, Ahead::Walk(job));
+                self.submit(dev, Job::ReadFiles(job));
             }
             Command::ReadRemembered { ticket, dev, ref files } => {
                 let job = ReadRemembered { ticket, files: files.clone() };
-                self.read_files(dev, Ahead::Remembered(job));
+                self.submit(dev, Job::ReadRemembered(job));
             }
             Command::Mark(..)
             | Command::Listen(..)
@@ -204,45 +204,38 @@ impl Executor {
         }
         match &mut self.batch {
             Some(batch) => batch.spans.push(span),
-            None if self.is_closed => {
-                let failed = Some(Failure::Refused);
-                self.common.answers.send(Completed::Read { ticket, failed });
-            }
             None => self.batch = Some(Batch { ticket, of, spans: vec![span] }),
-        }
-    }
-
-    fn read_files(&self, dev: DeviceNumber, job: Ahead) {
-        if self.is_closed {
-            self.common.answers.send_all(job.refused());
-        } else {
-            self.submit(dev, job);
         }
     }
 
     fn submit_batch(&mut self) {
         if let Some(batch) = self.batch.take() {
-            self.submit(batch.of.file.dev, batch);
+            self.submit(batch.of.file.dev, Job::Read(batch));
         }
     }
 
     /// Asks about a device, by way of any of its file systems.
-    fn ask_device(&self, backing: BackingId, question: Question) {
+    fn ask_device(&self, backing: BackingId, question: Job) {
         let volume = self.volumes.values().find(|volume| volume.backing == backing);
         self.submit_on(volume, question);
     }
 
-    /// Gives a job to the lane of a file system, or refuses it if that is gone.
-    fn submit(&self, dev: DeviceNumber, job: impl LaneJob) {
+    /// Gives a job to the lane of a file system. Refuses it if that is gone, or if it is too late to read ahead.
+    fn submit(&self, dev: DeviceNumber, job: Job) {
         self.submit_on(self.volumes.get(&dev), job);
     }
 
-    fn submit_on(&self, volume: Option<&Arc<Volume>>, job: impl LaneJob) {
-        let lane = volume.and_then(|volume| Some((self.lanes.get(&volume.backing)?, volume)));
-        match lane {
-            Some((lane, volume)) => job.submit(lane, Arc::clone(volume)),
+    fn submit_on(&self, volume: Option<&Arc<Volume>>, job: Job) {
+        let is_wanted = !(self.is_closed && job.reads_ahead());
+        match self.lane_of(volume).filter(|_| is_wanted) {
+            Some((lane, volume)) => lane.submit(job, volume),
             None => self.common.answers.send_all(job.refused()),
         }
+    }
+
+    fn lane_of(&self, volume: Option<&Arc<Volume>>) -> Option<(&Lane, Arc<Volume>)> {
+        let volume = volume?;
+        Some((self.lanes.get(&volume.backing)?, Arc::clone(volume)))
     }
 
     /// Stops reading ahead, and waits up to `timeout` for reads under way.

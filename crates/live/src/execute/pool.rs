@@ -22,14 +22,12 @@ use super::Answers;
 /// How often a thread does its upkeep and, without a job, ends.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(10);
 
-pub(super) trait Job: Send + 'static {
-    /// The answer if nobody does the job; `None` if nobody waits for an answer.
-    fn refused(&self) -> Option<Completed>;
-}
-
 /// What a thread of the pool does.
 pub(super) trait Worker: 'static {
-    type Job: Job;
+    type Job: Send + 'static;
+
+    /// The answer if nobody does the job; `None` if nobody waits for an answer.
+    fn refused(job: &Self::Job) -> Option<Completed>;
 
     /// Does a job and returns its answer.
     fn run(&mut self, job: Self::Job) -> Option<Completed>;
@@ -122,7 +120,7 @@ impl<W: Worker> Pool<W> {
             self.shared.work.notify_one();
         } else {
             drop(state);
-            self.shared.answers.send_all(job.refused());
+            self.shared.answers.send_all(W::refused(&job));
         }
     }
 
@@ -151,7 +149,7 @@ impl<W: Worker> Drop for Pool<W> {
     }
 }
 
-impl<J: Job> Shared<J> {
+impl<J: Send + 'static> Shared<J> {
     fn lock(&self) -> MutexGuard<'_, State<J>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -196,7 +194,7 @@ impl<J: Job> Shared<J> {
     }
 
     fn run<W: Worker<Job = J>>(&self, worker: &mut W, job: J) {
-        let refused = job.refused();
+        let refused = W::refused(&job);
         let answer = catch_unwind(AssertUnwindSafe(|| worker.run(job))).unwrap_or(refused);
         // First free this thread: the answer may bring the next job.
         self.lock().busy -= 1;
@@ -233,16 +231,14 @@ mod tests {
         Completed::Read { ticket: Ticket(ticket), failed }
     }
 
-    impl Job for Task {
-        fn refused(&self) -> Option<Completed> {
-            Some(read(self.ticket, Some(Failure::Refused)))
-        }
-    }
-
     struct TestWorker;
 
     impl Worker for TestWorker {
         type Job = Task;
+
+        fn refused(task: &Task) -> Option<Completed> {
+            Some(read(task.ticket, Some(Failure::Refused)))
+        }
 
         fn run(&mut self, task: Task) -> Option<Completed> {
             let _ = task.go.recv();

@@ -34,6 +34,12 @@ pub(super) struct Release {
 }
 
 impl Release {
+    /// The answer if nobody does it: all of it is left.
+    pub(super) fn refused(&self) -> Completed {
+        let left = vec![(self.span, self.span.pages())];
+        Completed::Released { ticket: self.ticket, dropped_pages: 0, kept_pages: 0, left }
+    }
+
     pub(super) fn run(self, mount: &Mount, tables: &dyn PageTables) -> Completed {
         // Open the file only now: a waiting release must not keep the file system from being unmounted.
         let file = LazyCell::new(|| handles::open_file(self.of, mount).ok());

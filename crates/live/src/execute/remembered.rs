@@ -1,7 +1,7 @@
 //! Reads ranges of files ahead that a command has read at an earlier start.
 //!
-//! Nothing but a regular file that still is what it was is opened: its inode, generation, size, last change and leases
-//! are looked at before.
+//! It opens only regular files that have not changed since. Before it opens a file, it compares inode, generation, size
+//! and time of the last change, and looks for leases.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,6 +13,7 @@ use linux::mounts::Mount;
 use linux::sys;
 use readahead::behind::Span;
 
+use super::readers::read_ahead;
 use super::walk::Leases;
 use crate::mounted::Volume;
 
@@ -23,16 +24,16 @@ pub(super) struct ReadRemembered {
 }
 
 impl ReadRemembered {
-    /// Asks for the ranges; on a device that serves one access at a time, in the order in which they lie there.
+    /// Reads the ranges ahead. On a device that serves one access at a time, in the order of their places on it.
     pub(super) fn run(&self, volume: &Volume, is_serial: bool) -> Completed {
         let mut reader = Reader { job: self, volume, leases: Leases::read(), opened: None };
         let ranges = self.ranges();
         let mut found = vec![Found::Gone; ranges.len()];
         if is_serial {
-            reader.where_they_lie(&ranges, &mut found);
+            reader.read_in_disk_order(&ranges, &mut found);
         } else {
             for (found, (file, span)) in found.iter_mut().zip(ranges) {
-                *found = reader.ask(file, span);
+                *found = reader.read(file, span);
             }
         }
         Completed::RememberedRead { ticket: self.ticket, found }
@@ -62,8 +63,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Inodes are looked at in their order first.
-    fn where_they_lie(&mut self, ranges: &[(usize, Span)], found: &mut [Found]) {
+    /// Looks up all places first, in the order of the inodes, which lie on the disk in that order.
+    fn read_in_disk_order(&mut self, ranges: &[(usize, Span)], found: &mut [Found]) {
         let mut turns: Vec<usize> = (0..ranges.len()).collect();
         turns.sort_by_key(|turn| self.job.files[ranges[*turn].0].file.ino);
         let place = |turn: usize| {
@@ -75,12 +76,12 @@ impl Reader<'_> {
         places.sort_unstable();
         for (_, turn) in places {
             let (file, span) = ranges[turn];
-            found[turn] = self.ask(file, span);
+            found[turn] = self.read(file, span);
         }
     }
 
-    fn ask(&mut self, file: usize, span: Span) -> Found {
-        let piece_pages = self.volume.piece_pages.max(1);
+    fn read(&mut self, file: usize, span: Span) -> Found {
+        let volume = self.volume;
         let file = match self.open(file) {
             Ok(file) => file,
             Err(found) => return found,
@@ -90,22 +91,17 @@ impl Reader<'_> {
         {
             return Found::Cached;
         }
-        let mut start = span.start;
-        while start < span.end {
-            let pages = piece_pages.min(span.end - start);
-            // A file without a page cache: its reader gets what it gets without us.
-            if sys::readahead(file.as_fd(), start, pages).is_err() {
-                return Found::Cached;
-            }
-            start += pages;
+        // It fails for a file without a page cache.
+        match read_ahead(file.as_fd(), span, volume) {
+            Ok(()) => Found::Read,
+            Err(_) => Found::Cached,
         }
-        Found::Read
     }
 
     /// Opens a file.
     ///
     /// # Errors
-    /// What there is to say of its ranges if it is not opened.
+    /// What to report of its ranges if it is not opened.
     fn open(&mut self, at: usize) -> Result<&OwnedFd, Found> {
         match self.opened.take() {
             Some(opened) if opened.0 == at => Ok(&self.opened.insert(opened).1),
@@ -119,7 +115,7 @@ impl Reader<'_> {
 
 fn open(pages: &FilePages, mount: &Mount, leases: &mut Leases) -> Result<OwnedFd, Found> {
     let FilePages { file, generation, version, .. } = *pages;
-    let reached = Known { file, generation }.reach(mount).map_err(|error| said_by(&error))?;
+    let reached = Known { file, generation }.reach(mount).map_err(|error| found_after(&error))?;
     if reached.bytes != version.bytes || reached.changed_ns != version.changed_ns {
         return Err(Found::Gone);
     }
@@ -127,11 +123,11 @@ fn open(pages: &FilePages, mount: &Mount, leases: &mut Leases) -> Result<OwnedFd
     if leases.contains(file) {
         return Err(Found::Cached);
     }
-    reached.open().map_err(|error| said_by(&error))
+    reached.open().map_err(|error| found_after(&error))
 }
 
-/// What follows from a failure: most have nothing to do with the file.
-fn said_by(error: &io::Error) -> Found {
+/// What to report after a failure. Most failures have nothing to do with the file.
+fn found_after(error: &io::Error) -> Found {
     if is_gone(error) { Found::Gone } else { Found::Cached }
 }
 
@@ -243,10 +239,10 @@ print(fcntl.fcntl(file, fcntl.F_GETLEASE) == fcntl.F_WRLCK, flush=True)";
     #[test]
     fn what_has_nothing_to_do_with_the_file_says_nothing_of_it() {
         for error in [libc::EMFILE, libc::EIO, libc::EAGAIN, libc::EPERM, libc::ENOMEM] {
-            assert_eq!(said_by(&io::Error::from_raw_os_error(error)), Found::Cached, "{error}");
+            assert_eq!(found_after(&io::Error::from_raw_os_error(error)), Found::Cached, "{error}");
         }
         for error in [libc::ESTALE, libc::ENOENT] {
-            assert_eq!(said_by(&io::Error::from_raw_os_error(error)), Found::Gone, "{error}");
+            assert_eq!(found_after(&io::Error::from_raw_os_error(error)), Found::Gone, "{error}");
         }
     }
 }

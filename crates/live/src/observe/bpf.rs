@@ -24,7 +24,7 @@ use readahead::{DeviceNumber, FileKey, Mark};
 
 use super::behind::BehindSource;
 use super::descendants::{self, FollowedTasks};
-use super::layout;
+use super::layout::{self, bytes_of};
 use super::warnings;
 use super::{ObserveError, Observer, Scope, Watch};
 use crate::kernel::{DiskHook, Features, Hook, Hooks};
@@ -33,6 +33,7 @@ mod skeleton {
     #![allow(unsafe_code, unreachable_pub, clippy::all)]
     include!(concat!(env!("OUT_DIR"), "/observe.skel.rs"));
 }
+pub(super) use skeleton::types;
 use skeleton::{ObserveSkel, ObserveSkelBuilder};
 
 /// The attached programs. The kernel removes them when this is dropped or the process is killed.
@@ -40,7 +41,6 @@ pub(super) struct BpfObserver {
     ring: RingBuffer<'static>,
     /// Filled by the ring buffer's callback.
     fetched: Rc<RefCell<Vec<(Nanos, Input)>>>,
-    batch: Vec<(Nanos, Input)>,
     /// Files that carry marks.
     marked: HashSet<FileKey>,
     pub(super) skeleton: ObserveSkel<'static>,
@@ -78,12 +78,11 @@ impl BpfObserver {
         if let Scope::Process(pid) = scope {
             descendants::follow_all(*pid, &skeleton.maps.tasks)?;
         }
-        let fetched = Rc::new(RefCell::new(Vec::with_capacity(1024)));
+        let fetched = Rc::default();
         let ring = build_ring(&skeleton, Rc::clone(&fetched))?;
         let mut observer = BpfObserver {
             ring,
             fetched,
-            batch: Vec::with_capacity(1024),
             marked: HashSet::new(),
             skeleton,
             access_links: Vec::new(),
@@ -226,9 +225,7 @@ fn build_ring(
     let mut builder = RingBufferBuilder::new();
     builder
         .add(&skeleton.maps.events, move |bytes| {
-            let mut fetched = fetched.borrow_mut();
-            fetched.extend(layout::decode_file_miss(bytes));
-            fetched.extend(layout::decode_event(bytes));
+            fetched.borrow_mut().extend(layout::decode_event(bytes));
             0
         })
         .map_err(refused)?;
@@ -236,18 +233,12 @@ fn build_ring(
 }
 
 impl Observer for BpfObserver {
-    fn wait(
-        &mut self,
-        timeout: Duration,
-        on_event: &mut dyn FnMut(Nanos, Input),
-    ) -> Result<(), ObserveError> {
+    fn wait(&mut self, timeout: Duration) -> Result<Vec<(Nanos, Input)>, ObserveError> {
         match self.ring.poll(timeout) {
             Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {}
             other => other.map_err(lost)?,
         }
-        std::mem::swap(&mut self.batch, &mut *self.fetched.borrow_mut());
-        self.batch.drain(..).for_each(|(at, input)| on_event(at, input));
-        Ok(())
+        Ok(self.fetched.take())
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
@@ -291,12 +282,11 @@ impl Observer for BpfObserver {
             let (word, bit) = layout::marked_inode(file.ino);
             shared.marked_inodes[word] |= bit;
         }
-        let mut value = [0; 16];
-        value[..8].copy_from_slice(&mark.first.to_ne_bytes());
-        value[8..].copy_from_slice(&mark.last.to_ne_bytes());
+        let value = types::mark { first: mark.first, last: mark.last };
+        let marks = &self.skeleton.maps.marks;
         for chunk in mark.first / CHUNK_PAGES..=mark.last / CHUNK_PAGES {
             let key = layout::encode_mark_key(file, chunk);
-            self.skeleton.maps.marks.update(&key, &value, MapFlags::ANY).map_err(lost)?;
+            marks.update(bytes_of(&key), bytes_of(&value), MapFlags::ANY).map_err(lost)?;
         }
         Ok(())
     }
@@ -305,14 +295,14 @@ impl Observer for BpfObserver {
         if listening.marked_chunks == 0 {
             self.marked.remove(&file);
         }
-        let key = layout::encode_file_key(file);
+        let (files, key) = (&self.skeleton.maps.files, layout::encode_file_key(file));
         if listening == Listening::default() {
             // The default for files that are not in the map. This fails if the map has evicted it already.
-            let _ = self.skeleton.maps.files.delete(&key);
+            let _ = files.delete(bytes_of(&key));
             return Ok(());
         }
         let value = layout::encode_listening(listening);
-        self.skeleton.maps.files.update(&key, &value, MapFlags::ANY).map_err(lost)
+        files.update(bytes_of(&key), bytes_of(&value), MapFlags::ANY).map_err(lost)
     }
 
     fn tidy(&mut self) {
@@ -322,7 +312,8 @@ impl Observer for BpfObserver {
         let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() else {
             return;
         };
-        let mut marked = [0; layout::MARKED_INODES_WORDS];
+        let mut marked = shared.marked_inodes;
+        marked.fill(0);
         for file in &self.marked {
             let (word, bit) = layout::marked_inode(file.ino);
             marked[word] |= bit;

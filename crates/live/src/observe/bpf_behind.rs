@@ -15,9 +15,10 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use linux::daemons;
 use readahead::behind::{Block, Span};
 
+use super::ObserveError;
 use super::behind::{BehindSource, PageTables};
 use super::bpf::BpfObserver;
-use super::{ObserveError, layout};
+use super::layout::{self, bytes_of};
 
 impl BehindSource for BpfObserver {
     fn look_behind(&mut self, on: bool) -> Result<(), ObserveError> {
@@ -37,12 +38,12 @@ impl BehindSource for BpfObserver {
 
     fn touched(&self, stream: StreamKey) -> Option<Span> {
         let key = layout::encode_stream_key(stream);
-        let value = self.skeleton.maps.streams.lookup(&key, MapFlags::ANY).ok()??;
+        let value = self.skeleton.maps.streams.lookup(bytes_of(&key), MapFlags::ANY).ok()??;
         layout::decode_touched(&value)
     }
 
     fn forget_stream(&mut self, stream: StreamKey) {
-        let _ = self.skeleton.maps.streams.delete(&layout::encode_stream_key(stream));
+        let _ = self.skeleton.maps.streams.delete(bytes_of(&layout::encode_stream_key(stream)));
     }
 
     fn update_daemons(&mut self) {
@@ -82,13 +83,13 @@ struct Tables {
 impl PageTables for Tables {
     fn block(&self, file: FileKey, block: u64) -> Option<Block> {
         let key = layout::encode_block_key(file, block);
-        let value = self.blocks.lookup(&key, MapFlags::ANY).ok()??;
+        let value = self.blocks.lookup(bytes_of(&key), MapFlags::ANY).ok()??;
         layout::decode_block(&value, self.epoch.load(Ordering::SeqCst))
     }
 
     fn forget(&self, file: FileKey, block: u64) {
         // This fails if the map has evicted it already.
-        let _ = self.blocks.delete(&layout::encode_block_key(file, block));
+        let _ = self.blocks.delete(bytes_of(&layout::encode_block_key(file, block)));
     }
 
     fn write_failed(&self, file: FileKey) -> bool {
@@ -221,15 +222,14 @@ mod tests {
             );
             let reader = Command::new("python3").args(["-c", &script]).arg(&path).status();
             assert!(reader.expect("python3 is installed").success());
-            let mut misses = Vec::new();
-            let mut note = |_, input| match input {
+            let events = observer.wait(Duration::from_secs(1)).expect("events");
+            let mut misses = events.into_iter().filter_map(|(_, input)| match input {
                 Input::Access(it) if it.kind == Kind::Miss && it.of.file == key(&path) => {
-                    misses.push(it.advice);
+                    Some(it.advice)
                 }
-                _ => {}
-            };
-            observer.wait(Duration::from_secs(1), &mut note).expect("events");
-            let advice = misses.last().expect("it was cold");
+                _ => None,
+            });
+            let advice = misses.next_back().expect("it was cold");
             (advice.random, advice.sequential, advice.noreuse)
         };
         assert_eq!(told("NORMAL"), (false, false, false));

@@ -4,9 +4,8 @@
 //! forked by a followed process, which the programs see, or already in `/proc`.
 
 use std::collections::HashSet;
-use std::fs;
 
-use linux::process::parent;
+use linux::process;
 
 use super::ObserveError;
 
@@ -38,46 +37,20 @@ fn follow_children(
     followed: &impl FollowedTasks,
 ) -> Result<bool, ObserveError> {
     let before = known.len();
-    for pid in pids() {
-        let is_child = || parent(pid).is_some_and(|parent| known.contains(&parent));
+    for pid in process::all() {
+        let is_child = || process::parent(pid).is_some_and(|parent| known.contains(&parent));
         if known.contains(&pid) || !is_child() {
             continue;
         }
         known.insert(pid);
         followed.add(pid)?;
         // If it began to exit before it was added, the eBPF program will not remove it, and its number may go to
-        // another process.
-        if is_exiting(pid) {
+        // another process. The kernel marks it as exiting before the eBPF program sees the exit.
+        if process::is_exiting(pid) {
             followed.remove(pid);
         }
     }
     Ok(known.len() > before)
-}
-
-fn pids() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
-/// Whether a process has begun to exit. The kernel sets this flag before the eBPF program sees the exit.
-fn is_exiting(pid: u32) -> bool {
-    // The process's name may hold any bytes.
-    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
-    flags(&String::from_utf8_lossy(&stat)).is_none_or(|flags| flags & EXITING != 0)
-}
-
-/// `PF_EXITING` of the kernel's `sched.h`.
-const EXITING: u64 = 4;
-
-/// The flags in `pid (name) state parent group session terminal foreground flags ...`. The name may hold anything.
-fn flags(stat: &str) -> Option<u64> {
-    let (_, behind_name) = stat.rsplit_once(')')?;
-    behind_name.split_ascii_whitespace().nth(6)?.parse().ok()
-}
-
-#[cfg(any(test, fuzzing))]
-pub(super) fn read_any(stat: &str) {
-    flags(stat);
 }
 
 #[cfg(test)]
@@ -137,14 +110,5 @@ mod tests {
         follow_all(std::process::id(), &followed).expect("nothing fails");
         assert!(!followed.0.borrow().contains(&ended.id()));
         ended.wait().expect("it ended");
-    }
-
-    #[test]
-    fn a_name_may_look_like_fields() {
-        let stat = |name: &str, flags: u64| format!("7 ({name}) S 5 1 1 0 -1 {flags} 0 0\n");
-        assert_eq!(flags(&stat("sh", 4_194_560)), Some(4_194_560));
-        assert_eq!(flags(&stat("a) S 1 (b", 0)), Some(0));
-        assert_eq!(flags("7 (sh) S 5"), None);
-        assert_eq!(flags(""), None);
     }
 }

@@ -1,4 +1,6 @@
-//! Encodes and decodes the structs that the eBPF programs share with us: mirrors `bpf/interface.h`.
+//! Turns the structs that the eBPF programs share with us into ours, and back. They are generated from
+//! `bpf/interface.h`.
+#![allow(unsafe_code)]
 
 use controller::ids::{CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, StreamKey};
 use controller::{
@@ -7,10 +9,38 @@ use controller::{
 use readahead::Past;
 use readahead::behind::{Block, Span};
 
-pub(super) const DISK_SLOTS: usize = 64;
+use super::bpf::types::{
+    block, block_key, event, file_key, file_state, mark, mark_key, stream, stream_key,
+};
 
-/// Size of `struct event`.
-pub(super) const EVENT_BYTES: usize = 104;
+/// A struct that is shared as bytes.
+///
+/// # Safety
+/// It is `repr(C)`, and consists of integers without padding.
+pub(super) unsafe trait Shared: Copy {}
+
+// SAFETY: `interface.h` names all padding, and asserts the sizes of these structs.
+unsafe impl Shared for block {}
+unsafe impl Shared for block_key {}
+unsafe impl Shared for event {}
+unsafe impl Shared for file_key {}
+unsafe impl Shared for file_state {}
+unsafe impl Shared for mark {}
+unsafe impl Shared for mark_key {}
+unsafe impl Shared for stream {}
+unsafe impl Shared for stream_key {}
+
+/// The bytes of a struct.
+pub(super) fn bytes_of<T: Shared>(value: &T) -> &[u8] {
+    // SAFETY: all bytes of a `Shared` are initialized, and the slice borrows it.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}
+
+/// The struct at the start of these bytes; `None` if they are too few.
+fn read<T: Shared>(bytes: &[u8]) -> Option<T> {
+    // SAFETY: there are enough bytes, and any of them make a valid `Shared`.
+    (bytes.len() >= size_of::<T>()).then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
 
 const NO_PAGE: u64 = u64::MAX;
 const FLAG_RANDOM: u8 = 1;
@@ -23,8 +53,6 @@ const KIND_FILE: u8 = 4;
 const KIND_PASSED: u8 = 16;
 
 const MARKED_INODES_LOG2: u32 = 12;
-/// Words of 64 bits in `marked_inodes`.
-pub(super) const MARKED_INODES_WORDS: usize = 1 << (MARKED_INODES_LOG2 - 6);
 const INODE_HASH: u64 = 0x9E37_79B9_7F4A_7C15;
 
 const FAILED_INODES_LOG2: u32 = 12;
@@ -40,79 +68,81 @@ pub(super) fn marked_inode(ino: u64) -> (usize, u64) {
     ((bit / 64) as usize, 1 << (bit % 64))
 }
 
-/// Decodes the file and directory in a `struct event`; `None` if it names no directory.
-pub(super) fn decode_file_miss(bytes: &[u8]) -> Option<(Nanos, Input)> {
-    let bytes: &[u8; EVENT_BYTES] = bytes.get(..EVENT_BYTES)?.try_into().ok()?;
-    let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-    let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
-    let dev = DeviceNumber::from_kernel(word(48));
-    let directory = long(88);
-    if directory == 0 || !matches!(bytes[68], 0 | KIND_FILE) {
-        return None;
-    }
-    let miss = FileMiss {
-        of: FileRef { file: FileKey { ino: long(8), dev }, generation: word(52), tgid: word(56) },
-        cgroup: CgroupId::default(),
-        directory: DirectoryRef { key: FileKey { ino: directory, dev }, generation: word(96) },
-        file_bytes: long(32),
-        request_pages: word(60),
-    };
-    Some((long(0), Input::FileMiss(miss)))
+/// Decodes an event into its time and inputs: a miss of a file's first page also names the file's directory. Leaves out
+/// the reader's cgroup. Bytes that are no event give none.
+pub(super) fn decode_event(bytes: &[u8]) -> impl Iterator<Item = (Nanos, Input)> {
+    let inputs = read(bytes).map(|event| {
+        let both = [file_miss(&event).map(Input::FileMiss), access_or_passed(&event)];
+        both.into_iter().flatten().map(move |input| (event.now_ns, input))
+    });
+    inputs.into_iter().flatten()
 }
 
-/// Decodes `struct event` into its time and input; `None` if the bytes are invalid, or if the event only names a
-/// directory. Leaves out the reader's cgroup.
-pub(super) fn decode_event(bytes: &[u8]) -> Option<(Nanos, Input)> {
-    let bytes: &[u8; EVENT_BYTES] = bytes.get(..EVENT_BYTES)?.try_into().ok()?;
-    let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-    let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
-    let (kind, flags) = (bytes[68], bytes[69]);
-    let file = FileKey { ino: long(8), dev: DeviceNumber::from_kernel(word(48)) };
-    let of = FileRef { file, generation: word(52), tgid: word(56) };
-    let (cgroup, file_bytes) = (CgroupId::default(), long(32));
-    let (first, last) = (long(72), long(80));
-    let mapped = flags & FLAG_MMAP != 0;
-    if kind == KIND_PASSED {
-        let span = Span { start: first, end: last };
-        let (written, foreground) = (flags & FLAG_WRITTEN != 0, flags & FLAG_FOREGROUND != 0);
-        let passed = Passed { of, cgroup, file_bytes, written, mapped, foreground, span };
-        return Some((long(0), Input::Passed(passed)));
+fn file_of(event: &event) -> FileRef {
+    let file = FileKey { ino: event.ino, dev: DeviceNumber::from_kernel(event.dev) };
+    FileRef { file, generation: event.generation, tgid: event.tgid }
+}
+
+/// The file and directory; `None` if the event names no directory.
+fn file_miss(event: &event) -> Option<FileMiss> {
+    if event.directory == 0 || !matches!(event.kind, 0 | KIND_FILE) {
+        return None;
     }
-    let kind = match kind {
+    let of = file_of(event);
+    let key = FileKey { ino: event.directory, dev: of.file.dev };
+    Some(FileMiss {
+        of,
+        cgroup: CgroupId::default(),
+        directory: DirectoryRef { key, generation: event.directory_generation },
+        file_bytes: event.file_bytes,
+        request_pages: event.request_pages,
+    })
+}
+
+/// `None` if the event only names a directory, or is of no known kind.
+fn access_or_passed(event: &event) -> Option<Input> {
+    let of = file_of(event);
+    let has = |flag: u8| event.flags & flag != 0;
+    let (cgroup, file_bytes, mapped) = (CgroupId::default(), event.file_bytes, has(FLAG_MMAP));
+    if event.kind == KIND_PASSED {
+        let span = Span { start: event.mark_first, end: event.mark_last };
+        let (written, foreground) = (has(FLAG_WRITTEN), has(FLAG_FOREGROUND));
+        let passed = Passed { of, cgroup, file_bytes, written, mapped, foreground, span };
+        return Some(Input::Passed(passed));
+    }
+    let kind = match event.kind {
         0 => Kind::Miss,
         1 => Kind::KernelMark,
         2 => Kind::Mark,
         3 => Kind::Fault,
         _ => return None,
     };
-    let past = match bytes[70] {
+    let past = match event.past {
         0 => Past::Unknown,
         1 => Past::Evicted,
         2 => Past::EvictedNext,
         3 => Past::EvictedUnused,
         _ => return None,
     };
-    let (previous, open_file) = (long(24), long(40));
-    let access = Access {
+    Some(Input::Access(Access {
         kind,
         of,
-        open_file: (open_file != 0).then_some(OpenFile(open_file)),
+        open_file: (event.open_file != 0).then_some(OpenFile(event.open_file)),
         cgroup,
-        page: long(16),
-        request_pages: word(60),
-        previous: (previous != NO_PAGE).then_some(previous),
+        page: event.page,
+        request_pages: event.request_pages,
+        previous: (event.previous != NO_PAGE).then_some(event.previous),
         file_bytes,
-        kernel_window: word(64),
+        kernel_window: event.kernel_window,
         mapped,
         advice: Advice {
-            random: flags & FLAG_RANDOM != 0,
-            sequential: flags & FLAG_SEQUENTIAL != 0,
-            noreuse: flags & FLAG_NOREUSE != 0,
+            random: has(FLAG_RANDOM),
+            sequential: has(FLAG_SEQUENTIAL),
+            noreuse: has(FLAG_NOREUSE),
         },
         past,
-        mark: (kind == Kind::Mark).then_some((first, last)),
-    };
-    Some((long(0), Input::Access(access)))
+        mark: (kind == Kind::Mark).then_some((event.mark_first, event.mark_last)),
+    }))
 }
 
 /// Encodes `enum interest`.
@@ -123,84 +153,73 @@ pub(super) fn encode_interest(interest: Interest) -> u32 {
     }
 }
 
-/// Encodes `struct file_key`.
-pub(super) fn encode_file_key(file: FileKey) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&file.ino.to_ne_bytes());
-    bytes[8..12].copy_from_slice(&file.dev.to_kernel().to_ne_bytes());
-    bytes
+pub(super) fn encode_file_key(FileKey { ino, dev }: FileKey) -> file_key {
+    file_key { ino, dev: dev.to_kernel(), reserved: 0 }
 }
 
-/// Encodes `struct mark_key`.
-pub(super) fn encode_mark_key(file: FileKey, chunk: u64) -> [u8; 24] {
-    let mut bytes = [0; 24];
-    bytes[..8].copy_from_slice(&file.ino.to_ne_bytes());
-    bytes[8..16].copy_from_slice(&chunk.to_ne_bytes());
-    bytes[16..20].copy_from_slice(&file.dev.to_kernel().to_ne_bytes());
-    bytes
+pub(super) fn encode_mark_key(FileKey { ino, dev }: FileKey, chunk: u64) -> mark_key {
+    mark_key { ino, chunk, dev: dev.to_kernel(), reserved: 0 }
 }
 
-/// Encodes `struct block_key`, which has the layout of `struct mark_key`.
-pub(super) fn encode_block_key(file: FileKey, block: u64) -> [u8; 24] {
-    encode_mark_key(file, block)
+pub(super) fn encode_block_key(FileKey { ino, dev }: FileKey, block: u64) -> block_key {
+    block_key { ino, block, dev: dev.to_kernel(), reserved: 0 }
+}
+
+pub(super) fn encode_stream_key(stream: StreamKey) -> stream_key {
+    stream_key {
+        ino: stream.file.ino,
+        dev: stream.file.dev.to_kernel(),
+        tgid: stream.tgid,
+        written: u32::from(stream.written) * u32::from(FLAG_WRITTEN),
+        reserved: 0,
+    }
+}
+
+pub(super) fn encode_listening(listening: Listening) -> file_state {
+    file_state {
+        marked_chunks: listening.marked_chunks,
+        muted_until_ns: listening.muted_until,
+        managed: listening.managed.into(),
+        reserved: 0,
+    }
 }
 
 /// Decodes `struct block`; `None` if the bytes are invalid or from another epoch.
 pub(super) fn decode_block(bytes: &[u8], epoch: u32) -> Option<Block> {
-    let bytes: &[u8; 24] = bytes.try_into().ok()?;
-    let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-    let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
-    let block = Block { brought: long(0), used: long(8), owner: word(16) };
-    (word(20) == epoch).then_some(block)
+    let block { brought, used, owner, epoch: of_block } = read(bytes)?;
+    (of_block == epoch).then_some(Block { brought, used, owner })
 }
 
 /// Decodes the pages touched from `struct stream`.
 pub(super) fn decode_touched(bytes: &[u8]) -> Option<Span> {
-    let bytes: &[u8; 80] = bytes.try_into().ok()?;
-    let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-    Some(Span { start: long(24), end: long(32) })
-}
-
-/// Encodes `struct file_state`.
-pub(super) fn encode_listening(listening: Listening) -> [u8; 24] {
-    let mut bytes = [0; 24];
-    bytes[..8].copy_from_slice(&listening.marked_chunks.to_ne_bytes());
-    bytes[8..16].copy_from_slice(&listening.muted_until.to_ne_bytes());
-    bytes[16..20].copy_from_slice(&u32::from(listening.managed).to_ne_bytes());
-    bytes
-}
-
-/// Encodes `struct stream_key`.
-pub(super) fn encode_stream_key(stream: StreamKey) -> [u8; 24] {
-    let mut bytes = [0; 24];
-    bytes[..8].copy_from_slice(&stream.file.ino.to_ne_bytes());
-    bytes[8..12].copy_from_slice(&stream.file.dev.to_kernel().to_ne_bytes());
-    bytes[12..16].copy_from_slice(&stream.tgid.to_ne_bytes());
-    bytes[16..20]
-        .copy_from_slice(&(u32::from(stream.written) * u32::from(FLAG_WRITTEN)).to_ne_bytes());
-    bytes
+    let stream { low, high, .. } = read(bytes)?;
+    Some(Span { start: low, end: high })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn decoded(event: &event) -> Vec<(Nanos, Input)> {
+        decode_event(bytes_of(event)).collect()
+    }
+
     #[test]
     fn an_event_is_decoded_field_by_field() {
-        let mut bytes = [0u8; EVENT_BYTES];
-        bytes[0..8].copy_from_slice(&7u64.to_ne_bytes());
-        bytes[8..16].copy_from_slice(&131u64.to_ne_bytes());
-        bytes[16..24].copy_from_slice(&23u64.to_ne_bytes());
-        bytes[24..32].copy_from_slice(&NO_PAGE.to_ne_bytes());
-        bytes[32..40].copy_from_slice(&8191u64.to_ne_bytes());
-        bytes[48..52].copy_from_slice(&(7u32 << 20 | 3).to_ne_bytes());
-        bytes[60..64].copy_from_slice(&16u32.to_ne_bytes());
-        bytes[68] = 3;
-        bytes[69] = FLAG_MMAP | FLAG_NOREUSE;
-        bytes[70] = 3;
-        let (at, input) = decode_event(&bytes).expect("a whole event");
-        let Input::Access(access) = input else { panic!("{input:?} is no access") };
-        assert_eq!(at, 7);
+        let fault = event {
+            now_ns: 7,
+            ino: 131,
+            page: 23,
+            previous: NO_PAGE,
+            file_bytes: 8191,
+            dev: 7 << 20 | 3,
+            request_pages: 16,
+            kind: 3,
+            flags: FLAG_MMAP | FLAG_NOREUSE,
+            past: 3,
+            ..event::default()
+        };
+        let [(7, Input::Access(access))] = decoded(&fault)[..] else { panic!("an access") };
         assert_eq!(access.of.file.ino, 131);
         assert_eq!(access.of.file.dev, DeviceNumber { major: 7, minor: 3 });
         assert_eq!((access.page, access.request_pages, access.previous), (23, 16, None));
@@ -211,22 +230,30 @@ mod tests {
     }
 
     #[test]
+    fn a_miss_of_a_first_page_also_names_the_directory() {
+        let miss = event { directory: 2, directory_generation: 9, ..event::default() };
+        let [(0, Input::FileMiss(of_file)), (0, Input::Access(_))] = decoded(&miss)[..] else {
+            panic!("two inputs")
+        };
+        assert_eq!((of_file.directory.key.ino, of_file.directory.generation), (2, 9));
+        let named = event { kind: KIND_FILE, ..miss };
+        assert!(matches!(decoded(&named)[..], [(0, Input::FileMiss(_))]));
+    }
+
+    #[test]
     fn a_passed_event_has_the_pages_passed() {
-        let mut bytes = [0u8; EVENT_BYTES];
-        bytes[68] = KIND_PASSED;
-        bytes[69] = FLAG_WRITTEN;
-        bytes[72..80].copy_from_slice(&1024u64.to_ne_bytes());
-        bytes[80..88].copy_from_slice(&2048u64.to_ne_bytes());
-        let Some((0, Input::Passed(passed))) = decode_event(&bytes) else { panic!("a step") };
+        let (kind, flags) = (KIND_PASSED, FLAG_WRITTEN);
+        let step = event { kind, flags, mark_first: 1024, mark_last: 2048, ..event::default() };
+        let [(0, Input::Passed(passed))] = decoded(&step)[..] else { panic!("a step") };
         assert_eq!(passed.span, Span { start: 1024, end: 2048 });
         assert!(passed.written && !passed.foreground);
     }
 
     #[test]
     fn a_truncated_or_unknown_event_is_refused() {
-        assert_eq!(decode_event(&[0; EVENT_BYTES - 1]), None);
-        let mut bytes = [0u8; EVENT_BYTES];
-        bytes[68] = 9;
-        assert_eq!(decode_event(&bytes), None);
+        let unknown = event { kind: 9, ..event::default() };
+        assert!(decoded(&unknown).is_empty());
+        let bytes = bytes_of(&unknown);
+        assert_eq!(decode_event(&bytes[1..]).next(), None);
     }
 }

@@ -11,7 +11,7 @@ use linux::direct::DirectReader;
 
 use super::sequential::Pace;
 use super::stop::Stop;
-use crate::target::Source;
+use crate::sources::Source;
 
 const LEAST_REQUESTS: u64 = 4;
 

@@ -3,13 +3,14 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use readahead::PAGE_BYTES;
+
 use super::measured::Measured;
 use super::other_programs::OtherPrograms;
 use super::report::Report;
 use super::scatter::Scatter;
 use super::stop::Stop;
 use super::{Effort, OVERLAP_SHARE, RANDOM_SHARE};
-use crate::ground;
 
 /// More reads would not improve the median.
 const MOST_READS: usize = 2000;
@@ -70,7 +71,7 @@ fn overlap(
     measured: &mut Measured,
 ) -> io::Result<()> {
     let slice = time / (MOST_AT_ONCE.ilog2() + 4);
-    let small = |at_once| scatter.rate(at_once, ground::PAGE_BYTES as usize, slice, stop);
+    let small = |at_once| scatter.rate(at_once, PAGE_BYTES as usize, slice, stop);
     let alone = small(1)?;
     let (mut at_once, mut rate) = (1, alone);
     while at_once < MOST_AT_ONCE && !stop.is_wanted() {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use linux::direct::{ALIGNMENT, DirectReader};
 
 use super::stop::Stop;
-use crate::target::Source;
+use crate::sources::Source;
 
 const SMALL_BYTES: usize = 4096;
 

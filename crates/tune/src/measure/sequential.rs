@@ -8,11 +8,12 @@
 //! the kernel's window grows to its full size. From then on, each window starts when the one before
 //! has arrived, so the clock is read at the same point of each.
 
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::time::{Duration, Instant};
 
 use super::stop::Stop;
-use crate::ground::{self, Extent};
+use crate::ground::Extent;
 
 /// Reads are small, so that the window, not the read, decides the size of requests.
 const READ_BYTES: usize = 4096;
@@ -57,7 +58,7 @@ pub(super) fn pace(
     slice: Duration,
     stop: &Stop,
 ) -> io::Result<Option<Pace>> {
-    let mut file = ground::open(&extent.path)?;
+    let mut file = File::open(&extent.path)?;
     file.seek(SeekFrom::Start(extent.start))?;
     let end = extent.bytes.saturating_sub(BEYOND_WINDOWS * window);
     let mut buffer = [0; READ_BYTES];

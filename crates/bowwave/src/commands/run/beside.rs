@@ -11,7 +11,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -19,9 +19,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use controller::metrics::Metrics;
-use live::engine::{Engine, EngineError, MEASURING_TIMEOUT, Prepared};
-use live::status::{Role, Socket};
-use rustix::io::Errno;
+use live::engine::{Engine, EngineError, Prepared};
+use live::status::Role;
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{getpid, set_child_subreaper};
 
 use super::memory::Memory;
@@ -87,10 +87,12 @@ impl Beside {
         let is_over = Arc::clone(&is_decided);
         let started = Instant::now();
         let work = move || {
-            let (is_verbose, is_strict) = (job.is_verbose, job.is_strict);
-            let (state, role, mut memory) =
-                (job.state.clone(), job.role.clone(), job.memory.clone());
-            let mut engine = load(job);
+            let Job { prepared, drops_behind, is_verbose, is_strict, state, role, mut memory } =
+                job;
+            if !drops_behind && memory.is_none() {
+                note_daemon();
+            }
+            let mut engine = load(prepared, is_strict).map_err(|error| error.to_string());
             let _ = set_child_subreaper(None);
             if is_over.swap(true, Ordering::SeqCst) {
                 // Skip the cleanup: the process is about to exit.
@@ -105,7 +107,7 @@ impl Beside {
                         print::note(format_args!("{late}; nothing is remembered"));
                         memory = None;
                     }
-                    answer_status(engine, &state, role);
+                    engine.answer_in(&state, role);
                 }
                 Err(reason) if !is_strict => note_refusal(reason),
                 Err(_) => {}
@@ -177,26 +179,25 @@ impl Beside {
 
 const GONE: &str = "bowwave's own thread has failed";
 
-fn load(job: Job) -> Result<Engine, String> {
-    let daemon = linux::daemons::running().find(|daemon| daemon.manages_all);
-    if let Some(daemon) = daemon.filter(|_| !job.drops_behind && job.memory.is_none()) {
+/// Reports a daemon that already does the same.
+fn note_daemon() {
+    if let Some(daemon) = linux::daemons::running().find(|daemon| daemon.manages_all) {
         print::note(format_args!(
             "a daemon (process {}) already manages every program, unless its configuration names \
              paths; bowwave run gains nothing beside it and uses CPU time",
             daemon.pid
         ));
     }
-    let loaded = job.prepared.load().and_then(|mut engine| {
-        if job.is_strict {
-            // There is no command yet, so a signal simply ends bowwave: pass a descriptor that is never readable.
-            let (never, _nobody) = io::pipe().map_err(|error| {
-                EngineError::Wait(Errno::from_io_error(&error).unwrap_or(Errno::MFILE))
-            })?;
-            engine.measure_devices(MEASURING_TIMEOUT, never.as_fd())?;
-        }
-        Ok(engine)
-    });
-    loaded.map_err(|error| error.to_string())
+}
+
+fn load(prepared: Prepared, is_strict: bool) -> Result<Engine, EngineError> {
+    let mut engine = prepared.load()?;
+    if is_strict {
+        // There is no command yet, so a signal simply ends bowwave: pass a descriptor that is never readable.
+        let never = eventfd(0, EventfdFlags::CLOEXEC)?;
+        engine.measure_devices(never.as_fd())?;
+    }
+    Ok(engine)
 }
 
 /// Reports in one sentence why reads are not managed.
@@ -204,17 +205,9 @@ pub(super) fn note_refusal(reason: &str) {
     print::note(format_args!("{reason}; the command runs without help"));
 }
 
-/// Lets `bowwave status` show this process, or reports why it cannot.
-fn answer_status(engine: &mut Engine, state: &Path, role: Role) {
-    match Socket::bind(state, role) {
-        Ok(socket) => engine.answer_on(socket),
-        Err(error) => print::note(error),
-    }
-}
-
 fn manage(mut engine: Engine, ending: &Ending, memory: Option<Memory>) -> Outcome {
     let is_interrupted = || ending.is_interrupted.load(Ordering::Relaxed);
-    if let Err(error) = engine.serve_until(ending.ended.as_fd()) {
+    if let Err(error) = engine.serve_for(Duration::MAX, ending.ended.as_fd()) {
         print::note(format_args!("{error}; the command continues without read-ahead"));
     } else if let Err(error) = engine.finish(ending.drop_timeout, is_interrupted) {
         print::note(format_args!("{error}; pages not dropped yet stay cached"));

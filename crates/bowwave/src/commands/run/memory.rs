@@ -7,7 +7,6 @@ use live::remembered::{List, ListError, Lists, Name, Noted};
 use crate::print;
 
 /// The list of one name.
-#[derive(Clone)]
 pub(super) struct Memory {
     lists: Lists,
     name: Name,

@@ -18,12 +18,14 @@ const MOUNT_TIMEOUT: Duration = Duration::from_millis(500);
 /// Prints the window for `device`, a disk's name or a backing device's number. Fails silently if it should keep its
 /// window.
 pub(super) fn answer(device: &str, profiles: &Path) -> anyhow::Result<ExitCode> {
-    let kb = match backing_number(device) {
-        Some(dev) if dev.major == 0 => {
+    let kb = match device.parse::<DeviceNumber>() {
+        Ok(dev) if dev.major == 0 => {
             mount_of(dev)?.and_then(|mount| persist::window_for_mount(&mount, profiles))
         }
-        Some(dev) => Disk::of(dev).and_then(|disk| persist::window_for_disk(&disk, profiles)),
-        None => disk_named(device).and_then(|disk| persist::window_for_disk(&disk, profiles)),
+        number => {
+            let disk = number.map_or_else(|_| disk_named(device), Disk::of);
+            disk.and_then(|disk| persist::window_for_disk(&disk, profiles))
+        }
     };
     let Some(kb) = kb else {
         return Ok(ExitCode::FAILURE);
@@ -32,15 +34,10 @@ pub(super) fn answer(device: &str, profiles: &Path) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-fn backing_number(device: &str) -> Option<DeviceNumber> {
-    let (major, minor) = device.split_once(':')?;
-    Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
-}
-
 fn disk_named(name: &str) -> Option<Disk> {
     let name = Path::new(name).file_name()?;
     let number = std::fs::read_to_string(Path::new("/sys/block").join(name).join("dev")).ok()?;
-    Disk::of(backing_number(number.trim())?)
+    Disk::of(number.trim().parse().ok()?)
 }
 
 /// The file system with this number. Waits for it if it is about to be mounted.
@@ -64,9 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn backing_devices_have_a_number_and_disks_a_name() {
-        assert_eq!(backing_number("0:44"), Some(DeviceNumber { major: 0, minor: 44 }));
-        assert_eq!(backing_number("sda"), None);
+    fn a_disk_that_is_not_there_is_not_found() {
         assert!(disk_named("no-such-disk").is_none());
     }
 }

@@ -18,7 +18,7 @@ use super::names::{Listings, Names};
 const MOST_ENTRIES: usize = 1 << 16;
 
 /// Lists the directory, and keeps the names in `listings`.
-pub(super) fn run(job: &List, mount: &Mount, listings: &Listings) -> Completed {
+pub(in crate::execute) fn run(job: &List, mount: &Mount, listings: &Listings) -> Completed {
     let listing = list(job, mount, listings).ok().map(|(listing, names)| {
         listings.keep(job.ticket, names);
         listing

@@ -7,20 +7,14 @@
 //! ```
 
 mod leases;
-mod list;
+pub(super) mod list;
 mod names;
-mod read;
-
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+pub(super) mod read;
 
 use controller::ids::{Tgid, Ticket};
-use controller::{Completed, EntryRef, Place};
+use controller::{EntryRef, Place};
 
-use super::lane::OnVolume;
-use super::pool::{Size, Worker};
-use super::readers::Submission;
-use super::remembered::ReadRemembered;
+use super::pool::Size;
 
 pub(super) use leases::Leases;
 pub(super) use names::Listings;
@@ -42,36 +36,4 @@ pub(super) struct ReadFiles {
     pub(super) files: Vec<EntryRef>,
     pub(super) head_pages: u32,
     pub(super) most_bytes: u64,
-}
-
-/// What the threads that read files ahead do.
-pub(super) enum Ahead {
-    Walk(ReadFiles),
-    Remembered(ReadRemembered),
-}
-
-#[derive(Clone)]
-pub(super) struct Lister(pub(super) Arc<Listings>);
-
-impl Worker for Lister {
-    type Job = OnVolume<List>;
-
-    fn run(&mut self, OnVolume(job, volume): Self::Job) -> Option<Completed> {
-        Some(list::run(&job, &volume.mount, &self.0))
-    }
-}
-
-#[derive(Clone)]
-pub(super) struct FilesReader(pub(super) Arc<Listings>, pub(super) Arc<Submission>);
-
-impl Worker for FilesReader {
-    type Job = OnVolume<Ahead>;
-
-    fn run(&mut self, OnVolume(job, volume): Self::Job) -> Option<Completed> {
-        let is_serial = self.1.is_serial.load(Ordering::Relaxed);
-        Some(match job {
-            Ahead::Walk(job) => read::run(&job, &volume, &self.0, is_serial),
-            Ahead::Remembered(job) => job.run(&volume, is_serial),
-        })
-    }
 }

@@ -8,16 +8,18 @@ use std::sync::Arc;
 use controller::{Completed, EntryRef};
 use linux::acting_as::Rights;
 use linux::{directories, sys};
+use readahead::behind::Span;
 use readahead::{FileKey, PAGE_BYTES};
 use rustix::fs::fstat;
 
 use super::ReadFiles;
 use super::leases::Leases;
 use super::names::{Listings, Names};
+use crate::execute::readers::read_ahead;
 use crate::mounted::Volume;
 
 /// Reads files ahead, from the first on, as far as they fit. Answers how many that are, and their bytes.
-pub(super) fn run(
+pub(in crate::execute) fn run(
     job: &ReadFiles,
     volume: &Volume,
     listings: &Listings,
@@ -63,7 +65,7 @@ impl Reader<'_> {
             if bytes > 0 && bytes + pages * PAGE_BYTES > self.job.most_bytes {
                 return (done as u32, bytes);
             }
-            self.read_ahead(file.as_fd(), pages);
+            self.read_head(file.as_fd(), pages);
             bytes += pages * PAGE_BYTES;
         }
         (self.job.files.len() as u32, bytes)
@@ -85,7 +87,7 @@ impl Reader<'_> {
         found.sort_unstable_by_key(|found| (found.place, found.ino));
         for Found { entry, pages, .. } in found {
             if let Some(file) = self.open(entry) {
-                self.read_ahead(file.as_fd(), pages);
+                self.read_head(file.as_fd(), pages);
             }
         }
         (files as u32, bytes)
@@ -144,15 +146,8 @@ impl Reader<'_> {
         (about.st_size as u64).div_ceil(PAGE_BYTES).min(self.job.head_pages.into())
     }
 
-    fn read_ahead(&self, file: BorrowedFd<'_>, pages: u64) {
-        let mut start = 0;
-        while start < pages {
-            let piece = self.volume.piece_pages.clamp(1, pages - start);
-            // It fails for a file without a page cache, which costs its reader nothing.
-            if sys::readahead(file, start, piece).is_err() {
-                return;
-            }
-            start += piece;
-        }
+    fn read_head(&self, file: BorrowedFd<'_>, pages: u64) {
+        // It fails for a file without a page cache, which costs its reader nothing.
+        let _ = read_ahead(file, Span { start: 0, end: pages }, self.volume);
     }
 }

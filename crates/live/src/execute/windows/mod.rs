@@ -30,14 +30,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
-use controller::ids::{FileRef, Target};
+use controller::ids::{FileRef, Target, Ticket};
 use controller::{Completed, WindowOutcome, WindowSetting};
 use linux::handles::closes_at_once;
 use linux::{failpoint, sys};
 use readahead::PAGE_BYTES;
 use rustix::fs::{Advice, fadvise};
 
-use super::lane::WindowChange;
 use crate::helper::Helper;
 use crate::mounted::Volume;
 use fetching::{Fetcher, is_gone};
@@ -108,6 +107,24 @@ impl Journal {
     }
 }
 
+/// A change of an open file's window.
+pub(super) struct WindowChange {
+    pub(super) ticket: Ticket,
+    pub(super) target: Target,
+    pub(super) of: Option<FileRef>,
+    /// The open file's own window, as far as the controller knows.
+    pub(super) own_pages: u32,
+    pub(super) setting: WindowSetting,
+}
+
+impl WindowChange {
+    /// The answer if nobody makes it.
+    pub(super) fn refused(&self) -> Completed {
+        let (ticket, target, outcome) = (Some(self.ticket), self.target, WindowOutcome::Failed);
+        Completed::WindowSet { ticket, target, outcome, during: (0, 0) }
+    }
+}
+
 /// An open file whose look-ahead was switched off.
 struct KeptOpen {
     entry: WindowOverride,
@@ -139,19 +156,16 @@ impl Windows {
         Windows { journal, fetcher, setter, set: HashMap::new(), kept_open: HashMap::new() }
     }
 
-    /// Carries out one change. `own_pages` is the open file's own window, as far as the controller knows.
+    /// Carries out one change.
     pub(super) fn set(&mut self, change: &WindowChange, volume: &Volume) -> Completed {
-        let WindowChange { ticket, target, of, own_pages, setting } = *change;
-        let outcome = match (setting, of) {
-            (WindowSetting::Own, _) => self.restore_requested(target),
-            (WindowSetting::Abandoned, _) => self.forget(target),
-            (WindowSetting::NoLookAhead, Some(of)) => {
-                self.stop_look_ahead(target, of, own_pages, volume)
+        let WindowChange { ticket, target, setting, .. } = *change;
+        let outcome = match setting {
+            WindowSetting::Own => self.restore_requested(target),
+            WindowSetting::Abandoned => self.forget(target),
+            WindowSetting::NoLookAhead => self.stop_look_ahead(change, volume),
+            WindowSetting::Bounded(pages) | WindowSetting::Larger(pages) => {
+                self.resize(change, pages, volume)
             }
-            (WindowSetting::Bounded(pages) | WindowSetting::Larger(pages), Some(of)) => {
-                self.resize(target, of, own_pages, pages, volume)
-            }
-            (_, None) => Err(io::ErrorKind::NotFound.into()),
         };
         let outcome = outcome.unwrap_or(WindowOutcome::Failed);
         let during = self.setter.last_change();
@@ -161,44 +175,36 @@ impl Windows {
     /// Sets the open file's window to `pages`.
     fn resize(
         &mut self,
-        target: Target,
-        of: FileRef,
-        own_pages: u32,
+        change: &WindowChange,
         pages: u32,
         volume: &Volume,
     ) -> io::Result<WindowOutcome> {
-        let recorded = self.record(target, of, own_pages, volume)?;
+        let recorded = self.record(change, volume)?;
         let kb = (u64::from(pages) * PAGE_BYTES / 1024).max(1);
         let result = self.setter.set(&recorded.file, &volume.knob, kb);
-        result.inspect_err(|_| self.undo_record(target, &recorded))?;
+        result.inspect_err(|_| self.undo_record(change.target, &recorded))?;
         Ok(WindowOutcome::Set { own_pages: recorded.entry.pages_before() })
     }
 
     fn stop_look_ahead(
         &mut self,
-        target: Target,
-        of: FileRef,
-        own_pages: u32,
+        change: &WindowChange,
         volume: &Volume,
     ) -> io::Result<WindowOutcome> {
-        let recorded = self.record(target, of, own_pages, volume)?;
+        let recorded = self.record(change, volume)?;
         let result = fadvise(&recorded.file, 0, None, Advice::Random);
-        result.inspect_err(|_| self.undo_record(target, &recorded))?;
+        result.inspect_err(|_| self.undo_record(change.target, &recorded))?;
         failpoint::reach("look-ahead-stopped");
         let Recorded { file: duplicate, entry, .. } = recorded;
         let own_pages = entry.pages_before();
-        self.kept_open.insert(target, KeptOpen { entry, duplicate });
+        self.kept_open.insert(change.target, KeptOpen { entry, duplicate });
         Ok(WindowOutcome::Set { own_pages })
     }
 
     /// Duplicates the open file and writes it into the ledger, before it is changed.
-    fn record(
-        &mut self,
-        target: Target,
-        of: FileRef,
-        own_pages: u32,
-        volume: &Volume,
-    ) -> io::Result<Recorded> {
+    fn record(&mut self, change: &WindowChange, volume: &Volume) -> io::Result<Recorded> {
+        let WindowChange { target, of, own_pages, .. } = *change;
+        let of = of.ok_or(io::ErrorKind::NotFound)?;
         if !closes_at_once(&volume.mount.fs_type) {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -391,10 +397,18 @@ mod tests {
             "printf '\"Ready\"' >&0; while asked=$(dd bs=4096 count=1 status=none); do \
              case \"$asked\" in '') exit;; {hung}) exec sleep 1000;; *) printf '\"Gone\"' >&0;; esac; done"
         );
-        Helper::Process {
-            program: "sh".into(),
-            arguments: ["-c", &script, "sh"].map(Into::into).into(),
-        }
+        Helper { program: "sh".into(), arguments: ["-c", &script, "sh"].map(Into::into).into() }
+    }
+
+    /// A helper that sends its standard error along, whatever it is asked for.
+    fn finding_standard_error() -> Helper {
+        let script = "import socket\n\
+                      asked = socket.socket(fileno=0)\n\
+                      asked.send(b'\"Ready\"')\n\
+                      found = b'{\"Descriptor\":{\"number\":3,\"started\":1}}'\n\
+                      while asked.recv(4096): socket.send_fds(asked, [found], [2])";
+        let arguments = ["-c", script].map(Into::into).into();
+        Helper { program: "python3".into(), arguments }
     }
 
     #[test]
@@ -407,12 +421,15 @@ mod tests {
         let [mount_point, knob] = ["/", "/no/such/knob"].map(PathBuf::from);
         let mount = Mount { dev, mount_point, fs_type: "ext4".into(), source: String::new() };
         let volume = Volume { mount, knob, piece_pages: 32, backing: BackingId(1) };
-        let mut windows = Windows::new(Journal::open(folder.path()), Helper::Thread);
+        let mut windows = Windows::new(Journal::open(folder.path()), finding_standard_error());
         let target = Target::Recovered(1);
-        let resize = |windows: &mut Windows| windows.resize(target, of, 32, 64, &volume);
+        let setting = WindowSetting::Larger(64);
+        let change =
+            WindowChange { ticket: Ticket(1), target, of: Some(of), own_pages: 32, setting };
+        let resize = |windows: &mut Windows| windows.resize(&change, 64, &volume);
         resize(&mut windows).expect_err("there is no such knob");
         assert_eq!((windows.journal.len(), windows.set.len()), (0, 0));
-        windows.record(target, of, 32, &volume).expect("written");
+        windows.record(&change, &volume).expect("written");
         resize(&mut windows).expect_err("there is no such knob");
         assert_eq!((windows.journal.len(), windows.set.len()), (1, 1));
     }

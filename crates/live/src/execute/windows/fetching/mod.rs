@@ -31,9 +31,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use crate::helper::Helper;
+use serve::FETCH;
 pub(super) use serve::is_gone;
 pub use serve::main;
-use serve::{Answer, FETCH, Finder};
 use wire::{Found, Wanted};
 
 /// How long to wait for an answer. It takes well below 1 ms, more on a busy machine. Meanwhile, no other window on the
@@ -70,8 +70,6 @@ pub(super) struct Fetched {
 
 pub(super) struct Fetcher {
     helper: Helper,
-    /// Does the work in this process, for [`Helper::Thread`].
-    finder: Finder,
     answer_timeout: Duration,
     idle: Option<Running>,
     aside: Vec<Aside>,
@@ -108,7 +106,6 @@ impl Fetcher {
     pub(super) fn new(helper: Helper) -> Self {
         Fetcher {
             helper,
-            finder: Finder::default(),
             answer_timeout: ANSWER_TIMEOUT,
             idle: None,
             aside: Vec::new(),
@@ -127,7 +124,7 @@ impl Fetcher {
 
     /// Whether it can ask without starting a process.
     pub(super) fn is_ready(&self) -> bool {
-        self.idle.is_some() || matches!(self.helper, Helper::Thread)
+        self.idle.is_some()
     }
 
     /// Duplicates the descriptor through which a process reads a file.
@@ -173,10 +170,6 @@ impl Fetcher {
         wanted: &Wanted,
         along: Option<&OwnedFd>,
     ) -> io::Result<(Found, Option<OwnedFd>)> {
-        if matches!(self.helper, Helper::Thread) {
-            let Answer { found, file } = self.finder.find(wanted, along);
-            return Ok((found, file));
-        }
         self.check_aside();
         let culprit = Owner::of(tgid);
         if self.is_avoided(culprit.as_ref()) {
@@ -311,7 +304,7 @@ impl Running {
     }
 
     fn try_start(helper: &Helper) -> io::Result<Running> {
-        let mut command = helper.command(FETCH).ok_or(io::ErrorKind::Unsupported)?;
+        let mut command = helper.command(FETCH);
         let (socket, theirs) = pair()?;
         command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn()?;
@@ -384,6 +377,7 @@ mod tests {
     use readahead::{DeviceNumber, FileKey};
     use rustix::process::{Pid, WaitOptions, waitpid};
 
+    use super::serve::Finder;
     use super::*;
 
     fn of(file: &std::fs::File) -> FileRef {
@@ -394,22 +388,24 @@ mod tests {
 
     #[test]
     fn an_open_file_is_found_and_found_again() {
-        let file = tempfile::tempfile().expect("a file");
-        let mut fetcher = Fetcher::new(Helper::Thread);
-        let found = fetcher.sole(of(&file)).expect("it is open");
-        let (own, number) = (std::process::id(), file.as_raw_fd());
-        assert!(linux::sys::has_open_file(own, number, &found.file));
-        assert!(fetcher.is_open(own, number, &found.file).expect("told"));
-        fetcher.again(of(&file), number, found.started).expect("it is still open");
-        let gone = fetcher.again(of(&file), number, found.started + 1).map(drop).unwrap_err();
-        assert!(is_gone(&gone), "{gone}: another process of that number");
-        let gone = fetcher.sole(of(&tempfile::tempfile().expect("a file"))).map(drop).unwrap_err();
-        assert!(is_gone(&gone), "{gone}: it is closed");
+        let (file, mut finder) = (tempfile::tempfile().expect("a file"), Finder::default());
+        let found = finder.find(&Wanted::Sole(of(&file)), None);
+        let Found::Descriptor { started, .. } = found.found else { panic!("it is open") };
+        let (tgid, number, duplicate) = (std::process::id(), file.as_raw_fd(), found.file);
+        assert!(linux::sys::has_open_file(tgid, number, duplicate.as_ref().expect("sent along")));
+        let is_open = finder.find(&Wanted::IsOpen { tgid, number }, duplicate.as_ref());
+        assert_eq!(is_open.found, Found::IsOpen(true));
+        let mut again =
+            |started| finder.find(&Wanted::Again { of: of(&file), number, started }, None).found;
+        assert_eq!(again(started), Found::Descriptor { number, started });
+        assert_eq!(again(started + 1), Found::Gone, "another process of that number");
+        let closed = of(&tempfile::tempfile().expect("a file"));
+        assert_eq!(finder.find(&Wanted::Sole(closed), None).found, Found::Gone);
     }
 
     fn shell(script: &str) -> Helper {
         let arguments = ["-c", script, "sh"].map(Into::into).into();
-        Helper::Process { program: "sh".into(), arguments }
+        Helper { program: "sh".into(), arguments }
     }
 
     #[test]
@@ -428,7 +424,7 @@ mod tests {
     #[test]
     fn a_helper_that_cannot_be_started_does_not_mean_that_the_descriptor_is_gone() {
         let program = "/no/such/program".into();
-        let mut fetcher = Fetcher::new(Helper::Process { program, arguments: Vec::new() });
+        let mut fetcher = Fetcher::new(Helper { program, arguments: Vec::new() });
         let file = tempfile::tempfile().expect("a file");
         let error = fetcher.again(of(&file), file.as_raw_fd(), 0).map(drop).unwrap_err();
         assert!(!is_gone(&error), "{error}");
@@ -441,7 +437,7 @@ mod tests {
 
     #[test]
     fn no_child_is_left_when_a_fetcher_is_dropped() {
-        let mut fetcher = Fetcher::new(Helper::Thread);
+        let mut fetcher = Fetcher::new(shell("exit"));
         let start = || Running::start(&answering("exec sleep 1000")).expect("a process");
         let (idle, hung) = (start(), start());
         let children = [idle.child.id(), hung.child.id()];

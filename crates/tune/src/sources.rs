@@ -1,11 +1,18 @@
-//! Finds large files below a folder, for file systems without a readable device.
+//! What can be read to measure a device: its node, or large files on it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::target::Source;
+/// A device or file that can be read to measure the device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// A device node or a file.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
 
 /// Smaller files cannot hold a window worth timing.
 pub(crate) const LEAST_BYTES: u64 = 256 << 10;
@@ -16,7 +23,7 @@ const MOST_FILES: usize = 64;
 /// Limit of the search, so that the user does not wait for it.
 const MOST_TIME: Duration = Duration::from_secs(2);
 
-/// The largest readable files below `folder` on file system `dev`.
+/// For file systems without a readable device: the largest readable files below `folder` on file system `dev`.
 pub(crate) fn largest(folder: &Path, dev: u64) -> Vec<Source> {
     let until = Instant::now() + MOST_TIME;
     let mut folders = vec![folder.to_path_buf()];
