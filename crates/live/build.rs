@@ -2,17 +2,26 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-changed=tests/late.bpf.c");
     #[cfg(feature = "bpf")]
-    build_skeleton();
+    build_programs();
 }
 
 #[cfg(feature = "bpf")]
-fn build_skeleton() {
+fn build_programs() {
+    use libbpf_cargo::SkeletonBuilder;
+    use std::path::Path;
+
+    const TOOLS: &str =
+        "the BPF object builds (it needs clang, libelf and zlib; see docs/install.md)";
     let out = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
-    let skeleton = std::path::Path::new(&out).join("observe.skel.rs");
-    libbpf_cargo::SkeletonBuilder::new()
-        .source("bpf/observe.bpf.c")
-        .clang_args(["-Ibpf", "-Wall", "-Werror", "-mcpu=v3"])
-        .build_and_generate(&skeleton)
-        .expect("the BPF object builds (it needs clang, libelf and zlib; see docs/install.md)");
+    let builder = |source: &str| {
+        let mut builder = SkeletonBuilder::new();
+        builder.source(source).clang_args(["-Ibpf", "-Wall", "-Werror", "-mcpu=v3"]);
+        builder
+    };
+    let skeleton = Path::new(&out).join("observe.skel.rs");
+    builder("bpf/observe.bpf.c").build_and_generate(&skeleton).expect(TOOLS);
+    // For tests.
+    builder("tests/late.bpf.c").obj(Path::new(&out).join("late.bpf.o")).build().expect(TOOLS);
 }

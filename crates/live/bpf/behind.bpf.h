@@ -140,23 +140,20 @@ static __always_inline void report_passed(struct inode *inode, struct file_key *
 	bpf_ringbuf_submit(event, 0);
 }
 
-static __always_inline void bring_pages(struct block_key *key, u64 bits, u32 owner, bool is_managed, u32 epoch)
+/* The table may have given an entry to another block since it was looked up. What was set there says nothing about that
+ * block's pages, so they stay. The kernel takes an entry out of its list before it fills it anew: if it can still be
+ * found, it was ours while we set it. */
+static __always_inline void keep_if_replaced(struct block *block, struct block_key *key)
 {
-	struct block *block = bpf_map_lookup_elem(&blocks, key);
-	u32 other, now;
+	if (bpf_map_lookup_elem(&blocks, key) != block)
+		block->brought = 0;
+}
 
-	if (!block || block->epoch != epoch) {
-		struct block fresh = { .brought = bits, .owner = owner, .epoch = epoch };
+static __always_inline void bring_into(struct block *block, struct block_key *key, u64 bits, u32 owner,
+				       bool is_managed)
+{
+	u32 other = block->owner, now;
 
-		if (!is_managed ||
-		    !bpf_map_update_elem(&blocks, key, &fresh, block ? BPF_ANY : BPF_NOEXIST))
-			return;
-		/* If the update failed, another processor has added the block meanwhile. */
-		block = bpf_map_lookup_elem(&blocks, key);
-		if (!block || block->epoch != epoch)
-			return;
-	}
-	other = block->owner;
 	if (!is_managed) {
 		__sync_fetch_and_and(&block->brought, ~bits);
 	} else if (owner && other && other != owner) {
@@ -173,13 +170,46 @@ static __always_inline void bring_pages(struct block_key *key, u64 bits, u32 own
 	} else {
 		__sync_fetch_and_and(&block->used, ~bits);
 		__sync_fetch_and_or(&block->brought, bits);
-		if (!owner)
-			return;
-		/* Another process may have used or taken the block in between. */
-		now = __sync_val_compare_and_swap(&block->owner, other, owner);
-		if (now != other && now != owner)
-			__sync_fetch_and_and(&block->brought, ~bits);
+		if (owner) {
+			/* Another process may have used or taken the block in between. */
+			now = __sync_val_compare_and_swap(&block->owner, other, owner);
+			if (now != other && now != owner)
+				__sync_fetch_and_and(&block->brought, ~bits);
+		}
 	}
+	keep_if_replaced(block, key);
+}
+
+static __always_inline void bring_pages(struct block_key *key, u64 bits, u32 owner, bool is_managed, u32 epoch)
+{
+	struct block *block = bpf_map_lookup_elem(&blocks, key);
+
+	if (!block || block->epoch != epoch) {
+		struct block fresh = { .brought = bits, .owner = owner, .epoch = epoch };
+
+		if (!is_managed ||
+		    !bpf_map_update_elem(&blocks, key, &fresh, block ? BPF_ANY : BPF_NOEXIST))
+			return;
+		/* If the update failed, another processor has added the block meanwhile. */
+		block = bpf_map_lookup_elem(&blocks, key);
+		if (!block || block->epoch != epoch)
+			return;
+	}
+	bring_into(block, key, bits, owner, is_managed);
+}
+
+static __always_inline void use_in(struct block *block, struct block_key *key, u64 bits, u32 tgid, bool in_step)
+{
+	u32 owner = block->owner;
+	u64 before, again;
+
+	if (!owner)
+		owner = __sync_val_compare_and_swap(&block->owner, 0, tgid);
+	before = __sync_fetch_and_or(&block->used, bits);
+	again = owner && owner != tgid ? bits : in_step ? 0 : before & bits;
+	if (again)
+		__sync_fetch_and_and(&block->brought, ~again);
+	keep_if_replaced(block, key);
 }
 
 /* This process uses these pages. Pages used before, or owned by another process, stay in the cache from now on. The
@@ -187,18 +217,9 @@ static __always_inline void bring_pages(struct block_key *key, u64 bits, u32 own
 static __always_inline void use_pages(struct block_key *key, u64 bits, u32 tgid, bool in_step)
 {
 	struct block *block = bpf_map_lookup_elem(&blocks, key);
-	u64 before, again;
-	u32 owner;
 
-	if (!block || block->epoch != looks_behind)
-		return;
-	owner = block->owner;
-	if (!owner)
-		owner = __sync_val_compare_and_swap(&block->owner, 0, tgid);
-	before = __sync_fetch_and_or(&block->used, bits);
-	again = owner && owner != tgid ? bits : in_step ? 0 : before & bits;
-	if (again)
-		__sync_fetch_and_and(&block->brought, ~again);
+	if (block && block->epoch == looks_behind)
+		use_in(block, key, bits, tgid, in_step);
 }
 
 /* The pages [first, end) of a file, visited block by block with bpf_loop: the verifier checks a callback once, but a loop
