@@ -57,9 +57,8 @@ fn a_late_update_lets_no_page_of_another_block_go() {
     let process = 0u32..4;
     let block = (any::<u64>(), any::<u64>(), process.clone())
         .prop_map(|(brought, used, owner)| Block { brought, used, owner });
-    let late = (any::<u64>(), process.clone(), process, any::<bool>()).prop_map(
-        |(bits, owner_before, owner, brings)| Late { bits, owner_before, owner, brings },
-    );
+    let late = (any::<u64>(), process.clone(), process, any::<bool>())
+        .prop_map(|(bits, owner_before, owner, brings)| Late { bits, owner_before, owner, brings });
     proptest!(|(new in block, late in late)| {
         let then = update(&object, new, late);
         prop_assert_eq!(then.brought & !new.brought, 0, "not brought by its owner: {:?}", then);
