@@ -401,8 +401,10 @@ impl Engine {
         self.socket = None;
         let journal = self.restore_windows();
         let metrics = self.metrics();
-        if let Some(Err(error)) = self.recorder.take().map(Recorder::finish) {
-            note(format_args!("{error}"));
+        match self.recorder.take().map(Recorder::finish) {
+            Some(Err(error)) => note(error),
+            Some(Ok(totals)) => totals.warning().into_iter().for_each(note),
+            None => {}
         }
         (metrics, journal)
     }

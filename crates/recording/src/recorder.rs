@@ -45,6 +45,19 @@ pub struct Totals {
     pub bytes: u64,
 }
 
+impl Totals {
+    /// What to tell the user if inputs are missing.
+    pub fn warning(&self) -> Option<String> {
+        let words = |lost: u64| {
+            format!(
+                "the recording is incomplete ({lost} inputs missing), as the disk was too slow; \
+                 `bowwave replay --verify` checks it up to the first gap"
+            )
+        };
+        Some(self.lost_inputs).filter(|lost| *lost > 0).map(words)
+    }
+}
+
 /// The disk accepts no more, or does not answer. What was written before can be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the recording {} ends early: {cause}", path.display())]
@@ -297,6 +310,8 @@ mod tests {
         drop(permit);
         let totals = recorder.finish().expect("there is room");
         assert_eq!((totals.inputs, totals.lost_inputs), (0, 1));
+        assert!(totals.warning().is_some_and(|warning| warning.contains("1 inputs missing")));
+        assert_eq!(Totals::default().warning(), None);
         let (items, end) = read(&holds.lock().expect("nobody panics"));
         assert_eq!((items, end), (vec![Item::Lost(1)], Some(End::Clean)));
     }

@@ -71,22 +71,16 @@ pub enum ObserveError {
     Lost(String),
 }
 
-/// A source of events about reads.
+/// A source of events about reads. Its methods fail with [`ObserveError::Lost`] if the source stops answering.
 pub trait Observer: BehindSource {
     /// Waits up to `timeout` for the first event. Returns all that have come, with their time (CLOCK_MONOTONIC) and
     /// without the readers' cgroups.
-    ///
-    /// # Errors
-    /// [`ObserveError::Lost`] if the source failed.
     fn wait(&mut self, timeout: Duration) -> Result<Vec<(Nanos, Input)>, ObserveError>;
 
     /// A descriptor that is readable when there are events.
     fn readiness(&self) -> BorrowedFd<'_>;
 
     /// Starts reporting events of this file system.
-    ///
-    /// # Errors
-    /// [`ObserveError::Lost`] if the source refused.
     fn watch_file_system(
         &mut self,
         dev: DeviceNumber,
@@ -94,33 +88,18 @@ pub trait Observer: BehindSource {
     ) -> Result<(), ObserveError>;
 
     /// Stops reporting events of this file system.
-    ///
-    /// # Errors
-    /// [`ObserveError::Lost`] if the source refused.
     fn forget_file_system(&mut self, dev: DeviceNumber) -> Result<(), ObserveError>;
 
     /// Starts counting this disk's reads in `slot`, from zero.
-    ///
-    /// # Errors
-    /// [`ObserveError::Lost`] if the source refused.
     fn watch_disk(&mut self, dev: DeviceNumber, slot: usize) -> Result<(), ObserveError>;
 
     /// Stops counting this disk's reads.
-    ///
-    /// # Errors
-    /// [`ObserveError::Lost`] if the source refused.
     fn forget_disk(&mut self, dev: DeviceNumber) -> Result<(), ObserveError>;
 
     /// Sets a mark: the first access to its pages will be reported. [`listen`](Self::listen) must name its chunks, too.
-    ///
-    /// # Errors
-    /// [`ObserveError::Lost`] if the source refused.
     fn set_mark(&mut self, file: FileKey, mark: Mark) -> Result<(), ObserveError>;
 
     /// Sets which events of a file to report.
-    ///
-    /// # Errors
-    /// [`ObserveError::Lost`] if the source refused.
     fn listen(&mut self, file: FileKey, listening: Listening) -> Result<(), ObserveError>;
 
     /// Ends the cost for reads of files that carry no marks any more. Call it about every second.

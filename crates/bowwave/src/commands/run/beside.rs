@@ -85,50 +85,12 @@ impl Beside {
         let (tell_outcome, outcome) = mpsc::channel();
         let is_decided = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&is_decided);
-        let started = Instant::now();
         let work = move || {
-            let Job { prepared, drops_behind, is_verbose, is_strict, state, role, mut memory } =
-                job;
-            if !drops_behind && memory.is_none() {
-                note_daemon();
+            // The main thread may not wait for these.
+            let tell_loaded = |result| drop(tell_loaded.send(result));
+            if let Some(outcome) = run_engine(job, &is_over, tell_loaded, &for_engine) {
+                let _ = tell_outcome.send(outcome);
             }
-            let mut engine = load(prepared, is_strict).map_err(|error| error.to_string());
-            let _ = set_child_subreaper(None);
-            if is_over.swap(true, Ordering::SeqCst) {
-                // Skip the cleanup: the process is about to exit.
-                std::mem::forget(engine);
-                return;
-            }
-            match &mut engine {
-                Ok(engine) => {
-                    if let Some(Err(late)) =
-                        memory.as_ref().map(|memory| engine.remember(memory.list()))
-                    {
-                        print::note(format_args!("{late}; nothing is remembered"));
-                        memory = None;
-                    }
-                    engine.answer_in(&state, role);
-                }
-                Err(reason) if !is_strict => note_refusal(reason),
-                Err(_) => {}
-            }
-            if engine.is_ok() && is_verbose {
-                let ms = started.elapsed().as_millis();
-                print::note(format_args!(
-                    "eBPF loaded after {ms} ms; reads are managed from now on"
-                ));
-            }
-            // The main thread may not wait for this.
-            let _ = tell_loaded.send(engine.as_ref().map(|_| ()).map_err(String::clone));
-            let outcome = match engine {
-                Err(reason) => Outcome::Refused(reason),
-                Ok(engine) => match for_engine.recv() {
-                    Ok(ending) => manage(engine, &ending, memory),
-                    // The command could not be started.
-                    Err(_) => Outcome::Managed(Box::new(engine.leave())),
-                },
-            };
-            let _ = tell_outcome.send(outcome);
         };
         thread::Builder::new().name("bowwave-engine".into()).spawn(work)?;
         Ok(Beside { endings, loaded, outcome, is_decided })
@@ -178,6 +140,54 @@ impl Beside {
 }
 
 const GONE: &str = "bowwave's own thread has failed";
+
+/// What the thread does; `None` if the command ended first, and the process is about to exit.
+fn run_engine(
+    job: Job,
+    is_over: &AtomicBool,
+    tell_loaded: impl Fn(Result<(), String>),
+    endings: &Receiver<Ending>,
+) -> Option<Outcome> {
+    let Job { prepared, drops_behind, is_verbose, is_strict, state, role, mut memory } = job;
+    let started = Instant::now();
+    if !drops_behind && memory.is_none() {
+        note_daemon();
+    }
+    let loaded = load(prepared, is_strict).map_err(|error| error.to_string());
+    let _ = set_child_subreaper(None);
+    if is_over.swap(true, Ordering::SeqCst) {
+        // Skip the cleanup.
+        std::mem::forget(loaded);
+        return None;
+    }
+    let mut engine = match loaded {
+        Ok(engine) => engine,
+        Err(reason) => {
+            if !is_strict {
+                note_refusal(&reason);
+            }
+            tell_loaded(Err(reason.clone()));
+            return Some(Outcome::Refused(reason));
+        }
+    };
+    if let Some(of_command) = &memory
+        && let Err(late) = engine.remember(of_command.list())
+    {
+        print::note(format_args!("{late}; nothing is remembered"));
+        memory = None;
+    }
+    engine.answer_in(&state, role);
+    if is_verbose {
+        let ms = started.elapsed().as_millis();
+        print::note(format_args!("eBPF loaded after {ms} ms; reads are managed from now on"));
+    }
+    tell_loaded(Ok(()));
+    Some(match endings.recv() {
+        Ok(ending) => manage(engine, &ending, memory),
+        // The command could not be started.
+        Err(_) => Outcome::Managed(Box::new(engine.leave())),
+    })
+}
 
 /// Reports a daemon that already does the same.
 fn note_daemon() {
