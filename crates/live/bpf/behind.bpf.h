@@ -142,7 +142,8 @@ static __always_inline void report_passed(struct inode *inode, struct file_key *
 
 /* The table may have given an entry to another block since it was looked up. What was set there says nothing about that
  * block's pages, so they stay. The kernel takes an entry out of its list before it fills it anew: if it can still be
- * found, it was ours while we set it. */
+ * found, it was ours while we set it. Until the bits go, they may be taken for that block's for a moment: then pages are
+ * dropped that might have stayed. */
 static __always_inline void keep_if_replaced(struct block *block, struct block_key *key)
 {
 	if (bpf_map_lookup_elem(&blocks, key) != block)

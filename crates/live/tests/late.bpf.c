@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Updates entries of drop-behind's tables that have become another block's or stream's since they were looked up. */
+/* Updates entries of drop-behind's tables that have become another block's since they were looked up. */
 #include "observe.bpf.c"
 
 struct late_update {
@@ -8,7 +8,7 @@ struct late_update {
 	u32 owner_before;
 	u32 owner;
 	u32 brings;		/* or else uses */
-	u32 has_replaced;	/* out */
+	u32 is_late;		/* in: the other block gets the entry first */
 };
 
 SEC("syscall")
@@ -22,18 +22,19 @@ int update_late(struct late_update *late)
 	block = bpf_map_lookup_elem(&blocks, &key);
 	if (!block)
 		return 0;
-	/* A processor's next new entry is the one that it has freed last. */
-	bpf_map_delete_elem(&blocks, &key);
-	bpf_map_update_elem(&blocks, &others, &successor, BPF_ANY);
+	if (late->is_late) {
+		/* A processor's next new entry is the one that it has freed last. */
+		bpf_map_delete_elem(&blocks, &key);
+		bpf_map_update_elem(&blocks, &others, &successor, BPF_ANY);
+	}
 	if (late->brings)
 		bring_into(block, &key, late->bits, late->owner, true);
 	else
 		use_in(block, &key, late->bits, late->owner, false);
-	other = bpf_map_lookup_elem(&blocks, &others);
+	other = bpf_map_lookup_elem(&blocks, late->is_late ? &others : &key);
 	if (!other)
 		return 0;
-	late->has_replaced = other == block;
 	late->other = *other;
-	bpf_map_delete_elem(&blocks, &others);
-	return 0;
+	bpf_map_delete_elem(&blocks, late->is_late ? &others : &key);
+	return other == block;
 }

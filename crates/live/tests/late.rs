@@ -36,19 +36,28 @@ struct Late {
     brings: bool,
 }
 
-/// Applies a late update to a block that has just got the entry.
-fn update(object: &Object, new: Block, late: Late) -> Block {
+/// Applies an update to a new block, or a late one to `new`, which has just got its entry.
+fn update(object: &Object, new: Option<Block>, late: Late) -> Block {
     let program = object.progs_mut().find(|it| it.name() == "update_late").expect("it is loaded");
+    let (is_late, new) = (new.is_some(), new.unwrap_or_default());
     let words = [new.brought, new.used, u64::from(new.owner), late.bits];
-    let numbers = [late.owner_before, late.owner, u32::from(late.brings), 0];
+    let numbers = [late.owner_before, late.owner, u32::from(late.brings), u32::from(is_late)];
     let mut context: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     context.extend(numbers.iter().flat_map(|number| number.to_ne_bytes()));
     let input = ProgramInput { context_in: Some(&mut context), ..ProgramInput::default() };
-    program.test_run(input).expect("it runs");
+    let ran = program.test_run(input).expect("it runs");
+    assert_eq!(ran.return_value, 1, "the entry went to another block, or stayed");
     let long = |at: usize| u64::from_ne_bytes(context[at..at + 8].try_into().expect("8 bytes"));
     let word = |at: usize| u32::from_ne_bytes(context[at..at + 4].try_into().expect("4 bytes"));
-    assert_eq!(word(44), 1, "the entry went to another block");
     Block { brought: long(0), used: long(8), owner: word(16) }
+}
+
+#[test]
+fn an_update_in_time_counts() {
+    let Some(object) = program() else { return };
+    let brings = Late { bits: 0b1010, owner_before: 0, owner: 7, brings: true };
+    let then = update(&object, None, brings);
+    assert_eq!((then.brought, then.used, then.owner), (0b1010, 0, 7));
 }
 
 #[test]
@@ -60,7 +69,7 @@ fn a_late_update_lets_no_page_of_another_block_go() {
     let late = (any::<u64>(), process.clone(), process, any::<bool>())
         .prop_map(|(bits, owner_before, owner, brings)| Late { bits, owner_before, owner, brings });
     proptest!(|(new in block, late in late)| {
-        let then = update(&object, new, late);
+        let then = update(&object, Some(new), late);
         prop_assert_eq!(then.brought & !new.brought, 0, "not brought by its owner: {:?}", then);
         prop_assert_eq!(then.brought & (then.used ^ new.used), 0, "used: {:?}", then);
     });

@@ -173,7 +173,7 @@ for at in range(0,n+behind,step):
     if at>=behind: os.pread(b,step,at-behind)";
 
 #[test]
-fn two_readers_of_one_process_8_mb_apart_read_the_disk_once_and_leave_the_cache_as_it_was() {
+fn what_two_readers_of_one_process_8_mb_apart_read_goes_once_and_after_both() {
     let Some(bench) = bench() else { return };
     let Some(cgroup) = Cgroup::with_limit(64 * MB) else { return };
     let file = bench.cold("file", 192 * MB);

@@ -45,7 +45,8 @@ pub(super) fn in_note(text: &[u8]) -> Option<(String, DeviceCost, Origin)> {
     let is_finite =
         [cost.latency_s, cost.bandwidth, cost.concurrency].into_iter().all(f64::is_finite);
     let is_sane = cost.latency_s > 0.0 && cost.bandwidth > 0.0 && cost.concurrency >= 1.0;
-    (is_finite && is_sane).then_some((note.identity, cost, note.origin))
+    let is_found = matches!(note.origin, Origin::Measured | Origin::Learned);
+    (is_finite && is_sane && is_found).then_some((note.identity, cost, note.origin))
 }
 
 /// Writes a note, if the state folder can be written.

@@ -14,8 +14,8 @@
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use controller::{Completed, Origin};
@@ -43,6 +43,7 @@ const RESTORE_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) struct Lane {
     device: Arc<Device>,
+    submission: Arc<Submission>,
     readers: Pool<LaneWorker>,
     releases: Pool<LaneWorker>,
     writes: Pool<LaneWorker>,
@@ -59,8 +60,8 @@ pub(super) struct Common {
     pub(super) journal: Journal,
     pub(super) state: PathBuf,
     pub(super) helper: Helper,
-    /// `None` without drop-behind.
-    pub(super) tables: Option<Arc<dyn PageTables>>,
+    /// `None` without drop-behind. Weak, so that a thread that hangs keeps no tables in the kernel.
+    pub(super) tables: Option<Weak<dyn PageTables>>,
     pub(super) listings: Arc<Listings>,
 }
 
@@ -68,7 +69,11 @@ impl Lane {
     pub(super) fn new(device: Arc<Device>, common: &Common) -> Self {
         let submission = Arc::new(Submission::default());
         submission.set_cost(&device.facts.cost);
-        let worker = LaneWorker { device: device.clone(), submission, common: common.clone() };
+        let worker = LaneWorker {
+            device: device.clone(),
+            submission: submission.clone(),
+            common: common.clone(),
+        };
         let pool = |name: &'static str, size: Size| {
             let worker = worker.clone();
             Pool::new(name, size, common.answers.clone(), move || worker.clone())
@@ -77,6 +82,7 @@ impl Lane {
         let windows = move || Windows::new(journal.clone(), helper.clone());
         Lane {
             device,
+            submission,
             readers: pool("bowwave-reader", READERS),
             releases: pool("bowwave-release", ONE),
             writes: pool("bowwave-writeout", ONE),
@@ -94,6 +100,10 @@ impl Lane {
 
     /// Gives a job, which is about files of `volume`, to a thread.
     pub(super) fn submit(&self, job: Job, volume: Arc<Volume>) {
+        // At once: a measurement that still runs has the last word.
+        if let Job::Remember(cost) = &job {
+            self.submission.set_cost(cost);
+        }
         let pool = match job {
             Job::Read(_) => &self.readers,
             Job::Release(_) => &self.releases,
@@ -154,8 +164,8 @@ impl Worker for LaneWorker {
                 walk::read::run(&job, volume, &common.listings, submission.is_serial())
             }
             Job::ReadRemembered(job) => job.run(volume, submission.is_serial()),
-            Job::Release(release) => match &common.tables {
-                Some(tables) => release.run(mount, &**tables),
+            Job::Release(release) => match common.tables.as_ref().and_then(Weak::upgrade) {
+                Some(tables) => release.run(mount, &*tables),
                 None => release.refused(),
             },
             Job::WriteOut { ticket, of, span } => {
@@ -176,7 +186,6 @@ impl Worker for LaneWorker {
                 Completed::Probed { backing, cost }
             }
             Job::Remember(cost) => {
-                submission.set_cost(&cost);
                 devices::note(device.disk.as_ref()?, &cost, Origin::Learned, &common.state);
                 return None;
             }

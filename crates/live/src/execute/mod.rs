@@ -94,6 +94,8 @@ impl Answers {
 /// The lanes of all devices, and the file systems on them.
 pub(crate) struct Executor {
     common: Common,
+    /// The lanes' threads use these while there is an executor.
+    _tables: Option<Arc<dyn PageTables>>,
     lanes: HashMap<BackingId, Lane>,
     volumes: HashMap<DeviceNumber, Arc<Volume>>,
     /// Collects successive reads with one ticket.
@@ -111,9 +113,11 @@ impl Executor {
         tables: Option<Arc<dyn PageTables>>,
     ) -> Self {
         let listings = Arc::default();
-        let common = Common { answers, journal, state, helper, tables, listings };
+        let lent = tables.as_ref().map(Arc::downgrade);
+        let common = Common { answers, journal, state, helper, tables: lent, listings };
         Executor {
             common,
+            _tables: tables,
             lanes: HashMap::new(),
             volumes: HashMap::new(),
             batch: None,

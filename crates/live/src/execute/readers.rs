@@ -56,7 +56,7 @@ impl Batch {
     }
 }
 
-/// Reads these pages of a file ahead, piece by piece.
+/// Reads these pages of a file ahead, piece by piece; a volume's pieces have at least one page.
 ///
 /// # Errors
 /// If the file is truncated or has no page cache. That costs its reader nothing.

@@ -111,7 +111,7 @@ pub trait Observer: BehindSource {
     fn lost_events(&self) -> u64;
 }
 
-/// The number of slots for disks. Reads of further disks are managed without counters.
+/// The number of slots for disks, as in bpf/interface.h. Reads of further disks are managed without counters.
 pub const DISK_SLOTS: usize = 64;
 
 /// Opens the best source that this kernel and build offer; without `behind`, one without drop-behind.
@@ -154,4 +154,16 @@ fn check_page_size(bytes: u64) -> Result<(), ObserveError> {
 #[cfg(all(feature = "bpf", any(test, fuzzing)))]
 pub(crate) fn read_any(bytes: &[u8]) {
     layout::decode_event(bytes).for_each(drop);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_other_than_4_kib_are_refused_in_a_sentence() {
+        assert!(check_page_size(4096).is_ok());
+        let refused = check_page_size(65536).expect_err("64 KiB, as some arm64 kernels have");
+        assert!(refused.to_string().contains("65536 bytes"));
+    }
 }
