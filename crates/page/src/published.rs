@@ -18,7 +18,7 @@ pub fn published(tables: &[Table]) -> String {
          posting on a simulated machine: a row is a workload, a column a version of the kernel's read-ahead or of its \
          order of requests. It prints the posted figure, the simulator's, and how far the two are apart. Some tables \
          compare policies only with each other.</p>\n\
-         <p>{hold} of {} claims about the tables hold. ~ marks figures that were calibrated: an unknown of the \
+         <p>{hold} of {} claims hold. ~ marks figures that were calibrated: an unknown of the \
          experiment was chosen to match them. By <code>bowwave reproduce --html</code>.</p>\n",
         verdicts().count()
     );
