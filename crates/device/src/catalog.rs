@@ -4,7 +4,7 @@ use crate::error::SpecError;
 use crate::spec::Spec;
 use crate::text;
 
-const DEVICES: [(&str, &str); 19] = [
+const DEVICES: [(&str, &str); 21] = [
     ("hdd", include_str!("../devices/hdd.toml")),
     ("hdd-fifo", include_str!("../devices/hdd-fifo.toml")),
     ("net", include_str!("../devices/net.toml")),
@@ -19,10 +19,12 @@ const DEVICES: [(&str, &str); 19] = [
     ("st3250820a", include_str!("../devices/st3250820a.toml")),
     ("intel-x25m-80g", include_str!("../devices/intel-x25m-80g.toml")),
     ("sandisk-sata-30g", include_str!("../devices/sandisk-sata-30g.toml")),
+    ("marvell-sd88-22g", include_str!("../devices/marvell-sd88-22g.toml")),
     ("teclast-usb-32g", include_str!("../devices/teclast-usb-32g.toml")),
     ("sandisk-cruzer-4g", include_str!("../devices/sandisk-cruzer-4g.toml")),
     ("usb-2g", include_str!("../devices/usb-2g.toml")),
     ("m-systems-usb11-64m", include_str!("../devices/m-systems-usb11-64m.toml")),
+    ("sd-card", include_str!("../devices/sd-card.toml")),
     ("slow-505k", include_str!("../devices/slow-505k.toml")),
 ];
 

@@ -1,4 +1,4 @@
-//! Throughput against read-ahead size, 2011: `dd` from six flash drives.
+//! Throughput against read-ahead size, 2011: `dd` from eight flash drives.
 
 use serde::Deserialize;
 use sim::{Axis, Plot, Series};

@@ -12,6 +12,7 @@
 #[cfg(any(test, fuzzing))]
 mod any_text;
 mod blkid;
+mod census;
 mod copies;
 mod demo;
 mod descriptions;
@@ -34,6 +35,7 @@ mod side_by_side;
 mod slow_streams;
 mod table;
 
+pub use census::Census;
 pub use descriptions::title;
 pub use experiment::ExperimentError;
 pub use table::{Figure, Kind, LogCell, Table, Verdict};

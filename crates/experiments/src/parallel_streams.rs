@@ -1,10 +1,12 @@
-//! Ten parallel readers under four elevators, 2003.
+//! Ten parallel readers under four elevators, 2003, and six that walk trees of small files.
+
+mod walks;
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use sim::replay::{completion_plot, sorted_points};
-use sim::{Listed, Op, Plot, Series};
+use sim::{Listed, Machine, Op, Plot, Series};
 
 use super::experiment::{Experiment, ExperimentError};
 use super::table::{Figure, Kind, Table, Verdict};
@@ -25,6 +27,7 @@ struct Workload {
     last_finisher_within_percent: f64,
     /// Slices of the anticipatory elevator by read-ahead in KiB.
     slice_ms: BTreeMap<String, u64>,
+    walks: walks::Walks,
     /// The elevators by the names of the table.
     elevators: BTreeMap<String, String>,
 }
@@ -64,8 +67,9 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
         });
         progress((index + 1) as f64 / ROWS.len() as f64);
     }
+    let walks = walks::figures_of(&experiment)?;
     Ok(Table {
-        figures: rows.iter().flat_map(figures_of).collect(),
+        figures: rows.iter().flat_map(figures_of).chain(walks).collect(),
         verdicts: judge(&experiment.workload, &rows),
         plots: [128, 8].map(|readahead_kb| plot_of(readahead_kb, &rows)).to_vec(),
         ..experiment.table(NAME)
@@ -84,11 +88,12 @@ fn published() -> Result<Vec<(u64, String, Vec<f64>)>, ExperimentError> {
     Ok(records.into_iter().map(|(kb, elevator, times)| (kb, elevator, sorted(times))).collect())
 }
 
-fn completion_times(
+/// The machine with this read-ahead and elevator.
+fn machine(
     experiment: &Experiment<Workload>,
     readahead_kb: u64,
     elevator: &str,
-) -> Result<Vec<f64>, ExperimentError> {
+) -> Result<Machine, ExperimentError> {
     let workload = &experiment.workload;
     let mut spec = experiment.machine.clone();
     spec.readahead_kb = readahead_kb;
@@ -98,7 +103,16 @@ fn completion_times(
     {
         spec.elevator = format!("anticipatory:{ms}");
     }
-    let mut machine = spec.build("linux-2.5")?;
+    Ok(spec.build("linux-2.5")?)
+}
+
+fn completion_times(
+    experiment: &Experiment<Workload>,
+    readahead_kb: u64,
+    elevator: &str,
+) -> Result<Vec<f64>, ExperimentError> {
+    let workload = &experiment.workload;
+    let mut machine = machine(experiment, readahead_kb, elevator)?;
     let (size, request) = (workload.file_mb << 20, workload.request_kb << 10);
     for number in 0..workload.processes {
         let file = machine.add_file(size);

@@ -18,6 +18,8 @@ pub(super) const PARSERS: super::parsers::Parsers =
 struct Workload {
     file_mb: u64,
     stage_mb: u64,
+    /// What the program computes for each read, in microseconds.
+    read_us: f64,
     configs: Vec<Config>,
 }
 
@@ -43,7 +45,7 @@ struct Record {
 const STAGES: usize = 8;
 
 /// Columns of every configuration; some were not published.
-const COLUMNS: [&str; 4] = ["stock", "hr0", "hr2", "hr8"];
+const COLUMNS: [&str; 5] = ["stock", "hr0", "hr1", "hr2", "hr8"];
 
 pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentError> {
     let experiment: Experiment<Workload> =
@@ -52,6 +54,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
         figures(NAME, include_str!("../../../experiments/random-reads-2006.csv"))?;
     let mut table = experiment.table(NAME);
     let configs = &experiment.workload.configs;
+    let mut claims = Claims::default();
     for (index, config) in configs.iter().enumerate() {
         let published = |column: &str| published_stages(&records, &config.name, column);
         let mut simulated = Vec::new();
@@ -62,9 +65,10 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
             let done = index * COLUMNS.len() + position + 1;
             progress(done as f64 / (configs.len() * COLUMNS.len()) as f64);
         }
-        table.verdicts.extend(judge(config, &simulated));
+        claims.judge(config, &simulated);
         table.plots.push(stage_plot(config, &simulated));
     }
+    table.verdicts = claims.verdicts();
     Ok(table)
 }
 
@@ -102,12 +106,12 @@ fn stages(
     config: &Config,
     column: &str,
 ) -> Result<Vec<f64>, ExperimentError> {
-    let Workload { file_mb, stage_mb, .. } = experiment.workload;
+    let Workload { file_mb, stage_mb, read_us, .. } = experiment.workload;
     let mut spec = experiment.machine.clone();
     spec.memory_mb = config.memory_mb;
     let policy = experiment.policies.get(column).map_or(column, String::as_str);
     let mut machine = spec.build(policy)?;
-    let reader = spawn_reader(&mut machine, config, file_mb << 20, stage_mb << 20);
+    let reader = spawn_reader(&mut machine, config, [file_mb << 20, stage_mb << 20], read_us);
     machine.run();
     let stamps = &machine.outcome(reader).stamps;
     let ends = stamps.iter().map(|(_, at)| *at as f64 * 1e-9);
@@ -115,7 +119,12 @@ fn stages(
     Ok(ends.zip(starts).map(|(end, start)| end - start).collect())
 }
 
-fn spawn_reader(machine: &mut Machine, config: &Config, file: u64, stage: u64) -> usize {
+fn spawn_reader(
+    machine: &mut Machine,
+    config: &Config,
+    [file, stage]: [u64; 2],
+    read_us: f64,
+) -> usize {
     let index = machine.add_file(file);
     let open = machine.open(index);
     let bytes = config.request_kb << 10;
@@ -123,6 +132,8 @@ fn spawn_reader(machine: &mut Machine, config: &Config, file: u64, stage: u64) -
     let grain = if config.is_aligned { bytes } else { 512 };
     let places = (file - bytes) / grain + 1;
     let mut random = Random::new(2006);
+    let compute = Op::Compute { ns: (read_us * 1e3) as u64 };
+    let mut has_computed = false;
     let mut done = 0;
     let mut stage = 0;
     machine.spawn(0, move |_| {
@@ -133,6 +144,10 @@ fn spawn_reader(machine: &mut Machine, config: &Config, file: u64, stage: u64) -
             done = 0;
             stage += 1;
             return Op::Stamp { label: stage };
+        }
+        has_computed = !has_computed;
+        if has_computed {
+            return compute;
         }
         done += 1;
         Op::Read { open, at: random.below(places) * grain, bytes }
@@ -179,52 +194,58 @@ fn stage_plot(config: &Config, columns: &[Column]) -> Plot {
 
 type Column<'a> = (&'a str, Vec<Option<f64>>, Vec<f64>);
 
-/// The claims about one configuration.
-fn judge(config: &Config, columns: &[Column]) -> Vec<Verdict> {
-    let (_, stock, stock_simulated) = &columns[0];
-    let errors = stock.iter().zip(stock_simulated).filter_map(|(p, s)| p.map(|p| s / p - 1.0));
-    let worst = errors.fold(0.0, |worst: f64, error| worst.max(error.abs()));
-    let mut verdicts = vec![Verdict::new(
-        format!("{}: every stock stage within 8 % (worst {:.1} %)", config.name, worst * 100.0),
-        worst <= 0.08,
-    )];
-    for (column, published, simulated) in &columns[1..] {
-        let changes =
-            judge_changes(config, column, [stock, published], [stock_simulated, simulated]);
-        verdicts.extend(changes.into_iter().flatten());
-    }
-    verdicts
+/// The claims, each about several configurations or columns.
+#[derive(Default)]
+struct Claims {
+    stock: Vec<(String, bool)>,
+    signs: Vec<(String, bool)>,
+    sums: Vec<(String, bool)>,
 }
 
-/// Whether changes against stock have the published sign: in every stage, if any changed by much, and in all stages
-/// together.
-fn judge_changes(
-    config: &Config,
-    column: &str,
-    [stock, policy]: [&Vec<Option<f64>>; 2],
-    [stock_simulated, policy_simulated]: [&Vec<f64>; 2],
-) -> Option<Vec<Verdict>> {
-    let published: Vec<f64> = policy.iter().copied().collect::<Option<_>>()?;
-    let stock: Vec<f64> = stock.iter().copied().collect::<Option<_>>()?;
-    let change = |a: &[f64], b: &[f64]| -> Vec<f64> {
-        a.iter().zip(b).map(|(stock, policy)| (policy / stock - 1.0) * 100.0).collect()
-    };
-    let was = change(&stock, &published);
-    let is = change(stock_simulated, policy_simulated);
-    let large = was.iter().zip(&is).filter(|(was, _)| was.abs() > 5.0);
-    let wrong = large.clone().filter(|(was, is)| !goes_the_same_way(**was, **is)).count();
-    let total = |stages: &[f64]| stages.iter().sum::<f64>();
-    let was_total = (total(&published) / total(&stock) - 1.0) * 100.0;
-    let is_total = (total(policy_simulated) / total(stock_simulated) - 1.0) * 100.0;
-    let name = &config.name;
-    let count = large.count();
-    let signs = format!(
-        "{name} {column}: sign right in all {count} stages that changed by more than 5 % ({wrong} wrong)"
-    );
-    let signs = (count > 0).then(|| Verdict::new(signs, wrong == 0));
-    let sum = format!(
-        "{name} {column}: accumulated change {is_total:+.1} % for {was_total:+.1} %, within 10 points"
-    );
-    let sum = Verdict::new(sum, (was_total - is_total).abs() <= 10.0);
-    Some(signs.into_iter().chain([sum]).collect())
+impl Claims {
+    fn verdicts(self) -> Vec<Verdict> {
+        vec![
+            Verdict::of_all("every stock stage within 8 %", self.stock),
+            Verdict::of_all("the sign of each stage's change above 5 % is right", self.signs),
+            Verdict::of_all("accumulated changes within 10 points", self.sums),
+        ]
+    }
+
+    fn judge(&mut self, config: &Config, columns: &[Column]) {
+        let (_, stock, stock_simulated) = &columns[0];
+        let errors = stock.iter().zip(stock_simulated).filter_map(|(p, s)| p.map(|p| s / p - 1.0));
+        let worst = errors.fold(0.0, |worst: f64, error| worst.max(error.abs()));
+        self.stock.push((config.name.clone(), worst <= 0.08));
+        for (column, published, simulated) in &columns[1..] {
+            let name = format!("{} {column}", config.name);
+            self.judge_changes(&name, [stock, published], [stock_simulated, simulated]);
+        }
+    }
+
+    /// Whether changes against stock have the published sign, stage by stage if a stage changed by much, and about the
+    /// published size in all stages together.
+    fn judge_changes(
+        &mut self,
+        name: &str,
+        [stock, policy]: [&Vec<Option<f64>>; 2],
+        [stock_simulated, policy_simulated]: [&Vec<f64>; 2],
+    ) {
+        let all = |stages: &[Option<f64>]| stages.iter().copied().collect::<Option<Vec<f64>>>();
+        let (Some(stock), Some(published)) = (all(stock), all(policy)) else { return };
+        let change = |a: &[f64], b: &[f64]| -> Vec<f64> {
+            a.iter().zip(b).map(|(stock, policy)| (policy / stock - 1.0) * 100.0).collect()
+        };
+        let was = change(&stock, &published);
+        let is = change(stock_simulated, policy_simulated);
+        for (index, (was, is)) in was.into_iter().zip(is).enumerate() {
+            if was.abs() > 5.0 {
+                let stage = format!("{name} stage {}", index + 1);
+                self.signs.push((stage, goes_the_same_way(was, is)));
+            }
+        }
+        let total = |stages: &[f64]| stages.iter().sum::<f64>();
+        let was = (total(&published) / total(&stock) - 1.0) * 100.0;
+        let is = (total(policy_simulated) / total(stock_simulated) - 1.0) * 100.0;
+        self.sums.push((name.to_owned(), (was - is).abs() <= 10.0));
+    }
 }

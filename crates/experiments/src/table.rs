@@ -150,6 +150,18 @@ impl Verdict {
     pub(super) fn new(claim: impl Into<String>, holds: bool) -> Self {
         Verdict { claim: claim.into(), holds }
     }
+
+    /// A claim about several things. It names those of which it does not hold.
+    pub(super) fn of_all(claim: &str, things: impl IntoIterator<Item = (String, bool)>) -> Self {
+        let things: Vec<(String, bool)> = things.into_iter().collect();
+        let failing = things.iter().filter(|(_, holds)| !holds).map(|(name, _)| name.as_str());
+        let failing: Vec<&str> = failing.collect();
+        let claim = match failing.len() {
+            0 => format!("{claim}: all {}", things.len()),
+            count => format!("{claim}: {count} of {} fail; {}", things.len(), failing.join(", ")),
+        };
+        Verdict::new(claim, failing.is_empty())
+    }
 }
 
 /// A simulated change of less, in percent, is none: runs of the simulator do not vary, but its parameters
@@ -199,6 +211,16 @@ mod tests {
         assert_eq!(table(&[("line 1 start", 4.0), ("line 1 asked", 5.0)]).as_log(), None);
         assert_eq!(table(&[("a", 1.0), ("b", 1.0), ("c", 1.0)]).as_log(), None);
         assert_eq!(table(&[]).as_log(), None);
+    }
+
+    #[test]
+    fn a_claim_about_several_things_names_those_that_fail() {
+        let of = |holds: [bool; 3]| {
+            let names = ["a", "b", "c"].map(str::to_owned);
+            Verdict::of_all("small", names.into_iter().zip(holds))
+        };
+        assert_eq!(of([true; 3]), Verdict::new("small: all 3", true));
+        assert_eq!(of([false, true, false]), Verdict::new("small: 2 of 3 fail; a, c", false));
     }
 
     #[test]

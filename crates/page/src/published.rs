@@ -13,8 +13,13 @@ pub fn published(tables: &[Table]) -> String {
     let verdicts = || tables.iter().flat_map(|table| &table.verdicts);
     let hold = verdicts().filter(|verdict| verdict.holds).count();
     let mut body = format!(
-        "<p>Figures published at the time beside those of the simulator: {hold} of {} claims hold. \
-         ~ marks figures that were calibrated. By <code>bowwave reproduce --html</code>.</p>\n",
+        "<p>Linux reads files ahead of programs, and orders what it reads from disks. Since 2003, kernel developers \
+         have posted measurements of how well that works to their mailing lists. Each table below repeats one such \
+         posting on a simulated machine: a row is a workload, a column a version of the kernel's read-ahead or of its \
+         order of requests. It prints the posted figure, the simulator's, and how far the two are apart. Some tables \
+         compare policies only with each other.</p>\n\
+         <p>{hold} of {} claims hold. ~ marks figures that were calibrated: an unknown of the \
+         experiment was chosen to match them. By <code>bowwave reproduce --html</code>.</p>\n",
         verdicts().count()
     );
     tables.iter().for_each(|table| body.push_str(&section(table)));

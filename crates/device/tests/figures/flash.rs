@@ -30,6 +30,8 @@ fn flash_drives_follow_their_published_curves() {
         ("sandisk-cruzer-4g", 9, 1.0, 1.7),
         ("usb-2g", 9, 1.7, 3.5),
         ("m-systems-usb11-64m", 9, 1.7, 4.3),
+        ("marvell-sd88-22g", 11, 1.0, 1.4),
+        ("sd-card", 8, 0.9, 2.1),
     ];
     for (name, points, most_rms, most) in drives {
         let errors = errors(name);

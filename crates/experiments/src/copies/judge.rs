@@ -10,16 +10,18 @@ const CHANGE_WITHIN_POINTS: f64 = 15.0;
 
 pub(super) fn judge(rows: &[Row]) -> Vec<Verdict> {
     let loads = ["single", "parallel grep+dd+diff", "pc 128K stock"];
-    let mut verdicts: Vec<Verdict> =
-        loads.into_iter().map(|load| judge_stock(rows, load)).collect();
+    let stock = format!("elapsed and system seconds of stock within {:.0} %", STOCK_WITHIN * 100.0);
+    let stock = Verdict::of_all(&stock, rows.iter().flat_map(stock_rows));
+    let mut verdicts = Vec::new();
+    let mut changes = Vec::new();
     for block in ["4k", "32k"] {
         for policy in ["adaptive-100", "adaptive-102"] {
             let dd = |policy| find(rows, ["single", block, "dd hugefile", policy]);
-            verdicts.extend(judge_change(&format!("dd {block} {policy}"), dd("stock"), dd(policy)));
+            changes.extend(judge_change(&format!("dd {block} {policy}"), dd("stock"), dd(policy)));
             for process in ["grep", "dd", "diff"] {
                 let of = |policy| find(rows, [loads[1], block, process, policy]);
                 let name = format!("{process} of three, {block} {policy}");
-                verdicts.extend(judge_change(&name, of("stock"), of(policy)));
+                changes.extend(judge_change(&name, of("stock"), of(policy)));
             }
         }
         let waits = |policy| {
@@ -39,9 +41,12 @@ pub(super) fn judge(rows: &[Row]) -> Vec<Verdict> {
     ] {
         let stock = find(rows, [loads[2], "32k", process, "stock"]);
         let adaptive = find(rows, [early, "32k", process, "adaptive-90"]);
-        verdicts.extend(judge_change(&format!("pc {process}, 2M for 128K"), stock, adaptive));
+        changes.extend(judge_change(&format!("pc {process}, 2M for 128K"), stock, adaptive));
     }
-    verdicts
+    let claim = format!(
+        "elapsed changes against stock have the right sign and are within {CHANGE_WITHIN_POINTS} points"
+    );
+    [stock, Verdict::of_all(&claim, changes)].into_iter().chain(verdicts).collect()
 }
 
 /// A row by load, block, workload and policy.
@@ -52,31 +57,21 @@ fn find<'a>(rows: &'a [Row], [load, block, workload, policy]: [&str; 4]) -> Opti
     })
 }
 
-/// Whether elapsed and system time of stock's rows come out.
-fn judge_stock(rows: &[Row], load: &str) -> Verdict {
-    let of_load = rows.iter().filter(|row| row.is_stock() && row.record.load == load);
-    let errors = of_load.flat_map(|row| {
-        let times = row.values().into_iter().take(2);
-        times.filter_map(|(_, _, was, is)| was.map(|was| (is / was - 1.0).abs()))
+/// Whether elapsed and system time come out, if it is a row of stock's.
+fn stock_rows(row: &Row) -> Vec<(String, bool)> {
+    let times = row.values().into_iter().take(2).filter(|_| row.is_stock());
+    let judged = times.filter_map(|(what, _, was, is)| {
+        let Record { load, block, workload, .. } = &row.record;
+        Some((format!("{load} {block} {workload} {what}"), (is / was? - 1.0).abs() <= STOCK_WITHIN))
     });
-    let worst = errors.fold(0.0, f64::max);
-    let claim = format!(
-        "{load}: elapsed and system seconds of stock within {:.0} % (worst {:.0} %)",
-        STOCK_WITHIN * 100.0,
-        worst * 100.0
-    );
-    Verdict::new(claim, worst <= STOCK_WITHIN)
+    judged.collect()
 }
 
 /// Whether the change of elapsed time against stock has the right sign and is about as large.
-fn judge_change(name: &str, stock: Option<&Row>, policy: Option<&Row>) -> Option<Verdict> {
+fn judge_change(name: &str, stock: Option<&Row>, policy: Option<&Row>) -> Option<(String, bool)> {
     let (stock, policy) = (stock?, policy?);
     let was = (policy.record.real_seconds / stock.record.real_seconds - 1.0) * 100.0;
     let is = (policy.real() / stock.real() - 1.0) * 100.0;
     let holds = goes_the_same_way(was, is) && (was - is).abs() <= CHANGE_WITHIN_POINTS;
-    let claim = format!(
-        "{name}: elapsed {is:+.1} % against stock for {was:+.1} %, sign right and within \
-         {CHANGE_WITHIN_POINTS} points"
-    );
-    Some(Verdict::new(claim, holds))
+    Some((name.to_owned(), holds))
 }

@@ -62,6 +62,8 @@ struct Nfs {
     server_page_us: f64,
     /// Microseconds to find and open a file over the network.
     file_us: f64,
+    /// Files below /lib in the second round of the rows over the network.
+    lib_again: Sizes,
     /// Read-ahead of the client in requests.
     client_requests: u64,
 }

@@ -39,13 +39,18 @@ const WORKLOADS: [(&str, Task, Files); 11] = [
     ("4k reads", Task::Backward { read_kb: 4 }, Files::Backward),
 ];
 
+/// How the groups of rows over the network begin, in both rounds.
+const NFS: &str = "nfs rsize ";
+const NFS_AGAIN: &str = "nfs2 rsize ";
+
 /// Where a row's files are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mount {
     Disk,
-    /// Over the network, in requests of this many bytes.
+    /// Over the network, in requests of this many bytes; in the second round, of another /lib.
     Nfs {
         rsize: u64,
+        is_again: bool,
     },
     /// In a file on the disk.
     Image,
@@ -71,13 +76,15 @@ impl Row {
     pub(super) fn mount(&self) -> Result<Mount, ExperimentError> {
         /// Sizes of an NFS client's request in KiB: at least a page.
         const RSIZE_KB: RangeInclusive<u64> = 4..=1024;
-        let Some(rsize) = self.group.strip_prefix("nfs rsize ") else {
+        let is_again = self.group.starts_with(NFS_AGAIN);
+        let rsize = self.group.strip_prefix(if is_again { NFS_AGAIN } else { NFS });
+        let Some(rsize) = rsize else {
             let is_image = self.group == "loop-mounted image";
             return Ok(if is_image { Mount::Image } else { Mount::Disk });
         };
         let kb = rsize.strip_suffix('k').and_then(|kb| kb.parse().ok());
         let kb: Option<u64> = kb.filter(|kb| RSIZE_KB.contains(kb));
-        let mount = kb.map(|kb| Mount::Nfs { rsize: kb << 10 });
+        let mount = kb.map(|kb| Mount::Nfs { rsize: kb << 10, is_again });
         mount.ok_or_else(|| self.wrong(format!("the rsize is {rsize:?} and must be 4k to 1024k")))
     }
 

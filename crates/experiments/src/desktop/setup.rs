@@ -141,7 +141,10 @@ pub(super) fn seconds(
     let mut job = Job::of(workload, row)?;
     let bench = Bench { experiment, spec, column };
     match row.mount()? {
-        Mount::Nfs { rsize } => {
+        Mount::Nfs { rsize, is_again } => {
+            if is_again && row.task()?.1 == Files::Lib {
+                job.sizes = workload.nfs.lib_again.sizes();
+            }
             job.program.file_us += workload.nfs.file_us;
             bench.over_nfs(&job, rsize)
         }

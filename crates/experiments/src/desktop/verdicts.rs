@@ -6,28 +6,25 @@ use super::Outcome;
 /// Smaller changes are within the variation of such runs.
 const LARGE_PERCENT: f64 = 5.0;
 
-/// Judges every row: its stock figure, and the sign of a large change.
+/// Judges the stock figures, and the signs of large changes.
 pub(super) fn judge(outcomes: &[Outcome], within_percent: f64) -> Vec<Verdict> {
-    let stock = outcomes.iter().filter_map(|outcome| judge_stock(outcome, within_percent));
-    let changes = outcomes.iter().filter_map(judge_change);
-    stock.chain(changes).collect()
+    let stock = outcomes.iter().filter_map(|outcome| is_stock_near(outcome, within_percent));
+    let changes = outcomes.iter().filter_map(is_sign_right);
+    let large = format!("the sign of each change above {LARGE_PERCENT} % is right");
+    vec![
+        Verdict::of_all(&format!("stock within {within_percent} %"), stock),
+        Verdict::of_all(&large, changes),
+    ]
 }
 
-fn judge_stock(outcome: &Outcome, within_percent: f64) -> Option<Verdict> {
-    let (was, is) = (outcome.row.stock_seconds?, outcome.simulated[0]);
-    let error = (is / was - 1.0) * 100.0;
-    let name = outcome.row.name();
-    let claim =
-        format!("{name}: stock {is:.2} s for {was:.2} s ({error:+.0} %, {within_percent} allowed)");
-    Some(Verdict::new(claim, error.abs() <= within_percent))
+fn is_stock_near(outcome: &Outcome, within_percent: f64) -> Option<(String, bool)> {
+    let error = outcome.simulated[0] / outcome.row.stock_seconds? - 1.0;
+    Some((outcome.row.name(), error.abs() * 100.0 <= within_percent))
 }
 
-fn judge_change(outcome: &Outcome) -> Option<Verdict> {
+fn is_sign_right(outcome: &Outcome) -> Option<(String, bool)> {
     let change = |stock: f64, adaptive: f64| (adaptive / stock - 1.0) * 100.0;
     let was = change(outcome.row.stock_seconds?, outcome.row.adaptive_seconds?);
     let is = change(outcome.simulated[0], outcome.simulated[1]);
-    let name = outcome.row.name();
-    let claim =
-        format!("{name}: adaptive changes it by {is:+.1} % for {was:+.1} %, the sign right");
-    (was.abs() > LARGE_PERCENT).then(|| Verdict::new(claim, goes_the_same_way(was, is)))
+    (was.abs() > LARGE_PERCENT).then(|| (outcome.row.name(), goes_the_same_way(was, is)))
 }
