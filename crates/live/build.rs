@@ -22,6 +22,10 @@ fn build_programs() {
     };
     let skeleton = Path::new(&out).join("observe.skel.rs");
     builder("bpf/observe.bpf.c").build_and_generate(&skeleton).expect(TOOLS);
-    // For tests.
-    builder("tests/late.bpf.c").obj(Path::new(&out).join("late.bpf.o")).build().expect(TOOLS);
+    // The last one is for tests.
+    for (source, object) in
+        [("bpf/advice.bpf.c", "advice.bpf.o"), ("tests/late.bpf.c", "late.bpf.o")]
+    {
+        builder(source).obj(Path::new(&out).join(object)).build().expect(TOOLS);
+    }
 }

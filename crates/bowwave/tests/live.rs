@@ -15,6 +15,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use lab::{LabGuard, Status};
+use managed::Daemon;
 use own::Own;
 use stage::{Alone, BOWWAVE};
 
@@ -92,6 +93,47 @@ fn a_managed_backward_reader_needs_a_fraction_of_the_requests_and_reads_the_same
         managed.reads
     });
     assert!(fewest < backward::MOST_MANAGED_READS, "{fewest} requests");
+}
+
+/// Freezes maps of a process, given by the sizes of their keys and values: from then on it cannot change them.
+const FREEZE: &str = r#"
+import ctypes, os, platform, struct, sys
+MAP_GET_FD_BY_ID, MAP_FREEZE = 14, 22
+NUMBER = {'x86_64': 321, 'aarch64': 280}[platform.machine()]
+libc = ctypes.CDLL(None, use_errno=True)
+def bpf(command, number):
+    attributes = ctypes.create_string_buffer(struct.pack('I', number), 128)
+    result = libc.syscall(NUMBER, command, attributes, 128)
+    assert result >= 0, os.strerror(ctypes.get_errno())
+    return result
+maps = {}
+for descriptor in os.listdir(f'/proc/{sys.argv[1]}/fdinfo'):
+    text = open(f'/proc/{sys.argv[1]}/fdinfo/{descriptor}').read()
+    about = dict(line.split(':\t') for line in text.splitlines() if ':\t' in line)
+    if 'map_id' in about:
+        maps[about['map_id']] = (about['key_size'], about['value_size'])
+for number, sizes in maps.items():
+    if sizes in [tuple(words.split(',')) for words in sys.argv[2:]]:
+        bpf(MAP_FREEZE, bpf(MAP_GET_FD_BY_ID, int(number)))
+        print(number)
+"#;
+
+#[test]
+fn a_daemon_whose_tables_refuse_every_change_goes_on_and_counts_that() {
+    let Some(bench) = bench("net") else { return };
+    let expected = finish(start(bench.reader("backward-64k")));
+    bench.lab.evict().expect("evicted");
+    let daemon = Daemon::begin(&mut managed::daemon(&bench.lab, bench.state.path(), &[]));
+    let mut freeze = Command::new("python3");
+    freeze.args(["-c", FREEZE]).arg(daemon.child.id().to_string());
+    // The tables of marks and of files.
+    let frozen = freeze.args(["24,16", "16,24"]).output().expect("python3 is installed");
+    let said = String::from_utf8_lossy(&frozen.stderr);
+    assert_eq!(frozen.stdout.iter().filter(|byte| **byte == b'\n').count(), 2, "{said}");
+    assert_eq!(finish(start(bench.reader("backward-64k"))), expected);
+    let summary = daemon.end();
+    assert!(summary["table_errors"].as_u64() > Some(0), "{summary}");
+    assert!(summary["read_ahead_bytes"].as_u64() > Some(0), "it still reads ahead: {summary}");
 }
 
 #[test]

@@ -214,8 +214,18 @@ struct signal_struct {
 	atomic_t live;
 };
 
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
 struct task_struct {
 	int tgid;
+	struct files_struct *files;
 	struct signal_struct *signal;
 };
 

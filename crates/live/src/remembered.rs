@@ -300,10 +300,19 @@ impl List {
     }
 }
 
-/// The identity of each file system whose files can be opened by their inode.
+/// The identity of each file system whose files can be opened by their inode. Leaves out those that say they are one and
+/// the same: a user may mount a stick with a copy of another's identity, and what is not found there would be forgotten.
 fn identities(mounts: &[Mount]) -> HashMap<DeviceNumber, u64> {
     let local = mounts.iter().filter(|mount| encodes_inode_handles(&mount.fs_type));
-    local.filter_map(|mount| Some((mount.dev, statvfs(&mount.mount_point).ok()?.f_fsid))).collect()
+    let identity = |mount: &Mount| Some((mount.dev, statvfs(&mount.mount_point).ok()?.f_fsid));
+    unambiguous(local.filter_map(identity).collect())
+}
+
+fn unambiguous(mut identities: HashMap<DeviceNumber, u64>) -> HashMap<DeviceNumber, u64> {
+    let mut devices: HashMap<u64, u32> = HashMap::new();
+    identities.values().for_each(|id| *devices.entry(*id).or_default() += 1);
+    identities.retain(|_, id| devices[id] == 1);
+    identities
 }
 
 /// What was noted of a start, before its files are looked at.
@@ -392,6 +401,13 @@ mod tests {
 
     fn name(text: &str) -> Name {
         text.parse().expect("a name")
+    }
+
+    #[test]
+    fn of_file_systems_that_say_they_are_the_same_none_is_known() {
+        let dev = |minor| DeviceNumber { major: 7, minor };
+        let identities = HashMap::from([(dev(1), 70), (dev(2), 71), (dev(3), 70)]);
+        assert_eq!(unambiguous(identities), HashMap::from([(dev(2), 71)]));
     }
 
     fn list(ino: u64) -> List {

@@ -17,7 +17,7 @@ use linux::identity::{Attribute, Identity};
 use linux::mounts::{Disk, Mount};
 
 use crate::formula;
-use crate::profile::{Profile, ProfileError};
+use crate::profile::{self, Profile, ProfileError};
 
 /// The folder of an administrator's rules.
 pub const RULES: &str = "/etc/udev/rules.d";
@@ -145,6 +145,17 @@ pub fn window_for_disk(disk: &Disk, profiles: &Path) -> Option<u64> {
         kb => kb,
     };
     (suggested < KERNEL_DEFAULT_KB).then_some(suggested)
+}
+
+/// Whether a file system without a disk may be remembered: there is such a profile, or one that cannot be read.
+pub fn remembers_mounts(profiles: &Path) -> bool {
+    let is_of_disk = |profile: &Result<Profile, ProfileError>| {
+        profile.as_ref().is_ok_and(|it| matches!(it.tuned.identity, Identity::Disk(_)))
+    };
+    match profile::list(profiles) {
+        Ok(all) => all.iter().any(|(_, profile)| !is_of_disk(profile)),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
 }
 
 /// The remembered window in KiB of a file system without a disk; `None` to keep the one it has.

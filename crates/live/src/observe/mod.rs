@@ -14,7 +14,7 @@ mod descendants;
 #[cfg(feature = "bpf")]
 mod layout;
 #[cfg(feature = "bpf")]
-mod warnings;
+pub(crate) mod warnings;
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;

@@ -11,7 +11,7 @@ static WARNINGS: Mutex<String> = Mutex::new(String::new());
 const MOST_BYTES: usize = 64 << 10;
 
 /// Collects warnings from now on, instead of printing them.
-pub(super) fn capture() {
+pub(crate) fn capture() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, warning| {
         let mut warnings = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
         if warnings.len() < MOST_BYTES {

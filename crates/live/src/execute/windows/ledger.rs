@@ -22,6 +22,7 @@ use readahead::{DeviceNumber, FileKey, FileRef, PAGE_BYTES};
 use serde::{Deserialize, Serialize};
 
 use super::fetching::Fetched;
+use super::setting::RandomBy;
 
 /// How often to look for entries of ended processes.
 const SCAN_INTERVAL_NS: u64 = 60_000_000_000;
@@ -68,16 +69,41 @@ pub(super) struct WindowOverride {
     pub(super) knob: PathBuf,
     /// The open file's own window in KiB. It may be twice the device's, after sequential advice.
     pub(super) kb_before: u64,
+    /// Its look-ahead was never switched off: random advice that it has is its program's. Older ledgers do not tell.
+    #[serde(default)]
+    pub(super) advice_is_its_own: bool,
 }
 
 impl WindowOverride {
     /// An entry for the open file of `of`, whose own window is `own_pages`.
-    pub(super) fn of(of: FileRef, fetched: &Fetched, knob: &Path, own_pages: u32) -> Self {
+    pub(super) fn of(
+        of: FileRef,
+        fetched: &Fetched,
+        knob: &Path,
+        own_pages: u32,
+        random_by: RandomBy,
+    ) -> Self {
         let FileKey { dev: DeviceNumber { major, minor }, ino } = of.file;
         let &Fetched { number, started, .. } = fetched;
         let (tgid, knob) = (of.tgid, knob.to_owned());
         let kb_before = u64::from(own_pages) * PAGE_BYTES / 1024;
-        WindowOverride { tgid, number, started, major, minor, ino, knob, kb_before }
+        let advice_is_its_own = random_by == RandomBy::Program;
+        WindowOverride {
+            tgid,
+            number,
+            started,
+            major,
+            minor,
+            ino,
+            knob,
+            kb_before,
+            advice_is_its_own,
+        }
+    }
+
+    /// Whose random advice it may have.
+    pub(super) fn random_by(&self) -> RandomBy {
+        if self.advice_is_its_own { RandomBy::Program } else { RandomBy::Bowwave }
     }
 
     /// The open file's own window in pages, saturated.
@@ -247,9 +273,26 @@ impl Ledger {
         if let Some((id, known)) = known.and_then(|id| Some((id, self.get(id)?)))
             && known.is_same_file(&window)
         {
-            return Ok((id, known.clone()));
+            let is_noted = !known.advice_is_its_own || window.advice_is_its_own;
+            let known = WindowOverride {
+                advice_is_its_own: window.advice_is_its_own && known.advice_is_its_own,
+                ..known.clone()
+            };
+            if !is_noted {
+                // A start that reads both lines undoes either.
+                self.append(&known)?;
+                self.entries.get_mut(&id).into_iter().for_each(|it| it.window = known.clone());
+            }
+            return Ok((id, known));
         }
-        let mut line = serde_json::to_string(&window)?;
+        self.append(&window)?;
+        known.into_iter().for_each(|known| self.remove(known));
+        Ok((self.insert(window.clone(), Holder::Thread), window))
+    }
+
+    /// Adds a line to the file.
+    fn append(&mut self, window: &WindowOverride) -> io::Result<()> {
+        let mut line = serde_json::to_string(window)?;
         line.push('\n');
         if self.file.is_none() {
             if let Some(folder) = self.path.parent() {
@@ -264,8 +307,7 @@ impl Ledger {
             // If the disk is full, do not leave half a line.
             file.write_all(line.as_bytes()).inspect_err(|_| drop(self.rewrite()))?;
         }
-        known.into_iter().for_each(|known| self.remove(known));
-        Ok((self.insert(window.clone(), Holder::Thread), window))
+        Ok(())
     }
 
     pub(super) fn remove(&mut self, id: EntryId) {
@@ -325,7 +367,18 @@ mod tests {
         let started = linux::process::started(tgid).expect("this process runs");
         let knob = "/sys/class/bdi/7:1/read_ahead_kb".into();
         let (number, major, minor) = (3, 7, 1);
-        WindowOverride { tgid, number, started, major, minor, ino, knob, kb_before: 128 }
+        let (kb_before, advice_is_its_own) = (128, true);
+        WindowOverride {
+            tgid,
+            number,
+            started,
+            major,
+            minor,
+            ino,
+            knob,
+            kb_before,
+            advice_is_its_own,
+        }
     }
 
     /// The entries in the file at `path`.
@@ -375,6 +428,22 @@ mod tests {
         ledger.remove(second);
         ledger.tidy(0);
         assert_eq!(fs::read_dir(folder.path()).expect("listed").count(), 0, "nothing is left over");
+    }
+
+    #[test]
+    fn that_an_entrys_random_advice_is_bowwaves_survives_a_kill() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("given");
+        let mut ledger = Ledger::open(path.clone());
+        let (id, entry) = ledger.record(None, given(1)).expect("written");
+        assert_eq!(entry.random_by(), RandomBy::Program);
+        let copied = WindowOverride { advice_is_its_own: false, kb_before: 16, ..given(1) };
+        let (same, entry) = ledger.record(Some(id), copied).expect("written");
+        assert_eq!((same, entry.random_by(), entry.kb_before), (id, RandomBy::Bowwave, 128));
+        let (_, again) = ledger.record(Some(id), given(1)).expect("nothing new");
+        assert_eq!(again, entry);
+        drop(ledger);
+        assert!(listed(&path).contains(&entry));
     }
 
     #[test]

@@ -19,6 +19,7 @@
 //!             '-- Setter ------> linux::knob, posix_fadvise
 //! ```
 
+mod advice;
 pub mod fetching;
 mod ledger;
 mod setting;
@@ -41,7 +42,7 @@ use crate::helper::Helper;
 use crate::mounted::Volume;
 use fetching::{Fetcher, is_gone};
 use ledger::{EntryId, Holder, Ledger, WindowOverride};
-use setting::Setter;
+use setting::{RandomBy, Setter};
 
 /// One engine's handle of this process's ledger. All threads of the engine share the ledger, and so does the next
 /// engine.
@@ -93,7 +94,9 @@ impl Journal {
     pub(crate) fn restore_orphans(&self, helper: Helper, until: Instant) {
         let mut windows = Windows::new(self.clone(), helper);
         let orphans = self.lock().claim_orphans(Holder::Thread);
-        windows.set.extend(orphans.into_iter().map(|(entry, _)| (Target::Recovered(entry), entry)));
+        let orphans =
+            orphans.into_iter().map(|(id, _)| (Target::Recovered(id), Changed { id, pages: None }));
+        windows.set.extend(orphans);
         windows.restore_all(until);
     }
 
@@ -140,13 +143,22 @@ struct Recorded {
     is_new: bool,
 }
 
+/// A window that was set.
+#[derive(Clone, Copy)]
+struct Changed {
+    /// The ledger's entry.
+    id: EntryId,
+    /// To how many pages, if this engine knows.
+    pages: Option<u32>,
+}
+
 /// Sets and restores the windows of open files on one device.
 pub(super) struct Windows {
     journal: Journal,
     fetcher: Fetcher,
     setter: Setter,
-    /// The ledger entries of windows that it has set and not restored.
-    set: HashMap<Target, EntryId>,
+    /// The windows that it has set and not restored.
+    set: HashMap<Target, Changed>,
     kept_open: HashMap<Target, KeptOpen>,
 }
 
@@ -179,10 +191,12 @@ impl Windows {
         pages: u32,
         volume: &Volume,
     ) -> io::Result<WindowOutcome> {
+        let random_by = self.random_by(change);
         let recorded = self.record(change, volume)?;
         let kb = (u64::from(pages) * PAGE_BYTES / 1024).max(1);
-        let result = self.setter.set(&recorded.file, &volume.knob, kb);
+        let result = self.setter.set(&recorded.file, &volume.knob, kb, random_by);
         result.inspect_err(|_| self.undo_record(change.target, &recorded))?;
+        self.set.get_mut(&change.target).into_iter().for_each(|it| it.pages = Some(pages));
         Ok(WindowOutcome::Set { own_pages: recorded.entry.pages_before() })
     }
 
@@ -201,8 +215,16 @@ impl Windows {
         Ok(WindowOutcome::Set { own_pages })
     }
 
+    /// Whose random advice the open file may have once this change is made.
+    fn random_by(&self, change: &WindowChange) -> RandomBy {
+        let is_copied = self.kept_open.contains_key(&change.target);
+        let is_ours = is_copied || change.setting == WindowSetting::NoLookAhead;
+        if is_ours { RandomBy::Bowwave } else { RandomBy::Program }
+    }
+
     /// Duplicates the open file and writes it into the ledger, before it is changed.
     fn record(&mut self, change: &WindowChange, volume: &Volume) -> io::Result<Recorded> {
+        let random_by = self.random_by(change);
         let WindowChange { target, of, own_pages, .. } = *change;
         let of = of.ok_or(io::ErrorKind::NotFound)?;
         if !closes_at_once(&volume.mount.fs_type) {
@@ -210,25 +232,26 @@ impl Windows {
         }
         self.check_engine_runs(&self.journal.lock())?;
         let fetched = self.fetcher.sole(of)?;
-        let entry = WindowOverride::of(of, &fetched, &volume.knob, own_pages);
+        let entry = WindowOverride::of(of, &fetched, &volume.knob, own_pages, random_by);
         let mut ledger = self.journal.lock();
         self.check_engine_runs(&ledger)?;
-        if ledger.is_restore_pending(&entry, |id| self.set.values().any(|own| *own == id)) {
+        if ledger.is_restore_pending(&entry, |id| self.set.values().any(|own| own.id == id)) {
             // The window that it has now is not its own.
             return Err(io::Error::other("its window has not been restored yet"));
         }
         let known = self.set.get(&target).copied();
-        let (id, entry) = ledger.record(known, entry)?;
+        let (id, entry) = ledger.record(known.map(|it| it.id), entry)?;
         failpoint::reach("ledger-noted");
-        self.set.insert(target, id);
-        Ok(Recorded { file: fetched.file, entry, is_new: known != Some(id) })
+        let same = known.filter(|known| known.id == id);
+        self.set.insert(target, same.unwrap_or(Changed { id, pages: None }));
+        Ok(Recorded { file: fetched.file, entry, is_new: same.is_none() })
     }
 
     /// Removes a new entry after its change has failed. The kernel sets the open file's window last, so it is as before;
     /// but an earlier change of this file must still be undone.
     fn undo_record(&mut self, target: Target, recorded: &Recorded) {
         if recorded.is_new {
-            self.set.remove(&target).into_iter().for_each(|it| self.journal.lock().remove(it));
+            self.set.remove(&target).into_iter().for_each(|it| self.journal.lock().remove(it.id));
         }
     }
 
@@ -243,7 +266,7 @@ impl Windows {
     fn restore_requested(&mut self, target: Target) -> io::Result<WindowOutcome> {
         let Target::Recovered(id) = target else { return self.restore(target) };
         self.journal.lock().claim(id)?;
-        self.set.insert(target, id);
+        self.set.insert(target, Changed { id, pages: None });
         self.restore(target).inspect_err(|_| {
             self.set.remove(&target);
             self.journal.lock().unclaim(id);
@@ -252,16 +275,20 @@ impl Windows {
 
     /// Restores an open file's own window, unless it is closed.
     fn restore(&mut self, target: Target) -> io::Result<WindowOutcome> {
-        let entry = self.set.get(&target).and_then(|id| self.journal.lock().get(*id).cloned());
+        let changed = self.set.get(&target).copied();
+        let entry = changed.and_then(|it| self.journal.lock().get(it.id).cloned());
         let result = match (self.kept_open.get(&target), entry) {
             // Its reader may have ended, and the ledger forgotten it.
             (Some(KeptOpen { entry, duplicate }), _) => {
-                self.setter.set(duplicate, &entry.knob, entry.kb_before)
+                self.setter.set(duplicate, &entry.knob, entry.kb_before, RandomBy::Bowwave)
             }
             (None, Some(entry)) => self
                 .fetcher
                 .again(entry.file_ref(), entry.number, entry.started)
-                .and_then(|it| self.setter.set(&it.file, &entry.knob, entry.kb_before)),
+                .and_then(|it| match changed.and_then(|changed| changed.pages) {
+                    Some(pages) if is_advised_since(&it.file, pages) => Ok(()),
+                    _ => self.setter.set(&it.file, &entry.knob, entry.kb_before, entry.random_by()),
+                }),
             (None, None) => Ok(()),
         };
         match result {
@@ -272,8 +299,8 @@ impl Windows {
 
     /// Removes a target whose window needs no restoring.
     fn forget(&mut self, target: Target) -> io::Result<WindowOutcome> {
-        if let Some(id) = self.set.remove(&target) {
-            self.journal.lock().remove(id);
+        if let Some(changed) = self.set.remove(&target) {
+            self.journal.lock().remove(changed.id);
         }
         failpoint::reach("ledger-struck");
         self.kept_open.remove(&target);
@@ -305,7 +332,7 @@ impl Windows {
         let mut ledger = self.journal.lock();
         ledger.tidy(sys::monotonic_ns());
         let has_ended = |id: EntryId| ledger.get(id).is_none();
-        closed.extend(self.set.iter().filter(|(_, id)| has_ended(**id)).map(|(it, _)| *it));
+        closed.extend(self.set.iter().filter(|(_, it)| has_ended(it.id)).map(|(it, _)| *it));
         drop(ledger);
         let mut answers = Vec::new();
         for target in closed {
@@ -342,9 +369,14 @@ impl Windows {
     }
 }
 
+/// Whether a program has given advice since bowwave set its open file's window to `pages`: then that is its own again.
+fn is_advised_since(file: &OwnedFd, pages: u32) -> bool {
+    advice::of(file).is_some_and(|now| now.window_pages != pages)
+}
+
 impl Drop for Windows {
     fn drop(&mut self) {
-        self.set.values().for_each(|id| self.journal.lock().unclaim(*id));
+        self.set.values().for_each(|it| self.journal.lock().unclaim(it.id));
     }
 }
 

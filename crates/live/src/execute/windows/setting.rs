@@ -8,6 +8,8 @@ use linux::knob::{Borrowed, Knob};
 use linux::{failpoint, sys};
 use rustix::fs::{Advice, fadvise};
 
+use super::advice;
+
 #[derive(Default)]
 pub(super) struct Setter {
     /// Begin and end of the last change, in monotonic ns.
@@ -15,14 +17,20 @@ pub(super) struct Setter {
 }
 
 impl Setter {
-    /// Sets the window of `file` to `kb` KiB.
+    /// Sets the window of `file` to `kb` KiB. Advice of its program stays.
     ///
     /// # Errors
     /// If another process is changing the device's window, or if it or its journal cannot be written. The window of
     /// `file` is then unchanged.
-    pub(super) fn set(&mut self, file: &OwnedFd, knob: &Path, kb: u64) -> io::Result<()> {
+    pub(super) fn set(
+        &mut self,
+        file: &OwnedFd,
+        knob: &Path,
+        kb: u64,
+        random_by: RandomBy,
+    ) -> io::Result<()> {
         let begin = sys::monotonic_ns();
-        let result = copy_window(file, knob, kb);
+        let result = copy_window(file, knob, kb, random_by);
         self.last_change = (begin, sys::monotonic_ns());
         result
     }
@@ -34,7 +42,17 @@ impl Setter {
     }
 }
 
-fn copy_window(file: &OwnedFd, knob: &Path, kb: u64) -> io::Result<()> {
+/// Whose random advice an open file may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RandomBy {
+    /// Its program's: it stays.
+    Program,
+    /// Bowwave's, which has switched its look-ahead off: it goes.
+    Bowwave,
+}
+
+fn copy_window(file: &OwnedFd, knob: &Path, kb: u64, random_by: RandomBy) -> io::Result<()> {
+    let advised = advice::of(file);
     // The file is missing if the disk is gone.
     let knob = Knob::at(knob).ok_or(io::ErrorKind::NotFound)?;
     let device = Borrowed::take(knob).map_err(io::Error::other)?;
@@ -44,6 +62,15 @@ fn copy_window(file: &OwnedFd, knob: &Path, kb: u64) -> io::Result<()> {
         device.set(kb).map_err(io::Error::other)?;
     }
     fadvise(file, 0, None, advice)?;
+    if let Some(before) = advised {
+        // Both are cleared together with the window. Failing would leave the window set and the advice lost.
+        if before.random && random_by == RandomBy::Program {
+            let _ = fadvise(file, 0, None, Advice::Random);
+        }
+        if before.noreuse {
+            let _ = fadvise(file, 0, None, Advice::NoReuse);
+        }
+    }
     failpoint::reach("window-copied");
     Ok(())
 }
@@ -57,7 +84,10 @@ mod tests {
         let mut setter = Setter::default();
         let file = tempfile::tempfile().expect("a file").into();
         let before = sys::monotonic_ns();
-        assert!(setter.set(&file, Path::new("/none"), 4).is_err(), "no such knob");
+        assert!(
+            setter.set(&file, Path::new("/none"), 4, RandomBy::Program).is_err(),
+            "no such knob"
+        );
         let (from, to) = setter.last_change();
         assert!(before <= from && from <= to && to <= sys::monotonic_ns());
     }
