@@ -44,6 +44,7 @@ impl Folder {
     /// # Errors
     /// See [`PrivateError`].
     pub fn open(path: &Path) -> Result<Option<Self>, PrivateError> {
+        check_way_to(path)?;
         let Some(file) = look_up(CWD, path)? else { return Ok(None) };
         let about = file.metadata()?;
         if about.is_dir() && is_own(&about) {
@@ -58,6 +59,7 @@ impl Folder {
     /// # Errors
     /// See [`PrivateError`].
     pub fn make(path: &Path) -> Result<Self, PrivateError> {
+        check_way_to(path)?;
         if let Some(above) = path.parent() {
             fs::create_dir_all(above)?;
         }
@@ -140,6 +142,40 @@ impl Folder {
     }
 }
 
+/// Checks that nobody else can lead the path elsewhere: by a link to a folder of root's, for example.
+///
+/// # Errors
+/// [`PrivateError::Foreign`] if somebody can.
+fn check_way_to(path: &Path) -> Result<(), PrivateError> {
+    let path = std::path::absolute(path)?;
+    path.parent().map_or(Ok(()), check_folders)
+}
+
+/// Checks these folders, from the root down: nobody can replace what was looked at before.
+fn check_folders(path: &Path) -> Result<(), PrivateError> {
+    let mut folders: Vec<&Path> = path.ancestors().collect();
+    folders.reverse();
+    for folder in folders {
+        let about = match fs::symlink_metadata(folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            about => about?,
+        };
+        // In a folder like /tmp, nobody can replace what is another's.
+        let is_sticky = about.mode() & 0o1000 != 0;
+        let is_fixed = about.is_symlink() || is_sticky || about.mode() & 0o022 == 0;
+        if !is_fixed || ![0, geteuid().as_raw()].contains(&about.uid()) {
+            return Err(PrivateError::Foreign);
+        }
+        // One that leads nowhere fails later on.
+        if about.is_symlink()
+            && let Ok(real) = folder.canonicalize()
+        {
+            check_folders(&real)?;
+        }
+    }
+    Ok(())
+}
+
 /// Opens what is there. Does not follow a link as the last part of the path, and does not wait for a FIFO.
 fn look_up(folder: impl AsFd, path: &Path) -> Result<Option<File>, PrivateError> {
     use rustix::io::Errno;
@@ -184,6 +220,36 @@ mod tests {
 
     fn is_foreign<T>(found: Result<T, PrivateError>) -> bool {
         matches!(found, Err(PrivateError::Foreign))
+    }
+
+    #[test]
+    fn a_folder_to_which_others_can_lead_elsewhere_is_not_used() {
+        let root = tempfile::tempdir().expect("a folder");
+        let place = |name: &str| root.path().join(name);
+        let (theirs, ours) = (place("theirs"), place("ours"));
+        [&theirs, &ours].iter().for_each(|folder| fs::create_dir(folder).expect("made"));
+        fs::create_dir(ours.join("lists")).expect("made");
+        symlink(&ours, theirs.join("way")).expect("linked");
+        symlink(&theirs, place("link")).expect("linked");
+        let is_usable = |path: &Path| match Folder::open(path) {
+            Ok(folder) => folder.is_some(),
+            Err(PrivateError::Foreign) => false,
+            Err(error) => panic!("{error}"),
+        };
+        assert!(is_usable(&theirs.join("way/lists")), "all of it is ours");
+        for mode in [0o777, 0o775] {
+            fs::set_permissions(&theirs, PermissionsExt::from_mode(mode)).expect("ours");
+            assert!(!is_usable(&theirs.join("way/lists")));
+            assert!(!is_usable(&place("link").join("way/lists")), "by a link of ours");
+            assert!(is_foreign(Folder::make(&theirs.join("way/new/lists"))));
+            assert!(!ours.join("new").exists(), "nothing was made");
+        }
+        fs::set_permissions(&theirs, PermissionsExt::from_mode(0o1777)).expect("ours");
+        assert!(is_usable(&theirs.join("way/lists")), "as below /tmp");
+        if chown(&theirs, Some(STRANGER), None).is_ok() {
+            fs::set_permissions(&theirs, PermissionsExt::from_mode(0o755)).expect("ours");
+            assert!(!is_usable(&theirs.join("way/lists")), "its owner can");
+        }
     }
 
     #[test]
