@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
 use readahead::{DeviceNumber, FileKey};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use crate::{sys, table};
@@ -34,6 +35,12 @@ impl Process {
     /// right to trace it.
     pub fn duplicate(&self, fd: i32) -> io::Result<OwnedFd> {
         Ok(pidfd_getfd(&self.0, fd, PidfdGetfdFlags::empty())?)
+    }
+
+    /// Whether it has ended. It may not be reaped yet.
+    pub fn has_ended(&self) -> bool {
+        let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
+        matches!(poll(&mut ready, Some(&Timespec::default())), Ok(1))
     }
 
     /// Removes these parts of its memory, `(address, bytes)`, from its page tables and reclaims the

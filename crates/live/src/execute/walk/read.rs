@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use controller::{Completed, EntryRef};
 use linux::acting_as::Rights;
+use linux::process::Process;
 use linux::{directories, sys};
 use readahead::behind::Span;
 use readahead::{FileKey, PAGE_BYTES};
@@ -25,10 +26,13 @@ pub(in crate::execute) fn run(
     listings: &Listings,
     is_serial: bool,
 ) -> Completed {
-    let (files, bytes) = match Rights::of(job.tgid) {
-        Ok(rights) => {
+    let begun = Process::open(job.tgid).and_then(|it| Ok((it, Rights::of(job.tgid)?)));
+    let (files, bytes) = match begun {
+        Ok((process, rights)) => {
             let leases = Leases::read();
-            let mut reader = Reader { job, volume, listings, rights, leases, last_directory: None };
+            let last_directory = None;
+            let mut reader =
+                Reader { job, volume, listings, process, rights, leases, last_directory };
             if is_serial { reader.read_in_disk_order() } else { reader.read_in_given_order() }
         }
         // The program has ended.
@@ -41,6 +45,7 @@ struct Reader<'a> {
     job: &'a ReadFiles,
     volume: &'a Volume,
     listings: &'a Listings,
+    process: Process,
     rights: Rights,
     leases: Leases,
     /// The directory that was opened last, as the next file often lies there, too.
@@ -115,6 +120,10 @@ impl Reader<'_> {
     }
 
     fn open(&mut self, entry: EntryRef) -> Option<OwnedFd> {
+        // Nobody wants the rest, and it would keep the file system from being unmounted.
+        if self.process.has_ended() {
+            return None;
+        }
         let names = self.listings.get(entry.listing)?;
         let (name, ino) = names.get(entry.entry)?;
         let key = FileKey { dev: names.directory.key.dev, ino };
