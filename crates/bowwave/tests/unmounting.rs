@@ -21,8 +21,12 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 const FOLDERS: u64 = 20;
 const FILES: u64 = 60;
 
-/// What bowwave's eight threads may have under way: an inode, a folder or an extent, and a file's pages each.
-const MOST_READS: u64 = 32;
+/// Moments at which a reader ends.
+const ROUNDS: u64 = 8;
+
+/// On average, what bowwave's threads may have under way: an inode, a folder or an extent, and a file's pages each. More
+/// may be served in a round, as the device's queue holds what was asked for before.
+const MOST_READS: u64 = 16;
 
 /// Reads all files of a tree, one after the other.
 const WALK: &str = "import os,sys
@@ -38,7 +42,7 @@ fn bowwave_stops_to_read_a_tree_when_its_reader_has_ended_so_that_it_can_be_unmo
     if managed::possible().is_none() {
         return;
     }
-    let (_alone, lab) = stage::lab("unmounting", "usb-2g", 256 << 20, "ext4");
+    let (_alone, lab) = stage::lab("unmounting", "hdd", 256 << 20, "ext4");
     let (state, folder) = (stage::state(), lab.mount_point());
     lab.set_fast(true).expect("fast");
     for number in 0..FOLDERS {
@@ -52,25 +56,27 @@ fn bowwave_stops_to_read_a_tree_when_its_reader_has_ended_so_that_it_can_be_unmo
     lab.set_fast(false).expect("slow");
     let (mut daemon, _output) = managed::begin(&mut managed::daemon(&lab, state.path(), &[]));
     let served = || lab.status().expect("counters").reads;
-    let mut after = Vec::new();
-    for round in 1..=8 {
+    let mut while_busy = Vec::new();
+    for round in 1..=ROUNDS {
         let before = served();
         let mut walk = Own::start(Command::new("python3").args(["-c", WALK]).arg(&folder));
         // Each time at another moment.
-        stage::wait_until("it reads", MOST_WAITING, || served() - before > 60 * round);
+        stage::wait_until("it reads", MOST_WAITING, || served() - before > 36 * round);
         let _ = walk.kill();
         walk.wait().expect("it ends");
         let (ended, begun) = (served(), Instant::now());
+        let mut reads = 0;
         while let Err(error) = unmount(&folder, UnmountFlags::empty()) {
             assert_eq!(error, Errno::BUSY);
             assert!(begun.elapsed() < MOST_WAITING, "it cannot be unmounted");
             thread::sleep(Duration::from_millis(1));
+            reads = served() - ended;
         }
-        after.push(served() - ended);
+        while_busy.push(reads);
         mount(lab.block_device(), &folder, c"ext4", MountFlags::empty(), None).expect("mounted");
     }
     daemon.kill().expect("it runs");
     daemon.wait().expect("it ends");
-    println!("requests after the reader's end: {after:?}");
-    assert!(after.iter().all(|reads| *reads <= MOST_READS), "{after:?}");
+    println!("requests while it is busy: {while_busy:?}");
+    assert!(while_busy.iter().sum::<u64>() <= MOST_READS * ROUNDS, "{while_busy:?}");
 }
