@@ -67,7 +67,12 @@ impl Bench {
     fn requests_after(&self, advice: Advice) -> u64 {
         let file = self.open();
         fadvise(&file, 0, None, advice).expect("advised");
-        windows::requests(&self.lab, &file)
+        self.requests(&file)
+    }
+
+    /// The fewest of three attempts: the device may still serve what was asked for before.
+    fn requests(&self, file: &File) -> u64 {
+        (0..3).map(|_| windows::requests(&self.lab, file)).min().expect("three")
     }
 }
 
@@ -89,10 +94,13 @@ fn advice_given_after_the_last_read_stays_when_the_window_is_given_back() {
             } else {
                 daemon.end();
             }
+            let requests = bench.requests(&file);
+            let is_kept = requests.abs_diff(expected) < requests.abs_diff(own);
             // A later start does not know which window the killed one had set, so only random advice is told from it.
-            let expected = if is_killed && advice == Advice::Sequential { own } else { expected };
+            let is_to_be_kept = !is_killed || advice == Advice::Random;
             let when = format!("{advice:?}, killed: {is_killed}");
-            windows::are_as_before(&bench.lab, bench.state.path(), &file, expected, &when);
+            assert_eq!(is_kept, is_to_be_kept, "{when}: {requests}, {expected} advised, {own} not");
+            assert_eq!(windows::left_over(bench.state.path()), 0, "{when}: left over");
         }
     }
 }
