@@ -42,6 +42,7 @@ mod rules;
 mod run;
 mod samples;
 mod settle;
+mod share;
 mod starts;
 mod stream;
 mod streams;
