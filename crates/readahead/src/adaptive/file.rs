@@ -10,13 +10,13 @@ use super::pace::Pace;
 use super::read_around::ReadAround;
 use super::rules::Rule;
 use super::starts::Starts;
-use super::stream::Stream;
+use super::stream::{Stream, has_announced};
 use super::streams::{Slot, Streams};
 use super::survival::{Curve, Lengths};
 use super::tail_exponent::Runs;
 use super::unmatched_misses::{UNMATCHED_MISSES, UnmatchedMiss, UnmatchedMisses};
 use super::volume::History;
-use crate::access::{GroupId, Hint, Nanos, Page, Trigger, Via};
+use crate::access::{GroupId, Nanos, Page, Trigger, Via};
 use crate::plan::Cause;
 use crate::tally::Tally;
 
@@ -359,8 +359,7 @@ fn at_the_start(context: &AccessContext, completion_rate: &mut CompletionRate) -
         let tail_exponent = if context.rules.have(Rule::Completion) { learned } else { 1.0 };
         return Some(Stream::initial(run, tail_exponent, now));
     }
-    let announced = context.access.hint == Hint::Sequential;
-    announced.then(|| Stream::contiguous(context.first, 1, run, Cause::Initial, now))
+    has_announced(context).then(|| Stream::contiguous(context.first, 1, run, Cause::Initial, now))
 }
 
 fn step_between(unmatched_miss: &UnmatchedMiss, context: &AccessContext) -> i64 {

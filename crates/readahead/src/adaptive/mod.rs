@@ -232,7 +232,7 @@ impl Policy for Adaptive {
             stream_credit: account.stream_pages(&self.device.cost),
             is_mapped: access.via == Via::Mmap,
             ample: if rules.have(Rule::Alone) { self.device.ample_pages } else { 0 },
-            is_serial: self.device.pages.is_serial,
+            is_serial: self.device.pages.is_serial || !rules.have(Rule::WindowsOut),
             favours_newcomers: rules.have(Rule::Newcomers),
             is_shared: rules.have(Rule::Shares),
         };

@@ -45,13 +45,29 @@ pub enum Rule {
     Room,
     /// Small windows of a backward reader are requested early, as a disk reads several in one sweep.
     Sweep,
+    /// A program that announces sequential reading is expected to read the whole file.
+    Announced,
+    /// A forward window is not smaller than the kernel's usual one.
+    Floor,
+    /// A window takes what little it would leave of the file.
+    Rest,
+    /// On a disk, a file that is read from its start needs no proof before its next window is requested.
+    Begun,
+    /// Where accesses overlap, a stream has at most two windows ahead.
+    WindowsOut,
+    /// Until its rate is known, a reader is expected to wait for each page as before.
+    Pace,
+    /// Where accesses overlap, slices of a region stay small until its misses have cost as much as the rest.
+    Harmless,
+    /// A region of a mapping must have cost twice as much as reading the rest.
+    Mapped,
     /// The kernel reads long requests at once.
     Whole,
 }
 
 impl Rule {
     /// Every rule with its name.
-    pub const ALL: [(Rule, &'static str); 18] = [
+    pub const ALL: [(Rule, &'static str); 26] = [
         (Rule::Tail, "tail"),
         (Rule::Completion, "completion"),
         (Rule::Ends, "ends"),
@@ -69,6 +85,14 @@ impl Rule {
         (Rule::Shares, "shares"),
         (Rule::Room, "room"),
         (Rule::Sweep, "sweep"),
+        (Rule::Announced, "announced"),
+        (Rule::Floor, "floor"),
+        (Rule::Rest, "rest"),
+        (Rule::Begun, "begun"),
+        (Rule::WindowsOut, "windows out"),
+        (Rule::Pace, "pace"),
+        (Rule::Harmless, "harmless"),
+        (Rule::Mapped, "mapped"),
         (Rule::Whole, "whole requests"),
     ];
 }

@@ -27,7 +27,8 @@ impl Stream {
     /// The window by the rule, cut to what survives; less than the kernel reads by itself is not worth
     /// asking for, though one set larger by hand is no floor of ours.
     fn wanted(&self, window: u64, context: &AccessContext) -> u64 {
-        let kernel = if self.step == 1 { context.access.kernel_window } else { 0 };
+        let has_floor = self.step == 1 && context.rules.have(Rule::Floor);
+        let kernel = if has_floor { context.access.kernel_window } else { 0 };
         window.max(u64::from(kernel.min(KERNEL_WINDOW_PAGES))).min(self.cap)
     }
 
@@ -72,7 +73,7 @@ impl Stream {
             window: wanted,
             run,
             is_with_the_reader: self.step > 0,
-            is_begun: self.is_begun,
+            is_begun: self.is_begun && context.rules.have(Rule::Begun),
             room: self.units_of(room),
         };
         let look_ahead = (context.rules.look_ahead)(&cost, ahead);
@@ -213,7 +214,8 @@ impl Stream {
         let left = last.saturating_sub(self.frontier);
         let requests = if self.is_contiguous() { u64::MAX } else { spare.saturating_sub(1) as u64 };
         let most = self.units_of(room).min(requests);
-        let snap = wanted + wanted / SNAP_SHARE;
+        let rest = if context.rules.have(Rule::Rest) { wanted / SNAP_SHARE } else { 0 };
+        let snap = wanted + rest;
         let asked = if left <= snap && self.cap == u64::MAX {
             left
         } else {
