@@ -1,7 +1,8 @@
 //! A machine as described in a TOML file: its settings, their ranges, and the parts built from them.
 
 use historical::{KernelPolicy, Linux6};
-use readahead::{Adaptive, PAGE_BYTES, Page, adaptive::Limits};
+use readahead::adaptive::{Limits, Rules};
+use readahead::{Adaptive, PAGE_BYTES, Page};
 use serde::Deserialize;
 
 use crate::cache::Reclaim;
@@ -214,6 +215,13 @@ impl MachineSpec {
         Ok(Machine::new(self.parts_with(kernel, Some(OnTop::Worst(worst)))?))
     }
 
+    /// The machine under today's kernel's policy and `adaptive` with these rules.
+    pub fn build_with_rules(&self, rules: Rules) -> Result<Machine, MachineError> {
+        self.check()?;
+        let kernel = Box::new(self.linux6());
+        Ok(Machine::new(self.parts_with(kernel, Some(self.adaptive(rules)))?))
+    }
+
     /// Today's kernel's policy, which knows the device's largest request.
     fn linux6(&self) -> Linux6 {
         let pages = self.request_kb * 1024 / PAGE_BYTES;
@@ -231,6 +239,11 @@ impl MachineSpec {
             _ if policy == "adaptive" => "linux-6",
             _ => return Ok((known(policy)?, None)),
         };
+        Ok((known(kernel)?, Some(self.adaptive(Rules::default()))))
+    }
+
+    /// Bowwave's policy with these rules, on top of the kernel's.
+    fn adaptive(&self, rules: Rules) -> OnTop {
         let memory = (self.memory_mb * 1e6) as u64;
         let ahead_bytes = memory / self.ahead_share;
         let limits = Limits {
@@ -239,10 +252,9 @@ impl MachineSpec {
             ahead_bytes,
             ..Limits::default()
         };
-        let policy = Box::new(Adaptive::new(limits));
+        let policy = Box::new(Adaptive::with_rules(limits, rules));
         // Several readers together may have two and a half budgets ahead.
-        let all_ahead_bytes = ahead_bytes.saturating_mul(5) / 2;
-        Ok((known(kernel)?, Some(OnTop::Bowwave(Bowwave::new(policy, all_ahead_bytes)))))
+        OnTop::Bowwave(Bowwave::new(policy, ahead_bytes.saturating_mul(5) / 2))
     }
 }
 

@@ -15,7 +15,9 @@ mod readers;
 use std::collections::BTreeMap;
 
 use patterns::{PATTERNS, Pattern};
+use readahead::adaptive::Rules;
 use serde::Deserialize;
+use sim::{Machine, MachineSpec};
 
 use super::experiment::{Experiment, ExperimentError, figures};
 use super::side_by_side::side_by_side;
@@ -23,6 +25,9 @@ use super::table::{Figure, Kind, Table};
 use readers::{Program, Times};
 
 const NAME: &str = "demo";
+
+/// The setting under which bowwave runs.
+const OURS: &str = "bowwave";
 
 #[cfg(any(test, fuzzing))]
 pub(super) const PARSERS: super::parsers::Parsers =
@@ -102,8 +107,11 @@ struct Cell<'a> {
 }
 
 pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentError> {
-    let live: Vec<Measured> = figures(NAME, include_str!("../../../../experiments/demo.csv"))?;
-    table(&experiment()?, &live, progress)
+    table(&experiment()?, &live()?, progress)
+}
+
+fn live() -> Result<Vec<Measured>, ExperimentError> {
+    figures(NAME, include_str!("../../../../experiments/demo.csv"))
 }
 
 /// The experiment, with the processor times of its programs.
@@ -125,12 +133,7 @@ fn table(
     progress: &mut dyn FnMut(f64),
 ) -> Result<Table, ExperimentError> {
     let workload = &experiment.workload;
-    let is_wanted = |measured: &&Measured| !workload.left_out.contains(&measured.pattern);
-    let cells: Vec<Cell<'_>> = live
-        .iter()
-        .filter(is_wanted)
-        .map(|measured| cell(workload, measured))
-        .collect::<Result<_, _>>()?;
+    let cells = cells(workload, live)?;
     let simulated = side_by_side(&cells, |cell| simulate(experiment, cell), progress)?;
     let figures: Vec<Figure> = cells
         .iter()
@@ -139,6 +142,36 @@ fn table(
         .collect();
     let verdicts = judge::judge(&figures);
     Ok(Table { figures, verdicts, ..experiment.table(NAME) })
+}
+
+/// Each cell's name, and what it costs under bowwave with each of these rules: a time, or the inverse of a throughput.
+pub(super) fn costs_with_rules(
+    all: &[Rules],
+    progress: &mut dyn FnMut(f64),
+) -> Result<Vec<(String, Vec<f64>)>, ExperimentError> {
+    let (experiment, live) = (experiment()?, live()?);
+    let mut ours = cells(&experiment.workload, &live)?;
+    ours.retain(|cell| cell.measured.setting == OURS);
+    let costs = |cell: &Cell<'_>| {
+        let spec = spec(&experiment, cell);
+        let cost = |rules: &Rules| {
+            let figure = read(&experiment, cell, spec.build_with_rules(*rules)?);
+            let is_throughput = cell.measured.unit == Unit::StreamsMbS;
+            Ok(if is_throughput { 1.0 / figure } else { figure })
+        };
+        let costs = all.iter().map(cost).collect::<Result<_, ExperimentError>>()?;
+        Ok((row(cell.measured), costs))
+    };
+    side_by_side(&ours, costs, progress)
+}
+
+/// A cell for each live figure, but for patterns that are not simulated.
+fn cells<'a>(
+    workload: &'a Workload,
+    live: &'a [Measured],
+) -> Result<Vec<Cell<'a>>, ExperimentError> {
+    let is_wanted = |measured: &&Measured| !workload.left_out.contains(&measured.pattern);
+    live.iter().filter(is_wanted).map(|measured| cell(workload, measured)).collect()
 }
 
 fn cell<'a>(workload: &'a Workload, measured: &'a Measured) -> Result<Cell<'a>, ExperimentError> {
@@ -160,38 +193,47 @@ fn cell<'a>(workload: &'a Workload, measured: &'a Measured) -> Result<Cell<'a>, 
 }
 
 fn figure(workload: &Workload, measured: &Measured, simulated: f64) -> Figure {
-    let Measured { device, pattern, unit, .. } = measured;
-    let row = match unit {
-        Unit::Seconds => format!("{device} {pattern}"),
-        Unit::StreamsMbS | Unit::LatencyMs => format!("{device} {pattern} {}", unit.name()),
-    };
+    let row = row(measured);
     let is_calibrated = workload.calibrated.contains(&format!("{row} {}", measured.setting));
     Figure {
         row,
         policy: measured.setting.clone(),
-        unit: unit.name(),
+        unit: measured.unit.name(),
         published: Some(measured.live),
         simulated,
         kind: if is_calibrated { Kind::Calibrated } else { Kind::Prediction },
     }
 }
 
+fn row(measured: &Measured) -> String {
+    let Measured { device, pattern, unit, .. } = measured;
+    match unit {
+        Unit::Seconds => format!("{device} {pattern}"),
+        Unit::StreamsMbS | Unit::LatencyMs => format!("{device} {pattern} {}", unit.name()),
+    }
+}
+
 /// The figure of the simulated machine.
 fn simulate(experiment: &Experiment<Workload>, cell: &Cell<'_>) -> Result<f64, ExperimentError> {
+    let machine = spec(experiment, cell).build(&cell.setting.policy)?;
+    Ok(read(experiment, cell, machine))
+}
+
+/// The machine of a cell.
+fn spec(experiment: &Experiment<Workload>, cell: &Cell<'_>) -> MachineSpec {
     let mut spec = experiment.machine.clone();
     spec.device.clone_from(&cell.measured.device);
     spec.readahead_kb = cell.setting.readahead_kb;
     if let Some(bytes) = readers::memory_bytes(cell.pattern, &cell.setting.policy) {
         spec.memory_mb = bytes as f64 / 1e6;
     }
-    let mut machine = spec.build(&cell.setting.policy)?;
-    Ok(readers::run(
-        &mut machine,
-        cell.pattern,
-        &experiment.workload,
-        &spec.cpu,
-        cell.measured.unit,
-    ))
+    spec
+}
+
+/// Reads the pattern of a cell on a machine.
+fn read(experiment: &Experiment<Workload>, cell: &Cell<'_>, mut machine: Machine) -> f64 {
+    let (cpu, unit) = (&experiment.machine.cpu, cell.measured.unit);
+    readers::run(&mut machine, cell.pattern, &experiment.workload, cpu, unit)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! One cell: a pattern on a device with some memory, under one policy after the other.
 
 use readahead::PAGE_BYTES;
+use readahead::adaptive::Rules;
 use sim::MachineSpec;
 use sim::variants;
 use sim::{Listed, Machine, Op};
@@ -15,6 +16,15 @@ pub(super) fn time_under(
     policy: &str,
 ) -> Result<u64, ExperimentError> {
     Ok(run(spec.build(policy)?, pattern))
+}
+
+/// Nanoseconds until the last reader ends under `adaptive` with these rules.
+pub(super) fn time_with_rules(
+    spec: &MachineSpec,
+    pattern: &Pattern,
+    rules: Rules,
+) -> Result<u64, ExperimentError> {
+    Ok(run(spec.build_with_rules(rules)?, pattern))
 }
 
 /// The least time of the oracles.

@@ -7,8 +7,9 @@ mod patterns;
 
 use std::collections::BTreeMap;
 
-use cell::{oracle_time, time_under, worst_time};
+use cell::{oracle_time, time_under, time_with_rules, worst_time};
 use patterns::Pattern;
+use readahead::adaptive::Rules;
 use serde::Deserialize;
 use sim::MachineSpec;
 
@@ -106,8 +107,21 @@ fn table(
 ) -> Result<Table, ExperimentError> {
     let workload = &experiment.workload;
     let patterns = patterns::all(workload.file_mb << 20);
+    let places = places(experiment, &patterns);
+    let cell = |(name, spec, pattern): &Place<'_>| {
+        times(workload, spec, pattern).map(|times| Cell { name: name.clone(), times })
+    };
+    let cells = side_by_side(&places, cell, progress)?;
+    Ok(Table { figures: figures(&cells), verdicts: judge(&cells), ..experiment.table(NAME) })
+}
+
+/// A cell's name, machine and pattern.
+type Place<'a> = (String, MachineSpec, &'a Pattern);
+
+fn places<'a>(experiment: &Experiment<Workload>, patterns: &'a [Pattern]) -> Vec<Place<'a>> {
+    let workload = &experiment.workload;
     let mut places = Vec::new();
-    for pattern in &patterns {
+    for pattern in patterns {
         for (device, queue) in &workload.devices {
             for (size, memory_mb) in &workload.memory_mb {
                 let spec = queue.machine(&experiment.machine, device, *memory_mb);
@@ -115,11 +129,21 @@ fn table(
             }
         }
     }
-    let cell = |(name, spec, pattern): &(String, MachineSpec, &Pattern)| {
-        times(workload, spec, pattern).map(|times| Cell { name: name.clone(), times })
+    places
+}
+
+/// Each cell's name, and its times under `adaptive` with each of these rules, in nanoseconds.
+pub(super) fn costs_with_rules(
+    all: &[Rules],
+    progress: &mut dyn FnMut(f64),
+) -> Result<Vec<(String, Vec<f64>)>, ExperimentError> {
+    let experiment = experiment()?;
+    let patterns = patterns::all(experiment.workload.file_mb << 20);
+    let cell = |(name, spec, pattern): &Place<'_>| {
+        let time = |rules: &Rules| Ok(time_with_rules(spec, pattern, *rules)? as f64);
+        Ok((name.clone(), all.iter().map(time).collect::<Result<_, ExperimentError>>()?))
     };
-    let cells = side_by_side(&places, cell, progress)?;
-    Ok(Table { figures: figures(&cells), verdicts: judge(&cells), ..experiment.table(NAME) })
+    side_by_side(&places(&experiment, &patterns), cell, progress)
 }
 
 fn times(

@@ -1,5 +1,6 @@
-//! Compares the rules of bowwave's policy with alternatives, for different runs, devices and sizes of memory.
+//! Compares the rules of bowwave's policy with alternatives and with none, for different runs, devices and memories.
 
+mod ablation;
 mod candidates;
 mod workloads;
 
@@ -65,7 +66,7 @@ fn table(
     let contests = candidates::all();
     let (mut figures, mut verdicts) = (Vec::new(), Vec::new());
     for (index, contest) in contests.iter().enumerate() {
-        let mut report = |share| progress((index as f64 + share) / contests.len() as f64);
+        let mut report = |share| progress((index as f64 + share) / (contests.len() + 1) as f64);
         let cells = cells(experiment, contest, &mut report)?;
         for cell in &cells {
             figures.extend(row(&cell.name, cell.times.iter().copied()));
@@ -74,6 +75,11 @@ fn table(
         figures.extend(row(&format!("{}: median where they differ", contest.rule), medians));
         verdicts.push(judge(contest, &cells));
     }
+    let contests = contests.len() as f64;
+    let (rows, verdict) =
+        ablation::ablate(experiment, &mut |share| progress((contests + share) / (contests + 1.0)))?;
+    figures.extend(rows);
+    verdicts.push(verdict);
     Ok(Table { figures, verdicts, ..experiment.table(NAME) })
 }
 

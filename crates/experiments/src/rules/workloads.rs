@@ -26,6 +26,9 @@ const PIECES: u64 = 256;
 /// Most reads in a span that is read four times: more would take the simulator too long.
 const MOST_HELD: u64 = 1024;
 
+/// Long requests of one reader.
+const LONG_REQUESTS: usize = 40;
+
 /// Number of readers in workloads with several.
 const READERS: u64 = 4;
 
@@ -236,13 +239,28 @@ pub(super) fn clusters(total: u64) -> Vec<Workload> {
     all
 }
 
+/// Requests at scattered places of a file: some as long as the kernel's window, most longer.
+pub(super) fn long_requests() -> Vec<Workload> {
+    let of = |bytes: u64| {
+        let mut random = Random::new(0);
+        let (starts, size) = scatter(&[bytes; LONG_REQUESTS], &mut random);
+        Workload {
+            name: format!("{} KiB", bytes / K),
+            files: vec![size],
+            readers: vec![starts.into_iter().map(|at| (0, (at, bytes))).collect()],
+            compute: 0,
+        }
+    };
+    [128 * K, 256 * K, M, 2 * M, 4 * M, 8 * M].map(of).into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_read_lies_inside_its_file() {
-        for workload in [runs(M), sparse_runs(M), clusters(M)].concat() {
+        for workload in [runs(M), sparse_runs(M), clusters(M), long_requests()].concat() {
             let mut reads = workload.readers.iter().flatten();
             let is_inside =
                 |(file, (at, bytes)): &(usize, Read)| at + bytes <= workload.files[*file];

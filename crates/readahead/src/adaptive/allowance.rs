@@ -67,6 +67,10 @@ pub(super) struct Allowance {
     pub(super) ample: u64,
     /// Where device accesses overlap, several windows of a stream may be on their way.
     pub(super) is_serial: bool,
+    /// For a reader below its share, less counts of what others have ahead.
+    pub(super) favours_newcomers: bool,
+    /// A reader may have at most twice its share ahead.
+    pub(super) is_shared: bool,
 }
 
 impl Allowance {
@@ -94,7 +98,8 @@ impl Allowance {
         let others = tally.ahead_pages().saturating_sub(own);
         let held = own + claim.request;
         let is_behind = (held as f64) < share;
-        let counted = if is_behind { others - others / NEWCOMERS_SHARE } else { others };
+        let is_favoured = is_behind && self.favours_newcomers;
+        let counted = if is_favoured { others - others / NEWCOMERS_SHARE } else { others };
         let left = self.most().saturating_sub(own + counted);
         // Who has nothing ahead and is left nothing waits for each request, and passes less and less.
         let minimum = MIN_READ_AHEAD_PAGES.saturating_sub(own);
@@ -106,7 +111,8 @@ impl Allowance {
         } else {
             self.window.saturating_mul(WINDOWS_OUT).saturating_sub(own)
         };
-        left.min(fair.max(unclaimed)).min(self.window).min(windows).min(self.stream_credit)
+        let fair = if self.is_shared { fair.max(unclaimed) } else { u64::MAX };
+        left.min(fair).min(self.window).min(windows).min(self.stream_credit)
     }
 }
 
@@ -124,6 +130,8 @@ mod tests {
             window,
             stream_credit: u64::MAX,
             ample: AMPLE,
+            favours_newcomers: true,
+            is_shared: true,
             ..Allowance::default()
         }
     }

@@ -8,14 +8,15 @@ use super::completion_rate::CompletionRate;
 use super::outlook::Outlook;
 use super::pace::Pace;
 use super::read_around::ReadAround;
+use super::rules::Rule;
 use super::starts::Starts;
-use super::stream::Stream;
+use super::stream::{Stream, has_announced};
 use super::streams::{Slot, Streams};
 use super::survival::{Curve, Lengths};
 use super::tail_exponent::Runs;
 use super::unmatched_misses::{UNMATCHED_MISSES, UnmatchedMiss, UnmatchedMisses};
 use super::volume::History;
-use crate::access::{GroupId, Hint, Nanos, Page, Trigger, Via};
+use crate::access::{GroupId, Nanos, Page, Trigger, Via};
 use crate::plan::Cause;
 use crate::tally::Tally;
 
@@ -119,7 +120,7 @@ impl FileState {
         is_unmatched: bool,
         context: &AccessContext,
     ) -> Option<u32> {
-        if context.access.trigger != Trigger::Absent {
+        if context.access.trigger != Trigger::Absent || !context.rules.have(Rule::ReadAround) {
             return None;
         }
         if context.access.via == Via::Read {
@@ -191,7 +192,7 @@ impl FileState {
                 lengths.end(length);
             }
         });
-        runs.tail_exponent()
+        if context.rules.have(Rule::Tail) { runs.tail_exponent() } else { 1.0 }
     }
 
     /// The start of a run, if most misses of this file and its volume are.
@@ -202,7 +203,8 @@ impl FileState {
     ) -> Option<Stream> {
         let access = context.access;
         let spares_a_wait = !context.device.cost.outpaces_user_space();
-        if access.trigger != Trigger::Absent || access.via != Via::Read || !spares_a_wait {
+        let may_be = access.via == Via::Read && spares_a_wait && context.rules.have(Rule::Starts);
+        if access.trigger != Trigger::Absent || !may_be {
             return None;
         }
         let step = self.starts.step(&history.starts);
@@ -353,10 +355,11 @@ fn end(stream: Stream, ended: &mut Runs, tally: &mut Tally) {
 fn at_the_start(context: &AccessContext, completion_rate: &mut CompletionRate) -> Option<Stream> {
     let (run, now) = (context.end - context.first, context.access.now);
     if context.first == 0 {
-        return Some(Stream::initial(run, completion_rate.begin(context.access.file_pages), now));
+        let learned = completion_rate.begin(context.access.file_pages);
+        let tail_exponent = if context.rules.have(Rule::Completion) { learned } else { 1.0 };
+        return Some(Stream::initial(run, tail_exponent, now));
     }
-    let announced = context.access.hint == Hint::Sequential;
-    announced.then(|| Stream::contiguous(context.first, 1, run, Cause::Initial, now))
+    has_announced(context).then(|| Stream::contiguous(context.first, 1, run, Cause::Initial, now))
 }
 
 fn step_between(unmatched_miss: &UnmatchedMiss, context: &AccessContext) -> i64 {

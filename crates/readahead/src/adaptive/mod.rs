@@ -42,6 +42,7 @@ mod rules;
 mod run;
 mod samples;
 mod settle;
+mod share;
 mod starts;
 mod stream;
 mod streams;
@@ -73,7 +74,7 @@ use crate::policy::Policy;
 use crate::table::Table;
 use crate::tally::Tally;
 
-pub use rules::Rules;
+pub use rules::{Rule, Rules};
 pub use run::{Ahead, Run};
 pub use window::UnitCost;
 
@@ -163,7 +164,8 @@ impl Adaptive {
             return;
         }
         let is_slow = self.files.get_mut(&access.file, access.now).is_none();
-        if past == Past::EvictedUnused || (is_slow && past == Past::EvictedNext) {
+        let is_lost = past == Past::EvictedUnused || (is_slow && past == Past::EvictedNext);
+        if is_lost && self.rules.have(Rule::Pressure) {
             pressure.thrashed(window, is_slow, access.now);
         }
     }
@@ -178,7 +180,7 @@ impl Adaptive {
         let (ahead, has_no_room) = (tally.ahead_pages(), cache.room_pages() < MIN_READ_AHEAD_PAGES);
         let is_short = |most_ahead: u64| ahead > most_ahead / 2 || has_no_room;
         let most_ahead = pressures.of(cache.group()).budget(budget);
-        if is_short(most_ahead) {
+        if is_short(most_ahead) && self.rules.have(Rule::Stopped) {
             if now.saturating_sub(self.swept_at) >= SWEEP_NS {
                 self.swept_at = now;
                 for file in self.files.values_mut() {
@@ -217,6 +219,7 @@ impl Policy for Adaptive {
         }
         self.feel_pressure(access, cache);
         let most_ahead = self.most_ahead(access, cache);
+        let rules = &self.rules;
         self.device.renew(cache.cost());
         let history =
             self.volumes.get_or_insert_with(access.volume, access.now, History::default, drop);
@@ -228,11 +231,13 @@ impl Policy for Adaptive {
             window: cache.room_pages().min(pages(self.limits.plan_bytes)),
             stream_credit: account.stream_pages(&self.device.cost),
             is_mapped: access.via == Via::Mmap,
-            ample: self.device.ample_pages,
-            is_serial: self.device.pages.is_serial,
+            ample: if rules.have(Rule::Alone) { self.device.ample_pages } else { 0 },
+            is_serial: self.device.pages.is_serial || !rules.have(Rule::WindowsOut),
+            favours_newcomers: rules.have(Rule::Newcomers),
+            is_shared: rules.have(Rule::Shares),
         };
         let tally = &mut self.tally;
-        let context = AccessContext::new(access, cache, &self.rules, &self.device, allowance);
+        let context = AccessContext::new(access, cache, rules, &self.device, allowance);
         let file =
             self.files.get_or_insert_with(access.file, access.now, FileState::new, |forgotten| {
                 forgotten.give_up(tally)
@@ -248,14 +253,15 @@ impl Policy for Adaptive {
                 return;
             }
         }
+        // If the kernel's own pages were lost, that has been noted already.
+        let feels = rules.have(Rule::Pressure) && cache.past() != Past::EvictedUnused;
         let is_unmatched = match file.place(&context, history, tally) {
             Found::Stream(stream, mut outlook) => {
                 let before = Before::of(stream, tally, plan);
                 if stream.can_gain(&context.device.cost) {
                     plan.recognise();
                 }
-                // What the kernel lost of its own was felt already.
-                if stream.has_lost(&context) && cache.past() != Past::EvictedUnused {
+                if feels && stream.has_lost(&context) {
                     let pressure = self.pressures.of_mut(cache.group(), access.now);
                     pressure.thrashed(access.kernel_window, false, access.now);
                 }
@@ -268,7 +274,7 @@ impl Policy for Adaptive {
             }
             Found::UnmatchedMiss => {
                 if may_be_dense(&context) {
-                    if self.regions.have_lost(&context) && cache.past() != Past::EvictedUnused {
+                    if feels && self.regions.have_lost(&context) {
                         let pressure = self.pressures.of_mut(cache.group(), access.now);
                         pressure.thrashed(access.kernel_window, false, access.now);
                     }
@@ -278,7 +284,7 @@ impl Policy for Adaptive {
             }
             Found::SameRequest(pages) => {
                 let bound = self.pressures.of(cache.group()).kernel_window(u32::MAX);
-                if bound.is_none() {
+                if bound.is_none() && rules.have(Rule::Whole) {
                     read_whole(pages, &context, plan);
                 }
                 false

@@ -28,6 +28,7 @@
 
 use super::access_context::AccessContext;
 use super::allowance::MIN_READ_AHEAD_PAGES;
+use super::rules::Rule;
 use super::samples::{Samples, Used};
 use crate::Account;
 use crate::access::{FileId, Nanos, Page, Via};
@@ -218,11 +219,11 @@ fn pays(misses: u32, left: u64, context: &AccessContext) -> bool {
         return false;
     }
     let share = match context.access.via {
-        Via::Read => {
+        Via::Mmap if context.rules.have(Rule::Mapped) => 2.0,
+        _ => {
             let request = (context.end - context.first).max(1);
             (context.rules.share_to_fill)(misses, left as f64 / request as f64)
         }
-        Via::Mmap => 2.0,
     };
     spent_of_rest(misses, left, context) >= share
 }
@@ -236,7 +237,8 @@ fn spent_of_rest(misses: u32, left: u64, context: &AccessContext) -> f64 {
 /// A slice is a stream's window whose run is what the time spent on misses would have read; or what
 /// delays nobody.
 fn slice_pages(misses: u32, left: u64, context: &AccessContext) -> u64 {
-    let harmless = !context.device.cost.is_serial() && spent_of_rest(misses, left, context) < 1.0;
+    let overlaps = !context.device.cost.is_serial() && context.rules.have(Rule::Harmless);
+    let harmless = overlaps && spent_of_rest(misses, left, context) < 1.0;
     let accesses = if harmless { 1.0 } else { (2.0 * f64::from(misses)).sqrt() };
     (context.device.cost.latency_pages() * accesses).ceil().max(1.0) as u64
 }

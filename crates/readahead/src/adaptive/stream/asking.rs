@@ -6,6 +6,7 @@ use crate::adaptive::access_context::AccessContext;
 use crate::adaptive::allowance::MIN_READ_AHEAD_PAGES;
 use crate::adaptive::kernel_window::{KERNEL_WINDOW_PAGES, NARROW_PAGES};
 use crate::adaptive::outlook::Outlook;
+use crate::adaptive::rules::Rule;
 use crate::adaptive::run::{Ahead, Run};
 use crate::adaptive::survival::Lengths;
 use crate::adaptive::tail_exponent::MOST_TAIL_OF_WINDOWS;
@@ -22,21 +23,20 @@ const SEEN_SHARE: u64 = 8;
 /// A window that would leave less than this share of itself to the end of the file takes it too.
 const SNAP_SHARE: u64 = 4;
 
-/// Or no more than the kernel's smallest window.
-const SNAP_PAGES: u64 = 4;
-
 impl Stream {
     /// The window by the rule, cut to what survives; less than the kernel reads by itself is not worth
     /// asking for, though one set larger by hand is no floor of ours.
     fn wanted(&self, window: u64, context: &AccessContext) -> u64 {
-        let kernel = if self.step == 1 { context.access.kernel_window } else { 0 };
+        let has_floor = self.step == 1 && context.rules.have(Rule::Floor);
+        let kernel = if has_floor { context.access.kernel_window } else { 0 };
         window.max(u64::from(kernel.min(KERNEL_WINDOW_PAGES))).min(self.cap)
     }
 
     /// What its next units cost: no access where a disk goes on from where it has left off.
     fn cost_of_next(&self, context: &AccessContext, waits: &Waits) -> UnitCost {
         let cost = self.unit_cost(context);
-        if self.may_stay(context) && !waits.are_due() { cost.without_access() } else { cost }
+        let stays = context.rules.have(Rule::Waits) && self.may_stay(context) && !waits.are_due();
+        if stays { cost.without_access() } else { cost }
     }
 
     /// Asks for the next window if it is time, of `room` pages at most; returns the pages asked for.
@@ -61,10 +61,11 @@ impl Stream {
             Run { tail_exponent: expected.tail_exponent.min(MOST_TAIL_OF_WINDOWS), ..expected };
         let window = (context.rules.window)(&cost, run);
         let wanted = self.wanted(window, context);
-        if self.kernel_does(&cost, window, context) {
+        if context.rules.have(Rule::LeftToKernel) && self.kernel_does(&cost, window, context) {
             return 0;
         }
-        if !self.kernel_reads_ahead(context) && !self.pays(&cost, expected, wanted, context) {
+        let must_pay = context.rules.have(Rule::Pays) && !self.kernel_reads_ahead(context);
+        if must_pay && !self.pays(&cost, expected, wanted, context) {
             return 0;
         }
         let ahead = Ahead {
@@ -72,7 +73,7 @@ impl Stream {
             window: wanted,
             run,
             is_with_the_reader: self.step > 0,
-            is_begun: self.is_begun,
+            is_begun: self.is_begun && context.rules.have(Rule::Begun),
             room: self.units_of(room),
         };
         let look_ahead = (context.rules.look_ahead)(&cost, ahead);
@@ -80,8 +81,9 @@ impl Stream {
             self.set_next_mark(self.frontier - look_ahead, &outlook.lengths, context, plan);
             return 0;
         }
-        let uncut = self.fit(wanted, last, room, plan.spare());
-        let window = self.cut(uncut, last, &cost, &outlook.lengths);
+        let uncut = self.fit(wanted, last, room, context, plan.spare());
+        let cuts = self.is_contiguous() && context.rules.have(Rule::Ends);
+        let window = if cuts { self.cut(uncut, last, &cost, &outlook.lengths) } else { uncut };
         if window == 0 && uncut > 0 {
             self.watch_the_frontier(&outlook.lengths, context, plan);
             return 0;
@@ -119,8 +121,8 @@ impl Stream {
     /// A window cut where runs end.
     fn cut(&self, window: u64, last: u64, cost: &UnitCost, lengths: &Lengths) -> u64 {
         let to = self.frontier + window;
-        if !self.is_contiguous() || window == 0 {
-            return window;
+        if window == 0 {
+            return 0;
         }
         lengths.cut(self.reader, self.frontier, to, cost.stall_units()).min(last) - self.frontier
     }
@@ -142,14 +144,15 @@ impl Stream {
         plan: &mut Plan,
     ) {
         let seen = self.reader + (self.reader / SEEN_SHARE).max(MARK_PAGES);
-        self.set_mark(if lengths.have_ends() { due.min(seen) } else { due }, context, plan);
+        let is_near = lengths.have_ends() && context.rules.have(Rule::Sight);
+        self.set_mark(if is_near { due.min(seen) } else { due }, context, plan);
         self.due = due;
     }
 
     /// Whether a disk reads small windows as fast as large ones: those of a backward reader that wait together
     /// are sorted and read in one sweep.
     fn is_swept(&self, context: &AccessContext) -> bool {
-        self.step < 0 && context.access.via == Via::Read
+        self.step < 0 && context.access.via == Via::Read && context.rules.have(Rule::Sweep)
     }
 
     /// Where the reader has used as much of what is ahead as is worth asking for.
@@ -159,7 +162,8 @@ impl Stream {
 
     /// There is no room. When the reader has used some of what is ahead, there may be.
     fn watch_for_room(&mut self, context: &AccessContext, plan: &mut Plan) {
-        if self.mark <= self.reader && self.step_on() < self.frontier {
+        let may_come = context.rules.have(Rule::Room) && self.step_on() < self.frontier;
+        if self.mark <= self.reader && may_come {
             self.set_mark(self.step_on(), context, plan);
         }
     }
@@ -206,15 +210,16 @@ impl Stream {
     /// minimum read-ahead is not asked for: it costs as much to access as a whole window, and the kernel does
     /// better by
     /// itself.
-    fn fit(&self, wanted: u64, last: u64, room: u64, spare: usize) -> u64 {
+    fn fit(&self, wanted: u64, last: u64, room: u64, context: &AccessContext, spare: usize) -> u64 {
         let left = last.saturating_sub(self.frontier);
         let requests = if self.is_contiguous() { u64::MAX } else { spare.saturating_sub(1) as u64 };
         let most = self.units_of(room).min(requests);
-        let snap = wanted + wanted / SNAP_SHARE + SNAP_PAGES;
+        let rest = if context.rules.have(Rule::Rest) { wanted / SNAP_SHARE } else { 0 };
+        let snap = wanted + rest;
         let asked = if left <= snap && self.cap == u64::MAX {
             left
         } else {
-            self.rounded(wanted.min(left)).min(left).min(self.cap)
+            self.rounded(wanted.min(left), context).min(left).min(self.cap)
         };
         if asked <= most {
             return asked;
@@ -228,8 +233,8 @@ impl Stream {
     /// A window of about so many units that ends at a round page: the parts in which programs read a file
     /// mostly end at a multiple of some power of two, and what is asked for beyond is read in vain. Of two
     /// such powers the nearer one, counted in device accesses.
-    fn rounded(&self, units: u64) -> u64 {
-        let reads_all = self.step == 1 && self.grain == 1;
+    fn rounded(&self, units: u64, context: &AccessContext) -> u64 {
+        let reads_all = self.step == 1 && self.grain == 1 && context.rules.have(Rule::RoundEnds);
         if !reads_all || !self.is_part {
             return units;
         }

@@ -23,6 +23,7 @@ use super::kernel_window::KERNEL_WINDOW_PAGES;
 use super::number::real;
 use super::outlook::Outlook;
 use super::pace::Pace;
+use super::rules::Rule;
 use super::run::Run;
 use super::survival::Lengths;
 use super::tail_exponent::{ANNOUNCED, LEAST_TAIL, LogLength};
@@ -298,7 +299,7 @@ impl Stream {
         };
         // Marks carry no advice.
         if context.access.trigger == Trigger::Absent {
-            self.announced = context.access.hint == Hint::Sequential;
+            self.announced = has_announced(context);
         }
         let absent = if self.step > 0 { from } else { to - 1 };
         let passed = to.saturating_sub(self.reader) * self.len;
@@ -375,7 +376,8 @@ impl Stream {
     fn patience_ns(&self, context: &AccessContext) -> Nanos {
         let cost = self.unit_cost(context);
         let device_s = cost.stall_s + real(self.frontier - self.reader) * cost.unit_s;
-        let rate = (self.rate.known() / STOPPED_AFTER).max(self.waiting_rate);
+        let waiting_rate = if context.rules.have(Rule::Pace) { self.waiting_rate } else { 0.0 };
+        let rate = (self.rate.known() / STOPPED_AFTER).max(waiting_rate);
         ((STOPPED_AFTER * device_s + self.units_to_mark() / rate) * 1e9) as Nanos
     }
 
@@ -535,4 +537,9 @@ impl Stream {
         };
         Run { read, asked: self.frontier, tail_exponent }
     }
+}
+
+/// Whether the program has announced sequential reading.
+pub(super) fn has_announced(context: &AccessContext) -> bool {
+    context.access.hint == Hint::Sequential && context.rules.have(Rule::Announced)
 }
