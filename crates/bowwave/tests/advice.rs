@@ -11,6 +11,7 @@ mod windows;
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::process::Command;
 use std::time::Duration;
 
 use lab::LabGuard;
@@ -59,8 +60,18 @@ impl Bench {
             for offset in (0..FILE_BYTES).step_by(part.len()) {
                 file.read_exact_at(&mut part, offset).expect("it is read");
             }
-            windows::noted(self.state.path()).contains(&ino)
+            // It is noted before it is changed.
+            windows::noted(self.state.path()).contains(&ino) && self.changed_windows() > 0
         });
+    }
+
+    /// How many windows the daemon says it has changed.
+    fn changed_windows(&self) -> u64 {
+        let mut status = Command::new(stage::BOWWAVE);
+        status.args(["status", "--json", "--state"]).arg(self.state.path());
+        let said = status.output().expect("it runs").stdout;
+        let all: serde_json::Value = serde_json::from_slice(&said).expect("JSON");
+        all[0]["changed_windows"].as_u64().unwrap_or(0)
     }
 
     /// Requests of a reader of an open file that was advised so, without bowwave.

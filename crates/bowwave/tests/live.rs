@@ -108,7 +108,10 @@ def bpf(command, number):
     return result
 maps = {}
 for descriptor in os.listdir(f'/proc/{sys.argv[1]}/fdinfo'):
-    text = open(f'/proc/{sys.argv[1]}/fdinfo/{descriptor}').read()
+    try:
+        text = open(f'/proc/{sys.argv[1]}/fdinfo/{descriptor}').read()
+    except FileNotFoundError:
+        continue # closed meanwhile
     about = dict(line.split(':\t') for line in text.splitlines() if ':\t' in line)
     if 'map_id' in about:
         maps[about['map_id']] = (about['key_size'], about['value_size'])

@@ -26,7 +26,7 @@ const ROUNDS: u64 = 8;
 
 /// On average, what bowwave's threads may have under way: an inode, a folder or an extent, and a file's pages each. More
 /// may be served in a round, as the device's queue holds what was asked for before.
-const MOST_READS: u64 = 16;
+const MOST_READS: u64 = 24;
 
 /// Reads all files of a tree, one after the other.
 const WALK: &str = "import os,sys

@@ -7,7 +7,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::process::geteuid;
@@ -23,6 +23,9 @@ pub enum PrivateError {
     /// It is of another kind, belongs to another user, or others may write to it.
     #[error("others may have changed it")]
     Foreign,
+    /// Others can change this folder, which the path leads through.
+    #[error("others can change {0}")]
+    ForeignWay(PathBuf),
 }
 
 impl From<rustix::io::Errno> for PrivateError {
@@ -61,7 +64,8 @@ impl Folder {
     pub fn make(path: &Path) -> Result<Self, PrivateError> {
         check_way_to(path)?;
         if let Some(above) = path.parent() {
-            fs::create_dir_all(above)?;
+            // Whatever the umask is, others may not change them.
+            DirBuilder::new().recursive(true).mode(0o755).create(above)?;
         }
         match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error.into()),
@@ -142,17 +146,21 @@ impl Folder {
     }
 }
 
+/// As many links as the kernel follows in a path.
+const MOST_LINKS: u32 = 40;
+
 /// Checks that nobody else can lead the path elsewhere: by a link to a folder of root's, for example.
 ///
 /// # Errors
-/// [`PrivateError::Foreign`] if somebody can.
+/// [`PrivateError::ForeignWay`] if somebody can.
 fn check_way_to(path: &Path) -> Result<(), PrivateError> {
     let path = std::path::absolute(path)?;
-    path.parent().map_or(Ok(()), check_folders)
+    path.parent().map_or(Ok(()), |folder| check_folders(folder, MOST_LINKS))
 }
 
-/// Checks these folders, from the root down: nobody can replace what was looked at before.
-fn check_folders(path: &Path) -> Result<(), PrivateError> {
+/// Checks these folders, from the root down: nobody can replace what was looked at before. Follows each link by itself,
+/// as the next link may lie in a folder of somebody else's.
+fn check_folders(path: &Path, most_links: u32) -> Result<(), PrivateError> {
     let mut folders: Vec<&Path> = path.ancestors().collect();
     folders.reverse();
     for folder in folders {
@@ -164,13 +172,12 @@ fn check_folders(path: &Path) -> Result<(), PrivateError> {
         let is_sticky = about.mode() & 0o1000 != 0;
         let is_fixed = about.is_symlink() || is_sticky || about.mode() & 0o022 == 0;
         if !is_fixed || ![0, geteuid().as_raw()].contains(&about.uid()) {
-            return Err(PrivateError::Foreign);
+            return Err(PrivateError::ForeignWay(folder.into()));
         }
-        // One that leads nowhere fails later on.
-        if about.is_symlink()
-            && let Ok(real) = folder.canonicalize()
-        {
-            check_folders(&real)?;
+        if about.is_symlink() {
+            let most_links = most_links.checked_sub(1).ok_or(rustix::io::Errno::LOOP)?;
+            let place = folder.parent().unwrap_or(folder);
+            check_folders(&place.join(fs::read_link(folder)?), most_links)?;
         }
     }
     Ok(())
@@ -227,21 +234,26 @@ mod tests {
         let root = tempfile::tempdir().expect("a folder");
         let place = |name: &str| root.path().join(name);
         let (theirs, ours) = (place("theirs"), place("ours"));
-        [&theirs, &ours].iter().for_each(|folder| fs::create_dir(folder).expect("made"));
-        fs::create_dir(ours.join("lists")).expect("made");
+        for folder in [&theirs, &ours, &ours.join("lists")] {
+            DirBuilder::new().mode(0o755).create(folder).expect("made");
+        }
         symlink(&ours, theirs.join("way")).expect("linked");
         symlink(&theirs, place("link")).expect("linked");
+        symlink("theirs/way", place("two")).expect("linked");
         let is_usable = |path: &Path| match Folder::open(path) {
             Ok(folder) => folder.is_some(),
-            Err(PrivateError::Foreign) => false,
+            Err(PrivateError::ForeignWay(_)) => false,
             Err(error) => panic!("{error}"),
         };
         assert!(is_usable(&theirs.join("way/lists")), "all of it is ours");
+        assert!(is_usable(&place("two/lists")), "all of it is ours");
         for mode in [0o777, 0o775] {
             fs::set_permissions(&theirs, PermissionsExt::from_mode(mode)).expect("ours");
             assert!(!is_usable(&theirs.join("way/lists")));
             assert!(!is_usable(&place("link").join("way/lists")), "by a link of ours");
-            assert!(is_foreign(Folder::make(&theirs.join("way/new/lists"))));
+            assert!(!is_usable(&place("two/lists")), "by a link of ours to theirs");
+            let made = Folder::make(&theirs.join("way/new/lists"));
+            assert!(matches!(made, Err(PrivateError::ForeignWay(_))));
             assert!(!ours.join("new").exists(), "nothing was made");
         }
         fs::set_permissions(&theirs, PermissionsExt::from_mode(0o1777)).expect("ours");

@@ -10,7 +10,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -21,7 +23,7 @@ use linux::handles::{Known, encodes_inode_handles, is_gone};
 use linux::mounts::Mount;
 use linux::private::{Folder, PrivateError};
 use readahead::behind::Span;
-use rustix::fs::statvfs;
+use rustix::fs::fstatvfs;
 use serde::{Deserialize, Serialize};
 
 use crate::limited::within;
@@ -253,6 +255,7 @@ impl Lists {
         let path = self.folder.clone();
         match error {
             PrivateError::Foreign => ListError::ForeignFolder { path },
+            PrivateError::ForeignWay(path) => ListError::ForeignFolder { path },
             PrivateError::Io(error) => ListError::Io { path, error },
         }
     }
@@ -261,6 +264,7 @@ impl Lists {
         let path = self.path(name);
         match error {
             PrivateError::Foreign => ListError::Foreign { path },
+            PrivateError::ForeignWay(path) => ListError::ForeignFolder { path },
             PrivateError::Io(error) => ListError::Io { path, error },
         }
     }
@@ -304,7 +308,12 @@ impl List {
 /// the same: a user may mount a stick with a copy of another's identity, and what is not found there would be forgotten.
 fn identities(mounts: &[Mount]) -> HashMap<DeviceNumber, u64> {
     let local = mounts.iter().filter(|mount| encodes_inode_handles(&mount.fs_type));
-    let identity = |mount: &Mount| Some((mount.dev, statvfs(&mount.mount_point).ok()?.f_fsid));
+    let identity = |mount: &Mount| {
+        let root = File::options().read(true).open(&mount.mount_point).ok()?;
+        // Another file system may be mounted over it.
+        let is_it = DeviceNumber::from_stat(root.metadata().ok()?.dev()) == mount.dev;
+        is_it.then_some((mount.dev, fstatvfs(&root).ok()?.f_fsid))
+    };
     unambiguous(local.filter_map(identity).collect())
 }
 

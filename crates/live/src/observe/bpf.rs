@@ -64,7 +64,7 @@ fn lost(error: libbpf_rs::Error) -> ObserveError {
 
 impl BpfObserver {
     pub(super) fn open(scope: &Scope, behind: Option<Watch>) -> Result<Self, ObserveError> {
-        warnings::capture();
+        warnings::begin();
         // The skeleton borrows this object for as long as the process observes, so one small leak does no harm.
         let object: &'static mut MaybeUninit<OpenObject> =
             Box::leak(Box::new(MaybeUninit::uninit()));

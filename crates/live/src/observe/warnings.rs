@@ -10,6 +10,12 @@ static WARNINGS: Mutex<String> = Mutex::new(String::new());
 /// A verifier log may have many megabytes, but only its end matters.
 const MOST_BYTES: usize = 64 << 10;
 
+/// Collects warnings from now on, instead of printing them, and forgets earlier ones.
+pub(super) fn begin() {
+    capture();
+    WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
 /// Collects warnings from now on, instead of printing them.
 pub(crate) fn capture() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, warning| {
@@ -18,7 +24,6 @@ pub(crate) fn capture() {
             warnings.push_str(&shortened(&warning));
         }
     })));
-    WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
 /// The first line, which names the program, and as many of the last lines as fit.

@@ -34,6 +34,7 @@ use std::time::Instant;
 use controller::ids::{FileRef, Target, Ticket};
 use controller::{Completed, WindowOutcome, WindowSetting};
 use linux::handles::closes_at_once;
+use linux::knob::Knob;
 use linux::{failpoint, sys};
 use readahead::PAGE_BYTES;
 use rustix::fs::{Advice, fadvise};
@@ -286,7 +287,7 @@ impl Windows {
                 .fetcher
                 .again(entry.file_ref(), entry.number, entry.started)
                 .and_then(|it| match changed.and_then(|changed| changed.pages) {
-                    Some(pages) if is_advised_since(&it.file, pages) => Ok(()),
+                    Some(pages) if is_advised_since(&it.file, pages, &entry.knob) => Ok(()),
                     _ => self.setter.set(&it.file, &entry.knob, entry.kb_before, entry.random_by()),
                 }),
             (None, None) => Ok(()),
@@ -369,9 +370,14 @@ impl Windows {
     }
 }
 
-/// Whether a program has given advice since bowwave set its open file's window to `pages`: then that is its own again.
-fn is_advised_since(file: &OwnedFd, pages: u32) -> bool {
-    advice::of(file).is_some_and(|now| now.window_pages != pages)
+/// Whether a program has given advice since bowwave set its open file's window to `pages`: then that is its own again,
+/// the device's or twice that. After an error of the device, the kernel makes it smaller.
+fn is_advised_since(file: &OwnedFd, pages: u32, knob: &Path) -> bool {
+    let device_kb = Knob::at(knob).and_then(|knob| knob.kb().ok());
+    advice::of(file).zip(device_kb).is_some_and(|(now, device_kb)| {
+        let kb = u64::from(now.window_pages) * PAGE_BYTES / 1024;
+        now.window_pages != pages && (kb == device_kb || kb == 2 * device_kb)
+    })
 }
 
 impl Drop for Windows {
