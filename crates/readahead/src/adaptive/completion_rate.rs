@@ -5,24 +5,32 @@
 //! probability `p`, the run has the tail exponent `a` of `P(run >= F) = F^-a = p`, and the window
 //! follows as for any other run.
 
-use super::share::Share;
+/// The scale-free prior (`a = 1`) counts as much as two files.
+const PRIOR_FILES: f64 = 2.0;
 
-/// Recent files of one volume.
+/// With each file begun the past weighs a little less: about the last 32 files count.
+const REMEMBERED: f64 = 31.0 / 32.0;
+
+/// Files of one volume, of late.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CompletionRate(Share);
+pub(super) struct CompletionRate {
+    begun: f64,
+    ended: f64,
+}
 
 impl CompletionRate {
-    /// A file is read from its start: its tail exponent, as earlier files tell. Without any, runs are scale-free.
+    /// A file was begun at its start: its tail exponent, as the files before it tell.
     pub(super) fn begin(&mut self, file_pages: u64) -> f64 {
         let pages = file_pages.max(2) as f64;
-        let read_to_the_end = f64::from(self.0.of_kind(1.0 / pages as f32));
-        self.0.note();
-        -read_to_the_end.ln() / pages.ln()
+        let read_to_the_end = (self.ended + PRIOR_FILES / pages) / (self.begun + PRIOR_FILES);
+        self.begun = self.begun * REMEMBERED + 1.0;
+        self.ended *= REMEMBERED;
+        -read_to_the_end.min(1.0).ln() / pages.ln()
     }
 
     /// A file that was begun was read to its end.
     pub(super) fn end(&mut self) {
-        self.0.add(1.0);
+        self.ended = (self.ended + 1.0).min(self.begun);
     }
 }
 
@@ -32,7 +40,7 @@ mod tests {
 
     #[test]
     fn the_first_file_is_scale_free() {
-        assert!((CompletionRate::default().begin(256) - 1.0).abs() < 1e-6);
+        assert!((CompletionRate::default().begin(256) - 1.0).abs() < 1e-12);
     }
 
     #[test]

@@ -42,7 +42,6 @@ mod rules;
 mod run;
 mod samples;
 mod settle;
-mod share;
 mod starts;
 mod stream;
 mod streams;

@@ -3,40 +3,50 @@
 //! A run is recognised at its second miss. Where most misses turn out to begin runs that all go one way, the
 //! next one is taken for the start of a run at once, which spares its reader a device access.
 
-use super::share::Share;
+/// With each miss the past weighs a little less: about the last 33 count.
+const REMEMBERED: f32 = 0.97;
 
-/// Of recent misses, those that began runs.
+/// What is known of a volume weighs so many misses of its files; that nothing follows, as many of the volume.
+const PRIOR_MISSES: f32 = 2.0;
+
+/// So many misses must begin runs one way: more likely than not.
+const MOST: f32 = 0.5;
+
+/// Misses of late.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Starts {
-    forward: Share,
-    backward: Share,
+    misses: f32,
+    forward: f32,
+    backward: f32,
 }
 
 impl Starts {
     /// A miss that belongs to no stream.
     pub(super) fn miss(&mut self) {
-        self.forward.note();
-        self.backward.note();
+        let fade = |count: &mut f32| *count *= REMEMBERED;
+        [&mut self.misses, &mut self.forward, &mut self.backward].into_iter().for_each(fade);
+        self.misses += 1.0;
     }
 
     /// After a miss the reader went on at this step.
     pub(super) fn went_on(&mut self, step: i64) {
         match step {
-            1 => self.forward.add(1.0),
-            -1 => self.backward.add(1.0),
+            1 => self.forward += 1.0,
+            -1 => self.backward += 1.0,
             _ => {}
         }
     }
 
-    /// The step at which more than half of the runs that begin with a miss go on, if there is one. The misses of the
-    /// volume tell what to expect of a file; without any, no run is expected.
+    /// The step at which most runs that begin with a miss go on; `None` where most misses begin none.
     pub(super) fn step(&self, volume: &Starts) -> Option<i64> {
-        let are_most = |file: Share, volume: Share| file.of_kind(volume.of_kind(0.0)) > 0.5;
-        if are_most(self.forward, volume.forward) {
-            Some(1)
-        } else {
-            are_most(self.backward, volume.backward).then_some(-1)
-        }
+        let share = |count: f32, of_volume: f32| {
+            let prior = of_volume / (volume.misses + PRIOR_MISSES);
+            (count + PRIOR_MISSES * prior) / (self.misses + PRIOR_MISSES)
+        };
+        let is_most = |(share, _): &(f32, i64)| *share > MOST;
+        let ways =
+            [(share(self.forward, volume.forward), 1), (share(self.backward, volume.backward), -1)];
+        ways.into_iter().find(is_most).map(|(_, step)| step)
     }
 }
 

@@ -23,10 +23,15 @@
 //! there and not merely in that quarter of an octave.
 
 use super::number::real;
-use super::share::{PRIOR, REMEMBERED};
 
 /// Quarters of octaves, up to 2^25 units: 128 GiB in pages. Whatever is longer counts as that long.
 const BINS: usize = 96;
+
+/// What the prior weighs, in runs.
+const PRIOR_RUNS: f32 = 2.0;
+
+/// With each run that ends, the past weighs a little less: about the last 33 runs count.
+const REMEMBERED: f32 = 0.97;
 
 /// With each run that ends in a bin, the largest length there is forgotten by such a share: a bin is a fifth wide.
 const FORGOTTEN_LENGTH: u32 = 16;
@@ -88,7 +93,7 @@ impl Curve {
     /// The share of the runs reaching a bin that ends in it.
     fn ending(&self, bin: usize, prior: f32) -> f32 {
         let ended = self.ended[bin];
-        (ended + PRIOR * prior) / (ended + self.passed[bin] + PRIOR)
+        (ended + PRIOR_RUNS * prior) / (ended + self.passed[bin] + PRIOR_RUNS)
     }
 }
 

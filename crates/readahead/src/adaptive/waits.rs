@@ -6,22 +6,33 @@
 //!
 //! Nothing is inferred from what kind of device this is. A far volume that passes for a disk shows its waits.
 
-use super::share::Share;
+/// With each wait the past weighs a little less: about the last 33 count.
+const REMEMBERED: f64 = 0.97;
 
-/// What forward streams waited for each of their last accesses, as a share of an access at a random place.
+/// That each access is waited for weighs as much as one wait.
+const PRIOR_WAITS: f64 = 1.0;
+
+/// Less than half of what an access costs is no access: more likely than not, the head is where it is needed.
+const MOST: f64 = 0.5;
+
+/// Accesses of forward streams of late.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Waits(Share);
+pub(super) struct Waits {
+    waits: f64,
+    /// What was waited for an access each time, as a share of an access at a random place, in sum.
+    waited: f64,
+}
 
 impl Waits {
     /// A stream waited for each of its last accesses this share of an access at a random place.
     pub(super) fn note(&mut self, waited: f64) {
-        self.0.note();
-        self.0.add(waited.clamp(0.0, 1.0) as f32);
+        self.waits = self.waits * REMEMBERED + 1.0;
+        self.waited = self.waited * REMEMBERED + waited.clamp(0.0, 1.0);
     }
 
-    /// Whether the next access is expected to be one at a random place, as it is without evidence.
+    /// Whether the next access is one at a random place.
     pub(super) fn are_due(&self) -> bool {
-        self.0.of_kind(1.0) >= 0.5
+        self.waited + PRIOR_WAITS >= MOST * (self.waits + PRIOR_WAITS)
     }
 }
 
@@ -33,7 +44,7 @@ mod tests {
     fn a_wait_is_expected_until_it_was_seen_that_there_is_none() {
         let mut waits = Waits::default();
         assert!(waits.are_due(), "nothing is known");
-        (0..3).for_each(|_| waits.note(-0.1));
+        (0..2).for_each(|_| waits.note(-0.1));
         assert!(!waits.are_due());
         (0..6).for_each(|_| waits.note(0.9));
         assert!(waits.are_due(), "another reader has come between");
