@@ -10,6 +10,9 @@ use crate::cache::CacheView;
 /// A reader that skips a few pages is still reading on (unaligned records, holes).
 pub(super) const READ_SLACK_PAGES: u64 = 4;
 
+/// Half of the default read-around of 32 pages, and what fault-around maps at once.
+const MMAP_SLACK_PAGES: u64 = 32;
+
 /// One access with all that is needed to judge it.
 pub(super) struct AccessContext<'a> {
     pub(super) access: &'a Access,
@@ -46,7 +49,7 @@ fn slack(access: &Access) -> u64 {
     let kernel_window = u64::from(access.kernel_window);
     match (access.via, access.trigger) {
         (Via::Mmap, _) if kernel_window <= u64::from(NARROW_PAGES) => READ_SLACK_PAGES,
-        (Via::Mmap, _) => kernel_window,
+        (Via::Mmap, _) => kernel_window.max(MMAP_SLACK_PAGES),
         (Via::Read, Trigger::Mark) => (2 * kernel_window).max(READ_SLACK_PAGES),
         (Via::Read, _) => READ_SLACK_PAGES,
     }
