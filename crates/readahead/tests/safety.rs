@@ -229,18 +229,16 @@ fn adaptive_recognises_a_stride_beside_a_reader_near_the_start_of_the_file() {
 fn broken_off_runs_leave_their_share_of_the_budget_to_the_next() {
     let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
     machine.cache.cost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
-    let mut waits = 0;
     for run in 1..=100 {
         // Of different lengths, so that the policy does not learn where they end.
         for i in 0..64 + run * 37 % 101 {
             let next = 9_000 * run - 4 * i;
-            waits += u32::from((16..32).contains(&i) && !machine.cache.is_cached(next));
+            let is_ahead = machine.cache.is_cached(next);
+            assert!(is_ahead || !(16..32).contains(&i), "nothing was ahead of run {run} at {i}");
             machine.read(1, next, 4);
         }
         machine.wait_a_tenth();
     }
-    // A region may have been read by chance where a run comes to, and the next window begins where the region ends.
-    assert!(waits < 16, "at {waits} of 1,600 places, nothing was ahead");
     let tally = machine.policy.tally();
     assert!(tally.wasted_pages * readahead::PAGE_BYTES > 2 * policies::AHEAD_BYTES, "{tally:?}");
 }

@@ -23,6 +23,9 @@ const SEEN_SHARE: u64 = 8;
 /// A window that would leave less than this share of itself to the end of the file takes it too.
 const SNAP_SHARE: u64 = 4;
 
+/// Or no more than the kernel's smallest window.
+const SNAP_PAGES: u64 = 4;
+
 impl Stream {
     /// The window by the rule, cut to what survives; less than the kernel reads by itself is not worth
     /// asking for, though one set larger by hand is no floor of ours.
@@ -214,8 +217,8 @@ impl Stream {
         let left = last.saturating_sub(self.frontier);
         let requests = if self.is_contiguous() { u64::MAX } else { spare.saturating_sub(1) as u64 };
         let most = self.units_of(room).min(requests);
-        let rest = if context.rules.have(Rule::Rest) { wanted / SNAP_SHARE } else { 0 };
-        let snap = wanted + rest;
+        let rest = wanted / SNAP_SHARE + SNAP_PAGES;
+        let snap = wanted + if context.rules.have(Rule::Rest) { rest } else { 0 };
         let asked = if left <= snap && self.cap == u64::MAX {
             left
         } else {
