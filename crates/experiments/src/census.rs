@@ -1,6 +1,6 @@
 //! How near the simulator comes to published figures: their numbers, by how far it is off.
 
-use std::ops::AddAssign;
+use derive_more::Add;
 
 use super::table::{Figure, Kind, Table, goes_the_same_way};
 
@@ -8,7 +8,7 @@ use super::table::{Figure, Kind, Table, goes_the_same_way};
 const LEAST_PUBLISHED_CHANGE_PERCENT: f64 = 3.0;
 
 /// Numbers of published figures, for one table or several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Add, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     pub published: usize,
     /// That must come out exactly, and those that do.
@@ -72,21 +72,6 @@ impl Census {
     }
 }
 
-impl AddAssign for Census {
-    fn add_assign(&mut self, other: Self) {
-        self.published += other.published;
-        self.exact += other.exact;
-        self.exact_and_same += other.exact_and_same;
-        self.calibrated += other.calibrated;
-        self.predicted += other.predicted;
-        self.within_15 += other.within_15;
-        self.within_30 += other.within_30;
-        self.beyond_60 += other.beyond_60;
-        self.changes += other.changes;
-        self.same_signs += other.same_signs;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,7 +109,7 @@ mod tests {
             verdicts: Vec::new(),
             plots: Vec::new(),
         };
-        let mut census = Census::of(&table);
+        let census = Census::of(&table);
         let expected = Census {
             published: 8,
             exact: 2,
@@ -138,7 +123,7 @@ mod tests {
             same_signs: 1,
         };
         assert_eq!(census, expected);
-        census += expected;
-        assert_eq!((census.published, census.same_signs), (16, 2));
+        let twice = census + expected;
+        assert_eq!((twice.published, twice.same_signs), (16, 2));
     }
 }

@@ -191,9 +191,8 @@ fn print_censuses(out: &mut dyn Write, tables: &[Table]) -> io::Result<()> {
         return Ok(());
     }
     if censuses.len() > 1 {
-        let mut all = Census::default();
         let others = censuses.iter().filter(|(name, _)| *name != OURS);
-        others.for_each(|(_, census)| all += *census);
+        let all = others.fold(Census::default(), |all, (_, census)| all + *census);
         censuses.push(("all but demo", all));
     }
     let columns =

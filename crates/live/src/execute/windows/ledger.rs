@@ -69,9 +69,9 @@ pub(super) struct WindowOverride {
     pub(super) knob: PathBuf,
     /// The open file's own window in KiB. It may be twice the device's, after sequential advice.
     pub(super) kb_before: u64,
-    /// Its look-ahead was never switched off: random advice that it has is its program's. Older ledgers do not tell.
+    /// Whose random advice it may have: bowwave's, once its look-ahead was switched off. Older ledgers do not tell.
     #[serde(default)]
-    pub(super) advice_is_its_own: bool,
+    pub(super) random_by: RandomBy,
 }
 
 impl WindowOverride {
@@ -87,23 +87,7 @@ impl WindowOverride {
         let &Fetched { number, started, .. } = fetched;
         let (tgid, knob) = (of.tgid, knob.to_owned());
         let kb_before = u64::from(own_pages) * PAGE_BYTES / 1024;
-        let advice_is_its_own = random_by == RandomBy::Program;
-        WindowOverride {
-            tgid,
-            number,
-            started,
-            major,
-            minor,
-            ino,
-            knob,
-            kb_before,
-            advice_is_its_own,
-        }
-    }
-
-    /// Whose random advice it may have.
-    pub(super) fn random_by(&self) -> RandomBy {
-        if self.advice_is_its_own { RandomBy::Program } else { RandomBy::Bowwave }
+        WindowOverride { tgid, number, started, major, minor, ino, knob, kb_before, random_by }
     }
 
     /// The open file's own window in pages, saturated.
@@ -273,12 +257,9 @@ impl Ledger {
         if let Some((id, known)) = known.and_then(|id| Some((id, self.get(id)?)))
             && known.is_same_file(&window)
         {
-            let is_noted = !known.advice_is_its_own || window.advice_is_its_own;
-            let known = WindowOverride {
-                advice_is_its_own: window.advice_is_its_own && known.advice_is_its_own,
-                ..known.clone()
-            };
-            if !is_noted {
+            let mut known = known.clone();
+            if (known.random_by, window.random_by) == (RandomBy::Program, RandomBy::Bowwave) {
+                known.random_by = RandomBy::Bowwave;
                 // A start that reads both lines undoes either.
                 self.append(&known)?;
                 self.entries.get_mut(&id).into_iter().for_each(|it| it.window = known.clone());
@@ -367,18 +348,8 @@ mod tests {
         let started = linux::process::started(tgid).expect("this process runs");
         let knob = "/sys/class/bdi/7:1/read_ahead_kb".into();
         let (number, major, minor) = (3, 7, 1);
-        let (kb_before, advice_is_its_own) = (128, true);
-        WindowOverride {
-            tgid,
-            number,
-            started,
-            major,
-            minor,
-            ino,
-            knob,
-            kb_before,
-            advice_is_its_own,
-        }
+        let (kb_before, random_by) = (128, RandomBy::Program);
+        WindowOverride { tgid, number, started, major, minor, ino, knob, kb_before, random_by }
     }
 
     /// The entries in the file at `path`.
@@ -436,10 +407,10 @@ mod tests {
         let path = folder.path().join("given");
         let mut ledger = Ledger::open(path.clone());
         let (id, entry) = ledger.record(None, given(1)).expect("written");
-        assert_eq!(entry.random_by(), RandomBy::Program);
-        let copied = WindowOverride { advice_is_its_own: false, kb_before: 16, ..given(1) };
+        assert_eq!(entry.random_by, RandomBy::Program);
+        let copied = WindowOverride { random_by: RandomBy::Bowwave, kb_before: 16, ..given(1) };
         let (same, entry) = ledger.record(Some(id), copied).expect("written");
-        assert_eq!((same, entry.random_by(), entry.kb_before), (id, RandomBy::Bowwave, 128));
+        assert_eq!((same, entry.random_by, entry.kb_before), (id, RandomBy::Bowwave, 128));
         let (_, again) = ledger.record(Some(id), given(1)).expect("nothing new");
         assert_eq!(again, entry);
         drop(ledger);

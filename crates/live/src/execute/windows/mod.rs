@@ -192,9 +192,9 @@ impl Windows {
         pages: u32,
         volume: &Volume,
     ) -> io::Result<WindowOutcome> {
-        let random_by = self.random_by(change);
         let recorded = self.record(change, volume)?;
         let kb = (u64::from(pages) * PAGE_BYTES / 1024).max(1);
+        let random_by = recorded.entry.random_by;
         let result = self.setter.set(&recorded.file, &volume.knob, kb, random_by);
         result.inspect_err(|_| self.undo_record(change.target, &recorded))?;
         self.set.get_mut(&change.target).into_iter().for_each(|it| it.pages = Some(pages));
@@ -288,7 +288,7 @@ impl Windows {
                 .again(entry.file_ref(), entry.number, entry.started)
                 .and_then(|it| match changed.and_then(|changed| changed.pages) {
                     Some(pages) if is_advised_since(&it.file, pages, &entry.knob) => Ok(()),
-                    _ => self.setter.set(&it.file, &entry.knob, entry.kb_before, entry.random_by()),
+                    _ => self.setter.set(&it.file, &entry.knob, entry.kb_before, entry.random_by),
                 }),
             (None, None) => Ok(()),
         };

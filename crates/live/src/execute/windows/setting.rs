@@ -7,6 +7,7 @@ use std::path::Path;
 use linux::knob::{Borrowed, Knob};
 use linux::{failpoint, sys};
 use rustix::fs::{Advice, fadvise};
+use serde::{Deserialize, Serialize};
 
 use super::advice;
 
@@ -43,11 +44,12 @@ impl Setter {
 }
 
 /// Whose random advice an open file may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum RandomBy {
     /// Its program's: it stays.
     Program,
     /// Bowwave's, which has switched its look-ahead off: it goes.
+    #[default]
     Bowwave,
 }
 
