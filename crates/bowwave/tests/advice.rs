@@ -14,31 +14,24 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::process::Command;
 use std::time::Duration;
 
-use lab::LabGuard;
-use managed::Daemon;
+use managed::{Bench, Daemon};
 use rustix::fs::{Advice, fadvise};
-use stage::{Alone, wait_until};
+use stage::wait_until;
 
 const FILE_BYTES: u64 = 24 << 20;
 
 /// What comes sooner or later comes within that time, also on a busy machine.
 const MOST_WAITING: Duration = Duration::from_secs(60);
 
-struct Bench {
-    lab: LabGuard,
-    state: tempfile::TempDir,
-    _alone: Alone,
-}
-
 impl Bench {
     /// A lab with one file; `None` where labs or eBPF do not work.
     fn new() -> Option<Self> {
-        managed::possible()?;
-        let (alone, lab) = stage::lab("advice", "net", 128 << 20, "ext4");
+        let bench = Bench::of("advice", 128 << 20)?;
+        let lab = &bench.lab;
         lab.set_fast(true).expect("fast");
         fs::write(lab.mount_point().join("file"), vec![5; FILE_BYTES as usize]).expect("the file");
         lab.evict().expect("evicted");
-        Some(Bench { lab, state: stage::state(), _alone: alone })
+        Some(bench)
     }
 
     fn open(&self) -> File {

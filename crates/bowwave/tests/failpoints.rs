@@ -18,11 +18,10 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ChildStdout, Command, ExitStatus, Stdio};
 
-use lab::LabGuard;
-use managed::Daemon;
+use managed::{Bench, Daemon};
 use own::Own;
 use rustix::process::{Pid, Signal, kill_process};
-use stage::{Alone, BOWWAVE};
+use stage::BOWWAVE;
 
 /// In the order in which they come when the window of an open file is set. They come again when it is given back.
 const SETTING: [&str; 8] = [
@@ -44,23 +43,16 @@ const TAKING_OVER: &str = "draft-written";
 
 const FILE_BYTES: u64 = 24 << 20;
 
-struct Bench {
-    lab: LabGuard,
-    state: tempfile::TempDir,
-    _alone: Alone,
-}
-
 impl Bench {
     /// A lab with one file, and a disk that bowwave has met; `None` where labs or eBPF do not work.
     fn new() -> Option<Self> {
-        managed::possible()?;
-        let (alone, lab) = stage::lab("failpoints", "net", 128 << 20, "ext4");
+        let bench = Bench::of("failpoints", 128 << 20)?;
+        let lab = &bench.lab;
         lab.set_fast(true).expect("fast");
         let bytes: Vec<u8> = (0..FILE_BYTES).map(byte_at).collect();
         fs::write(lab.mount_point().join("file"), bytes).expect("the file");
         lab.evict().expect("evicted");
         lab.set_fast(false).expect("slow");
-        let bench = Bench { lab, state: stage::state(), _alone: alone };
         bench.recover();
         Some(bench)
     }

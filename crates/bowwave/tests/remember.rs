@@ -14,10 +14,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use lab::LabGuard;
+use managed::Bench;
 use own::Own;
 use serde_json::Value;
-use stage::{Alone, BOWWAVE};
+use stage::BOWWAVE;
 
 const FILES: u64 = 600;
 const READ: u64 = 300;
@@ -37,12 +37,6 @@ for number in sys.argv[1].split():
 print(blocks() - before, flush=True)
 sys.stdin.readline()";
 
-struct Bench {
-    lab: LabGuard,
-    state: tempfile::TempDir,
-    _alone: Alone,
-}
-
 /// What a start was like.
 struct Start {
     /// Bytes of requests of the program's own.
@@ -57,13 +51,11 @@ struct Start {
 impl Bench {
     /// `None` where labs or eBPF do not work.
     fn new() -> Option<Self> {
-        managed::possible()?;
-        let (alone, lab) = stage::lab("remember", "net", 512 << 20, "ext4");
-        lab.set_fast(true).expect("fast");
+        let bench = Bench::of("remember", 512 << 20)?;
+        bench.lab.set_fast(true).expect("fast");
         for folder in 0..FOLDERS {
-            fs::create_dir(lab.mount_point().join(folder.to_string())).expect("a folder");
+            fs::create_dir(bench.lab.mount_point().join(folder.to_string())).expect("a folder");
         }
-        let bench = Bench { lab, state: stage::state(), _alone: alone };
         for number in 0..FILES {
             fs::write(bench.file(number), vec![number as u8; FILE_BYTES as usize]).expect("a file");
         }

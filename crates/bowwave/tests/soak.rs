@@ -16,11 +16,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lab::LabGuard;
-use managed::Daemon;
+use managed::{Bench, Daemon};
 use own::Own;
 use programs::Programs;
-use stage::Alone;
 
 /// What a daemon may need, in KiB.
 const MOST_MEMORY_KB: f64 = 65536.0;
@@ -43,18 +41,10 @@ const SLACK: [f64; 5] = [2048.0, 16.0, 8.0, 32.0, 65536.0];
 /// Seconds since the beginning, and the figures.
 type Sample = (f64, [f64; FIGURES.len()]);
 
-struct Bench {
-    lab: LabGuard,
-    state: tempfile::TempDir,
-    _alone: Alone,
-}
-
 impl Bench {
     /// An empty lab; `None` where labs or eBPF do not work.
     fn new() -> Option<Self> {
-        managed::possible()?;
-        let (alone, lab) = stage::lab("soak", "net", 256 << 20, "ext4");
-        Some(Bench { lab, state: stage::state(), _alone: alone })
+        Bench::of("soak", 256 << 20)
     }
 
     fn daemon(&self) -> Daemon {

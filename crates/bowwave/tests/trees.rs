@@ -14,25 +14,18 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
 
-use lab::LabGuard;
+use managed::Bench;
 use own::Own;
-use stage::Alone;
 
 const FOLDERS: u64 = 20;
 const FILES: u64 = 40;
 const FILE_BYTES: u64 = 12 << 10;
 
-struct Bench {
-    lab: LabGuard,
-    state: tempfile::TempDir,
-    _alone: Alone,
-}
-
 impl Bench {
     /// A network volume with a tree of 800 files, cold; `None` where labs or eBPF do not work.
     fn new() -> Option<Self> {
-        managed::possible()?;
-        let (alone, lab) = stage::lab("trees", "net", 512 << 20, "ext4");
+        let bench = Bench::of("trees", 512 << 20)?;
+        let lab = &bench.lab;
         lab.set_fast(true).expect("fast");
         for folder in 0..FOLDERS {
             let path = lab.mount_point().join(format!("tree/{folder}"));
@@ -43,7 +36,7 @@ impl Bench {
                 fs::write(path.join(format!("file{file}")), bytes).expect("a file");
             }
         }
-        Some(Bench { lab, state: stage::state(), _alone: alone })
+        Some(bench)
     }
 
     fn tree(&self) -> PathBuf {

@@ -8,12 +8,13 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 
-use lab::Lab;
+use lab::{Lab, LabGuard};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::own::Own;
-use crate::stage::{BOWWAVE, skipped};
+use crate::stage::{self, Alone, BOWWAVE, skipped};
 
 /// `None` where labs or eBPF do not work.
 pub(crate) fn possible() -> Option<()> {
@@ -27,6 +28,22 @@ pub(crate) fn possible() -> Option<()> {
     let said = String::from_utf8_lossy(&able.stdout);
     let missing: Vec<&str> = said.lines().filter(|line| line.starts_with("MISSING")).collect();
     skipped(&format!("`bowwave doctor` says: {}", missing.join("; ")))
+}
+
+/// A lab of one test's own, and a state folder.
+pub(crate) struct Bench {
+    pub(crate) lab: LabGuard,
+    pub(crate) state: TempDir,
+    _alone: Alone,
+}
+
+impl Bench {
+    /// With an empty ext4 on the device `net`; `None` where labs or eBPF do not work.
+    pub(crate) fn of(purpose: &str, size_bytes: u64) -> Option<Self> {
+        possible()?;
+        let (alone, lab) = stage::lab(purpose, "net", size_bytes, "ext4");
+        Some(Bench { lab, state: stage::state(), _alone: alone })
+    }
 }
 
 /// A daemon for that lab's files, which has not begun yet.
