@@ -7,12 +7,12 @@ mod own;
 mod stage;
 
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use lab::LabGuard;
-use rustix::process::{Pid, Signal, kill_process};
+use managed::Daemon;
+use own::Own;
 use stage::{Alone, BOWWAVE, skipped};
 
 const MB: usize = 1 << 20;
@@ -70,6 +70,21 @@ impl Bench {
         self.verified()
     }
 
+    /// A daemon that records.
+    fn begin_daemon(&self) -> Daemon {
+        self.lab.evict().expect("evicted");
+        let recording = self.recording().to_string_lossy().into_owned();
+        let options = ["--record", &recording];
+        Daemon::begin(&mut managed::daemon(&self.lab, self.folder.path(), &options))
+    }
+
+    /// A python program that reads a file.
+    fn begin(&self, (name, program): (&str, &str)) -> Own {
+        let mut python = Command::new("python3");
+        python.args(["-c", program]).arg(self.file(name)).stdin(Stdio::null());
+        Own::start(&mut python)
+    }
+
     fn verified(&self) -> Verified {
         let replay = |options: &[&str]| {
             let mut command = Command::new(BOWWAVE);
@@ -113,6 +128,13 @@ const FORWARD: &str = "import os,sys
 f=os.open(sys.argv[1],0)
 while os.read(f,1<<16): pass";
 
+/// Backward, again and again.
+const FOR_EVER: &str = "import os,sys
+f,step=os.open(sys.argv[1],0),1<<16
+while True:
+    os.posix_fadvise(f,0,0,os.POSIX_FADV_DONTNEED)
+    for at in range(os.fstat(f).st_size-step,0,-step): os.pread(f,step,at)";
+
 /// Eight streams in turn.
 const STREAMS: &str = "import os,sys
 n,step=os.stat(sys.argv[1]).st_size//8,1<<14
@@ -144,39 +166,34 @@ fn streams_whose_windows_exceed_their_memory() {
 }
 
 #[test]
-fn two_programs_beside_a_daemon_and_a_daemon_that_is_killed() {
+fn two_programs_beside_a_daemon() {
     let Some(bench) = bench("net") else { return };
-    for is_killed in [false, true] {
-        bench.lab.evict().expect("evicted");
-        let recording = bench.recording().to_string_lossy().into_owned();
-        let mut command =
-            managed::daemon(&bench.lab, bench.folder.path(), &["--record", &recording]);
-        let (mut daemon, mut output) = managed::begin(&mut command);
-        let readers = [("one", BACKWARD), ("two", FORWARD)].map(|(name, program)| {
-            let mut python = Command::new("python3");
-            python.args(["-c", program]).arg(bench.file(name)).stdin(Stdio::null());
-            own::Own::start(&mut python)
-        });
-        if is_killed {
-            // In mid-work: as soon as something of that was written to the recording.
-            let is_begun = || fs::metadata(&recording).is_ok_and(|about| about.len() > 4096);
-            while !is_begun() {
-                std::thread::yield_now();
-            }
-            daemon.kill().expect("it runs");
-        }
-        for mut reader in readers {
-            assert!(reader.wait().expect("it ends").success());
-        }
-        if !is_killed {
-            kill_process(Pid::from_child(&daemon), Signal::TERM).expect("it runs");
-            output.read_to_end(&mut Vec::new()).expect("it ends");
-        }
-        daemon.wait().expect("it ends");
-        let verified = bench.verified();
-        verified.is_of(&["Access(", "-> [Read {"]);
-        assert_eq!(verified.end == "clean", !is_killed, "{}", verified.end);
+    let daemon = bench.begin_daemon();
+    for mut reader in [("one", BACKWARD), ("two", FORWARD)].map(|it| bench.begin(it)) {
+        assert!(reader.wait().expect("it ends").success());
     }
+    daemon.end();
+    let verified = bench.verified();
+    verified.is_of(&["Access(", "-> [Read {"]);
+    assert_eq!(verified.end, "clean");
+}
+
+#[test]
+fn a_daemon_that_is_killed_in_mid_work() {
+    let Some(bench) = bench("net") else { return };
+    let mut daemon = bench.begin_daemon();
+    let mut readers = [("one", FOR_EVER), ("two", FOR_EVER)].map(|it| bench.begin(it));
+    // As soon as some of their work was written.
+    while fs::metadata(bench.recording()).expect("it is begun").len() < 8192 {
+        std::thread::yield_now();
+    }
+    daemon.child.kill().expect("it runs");
+    daemon.child.wait().expect("it ends");
+    let goes_on = |reader: &mut Own| reader.try_wait().expect("it is ours").is_none();
+    assert!(readers.iter_mut().all(goes_on));
+    let verified = bench.verified();
+    verified.is_of(&["Access(", "-> [Read {"]);
+    assert_ne!(verified.end, "clean");
 }
 
 /// A memory cgroup, of either version; removed with this.
