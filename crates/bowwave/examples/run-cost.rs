@@ -2,8 +2,8 @@
 //! not cached, each by itself and under bowwave. Every round runs each way once, and begins with another way. A
 //! shared disk varies from round to round, so ratios are taken within rounds. Needs root.
 //!
-//! `cargo run --release -p bowwave --example run-cost -- target/release/bowwave [FOLDER]`; the file is
-//! made in FOLDER, or else in /var/tmp.
+//! `cargo run --release -p bowwave --example run-cost -- target/release/bowwave [FOLDER [ROUNDS]]`; the file is
+//! made in FOLDER, or else in /var/tmp, and read that often each way, or else 21 times.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -27,9 +27,16 @@ const WAYS: [(&str, Option<&[&str]>); 4] = [
 
 fn main() -> io::Result<()> {
     let mut words = std::env::args_os().skip(1).map(PathBuf::from);
-    let usage = "name the bowwave to measure: run-cost target/release/bowwave [FOLDER]";
+    let usage = "name the bowwave to measure: run-cost target/release/bowwave [FOLDER [ROUNDS]]";
     let bowwave = words.next().ok_or_else(|| io::Error::other(usage))?;
     let folder = words.next().unwrap_or_else(|| "/var/tmp".into());
+    let copies = match words.next() {
+        None => COPIES,
+        Some(word) => {
+            let rounds = word.to_str().and_then(|word| word.parse().ok()).filter(|&it| it > 0);
+            rounds.ok_or_else(|| io::Error::other(usage))?
+        }
+    };
     println!(
         "{:<28}{:>10}{:>10}{:>10}{:>16}",
         "medians, ms", "time", "more", "ratio", "its quartiles"
@@ -39,7 +46,7 @@ fn main() -> io::Result<()> {
     let file = tempfile::NamedTempFile::new_in(folder)?;
     fill(file.as_file())?;
     let evict = || Ok(fadvise(file.as_file(), 0, None, Advice::DontNeed)?);
-    show("cat 1 GB", &measure(&bowwave, COPIES, &["cat".as_ref(), file.path()], evict)?);
+    show("cat 1 GB", &measure(&bowwave, copies, &["cat".as_ref(), file.path()], evict)?);
     Ok(())
 }
 
