@@ -6,86 +6,94 @@
 //! | the body | `lost_events`, `table_errors`, `cpu_s` |
 
 use derive_more::Add;
+use readahead::figures;
 use serde::{Deserialize, Serialize};
 
-/// Totals since the start. Bytes are those of whole pages; a name without a unit is a count.
-#[derive(Add, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Metrics {
-    /// Events received from the kernel.
-    pub events: u64,
-    /// Events lost because they came faster than bowwave read them.
-    pub lost_events: u64,
-    /// Writes to BPF maps that failed, so that events are missing.
-    pub table_errors: u64,
-    /// Windows that were read ahead.
-    pub reads: u64,
-    /// Bytes of these windows, including pages that were cached already and cost nothing.
-    pub read_ahead_bytes: u64,
-    /// Bytes read ahead that a reader has reached.
-    pub used_bytes: u64,
-    /// Bytes read ahead that were evicted before use, or whose stream was forgotten first. The last window of each
-    /// stream counts neither as used nor as wasted, because no event shows its use.
-    pub wasted_bytes: u64,
-    /// Bytes read ahead in densely read regions. A sample shows their use, which counts only in `earned_s`.
-    pub dense_bytes: u64,
-    /// The most bytes that were read ahead and not used yet at any moment, of all streams together.
-    pub most_ahead_bytes: u64,
-    /// Kernel windows that were bounded while memory was short, or narrowed for random reading.
-    pub bounded_windows: u64,
-    /// Requests of programs that would have waited for the device, but did not.
-    pub stalls_saved: u64,
-    /// Estimated seconds of waiting for devices that programs were spared, on the file systems that are managed now.
-    pub earned_s: f64,
-    /// Seconds of devices that reading ahead took, less the transfer of used pages, on the same file systems.
-    pub spent_s: f64,
-    /// Files read ahead for programs that walk through directories.
-    pub walk_files: u64,
-    /// Of these, files that the program has reached or passed.
-    pub walk_files_used: u64,
-    /// Bytes of the files read ahead.
-    pub walk_bytes: u64,
-    /// Directories listed for such programs.
-    pub listings: u64,
-    /// Ranges asked for because the command had read them at an earlier start.
-    pub remembered_ranges: u64,
-    /// Of these, ranges that were not cached and that the command has come to.
-    pub remembered_used: u64,
-    /// Bytes of the ranges that were not cached.
-    pub remembered_bytes: u64,
-    /// Bytes dropped behind streams.
-    pub dropped_bytes: u64,
-    /// Bytes that such streams passed and that stay: cached before, used by others, or used again. Files that were
-    /// fully cached do not count.
-    pub kept_bytes: u64,
-    /// Bytes that should be dropped but could not: not written yet, mapped or held.
-    pub left_bytes: u64,
-    /// CPU time of this bowwave process, in seconds.
-    pub cpu_s: f64,
-    /// Accesses for which bowwave read nothing ahead, by reason.
-    pub not_read: NotRead,
-    /// Requested reads that failed.
-    pub failed_reads: u64,
-    /// How often a file was muted for a while, because its events led to nothing.
-    pub muted: u64,
-    /// Changes of a kernel window that failed.
-    pub refused_windows: u64,
+figures! {
+    /// Totals since the start. Bytes are those of whole pages; a name without a unit is a count.
+    #[derive(Add, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+    pub struct Metrics {
+        /// Events received from the kernel.
+        pub events: u64 as Counter,
+        /// Events lost because they came faster than bowwave read them.
+        pub lost_events: u64 as Counter,
+        /// Writes to BPF maps that failed. Events are missing then.
+        pub table_errors: u64 as Counter,
+        /// Windows that were read ahead.
+        pub reads: u64 as Counter,
+        /// Bytes of the windows that were read ahead, including pages that were cached already and cost nothing.
+        pub read_ahead_bytes: u64 as Counter,
+        /// Bytes read ahead that a reader has reached.
+        pub used_bytes: u64 as Counter,
+        /// Bytes read ahead that were evicted before use, or whose stream was forgotten first. The last window of each
+        /// stream counts neither as used nor as wasted, because no event shows its use.
+        pub wasted_bytes: u64 as Counter,
+        /// Bytes read ahead in densely read regions. A sample shows their use, which counts only as seconds
+        /// earned.
+        pub dense_bytes: u64 as Counter,
+        /// The most bytes that were read ahead and not used yet at any moment, of all streams together.
+        pub most_ahead_bytes: u64 as Gauge,
+        /// Kernel windows that were bounded while memory was short, or narrowed for random reading.
+        pub bounded_windows: u64 as Counter,
+        /// Requests of programs that would have waited for the device, but did not.
+        pub stalls_saved: u64 as Counter,
+        /// Estimated seconds of waiting for devices that programs were spared, on the file systems that are managed
+        /// now.
+        pub earned_s: f64 as Gauge,
+        /// Seconds of devices that reading ahead took, less the transfer of used pages, on the file systems that are
+        /// managed now.
+        pub spent_s: f64 as Gauge,
+        /// Files read ahead for programs that walk through directories.
+        pub walk_files: u64 as Counter,
+        /// Files read ahead for programs that walk through directories, and that the program has reached or passed.
+        pub walk_files_used: u64 as Counter,
+        /// Bytes of the files read ahead for programs that walk through directories.
+        pub walk_bytes: u64 as Counter,
+        /// Directories listed for programs that walk through directories.
+        pub listings: u64 as Counter,
+        /// Ranges of files asked for because the command had read them at an earlier start.
+        pub remembered_ranges: u64 as Counter,
+        /// Remembered ranges that were not cached and that the command has come to.
+        pub remembered_used: u64 as Counter,
+        /// Bytes of the remembered ranges that were not cached.
+        pub remembered_bytes: u64 as Counter,
+        /// Bytes dropped behind streams.
+        pub dropped_bytes: u64 as Counter,
+        /// Bytes that streams with drop-behind passed and that stay: cached before, used by others, or used again.
+        /// Files that were fully cached do not count.
+        pub kept_bytes: u64 as Counter,
+        /// Bytes that should be dropped behind streams but cannot be: not written yet, mapped or held.
+        pub left_bytes: u64 as Gauge,
+        /// CPU time of this bowwave process.
+        pub cpu_s: f64 as Counter,
+        /// Accesses for which bowwave read nothing ahead, by reason.
+        pub not_read: NotRead,
+        /// Requested reads that failed.
+        pub failed_reads: u64 as Counter,
+        /// How often a file was muted for a while, because its events led to nothing.
+        pub muted: u64 as Counter,
+        /// Changes of a kernel window that failed.
+        pub refused_windows: u64 as Counter,
+    }
 }
 
-/// How many accesses led to no read-ahead, by reason.
-#[derive(Add, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NotRead {
-    /// The access belongs to no stream, or the pages that it needs next were requested before.
-    pub nothing_to_gain: u64,
-    /// The program has advised random access.
-    pub advised: u64,
-    /// As many bytes are in flight as the device's depth allows.
-    pub device_busy: u64,
-    /// As many bytes are ahead as the budget allows.
-    pub memory_full: u64,
-    /// Its process writes faster than the disk.
-    pub writes_too_fast: u64,
-    /// The kernel itself reads ahead, in a larger window that bowwave set. Also counted in `reads`.
-    pub larger_window: u64,
+figures! {
+    /// How many accesses led to no read-ahead, by reason.
+    #[derive(Add, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct NotRead {
+        /// The access belongs to no stream, or the pages that it needs next were requested before.
+        pub nothing_to_gain: u64 as Counter,
+        /// The program has advised random access.
+        pub advised: u64 as Counter,
+        /// As many bytes are in flight as the device's depth allows.
+        pub device_busy: u64 as Counter,
+        /// As many bytes are ahead as the budget allows.
+        pub memory_full: u64 as Counter,
+        /// Its process writes faster than the disk.
+        pub writes_too_fast: u64 as Counter,
+        /// The kernel itself reads ahead, in a larger window that bowwave set. Also counted in `reads`.
+        pub larger_window: u64 as Counter,
+    }
 }
 
 /// Why one access led to no read-ahead.

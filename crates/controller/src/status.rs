@@ -3,7 +3,7 @@
 //! The controller knows only numbers. The body adds names and mount points, as it adds its own counts to the
 //! [metrics](crate::metrics).
 
-use readahead::Balance;
+use readahead::{Balance, figures};
 use serde::{Deserialize, Serialize};
 
 use crate::behind::Behind;
@@ -14,27 +14,29 @@ use crate::metrics::Metrics;
 /// The busiest files shown.
 const BUSIEST: usize = 10;
 
-/// Devices, files, streams and budgets.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Status {
-    /// Totals since the start.
-    pub metrics: Metrics,
-    /// Every device under a managed file system.
-    pub devices: Vec<Device>,
-    /// Most bytes that may be read ahead and not used yet, for all readers together.
-    pub budget_bytes: u64,
-    /// Bytes that are read ahead and not used yet.
-    pub ahead_bytes: u64,
-    /// Files with an event in the last 10 s.
-    pub files: usize,
-    /// Of these, files with a stream that had an event in the last 0.5 s.
-    pub managed_files: u64,
-    /// Of these files, the 10 with most bytes read ahead, in descending order.
-    pub busiest_files: Vec<BusyFile>,
-    /// Open files whose kernel window bowwave has changed.
-    pub changed_windows: usize,
-    /// Streams that drop-behind follows.
-    pub behind_streams: usize,
+figures! {
+    /// Devices, files, streams and budgets.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct Status {
+        /// Totals since the start.
+        pub metrics: Metrics,
+        /// Every device under a managed file system.
+        pub devices: Vec<Device>,
+        /// The most bytes that may be read ahead and not used yet, for all readers together.
+        pub budget_bytes: u64 as Gauge,
+        /// Bytes that are read ahead and not used yet.
+        pub ahead_bytes: u64 as Gauge,
+        /// Files with an event in the last 10 s.
+        pub files: usize as Gauge,
+        /// Files with a stream that had an event in the last 0.5 s.
+        pub managed_files: u64 as Gauge,
+        /// Of `files`, the 10 with most bytes read ahead, in descending order.
+        pub busiest_files: Vec<BusyFile>,
+        /// Open files whose kernel window bowwave has changed.
+        pub changed_windows: usize as Gauge,
+        /// Streams that drop-behind follows.
+        pub behind_streams: usize as Gauge,
+    }
 }
 
 /// A file with bytes read ahead.
@@ -50,32 +52,36 @@ pub struct BusyFile {
     pub mount_point: String,
 }
 
-/// One device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Device {
-    /// Its number, which the body chose.
-    pub backing: u32,
-    /// `sda`, or what a network file system mounts; the body adds it.
-    pub name: String,
-    /// The file systems on it, as `major:minor`.
-    pub volumes: Vec<String>,
-    /// Where these are mounted, in the same order; the body adds them.
-    pub mount_points: Vec<String>,
-    /// What reading ahead has saved and cost on each of them, in the same order. The credit is that of the poorest
-    /// group of readers.
-    pub accounts: Vec<Balance>,
-    /// Milliseconds of one more device access.
-    pub latency_ms: f64,
-    /// Megabytes (10^6) a second while streaming.
-    pub bandwidth_mb_s: f64,
-    /// Accesses that proceed at once.
-    pub concurrency: f64,
-    /// Where these three come from: `measured`, `learned`, `guessed` or `assumed`.
-    pub origin: String,
-    /// Most bytes that bowwave may have in flight on it.
-    pub depth_bytes: u64,
-    /// Bytes that bowwave has in flight on it.
-    pub in_flight_bytes: u64,
+figures! {
+    /// One device. A megabyte has 10^6 bytes.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct Device {
+        /// Its number, which the body chose.
+        pub backing: u32,
+        /// `sda`, or what a file system without a disk mounts; the body adds it.
+        pub name: String,
+        /// Whether `name` is a disk's. Otherwise whoever mounted the file system chose it. The body adds it.
+        pub is_disk: bool,
+        /// The file systems on it, as `major:minor`.
+        pub volumes: Vec<String>,
+        /// Where these are mounted, in the same order; the body adds them.
+        pub mount_points: Vec<String>,
+        /// What reading ahead has saved and cost on each of them, in the same order. The credit is that of the poorest
+        /// group of readers.
+        pub accounts: Vec<Balance>,
+        /// How long one more access of the device takes.
+        pub latency_ms: f64 as Gauge,
+        /// How fast the device transfers a stream.
+        pub bandwidth_mb_s: f64 as Gauge,
+        /// Accesses of the device that proceed at once.
+        pub concurrency: f64 as Gauge,
+        /// Where latency, bandwidth and concurrency come from: `measured`, `learned`, `guessed` or `assumed`.
+        pub origin: String,
+        /// The most bytes that bowwave may have in flight on the device.
+        pub depth_bytes: u64 as Gauge,
+        /// Bytes that bowwave has in flight on the device.
+        pub in_flight_bytes: u64 as Gauge,
+    }
 }
 
 impl Controller {
@@ -89,6 +95,7 @@ impl Controller {
         let devices = self.backings.iter().map(|(id, backing)| Device {
             backing: id.0,
             name: String::new(),
+            is_disk: false,
             volumes: self.volumes.on(id).map(|dev| dev.to_string()).collect(),
             mount_points: Vec::new(),
             accounts: self.volumes.on(id).map(|dev| self.account_of(dev)).collect(),

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use controller::Status;
 use controller::ids::BackingId;
 use linux::mounts::{Disk, Mount};
+use readahead::figures;
 use rustix::fs::{CWD, FileType, Mode, OFlags, chmod, fchmod, fstat, openat, rename};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
@@ -64,21 +65,23 @@ pub enum Role {
     },
 }
 
-/// The answer of one process.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report {
-    /// [`SCHEMA`].
-    pub schema: u32,
-    /// The command that it runs.
-    #[serde(flatten)]
-    pub role: Role,
-    /// Its process id.
-    pub pid: u32,
-    /// Seconds since it began to manage reads.
-    pub uptime_s: f64,
-    /// What it does now, and totals.
-    #[serde(flatten)]
-    pub status: Status,
+figures! {
+    /// The answer of one process.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct Report {
+        /// [`SCHEMA`].
+        pub schema: u32,
+        /// The command that it runs.
+        #[serde(flatten)]
+        pub role: Role,
+        /// Its process id.
+        pub pid: u32,
+        /// Time since bowwave began to manage reads.
+        pub uptime_s: f64 as Gauge,
+        /// What it does now, and totals.
+        #[serde(flatten)]
+        pub status: Status,
+    }
 }
 
 /// Why a process cannot answer.
@@ -345,6 +348,7 @@ pub(crate) fn add_names<'a>(
         device.mount_points = device.volumes.iter().map(place).collect();
         let disk = disk_of(BackingId(device.backing)).map(|disk| &disk.name);
         let source = || mounts.get(device.volumes.first()?).map(|mount| &mount.source);
+        device.is_disk = disk.is_some();
         device.name = disk.or_else(source).cloned().unwrap_or_default();
     }
     for file in &mut status.busiest_files {

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Nanos;
 use crate::cost::DeviceCost;
+use crate::figures;
 
 /// What may be lost on an unknown volume, in seconds. A disk reads 100 MB in this time.
 const FIRST_CREDIT_S: f64 = 1.0;
@@ -39,15 +40,17 @@ const SHARE_OF_SAVED: f64 = 0.5;
 /// The share of the credit that one request may spend, so that something is left for others.
 const SHARE_AT_ONCE: f64 = 0.5;
 
-/// What an account holds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Balance {
-    /// Seconds that readers would have waited for the device, and did not.
-    pub earned_s: f64,
-    /// Seconds of the device that reading ahead took, less the transfer of pages that were used.
-    pub spent_s: f64,
-    /// Seconds that may be spent.
-    pub credit_s: f64,
+figures! {
+    /// What an account holds.
+    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct Balance {
+        /// Seconds that readers would have waited for the device, and did not.
+        pub earned_s: f64 as Gauge,
+        /// Seconds of the device that reading ahead took, less the transfer of pages that were used.
+        pub spent_s: f64 as Gauge,
+        /// Seconds that may still be spent on pages that may turn out to be of no use.
+        pub credit_s: f64 as Gauge,
+    }
 }
 
 impl Default for Balance {

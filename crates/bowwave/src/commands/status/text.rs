@@ -155,13 +155,14 @@ fn wrapped(label: &str, text: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use controller::metrics::{Metrics, NotRead};
     use controller::{Balance, Status};
 
     use super::*;
 
-    fn report() -> Report {
+    /// Of a daemon that has read ahead on one disk with two file systems.
+    pub(in crate::commands::status) fn report() -> Report {
         let not_read = NotRead { nothing_to_gain: 812, device_busy: 3, ..NotRead::default() };
         let metrics = Metrics {
             events: 4_711,
@@ -178,6 +179,7 @@ mod tests {
         let device = Device {
             backing: 1,
             name: "sda".into(),
+            is_disk: true,
             volumes: vec!["8:1".into(), "8:2".into()],
             mount_points: vec!["/".into(), "/srv".into()],
             accounts: vec![
