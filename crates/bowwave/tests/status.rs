@@ -102,7 +102,7 @@ fn where_none_runs_that_is_told_in_one_sentence() {
     let folder = tempfile::tempdir().expect("a folder");
     let none = folder.path().join("none");
     for state in [folder.path(), &none] {
-        for options in [&[][..], &["--json"]] {
+        for options in [&[][..], &["--json"], &["--metrics"]] {
             is_refused(&status(state, options), "no bowwave daemon or run");
         }
     }
@@ -132,6 +132,14 @@ fn a_daemon_shows_its_device_and_what_was_read_ahead() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.starts_with("daemon (process "), "{text}");
     assert!(text.contains(&place) && text.lines().all(|line| line.len() <= 80), "{text}");
+    let output = status(bench.state.path(), &["--metrics"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let sample = format!(
+        "bowwave_read_ahead_bytes_total{{role=\"daemon\",pid=\"{}\"}} {read}\n",
+        daemon.id()
+    );
+    assert!(output.status.success() && text.contains(&sample), "{text}");
+    assert!(text.contains(&format!("device={}", device["name"])) && text.ends_with("# EOF\n"));
 }
 
 #[test]

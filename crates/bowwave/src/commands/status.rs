@@ -1,5 +1,6 @@
 //! `bowwave status`.
 
+mod openmetrics;
 mod text;
 
 use std::path::PathBuf;
@@ -20,6 +21,9 @@ pub(crate) struct Args {
     /// Print a JSON array with one object per process instead of text.
     #[arg(long)]
     json: bool,
+    /// Print metrics in the OpenMetrics text format, for Prometheus, instead of text.
+    #[arg(long, conflicts_with = "json")]
+    metrics: bool,
     /// The state folder of the processes to show.
     #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
@@ -35,7 +39,11 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         );
     }
     let asked = answers.len();
-    let shown = if args.json { show_json(answers)? } else { show_text(answers)? };
+    let shown = match () {
+        () if args.json => show_json(answers)?,
+        () if args.metrics => show_metrics(answers)?,
+        () => show_text(answers)?,
+    };
     Ok(if shown == asked { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -51,14 +59,28 @@ fn show_json(answers: Answers) -> anyhow::Result<usize> {
     Ok(shown)
 }
 
+/// As [`show_json`], in the OpenMetrics text format.
+fn show_metrics(answers: Answers) -> anyhow::Result<usize> {
+    let reports = reports(answers);
+    if !reports.is_empty() {
+        print::all(|output| output.write_all(openmetrics::of(&reports).as_bytes()))?;
+    }
+    Ok(reports.len())
+}
+
 /// As [`show_json`], for people.
 fn show_text(answers: Answers) -> anyhow::Result<usize> {
-    let reports = answers.into_iter().map(|answer| Report::parse(&answer?)).filter_map(or_note);
-    let texts: Vec<String> = reports.map(|report| text::of(&report).join("\n")).collect();
+    let texts: Vec<String> =
+        reports(answers).iter().map(|report| text::of(report).join("\n")).collect();
     if !texts.is_empty() {
         print::line(texts.join("\n\n"))?;
     }
     Ok(texts.len())
+}
+
+/// The reports. Notes which processes have not given one.
+fn reports(answers: Answers) -> Vec<Report> {
+    answers.into_iter().map(|answer| Report::parse(&answer?)).filter_map(or_note).collect()
 }
 
 /// The answer, or a note why there is none.
