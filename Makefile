@@ -13,7 +13,7 @@ FEATURES = $(shell scripts/features)
 
 # Paths that `make install` writes and `make uninstall` removes.
 BIN = $(DESTDIR)$(PREFIX)/bin/bowwave
-UNIT = $(DESTDIR)$(PREFIX)/lib/systemd/system/bowwave.service
+UNITS = $(addprefix $(DESTDIR)$(PREFIX)/lib/systemd/system/,bowwave.service bowwave-metrics.service)
 RULE = $(DESTDIR)$(PREFIX)/lib/udev/rules.d/60-bowwave.rules
 SHARE = $(DESTDIR)$(PREFIX)/share
 DOC = $(SHARE)/doc/bowwave
@@ -31,7 +31,7 @@ help:
 	@echo "make lint     formatting, clippy, dependencies, file sizes"
 	@echo "make bench    the cost of a decision, a cached read and bowwave run; the speed of the simulator"
 	@echo "make bench-tune  how exact bowwave tune is on lab devices (RUNS=5: twenty minutes; root)"
-	@echo "make install  install the binary, its man pages, completions and docs, the systemd unit and the udev rule, below PREFIX=$(PREFIX)"
+	@echo "make install  install the binary, its man pages, completions and docs, the systemd units and the udev rule, below PREFIX=$(PREFIX)"
 	@echo "make uninstall  remove these"
 	@echo "make deb      build a Debian package in $(TARGET)/deb"
 
@@ -90,8 +90,8 @@ bench-tune: build
 
 install: build
 	install -D -m 755 $(TARGET)/release/bowwave $(BIN)
-	install -d $(dir $(UNIT)) $(dir $(RULE)) $(DOC)/docs
-	sed 's|/usr/local/|$(PREFIX)/|' etc/bowwave.service > $(UNIT)
+	install -d $(sort $(dir $(UNITS))) $(dir $(RULE)) $(DOC)/docs
+	for unit in $(UNITS); do sed 's|/usr/local/|$(PREFIX)/|' etc/$${unit##*/} > $$unit; done
 	sed 's|/usr/local/|$(PREFIX)/|' etc/60-bowwave.rules > $(RULE)
 	install -m 644 $(TO_READ) $(DOC)
 	install -m 644 docs/*.md $(DOC)/docs
@@ -100,7 +100,7 @@ install: build
 	@echo "Next: bowwave doctor (what works here), sudo bowwave run -- COMMAND, or systemctl enable --now bowwave; $(DOC)/docs/index.md"
 
 uninstall:
-	rm -f $(BIN) $(UNIT) $(RULE) $(addprefix $(DOC)/,$(TO_READ)) $(addprefix $(DOC)/,$(wildcard docs/*.md))
+	rm -f $(BIN) $(UNITS) $(RULE) $(addprefix $(DOC)/,$(TO_READ)) $(addprefix $(DOC)/,$(wildcard docs/*.md))
 	rm -f $(GENERATED)
 	-rmdir $(DOC)/docs $(DOC)
 	@# An administrator's own settings stay.

@@ -68,6 +68,9 @@ fn what_is_installed_agrees_with_its_prefix_and_goes_again() {
         let limits = ["MemoryHigh=", "MemoryMax="].map(|limit| format!("\n{limit}"));
         let is_limited = limits.iter().any(|limit| unit.contains(limit));
         assert!(!is_limited, "a limit bounds what of all managed files stays cached");
+        let metrics = text(&below.join("lib/systemd/system/bowwave-metrics.service"));
+        assert!(metrics.contains(&format!("ExecStart={prefix}/bin/bowwave status --metrics ")));
+        assert!(metrics.contains(&format!("=file://{prefix}/share/doc/bowwave/docs/status.md\n")));
         let rules = text(&below.join("lib/udev/rules.d/60-bowwave.rules"));
         assert_eq!(rules.matches(&format!("\"{prefix}/bin/bowwave tune --hook")).count(), 3);
         let docs = below.join("share/doc/bowwave");

@@ -12,6 +12,15 @@ fn packages_have_the_version_of_the_workspace() {
 }
 
 #[test]
+fn the_unit_that_serves_metrics_is_for_this_machine_only_and_has_no_rights_of_root() {
+    let unit = include_str!("../../../etc/bowwave-metrics.service");
+    for line in ["DynamicUser=yes", "CapabilityBoundingSet=", "IPAddressAllow=localhost"] {
+        assert!(unit.lines().any(|has| has == line), "{line}");
+    }
+    assert!(unit.contains(" --listen 127.0.0.1:9464\n"));
+}
+
+#[test]
 fn the_unit_lets_systemd_watch_and_reload_it() {
     let unit = include_str!("../../../etc/bowwave.service");
     for line in

@@ -7,11 +7,14 @@ mod stage;
 
 use std::fs::File;
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::FileExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{ChildStdout, Command, Output, Stdio};
+use std::thread;
 
 use lab::LabGuard;
 use own::Own;
@@ -111,6 +114,66 @@ fn where_none_runs_that_is_told_in_one_sentence() {
     is_refused(&status(&file, &[]), "cannot ask");
 }
 
+/// Sends a request, and returns the whole answer.
+fn scraped(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    write!(stream, "{request} HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("answered");
+    answer
+}
+
+/// Serves the metrics of these processes on a free port.
+fn serving(state: &Path) -> (Own, String) {
+    let mut command = Command::new(BOWWAVE);
+    command.args(["status", "--metrics", "--listen", "127.0.0.1:0", "--state"]).arg(state);
+    let mut server = Own::start(command.stdout(Stdio::piped()));
+    let mut line = String::new();
+    let output = server.stdout.take().expect("piped");
+    BufReader::new(output).read_line(&mut line).expect("it says where");
+    let address =
+        line.trim().strip_prefix("serving http://").and_then(|at| at.strip_suffix("/metrics"));
+    let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
+    (server, address)
+}
+
+#[test]
+fn metrics_are_served_to_this_machine_only() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_server, address) = serving(folder.path());
+    let answer = scraped(&address, "GET /metrics");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    let kind = "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8";
+    assert!(
+        head.starts_with("HTTP/1.1 200 OK\r\n") && head.lines().any(|line| line == kind),
+        "{head}"
+    );
+    assert_eq!(body, "# EOF\n", "none runs");
+    assert!(scraped(&address, "GET /").starts_with("HTTP/1.1 404 "));
+    assert!(scraped(&address, "POST /metrics").starts_with("HTTP/1.1 405 "));
+    for (options, why) in [
+        (&["--metrics", "--listen", "0.0.0.0:0"][..], "other machines can reach it"),
+        (&["--metrics", "--listen", "localhost:1"], "not an IP address with a port"),
+        (&["--listen", "127.0.0.1:0"], "--metrics"),
+    ] {
+        let output = status(folder.path(), options);
+        let said = noted(&output);
+        assert!(!output.status.success() && said.contains(why), "{said}");
+    }
+    let taken = status(folder.path(), &["--metrics", "--listen", &address]);
+    is_refused(&taken, "name a free port");
+}
+
+#[test]
+fn a_scrape_fails_if_a_daemon_gives_no_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let daemon = UnixListener::bind(folder.path().join("daemon.sock")).expect("bound");
+    thread::spawn(move || daemon.incoming().for_each(drop));
+    let (_server, address) = serving(folder.path());
+    let answer = scraped(&address, "GET /metrics");
+    assert!(answer.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{answer}");
+}
+
 #[test]
 fn a_daemon_shows_its_device_and_what_was_read_ahead() {
     let Some(bench) = bench() else { return };
@@ -140,6 +203,9 @@ fn a_daemon_shows_its_device_and_what_was_read_ahead() {
     );
     assert!(output.status.success() && text.contains(&sample), "{text}");
     assert!(text.contains(&format!("device={}", device["name"])) && text.ends_with("# EOF\n"));
+    let (_server, address) = serving(bench.state.path());
+    let answer = scraped(&address, "GET /metrics");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains(&sample), "{answer}");
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! `bowwave status`.
 
+mod http;
 mod openmetrics;
+mod scrape;
 mod text;
 
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -24,12 +27,20 @@ pub(crate) struct Args {
     /// Print metrics in the OpenMetrics text format, for Prometheus, instead of text.
     #[arg(long, conflicts_with = "json")]
     metrics: bool,
+    /// Serve the metrics over HTTP on this address, until ended. Only a loopback address is accepted,
+    /// such as 127.0.0.1:9464.
+    #[arg(long, value_name = "ADDRESS", requires = "metrics", value_parser = scrape::loopback)]
+    listen: Option<SocketAddr>,
     /// The state folder of the processes to show.
     #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
 }
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
+    if let Some(address) = args.listen {
+        let mut noted = Vec::new();
+        match scrape::serve(address, || metrics(&args.state, &mut noted))? {}
+    }
     let answers = status::ask(&args.state)?;
     if answers.is_empty() {
         bail!(
@@ -66,6 +77,22 @@ fn show_metrics(answers: Answers) -> anyhow::Result<usize> {
         print::all(|output| output.write_all(openmetrics::of(&reports).as_bytes()))?;
     }
     Ok(reports.len())
+}
+
+/// The metrics of all processes that answer; `None` if there are processes and none answers. Notes why one does not,
+/// unless that was noted the last time: `noted`.
+fn metrics(state: &Path, noted: &mut Vec<String>) -> Option<String> {
+    let answers = status::ask(state).unwrap_or_else(|error| vec![Err(error)]);
+    let mut faults = Vec::new();
+    let mut or_fault = |report: Result<Report, AskError>| {
+        report.map_err(|fault| faults.push(fault.to_string())).ok()
+    };
+    let parsed = answers.into_iter().map(|answer| Report::parse(&answer?));
+    let reports: Vec<Report> = parsed.filter_map(&mut or_fault).collect();
+    faults.iter().filter(|fault| !noted.contains(fault)).for_each(print::note);
+    let is_answered = !reports.is_empty() || faults.is_empty();
+    *noted = faults;
+    is_answered.then(|| openmetrics::of(&reports))
 }
 
 /// As [`show_json`], for people.
