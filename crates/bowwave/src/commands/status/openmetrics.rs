@@ -3,7 +3,8 @@
 //! Names, kinds and explanations are those of the reports' [figures](readahead::figures). Other users may read the
 //! text, so no label is a path, a file, a command, or a text that somebody chose for a mount.
 //!
-//! The format: <https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.md>
+//! The format: <https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.md>.
+//! The crate `prometheus-client` (0.25) does not escape label values, so it could not write a device's name.
 
 #[cfg(test)]
 mod strict;
