@@ -61,6 +61,8 @@ figures! {
         /// `sda`, or what a file system without a disk mounts; the body adds it.
         pub name: String,
         /// Whether `name` is a disk's. Otherwise whoever mounted the file system chose it. The body adds it.
+        // Absent if an older bowwave answers.
+        #[serde(default)]
         pub is_disk: bool,
         /// The file systems on it, as `major:minor`.
         pub volumes: Vec<String>,
