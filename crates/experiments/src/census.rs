@@ -26,7 +26,41 @@ pub struct Census {
     pub same_signs: usize,
 }
 
+/// The table whose `published` figures are bowwave's own, measured live.
+const OURS: &str = "demo";
+
 impl Census {
+    /// Names of what [`cells`](Self::cells) shows.
+    pub const COLUMNS: [&str; 8] =
+        ["published", "exact", "calibrated", "predicted", "<=15%", "<=30%", ">60%", "signs"];
+
+    /// One for each table with published figures, and one for the tables of publications together.
+    pub fn of_each(tables: &[Table]) -> Vec<(&'static str, Self)> {
+        let counted = tables.iter().map(|table| (table.name, Census::of(table)));
+        let mut censuses: Vec<_> = counted.filter(|(_, census)| census.published > 0).collect();
+        if censuses.len() > 1 {
+            let others = censuses.iter().filter(|(name, _)| *name != OURS);
+            let all = others.fold(Census::default(), |all, (_, census)| all + *census);
+            censuses.push(("all but demo", all));
+        }
+        censuses
+    }
+
+    /// The numbers as text; `same/all` where something is to be the same.
+    pub fn cells(&self) -> [String; 8] {
+        let of = |part: usize, all: usize| format!("{part}/{all}");
+        [
+            self.published.to_string(),
+            of(self.exact_and_same, self.exact),
+            self.calibrated.to_string(),
+            self.predicted.to_string(),
+            self.within_15.to_string(),
+            self.within_30.to_string(),
+            self.beyond_60.to_string(),
+            of(self.same_signs, self.changes),
+        ]
+    }
+
     /// The census of a table.
     pub fn of(table: &Table) -> Self {
         let mut census = Census::default();
@@ -87,6 +121,17 @@ mod tests {
         }
     }
 
+    fn table(name: &'static str, figures: Vec<Figure>) -> Table {
+        Table {
+            name,
+            title: String::new(),
+            assumptions: Vec::new(),
+            figures,
+            verdicts: Vec::new(),
+            plots: Vec::new(),
+        }
+    }
+
     #[test]
     fn figures_are_counted_by_kind_and_error_and_changes_by_their_sign() {
         use Kind::{Calibrated, Exact, Prediction};
@@ -101,15 +146,7 @@ mod tests {
             figure("d", "stock", Exact, [4.0, 4.0]),
             figure("d", "adaptive", Exact, [8.0, 7.0]),
         ];
-        let table = Table {
-            name: "a-table",
-            title: String::new(),
-            assumptions: Vec::new(),
-            figures,
-            verdicts: Vec::new(),
-            plots: Vec::new(),
-        };
-        let census = Census::of(&table);
+        let census = Census::of(&table("a-table", figures));
         let expected = Census {
             published: 8,
             exact: 2,
@@ -123,7 +160,18 @@ mod tests {
             same_signs: 1,
         };
         assert_eq!(census, expected);
-        let twice = census + expected;
-        assert_eq!((twice.published, twice.same_signs), (16, 2));
+        assert_eq!(census.cells(), ["8", "1/2", "2", "4", "1", "2", "1", "1/2"]);
+    }
+
+    #[test]
+    fn only_tables_of_publications_are_counted_together() {
+        let one = |name, published| {
+            table(name, vec![figure("a", "stock", Kind::Prediction, [published, 10.0])])
+        };
+        let tables = [one("a", 10.0), one("demo", 10.0), one("field", 0.0), one("b", 10.0)];
+        let counted = Census::of_each(&tables).into_iter();
+        let counted: Vec<_> = counted.map(|(name, census)| (name, census.published)).collect();
+        assert_eq!(counted, [("a", 1), ("demo", 1), ("b", 1), ("all but demo", 2)]);
+        assert_eq!(Census::of_each(&tables[..1]).len(), 1, "nothing to add up");
     }
 }

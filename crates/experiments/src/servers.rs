@@ -264,7 +264,7 @@ fn judge(figures: &[Figure]) -> Vec<Verdict> {
     for stock in figures.iter().filter(found) {
         let Some(error) = stock.error() else { continue };
         let claim = format!(
-            "{}: stock {:.4} {} for {:.4} ({:+.0} %), within {:.0} %",
+            "{}: stock {:.1} {} for {:.1} ({:+.0} %), within {:.0} %",
             stock.row,
             stock.simulated,
             stock.unit,

@@ -23,23 +23,58 @@ impl<T: Display> Display for Text<T> {
     }
 }
 
+/// The style of a page and of a picture.
+pub(crate) const STYLE: &str = include_str!("style.css");
+
 /// A whole page; `body` is HTML.
 pub(crate) fn document(title: &str, body: &str) -> String {
-    let style = include_str!("style.css");
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
-         <style>\n{style}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{body}</body>\n</html>\n",
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{body}</body>\n</html>\n",
         title = Text(title)
     )
 }
 
-/// A table cell; `class` is one of the style's classes.
-pub(crate) fn cell(class: &str, text: impl Display) -> String {
-    match class {
-        "" => format!("<td>{}</td>", Text(text)),
-        _ => format!("<td class=\"{class}\">{}</td>", Text(text)),
-    }
+/// A table that scrolls by itself where it is larger than the window; its head stays in sight. `rows` is HTML.
+pub(crate) fn table(rows: &str) -> String {
+    format!("<div class=\"scroll\" tabindex=\"0\"><table>\n{rows}</table></div>\n")
+}
+
+/// The head of a table: the names of its columns.
+pub(crate) fn head<T: Display>(names: impl IntoIterator<Item = T>) -> String {
+    format!("<thead>\n{}</thead>\n", column_names(names))
+}
+
+/// The head of a table whose columns, but for the first, are in groups of the same names.
+pub(crate) fn grouped_head(first: &str, groups: &[&str], names: &[&str]) -> String {
+    let span = names.len();
+    let lines = format!("<colgroup span=\"{span}\"></colgroup>").repeat(groups.len());
+    let group = |name| format!("<th class=\"group\" colspan=\"{span}\">{}</th>", Text(name));
+    let group_names: String = groups.iter().map(group).collect();
+    let group_names = row(&format!("<th></th>{group_names}"));
+    let names = column_names([&first].into_iter().chain(groups.iter().flat_map(|_| names)));
+    format!("<colgroup></colgroup>{lines}\n<thead>\n{group_names}{names}</thead>\n")
+}
+
+fn column_names<T: Display>(names: impl IntoIterator<Item = T>) -> String {
+    let cells: String = names.into_iter().map(|name| format!("<th>{}</th>", Text(name))).collect();
+    row(&cells)
+}
+
+/// A row of a table; `cells` is HTML.
+pub(crate) fn row(cells: &str) -> String {
+    format!("<tr>{cells}</tr>\n")
+}
+
+/// A table cell.
+pub(crate) fn cell(text: impl Display) -> String {
+    format!("<td>{}</td>", Text(text))
+}
+
+/// A table cell, red if it shows a failure.
+pub(crate) fn judged(is_bad: bool, text: impl Display) -> String {
+    if is_bad { format!("<td class=\"bad\">{}</td>", Text(text)) } else { cell(text) }
 }
 
 #[cfg(test)]

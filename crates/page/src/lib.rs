@@ -8,6 +8,8 @@
 //!                 sim::Plot --> plot (SVG)
 //! ```
 
+#[cfg(test)]
+mod checks;
 mod device;
 mod document;
 mod plot;

@@ -171,9 +171,6 @@ fn red(text: String) -> String {
     if io::stdout().is_terminal() { format!("\x1b[31m{text}\x1b[0m") } else { text }
 }
 
-/// The table whose `published` figures are bowwave's own, measured live.
-const OURS: &str = "demo";
-
 /// Prints how near the tables came, and how many claims hold.
 fn summarise(out: &mut dyn Write, tables: &[Table]) -> io::Result<()> {
     print_censuses(out, tables)?;
@@ -185,29 +182,16 @@ fn summarise(out: &mut dyn Write, tables: &[Table]) -> io::Result<()> {
 
 /// Prints one line per table with published figures, and one for the tables of publications together.
 fn print_censuses(out: &mut dyn Write, tables: &[Table]) -> io::Result<()> {
-    let counted = tables.iter().map(|table| (table.name, Census::of(table)));
-    let mut censuses: Vec<_> = counted.filter(|(_, census)| census.published > 0).collect();
+    let censuses = Census::of_each(tables);
     if censuses.is_empty() {
         return Ok(());
     }
-    if censuses.len() > 1 {
-        let others = censuses.iter().filter(|(name, _)| *name != OURS);
-        let all = others.fold(Census::default(), |all, (_, census)| all + *census);
-        censuses.push(("all but demo", all));
-    }
-    let columns =
-        ["published", "exact", "calibrated", "predicted", "<=15%", "<=30%", ">60%", "signs"];
-    write!(out, "{:24}", "figures")?;
-    columns.iter().try_for_each(|column| write!(out, " {column:>10}"))?;
-    writeln!(out)?;
-    for (name, census) in censuses {
-        write!(out, "{name:24} {:>10}", census.published)?;
-        let of = |part: usize, all: usize| format!("{part}/{all}");
-        write!(out, " {:>10} {:>10}", of(census.exact_and_same, census.exact), census.calibrated)?;
-        for part in [census.predicted, census.within_15, census.within_30, census.beyond_60] {
-            write!(out, " {part:>10}")?;
-        }
-        writeln!(out, " {:>10}", of(census.same_signs, census.changes))?;
-    }
+    let mut line = |name: &str, cells: &[String]| {
+        write!(out, "{name:24}")?;
+        cells.iter().try_for_each(|cell| write!(out, " {cell:>10}"))?;
+        writeln!(out)
+    };
+    line("figures", &Census::COLUMNS.map(String::from))?;
+    censuses.iter().try_for_each(|(name, census)| line(name, &census.cells()))?;
     writeln!(out)
 }
