@@ -6,11 +6,11 @@ use sim::{Listed, MachineSpec, Op};
 use super::parsers::Parsers;
 use super::{
     blkid, copies, demo, desktop, drop_behind, field, flash, parallel_streams, ramp, random_reads,
-    rules, run_lengths, servers, slow_streams,
+    rules, run_lengths, servers, slow_streams, trees,
 };
 
 /// The parsers of every table.
-pub(super) const PARSERS: [(&str, Parsers); 14] = [
+pub(super) const PARSERS: [(&str, Parsers); 15] = [
     ("blkid-2011", blkid::PARSERS),
     ("copies-2005", copies::PARSERS),
     ("demo", demo::PARSERS),
@@ -25,6 +25,7 @@ pub(super) const PARSERS: [(&str, Parsers); 14] = [
     ("run-lengths", run_lengths::PARSERS),
     ("servers-2006", servers::PARSERS),
     ("slow-streams-2005", slow_streams::PARSERS),
+    ("trees", trees::PARSERS),
 ];
 
 /// Parses any text as the files of every table. If it is an experiment, checks that its machine can read.

@@ -7,9 +7,9 @@ macro_rules! descriptions {
 }
 
 /// Every description by its table's name, in the order of [`TABLES`](crate::TABLES).
-pub(super) const DESCRIPTIONS: [(&str, &str); 14] = descriptions! {
+pub(super) const DESCRIPTIONS: [(&str, &str); 15] = descriptions! {
     "blkid-2011" "copies-2005" "demo" "desktop-2006" "drop-behind-2007" "field" "parallel-streams-2003"
-    "ramp-2005" "flash-2011" "random-reads-2006" "rules" "run-lengths" "servers-2006" "slow-streams-2005"
+    "ramp-2005" "flash-2011" "random-reads-2006" "rules" "run-lengths" "servers-2006" "slow-streams-2005" "trees"
 };
 
 /// The title of the table of that name.

@@ -34,6 +34,7 @@ mod servers;
 mod side_by_side;
 mod slow_streams;
 mod table;
+mod trees;
 
 pub use census::Census;
 pub use descriptions::title;
@@ -50,7 +51,7 @@ pub fn read_any_experiment(text: &str) {
 }
 
 /// Every table by the name users type.
-pub const TABLES: [(&str, Run); 14] = [
+pub const TABLES: [(&str, Run); 15] = [
     ("blkid-2011", blkid::run),
     ("copies-2005", copies::run),
     ("demo", demo::run),
@@ -65,6 +66,7 @@ pub const TABLES: [(&str, Run); 14] = [
     ("run-lengths", run_lengths::run),
     ("servers-2006", servers::run),
     ("slow-streams-2005", slow_streams::run),
+    ("trees", trees::run),
 ];
 
 #[cfg(test)]

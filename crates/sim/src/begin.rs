@@ -1,9 +1,10 @@
 //! What a process's next operation begins with.
 
-use readahead::{Hint, Nanos, PAGE_BYTES};
+use readahead::{Cause, Hint, Nanos, PAGE_BYTES};
 
+use crate::account::Decision;
 use crate::machine::{Machine, Pause};
-use crate::process::{Doing, Op, OpenFile, Reading};
+use crate::process::{Behalf, Doing, Op, OpenFile, Reading};
 
 impl Machine {
     /// Takes the next operation of a process's script.
@@ -58,6 +59,7 @@ impl Machine {
                 }
                 self.charge(number, now, self.cpu.call)
             }
+            Op::WillNeed { open, at, bytes } => self.will_need(now, number, open, at, bytes),
             Op::LookUp { ns } => self.charge(number, now, ns),
             Op::Compute { ns } => {
                 process.outcome.user += ns;
@@ -108,6 +110,16 @@ impl Machine {
             is_fault: false,
         });
         self.charge(number, now, self.cpu.call)
+    }
+
+    fn will_need(&mut self, now: Nanos, number: u32, open: OpenFile, at: u64, bytes: u64) -> Pause {
+        let (file, start) = (self.opens[open.0 as usize].file, at / PAGE_BYTES);
+        let asked = (at + bytes).div_ceil(PAGE_BYTES) - start;
+        let (cause, behalf) = (Cause::Random, Behalf { process: number, reader: number });
+        let read = self.read_range(now, file, (start, asked), cause, 0, behalf).pages;
+        self.note(Decision { file, start, asked, read, cause });
+        self.block.dispatch(now);
+        self.charge(number, now, self.cpu.call + read * self.cpu.fill)
     }
 
     pub(crate) fn file_pages(&self, open: u32) -> u64 {

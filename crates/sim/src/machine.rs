@@ -17,6 +17,7 @@ use crate::account::{Decision, LastWindow, Matrix};
 use crate::block::{Block, NOBODY};
 use crate::cache::{CacheCounters, PageCache, Reclaim};
 use crate::costs::CpuCosts;
+use crate::directories::Directories;
 use crate::on_top::{Body, OnTop};
 use crate::process::{Doing, FileIndex, Open, OpenFile, Outcome, Process, Script};
 use crate::writeback::Writeback;
@@ -50,6 +51,7 @@ pub struct Parts {
 /// A machine in virtual time.
 pub struct Machine {
     pub(crate) cache: PageCache,
+    pub(crate) directories: Directories,
     pub(crate) block: Block,
     pub(crate) kernel: Box<dyn KernelPolicy>,
     pub(crate) plan: historical::Plan,
@@ -86,6 +88,7 @@ impl Machine {
     pub fn new(parts: Parts) -> Self {
         Machine {
             cache: PageCache::new(parts.memory_pages, parts.reclaim),
+            directories: Directories::default(),
             block: Block::new(parts.elevator, parts.device, parts.device_depth),
             kernel: parts.kernel,
             plan: historical::Plan::new(),
@@ -223,6 +226,11 @@ impl Machine {
     /// The most commands that the device ever had at once.
     pub fn most_in_flight(&self) -> usize {
         self.block.most_in_flight()
+    }
+
+    /// Where a file begins on the device, in bytes.
+    pub fn offset_of(&self, file: FileIndex) -> u64 {
+        self.cache.file(file.0).offset
     }
 
     /// Pages of a file that are cached.

@@ -30,6 +30,8 @@ pub enum Op {
     /// `posix_fadvise(2)` on an open file, valid until the next advice. As on Linux, sequential sets a window twice the
     /// device's, normal restores the window, and random leaves it unchanged but unused.
     Advise { open: OpenFile, advice: Hint },
+    /// `posix_fadvise(WILLNEED)` of `[at, at + bytes)`: requests the pages, and waits for none.
+    WillNeed { open: OpenFile, at: u64, bytes: u64 },
     /// Looks up a cached name and inode in the kernel.
     LookUp { ns: Nanos },
     /// Computes.

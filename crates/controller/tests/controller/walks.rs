@@ -125,19 +125,13 @@ impl Forest {
         let ino = place.key().ino;
         self.listed.push(ino);
         let folder = self.folders.get(&ino)?;
-        let mut names: Vec<&String> = folder.entries.iter().map(|(name, ..)| name).collect();
-        names.sort();
-        let entry = |(name, ino, kind): &(String, u64, EntryKind)| Entry {
-            ino: *ino,
-            name_rank: names.binary_search(&name).expect("it is one") as u32,
-            suffix: name.rsplit('.').next().map_or(0, |suffix| suffix.len() as u32),
-            kind: *kind,
-        };
+        let entries = folder.entries.iter();
+        let named = entries.map(|(name, ino, kind)| (name.as_bytes(), *ino, *kind));
         self.listings.insert(ticket, folder.entries.iter().map(|(_, ino, _)| *ino).collect());
         Some(Listing {
             directory: directory(ino),
             parent: folder.parent.map(directory),
-            entries: folder.entries.iter().map(entry).collect(),
+            entries: Entry::all(named),
         })
     }
 

@@ -18,6 +18,7 @@ impl Machine {
             Some(Due::Command(command)) => self.carry_out(now, command),
             Some(Due::Input(input)) => self.answer(now, &input),
             Some(Due::Submit) => self.block.dispatch(now),
+            Some(Due::Heads(heads)) => self.read_heads(now, heads),
             None if body.tick_at <= now => self.give_input(now, &Input::Tick),
             None => return false,
         }
@@ -47,11 +48,13 @@ impl Machine {
                 let (dropped_pages, kept_pages) = (released.dropped, released.kept);
                 Completed::Released { ticket, dropped_pages, kept_pages, left: released.left }
             }
-            // These are carried out at once. No `FileMiss` is reported here and no list is
-            // given, so no file is requested by name.
-            Command::List { .. }
-            | Command::ForgetListing(_)
-            | Command::ReadFiles { .. }
+            Command::List { ticket, place, tgid } => self.list(ticket, place, tgid),
+            Command::ReadFiles { ticket, tgid, files, head_pages, most_bytes, .. } => {
+                let heads = self.choose_heads((ticket, tgid), &files, head_pages, most_bytes);
+                return self.read_heads(now, heads);
+            }
+            // These are carried out at once, or not at all.
+            Command::ForgetListing(_)
             | Command::ReadRemembered { .. }
             | Command::Mark(..)
             | Command::Listen(..)
@@ -108,7 +111,7 @@ impl Machine {
     }
 
     /// Answers a command. Reports the counters first, so that everything submitted is counted at least once.
-    fn answer(&mut self, now: Nanos, input: &Input) {
+    pub(super) fn answer(&mut self, now: Nanos, input: &Input) {
         self.report_disk(now);
         self.give_input(now, input);
     }

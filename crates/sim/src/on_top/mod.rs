@@ -14,6 +14,7 @@ mod behind;
 mod disk;
 mod execute;
 mod report;
+mod walk;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -31,6 +32,7 @@ use crate::worst::Worst;
 use behind::Streams;
 use disk::Disk;
 pub(crate) use disk::Started;
+use walk::{Heads, Listings};
 
 /// Time from an event to the execution of a command: through a ring buffer, and a system call.
 const REACTION_NS: Nanos = 100_000;
@@ -88,6 +90,8 @@ enum Due {
     Input(Input),
     /// Requests reach the block layer.
     Submit,
+    /// The next file of a walk is read ahead.
+    Heads(Heads),
 }
 
 /// Drives the decider, and keeps what is under way.
@@ -99,6 +103,7 @@ pub(crate) struct Body {
     out: Vec<Command>,
     /// By file number.
     files: Vec<Listening>,
+    listings: Listings,
     interest: Option<Interest>,
     disk: Disk,
     streams: Option<Streams>,
@@ -124,6 +129,7 @@ impl Body {
             due: VecDeque::new(),
             out: Vec::new(),
             files: Vec::new(),
+            listings: Listings::new(),
             interest: None,
             disk: Disk::default(),
             streams,
@@ -200,15 +206,17 @@ impl Body {
                     Due::Input(Input::Completed(Completed::Touched { stream, span })),
                 );
             }
-            // Marks are in the cache. Nothing is guessed, remembered or left behind here, and there are no directories.
+            Command::ForgetListing(listing) => {
+                self.listings.remove(&listing);
+            }
+            // Marks are in the cache. Nothing is guessed, remembered or left behind here.
             Command::Mark(..)
             | Command::Probe(_)
             | Command::Remember(..)
-            | Command::List { .. }
-            | Command::ForgetListing(_)
-            | Command::ReadFiles { .. }
             | Command::ReadRemembered { .. } => {}
             Command::Read { .. }
+            | Command::List { .. }
+            | Command::ReadFiles { .. }
             | Command::SetWindow { .. }
             | Command::Describe(..)
             | Command::WriteOut { .. }
@@ -217,7 +225,13 @@ impl Body {
     }
 
     fn arrange(&mut self, now: Nanos, due: Due) {
-        self.due.push_back((now + REACTION_NS, due));
+        self.arrange_at(now + REACTION_NS, due);
+    }
+
+    /// Arranges an event behind those that are due at the same time.
+    fn arrange_at(&mut self, at: Nanos, due: Due) {
+        let place = self.due.partition_point(|(other, _)| *other <= at);
+        self.due.insert(place, (at, due));
     }
 
     /// Gives an input to the decider.

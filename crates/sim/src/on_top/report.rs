@@ -22,14 +22,20 @@ impl Machine {
 
     fn report_plain(&mut self, now: Nanos, number: u32, reading: &Reading, kind: Kind, past: Past) {
         let Some(body) = &self.body else { return };
-        let open = &self.opens[reading.open as usize];
+        let open = self.opens[reading.open as usize];
         let is_forward = kind == Kind::KernelMark || goes_forward(open.previous, reading.page);
         let is_heard = match body.interest {
-            None => false,
+            None => return,
             Some(Interest::NotForward) => !is_forward,
             Some(Interest::All) => true,
         };
-        if !is_heard || body.is_muted(open.file, now) {
+        if body.is_muted(open.file, now) {
+            return;
+        }
+        if kind == Kind::Miss && reading.page == 0 {
+            self.report_file(now, number, reading);
+        }
+        if !is_heard {
             return;
         }
         let kernel_window = open.kernel_window.unwrap_or(self.kernel_window);
@@ -83,7 +89,7 @@ impl Machine {
     }
 
     /// The fields of every event.
-    fn bare(&self, number: u32, reading: &Reading) -> Access {
+    pub(super) fn bare(&self, number: u32, reading: &Reading) -> Access {
         let file = self.opens[reading.open as usize].file;
         Access {
             kind: Kind::Miss,

@@ -60,7 +60,7 @@ fn open(
 }
 
 fn entries(opened: OwnedFd, directory: DirectoryRef) -> io::Result<(Vec<Entry>, Names)> {
-    let (mut names, mut entries) = (Names::new(directory), Vec::new());
+    let (mut names, mut kinds) = (Names::new(directory), Vec::new());
     let again = opened.try_clone()?;
     directories::for_each_entry(opened, |name, ino, kind| {
         names.push(name, ino);
@@ -68,19 +68,15 @@ fn entries(opened: OwnedFd, directory: DirectoryRef) -> io::Result<(Vec<Entry>, 
             FileType::Unknown => stat_kind(&again, name, directory.key),
             known => known,
         };
-        let kind = match kind {
+        kinds.push(match kind {
             FileType::RegularFile => EntryKind::File,
             FileType::Directory => EntryKind::Directory,
             _ => EntryKind::Other,
-        };
-        entries.push(Entry { ino, name_rank: 0, suffix: suffix(name.to_bytes()), kind });
-        entries.len() < MOST_ENTRIES
+        });
+        kinds.len() < MOST_ENTRIES
     })?;
-    let mut by_name: Vec<u32> = (0..names.len() as u32).collect();
-    by_name.sort_unstable_by_key(|entry| names.get(*entry).map(|(name, _)| name));
-    for (rank, entry) in by_name.into_iter().enumerate() {
-        entries[entry as usize].name_rank = rank as u32;
-    }
+    let entry = |(at, kind)| names.get(at).map(|(name, ino)| (name.to_bytes(), ino, kind));
+    let entries = Entry::all((0..).zip(kinds).filter_map(entry));
     Ok((entries, names))
 }
 
@@ -89,30 +85,4 @@ fn stat_kind(directory: &OwnedFd, name: &CStr, of: FileKey) -> FileType {
     let about = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok();
     let about = about.filter(|about| DeviceNumber::from_stat(about.st_dev) == of.dev);
     about.map_or(FileType::Unknown, |about| FileType::from_raw_mode(about.st_mode))
-}
-
-/// A hash of the name's suffix: 0 without a dot, 1 for hidden files.
-fn suffix(name: &[u8]) -> u32 {
-    match name.iter().rposition(|byte| *byte == b'.') {
-        None => 0,
-        Some(_) if name[0] == b'.' => 1,
-        Some(dot) => {
-            // FNV-1a, 32 bits.
-            let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-            name[dot + 1..].iter().fold(0x811c_9dc5, mix).max(2)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_with_the_same_ending_share_a_suffix() {
-        assert_eq!(suffix(b"a.c"), suffix(b"b.x.c"));
-        assert_ne!(suffix(b"a.c"), suffix(b"a.h"));
-        assert_eq!(suffix(b"Makefile"), 0);
-        assert_eq!(suffix(b".gitignore"), suffix(b".config.old"));
-    }
 }

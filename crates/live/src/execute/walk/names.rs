@@ -28,10 +28,6 @@ impl Names {
         self.inos.push(ino);
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.starts.len()
-    }
-
     /// Name and inode number of an entry.
     pub(super) fn get(&self, entry: u32) -> Option<(&CStr, u64)> {
         let start = *self.starts.get(entry as usize)? as usize;
