@@ -86,11 +86,12 @@ struct Pending {
 }
 
 /// Files requested together.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Batch {
     walker: WalkerKey,
     stream: u32,
-    files: u32,
+    files: Vec<EntryRef>,
+    head_pages: u32,
 }
 
 /// Totals.
@@ -401,12 +402,18 @@ impl Walks {
         means: &Means,
         orders: &mut Orders<'_>,
     ) {
-        let Some(batch) = self.batches.remove(&ticket) else { return };
-        let files = files.min(batch.files);
+        let Some(mut batch) = self.batches.remove(&ticket) else { return };
+        let files = files.min(batch.files.len() as u32);
         self.totals.files += u64::from(files);
         self.totals.bytes = self.totals.bytes.saturating_add(bytes);
         let Some(walker) = self.walkers.get_mut(&batch.walker) else { return };
         walker.note_bytes(bytes, files);
+        batch.files.drain(..files as usize);
+        let each = walker.file_bytes();
+        if files > 0 && !batch.files.is_empty() && means.room_bytes >= each {
+            // The first files were larger than expected.
+            return request(&mut self.batches, batch, each, means, orders);
+        }
         if let Some(stream) = walker.streams.iter_mut().find(|stream| stream.id == batch.stream) {
             stream.batches = stream.batches.saturating_sub(1);
         }
@@ -539,22 +546,10 @@ impl Walks {
                 let directory = self.directories.get(unit.directory)?;
                 Some(EntryRef { listing: directory.listing, entry: unit.entry })
             });
-            let files: Vec<EntryRef> = files.collect();
-            let ticket = orders.tickets.next();
-            // Sizes differ; allow twice as much as expected.
-            let most_bytes = (each * 2 * files.len() as u64).min(means.room_bytes.max(each));
             stream.batches += 1;
-            let batch = Batch { walker: key, stream: stream.id, files: units.len() as u32 };
-            self.batches.insert(ticket, batch);
-            let (dev, tgid) = key;
-            orders.out.push(Command::ReadFiles {
-                ticket,
-                dev,
-                tgid,
-                files,
-                head_pages,
-                most_bytes,
-            });
+            let batch =
+                Batch { walker: key, stream: stream.id, files: files.collect(), head_pages };
+            request(&mut self.batches, batch, each, means, orders);
         }
     }
 
@@ -654,6 +649,23 @@ impl Walks {
     pub(crate) fn totals(&self) -> Totals {
         self.totals
     }
+}
+
+/// Requests the files of a batch.
+fn request(
+    batches: &mut BTreeMap<Ticket, Batch>,
+    batch: Batch,
+    each: u64,
+    means: &Means,
+    orders: &mut Orders<'_>,
+) {
+    let ticket = orders.tickets.next();
+    let Batch { walker: (dev, tgid), head_pages, ref files, .. } = batch;
+    // Sizes differ; allow twice as much as expected.
+    let most_bytes = (each * 2 * files.len() as u64).min(means.room_bytes.max(each));
+    let files = files.clone();
+    orders.out.push(Command::ReadFiles { ticket, dev, tgid, files, head_pages, most_bytes });
+    batches.insert(ticket, batch);
 }
 
 /// A file that carries a mark.

@@ -35,6 +35,8 @@ pub(crate) struct Forest {
     listings: BTreeMap<Ticket, Vec<u64>>,
     listed: Vec<u64>,
     answers: VecDeque<Input>,
+    /// Most files of a batch that are read.
+    batch_files: u64,
     /// No listing is ever answered.
     is_mute: bool,
     /// Listings are answered after the next read.
@@ -55,6 +57,7 @@ impl Forest {
             listings: BTreeMap::new(),
             listed: Vec::new(),
             answers: VecDeque::new(),
+            batch_files: u64::MAX,
             is_mute: false,
             is_late: false,
             late: Vec::new(),
@@ -98,6 +101,7 @@ impl Forest {
             }
             Command::ReadFiles { ticket, files, most_bytes, .. } => {
                 let count = (most_bytes / FILE_BYTES).clamp(1, files.len() as u64);
+                let count = count.min(self.batch_files);
                 for EntryRef { listing, entry } in &files[..count as usize] {
                     let ino = self.listings[listing][*entry as usize];
                     if self.cached.insert(ino) {
@@ -385,6 +389,18 @@ fn after_much_useless_reading_a_program_is_served_again_once_it_reads_in_order()
     let waits = forest.waits;
     forest.read_all(7, files.into_iter().skip(4200));
     assert!(forest.waits - waits < 160, "{} waits for 800 files", forest.waits - waits);
+}
+
+#[test]
+fn files_that_did_not_fit_into_a_batch_are_requested_again() {
+    for cost in [VOLUME, DeviceCost::DISK] {
+        let mut forest = Forest::new(cost);
+        forest.batch_files = 3;
+        let folder = forest.folder(1000, None, 500);
+        forest.read_all(7, forest.walk(folder, Sort::Readdir, false));
+        assert!(forest.waits <= 4, "{cost:?}: {} waits", forest.waits);
+        assert_eq!(forest.asked.len() as u32 + forest.waits, 500);
+    }
 }
 
 #[test]

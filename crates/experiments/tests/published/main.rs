@@ -31,8 +31,7 @@ const KNOWN_FAILURES: [&str; 15] = [
     "the sign of each stage's change above 5 % is right: 1 of 49 fail; 40M.64k hr0 stage 8",
     "adaptive: below 1 % read again at fewer streams, too (",
     "bowwave: below 1 % read again at fewer streams, too, memory in one zone",
-    "all others: bowwave at least 0.97 times as fast as stock 128K: 2 of 14 fail; \
-     hdd find first, mixed sizes, hdd three of each directory",
+    "all others: bowwave at least 0.97 times as fast as stock 128K: 1 of 14 fail; hdd three of each directory",
 ];
 
 /// Cells of the field in which `adaptive` may be more than 3 % behind the best policy, and behind
