@@ -410,11 +410,11 @@ impl Walks {
         walker.note_bytes(bytes, files);
         batch.files.drain(..files as usize);
         let each = walker.file_bytes();
-        if files > 0 && !batch.files.is_empty() && means.room_bytes >= each {
-            // The first files were larger than expected.
-            return request(&mut self.batches, batch, each, means, orders);
-        }
         if let Some(stream) = walker.streams.iter_mut().find(|stream| stream.id == batch.stream) {
+            if files > 0 && !batch.files.is_empty() && means.room_bytes >= each {
+                // The first files were larger than expected.
+                return request(&mut self.batches, batch, each, means, orders);
+            }
             stream.batches = stream.batches.saturating_sub(1);
         }
         self.request_more(batch.walker, means, orders);
