@@ -91,7 +91,7 @@ bench-tune: build
 install: build
 	install -D -m 755 $(TARGET)/release/bowwave $(BIN)
 	install -d $(sort $(dir $(UNITS))) $(dir $(RULE)) $(DOC)/docs
-	for unit in $(UNITS); do sed 's|/usr/local/|$(PREFIX)/|' etc/$${unit##*/} > $$unit; done
+	for unit in $(UNITS); do sed 's|/usr/local/|$(PREFIX)/|' etc/$${unit##*/} > $$unit || exit 1; done
 	sed 's|/usr/local/|$(PREFIX)/|' etc/60-bowwave.rules > $(RULE)
 	install -m 644 $(TO_READ) $(DOC)
 	install -m 644 docs/*.md $(DOC)/docs

@@ -90,6 +90,8 @@ struct Pending {
 struct Batch {
     walker: WalkerKey,
     stream: u32,
+    /// The number of the first file in the stream.
+    first: u32,
     files: Vec<EntryRef>,
     head_pages: u32,
 }
@@ -408,10 +410,15 @@ impl Walks {
         self.totals.bytes = self.totals.bytes.saturating_add(bytes);
         let Some(walker) = self.walkers.get_mut(&batch.walker) else { return };
         walker.note_bytes(bytes, files);
-        batch.files.drain(..files as usize);
         let each = walker.file_bytes();
+        let may_be_ahead = walker.ahead() <= walker.allowance() && means.room_bytes >= each;
         if let Some(stream) = walker.streams.iter_mut().find(|stream| stream.id == batch.stream) {
-            if files > 0 && !batch.files.is_empty() && means.room_bytes >= each {
+            let is_cut = files > 0 && files < batch.files.len() as u32;
+            // The program may have passed some of the others meanwhile.
+            let over = files.max(stream.used.saturating_sub(batch.first));
+            batch.files.drain(..(over as usize).min(batch.files.len()));
+            batch.first += over;
+            if is_cut && !batch.files.is_empty() && may_be_ahead {
                 // The first files were larger than expected.
                 return request(&mut self.batches, batch, each, means, orders);
             }
@@ -539,6 +546,7 @@ impl Walks {
                 mark(file, orders);
             }
         }
+        let mut first = stream.asked;
         stream.asked = stream.asked.saturating_add(units.len() as u32);
         let chunk = if means.cost.is_serial() { units.len() } else { CHUNK };
         for units in units.chunks(chunk) {
@@ -547,8 +555,9 @@ impl Walks {
                 Some(EntryRef { listing: directory.listing, entry: unit.entry })
             });
             stream.batches += 1;
-            let batch =
-                Batch { walker: key, stream: stream.id, files: files.collect(), head_pages };
+            let files = files.collect();
+            let batch = Batch { walker: key, stream: stream.id, first, files, head_pages };
+            first += units.len() as u32;
             request(&mut self.batches, batch, each, means, orders);
         }
     }

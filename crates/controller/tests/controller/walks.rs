@@ -35,6 +35,8 @@ pub(crate) struct Forest {
     listings: BTreeMap<Ticket, Vec<u64>>,
     listed: Vec<u64>,
     answers: VecDeque<Input>,
+    /// Sizes of files that do not have [`FILE_BYTES`].
+    sizes: BTreeMap<u64, u64>,
     /// Most files of a batch that are read.
     batch_files: u64,
     /// No listing is ever answered.
@@ -57,6 +59,7 @@ impl Forest {
             listings: BTreeMap::new(),
             listed: Vec::new(),
             answers: VecDeque::new(),
+            sizes: BTreeMap::new(),
             batch_files: u64::MAX,
             is_mute: false,
             is_late: false,
@@ -100,20 +103,21 @@ impl Forest {
                 }
             }
             Command::ReadFiles { ticket, files, most_bytes, .. } => {
-                let count = (most_bytes / FILE_BYTES).clamp(1, files.len() as u64);
-                let count = count.min(self.batch_files);
-                for EntryRef { listing, entry } in &files[..count as usize] {
-                    let ino = self.listings[listing][*entry as usize];
+                let (mut count, mut bytes) = (0, 0);
+                for EntryRef { listing, entry } in files {
+                    let ino = self.listings[&listing][entry as usize];
+                    let more = self.bytes(ino);
+                    let is_full = u64::from(count) == self.batch_files || bytes + more > most_bytes;
+                    if is_full && count > 0 {
+                        break;
+                    }
+                    (count, bytes) = (count + 1, bytes + more);
                     if self.cached.insert(ino) {
                         self.asked.push(ino);
                     }
                 }
-                let (files, bytes) = (count as u32, count * FILE_BYTES);
-                self.answers.push_back(Input::Completed(Completed::FilesRead {
-                    ticket,
-                    files,
-                    bytes,
-                }));
+                let answer = Completed::FilesRead { ticket, files: count, bytes };
+                self.answers.push_back(Input::Completed(answer));
             }
             Command::Mark(file, _) => {
                 self.marked.insert(file.ino);
@@ -139,6 +143,10 @@ impl Forest {
         })
     }
 
+    fn bytes(&self, ino: u64) -> u64 {
+        self.sizes.get(&ino).copied().unwrap_or(FILE_BYTES)
+    }
+
     /// A program reads a file.
     fn read(&mut self, tgid: Tgid, folder: u64, ino: u64) {
         self.bench.now += MS;
@@ -147,7 +155,7 @@ impl Forest {
         if self.cached.insert(ino) {
             self.waits += 1;
             self.bench.now += 5 * MS;
-            let (file_bytes, request_pages) = (FILE_BYTES, 32);
+            let (file_bytes, request_pages) = (self.bytes(ino), 32);
             let (cgroup, directory) = (CGROUP, directory(folder));
             let told = FileMiss { of, cgroup, directory, file_bytes, request_pages };
             self.tell(Input::FileMiss(told));
@@ -304,6 +312,21 @@ fn a_program_that_stops_after_three_files_costs_little() {
         forest.tell(Input::Tick);
         assert!(forest.asked.len() as u64 * FILE_BYTES <= 256 << 10, "{}", forest.asked.len());
         assert!(forest.marked.is_empty(), "marks are taken back");
+    }
+}
+
+#[test]
+fn a_program_that_stops_before_larger_files_costs_little() {
+    for cost in [VOLUME, DeviceCost::DISK] {
+        let mut forest = Forest::new(cost);
+        let folder = forest.folder(1000, None, 500);
+        let files = forest.walk(folder, Sort::Readdir, false);
+        let size = |place| if place < 3 { PAGE_BYTES } else { 32 * PAGE_BYTES };
+        forest.sizes =
+            files.iter().enumerate().map(|(place, file)| (file.1, size(place))).collect();
+        forest.read_all(7, files.into_iter().take(3));
+        let bytes: u64 = forest.asked.iter().map(|ino| forest.bytes(*ino)).sum();
+        assert!(bytes <= 4 * 32 * PAGE_BYTES, "{bytes} bytes read in vain");
     }
 }
 
