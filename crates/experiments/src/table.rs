@@ -173,6 +173,13 @@ pub(super) fn goes_the_same_way(published: f64, simulated: f64) -> bool {
     published * simulated > 0.0 && simulated.abs() >= LEAST_CHANGE_PERCENT
 }
 
+/// The geometric mean; NaN of no values.
+pub(super) fn geometric_mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (count, sum) =
+        values.fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value.ln()));
+    f64::exp(sum / count)
+}
+
 /// The middle one of some values.
 pub(super) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
@@ -201,6 +208,13 @@ mod tests {
             verdicts: Vec::new(),
             plots: Vec::new(),
         }
+    }
+
+    #[test]
+    fn twice_and_half_are_as_much_as_once() {
+        assert!((geometric_mean([2.0, 0.5].into_iter()) - 1.0).abs() < 1e-12);
+        assert!((geometric_mean([2.0, 8.0].into_iter()) - 4.0).abs() < 1e-12);
+        assert!(geometric_mean([].into_iter()).is_nan());
     }
 
     #[test]

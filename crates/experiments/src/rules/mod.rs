@@ -15,7 +15,7 @@ use workloads::Workload;
 
 use super::experiment::{Experiment, ExperimentError};
 use super::field::Queue;
-use super::table::{Figure, Kind, Table, Verdict, median};
+use super::table::{Figure, Kind, Table, Verdict, geometric_mean, median};
 
 const NAME: &str = "rules";
 
@@ -194,8 +194,7 @@ fn judge(contest: &Contest, cells: &[Cell]) -> Verdict {
 
 /// The geometric mean.
 fn mean_of(cells: &[Cell], column: usize) -> f64 {
-    let sum: f64 = cells.iter().map(|cell| cell.times[column].ln()).sum();
-    (sum / cells.len() as f64).exp()
+    geometric_mean(cells.iter().map(|cell| cell.times[column]))
 }
 
 #[cfg(test)]

@@ -67,21 +67,15 @@ impl Lengths {
         while lengths.iter().sum::<u64>() < total {
             lengths = count(lengths.len() as u64 * 5 / 4);
         }
-        shuffle(&mut lengths, random);
+        random.shuffle(&mut lengths);
         lengths
-    }
-}
-
-fn shuffle<T>(items: &mut [T], random: &mut Random) {
-    for i in (1..items.len()).rev() {
-        items.swap(i, random.below(i as u64 + 1) as usize);
     }
 }
 
 /// Places of extents with these lengths in one file, in random order, and the file's size in bytes.
 fn scatter(lengths: &[u64], random: &mut Random) -> (Vec<u64>, u64) {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
-    shuffle(&mut order, random);
+    random.shuffle(&mut order);
     let mut starts = vec![0; lengths.len()];
     let mut at = 0;
     for index in order {

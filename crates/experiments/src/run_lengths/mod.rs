@@ -15,7 +15,7 @@ use sim::{Listed, Machine, MachineSpec, Op};
 use super::experiment::{Experiment, ExperimentError};
 use super::field::Queue;
 use super::side_by_side::side_by_side;
-use super::table::{Figure, Kind, Table, Verdict};
+use super::table::{Figure, Kind, Table, Verdict, geometric_mean};
 
 const NAME: &str = "run-lengths";
 
@@ -238,14 +238,11 @@ fn mean(cells: &[Cell], place: usize) -> Vec<Cost> {
     columns.map(|column| mean_of(of_this().map(|cell| cell.costs[column]))).collect()
 }
 
-fn mean_of(costs: impl Iterator<Item = Cost>) -> Cost {
-    let (mut count, mut time, mut bytes) = (0.0, 0.0, 0.0);
-    for cost in costs {
-        count += 1.0;
-        time += cost.time.ln();
-        bytes += cost.bytes.ln();
+fn mean_of(costs: impl Iterator<Item = Cost> + Clone) -> Cost {
+    Cost {
+        time: geometric_mean(costs.clone().map(|cost| cost.time)),
+        bytes: geometric_mean(costs.map(|cost| cost.bytes)),
     }
-    Cost { time: f64::exp(time / count), bytes: f64::exp(bytes / count) }
 }
 
 /// A row of times and one of bytes for each cell, followed by those of the means.

@@ -13,7 +13,7 @@ use sim::{Listed, Machine, MachineSpec, Op, OpenFile};
 use super::experiment::{Experiment, ExperimentError};
 use super::field::Queue;
 use super::side_by_side::side_by_side;
-use super::table::{Figure, Kind, Table, Verdict};
+use super::table::{Figure, Kind, Table, Verdict, geometric_mean};
 use tree::{Tree, TreeSpec};
 use walks::{Visit, WALKS, Walk};
 
@@ -126,14 +126,12 @@ fn mean(
     workload: &Workload,
     cost: impl Fn(u64) -> Result<Cost, ExperimentError>,
 ) -> Result<Cost, ExperimentError> {
-    let (mut seconds, mut bytes) = (0.0, 0.0);
-    for seed in &workload.seeds {
-        let cost = cost(*seed)?;
-        seconds += cost.seconds.ln();
-        bytes += cost.bytes.ln();
-    }
-    let count = workload.seeds.len() as f64;
-    Ok(Cost { seconds: (seconds / count).exp(), bytes: (bytes / count).exp() })
+    let costs: Vec<Cost> =
+        workload.seeds.iter().map(|seed| cost(*seed)).collect::<Result<_, ExperimentError>>()?;
+    Ok(Cost {
+        seconds: geometric_mean(costs.iter().map(|cost| cost.seconds)),
+        bytes: geometric_mean(costs.iter().map(|cost| cost.bytes)),
+    })
 }
 
 /// The least cost of a program that knows its walk.

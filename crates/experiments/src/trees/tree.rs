@@ -57,7 +57,7 @@ impl Tree {
             let below = first..(first + spec.below_each).min(spec.directories);
             let mut entries: Vec<(String, Entry)> = files;
             entries.extend(below.map(|below| (format!("d{below:03}"), Entry::Directory(below))));
-            shuffle(&mut entries, &mut random);
+            random.shuffle(&mut entries);
             for (name, entry) in entries {
                 match entry {
                     Entry::File(file) => machine.name_file(directories[number], &name, file),
@@ -132,26 +132,17 @@ fn place(
     (named, sizes)
 }
 
-/// Puts values into a random order.
-pub(super) fn shuffle<T>(values: &mut [T], random: &mut Random) {
-    for index in (1..values.len()).rev() {
-        values.swap(index, random.below(index as u64 + 1) as usize);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sim::{MachineSpec, Named};
+    use sim::Named;
 
     #[test]
     fn the_order_of_readdir_is_neither_that_of_names_nor_that_of_places_and_no_file_lies_on_another()
      {
-        let text = include_str!("../../../../experiments/trees.toml");
-        let text: toml::Table = text.parse().expect("it is valid");
-        let spec: TreeSpec = text["workload"]["trees"]["small"].clone().try_into().expect("a tree");
-        let machine: MachineSpec = text["machine"].clone().try_into().expect("a machine");
-        let mut machine = machine.build("linux-6").expect("it can be");
+        let experiment = super::super::experiment().expect("it is valid");
+        let spec = experiment.workload.trees["small"];
+        let mut machine = experiment.machine.build("linux-6").expect("it can be");
         let tree = Tree::add(&mut machine, &spec, 1, 0);
         assert_eq!(tree.sizes.len(), spec.files);
         let entries = machine.entries(tree.top);

@@ -3,7 +3,7 @@
 use sim::scripts::random::Random;
 use sim::{DirectoryIndex, FileIndex, Machine, Named};
 
-use super::tree::{Tree, shuffle};
+use super::tree::Tree;
 
 /// A program that reads trees.
 pub(super) struct Walk {
@@ -82,6 +82,13 @@ struct Found<'a> {
     file: FileIndex,
 }
 
+impl Found<'_> {
+    /// Reads it to the end.
+    fn visit(&self, tree: &Tree) -> Visit {
+        Visit { file: self.file, bytes: tree.bytes(self.file) }
+    }
+}
+
 /// The files below a directory.
 fn walk(machine: &Machine, directory: DirectoryIndex, order: Order) -> Vec<Found<'_>> {
     let mut entries: Vec<_> = machine.entries(directory).iter().collect();
@@ -100,7 +107,7 @@ fn walk(machine: &Machine, directory: DirectoryIndex, order: Order) -> Vec<Found
 
 fn whole(machine: &Machine, tree: &Tree, order: Order) -> Vec<Visit> {
     let files = walk(machine, tree.top, order).into_iter();
-    files.map(|found| Visit { file: found.file, bytes: tree.bytes(found.file) }).collect()
+    files.map(|found| found.visit(tree)).collect()
 }
 
 fn in_turn(machine: &Machine, trees: &[Tree]) -> Vec<Visit> {
@@ -111,7 +118,7 @@ fn in_turn(machine: &Machine, trees: &[Tree]) -> Vec<Visit> {
 fn one_suffix(machine: &Machine, trees: &[Tree]) -> Vec<Visit> {
     let files = walk(machine, trees[0].top, AS_LISTED).into_iter();
     let wanted = files.filter(|found| found.name.ends_with(".c"));
-    wanted.map(|found| Visit { file: found.file, bytes: trees[0].bytes(found.file) }).collect()
+    wanted.map(|found| found.visit(&trees[0])).collect()
 }
 
 fn heads(machine: &Machine, trees: &[Tree]) -> Vec<Visit> {
@@ -137,17 +144,15 @@ fn three_of_each(machine: &Machine, trees: &[Tree]) -> Vec<Visit> {
     let files = walk(machine, trees[0].top, FILES_FIRST);
     let mut directories: Vec<Vec<Visit>> = Vec::new();
     for same in files.chunk_by(|one, next| one.directory == next.directory) {
-        let visit =
-            |found: &Found<'_>| Visit { file: found.file, bytes: trees[0].bytes(found.file) };
-        directories.push(same.iter().take(3).map(visit).collect());
+        directories.push(same.iter().take(3).map(|found| found.visit(&trees[0])).collect());
     }
-    shuffle(&mut directories, &mut Random::new(0));
+    Random::new(0).shuffle(&mut directories);
     directories.concat()
 }
 
 fn random_order(machine: &Machine, trees: &[Tree]) -> Vec<Visit> {
     let mut visits = whole(machine, &trees[0], AS_LISTED);
-    shuffle(&mut visits, &mut Random::new(0));
+    Random::new(0).shuffle(&mut visits);
     visits
 }
 

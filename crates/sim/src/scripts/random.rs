@@ -26,4 +26,11 @@ impl Random {
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n.max(1))) >> 64) as u64
     }
+
+    /// Puts values into a random order; all are equally likely.
+    pub fn shuffle<T>(&mut self, values: &mut [T]) {
+        for index in (1..values.len()).rev() {
+            values.swap(index, self.below(index as u64 + 1) as usize);
+        }
+    }
 }
