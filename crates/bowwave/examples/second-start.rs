@@ -172,10 +172,9 @@ impl<'a> Bench<'a> {
             fs::remove_dir_all(&lists)?;
         }
         let lists = lists.to_string_lossy();
-        self.start(program, &[])?;
-        let cached = self.timed(program, &[])?;
         let remember = |name| ["--lists", &lists, "--remember", name, "--"];
         let alone = self.start(program, &[])?;
+        let cached = self.timed(program, &[])?;
         let run = self.start(program, &["--"])?;
         let first = self.start(program, &remember("own"))?;
         let second = self.start(program, &remember("own"))?;

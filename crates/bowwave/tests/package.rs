@@ -12,7 +12,7 @@ fn packages_have_the_version_of_the_workspace() {
 }
 
 #[test]
-fn the_unit_that_serves_metrics_is_for_this_machine_only_and_has_no_rights_of_root() {
+fn the_unit_that_serves_metrics_is_for_this_machine_only_and_has_no_capabilities() {
     let unit = include_str!("../../../etc/bowwave-metrics.service");
     for line in ["DynamicUser=yes", "CapabilityBoundingSet=", "IPAddressAllow=localhost"] {
         assert!(unit.lines().any(|has| has == line), "{line}");

@@ -9,6 +9,7 @@ mod stage;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use lab::LabGuard;
 use managed::Daemon;
@@ -184,10 +185,9 @@ fn a_daemon_that_is_killed_in_mid_work() {
     let Some(bench) = bench("net") else { return };
     let mut daemon = bench.begin_daemon();
     let mut readers = [("one", FOR_EVER), ("two", FOR_EVER)].map(|it| bench.begin(it));
-    // As soon as some of their work was written.
-    while fs::metadata(bench.recording()).expect("it is begun").len() < 8192 {
-        std::thread::yield_now();
-    }
+    stage::wait_until("some of their work is written", Duration::from_secs(60), || {
+        fs::metadata(bench.recording()).expect("it is begun").len() >= 8192
+    });
     daemon.child.kill().expect("it runs");
     daemon.child.wait().expect("it ends");
     let goes_on = |reader: &mut Own| reader.try_wait().expect("it is ours").is_none();

@@ -171,6 +171,11 @@ mod tests {
             Some(Bench { path: file.into_temp_path(), pages, mount })
         }
 
+        fn skipped() -> Option<Self> {
+            eprintln!("skipped: files cannot be opened by their inode here");
+            None
+        }
+
         fn open(&self, pages: &FilePages) -> Result<OwnedFd, Found> {
             open(pages, &self.mount, &mut Leases::read())
         }
@@ -193,9 +198,7 @@ mod tests {
 
     #[test]
     fn a_file_is_opened_only_if_it_is_what_it_was() {
-        let Some(bench) = Bench::new() else {
-            return eprintln!("skipped: files cannot be opened by their inode here");
-        };
+        let Some(bench) = Bench::new().or_else(Bench::skipped) else { return };
         let pages = &bench.pages;
         assert!(bench.open(pages).is_ok());
         let other = FilePages { generation: pages.generation.wrapping_add(1), ..pages.clone() };
@@ -220,9 +223,7 @@ print(fcntl.fcntl(file, fcntl.F_GETLEASE) == fcntl.F_WRLCK, flush=True)";
 
     #[test]
     fn on_a_disk_a_file_under_a_lease_is_not_opened_to_see_where_it_lies() {
-        let Some(bench) = Bench::new() else {
-            return eprintln!("skipped: files cannot be opened by their inode here");
-        };
+        let Some(bench) = Bench::new().or_else(Bench::skipped) else { return };
         let mut holder = Command::new("python3")
             .args(["-c", LEASE])
             .arg(&bench.path)
