@@ -167,6 +167,9 @@ impl Controller {
             if let Action::Read { start, pages, cause } = *action {
                 let span = Span { start, end: start + pages };
                 out.push(Command::Read { ticket, of: access.of, span, why: cause });
+                if let Some(start) = &mut self.start {
+                    start.note_read_ahead(now, access.of.file, span);
+                }
             }
         }
         let backing = self.volumes.backing(access.of.file.dev);

@@ -107,7 +107,7 @@ impl Controller {
     ) -> bool {
         let Some(start) = &mut self.start else { return false };
         let used = start.used_ranges;
-        let mark = start.hear(now, access);
+        let mark = start.hear(now, access, self.walks.head_pages(access));
         let has_earned = start.used_ranges > used;
         if let Some(mark) = mark {
             let notes = self.files.notes(access.of.file, now);

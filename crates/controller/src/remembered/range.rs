@@ -24,7 +24,7 @@ pub(super) enum State {
     Waiting,
     Asked,
     Read,
-    /// It was read, and not used until learning ended.
+    /// It was read, and no use of it was heard.
     InVain,
     Cached,
     Used,

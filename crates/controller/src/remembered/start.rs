@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use readahead::behind::Span;
-use readahead::{FileKey, Mark};
+use readahead::{FileKey, Mark, PAGE_BYTES};
 
 use super::range::{RANGE_PAGES, Range, State, next_ranges, next_starts_in_vain};
 use super::wanted::wanted;
@@ -11,7 +11,7 @@ use super::{Found, REMEMBERED_RANGES, RememberedFile, Version};
 use crate::Nanos;
 use crate::controller::IDLE_NS;
 use crate::ids::{CgroupId, DeviceNumber, Ticket};
-use crate::input::{Access, clipped};
+use crate::input::{Access, Kind, clipped};
 use crate::walks::Means;
 
 /// Most ranges of one file: a large library is mapped in hundreds of windows.
@@ -85,7 +85,7 @@ pub(crate) struct Start {
     /// Ranges and bytes asked for and not used yet.
     ahead_ranges: u64,
     pub(super) ahead_bytes: u64,
-    /// The same of what was used, by misses also.
+    /// The same of what was used of the list, by misses also.
     pub(super) used_ranges: u64,
     used_bytes: u64,
     cached_ranges: u64,
@@ -141,8 +141,9 @@ impl Start {
         start
     }
 
-    /// Notes an access; gives the mark of this start that it has touched.
-    pub(super) fn hear(&mut self, now: Nanos, access: &Access) -> Option<Mark> {
+    /// Notes an access; gives the mark of this start that it has touched. A walk of its process reads `head_pages` of
+    /// each file ahead.
+    pub(super) fn hear(&mut self, now: Nanos, access: &Access, head_pages: u64) -> Option<Mark> {
         self.cgroup = access.cgroup;
         let file = access.of.file;
         let is_learning = self.is_learning(now);
@@ -158,11 +159,33 @@ impl Start {
                 Span { start: access.page, end }
             }
         };
+        if is_learning && access.kind == Kind::Mark && access.page == 0 {
+            self.note_head(access, head_pages);
+        }
         self.use_ranges(file, touched, mark.is_some());
         if is_learning {
-            self.note(file, wanted(access));
+            self.note(file, wanted(access), State::Used);
         }
         mark
+    }
+
+    /// The command has come to a file whose first pages a walk may have read ahead: no miss of theirs is heard.
+    fn note_head(&mut self, access: &Access, head_pages: u64) {
+        let Some(file) = self.files.get(&access.of.file) else { return };
+        if file.ranges.iter().any(|range| range.pages.start == 0 && range.bytes() > 0) {
+            return;
+        }
+        let end = head_pages.min(RANGE_PAGES).min(access.file_bytes.div_ceil(PAGE_BYTES));
+        self.note(access.of.file, Span { start: 0, end }, State::Used);
+    }
+
+    /// Bowwave itself reads these pages ahead. Whether they are of use is not heard, so the next start puts it to the
+    /// test.
+    pub(crate) fn note_read_ahead(&mut self, now: Nanos, file: FileKey, pages: Span) {
+        if self.is_learning(now) {
+            let end = pages.end.min(pages.start + RANGE_PAGES);
+            self.note(file, Span { end, ..pages }, State::InVain);
+        }
     }
 
     /// The command has come to a file.
@@ -203,14 +226,20 @@ impl Start {
             }
             self.totals.used += u64::from(range.state == State::Read);
             range.state = State::Used;
-            self.used_ranges += 1;
-            self.used_bytes += range.bytes();
+            if !range.is_new {
+                self.used_ranges += 1;
+                self.used_bytes += range.bytes();
+            }
         }
     }
 
     /// Adds to the list what of these pages is not in it.
-    fn note(&mut self, key: FileKey, pages: Span) {
+    fn note(&mut self, key: FileKey, pages: Span, state: State) {
         let Some(file) = self.files.get_mut(&key) else { return };
+        let is_ours = |range: &&mut Range| range.is_new && range.overlaps(pages);
+        if state == State::Used {
+            file.ranges.iter_mut().filter(is_ours).for_each(|range| range.state = state);
+        }
         let mut new = pages;
         for range in &file.ranges {
             if range.pages.start <= new.start && new.start < range.pages.end {
@@ -225,7 +254,7 @@ impl Start {
         }
         let fits = |range: &&mut Range| {
             let pages = range.pages.pages();
-            range.is_new && pages > 0 && pages + new.pages() <= RANGE_PAGES
+            range.is_new && range.state == state && pages > 0 && pages + new.pages() <= RANGE_PAGES
         };
         for range in file.ranges.iter_mut().filter(fits) {
             if range.pages.end == new.start {
@@ -240,7 +269,6 @@ impl Start {
         let ranges = file.ranges.iter().filter(|range| range.bytes() > 0).count();
         if ranges < RANGES_OF_FILE && self.new_ranges < REMEMBERED_RANGES {
             self.new_ranges += 1;
-            let state = State::Used;
             file.ranges.push(Range { pages: new, starts_in_vain: 0, state, is_new: true });
         }
     }

@@ -234,6 +234,12 @@ impl Walks {
         true
     }
 
+    /// Pages that are read ahead of each file for the process of an access.
+    pub(crate) fn head_pages(&self, access: &Access) -> u64 {
+        let walker = self.walkers.get(&(access.of.file.dev, access.of.tgid));
+        walker.map_or(0, |walker| walker.head_pages.into())
+    }
+
     /// A process has read on in a file, beyond its first pages.
     pub(crate) fn on_read_on(&mut self, access: &Access) {
         if let Some(walker) = self.walkers.get_mut(&(access.of.file.dev, access.of.tgid)) {

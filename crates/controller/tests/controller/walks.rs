@@ -36,7 +36,7 @@ pub(crate) struct Forest {
     listed: Vec<u64>,
     answers: VecDeque<Input>,
     /// Sizes of files that do not have [`FILE_BYTES`].
-    sizes: BTreeMap<u64, u64>,
+    pub(crate) sizes: BTreeMap<u64, u64>,
     /// Most files of a batch that are read.
     batch_files: u64,
     /// No listing is ever answered.
@@ -160,8 +160,9 @@ impl Forest {
             let told = FileMiss { of, cgroup, directory, file_bytes, request_pages };
             self.tell(Input::FileMiss(told));
         } else if self.marked.remove(&ino) {
-            let mark = Some((0, 0));
-            let access = Access { cgroup: CGROUP, of, kind: Kind::Mark, mark, ..miss(ino, 0) };
+            let (file_bytes, mark) = (self.bytes(ino), Some((0, 0)));
+            let marked = Access { kind: Kind::Mark, mark, ..miss(ino, 0) };
+            let access = Access { cgroup: CGROUP, of, file_bytes, ..marked };
             self.tell(Input::Access(access));
         }
         late.into_iter().for_each(|answer| self.tell(answer));
