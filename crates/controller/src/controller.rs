@@ -116,7 +116,7 @@ impl Controller {
                 }
             }
             Input::Tick => self.on_tick(now, out),
-            Input::Remembered(list) => self.on_start(now, list, out),
+            Input::Remembered(list) => self.on_start(now, list),
         }
     }
 

@@ -10,7 +10,8 @@
 //!       '---------------------------------> Controller::remembered: the next list
 //! ```
 //!
-//! A list may be stale, so a start begins with a small credit and earns more with each range that the command uses.
+//! A list may be stale, so nothing is asked for until the command has come to a range of it. Then a start has a small
+//! credit, and earns more with each range that the command uses.
 
 mod range;
 mod start;
@@ -92,10 +93,9 @@ pub enum Found {
 
 impl Controller {
     /// A command starts, of which this is remembered.
-    pub(crate) fn on_start(&mut self, now: Nanos, list: &[RememberedFile], out: &mut Vec<Command>) {
+    pub(crate) fn on_start(&mut self, now: Nanos, list: &[RememberedFile]) {
         self.start = Some(Start::new(now, list));
         self.walks.mark_all(true);
-        self.ask_for_remembered(now, out);
     }
 
     /// Notes an access for the list; `true` if it told only that a remembered range was used.

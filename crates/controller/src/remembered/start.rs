@@ -27,7 +27,8 @@ const GROWTH: u64 = 7;
 /// Reads are noted for so long after the start.
 const LEARNING_NS: Nanos = 30_000_000_000;
 
-/// What a start may ask for before anything was used: on a disk this takes a tenth of a second.
+/// What a start may ask for as soon as the command has come to a range of the list: on a disk this takes a tenth of a
+/// second.
 const FIRST_RANGES: u64 = 16;
 const FIRST_BYTES: u64 = 1 << 20;
 
@@ -320,7 +321,11 @@ impl Start {
             return Vec::new();
         }
         let room_bytes = means.room_bytes.saturating_sub(unanswered);
-        let earned = |first: u64, used: u64| first.saturating_add(EARNED.saturating_mul(used));
+        // A command that comes to nothing of the list may be another one.
+        let earned = |first: u64, used: u64| match used {
+            0 => 0,
+            _ => first.saturating_add(EARNED.saturating_mul(used)),
+        };
         let earned_bytes = earned(FIRST_BYTES, self.used_bytes);
         let credit = earned(FIRST_RANGES, self.used_ranges)
             .saturating_sub(self.ahead_ranges + self.gone_ranges);

@@ -24,8 +24,8 @@ const VERSION: Version = Version { bytes: PAGES * PAGE_BYTES, changed_ns: 7 };
 /// Learning has ended, and so long after it nobody waits for a mark.
 const LET_GO: Nanos = 41 * SECOND;
 
-/// What a start may ask for in vain.
-const CREDIT: usize = 16;
+/// What a start may ask for when the command has come to one range: 16, and 8 for the one that was used.
+const CREDIT: usize = 24;
 
 fn listed(ino: u64, ranges: &[Span]) -> RememberedFile {
     let range = |pages: &Span| RememberedRange { pages: *pages, starts_in_vain: 0 };
@@ -178,22 +178,22 @@ fn the_next_start_waits_for_hardly_any_file() {
     for (cost, most_batches) in [(VOLUME, 100), (DeviceCost::DISK, 3)] {
         let mut start = Start::new(cost, list(irregular(300)));
         start.reads(irregular(300));
-        assert_eq!(start.waits, 0, "{cost:?}");
-        assert_eq!(start.asked, irregular(300).collect::<Vec<_>>(), "in order, and once");
+        assert_eq!(start.waits, 1, "for the first one, on {cost:?}");
+        assert_eq!(start.asked, irregular(300).skip(1).collect::<Vec<_>>(), "in order, and once");
         assert!(start.batches <= most_batches, "{} batches on {cost:?}", start.batches);
         assert_eq!(start.next_list(), list(irregular(300)), "it stays as it is");
         let metrics = start.bench.controller.metrics();
-        assert_eq!((metrics.remembered_ranges, metrics.remembered_used), (300, 300));
-        assert_eq!(metrics.remembered_bytes, 300 * PAGES * PAGE_BYTES);
+        assert_eq!((metrics.remembered_ranges, metrics.remembered_used), (299, 299));
+        assert_eq!(metrics.remembered_bytes, 299 * PAGES * PAGE_BYTES);
     }
 }
 
 #[test]
-fn a_stale_list_costs_no_more_than_a_first_credit() {
+fn a_stale_list_costs_nothing() {
     for cost in [VOLUME, DeviceCost::DISK] {
         let mut start = Start::new(cost, list(irregular(300)));
         start.reads(5000..5200);
-        assert_eq!(start.asked.len(), CREDIT, "{cost:?}");
+        assert_eq!(start.asked, [0; 0], "{cost:?}");
         let next = inos(&start.list());
         assert_eq!(next[..200], (5000..5200).collect::<Vec<_>>(), "what was read comes first");
         assert_eq!(next.len(), 500, "the rest is not forgotten at once");
@@ -201,12 +201,21 @@ fn a_stale_list_costs_no_more_than_a_first_credit() {
 }
 
 #[test]
+fn a_list_most_of_which_is_stale_costs_no_more_than_a_first_credit() {
+    for cost in [VOLUME, DeviceCost::DISK] {
+        let mut start = Start::new(cost, list(irregular(300)));
+        start.reads(irregular(300).skip(200).take(1).chain(5000..5200));
+        assert_eq!(start.asked.len(), CREDIT, "{cost:?}");
+    }
+}
+
+#[test]
 fn a_list_of_files_that_are_gone_costs_no_more_than_a_first_credit() {
     for cost in [VOLUME, DeviceCost::DISK] {
         let mut start = Start::idle(Bench::new(cost, Options::default()));
-        start.gone = irregular(300).collect();
+        start.gone = irregular(300).skip(1).collect();
         start.tell(&Input::Remembered(list(irregular(300))));
-        start.reads(5000..5200);
+        start.reads(irregular(300).take(1).chain(5000..5200));
         assert_eq!(start.asked.len(), CREDIT, "{cost:?}");
     }
 }
@@ -226,7 +235,7 @@ fn what_is_read_in_vain_three_times_is_forgotten() {
     for starts in 1..=3 {
         let mut start = Start::new(VOLUME, next);
         start.reads(0..100);
-        assert_eq!(start.asked.len(), 110);
+        assert_eq!(start.asked.len(), 109, "all but the first");
         next = start.next_list();
         let vain = next.iter().map(|of| of.ranges[0].starts_in_vain);
         let vain: Vec<u8> = vain.filter(|vain| *vain > 0).collect();
@@ -248,9 +257,8 @@ fn a_use_makes_good_for_starts_in_vain() {
 fn a_start_from_the_cache_changes_nothing() {
     let bench = Bench::new(VOLUME, Options::default());
     let mut start = Start::with(bench, list(irregular(300)), irregular(300));
-    // It has read most before anything was asked for.
-    start.reads(irregular(300).skip(250));
-    assert_eq!(start.asked.len(), 300);
+    start.reads(irregular(300));
+    assert_eq!(start.asked, [0; 0]);
     assert_eq!(start.next_list(), list(irregular(300)));
 }
 
@@ -277,9 +285,8 @@ fn the_body_looks_again_at_what_the_command_has_come_to() {
 fn what_the_command_has_read_before_its_file_is_found_to_be_another_stays() {
     let mut bench = Bench::new(VOLUME, Options::default());
     let ranges = [span(0, PAGES), span(90, 100)];
-    let asked = bench.on(&Input::Remembered(vec![listed(1, &ranges), listed(2, &ranges)]));
-    bench.access(miss(2, 0));
-    for command in asked {
+    bench.on(&Input::Remembered(vec![listed(1, &ranges), listed(2, &ranges)]));
+    for command in bench.access(miss(2, 0)) {
         let Command::ReadRemembered { ticket, files, .. } = command else { continue };
         let found = files.iter().flat_map(|of| vec![Found::Gone; of.spans.len()]).collect();
         bench.completed(Completed::RememberedRead { ticket, found });
@@ -333,7 +340,8 @@ fn pages_are_remembered_as_the_kernel_reads_them() {
 fn a_large_library_has_few_marks_and_all_that_they_stand_for_is_used() {
     let windows: Vec<Span> = (0..300).map(|n| span(n * 64, n * 64 + 32)).collect();
     let mut bench = Bench::new(VOLUME, Options::default());
-    let mut log = bench.on(&Input::Remembered(vec![listed(1, &windows)]));
+    bench.on(&Input::Remembered(vec![listed(1, &windows)]));
+    let mut log = bench.access(fault(1, 16));
     let (mut marks, mut asked) = (0, 0);
     while !log.is_empty() {
         let mut next = Vec::new();
@@ -355,7 +363,7 @@ fn a_large_library_has_few_marks_and_all_that_they_stand_for_is_used() {
         }
         log = next;
     }
-    assert_eq!(asked, 300);
+    assert_eq!(asked, 299);
     assert!(marks < 64, "{marks} marks");
     let vain = bench.controller.remembered()[0]
         .ranges
@@ -470,15 +478,15 @@ fn a_range_that_is_larger_than_the_room_does_not_hold_up_those_behind_it() {
         large[0] = listed(0, &[span(0, 1024)]);
         let mut start = Start::with(bench, large, []);
         start.reads(1..200);
-        assert_eq!(start.asked.len(), 199, "{cost:?}");
-        assert_eq!(start.waits, 0, "{cost:?}");
+        assert_eq!(start.asked.len(), 198, "{cost:?}");
+        assert_eq!(start.waits, 1, "{cost:?}");
     }
 }
 
 #[test]
 fn what_was_read_in_vain_takes_no_room_after_learning() {
     let mut start = Start::new(VOLUME, list(irregular(300)));
-    start.reads(5000..5010);
+    start.reads(irregular(300).take(1).chain(5000..5010));
     let ahead_bytes = |start: &Start| start.bench.controller.status(start.bench.now).ahead_bytes;
     let (asked, ahead) = (start.asked.clone(), ahead_bytes(&start));
     assert!(ahead >= CREDIT as u64 * PAGES * PAGE_BYTES, "{ahead} bytes");
