@@ -20,8 +20,10 @@ fn build_programs() {
         builder.source(source).clang_args(["-Ibpf", "-Wall", "-Werror", "-mcpu=v3"]);
         builder
     };
-    let skeleton = Path::new(&out).join("observe.skel.rs");
-    builder("bpf/observe.bpf.c").build_and_generate(&skeleton).expect(TOOLS);
+    for name in ["observe", "count"] {
+        let skeleton = Path::new(&out).join(format!("{name}.skel.rs"));
+        builder(&format!("bpf/{name}.bpf.c")).build_and_generate(&skeleton).expect(TOOLS);
+    }
     // The last one is for tests.
     for (source, object) in
         [("bpf/advice.bpf.c", "advice.bpf.o"), ("tests/late.bpf.c", "late.bpf.o")]

@@ -12,7 +12,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::{
-    daemon, demo, doctor, generate, helper, lab, remembered, replay, reproduce, run, status, tune,
+    daemon, demo, doctor, generate, helper, lab, remembered, replay, reproduce, run, status, top,
+    tune,
 };
 use print::PrintError;
 
@@ -30,6 +31,7 @@ enum Command {
     Remembered(remembered::Args),
     Daemon(daemon::Args),
     Status(status::Args),
+    Top(top::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
     Tune(tune::Args),
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         Command::Remembered(args) => remembered::main(args),
         Command::Daemon(args) => daemon::main(args),
         Command::Status(args) => status::main(args),
+        Command::Top(args) => top::main(args),
         Command::Doctor(args) => doctor::main(args),
         Command::Demo(args) => demo::main(args),
         Command::Tune(args) => tune::main(args),

@@ -126,6 +126,17 @@ fn the_demo_refuses_a_folder_without_a_disk_before_it_shows_anything() {
 }
 
 #[test]
+fn top_draws_on_terminals_only_and_at_most_once_a_second() {
+    for (words, expected) in
+        [(&["top"][..], "--batch"), (&["top", "--interval", "0.2"], "between 1 s")]
+    {
+        let (said, code) = told(&run(words));
+        assert!(said.contains(expected), "{said}");
+        assert_eq!((said.lines().count(), code), (1, Some(1)), "{said}");
+    }
+}
+
+#[test]
 fn who_is_not_root_is_told_to_be() {
     if !is_root() {
         return;
@@ -142,6 +153,7 @@ fn who_is_not_root_is_told_to_be() {
         (&["run", "--", "sh", "-c", "exit 7"][..], 7),
         (&["run", "--strict", "--", "true"], 125),
         (&["daemon"], 1),
+        (&["top", "--batch"], 1),
         (&["demo"], 1),
         (&["lab", "up"], 1),
     ] {

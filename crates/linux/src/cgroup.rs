@@ -89,6 +89,36 @@ impl Place {
     }
 }
 
+/// The path of a process's cgroup, such as `/system.slice`: of version 2, or where that is the root, of version 1's memory
+/// controller. `None` if the process has ended.
+pub fn path_of(pid: u32) -> Option<String> {
+    path_in(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
+}
+
+fn path_in(cgroups: &str) -> Option<String> {
+    let Place { v1, v2 } = Place::in_table(cgroups);
+    let below_root = |path: &PathBuf| !path.as_os_str().is_empty();
+    let known = v1.is_some() || v2.is_some();
+    let path = v2.filter(below_root).or(v1).unwrap_or_default();
+    known.then(|| format!("/{}", path.display()))
+}
+
+/// The path of the version 2 cgroup with this number, which is the inode number of its folder. `None` if it is gone.
+pub fn path_of_number(number: u64) -> Option<String> {
+    let roots = [Path::new(ROOT).join("unified"), ROOT.into()];
+    let root = roots.into_iter().find(|root| root.join("cgroup.procs").exists())?;
+    let mut to_look_at = vec![root.clone()];
+    while let Some(folder) = to_look_at.pop() {
+        if fs::metadata(&folder).is_ok_and(|about| about.ino() == number) {
+            return Some(format!("/{}", folder.strip_prefix(&root).ok()?.display()));
+        }
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|it| it.is_dir());
+        to_look_at.extend(entries.filter(is_folder).map(|entry| entry.path()));
+    }
+    None
+}
+
 /// Controllers and path of each line of `/proc/PID/cgroup`. Version 2 names no controllers.
 fn entries(cgroups: &str) -> impl Iterator<Item = (&str, &Path)> {
     cgroups.lines().filter_map(|line| {
@@ -249,6 +279,16 @@ mod tests {
         let found = [&inner, &above].map(|folder| place(folder).made_by_root());
         [&inner, &given, &above].into_iter().for_each(|it| fs::remove_dir(it).expect("empty"));
         assert_eq!(found, [place(&above), place(&above)]);
+    }
+
+    #[test]
+    fn a_cgroups_path_is_that_of_version_2_unless_that_is_the_root() {
+        let path = |table: &str| path_in(table).unwrap_or_default();
+        assert_eq!(path("4:memory:/old\n0::/new.slice\n"), "/new.slice");
+        assert_eq!(path("4:memory:/old\n0::/\n"), "/old");
+        assert_eq!(path("0::/\n"), "/");
+        assert_eq!(path_in(""), None);
+        assert_eq!(path_of_number(u64::MAX), None);
     }
 
     #[test]

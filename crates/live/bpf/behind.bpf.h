@@ -116,16 +116,6 @@ static __always_inline u64 bits_in(u64 block, u64 first, u64 end)
 	return bits;
 }
 
-static __always_inline u64 pages_of(struct folio *folio)
-{
-	struct folio___before_6_18 *before = (void *)folio;
-	u64 flags = bpf_core_field_exists(folio->flags.f) ? folio->flags.f : before->flags;
-
-	if (!(flags & (1ULL << bpf_core_enum_value(enum pageflags, PG_head))))
-		return 1;
-	return bpf_core_field_exists(before->_folio_nr_pages) ? before->_folio_nr_pages : folio->_nr_pages;
-}
-
 static __always_inline void report_passed(struct inode *inode, struct file_key *key, u64 from,
 					  u64 to, u8 flags)
 {

@@ -28,11 +28,16 @@ enum { false = 0, true = 1 };
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_HASH = 5,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+enum { BPF_F_NO_PREALLOC = 1 };
+enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -50,6 +55,14 @@ struct address_space;
 
 struct list_head {
 	struct list_head *next;
+};
+
+struct hlist_node {
+	struct hlist_node *next;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
 };
 
 struct file_lock_context {
@@ -75,6 +88,7 @@ struct inode {
 	unsigned long i_ino;
 	s64 i_size;
 	u32 i_generation;
+	struct hlist_head i_dentry;
 };
 
 struct xa_node {
@@ -98,9 +112,17 @@ struct file_ra_state {
 	s64 prev_pos;
 };
 
+struct qstr {
+	const unsigned char *name;
+};
+
 struct dentry {
 	struct dentry *d_parent;
 	struct inode *d_inode;
+	struct qstr d_name;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
 };
 
 struct path {
@@ -109,6 +131,7 @@ struct path {
 
 struct file {
 	unsigned int f_mode;
+	unsigned int f_flags;
 	struct path f_path;
 	struct inode *f_inode;
 	struct address_space *f_mapping;
@@ -223,8 +246,26 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+/* Its fields exist with CONFIG_TASK_IO_ACCOUNTING. */
+struct task_io_accounting {
+	u64 syscr;
+};
+
+struct pt_regs {
+	unsigned long si;
+	unsigned long di;
+	unsigned long orig_ax;
+};
+
 struct task_struct {
 	int tgid;
+	unsigned int flags;
+	unsigned int in_iowait : 1;
+	unsigned long min_flt;
+	unsigned long maj_flt;
+	char comm[16];
+	struct task_struct *group_leader;
+	struct task_io_accounting ioac;
 	struct files_struct *files;
 	struct signal_struct *signal;
 };

@@ -23,12 +23,10 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 #include "interface.h"
+#include "page_cache.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define PAGE_SHIFT 12
-#define S_IFMT 0170000
-#define S_IFREG 0100000
 #define FMODE_RANDOM 0x1000
 #define FMODE_NOREUSE 0x800000
 #define F_RDLCK 0
@@ -39,11 +37,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define NO_PAGE (~0ULL)
 /* 2 MiB. The next batch of a longer read is seen by itself. */
 #define CHUNKS_PER_READ 16
-/* Low bits of entries in the page cache's tree. */
-#define NODE_TAG 2
-#define EVICTED_TAG 1
-/* Six bits of a page index each: enough for the largest file. */
-#define TREE_LEVELS 10
 #define MOST_FOLIO_PAGES 512
 
 /* Set before loading. */
@@ -175,11 +168,6 @@ static __always_inline u32 interest_in(struct inode *inode, struct file_key *key
 	return *interest;
 }
 
-static __always_inline bool is_node(u64 entry)
-{
-	return (entry & 3) == NODE_TAG && entry > 4096;
-}
-
 static __always_inline bool is_muted(struct file_key *key, u64 now)
 {
 	struct file_state *state = bpf_map_lookup_elem(&files, key);
@@ -299,36 +287,6 @@ static __always_inline bool goes_forward(struct file_ra_state *ra, u64 index, u8
 	u64 previous = ra->prev_pos >> PAGE_SHIFT;
 
 	return kind == EVENT_KERNEL_MARK || index == 0 || index - previous <= 1;
-}
-
-/* The entry of a page in the page cache's tree: a folio, 0, or with EVICTED_TAG the shadow entry of an evicted page. The
- * tree may change meanwhile. At worst that gives a wrong answer, as every memory access is checked. */
-static __always_inline u64 page_cache_entry(struct address_space *mapping, u64 index)
-{
-	const u64 slots = bpf_core_field_size(struct xa_node, slots) / sizeof(void *);
-	const u64 first = bpf_core_field_offset(struct xa_node, slots);
-	u64 entry = (u64)BPF_CORE_READ(mapping, i_pages.xa_head), node, at;
-	u8 shift;
-
-	/* A tree with page 0 only has no node. */
-	if (!is_node(entry))
-		return index ? 0 : entry;
-	shift = BPF_CORE_READ((struct xa_node *)(entry - NODE_TAG), shift);
-	if (index >> shift >= slots)
-		return 0;
-	for (int level = 0; level < TREE_LEVELS && is_node(entry); level++) {
-		node = entry - NODE_TAG;
-		shift = BPF_CORE_READ((struct xa_node *)node, shift);
-		at = (index >> shift) & (slots - 1);
-		if (bpf_probe_read_kernel(&entry, sizeof(entry), (void *)(node + first + at * sizeof(entry))))
-			return 0;
-		/* An entry of several slots is in the first one; the others hold that one's number. */
-		if ((entry & 3) == NODE_TAG && entry >> 2 < slots &&
-		    bpf_probe_read_kernel(&entry, sizeof(entry),
-					  (void *)(node + first + (entry >> 2) * sizeof(entry))))
-			return 0;
-	}
-	return entry;
 }
 
 /* How an absent page left the page cache. The tracepoint comes before the kernel reads the page and opens its next

@@ -218,6 +218,11 @@ impl Features {
     }
 }
 
+/// The names of the running kernel's tracepoints; none without type information.
+pub fn tracepoints() -> HashSet<String> {
+    tracepoints_in(&names_of_types(Path::new(BTF)).unwrap_or_default())
+}
+
 /// The tracepoints among the names of types: each has a type `btf_trace_NAME`.
 fn tracepoints_in(type_names: &[u8]) -> HashSet<String> {
     let types = type_names.split(|byte| *byte == 0);

@@ -16,6 +16,7 @@
 #[cfg(any(test, fuzzing))]
 pub mod any_bytes;
 pub mod config;
+pub mod count;
 mod devices;
 pub mod doctor;
 pub mod engine;

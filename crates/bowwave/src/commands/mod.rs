@@ -12,4 +12,5 @@ pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod size;
 pub(crate) mod status;
+pub(crate) mod top;
 pub(crate) mod tune;

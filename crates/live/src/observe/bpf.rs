@@ -25,7 +25,7 @@ use readahead::{DeviceNumber, FileKey, Mark};
 use super::behind::BehindSource;
 use super::descendants::{self, FollowedTasks};
 use super::layout::{self, bytes_of};
-use super::warnings;
+use super::warnings::{self, refused};
 use super::{ObserveError, Observer, Scope, Watch};
 use crate::kernel::{DiskHook, Features, Hook, Hooks};
 
@@ -49,13 +49,6 @@ pub(super) struct BpfObserver {
     pub(super) looks_behind: bool,
     /// Counts changes of `looks_behind`. Tables from another epoch do not count.
     pub(super) epoch: Arc<AtomicU32>,
-}
-
-fn refused(error: libbpf_rs::Error) -> ObserveError {
-    ObserveError::Refused(match warnings::refused_program() {
-        Some(program) => format!("{error:#} ({program})"),
-        None => format!("{error:#}"),
-    })
 }
 
 fn lost(error: libbpf_rs::Error) -> ObserveError {

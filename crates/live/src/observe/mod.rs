@@ -122,13 +122,7 @@ pub const DISK_SLOTS: usize = 64;
 /// [`ObserveError::NotBuilt`] without the `bpf` feature, [`ObserveError::Refused`] without the privilege or the kernel's
 /// support.
 pub fn open(scope: &Scope, behind: Option<Watch>) -> Result<Box<dyn Observer>, ObserveError> {
-    if !linux::process::sees_all() {
-        return Err(ObserveError::InContainer);
-    }
-    check_page_size(linux::sys::page_bytes())?;
-    if is_locked_down() {
-        return Err(ObserveError::LockedDown);
-    }
+    check_machine()?;
     #[cfg(feature = "bpf")]
     return Ok(Box::new(bpf::BpfObserver::open(scope, behind)?));
     #[cfg(not(feature = "bpf"))]
@@ -145,6 +139,15 @@ pub fn open(scope: &Scope, behind: Option<Watch>) -> Result<Box<dyn Observer>, O
 pub fn try_out() -> Result<(), ObserveError> {
     let behind = Features::detect().hooks.can_drop_behind();
     open(&Scope::Machine, behind.then_some(Watch { least_file_pages: 0 }))?.look_behind(behind)
+}
+
+/// Whether eBPF programs can tell this process about the machine's reads.
+pub(crate) fn check_machine() -> Result<(), ObserveError> {
+    if !linux::process::sees_all() {
+        return Err(ObserveError::InContainer);
+    }
+    check_page_size(linux::sys::page_bytes())?;
+    if is_locked_down() { Err(ObserveError::LockedDown) } else { Ok(()) }
 }
 
 fn check_page_size(bytes: u64) -> Result<(), ObserveError> {

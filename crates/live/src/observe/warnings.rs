@@ -5,13 +5,15 @@ use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::PrintLevel;
 
+use super::ObserveError;
+
 static WARNINGS: Mutex<String> = Mutex::new(String::new());
 
 /// A verifier log may have many megabytes, but only its end matters.
 const MOST_BYTES: usize = 64 << 10;
 
 /// Collects warnings from now on, instead of printing them, and forgets earlier ones.
-pub(super) fn begin() {
+pub(crate) fn begin() {
     capture();
     WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
@@ -36,8 +38,16 @@ fn shortened(warning: &str) -> Cow<'_, str> {
     format!("{first}{}", &warning[over + lines..]).into()
 }
 
+/// Says which program the kernel refused, and why.
+pub(crate) fn refused(error: libbpf_rs::Error) -> ObserveError {
+    ObserveError::Refused(match refused_program() {
+        Some(program) => format!("{error:#} ({program})"),
+        None => format!("{error:#}"),
+    })
+}
+
 /// The program that the kernel refused, and the verifier's reason.
-pub(super) fn refused_program() -> Option<String> {
+fn refused_program() -> Option<String> {
     refused_in(&WARNINGS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 

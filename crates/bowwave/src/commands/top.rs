@@ -1,0 +1,222 @@
+//! `bowwave top`.
+//!
+//! ```text
+//!   Session: live::count --> top::History --> uses of one interval
+//!                                               |-> terminal  keys choose what is shown
+//!                                               |-> text      --batch
+//!                                               '-> json      --json
+//! ```
+
+mod json;
+mod session;
+mod terminal;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{bail, ensure};
+use clap::ValueEnum;
+use top::screen::{COLUMNS, Picture};
+use top::{By, Sort, View, table};
+
+use crate::commands::privilege;
+use crate::print;
+use session::{Happened, Interval, Session};
+use terminal::Terminal;
+
+/// Show live which processes, files and devices read, how much of it is cached, and who waits.
+///
+/// It only watches: nothing is read ahead or changed, and no bowwave needs to run. Needs root. Keys:
+/// p, f, d and c add up by process, file, device and cgroup; s sorts by the next figure; / filters by
+/// name; space pauses; q ends.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What to add up by.
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "process")]
+    by: ByName,
+    /// The figure to sort by, in descending order.
+    #[arg(long, value_enum, value_name = "FIGURE", default_value = "wait")]
+    sort: SortName,
+    /// Show only rows whose name contains this text.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    filter: String,
+    /// Seconds between two pictures; at least 1.
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 1.0)]
+    interval: f64,
+    /// End after this many pictures.
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    iterations: Option<u64>,
+    /// Print each picture as text, for a file or another program.
+    #[arg(long)]
+    batch: bool,
+    /// Print one JSON object for each interval, with all rows by process, file, device and cgroup. The
+    /// first line says that counting has begun.
+    #[arg(long, conflicts_with_all = ["batch", "by"])]
+    json: bool,
+    /// Print at most this many rows with --batch or --json; the rest counts all the same.
+    #[arg(long, value_name = "N")]
+    rows: Option<usize>,
+    /// The state folder of the bowwave processes to ask what they manage.
+    #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
+    state: PathBuf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ByName {
+    Process,
+    File,
+    Device,
+    Cgroup,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SortName {
+    Wait,
+    Reads,
+    Bytes,
+    Missing,
+    Stalls,
+    Bowwave,
+}
+
+/// Rows of a picture with --batch.
+const BATCH_ROWS: usize = 20;
+
+/// A day.
+const LONGEST_INTERVAL_S: f64 = 86_400.0;
+
+impl Args {
+    fn view(&self) -> View {
+        let by = match self.by {
+            ByName::Process => By::Process,
+            ByName::File => By::File,
+            ByName::Device => By::Device,
+            ByName::Cgroup => By::Cgroup,
+        };
+        let sort = match self.sort {
+            SortName::Wait => Sort::Wait,
+            SortName::Reads => Sort::Reads,
+            SortName::Bytes => Sort::Bytes,
+            SortName::Missing => Sort::Missing,
+            SortName::Stalls => Sort::Stalls,
+            SortName::Bowwave => Sort::Bowwave,
+        };
+        View { by, sort, filter: self.filter.clone(), ..View::default() }
+    }
+
+    fn is_last(&self, shown: u64) -> bool {
+        self.iterations.is_some_and(|most| shown >= most)
+    }
+}
+
+pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
+    ensure!(
+        (1.0..=LONGEST_INTERVAL_S).contains(&args.interval),
+        "an interval of {} s is not between 1 s and a day; choose another --interval",
+        args.interval
+    );
+    let is_interactive = !args.batch && !args.json;
+    if is_interactive && !(std::io::stdout().is_terminal() && std::io::stdin().is_terminal()) {
+        bail!("standard input or output is no terminal; use --batch or --json");
+    }
+    privilege::demand("top")?;
+    let interval = Duration::from_secs_f64(args.interval);
+    let mut session = Session::begin(interval, args.state.clone(), is_interactive)?;
+    if is_interactive {
+        show_in_terminal(&args, &mut session)?;
+    } else {
+        print_intervals(&args, &mut session)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints one interval after the other, the last one when a signal ends it.
+fn print_intervals(args: &Args, session: &mut Session) -> anyhow::Result<()> {
+    if args.json {
+        print::line(json::ready())?;
+    }
+    for shown in 1.. {
+        let has_ended = loop {
+            match session.wait(None)? {
+                Happened::Due => break false,
+                Happened::Ended => break true,
+                Happened::Resized | Happened::Typed(_) => {}
+            }
+        };
+        let interval = session.next()?;
+        if args.json {
+            print::line(json::of(&interval, session, args))?;
+        } else {
+            print_picture(args, session, &interval)?;
+        }
+        if has_ended || args.is_last(shown) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn print_picture(args: &Args, session: &Session, interval: &Interval) -> anyhow::Result<()> {
+    let view = args.view();
+    let mut rows = table::rows(&interval.uses, session.names(), view.by, view.sort, &view.filter);
+    let total = table::total(&rows);
+    let left_out = rows.len().saturating_sub(args.rows.unwrap_or(BATCH_ROWS));
+    rows.truncate(args.rows.unwrap_or(BATCH_ROWS));
+    let mut notes = session.notes(interval);
+    if left_out > 0 {
+        notes.push(format!("{left_out} more rows are not shown"));
+    }
+    let picture = picture(&rows, total, session, &view, interval, &notes);
+    print::line(picture.lines(COLUMNS).join("\n") + "\n")?;
+    Ok(())
+}
+
+fn picture<'a>(
+    rows: &'a [top::Row],
+    total: top::Activity,
+    session: &'a Session,
+    view: &'a View,
+    interval: &Interval,
+    notes: &'a [String],
+) -> Picture<'a> {
+    Picture {
+        rows,
+        total,
+        names: session.names(),
+        view,
+        interval: interval.length,
+        seen: interval.seen,
+        notes,
+    }
+}
+
+fn show_in_terminal(args: &Args, session: &mut Session) -> anyhow::Result<()> {
+    let mut view = args.view();
+    let mut shown = Interval::default();
+    let mut count = 0;
+    let mut terminal = Terminal::enter()?;
+    while !view.has_ended && !args.is_last(count) {
+        let rows = table::rows(&shown.uses, session.names(), view.by, view.sort, &view.filter);
+        let notes = session.notes(&shown);
+        let total = table::total(&rows);
+        let picture = picture(&rows, total, session, &view, &shown, &notes);
+        let (columns, height) = terminal.size();
+        terminal.draw(&picture.for_terminal(columns, height))?;
+        match session.wait(Some(&terminal))? {
+            Happened::Due => {
+                // Counted all the same while the picture stands still.
+                let interval = session.next()?;
+                if !view.is_paused {
+                    shown = interval;
+                    count += 1;
+                }
+            }
+            Happened::Typed(keys) => keys.chars().for_each(|key| view.press(key)),
+            Happened::Resized => {}
+            Happened::Ended => break,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! Counts, interval by interval.
+
+use std::collections::HashSet;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use live::count::{self, Counting, Naming};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use top::{History, Key, Names, Rhythm, Use};
+
+use super::terminal::Terminal;
+use crate::signals::{self, Signals};
+
+/// What one interval has brought.
+#[derive(Default)]
+pub(super) struct Interval {
+    pub(super) uses: Vec<Use>,
+    pub(super) length: Duration,
+    /// The share of it in which accesses to cached pages were seen.
+    pub(super) seen: f64,
+    /// Accesses for which the tables had no room, since the start.
+    pub(super) uncounted: u64,
+}
+
+/// Why [`Session::wait`] returns.
+pub(super) enum Happened {
+    /// The interval is over.
+    Due,
+    /// The user has typed this.
+    Typed(String),
+    /// The terminal has another size.
+    Resized,
+    /// A signal or the end of standard input asks to end.
+    Ended,
+}
+
+pub(super) struct Session {
+    counting: Counting,
+    rhythm: Rhythm,
+    history: History,
+    names: Names,
+    naming: Naming,
+    /// What has been looked up.
+    described: HashSet<Key>,
+    signals: Signals,
+    state: PathBuf,
+    begun: Instant,
+    length: Duration,
+    /// When this interval began, and when it ends; counted from `begun`.
+    from: Duration,
+    due: Duration,
+}
+
+impl Session {
+    /// Begins to count.
+    pub(super) fn begin(
+        length: Duration,
+        state: PathBuf,
+        is_interactive: bool,
+    ) -> anyhow::Result<Self> {
+        let ending = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+        let ending = ending.into_iter().filter(|signal| !signals::is_ignored(*signal));
+        let signals = Signals::catch(ending.chain(is_interactive.then_some(libc::SIGWINCH)))?;
+        let mut counting = Counting::open()?;
+        counting.see_cached(true)?;
+        let rhythm = Rhythm::new(Duration::ZERO, &counting.seen());
+        Ok(Session {
+            counting,
+            rhythm,
+            history: History::default(),
+            names: Names::default(),
+            naming: Naming::default(),
+            described: HashSet::new(),
+            signals,
+            state,
+            begun: Instant::now(),
+            length,
+            from: Duration::ZERO,
+            due: length,
+        })
+    }
+
+    pub(super) fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Seconds since the start, at the end of the last interval.
+    pub(super) fn uptime_s(&self) -> f64 {
+        self.from.as_secs_f64()
+    }
+
+    /// Waits until something happens. Meanwhile, switches the programs for cached pages on and off.
+    pub(super) fn wait(&mut self, terminal: Option<&Terminal>) -> anyhow::Result<Happened> {
+        loop {
+            let now = self.begun.elapsed();
+            if now >= self.due {
+                return Ok(Happened::Due);
+            }
+            let step = self.rhythm.step(now, &self.counting.seen());
+            self.counting.see_cached(step.is_on)?;
+            let most = step.until.min(self.due).saturating_sub(now);
+            let most = Timespec::try_from(most)?;
+            let signals = self.signals.readiness();
+            let mut ready = vec![PollFd::new(&signals, PollFlags::IN)];
+            let input = terminal.map(AsFd::as_fd);
+            ready.extend(input.iter().map(|input| PollFd::new(input, PollFlags::IN)));
+            match poll(&mut ready, Some(&most)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let has_input = ready.get(1).is_some_and(|input| !input.revents().is_empty());
+            drop(ready);
+            let caught: Vec<i32> = self.signals.take().collect();
+            if caught.iter().any(|signal| *signal != libc::SIGWINCH) {
+                return Ok(Happened::Ended);
+            }
+            if !caught.is_empty() {
+                return Ok(Happened::Resized);
+            }
+            if let Some(terminal) = terminal.filter(|_| has_input) {
+                let typed = terminal.typed();
+                return Ok(typed.map_or(Happened::Ended, Happened::Typed));
+            }
+        }
+    }
+
+    /// What has happened since the last call. The next interval begins.
+    pub(super) fn next(&mut self) -> anyhow::Result<Interval> {
+        let now = self.begun.elapsed();
+        let length = now - self.from;
+        let seen = self.rhythm.take_seen(now).as_secs_f64() / length.as_secs_f64();
+        self.from = now;
+        // Keep to the rhythm, unless a stopped process is far behind.
+        self.due = (self.due + self.length).max(now + self.length / 2);
+        let sample = self.counting.sample()?;
+        let uncounted = sample.uncounted;
+        let keys: Vec<Key> = sample.counts.keys().copied().collect();
+        for key in &keys {
+            if self.described.insert(*key) {
+                self.counting.describe(*key, &mut self.names);
+            }
+        }
+        let (mut uses, idle) = self.history.advance(&sample, seen);
+        if self.counting.forget(&idle, &sample) {
+            let idle: HashSet<Key> = idle.into_iter().collect();
+            let kept: Vec<Key> = keys.into_iter().filter(|key| !idle.contains(key)).collect();
+            self.names.retain(&kept);
+            self.described = kept.into_iter().collect();
+        }
+        self.naming.name_file_systems(&mut uses, &mut self.names);
+        self.names.managers = count::managers(&self.state);
+        Ok(Interval { uses, length, seen: seen.min(1.0), uncounted })
+    }
+
+    /// What is not known, one sentence each.
+    pub(super) fn notes(&self, interval: &Interval) -> Vec<String> {
+        let sees = self.counting.sees();
+        let mut notes = Vec::new();
+        if !sees.reads {
+            notes.push(
+                "Linux before 6.12 does not report reads: only new pages and waits count".into(),
+            );
+        } else if !sees.missing {
+            notes.push(
+                "Linux before 6.18 does not report what reads miss: HIT% is of faults".into(),
+            );
+        }
+        if interval.uncounted > 0 {
+            notes.push(format!("{} accesses had no room in the tables", interval.uncounted));
+        }
+        notes
+    }
+}

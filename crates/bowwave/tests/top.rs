@@ -1,0 +1,319 @@
+//! `bowwave top` counts what programs do, whichever way they read. The numbers are primes, so that none of them comes
+//! about by chance. Needs root, FUSE and eBPF; elsewhere a test says why it is skipped, unless BOWWAVE_REQUIRE_LIVE=1
+//! makes that a failure.
+
+mod managed;
+mod own;
+mod stage;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, IoSliceMut, Read, Seek, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Command, Stdio};
+
+use managed::Bench;
+use own::Own;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Advice, fadvise, sendfile};
+use rustix::io::preadv;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use stage::{BOWWAVE, skipped};
+
+const PAGE: u64 = 4096;
+const FILE_BYTES: u64 = 8 << 20;
+
+/// Loading eBPF takes half a second, on a busy machine some.
+const MOST_WAITING: Timespec = Timespec { tv_sec: 120, tv_nsec: 0 };
+
+/// `bowwave top --json`, which counts from now on.
+struct Top {
+    child: Own,
+    output: BufReader<ChildStdout>,
+}
+
+impl Top {
+    fn begin(state: &Path) -> Top {
+        let mut command = Command::new(BOWWAVE);
+        command.args(["top", "--json", "--interval", "3600", "--state"]).arg(state);
+        let mut child = Own::start(command.stdout(Stdio::piped()));
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut top = Top { child, output };
+        assert_eq!(top.object()["ready"], true);
+        top
+    }
+
+    /// The next object that it prints.
+    fn object(&mut self) -> Value {
+        let ready = PollFd::new(self.output.get_ref(), PollFlags::IN);
+        assert_eq!(poll(&mut [ready], Some(&MOST_WAITING)), Ok(1), "it says nothing");
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("a line");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    /// Ends it, gives what it counted.
+    fn end(mut self) -> Value {
+        kill_process(Pid::from_child(&self.child), Signal::INT).expect("it is not reaped");
+        let counted = self.object();
+        assert!(self.child.wait().expect("it ends").success());
+        assert_eq!(counted["schema_version"], 1);
+        assert_eq!((&counted["seen_share"], &counted["uncounted"]), (&1.0.into(), &0.into()));
+        counted
+    }
+}
+
+/// The row of that file.
+fn row_of<'a>(counted: &'a Value, path: &Path) -> &'a Value {
+    let inode = fs::metadata(path).expect("it is there").ino();
+    let rows = counted["files"].as_array().expect("rows");
+    let is_it = |row: &&Value| {
+        row["inode"] == inode && row["path"].as_str().is_some_and(|name| Path::new(name) == path)
+    };
+    rows.iter().find(is_it).unwrap_or_else(|| panic!("{} is not in {counted:#}", path.display()))
+}
+
+/// A cold file of the lab.
+fn file(bench: &Bench, name: &str) -> PathBuf {
+    let path = bench.lab.mount_point().join(name);
+    let mut file = File::create(&path).expect("made");
+    file.write_all(&vec![7; FILE_BYTES as usize]).expect("written");
+    file.sync_all().expect("on the disk");
+    path
+}
+
+fn pread(path: &Path) {
+    let file = File::open(path).expect("opened");
+    fadvise(&file, 0, None, Advice::Random).expect("advised");
+    let mut page = [0; PAGE as usize];
+    (0..23).for_each(|n| file.read_exact_at(&mut page, n * 7 * PAGE).expect("read"));
+}
+
+fn read(path: &Path) {
+    let mut file = File::open(path).expect("opened");
+    (0..29).for_each(|_| file.read_exact(&mut [0; 65536]).expect("read"));
+}
+
+/// At the end of the file there is nothing to read, which is no read.
+fn read_to_end(path: &Path) {
+    let mut file = File::open(path).expect("opened");
+    let mut all = vec![0; FILE_BYTES as usize + 1];
+    assert_eq!(file.read(&mut all).expect("read"), FILE_BYTES as usize);
+    assert_eq!(file.read(&mut all).expect("read"), 0);
+}
+
+/// Each read ends where the one before it has ended.
+fn tails(path: &Path) {
+    let file = File::open(path).expect("opened");
+    for _ in 0..7 {
+        file.read_exact_at(&mut [0; 16 * PAGE as usize], 0).expect("read");
+        file.read_exact_at(&mut [0; PAGE as usize], 15 * PAGE).expect("read");
+    }
+}
+
+fn read_vectors(path: &Path) {
+    let file = File::open(path).expect("opened");
+    let (mut one, mut three) = ([0; PAGE as usize], [0; 3 * PAGE as usize]);
+    for n in 0..11 {
+        let buffers = &mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut three)];
+        assert_eq!(preadv(&file, buffers, n * 4 * PAGE), Ok(4 * PAGE as usize));
+    }
+}
+
+fn send(path: &Path) {
+    let mut file = File::open(path).expect("opened");
+    let nowhere = File::options().write(true).open("/dev/null").expect("opened");
+    for _ in 0..5 {
+        let sent = sendfile(&nowhere, &file, None, 101 * PAGE as usize).expect("sent");
+        assert_eq!(sent as u64, 101 * PAGE);
+    }
+    assert_eq!(file.stream_position().expect("a position"), 505 * PAGE);
+}
+
+/// One page of each 64 KiB, as much as the kernel maps around a fault.
+#[allow(unsafe_code)]
+fn map(path: &Path) {
+    let file = File::open(path).expect("opened");
+    // SAFETY: nobody changes the file.
+    let mapping = unsafe { memmap2::Mmap::map(&file) }.expect("mapped");
+    mapping.advise(memmap2::Advice::Random).expect("advised");
+    let sum: u64 = (0..101).map(|n| u64::from(mapping[n * 65536])).sum();
+    assert_eq!(sum, 707);
+}
+
+#[test]
+fn every_way_of_reading_is_counted_to_the_last_read_cold_and_cached() {
+    let Some(bench) = Bench::of("top", 256 << 20) else { return };
+    type Way = fn(&Path);
+    // With its name and how many reads, faults and pages it makes.
+    let ways: [(Way, &str, u64, u64, u64); 7] = [
+        (pread, "pread", 23, 0, 23),
+        (read, "read", 29, 0, 29 * 16),
+        (read_to_end, "read-to-end", 1, 0, FILE_BYTES / PAGE),
+        (tails, "tails", 14, 0, 7 * 17),
+        (read_vectors, "vectors", 11, 0, 44),
+        (send, "sendfile", 5, 0, 505),
+        (map, "mmap", 0, 101, 101),
+    ];
+    let paths = ways.map(|(_, name, ..)| file(&bench, name));
+    bench.lab.evict().expect("evicted");
+    for temperature in ["cold", "cached"] {
+        let top = Top::begin(bench.state.path());
+        ways.iter().zip(&paths).for_each(|((way, ..), path)| way(path));
+        let counted = top.end();
+        for ((_, name, reads, faults, pages), path) in ways.iter().zip(&paths) {
+            let row = row_of(&counted, path);
+            let told = ["reads", "faults", "pages"].map(|figure| row[figure].as_u64());
+            assert_eq!(told, [Some(*reads), Some(*faults), Some(*pages)], "{temperature} {name}");
+            if temperature == "cached" {
+                let told = ["missing_pages", "kernel_pages", "stalls"].map(|it| row[it].as_u64());
+                assert_eq!(told, [Some(0); 3], "{name}: {row}");
+                assert_eq!(row["hit_share"], 1.0, "{name}");
+            }
+        }
+        if temperature == "cold" {
+            // Advised to be random, so the kernel reads nothing ahead.
+            for (name, count) in [("pread", 23), ("mmap", 101)] {
+                let row = row_of(&counted, &bench.lab.mount_point().join(name));
+                let told = ["missing_pages", "kernel_pages"].map(|figure| row[figure].as_u64());
+                assert_eq!(told, [Some(count); 2], "{name}: {row}");
+                assert!(row["stalls"].as_u64() >= Some(count), "it waited each time: {row}");
+                // The device takes 5 ms, never less.
+                assert!(row["stalled_s"].as_f64() >= Some(count as f64 * 0.005), "{row}");
+                let bins = row["latencies"].as_array().expect("bins");
+                let sum: u64 = bins.iter().filter_map(|bin| bin["stalls"].as_u64()).sum();
+                assert_eq!(Some(sum), row["stalls"].as_u64());
+            }
+        }
+    }
+}
+
+#[test]
+fn reads_of_io_uring_are_counted_to_the_last_one() {
+    let Some(bench) = Bench::of("top-uring", 128 << 20) else { return };
+    let path = file(&bench, "uring");
+    let fio = || {
+        let mut fio = Command::new("fio");
+        fio.args(["--name=uring", "--ioengine=io_uring", "--rw=randread", "--bs=4k"]);
+        fio.args(["--iodepth=4", "--io_size=68k", "--invalidate=0", "--output-format=terse"]);
+        fio.arg(format!("--filename={}", path.display())).arg(format!("--size={FILE_BYTES}"));
+        fio.current_dir(bench.state.path()).output()
+    };
+    match fio() {
+        Ok(tried) if tried.status.success() => {}
+        Ok(tried) => {
+            let said = String::from_utf8_lossy(&tried.stderr).replace('\n', " ");
+            return skipped::<()>(&format!("fio cannot use io_uring: {said}")).unwrap_or(());
+        }
+        Err(error) => return skipped::<()>(&format!("fio: {error}")).unwrap_or(()),
+    }
+    bench.lab.evict().expect("evicted");
+    for temperature in ["cold", "cached"] {
+        let top = Top::begin(bench.state.path());
+        assert!(fio().expect("it runs").status.success());
+        let counted = top.end();
+        let row = row_of(&counted, &path);
+        let told = ["reads", "pages"].map(|figure| row[figure].as_u64());
+        assert_eq!(told, [Some(17); 2], "{temperature}: {row}");
+    }
+}
+
+#[test]
+fn a_process_that_ended_long_ago_has_its_name_and_its_reads() {
+    let Some(bench) = Bench::of("top-ended", 128 << 20) else { return };
+    let path = file(&bench, "ended");
+    let top = Top::begin(bench.state.path());
+    let mut dd = Command::new("dd");
+    dd.args(["of=/dev/null", "bs=4096", "count=13"]).arg(format!("if={}", path.display()));
+    let mut dd = Own::start(dd.stderr(Stdio::null()));
+    let pid = dd.id();
+    assert!(dd.wait().expect("it ends").success());
+    let counted = top.end();
+    let processes = counted["processes"].as_array().expect("rows");
+    let row = processes.iter().find(|row| row["pid"] == pid).expect("it is there");
+    assert_eq!(row["name"], "dd");
+    // It has read its program and libraries, too.
+    assert!(row["reads"].as_u64() >= Some(13), "{row}");
+    assert_eq!(row_of(&counted, &path)["reads"], 13);
+    let volume = &row_of(&counted, &path)["volume"];
+    let devices = counted["devices"].as_array().expect("rows");
+    let device = devices.iter().find(|row| row["volume"] == *volume).expect("it is there");
+    assert_eq!(device["reads"], 13);
+    let place = bench.lab.mount_point();
+    assert!(
+        device["name"].as_str().is_some_and(|name| name.ends_with(place.to_str().expect("text")))
+    );
+}
+
+#[test]
+fn what_a_running_bowwave_brings_is_told_apart() {
+    let Some(bench) = Bench::of("top-beside", 128 << 20) else { return };
+    let path = file(&bench, "backward");
+    bench.lab.evict().expect("evicted");
+    let daemon = managed::Daemon::begin(&mut managed::daemon(&bench.lab, bench.state.path(), &[]));
+    let top = Top::begin(bench.state.path());
+    let file = File::open(&path).expect("opened");
+    let mut part = [0; 65536];
+    (0..FILE_BYTES / 65536).rev().for_each(|n| {
+        file.read_exact_at(&mut part, n * 65536).expect("read");
+    });
+    let counted = top.end();
+    let row = row_of(&counted, &path);
+    assert_eq!(row["managed"], "managed");
+    let pages = |figure: &str| row[figure].as_u64().expect("a number");
+    assert_eq!((pages("reads"), pages("pages")), (128, 2048));
+    assert!(pages("bowwave_pages") > pages("kernel_pages"), "{row}");
+    assert_eq!(pages("bowwave_pages") + pages("kernel_pages"), 2048, "each once");
+    let processes = counted["processes"].as_array().expect("rows");
+    let ours = processes.iter().find(|row| row["pid"] == daemon.child.id()).expect("it is there");
+    assert_eq!(ours["bowwave_pages"], row["bowwave_pages"]);
+    daemon.end();
+}
+
+#[test]
+fn keys_are_obeyed_in_a_terminal_which_is_left_as_it_was() {
+    if managed::possible().is_none() {
+        return;
+    }
+    let state = stage::state();
+    let line = format!("{BOWWAVE} top --state {}", state.path().display());
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+    let mut script = Own::start(script.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut keys = script.stdin.take().expect("piped");
+    let mut output = script.stdout.take().expect("piped");
+    let mut shown = String::new();
+    let mut wait_for = |what: &str, shown: &mut String| {
+        while !shown.contains(what) {
+            let ready = PollFd::new(&output, PollFlags::IN);
+            assert_eq!(poll(&mut [ready], Some(&MOST_WAITING)), Ok(1), "{what}: {shown}");
+            let mut bytes = [0; 4096];
+            let count = output.read(&mut bytes).expect("read");
+            assert!(count > 0, "no {what}: {shown}");
+            *shown += &String::from_utf8_lossy(&bytes[..count]);
+        }
+    };
+    wait_for("by process, most wait first", &mut shown);
+    keys.write_all(b"fs").expect("it listens");
+    wait_for("by file, most reads first", &mut shown);
+    keys.write_all(b"/nothing has this name\r").expect("it listens");
+    wait_for("only nothing has this name", &mut shown);
+    keys.write_all(b"q").expect("it listens");
+    wait_for("\u{1b}[?1049l", &mut shown);
+    assert!(shown.contains("\u{1b}[?1049h"), "{shown}");
+    assert!(script.wait().expect("it ends").success());
+}
+
+#[test]
+fn pictures_are_printed_for_a_file_and_their_number_is_kept() {
+    if managed::possible().is_none() {
+        return;
+    }
+    let output =
+        Command::new(BOWWAVE).args(["top", "--batch", "-n", "2"]).output().expect("it runs");
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(text.matches("bowwave top  by process").count(), 2, "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}

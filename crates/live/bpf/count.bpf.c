@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The eBPF programs of `bowwave top`: count how programs read files, and send no events.
+ *
+ *   a read has its pages    mm_filemap_get_pages ------------------ reads, pages
+ *   a page fault            mm_filemap_map_pages, mm_filemap_fault  faults, pages, missing pages
+ *   a read lacks a page     page_cache_sync_ra, async_ra ---------- which pages it wants
+ *   a page enters the cache mm_filemap_add_to_page_cache ---------- brought pages, missing pages
+ *   a thread waits          sched_switch -------------------------- stalls, and how long they took
+ *
+ * The first program and `count_mapping` also run for cached pages. User space attaches them for a part of the time if
+ * there are many such accesses (crates/top/src/budget.rs); the others stay attached.
+ *
+ * The kernel numbers the reading calls of a thread (`ioac.syscr`), and its faults (`min_flt + maj_flt`). These numbers
+ * grow when a call or fault ends. So events with the same number belong to one call: a long read has several batches,
+ * and a fault that waits is tried again.
+ */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#include "page_cache.bpf.h"
+#include "count.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define PF_IO_WORKER 0x10
+#define PF_KTHREAD 0x200000
+#define O_DIRECT 040000
+/* System calls of x86-64. */
+enum {
+	CALL_READ = 0,
+	CALL_WRITE = 1,
+	CALL_PREAD64 = 17,
+	CALL_PWRITE64 = 18,
+	CALL_READV = 19,
+	CALL_WRITEV = 20,
+	CALL_SENDFILE = 40,
+	CALL_SPLICE = 275,
+	CALL_PREADV = 295,
+	CALL_PWRITEV = 296,
+	CALL_COPY_FILE_RANGE = 326,
+	CALL_PREADV2 = 327,
+	CALL_PWRITEV2 = 328,
+};
+
+/* What is known of a thread. Files are compared by the address of their inode. */
+struct thread {
+	struct inode *inode;		/* the file of its last read */
+	u64 call;			/* the number of that read */
+	u64 first;			/* the pages that its last batch still had to deliver */
+	u64 last;
+	struct inode *wanted_inode;	/* the file of a read that lacks pages */
+	struct count_key wanted;	/* its process and file */
+	u64 wanted_call;		/* the number of that read */
+	u64 wanted_first;		/* the pages that it asks for */
+	u64 wanted_end;
+	u64 fault;			/* the number of its last fault, from 1 */
+	struct count_key faulting;	/* the process and file of that fault */
+	struct count_key waiting;	/* the process and file for which it waits */
+	u64 waits_since_ns;		/* 0 if it does not wait */
+	bool is_counted_missing;	/* the page of its last fault */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 32768);
+	__type(key, struct count_key);
+	__type(value, struct counts);
+} counts SEC(".maps");
+
+/* With inode 0: what has no room in `counts`, for each process and file system. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, struct count_key);
+	__type(value, struct counts);
+} rest SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 32768);
+	__type(key, struct count_key);
+	__type(value, struct stalls);
+} stalls SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 32768);
+	__type(key, struct file_name_key);
+	__type(value, struct file_name);
+} names SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 32768);
+	__type(key, u32);
+	__type(value, struct process);
+} processes SEC(".maps"); /* by tgid */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct file_name);
+} scratch SEC(".maps");
+
+u64 uncounted;	/* accesses and stalls for which there was no room at all */
+u64 seen[PROCESSORS];	/* runs of the programs that also see cached pages, by processor */
+/* Whether accesses to cached pages are seen now. */
+u32 sees_cached;
+
+/* Describes the process and the names of the file, when the first access of the one to the other is counted. */
+static __always_inline void describe(struct task_struct *task, struct inode *inode, struct count_key *key)
+{
+	struct process process = { .cgroup = bpf_get_current_cgroup_id() };
+	struct file_name_key name_key = { .ino = key->ino, .dev = key->dev };
+	struct dentry *dentry = 0, *parent;
+	struct hlist_node *alias;
+	struct file_name *name;
+	u32 zero = 0;
+
+	BPF_CORE_READ_INTO(&process.name, task, group_leader, comm);
+	bpf_map_update_elem(&processes, &key->tgid, &process, BPF_ANY);
+	name = bpf_map_lookup_elem(&scratch, &zero);
+	if (!name || !bpf_core_field_exists(dentry->d_u.d_alias))
+		return;
+	alias = BPF_CORE_READ(inode, i_dentry.first);
+	if (!alias)
+		return;
+	dentry = (void *)alias - bpf_core_field_offset(struct dentry, d_u.d_alias);
+	name->components = 0;
+	name->is_whole = 0;
+	for (int i = 0; i < NAME_COMPONENTS; i++) {
+		parent = BPF_CORE_READ(dentry, d_parent);
+		if (!parent || parent == dentry) {
+			name->is_whole = 1;
+			break;
+		}
+		bpf_probe_read_kernel_str(&name->component[i], sizeof(name->component[i]),
+					  BPF_CORE_READ(dentry, d_name.name));
+		name->components = i + 1;
+		dentry = parent;
+	}
+	/* The loop ends before it sees that the last component is the first of the path. */
+	if (BPF_CORE_READ(dentry, d_parent) == dentry)
+		name->is_whole = 1;
+	bpf_map_update_elem(&names, &name_key, name, BPF_ANY);
+}
+
+static __always_inline struct counts *counts_of(struct task_struct *task, struct inode *inode, struct count_key *key)
+{
+	struct counts *found = bpf_map_lookup_elem(&counts, key), fresh = {};
+	struct count_key rest_key = *key;
+
+	if (found)
+		return found;
+	if (!bpf_map_update_elem(&counts, key, &fresh, BPF_NOEXIST))
+		describe(task, inode, key);
+	found = bpf_map_lookup_elem(&counts, key);
+	if (found)
+		return found;
+	rest_key.ino = 0;
+	found = bpf_map_lookup_elem(&rest, &rest_key);
+	if (found)
+		return found;
+	bpf_map_update_elem(&rest, &rest_key, &fresh, BPF_NOEXIST);
+	found = bpf_map_lookup_elem(&rest, &rest_key);
+	if (!found)
+		__sync_fetch_and_add(&uncounted, 1);
+	return found;
+}
+
+/* Of a regular file. */
+static __always_inline bool key_of(struct task_struct *task, struct inode *inode, struct count_key *key)
+{
+	if (!inode || (inode->i_mode & S_IFMT) != S_IFREG)
+		return false;
+	key->ino = inode->i_ino;
+	key->dev = inode->i_sb->s_dev;
+	key->tgid = task->tgid;
+	return true;
+}
+
+/* The file's size in pages. */
+static __always_inline u64 end_of(struct inode *inode)
+{
+	return ((u64)inode->i_size + (1 << PAGE_SHIFT) - 1) >> PAGE_SHIFT;
+}
+
+static __always_inline struct thread *thread_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* The number of the reading call that the thread is in. 0 without CONFIG_TASK_IO_ACCOUNTING: then only the pages tell
+ * calls apart. */
+static __always_inline u64 call_of(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->ioac.syscr) ? task->ioac.syscr : 0;
+}
+
+/* The number of the fault that the thread is in, or else its next one. */
+static __always_inline u64 fault_of(struct task_struct *task)
+{
+	return task->min_flt + task->maj_flt + 1;
+}
+
+static __always_inline u64 system_call_of(struct task_struct *task)
+{
+	struct pt_regs *registers = (void *)bpf_task_pt_regs(task);
+
+	return BPF_CORE_READ(registers, orig_ax);
+}
+
+static __always_inline bool is_in_writing_call(struct task_struct *task)
+{
+	if (task->flags & PF_KTHREAD)
+		return false;
+	switch (system_call_of(task)) {
+	case CALL_WRITE:
+	case CALL_PWRITE64:
+	case CALL_WRITEV:
+	case CALL_PWRITEV:
+	case CALL_PWRITEV2:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The bin of a latency: 0 below 2 microseconds, 1 below 4, and so on. */
+static __always_inline u32 bin_of(u64 ns)
+{
+	u64 us = ns / 1000;
+	u32 bin = 0;
+
+	for (int shift = 16; shift; shift >>= 1) {
+		if (us >> (bin + shift))
+			bin += shift;
+	}
+	return bin < LATENCY_BINS ? bin : LATENCY_BINS - 1;
+}
+
+static __always_inline void count_stall(struct count_key *key, u64 ns)
+{
+	struct stalls *found = bpf_map_lookup_elem(&stalls, key), fresh = {};
+
+	if (!found) {
+		bpf_map_update_elem(&stalls, key, &fresh, BPF_NOEXIST);
+		found = bpf_map_lookup_elem(&stalls, key);
+	}
+	if (!found) {
+		__sync_fetch_and_add(&uncounted, 1);
+		return;
+	}
+	__sync_fetch_and_add(&found->ns, ns);
+	__sync_fetch_and_add(&found->latency[bin_of(ns) & (LATENCY_BINS - 1)], 1);
+}
+
+/* The first page of [first, last] that belongs to a new call, or `last + 1` if the current one only goes on. */
+static __always_inline u64 new_part(struct thread *thread, struct task_struct *task, struct inode *inode, u64 call,
+				    u64 first, u64 last, bool *is_new_call)
+{
+	u64 made;
+
+	*is_new_call = thread->inode != inode || thread->call != call;
+	if (*is_new_call)
+		return first;
+	/* The next batch of the same pages. */
+	if (last == thread->last && first > thread->first)
+		return last + 1;
+	/* These calls go through a pipe of 64 KiB. */
+	made = system_call_of(task);
+	if (made == CALL_SENDFILE || made == CALL_COPY_FILE_RANGE)
+		return first > thread->last || last < thread->first ? first : thread->last + 1;
+	/* Not a call that the kernel counts, as with io_uring. */
+	*is_new_call = true;
+	return first;
+}
+
+SEC("tp_btf/mm_filemap_get_pages")
+int BPF_PROG(count_read, struct address_space *mapping, unsigned long first, unsigned long last)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct inode *inode = mapping->host;
+	u64 end, from, call = call_of(task);
+	struct count_key key = {};
+	struct thread *thread;
+	struct counts *counts;
+	bool is_new_call;
+
+	seen[bpf_get_smp_processor_id() & (PROCESSORS - 1)]++;
+	if (!key_of(task, inode, &key))
+		return 0;
+	thread = thread_of(task);
+	counts = counts_of(task, inode, &key);
+	if (!thread || !counts)
+		return 0;
+	/* A program may ask for more than the file has. */
+	end = end_of(inode);
+	if (last >= end)
+		last = end ? end - 1 : 0;
+	from = new_part(thread, task, inode, call, first, last, &is_new_call);
+	if (is_new_call)
+		counts->reads++;
+	if (from <= last)
+		counts->pages += last - from + 1;
+	thread->inode = inode;
+	thread->call = call;
+	thread->first = first;
+	thread->last = last;
+	return 0;
+}
+
+/* An event of the fault that the thread is in. Counts the fault at its first event. */
+static __always_inline int on_fault(struct address_space *mapping, bool is_missing)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct inode *inode = mapping->host;
+	u64 fault = fault_of(task);
+	struct count_key key = {};
+	struct thread *thread;
+	struct counts *counts;
+
+	if (!key_of(task, inode, &key))
+		return 0;
+	thread = thread_of(task);
+	counts = counts_of(task, inode, &key);
+	if (!thread || !counts)
+		return 0;
+	if (thread->fault != fault) {
+		thread->fault = fault;
+		thread->faulting = key;
+		thread->is_counted_missing = false;
+		if (sees_cached) {
+			counts->faults++;
+			counts->pages++;
+		}
+	}
+	if (is_missing && !thread->is_counted_missing) {
+		thread->is_counted_missing = true;
+		counts->missing++;
+	}
+	return 0;
+}
+
+SEC("tp_btf/mm_filemap_map_pages")
+int BPF_PROG(count_mapping, struct address_space *mapping)
+{
+	seen[bpf_get_smp_processor_id() & (PROCESSORS - 1)]++;
+	return on_fault(mapping, false);
+}
+
+SEC("tp_btf/mm_filemap_fault")
+int BPF_PROG(count_fault, struct address_space *mapping, unsigned long index)
+{
+	u64 entry = page_cache_entry(mapping, index);
+
+	return on_fault(mapping, !entry || (entry & EVICTED_TAG));
+}
+
+/* Notes which pages a read wants. The kernel brings them into the cache next, and more. A fault wants one page, which
+ * count_fault has counted. */
+static __always_inline int note_wanted(struct inode *inode, u64 first, u64 pages)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_of(task);
+	struct count_key key = {};
+
+	if (!thread || thread->fault == fault_of(task) || !key_of(task, inode, &key))
+		return 0;
+	thread->wanted_inode = inode;
+	thread->wanted = key;
+	thread->wanted_call = call_of(task);
+	thread->wanted_first = first;
+	thread->wanted_end = first + pages;
+	return 0;
+}
+
+SEC("tp_btf/page_cache_sync_ra")
+int BPF_PROG(note_absent, struct inode *inode, unsigned long first, struct file_ra_state *ra, unsigned long pages)
+{
+	return note_wanted(inode, first, pages);
+}
+
+SEC("tp_btf/page_cache_async_ra")
+int BPF_PROG(note_mark, struct inode *inode, unsigned long first, struct file_ra_state *ra, unsigned long pages)
+{
+	return note_wanted(inode, first, pages);
+}
+
+/* How many of these pages a read has asked for, before they were in the cache. */
+static __always_inline u64 wanted_of(struct thread *thread, struct task_struct *task, struct inode *inode, u64 first,
+				     u64 end)
+{
+	if (thread->wanted_inode != inode || thread->wanted_call != call_of(task))
+		return 0;
+	if (first < thread->wanted_first)
+		first = thread->wanted_first;
+	if (end > thread->wanted_end)
+		end = thread->wanted_end;
+	return first < end ? end - first : 0;
+}
+
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int BPF_PROG(count_brought, struct folio *folio)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct inode *inode = folio->mapping->host;
+	u64 first = folio->index, end = first + pages_of(folio), file_end;
+	struct count_key key = {};
+	struct thread *thread;
+	struct counts *counts;
+
+	if (!key_of(task, inode, &key) || is_in_writing_call(task))
+		return 0;
+	/* Pages behind the end are a writer's. */
+	file_end = end_of(inode);
+	if (first >= file_end)
+		return 0;
+	if (end > file_end)
+		end = file_end;
+	counts = counts_of(task, inode, &key);
+	if (!counts)
+		return 0;
+	counts->brought += end - first;
+	thread = bpf_task_storage_get(&threads, task, 0, 0);
+	if (thread)
+		counts->missing += wanted_of(thread, task, inode, first, end);
+	return 0;
+}
+
+/* The file that the thread's system call reads through the page cache; 0 if there is none. */
+static __always_inline struct inode *file_read_by(struct task_struct *task)
+{
+	struct pt_regs *registers = (void *)bpf_task_pt_regs(task);
+	u64 number = BPF_CORE_READ(registers, di);
+	struct file **all, *file = 0;
+
+	switch (BPF_CORE_READ(registers, orig_ax)) {
+	case CALL_SENDFILE:
+		number = BPF_CORE_READ(registers, si);
+	case CALL_READ:
+	case CALL_PREAD64:
+	case CALL_READV:
+	case CALL_PREADV:
+	case CALL_PREADV2:
+	case CALL_SPLICE:
+	case CALL_COPY_FILE_RANGE:
+		break;
+	default:
+		return 0;
+	}
+	number = (u32)number;
+	all = BPF_CORE_READ(task, files, fdt, fd);
+	if (number >= BPF_CORE_READ(task, files, fdt, max_fds) ||
+	    bpf_probe_read_kernel(&file, sizeof(file), all + number) || !file ||
+	    (BPF_CORE_READ(file, f_flags) & O_DIRECT))
+		return 0;
+	return BPF_CORE_READ(file, f_inode);
+}
+
+/* The process and file for which a thread waits; false if it is not for pages that it reads. */
+static __always_inline bool is_waiting_for(struct task_struct *task, struct thread *thread, struct count_key *key)
+{
+	struct inode *inode;
+
+	if (thread->fault == fault_of(task)) {
+		*key = thread->faulting;
+		return true;
+	}
+	if (task->flags & (PF_KTHREAD | PF_IO_WORKER)) {
+		if (!thread->wanted_inode)
+			return false;
+		*key = thread->wanted;
+		return true;
+	}
+	inode = file_read_by(task);
+	if (!inode || (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
+		return false;
+	key->ino = BPF_CORE_READ(inode, i_ino);
+	key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	key->tgid = BPF_CORE_READ(task, tgid);
+	return true;
+}
+
+static __always_inline void begin_wait(struct task_struct *task)
+{
+	struct thread *thread = thread_of(task);
+	struct count_key key = {};
+
+	if (!thread)
+		return;
+	thread->waits_since_ns = 0;
+	if (!is_waiting_for(task, thread, &key))
+		return;
+	thread->waiting = key;
+	thread->waits_since_ns = bpf_ktime_get_ns();
+}
+
+static __always_inline void end_wait(struct task_struct *task)
+{
+	struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+	struct count_key key;
+
+	if (!thread || !thread->waits_since_ns)
+		return;
+	key = thread->waiting;
+	count_stall(&key, bpf_ktime_get_ns() - thread->waits_since_ns);
+	thread->waits_since_ns = 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(count_wait, bool is_preempted, struct task_struct *before, struct task_struct *next)
+{
+	if (BPF_CORE_READ_BITFIELD(before, in_iowait))
+		begin_wait(before);
+	if (BPF_CORE_READ_BITFIELD(next, in_iowait))
+		end_wait(next);
+	return 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The tables that the programs of count.bpf.c fill. src/count/tables.rs decodes them. */
+#ifndef BOWWAVE_COUNT_H
+#define BOWWAVE_COUNT_H
+
+/* Powers of 2 of a microsecond, up to half an hour. A power of two: masked indices satisfy the verifier. */
+#define LATENCY_BINS 32
+/* Processors with higher numbers share a counter. A power of two. */
+#define PROCESSORS 256
+/* Of a path, the last ones. */
+#define NAME_COMPONENTS 6
+/* Of each of them, 64 bytes with the 0 at its end. In words, since the generated code has no longer arrays. */
+#define NAME_WORDS 8
+
+struct count_key {
+	u64 ino;
+	u32 dev;	/* s_dev in the kernel's encoding: major << 20 | minor */
+	u32 tgid;
+};
+
+struct counts {
+	u64 reads;	/* calls that got pages from the page cache */
+	u64 faults;	/* page faults in mappings of the file */
+	u64 pages;	/* that these have asked for; one for each fault */
+	u64 missing;	/* of these, not in the cache and not on their way */
+	u64 brought;	/* pages that the process brought into the cache */
+};
+
+struct stalls {
+	u64 ns;
+	u64 latency[LATENCY_BINS];
+};
+
+struct file_name_key {
+	u64 ino;
+	u32 dev;
+	u32 reserved;
+};
+
+struct component {
+	u64 text[NAME_WORDS];
+};
+
+struct file_name {
+	u32 components;
+	u32 is_whole;	/* up to the root of the file system */
+	struct component component[NAME_COMPONENTS];	/* the last one first */
+};
+
+struct process {
+	u64 cgroup;
+	char name[16];
+};
+
+#endif

@@ -1,0 +1,203 @@
+//! Loads the programs of bpf/count.bpf.c, and reads their tables.
+
+use std::collections::HashSet;
+use std::mem::MaybeUninit;
+
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
+use top::{Key, Names, Process, Sample};
+
+use super::{Sees, decode};
+use crate::kernel::{self, BTF};
+use crate::observe::warnings::{self, refused};
+use crate::observe::{ObserveError, check_machine};
+
+mod skeleton {
+    #![allow(unsafe_code, unreachable_pub, clippy::all)]
+    include!(concat!(env!("OUT_DIR"), "/count.skel.rs"));
+}
+use skeleton::{CountSkel, CountSkelBuilder};
+
+/// Of the table of counters. Each processor has its own.
+const MOST_TABLE_BYTES: usize = 64 << 20;
+const COUNTS_BYTES: usize = 40;
+const MOST_ENTRIES: usize = 32768;
+
+/// The attached programs and their tables.
+pub struct Counting {
+    skeleton: CountSkel<'static>,
+    /// The programs that run for cached pages, too, while they are attached.
+    links: Vec<Link>,
+    sees: Sees,
+    entries: usize,
+}
+
+fn lost(error: libbpf_rs::Error) -> ObserveError {
+    ObserveError::Lost(format!("{error:#}"))
+}
+
+fn sees(tracepoints: &HashSet<String>) -> Sees {
+    let has = |names: &[&str]| names.iter().all(|name| tracepoints.contains(*name));
+    Sees {
+        reads: has(&["mm_filemap_get_pages"]),
+        faults: has(&["mm_filemap_fault", "mm_filemap_map_pages"]),
+        missing: has(&["page_cache_sync_ra", "page_cache_async_ra"]),
+    }
+}
+
+impl Counting {
+    /// Loads the programs, and attaches all but those that run for cached pages.
+    ///
+    /// # Errors
+    /// As [`crate::observe::open`].
+    pub fn open() -> Result<Self, ObserveError> {
+        let mut counting = Self::load()?;
+        counting.skeleton.attach().map_err(refused)?;
+        Ok(counting)
+    }
+
+    fn load() -> Result<Self, ObserveError> {
+        check_machine()?;
+        let tracepoints = kernel::tracepoints();
+        if tracepoints.is_empty() {
+            return Err(ObserveError::Refused(format!("it has no type information ({BTF})")));
+        }
+        let sees = sees(&tracepoints);
+        warnings::begin();
+        // The skeleton borrows this object for as long as the process counts, so one small leak does no harm.
+        let object: &'static mut MaybeUninit<OpenObject> =
+            Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = CountSkelBuilder::default().open(object).map_err(refused)?;
+        let programs = &mut open.progs;
+        programs.count_read.set_autoload(sees.reads);
+        programs.count_mapping.set_autoload(sees.faults);
+        programs.count_fault.set_autoload(sees.faults);
+        programs.note_absent.set_autoload(sees.missing);
+        programs.note_mark.set_autoload(sees.missing);
+        programs.count_read.set_autoattach(false);
+        programs.count_mapping.set_autoattach(false);
+        let processors = libbpf_rs::num_possible_cpus().map_err(refused)?;
+        let entries = (MOST_TABLE_BYTES / COUNTS_BYTES / processors).min(MOST_ENTRIES);
+        open.maps.counts.set_max_entries(entries as u32).map_err(refused)?;
+        let skeleton = open.load().map_err(refused)?;
+        Ok(Counting { skeleton, links: Vec::new(), sees, entries })
+    }
+
+    /// What this kernel tells.
+    pub fn sees(&self) -> Sees {
+        self.sees
+    }
+
+    /// Attaches the programs that run for cached pages, or detaches them.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn see_cached(&mut self, on: bool) -> Result<(), ObserveError> {
+        if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
+            shared.sees_cached = u32::from(on);
+        }
+        if !on {
+            self.links.clear();
+        } else if self.links.is_empty() {
+            let programs = &self.skeleton.progs;
+            let all = [&programs.count_read, &programs.count_mapping];
+            let loaded = all.into_iter().filter(|program| program.autoload());
+            self.links = loaded
+                .map(|program| program.attach())
+                .collect::<Result<_, _>>()
+                .map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// How often these programs have run, by processor.
+    pub fn seen(&self) -> Vec<u64> {
+        self.skeleton.maps.bss_data.as_deref().map_or(Vec::new(), |shared| shared.seen.to_vec())
+    }
+
+    /// All totals.
+    ///
+    /// # Errors
+    /// If a table cannot be read.
+    pub fn sample(&self) -> Result<Sample, ObserveError> {
+        let maps = &self.skeleton.maps;
+        let mut sample = Sample {
+            uncounted: maps.bss_data.as_deref().map_or(0, |shared| shared.uncounted),
+            ..Sample::default()
+        };
+        for map in [&maps.counts, &maps.rest] {
+            for bytes in map.keys() {
+                let counts = map.lookup_percpu(&bytes, MapFlags::ANY).map_err(lost)?;
+                if let (Some(key), Some(counts)) = (decode::key(&bytes), counts) {
+                    sample.counts.insert(key, decode::counts(&counts));
+                }
+            }
+        }
+        for bytes in maps.stalls.keys() {
+            let stalls = maps.stalls.lookup(&bytes, MapFlags::ANY).map_err(lost)?;
+            if let (Some(key), Some(stalls)) = (decode::key(&bytes), stalls) {
+                sample.stalls.insert(key, decode::stalls(&stalls));
+            }
+        }
+        Ok(sample)
+    }
+
+    /// Adds the names of this process and file, as the programs noted them.
+    pub fn describe(&self, key: Key, names: &mut Names) {
+        let maps = &self.skeleton.maps;
+        let process = maps.processes.lookup(&key.pid.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+        if let Some((cgroup, name)) = process.and_then(|bytes| decode::process(&bytes)) {
+            let known = names.processes.remove(&key.pid).unwrap_or_default();
+            let is_known = !known.cgroup.is_empty();
+            let cgroup =
+                if is_known { known.cgroup } else { super::names::cgroup(key.pid, cgroup) };
+            names.processes.insert(key.pid, Process { name, cgroup });
+        }
+        let name = maps.names.lookup(&decode::encode_file(&key.file), MapFlags::ANY).ok().flatten();
+        if let Some(name) = name.and_then(|bytes| decode::file_name(&bytes)) {
+            names.files.insert(key.file, name);
+        }
+    }
+
+    /// Removes idle entries, once half of the table is in use. Returns whether it has.
+    pub fn forget(&self, idle: &[Key], sample: &Sample) -> bool {
+        if sample.counts.len() < self.entries / 2 {
+            return false;
+        }
+        let maps = &self.skeleton.maps;
+        let idle_keys: HashSet<&Key> = idle.iter().collect();
+        let used = || sample.counts.keys().filter(|key| !idle_keys.contains(key));
+        let pids: HashSet<u32> = used().map(|key| key.pid).collect();
+        let files: HashSet<_> = used().map(|key| key.file).collect();
+        for key in idle {
+            // An entry that is not there needs no removal.
+            let bytes = decode::encode_key(key);
+            let _ = maps.counts.delete(&bytes);
+            let _ = maps.stalls.delete(&bytes);
+            if !pids.contains(&key.pid) {
+                let _ = maps.processes.delete(&key.pid.to_ne_bytes());
+            }
+            if !files.contains(&key.file) {
+                let _ = maps.names.delete(&decode::encode_file(&key.file));
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linux::privilege::Privilege;
+
+    use super::*;
+
+    #[test]
+    fn the_kernel_accepts_the_programs() {
+        if !Privilege::own().may_observe() {
+            return eprintln!("skipped: needs root");
+        }
+        let counting = Counting::load().unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(counting.sample().expect("its tables"), Sample::default());
+        assert_eq!(counting.seen().iter().sum::<u64>(), 0);
+    }
+}

@@ -1,0 +1,119 @@
+//! Decodes the tables of bpf/count.h: 64-bit words in the machine's byte order, and texts that end with a zero.
+
+use readahead::{DeviceNumber, FileKey};
+use top::{BINS, Counts, FileName, Key, Latencies};
+
+const NAME_COMPONENTS: usize = 6;
+const NAME_BYTES: usize = 64;
+
+/// `struct count_key`.
+pub(super) fn key(bytes: &[u8]) -> Option<Key> {
+    let file =
+        FileKey { dev: DeviceNumber::from_kernel(half_word(bytes, 8)?), ino: words(bytes).next()? };
+    Some(Key { pid: half_word(bytes, 12)?, file })
+}
+
+/// `struct count_key`.
+pub(super) fn encode_key(key: &Key) -> Vec<u8> {
+    let mut bytes = encode_file(&key.file);
+    bytes[12..].copy_from_slice(&key.pid.to_ne_bytes());
+    bytes
+}
+
+/// `struct file_name_key`.
+pub(super) fn encode_file(file: &FileKey) -> Vec<u8> {
+    let ino = file.ino.to_ne_bytes();
+    let dev = file.dev.to_kernel().to_ne_bytes();
+    [&ino[..], &dev, &[0; 4]].concat()
+}
+
+/// `struct counts`, one of each processor, added up.
+pub(super) fn counts(of_processors: &[Vec<u8>]) -> Counts {
+    let mut sum = Counts::default();
+    for bytes in of_processors {
+        let fields =
+            [&mut sum.reads, &mut sum.faults, &mut sum.pages, &mut sum.missing, &mut sum.brought];
+        fields.into_iter().zip(words(bytes)).for_each(|(sum, count)| *sum += count);
+    }
+    sum
+}
+
+/// `struct stalls`.
+pub(super) fn stalls(bytes: &[u8]) -> Latencies {
+    let mut words = words(bytes);
+    let mut stalls = Latencies { ns: words.next().unwrap_or(0), bins: [0; BINS] };
+    stalls.bins.iter_mut().zip(words).for_each(|(bin, count)| *bin = count);
+    stalls
+}
+
+/// `struct file_name`.
+pub(super) fn file_name(bytes: &[u8]) -> Option<FileName> {
+    let count = half_word(bytes, 0)? as usize;
+    let texts = bytes.get(8..)?.chunks_exact(NAME_BYTES).take(count.min(NAME_COMPONENTS));
+    let mut components: Vec<String> = texts.map(text).collect();
+    components.reverse();
+    Some(FileName { components, is_whole: half_word(bytes, 4)? != 0 })
+}
+
+/// `struct process`: the cgroup's number and the program's name.
+pub(super) fn process(bytes: &[u8]) -> Option<(u64, String)> {
+    Some((words(bytes).next()?, text(bytes.get(8..)?)))
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")))
+}
+
+fn half_word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().expect("4 bytes")))
+}
+
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_key_is_decoded_as_it_was_encoded(pid: u32, ino: u64, major in 0u32..4096, minor in 0u32..1 << 20) {
+            let file = FileKey { dev: DeviceNumber { major, minor }, ino };
+            prop_assert_eq!(key(&encode_key(&Key { pid, file })), Some(Key { pid, file }));
+        }
+
+        #[test]
+        fn any_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..500)) {
+            key(&bytes);
+            file_name(&bytes);
+            process(&bytes);
+            stalls(&bytes);
+        }
+    }
+
+    #[test]
+    fn counters_of_all_processors_are_added_up() {
+        let of = |numbers: [u64; 5]| numbers.map(u64::to_ne_bytes).concat();
+        let sum = counts(&[of([1, 2, 3, 4, 5]), of([10, 20, 30, 40, 50])]);
+        assert_eq!(sum, Counts { reads: 11, faults: 22, pages: 33, missing: 44, brought: 55 });
+    }
+
+    #[test]
+    fn the_components_of_a_path_come_last_first() {
+        let mut bytes = [2u32.to_ne_bytes(), 1u32.to_ne_bytes()].concat();
+        for component in ["f100", "lab"] {
+            let mut text = component.as_bytes().to_vec();
+            text.resize(NAME_BYTES, 0);
+            bytes.extend(text);
+        }
+        let name = file_name(&bytes).expect("a name");
+        assert_eq!(
+            name,
+            FileName { components: vec!["lab".into(), "f100".into()], is_whole: true }
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! What processes, files, file systems and cgroups are called, and which files bowwave manages.
+
+use std::collections::{HashMap, HashSet};
+
+use readahead::{DeviceNumber, FileKey};
+
+use crate::activity::Activity;
+use crate::sample::Key;
+
+/// A process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// The name of its program.
+    pub name: String,
+    /// The path of its cgroup; empty if it is not known.
+    pub cgroup: String,
+}
+
+/// The end of a file's path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileName {
+    /// Its last components.
+    pub components: Vec<String>,
+    /// Whether they begin at the root of its file system.
+    pub is_whole: bool,
+}
+
+/// A mounted file system.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FileSystem {
+    pub(crate) source: String,
+    pub(crate) mount_point: String,
+}
+
+/// The processes of bowwave, and what they manage.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Managers {
+    /// Their numbers.
+    pub pids: HashSet<u32>,
+    /// The file systems that they manage.
+    pub file_systems: HashSet<DeviceNumber>,
+    /// Files of which they have read most ahead recently.
+    pub files: HashSet<FileKey>,
+}
+
+/// All names that are known.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// Processes by their number, also those that have ended.
+    pub processes: HashMap<u32, Process>,
+    /// Files.
+    pub files: HashMap<FileKey, FileName>,
+    file_systems: HashMap<DeviceNumber, FileSystem>,
+    /// Who manages reads.
+    pub managers: Managers,
+}
+
+impl Names {
+    /// Learns where a file system is mounted.
+    pub fn add_file_system(&mut self, dev: DeviceNumber, source: String, mount_point: String) {
+        self.file_systems.insert(dev, FileSystem { source, mount_point });
+    }
+
+    /// Whether it is known where this file system is mounted.
+    pub fn knows_file_system(&self, dev: DeviceNumber) -> bool {
+        self.file_systems.contains_key(&dev)
+    }
+
+    /// Forgets the names of everything but `kept`.
+    pub fn retain(&mut self, kept: &[Key]) {
+        let pids: HashSet<u32> = kept.iter().map(|key| key.pid).collect();
+        let files: HashSet<FileKey> = kept.iter().map(|key| key.file).collect();
+        self.processes.retain(|pid, _| pids.contains(pid));
+        self.files.retain(|file, _| files.contains(file));
+    }
+
+    /// `1234 tar`.
+    pub fn of_process(&self, pid: u32) -> String {
+        let name = self.processes.get(&pid).map_or("?", |process| process.name.as_str());
+        format!("{pid} {name}")
+    }
+
+    /// The path of a cgroup, `?` if it is not known.
+    pub fn of_cgroup(&self, pid: u32) -> String {
+        let cgroup = self.processes.get(&pid).map(|process| process.cgroup.as_str());
+        cgroup.filter(|path| !path.is_empty()).unwrap_or("?").to_owned()
+    }
+
+    /// The path of a file; the end of it if it is long; else its inode number.
+    pub fn of_file(&self, file: FileKey) -> String {
+        let place = self.file_systems.get(&file.dev);
+        let place = place.map_or_else(|| file.dev.to_string(), |of| of.mount_point.clone());
+        if file.ino == 0 {
+            return format!("other files of {place}");
+        }
+        match self.files.get(&file) {
+            Some(name) if name.is_whole => {
+                format!("{}/{}", place.trim_end_matches('/'), name.components.join("/"))
+            }
+            Some(name) => format!(".../{}", name.components.join("/")),
+            None => format!("inode {} of {place}", file.ino),
+        }
+    }
+
+    /// `/dev/sda1 /srv`; the number of a file system that is mounted elsewhere, as in a container.
+    pub fn of_file_system(&self, dev: DeviceNumber) -> String {
+        match self.file_systems.get(&dev) {
+            Some(of) => format!("{} {}", of.source, of.mount_point),
+            None => dev.to_string(),
+        }
+    }
+
+    /// Whether bowwave manages this file's reads, and if not, why.
+    pub fn managed(&self, file: FileKey, activity: &Activity) -> &'static str {
+        match () {
+            () if self.managers.pids.is_empty() => "no bowwave runs",
+            () if activity.bowwave_pages > 0 || self.managers.files.contains(&file) => "managed",
+            () if !self.managers.file_systems.contains(&file.dev) => "file system not managed",
+            () if activity.missing_pages == 0 && activity.stalls == 0 => "nothing was missing",
+            () => "nothing to read ahead",
+        }
+    }
+}

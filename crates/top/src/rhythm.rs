@@ -1,0 +1,125 @@
+//! When accesses to cached pages are seen.
+//!
+//! To see a cached read costs the reader about 0.1 µs, a third of what a read of 4 KiB takes on a fast processor. So a
+//! program that makes very many of them is watched for a part of each second only.
+
+use std::time::Duration;
+
+/// The programs are switched on once in each period.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// How often to look at the number of accesses while they are seen.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// What an access costs: 100 ns on the machine of docs/top.md, and some more on slower ones.
+const COST_S: f64 = 120e-9;
+
+/// The share of a processor's time that seeing may cost.
+const BUDGET: f64 = 0.02;
+
+/// Whether accesses are to be seen now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Whether they are.
+    pub is_on: bool,
+    /// Ask again at this time.
+    pub until: Duration,
+}
+
+/// Decides when accesses to cached pages are seen: always, if no processor has more than 160,000 of them per second.
+#[derive(Debug)]
+pub struct Rhythm {
+    /// When this period began. All times count from the same moment.
+    began: Duration,
+    /// The numbers of accesses by processor, then.
+    counted: Vec<u64>,
+    is_on: bool,
+    /// The time until when `seen_for` is known.
+    now: Duration,
+    seen_for: Duration,
+}
+
+impl Rhythm {
+    /// Begins at `now`, with accesses seen and these numbers of accesses by processor.
+    pub fn new(now: Duration, counted: &[u64]) -> Self {
+        Rhythm { began: now, counted: counted.to_vec(), is_on: true, now, seen_for: Duration::ZERO }
+    }
+
+    /// What to do at `now`.
+    pub fn step(&mut self, now: Duration, counted: &[u64]) -> Step {
+        self.pass(now);
+        let elapsed = now.saturating_sub(self.began);
+        if elapsed >= PERIOD {
+            self.began = now;
+            self.counted = counted.to_vec();
+            self.is_on = true;
+        } else if elapsed >= SLICE && elapsed.as_secs_f64() >= self.longest_s(elapsed, counted) {
+            self.is_on = false;
+        }
+        let until = if self.is_on { now + SLICE } else { self.began + PERIOD };
+        Step { is_on: self.is_on, until }
+    }
+
+    /// For how long accesses were seen since the last call.
+    pub fn take_seen(&mut self, now: Duration) -> Duration {
+        self.pass(now);
+        std::mem::take(&mut self.seen_for)
+    }
+
+    fn pass(&mut self, now: Duration) {
+        if self.is_on {
+            self.seen_for += now.saturating_sub(self.now);
+        }
+        self.now = now;
+    }
+
+    /// How many seconds of this period accesses may be seen, if the busiest processor goes on as since its beginning.
+    fn longest_s(&self, elapsed: Duration, counted: &[u64]) -> f64 {
+        let most = counted.iter().zip(&self.counted).map(|(now, before)| now - before).max();
+        let rate = most.unwrap_or(0) as f64 / elapsed.as_secs_f64();
+        BUDGET * PERIOD.as_secs_f64() / (rate * COST_S)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Seconds seen, of `seconds`, at this rate on one processor. A processor makes its accesses also while they are not
+    /// seen, but the programs count only those that they see.
+    fn seen_s(rate: f64, seconds: u64) -> f64 {
+        let (mut now, mut count, mut seen) = (Duration::ZERO, 0.0, 0.0);
+        let mut rhythm = Rhythm::new(now, &[0, 0]);
+        while now < Duration::from_secs(seconds) {
+            let step = rhythm.step(now, &[3, count as u64]);
+            let passes = (step.until - now).as_secs_f64();
+            assert!(passes > 0.0, "time goes on");
+            if step.is_on {
+                count += rate * passes;
+                seen += passes;
+            }
+            now = step.until;
+        }
+        let told = rhythm.take_seen(now).as_secs_f64();
+        assert!((told - seen).abs() < 1e-6, "{told} for {seen}");
+        seen
+    }
+
+    proptest! {
+        #[test]
+        fn up_to_a_hundred_thousand_accesses_a_second_all_are_seen(rate in 0.0..100_000.0) {
+            prop_assert!((seen_s(rate, 10) - 10.0).abs() < 0.1);
+        }
+
+        #[test]
+        fn however_many_there_are_seeing_them_costs_little_and_some_are_seen(rate in 0.0..5e6) {
+            let seen = seen_s(rate, 10);
+            // In each of the ten periods, at least a slice, and at most a slice more than the budget allows.
+            let slices = 10.0 * SLICE.as_secs_f64();
+            prop_assert!(seen >= slices * 0.99, "{seen} s");
+            prop_assert!(seen <= slices * 1.01 + 10.0 * BUDGET / (rate * COST_S), "{seen} s");
+        }
+    }
+}
