@@ -7,7 +7,8 @@ mod own;
 mod stage;
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, IoSliceMut, Read, Seek, Write};
+use std::io::{BufRead, BufReader, IoSliceMut, Read, Seek, SeekFrom, Write};
+use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
@@ -112,6 +113,25 @@ fn tails(path: &Path) {
     }
 }
 
+/// Each second read finds its first pages cached and the others on their way.
+fn into_flight(path: &Path) {
+    let mut file = File::open(path).expect("opened");
+    fadvise(&file, 0, None, Advice::Random).expect("advised");
+    let (mut begin, mut all) = ([0; 6 * PAGE as usize], [0; 16 * PAGE as usize]);
+    for n in 0..13 {
+        let at = n * 64 * PAGE;
+        file.read_exact_at(&mut begin, at).expect("read");
+        let rest = NonZeroU64::new(10 * PAGE);
+        fadvise(&file, at + 6 * PAGE, rest, Advice::WillNeed).expect("advised");
+        if n % 2 == 0 {
+            file.read_exact_at(&mut all, at).expect("read");
+        } else {
+            file.seek(SeekFrom::Start(at)).expect("there");
+            file.read_exact(&mut all).expect("read");
+        }
+    }
+}
+
 fn read_vectors(path: &Path) {
     let file = File::open(path).expect("opened");
     let (mut one, mut three) = ([0; PAGE as usize], [0; 3 * PAGE as usize]);
@@ -147,11 +167,12 @@ fn every_way_of_reading_is_counted_to_the_last_read_cold_and_cached() {
     let Some(bench) = Bench::of("top", 256 << 20) else { return };
     type Way = fn(&Path);
     // With its name and how many reads, faults and pages it makes.
-    let ways: [(Way, &str, u64, u64, u64); 7] = [
+    let ways: [(Way, &str, u64, u64, u64); 8] = [
         (pread, "pread", 23, 0, 23),
         (read, "read", 29, 0, 29 * 16),
         (read_to_end, "read-to-end", 1, 0, FILE_BYTES / PAGE),
         (tails, "tails", 14, 0, 7 * 17),
+        (into_flight, "into-flight", 26, 0, 13 * 22),
         (read_vectors, "vectors", 11, 0, 44),
         (send, "sendfile", 5, 0, 505),
         (map, "mmap", 0, 101, 101),

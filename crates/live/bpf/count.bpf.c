@@ -27,6 +27,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define PF_IO_WORKER 0x10
 #define PF_KTHREAD 0x200000
 #define O_DIRECT 040000
+#define TMPFS_MAGIC 0x01021994
+#define RAMFS_MAGIC 0x858458f6
 /* System calls of x86-64. */
 enum {
 	CALL_READ = 0,
@@ -183,10 +185,15 @@ static __always_inline struct counts *counts_of(struct task_struct *task, struct
 	return found;
 }
 
-/* Of a regular file. */
+/* Of a regular file that is not in memory only. */
 static __always_inline bool key_of(struct task_struct *task, struct inode *inode, struct count_key *key)
 {
+	u64 magic;
+
 	if (!inode || (inode->i_mode & S_IFMT) != S_IFREG)
+		return false;
+	magic = inode->i_sb->s_magic;
+	if (magic == TMPFS_MAGIC || magic == RAMFS_MAGIC)
 		return false;
 	key->ino = inode->i_ino;
 	key->dev = inode->i_sb->s_dev;
@@ -222,7 +229,36 @@ static __always_inline u64 system_call_of(struct task_struct *task)
 {
 	struct pt_regs *registers = (void *)bpf_task_pt_regs(task);
 
-	return BPF_CORE_READ(registers, orig_ax);
+	return registers->orig_ax;
+}
+
+/* The open file that the thread's system call reads; 0 if there is none. */
+static __always_inline struct file *file_read_by(struct task_struct *task)
+{
+	struct pt_regs *registers = (void *)bpf_task_pt_regs(task);
+	u64 number = registers->di;
+	struct file **all, *file = 0;
+
+	switch (registers->orig_ax) {
+	case CALL_SENDFILE:
+		number = registers->si;
+	case CALL_READ:
+	case CALL_PREAD64:
+	case CALL_READV:
+	case CALL_PREADV:
+	case CALL_PREADV2:
+	case CALL_SPLICE:
+	case CALL_COPY_FILE_RANGE:
+		break;
+	default:
+		return 0;
+	}
+	number = (u32)number;
+	all = task->files->fdt->fd;
+	if (number >= task->files->fdt->max_fds ||
+	    bpf_probe_read_kernel(&file, sizeof(file), all + number))
+		return 0;
+	return file;
 }
 
 static __always_inline bool is_in_writing_call(struct task_struct *task)
@@ -270,6 +306,38 @@ static __always_inline void count_stall(struct count_key *key, u64 ns)
 	__sync_fetch_and_add(&found->latency[bin_of(ns) & (LATENCY_BINS - 1)], 1);
 }
 
+/* The position at which the thread's system call begins to read this file; negative if it is not known. */
+static __always_inline s64 position_of(struct task_struct *task, struct inode *inode)
+{
+	struct pt_regs *registers = (void *)bpf_task_pt_regs(task);
+	u64 made = registers->orig_ax, given = 0;
+	s64 position = -1;
+	struct file *file;
+
+	if (made == CALL_PREAD64 || made == CALL_PREADV || made == CALL_PREADV2)
+		position = registers->r10;
+	if (position >= 0 || made == CALL_PREAD64 || made == CALL_PREADV)
+		return position;
+	if (made == CALL_SENDFILE)
+		given = registers->dx;
+	else if (made == CALL_COPY_FILE_RANGE)
+		given = registers->si;
+	if (given)
+		return bpf_probe_read_user(&position, sizeof(position), (void *)given) ? -1 : position;
+	/* The open file's position changes when the call ends. */
+	file = file_read_by(task);
+	return file && BPF_CORE_READ(file, f_inode) == inode ? BPF_CORE_READ(file, f_pos) : -1;
+}
+
+/* The first page of the call that has got to page `at`. If a call has to wait for a page, the kernel does not report the
+ * pages before it. */
+static __always_inline u64 start_of(struct task_struct *task, struct inode *inode, u64 at)
+{
+	s64 position = at ? position_of(task, inode) : -1;
+
+	return position >= 0 && position >> PAGE_SHIFT < at ? position >> PAGE_SHIFT : at;
+}
+
 /* The first page of [first, last] that belongs to a new call, or `last + 1` if the current one only goes on. */
 static __always_inline u64 new_part(struct thread *thread, struct task_struct *task, struct inode *inode, u64 call,
 				    u64 first, u64 last, bool *is_new_call)
@@ -278,14 +346,14 @@ static __always_inline u64 new_part(struct thread *thread, struct task_struct *t
 
 	*is_new_call = thread->inode != inode || thread->call != call;
 	if (*is_new_call)
-		return first;
+		return start_of(task, inode, first);
 	/* The next batch of the same pages. */
 	if (last == thread->last && first > thread->first)
 		return last + 1;
-	/* These calls go through a pipe of 64 KiB. */
+	/* These calls go through a pipe of 64 KiB, from front to back. */
 	made = system_call_of(task);
 	if (made == CALL_SENDFILE || made == CALL_COPY_FILE_RANGE)
-		return first > thread->last || last < thread->first ? first : thread->last + 1;
+		return thread->last + 1;
 	/* Not a call that the kernel counts, as with io_uring. */
 	*is_new_call = true;
 	return first;
@@ -443,40 +511,11 @@ int BPF_PROG(count_brought, struct folio *folio)
 	return 0;
 }
 
-/* The file that the thread's system call reads through the page cache; 0 if there is none. */
-static __always_inline struct inode *file_read_by(struct task_struct *task)
-{
-	struct pt_regs *registers = (void *)bpf_task_pt_regs(task);
-	u64 number = BPF_CORE_READ(registers, di);
-	struct file **all, *file = 0;
-
-	switch (BPF_CORE_READ(registers, orig_ax)) {
-	case CALL_SENDFILE:
-		number = BPF_CORE_READ(registers, si);
-	case CALL_READ:
-	case CALL_PREAD64:
-	case CALL_READV:
-	case CALL_PREADV:
-	case CALL_PREADV2:
-	case CALL_SPLICE:
-	case CALL_COPY_FILE_RANGE:
-		break;
-	default:
-		return 0;
-	}
-	number = (u32)number;
-	all = BPF_CORE_READ(task, files, fdt, fd);
-	if (number >= BPF_CORE_READ(task, files, fdt, max_fds) ||
-	    bpf_probe_read_kernel(&file, sizeof(file), all + number) || !file ||
-	    (BPF_CORE_READ(file, f_flags) & O_DIRECT))
-		return 0;
-	return BPF_CORE_READ(file, f_inode);
-}
-
 /* The process and file for which a thread waits; false if it is not for pages that it reads. */
 static __always_inline bool is_waiting_for(struct task_struct *task, struct thread *thread, struct count_key *key)
 {
 	struct inode *inode;
+	struct file *file;
 
 	if (thread->fault == fault_of(task)) {
 		*key = thread->faulting;
@@ -488,8 +527,11 @@ static __always_inline bool is_waiting_for(struct task_struct *task, struct thre
 		*key = thread->wanted;
 		return true;
 	}
-	inode = file_read_by(task);
-	if (!inode || (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
+	file = file_read_by(task);
+	if (!file || (BPF_CORE_READ(file, f_flags) & O_DIRECT))
+		return false;
+	inode = BPF_CORE_READ(file, f_inode);
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
 		return false;
 	key->ino = BPF_CORE_READ(inode, i_ino);
 	key->dev = BPF_CORE_READ(inode, i_sb, s_dev);

@@ -48,6 +48,7 @@ struct backing_dev_info {
 
 struct super_block {
 	dev_t s_dev;
+	unsigned long s_magic;
 	struct backing_dev_info *s_bdi;
 };
 
@@ -132,6 +133,7 @@ struct path {
 struct file {
 	unsigned int f_mode;
 	unsigned int f_flags;
+	s64 f_pos;
 	struct path f_path;
 	struct inode *f_inode;
 	struct address_space *f_mapping;
@@ -252,6 +254,8 @@ struct task_io_accounting {
 };
 
 struct pt_regs {
+	unsigned long r10;
+	unsigned long dx;
 	unsigned long si;
 	unsigned long di;
 	unsigned long orig_ax;

@@ -90,6 +90,9 @@ impl Picture<'_> {
     }
 
     fn sums(&self) -> String {
+        if self.interval.is_zero() {
+            return "counting ...".into();
+        }
         let sum = &self.total;
         let seconds = self.interval.as_secs_f64();
         let rate = |count: u64| compact(count as f64 / seconds);

@@ -9,41 +9,28 @@ use top::{Managers, Names, Use};
 
 use crate::status::{self, Report};
 
-/// Looks up names when they are first needed.
+/// Looks up file systems when they are first seen.
 #[derive(Debug, Default)]
 pub struct Naming {
-    /// File systems whose data are in memory only, or that are mounted elsewhere.
+    /// File systems that are mounted elsewhere only, as in a container.
     unmounted: HashSet<DeviceNumber>,
-    /// File systems without read-ahead.
-    without_backing: HashSet<DeviceNumber>,
 }
 
 impl Naming {
-    /// Looks up the file systems of these files. Removes uses of file systems that only have memory, such as tmpfs.
-    pub fn name_file_systems(&mut self, uses: &mut Vec<Use>, names: &mut Names) {
-        let unknown = |naming: &Self, names: &Names, dev: DeviceNumber| {
-            !names.knows_file_system(dev)
-                && !naming.unmounted.contains(&dev)
-                && !naming.without_backing.contains(&dev)
-        };
-        let devices: HashSet<DeviceNumber> = uses.iter().map(|used| used.key.file.dev).collect();
-        let new: Vec<_> = devices.into_iter().filter(|dev| unknown(self, names, *dev)).collect();
-        if !new.is_empty() {
-            for mount in mounts::list().unwrap_or_default() {
-                let place = mount.mount_point.display().to_string();
-                names.add_file_system(mount.dev, mount.source, place);
-            }
+    /// Adds the names of these files' file systems.
+    pub fn name_file_systems(&mut self, uses: &[Use], names: &mut Names) {
+        let devices = uses.iter().map(|used| used.key.file.dev);
+        let is_new =
+            |dev: &DeviceNumber| !names.knows_file_system(*dev) && !self.unmounted.contains(dev);
+        let new: HashSet<DeviceNumber> = devices.filter(is_new).collect();
+        if new.is_empty() {
+            return;
         }
-        for dev in new {
-            if names.knows_file_system(dev) {
-                continue;
-            }
-            match mounts::of_number(dev) {
-                Ok(Some(_)) => self.without_backing.insert(dev),
-                _ => self.unmounted.insert(dev),
-            };
+        for mount in mounts::list().unwrap_or_default() {
+            let place = mount.mount_point.display().to_string();
+            names.add_file_system(mount.dev, mount.source, place);
         }
-        uses.retain(|used| !self.without_backing.contains(&used.key.file.dev));
+        self.unmounted.extend(new.into_iter().filter(|dev| !names.knows_file_system(*dev)));
     }
 }
 

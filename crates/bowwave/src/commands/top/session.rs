@@ -142,14 +142,14 @@ impl Session {
                 self.counting.describe(*key, &mut self.names);
             }
         }
-        let (mut uses, idle) = self.history.advance(&sample, seen);
+        let (uses, idle) = self.history.advance(&sample, seen);
         if self.counting.forget(&idle, &sample) {
             let idle: HashSet<Key> = idle.into_iter().collect();
             let kept: Vec<Key> = keys.into_iter().filter(|key| !idle.contains(key)).collect();
             self.names.retain(&kept);
             self.described = kept.into_iter().collect();
         }
-        self.naming.name_file_systems(&mut uses, &mut self.names);
+        self.naming.name_file_systems(&uses, &mut self.names);
         self.names.managers = count::managers(&self.state);
         Ok(Interval { uses, length, seen: seen.min(1.0), uncounted })
     }
