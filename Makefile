@@ -29,7 +29,7 @@ help:
 	@echo "make test-kernels  boot Debian's kernels in QEMU, test each feature (KERNELS=\"6.1 newest\"; docs/kernels.md)"
 	@echo "make torture  long tests: hostile users, kills, little memory, random operations, other suites, a soak (two hours; root; docs/trust.md)"
 	@echo "make lint     formatting, clippy, dependencies, file sizes"
-	@echo "make bench    the cost of a decision, a cached read and bowwave run; the speed of the simulator"
+	@echo "make bench    the cost of a decision, a cached read, bowwave run and top; the speed of the simulator"
 	@echo "make bench-tune  how exact bowwave tune is on lab devices (RUNS=5: twenty minutes; root)"
 	@echo "make install  install the binary, its man pages, completions and docs, the systemd units and the udev rule, below PREFIX=$(PREFIX)"
 	@echo "make uninstall  remove these"
@@ -84,6 +84,7 @@ bench: build
 	cargo run --release --locked -p bowwave-sim --example sim-speed
 	cargo run --release --locked -p bowwave-live --example cached-read-cost $(FEATURES)
 	cargo run --release --locked -p bowwave --example run-cost $(FEATURES) -- $(TARGET)/release/bowwave
+	cargo run --release --locked -p bowwave --example top-cost $(FEATURES) -- $(TARGET)/release/bowwave
 
 bench-tune: build
 	cargo run --release --locked -p bowwave-tune --example lab-devices -- $(TARGET)/release/bowwave $(or $(RUNS),1)

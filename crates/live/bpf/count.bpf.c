@@ -9,7 +9,7 @@
  *   a thread waits          sched_switch -------------------------- stalls, and how long they took
  *
  * The first program and `count_mapping` also run for cached pages. User space attaches them for a part of the time if
- * there are many such accesses (crates/top/src/budget.rs); the others stay attached.
+ * there are many such accesses (crates/top/src/rhythm.rs); the others stay attached.
  *
  * The kernel numbers the reading calls of a thread (`ioac.syscr`), and its faults (`min_flt + maj_flt`). These numbers
  * grow when a call or fault ends. So events with the same number belong to one call: a long read has several batches,
@@ -29,6 +29,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define O_DIRECT 040000
 #define TMPFS_MAGIC 0x01021994
 #define RAMFS_MAGIC 0x858458f6
+#define OVERLAYFS_MAGIC 0x794c7630
 /* System calls of x86-64. */
 enum {
 	CALL_READ = 0,
@@ -514,25 +515,34 @@ int BPF_PROG(count_brought, struct folio *folio)
 /* The process and file for which a thread waits; false if it is not for pages that it reads. */
 static __always_inline bool is_waiting_for(struct task_struct *task, struct thread *thread, struct count_key *key)
 {
+	bool is_for_others = task->flags & (PF_KTHREAD | PF_IO_WORKER), lacks_pages;
 	struct inode *inode;
 	struct file *file;
+	u64 magic;
 
 	if (thread->fault == fault_of(task)) {
 		*key = thread->faulting;
 		return true;
 	}
-	if (task->flags & (PF_KTHREAD | PF_IO_WORKER)) {
-		if (!thread->wanted_inode)
-			return false;
+	lacks_pages = thread->wanted_inode && thread->wanted_call == call_of(task);
+	file = is_for_others ? 0 : file_read_by(task);
+	if (file && (BPF_CORE_READ(file, f_flags) & O_DIRECT))
+		return false;
+	if (lacks_pages && (file || is_for_others)) {
 		*key = thread->wanted;
 		return true;
 	}
-	file = file_read_by(task);
-	if (!file || (BPF_CORE_READ(file, f_flags) & O_DIRECT))
+	if (!file)
 		return false;
 	inode = BPF_CORE_READ(file, f_inode);
-	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
+	magic = BPF_CORE_READ(inode, i_sb, s_magic);
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG || magic == TMPFS_MAGIC || magic == RAMFS_MAGIC)
 		return false;
+	/* The pages belong to a file of a layer: most likely the one of which pages were missing last. */
+	if (magic == OVERLAYFS_MAGIC) {
+		*key = thread->wanted;
+		return thread->wanted_inode;
+	}
 	key->ino = BPF_CORE_READ(inode, i_ino);
 	key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
 	key->tgid = BPF_CORE_READ(task, tgid);
