@@ -37,7 +37,7 @@ struct Top {
 impl Top {
     fn begin(state: &Path) -> Top {
         let mut command = Command::new(BOWWAVE);
-        command.args(["top", "--json", "--interval", "3600", "--state"]).arg(state);
+        command.args(["top", "--json", "--exact", "--interval", "3600", "--state"]).arg(state);
         let mut child = Own::start(command.stdout(Stdio::piped()));
         let output = BufReader::new(child.stdout.take().expect("piped"));
         let mut top = Top { child, output };

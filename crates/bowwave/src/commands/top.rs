@@ -58,6 +58,9 @@ pub(crate) struct Args {
     /// Print at most this many rows with --batch or --json; the rest counts all the same.
     #[arg(long, value_name = "N")]
     rows: Option<usize>,
+    /// See each access to cached pages, also where that makes programs slower by more than a hundredth.
+    #[arg(long)]
+    exact: bool,
     /// The state folder of the bowwave processes to ask what they manage.
     #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
@@ -123,7 +126,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     }
     privilege::demand("top")?;
     let interval = Duration::from_secs_f64(args.interval);
-    let mut session = Session::begin(interval, args.state.clone(), is_interactive)?;
+    let mut session = Session::begin(interval, args.state.clone(), is_interactive, args.exact)?;
     if is_interactive {
         show_in_terminal(&args, &mut session)?;
     } else {

@@ -38,7 +38,8 @@ pub(super) enum Happened {
 
 pub(super) struct Session {
     counting: Counting,
-    rhythm: Rhythm,
+    /// None: accesses to cached pages are always seen.
+    rhythm: Option<Rhythm>,
     history: History,
     names: Names,
     naming: Naming,
@@ -54,18 +55,19 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Begins to count.
+    /// Begins to count. If `is_exact`, each access to cached pages is seen, whatever that costs.
     pub(super) fn begin(
         length: Duration,
         state: PathBuf,
         is_interactive: bool,
+        is_exact: bool,
     ) -> anyhow::Result<Self> {
         let ending = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
         let ending = ending.into_iter().filter(|signal| !signals::is_ignored(*signal));
         let signals = Signals::catch(ending.chain(is_interactive.then_some(libc::SIGWINCH)))?;
         let mut counting = Counting::open()?;
         counting.see_cached(true)?;
-        let rhythm = Rhythm::new(Duration::ZERO, &counting.seen());
+        let rhythm = (!is_exact).then(|| Rhythm::new(Duration::ZERO, &counting.seen()));
         Ok(Session {
             counting,
             rhythm,
@@ -98,9 +100,13 @@ impl Session {
             if now >= self.due {
                 return Ok(Happened::Due);
             }
-            let step = self.rhythm.step(now, &self.counting.seen());
-            self.counting.see_cached(step.is_on)?;
-            let most = step.until.min(self.due).saturating_sub(now);
+            let mut until = self.due;
+            if let Some(rhythm) = &mut self.rhythm {
+                let step = rhythm.step(now, &self.counting.seen());
+                self.counting.see_cached(step.is_on)?;
+                until = until.min(step.until);
+            }
+            let most = until.saturating_sub(now);
             let most = Timespec::try_from(most)?;
             let signals = self.signals.readiness();
             let mut ready = vec![PollFd::new(&signals, PollFlags::IN)];
@@ -130,7 +136,8 @@ impl Session {
     pub(super) fn next(&mut self) -> anyhow::Result<Interval> {
         let now = self.begun.elapsed();
         let length = now - self.from;
-        let seen = self.rhythm.take_seen(now).as_secs_f64() / length.as_secs_f64();
+        let seen = self.rhythm.as_mut().map_or(length, |rhythm| rhythm.take_seen(now));
+        let seen = seen.as_secs_f64() / length.as_secs_f64();
         self.from = now;
         // Keep to the rhythm, unless a stopped process is far behind.
         self.due = (self.due + self.length).max(now + self.length / 2);
