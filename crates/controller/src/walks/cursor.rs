@@ -53,9 +53,25 @@ impl Cursor {
         Some(Cursor { directory: unit.directory, row, place })
     }
 
+    /// Behind a directory in the one above it.
+    pub(super) fn behind_directory(
+        directory: FileKey,
+        traversal: &Traversal,
+        directories: &Directories,
+    ) -> Option<Self> {
+        let above = directories.get(directory)?.parent?.key;
+        let entry = directories.get(above)?.find(directory.ino)?;
+        Cursor::behind(Unit { directory: above, entry }, traversal, directories)
+    }
+
     /// At the first entry of a directory.
     pub(super) fn start_of(directory: FileKey) -> Self {
         Cursor { directory, row: 0, place: 0 }
+    }
+
+    /// How many entries of its row are before the cursor.
+    pub(super) fn place(&self) -> u32 {
+        self.place
     }
 
     /// Skips the entry after the cursor.
@@ -116,14 +132,11 @@ impl Cursor {
         let Some(above) = here.and_then(|directory| directory.parent) else {
             return Some(Next::End);
         };
-        let Some(parent) = directories.get(above.key) else {
+        if directories.get(above.key).is_none() {
             let is_shut = directories.has_failed(above.key);
             return Some(if is_shut { Next::End } else { Next::Above(above) });
-        };
-        let behind = parent.find(self.directory.ino).and_then(|entry| {
-            Cursor::behind(Unit { directory: above.key, entry }, traversal, directories)
-        });
-        match behind {
+        }
+        match Cursor::behind_directory(self.directory, traversal, directories) {
             Some(cursor) => *self = cursor,
             None => return Some(Next::End),
         }

@@ -17,6 +17,7 @@
 
 mod cursor;
 mod directory;
+mod runs;
 mod stream;
 mod traversal;
 mod walker;
@@ -34,6 +35,7 @@ use crate::listing::{DirectoryRef, EntryRef, FileMiss, Listing, Place};
 use crate::orders::Orders;
 use cursor::{Cursor, Next, Unit};
 use directory::{Asked, Directories};
+use runs::Run;
 use stream::{Marked, Stream};
 use traversal::{BY_INODE, Traversal};
 use walker::{STREAMS, Walker, suffix_of};
@@ -201,12 +203,13 @@ impl Walks {
     fn reach(&mut self, key: WalkerKey, unit: Unit, orders: &mut Orders<'_>) -> bool {
         let asked = self.asked(unit);
         let Some(walker) = self.walkers.get_mut(&key) else { return false };
-        let found = walker.streams.iter_mut().find(|stream| stream.id == asked.stream);
-        let Some(stream) = found.filter(|stream| asked.number >= stream.used) else { return false };
-        walker.crosses |= unit.directory != stream.home();
-        let used = stream.reach(orders.now, asked.number);
-        walker.used = walker.used.saturating_add(used);
+        let found = walker.streams.iter().position(|stream| stream.id == asked.stream);
+        let Some(at) = found.filter(|at| asked.number >= walker.streams[*at].used) else {
+            return false;
+        };
+        let used = walker.reach(orders.now, at, unit, asked.number, &self.directories);
         self.totals.used_files += u64::from(used);
+        let stream = &mut walker.streams[at];
         while let Some(marked) = stream.passed_mark(asked.number) {
             walker.suffixes.note(marked.suffix, marked.number == asked.number);
             unmark(&mut self.marks, marked.file, orders);
@@ -268,7 +271,8 @@ impl Walks {
             walker.note_predicted();
             return true;
         }
-        let Some(explained) = walker.explain(directories) else { return false };
+        let explained = walker.explain(directories).or_else(|| walker.begins(unit, directories));
+        let Some(explained) = explained else { return false };
         walker.note_predicted();
         walker.note_skipped(&explained.traversal, directories);
         walker.traversal = Some(explained.traversal);
@@ -287,9 +291,10 @@ impl Walks {
     ) {
         if let Some(cursor) = Cursor::behind(unit, &traversal, &self.directories) {
             self.streams_begun = self.streams_begun.wrapping_add(1).max(1);
-            let stream = Stream::new(self.streams_begun, traversal, top, cursor, now);
             if let Some(walker) = self.walkers.get_mut(&key) {
-                walker.add(stream);
+                let run = Run::new(unit, cursor.place(), walker.in_a_row());
+                let stream = Stream::new(self.streams_begun, traversal, top, cursor, run, now);
+                walker.add(stream, &self.directories);
             }
         }
     }
@@ -313,9 +318,10 @@ impl Walks {
         self.streams_begun = self.streams_begun.wrapping_add(1).max(1);
         let cursor = Cursor::start_of(unit.directory);
         let top = unit.directory;
-        let mut stream = Stream::new(self.streams_begun, BY_INODE, top, cursor, now);
+        let run = Run::new(unit, 0, 0);
+        let mut stream = Stream::new(self.streams_begun, BY_INODE, top, cursor, run, now);
         stream.is_shuffled = true;
-        walker.add(stream);
+        walker.add(stream, &self.directories);
     }
 
     /// Lists the directories that are missing between the last two files.
@@ -397,6 +403,9 @@ impl Walks {
         if let Some(unit) = last.filter(|unit| self.asked(*unit).stream == 0) {
             self.continue_stream(key, unit, orders.now);
             self.link(key, orders);
+        }
+        if let Some(walker) = self.walkers.get_mut(&key) {
+            walker.widen(&self.directories);
         }
         self.request_more(key, means, orders);
     }
@@ -482,7 +491,10 @@ impl Walks {
                 match behind.next(&stream.traversal, stream.top, &self.directories) {
                     Next::File(unit) => {
                         let number = stream.asked + units.len() as u32;
-                        if stream.ahead_outside(unit.directory, number) > outside {
+                        let wanted = (wanted - units.len()) as u64;
+                        if !stream.reaches(unit, behind.place(), wanted, &walker.runs)
+                            || stream.ahead_outside(unit.directory, number) > outside
+                        {
                             break;
                         }
                         let suffix = suffix_of(unit, &self.directories);

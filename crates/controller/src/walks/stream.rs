@@ -2,8 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::cursor::Cursor;
+use readahead::Curve;
+
+use super::cursor::{Cursor, Next, Unit};
+use super::directory::Directories;
+use super::runs::{Part, Run};
 use super::traversal::Traversal;
+use super::walker::{GAIN, LONGEST_STEP, Suffixes, common, suffix_of};
 use crate::Nanos;
 use crate::ids::FileKey;
 
@@ -33,6 +38,10 @@ pub(super) struct Stream {
     pub(super) asked: u32,
     /// Files of these that the program has passed.
     pub(super) used: u32,
+    /// The files that the program reads here one after the other.
+    pub(super) run: Run,
+    /// The part of a directory in which the cursor is.
+    pub(super) part: Part,
     /// Batches that are not answered yet.
     pub(super) batches: u32,
     /// Marked files that the program has not reached, in order.
@@ -48,6 +57,7 @@ impl Stream {
         traversal: Traversal,
         top: FileKey,
         cursor: Cursor,
+        run: Run,
         now: Nanos,
     ) -> Self {
         Stream {
@@ -59,6 +69,8 @@ impl Stream {
             cursor: Some(cursor),
             asked: 0,
             used: 0,
+            part: run.part(),
+            run,
             batches: 0,
             marks: VecDeque::new(),
             is_shuffled: false,
@@ -88,6 +100,53 @@ impl Stream {
     /// Whether the file of that number is the first one outside the directory in which the stream began.
     pub(super) fn leaves_home_at(&self, number: u32) -> bool {
         self.left_home_at == Some(number)
+    }
+
+    /// The walk stays below that directory, which contains the one below which it was known to stay.
+    pub(super) fn widen(&mut self, top: FileKey, directories: &Directories) {
+        if top != self.top && !self.is_shuffled && common(top, self.top, directories) == Some(top) {
+            if self.cursor.is_none() {
+                self.cursor = Cursor::behind_directory(self.top, &self.traversal, directories);
+            }
+            self.top = top;
+        }
+    }
+
+    /// Whether the program will probably come to the next file, which is the entry of that number in its directory, from
+    /// 1. `wanted` more files are wanted.
+    pub(super) fn reaches(&mut self, unit: Unit, number: u32, wanted: u64, runs: &Curve) -> bool {
+        if self.is_shuffled {
+            return true;
+        }
+        if unit.directory != self.part.directory {
+            self.part = Part { directory: unit.directory, start: number - 1 };
+        }
+        let from = u64::from((number - 1).saturating_sub(self.part.start));
+        let read = self.run.length_in(unit.directory).max(1);
+        runs.cut(read.into(), from, from + wanted, GAIN.into()) > from
+    }
+
+    /// Whether there is a file in the program's directory that it would have read next, and that it has not read, as a
+    /// mark shows, or since nothing is known of a miss.
+    pub(super) fn leaves_files(&self, suffixes: &Suffixes, directories: &Directories) -> bool {
+        let here = self.run.part().directory;
+        let Some(directory) = directories.get(here) else { return false };
+        if let Some(marked) = self.marks.front() {
+            let entry = directory.find(marked.file.ino);
+            return entry.is_some_and(|at| directory.asked[at as usize].stream == self.id);
+        }
+        let Some(mut cursor) = self.cursor.filter(|_| self.ahead() == 0) else { return false };
+        for _ in 0..LONGEST_STEP {
+            let Next::File(unit) = cursor.next(&self.traversal, here, directories) else { break };
+            let is_asked = directory.asked[unit.entry as usize].stream != 0;
+            if unit.directory != here || is_asked {
+                break;
+            }
+            if suffixes.reads(suffix_of(unit, directories)) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether it requests nothing more and waits for nothing.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use readahead::{DeviceCost, PAGE_BYTES};
+use readahead::{Curve, DeviceCost, PAGE_BYTES};
 
 use super::cursor::{Cursor, Next, Unit};
 use super::directory::{Directories, LEVELS};
@@ -22,7 +22,7 @@ const STEPS: usize = 4;
 const SIDE_BY_SIDE: usize = 3;
 
 /// A step may skip at most this many files.
-const LONGEST_STEP: u32 = 6;
+pub(super) const LONGEST_STEP: u32 = 6;
 
 /// Two files of one directory that are farther apart than this many entries are not compared closely.
 const FARTHEST: u32 = 64;
@@ -40,7 +40,7 @@ const CREDIT_FILES: u64 = 16;
 const FORGIVING: u32 = 4;
 
 /// Each used file allows this many files ahead.
-const GAIN: u32 = 3;
+pub(super) const GAIN: u32 = 3;
 
 /// Directories that may be listed for a walker before it has used any file.
 const LISTINGS: u32 = 16;
@@ -114,6 +114,10 @@ pub(super) struct Walker {
     pub(super) used: u32,
     pub(super) wasted: u32,
     pub(super) listings_left: u32,
+    /// How many files of a directory it reads before it goes elsewhere.
+    pub(super) runs: Curve,
+    /// When the last stream began.
+    began_at: Nanos,
     /// It has gone from one directory into another as its traversal says. A program that reads one directory and stops
     /// looks the same until then.
     pub(super) crosses: bool,
@@ -145,6 +149,8 @@ impl Walker {
             used: 0,
             wasted: 0,
             listings_left: LISTINGS,
+            runs: Curve::default(),
+            began_at: 0,
             crosses: false,
             is_predicted: false,
             predicted: 0,
@@ -203,6 +209,13 @@ impl Walker {
         self.predicted = self.predicted.saturating_add(1);
     }
 
+    /// How many files it has read in a row in the directory of its last one, as far as is remembered.
+    pub(super) fn in_a_row(&self) -> u32 {
+        let last = self.recent.back().map(|(directory, _)| *directory);
+        self.recent.iter().rev().take_while(|(directory, _)| Some(*directory) == last).count()
+            as u32
+    }
+
     /// Number of recent files in that directory.
     pub(super) fn recent_in(&self, directory: FileKey) -> usize {
         self.recent.iter().filter(|(of, _)| *of == directory).count()
@@ -234,6 +247,8 @@ impl Walker {
                         self.crosses |= unit.directory != stream.home();
                         self.used = self.used.saturating_add(used);
                         self.wasted = self.wasted.saturating_add(unused);
+                        stream.run.go_on(&mut self.runs, unit, cursor.place(), used + 1);
+                        stream.part = stream.run.part();
                         stream.cursor = Some(cursor);
                         for suffix in skipped {
                             self.suffixes.note(suffix, false);
@@ -248,15 +263,47 @@ impl Walker {
         false
     }
 
+    /// The program has reached a file that a stream has requested under that number. Returns how many files count as
+    /// used.
+    pub(super) fn reach(
+        &mut self,
+        now: Nanos,
+        stream: usize,
+        unit: Unit,
+        number: u32,
+        directories: &Directories,
+    ) -> u32 {
+        let stream = &mut self.streams[stream];
+        let used = stream.reach(now, number);
+        self.used = self.used.saturating_add(used);
+        self.crosses |= unit.directory != stream.home();
+        if let Some(cursor) = Cursor::behind(unit, &stream.traversal, directories) {
+            stream.run.go_on(&mut self.runs, unit, cursor.place(), used);
+        }
+        used
+    }
+
     /// Adds a stream, in place of the one that was idle longest.
-    pub(super) fn add(&mut self, stream: Stream) {
+    pub(super) fn add(&mut self, stream: Stream, directories: &Directories) {
         self.listings_left = LISTINGS;
+        self.end_runs(directories);
+        self.began_at = stream.heard_at;
         if self.streams.len() == STREAMS {
             let oldest = (0..STREAMS).min_by_key(|at| self.streams[*at].heard_at).unwrap_or(0);
             let given_up = self.streams.remove(oldest);
             self.wasted = self.wasted.saturating_add(given_up.ahead());
         }
         self.streams.push(stream);
+    }
+
+    /// Notes that the program has left streams with which it has not gone on since it began the last one.
+    fn end_runs(&mut self, directories: &Directories) {
+        let Walker { streams, suffixes, runs, began_at, .. } = self;
+        let idle = streams.iter_mut().filter(|stream| stream.heard_at < *began_at);
+        for stream in idle.filter(|stream| !stream.is_shuffled) {
+            let leaves_files = stream.leaves_files(suffixes, directories);
+            stream.run.end(runs, leaves_files);
+        }
     }
 
     /// Whether one of its streams has marked that file.
@@ -307,6 +354,9 @@ impl Walker {
             // The misses have paid for the whole directory.
             return SERIAL_FILES.saturating_sub(stream.batches.saturating_mul(LEAST_FILES));
         }
+        if stream.run.is_over() {
+            return 0;
+        }
         let most = match cost.is_serial() {
             true => SERIAL_FILES,
             false => (cost.concurrency * QUEUES) as u32,
@@ -314,7 +364,8 @@ impl Walker {
         let most = most.clamp(LEAST_FILES, SERIAL_FILES);
         let left = self.allowance().saturating_sub(self.ahead());
         // Share among streams: a program that compares two trees waits for the slower one.
-        let left = left.div_ceil(self.streams.len().max(1) as u32);
+        let going_on = self.streams.iter().filter(|stream| !stream.run.is_over()).count();
+        let left = left.div_ceil(going_on.max(1) as u32);
         let ahead = stream.ahead();
         let most = most.min(ahead.saturating_add(left));
         let more = most.saturating_sub(ahead);
@@ -345,13 +396,49 @@ impl Walker {
         }
         let (_, traversal) = best.filter(|(score, _)| *score >= CONVINCING)?;
         self.unexplained = 0;
-        let mut top = last.directory;
-        for unit in units.iter().flatten() {
-            if let Some(common) = common(top, unit.directory, directories) {
-                top = common;
+        Some(Explained { traversal, top: self.top(last, directories) })
+    }
+
+    /// The lowest directory that contains its last files.
+    fn top(&self, last: Unit, directories: &Directories) -> FileKey {
+        self.recent.iter().fold(last.directory, |top, (directory, _)| {
+            common(top, *directory, directories).unwrap_or(top)
+        })
+    }
+
+    /// More directories are known: the stream of its last file goes on in all that lie below one that contains its last
+    /// files.
+    pub(super) fn widen(&mut self, directories: &Directories) {
+        let Some(last) = self.last(directories) else { return };
+        let top = self.top(last, directories);
+        for stream in self.streams.iter_mut().filter(|stream| stream.run.last() == last) {
+            stream.widen(top, directories);
+        }
+    }
+
+    /// Whether its last file is the first one that it would read in another directory, if it goes on as before.
+    pub(super) fn begins(&self, unit: Unit, directories: &Directories) -> Option<Explained> {
+        let traversal = self.traversal.filter(|_| self.used > 0)?;
+        let mut last = self.last_directories();
+        if last.next() == last.next() {
+            return None;
+        }
+        let mut cursor = Cursor::start_of(unit.directory);
+        for _ in 0..LONGEST_STEP {
+            match cursor.next(&traversal, unit.directory, directories) {
+                Next::File(first) if first == unit => {
+                    let top = self.top(unit, directories);
+                    return Some(Explained { traversal, top });
+                }
+                Next::File(other) if self.suffixes.reads(suffix_of(other, directories)) => {
+                    return None;
+                }
+                Next::File(_) => {}
+                Next::Unlisted(_) => cursor.skip(),
+                Next::Above(_) | Next::End | Next::Far => return None,
             }
         }
-        Some(Explained { traversal, top })
+        None
     }
 
     fn score(

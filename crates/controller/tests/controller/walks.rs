@@ -268,6 +268,50 @@ fn for_a_program_in_one_directory_few_files_of_others_are_read() {
     }
 }
 
+/// A directory with `directories` more, and all of these in another order than that of the listing.
+fn jumbled(forest: &mut Forest, directories: u64, files: u64) -> Vec<u64> {
+    let top = forest.folder(100, None, 5);
+    let folders: Vec<u64> =
+        (1..=directories).map(|n| forest.folder(n * 1_000, Some(top), files)).collect();
+    (0..folders.len()).map(|n| folders[n * 37 % folders.len()]).collect()
+}
+
+#[test]
+fn a_program_that_goes_on_in_any_directory_waits_for_its_first_file_there() {
+    for cost in [VOLUME, DeviceCost::DISK] {
+        for sort in SORTS {
+            let mut forest = Forest::new(cost);
+            for folder in jumbled(&mut forest, 40, 30) {
+                forest.read_all(7, forest.walk(folder, sort, false));
+            }
+            assert!(forest.waits <= 40 + 10, "{cost:?} {sort:?}: {} waits", forest.waits);
+        }
+    }
+}
+
+/// A program reads the first `count` files of each of 80 directories. Returns the files read in vain and the waits.
+fn first_of_each(cost: DeviceCost, sort: Sort, count: usize) -> (usize, u32) {
+    let mut forest = Forest::new(cost);
+    for folder in jumbled(&mut forest, 80, 50) {
+        forest.read_all(7, forest.walk(folder, sort, false).into_iter().take(count));
+    }
+    (forest.cached.len() - 80 * count, forest.waits)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(16) })]
+
+    #[test]
+    fn how_many_files_of_each_directory_a_program_reads_is_learned(
+        is_disk in any::<bool>(), sort in prop::sample::select(SORTS.to_vec()), count in 1..20usize,
+    ) {
+        let cost = if is_disk { DeviceCost::DISK } else { VOLUME };
+        let (in_vain, waits) = first_of_each(cost, sort, count);
+        prop_assert!(in_vain <= 2 * 80, "{in_vain} files in vain in 80 directories");
+        prop_assert!(waits <= 80 * count.min(2) as u32, "{waits} waits in 80 directories");
+    }
+}
+
 #[test]
 fn two_programs_in_two_trees_have_a_stream_each_and_so_has_one_that_alternates() {
     let mut forest = Forest::new(VOLUME);

@@ -75,6 +75,7 @@ use crate::tally::Tally;
 
 pub use rules::{Rule, Rules};
 pub use run::{Ahead, Run};
+pub use survival::Curve;
 pub use window::UnitCost;
 
 /// How much the policy remembers and may ask for.

@@ -49,7 +49,7 @@ fn bin(units: u64) -> usize {
 
 /// Runs that have ended and got past.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Curve {
+pub struct Curve {
     ended: [f32; BINS],
     passed: [f32; BINS],
     /// The largest length that ended in each bin of late, in units.
@@ -65,8 +65,8 @@ impl Default for Curve {
 }
 
 impl Curve {
-    /// A run has come from one length to another.
-    pub(super) fn pass(&mut self, from: u64, to: u64) {
+    /// A run has come from one length to another, in units.
+    pub fn pass(&mut self, from: u64, to: u64) {
         let (from, to) = (bin(from), bin(to));
         if from < to {
             self.passed[from..to].iter_mut().for_each(|passed| *passed += 1.0);
@@ -74,7 +74,7 @@ impl Curve {
     }
 
     /// A run has ended at this length, and did not merely stop being seen.
-    pub(super) fn end(&mut self, length: u64) {
+    pub fn end(&mut self, length: u64) {
         self.ended.iter_mut().chain(&mut self.passed).for_each(|runs| *runs *= REMEMBERED);
         let bin = bin(length);
         let length = length.clamp(1, u64::from(u32::MAX)) as u32;
@@ -85,9 +85,22 @@ impl Curve {
     }
 
     /// A run that counted as ended at this length goes on after all.
-    pub(super) fn resume(&mut self, length: u64) {
+    pub fn resume(&mut self, length: u64) {
         let ended = &mut self.ended[bin(length)];
         *ended = (*ended - 1.0).max(0.0);
+    }
+
+    /// Where a window for a run of length `reached` had best end, which begins at `from` and would end at `to`; an
+    /// access costs as much as the transfer of `access_units`.
+    ///
+    /// A window that ends at `x` costs its transfer. The share `q` of the runs goes on beyond, and costs one more
+    /// access and the rest. The least of `(x - from) + q (L B + to - x)` is taken.
+    pub fn cut(&self, reached: u64, from: u64, to: u64, access_units: f64) -> u64 {
+        if !self.has_ends {
+            return to;
+        }
+        let end_in = |bin: usize| (self.longest[bin].into(), self.ending(bin, 0.0));
+        cut(end_in, reached, from, to, access_units)
     }
 
     /// The share of the runs reaching a bin that ends in it.
@@ -95,6 +108,34 @@ impl Curve {
         let ended = self.ended[bin];
         (ended + PRIOR_RUNS * prior) / (ended + self.passed[bin] + PRIOR_RUNS)
     }
+}
+
+/// See [`Curve::cut`]. `end_in` tells where runs end that end in a bin, and the share of those reaching it that do.
+fn cut(
+    end_in: impl Fn(usize) -> (u64, f32),
+    reached: u64,
+    from: u64,
+    to: u64,
+    access_units: f64,
+) -> u64 {
+    let (mut least, mut best) = (real(to.saturating_sub(from)), to);
+    let mut reaching = 1.0;
+    for bin in bin(reached)..=bin(to) {
+        let (place, ending) = end_in(bin);
+        if ending == 0.0 || place < reached {
+            continue;
+        }
+        if place >= to {
+            break;
+        }
+        reaching *= 1.0 - f64::from(ending);
+        let end = place.max(from);
+        let cost = real(end - from) + reaching * (access_units + real(to - end));
+        if cost < least {
+            (least, best) = (cost, end);
+        }
+    }
+    best
 }
 
 /// What the runs of a file and of its volume tell of another one.
@@ -128,30 +169,9 @@ impl Lengths<'_> {
         self.file.has_ends
     }
 
-    /// Where a window for a run of length `reached` had best end, which begins at `from` and would end at `to`; an
-    /// access costs as much as the transfer of `access_units`.
-    ///
-    /// A window that ends at `x` costs its transfer. The share `q` of the runs goes on beyond, and costs one more
-    /// access and the rest. The least of `(x - from) + q (L B + to - x)` is taken.
+    /// Where a window had best end: see [`Curve::cut`].
     pub(super) fn cut(&self, reached: u64, from: u64, to: u64, access_units: f64) -> u64 {
-        let (mut least, mut best) = (real(to.saturating_sub(from)), to);
-        let mut reaching = 1.0;
-        for bin in bin(reached)..=bin(to) {
-            let (place, ending) = self.end_in(bin);
-            if ending == 0.0 || place < reached {
-                continue;
-            }
-            if place >= to {
-                break;
-            }
-            reaching *= 1.0 - f64::from(ending);
-            let end = place.max(from);
-            let cost = real(end - from) + reaching * (access_units + real(to - end));
-            if cost < least {
-                (least, best) = (cost, end);
-            }
-        }
-        best
+        cut(|bin| self.end_in(bin), reached, from, to, access_units)
     }
 
     /// Where runs end that end in a bin, and the share of those reaching it that do.
@@ -206,6 +226,19 @@ mod tests {
             257,
             "a longer one is forgotten"
         );
+    }
+
+    #[test]
+    fn a_curve_of_its_own_has_no_prior_but_that_no_run_ends() {
+        let mut curve = Curve::default();
+        assert_eq!(curve.cut(1, 1, 20, 3.0), 20);
+        for _ in 0..4 {
+            curve.pass(1, 3);
+            curve.end(3);
+        }
+        assert_eq!(curve.cut(1, 1, 20, 3.0), 3);
+        assert_eq!(curve.cut(3, 3, 20, 3.0), 3);
+        assert_eq!(curve.cut(4, 4, 20, 3.0), 20, "none has ended there");
     }
 
     #[test]
