@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use experiments::{Figure, TABLES, Table};
 
 /// Claims that fail; the experiment files say why they do.
-const KNOWN_FAILURES: [&str; 15] = [
+const KNOWN_FAILURES: [&str; 14] = [
     "adaptive is as near to the clairvoyant as it is to be",
     "adaptive is the best policy or within 3 % of it",
     "adaptive is within 3 % of linux-6 at its best static window",
@@ -31,7 +31,6 @@ const KNOWN_FAILURES: [&str; 15] = [
     "the sign of each stage's change above 5 % is right: 1 of 49 fail; 40M.64k hr0 stage 8",
     "adaptive: below 1 % read again at fewer streams, too (",
     "bowwave: below 1 % read again at fewer streams, too, memory in one zone",
-    "all others: bowwave at least 0.97 times as fast as stock 128K: 1 of 14 fail; hdd three of each directory",
 ];
 
 /// Cells of the field in which `adaptive` may be more than 3 % behind the best policy, and behind
