@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 
 pub(crate) use linux::stderr::note;
 use serde_json::Value;
+pub(crate) use top::screen::visible;
 
 /// Standard output cannot be written any more.
 #[derive(Debug)]
@@ -37,12 +38,6 @@ pub(crate) fn all(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Resul
     print(&mut output).and_then(|()| output.flush()).map_err(PrintError)
 }
 
-/// Escapes control characters in foreign text as `\n`, `\u{1b}` and so on, since a terminal would obey them.
-pub(crate) fn visible(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
-    text.chars().map(shown).collect()
-}
-
 /// A number with thousands separators: `1,234,567`.
 pub(crate) fn thousands(count: u64) -> String {
     indicatif::HumanCount(count).to_string()
@@ -50,7 +45,24 @@ pub(crate) fn thousands(count: u64) -> String {
 
 /// Prints a value as indented JSON.
 pub(crate) fn json(value: &Value) -> anyhow::Result<()> {
-    Ok(line(serde_json::to_string_pretty(value)?)?)
+    Ok(line(without_controls(&serde_json::to_string_pretty(value)?))?)
+}
+
+/// Prints a value as JSON in one line.
+pub(crate) fn json_line(value: &Value) -> Result<(), PrintError> {
+    line(without_controls(&value.to_string()))
+}
+
+/// Escapes U+007F to U+009F in JSON, which allows them in strings: a terminal would obey them.
+fn without_controls(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}' => escaped += &format!("\\u{:04x}", u32::from(c)),
+            c => escaped.push(c),
+        }
+    }
+    escaped
 }
 
 /// Prints names with their descriptions, as a table or as a JSON list of objects with `keys`.
@@ -73,6 +85,14 @@ pub(crate) fn list(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_carries_no_control_characters_and_keeps_its_meaning() {
+        let value = serde_json::json!({ "name": "a\u{1b}\u{7f}\u{9b}2J\u{e9}" });
+        let text = without_controls(&value.to_string());
+        assert!(!text.chars().any(char::is_control), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), value);
+    }
 
     #[test]
     fn thousands_stand_apart() {

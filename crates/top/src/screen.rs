@@ -205,8 +205,8 @@ fn duration(ms: f64) -> String {
     }
 }
 
-/// Escapes control characters in foreign text, since a terminal would obey them.
-fn visible(text: &str) -> String {
+/// Escapes control characters in foreign text as `\n`, `\u{1b}` and so on, since a terminal would obey them.
+pub fn visible(text: &str) -> String {
     let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
     text.chars().map(shown).collect()
 }
@@ -296,7 +296,7 @@ PROCESS                   READS/s   MB/s  HIT% BOWW%  WAIT% STALLS MEDIAN    P99
     }
 
     #[test]
-    fn a_part_of_the_time_is_said_to_be_one() {
+    fn the_share_of_the_time_in_which_reads_were_seen_is_shown() {
         let (names, view) = (Names::default(), View::default());
         let picture = Picture { seen: 0.07, ..picture(&[], &names, &view) };
         assert!(picture.lines(80)[1].ends_with("; reads seen 7 % of the time"));
@@ -310,7 +310,7 @@ PROCESS                   READS/s   MB/s  HIT% BOWW%  WAIT% STALLS MEDIAN    P99
         let lines = picture(&rows, &names, &view).for_terminal(80, 24);
         assert_eq!(lines.len(), 24);
         assert!(lines[23].contains("q: end"));
-        "/ta".chars().for_each(|key| view.press(key));
+        view.typed("/ta");
         let lines = picture(&rows, &names, &view).for_terminal(80, 24);
         assert!(lines[23].starts_with("filter: ta_"));
     }

@@ -92,8 +92,21 @@ const DELETE: char = '\u{7f}';
 const BACKSPACE: char = '\u{8}';
 
 impl View {
-    /// Takes a key that the user has pressed.
-    pub fn press(&mut self, key: char) {
+    /// Takes what the user has typed. Ignores the sequences that a terminal sends for arrows and function keys.
+    pub fn typed(&mut self, text: &str) {
+        let mut keys = text.chars().peekable();
+        while let Some(key) = keys.next() {
+            match (key, keys.peek()) {
+                // ESC [, parameters, and a letter or one of @[\]^_`{|}~.
+                (ESCAPE, Some('[')) => drop(keys.by_ref().skip(1).find(|c| matches!(c, '@'..='~'))),
+                // ESC O and one character.
+                (ESCAPE, Some('O')) => drop(keys.nth(1)),
+                _ => self.press(key),
+            }
+        }
+    }
+
+    fn press(&mut self, key: char) {
         if self.is_typing {
             return self.type_filter(key);
         }
@@ -134,7 +147,7 @@ mod tests {
 
     fn pressed(keys: &str) -> View {
         let mut view = View::default();
-        keys.chars().for_each(|key| view.press(key));
+        view.typed(keys);
         view
     }
 
@@ -156,5 +169,15 @@ mod tests {
         assert_eq!(pressed("/tar\u{1b}"), View::default());
         assert_eq!(pressed("/tar\r\u{1b}"), View::default());
         assert_eq!(pressed("/a\t\u{3}b\r").filter, "ab", "control characters are ignored");
+    }
+
+    #[test]
+    fn arrows_and_function_keys_are_ignored() {
+        let filtered = pressed("/tar\r");
+        for ignored in ["\u{1b}[A", "\u{1b}OB", "\u{1b}[15~", "\u{1b}[1;5Dp"] {
+            assert_eq!(pressed(&format!("/tar\r{ignored}")), filtered, "{ignored:?}");
+            assert!(pressed(&format!("/t{ignored}")).is_typing, "{ignored:?}");
+        }
+        assert!(pressed("\u{1b}[Aq").has_ended);
     }
 }

@@ -1,4 +1,4 @@
-//! The privileges that `run` and `daemon` require.
+//! The privileges of commands that see reads.
 
 use anyhow::ensure;
 use linux::privilege::Privilege;

@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// first line says that counting has begun.
     #[arg(long, conflicts_with_all = ["batch", "by"])]
     json: bool,
-    /// Print at most this many rows with --batch or --json; the rest counts all the same.
+    /// Show at most this many rows; the rest counts all the same.
     #[arg(long, value_name = "N")]
     rows: Option<usize>,
     /// See each access to cached pages, also where that makes programs slower by more than a hundredth.
@@ -138,7 +138,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 /// Prints one interval after the other, the last one when a signal ends it.
 fn print_intervals(args: &Args, session: &mut Session) -> anyhow::Result<()> {
     if args.json {
-        print::line(json::ready())?;
+        print::json_line(&json::ready())?;
     }
     for shown in 1.. {
         let has_ended = loop {
@@ -150,7 +150,7 @@ fn print_intervals(args: &Args, session: &mut Session) -> anyhow::Result<()> {
         };
         let interval = session.next()?;
         if args.json {
-            print::line(json::of(&interval, session, args))?;
+            print::json_line(&json::of(&interval, session, args))?;
         } else {
             print_picture(args, session, &interval)?;
         }
@@ -200,13 +200,17 @@ fn show_in_terminal(args: &Args, session: &mut Session) -> anyhow::Result<()> {
     let mut shown = Interval::default();
     let mut count = 0;
     let mut terminal = Terminal::enter()?;
-    while !view.has_ended && !args.is_last(count) {
-        let rows = table::rows(&shown.uses, session.names(), view.by, view.sort, &view.filter);
+    loop {
+        let mut rows = table::rows(&shown.uses, session.names(), view.by, view.sort, &view.filter);
         let notes = session.notes(&shown);
         let total = table::total(&rows);
+        rows.truncate(args.rows.unwrap_or(usize::MAX));
         let picture = picture(&rows, total, session, &view, &shown, &notes);
         let (columns, height) = terminal.size();
         terminal.draw(&picture.for_terminal(columns, height))?;
+        if view.has_ended || args.is_last(count) {
+            break;
+        }
         match session.wait(Some(&terminal))? {
             Happened::Due => {
                 // Counted all the same while the picture stands still.
@@ -216,7 +220,7 @@ fn show_in_terminal(args: &Args, session: &mut Session) -> anyhow::Result<()> {
                     count += 1;
                 }
             }
-            Happened::Typed(keys) => keys.chars().for_each(|key| view.press(key)),
+            Happened::Typed(keys) => view.typed(&keys),
             Happened::Resized => {}
             Happened::Ended => break,
         }

@@ -18,10 +18,10 @@ pub(super) fn ready() -> Value {
 /// An interval.
 pub(super) fn of(interval: &Interval, session: &Session, args: &Args) -> Value {
     let View { sort, filter, .. } = args.view();
-    let all = |by| table::rows(&interval.uses, session.names(), by, sort, &filter);
+    let all = |by, filter| table::rows(&interval.uses, session.names(), by, sort, filter);
     let most = args.rows.unwrap_or(usize::MAX);
     let rows = |by| -> Value {
-        all(by).iter().take(most).map(|row| Value::Object(object(row, session))).collect()
+        all(by, &filter).iter().take(most).map(|row| Value::Object(object(row, session))).collect()
     };
     json!({
         "schema_version": SCHEMA,
@@ -30,7 +30,7 @@ pub(super) fn of(interval: &Interval, session: &Session, args: &Args) -> Value {
         "seen_share": interval.seen,
         "uncounted": interval.uncounted,
         "notes": session.notes(interval),
-        "total": figures(&table::total(&all(By::Process))),
+        "total": figures(&table::total(&all(By::Process, ""))),
         "processes": rows(By::Process),
         "files": rows(By::File),
         "devices": rows(By::Device),

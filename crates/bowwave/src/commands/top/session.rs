@@ -32,7 +32,7 @@ pub(super) enum Happened {
     Typed(String),
     /// The terminal has another size.
     Resized,
-    /// A signal or the end of standard input asks to end.
+    /// A signal or the end of standard input asks to end, or nobody reads standard output any more.
     Ended,
 }
 
@@ -62,9 +62,13 @@ impl Session {
         is_interactive: bool,
         is_exact: bool,
     ) -> anyhow::Result<Self> {
-        let ending = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-        let ending = ending.into_iter().filter(|signal| !signals::is_ignored(*signal));
-        let signals = Signals::catch(ending.chain(is_interactive.then_some(libc::SIGWINCH)))?;
+        let mut caught = vec![libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+        if is_interactive {
+            // Otherwise SIGQUIT and SIGTSTP would leave the terminal as it is drawn on.
+            caught.extend([libc::SIGQUIT, libc::SIGTSTP, libc::SIGWINCH]);
+        }
+        caught.retain(|signal| !signals::is_ignored(*signal));
+        let signals = Signals::catch(caught)?;
         let mut counting = Counting::open()?;
         counting.see_cached(true)?;
         let rhythm = (!is_exact).then(|| Rhythm::new(Duration::ZERO, &counting.seen()));
@@ -109,15 +113,24 @@ impl Session {
             let most = until.saturating_sub(now);
             let most = Timespec::try_from(most)?;
             let signals = self.signals.readiness();
-            let mut ready = vec![PollFd::new(&signals, PollFlags::IN)];
+            let output = rustix::stdio::stdout();
+            // Of standard output, `poll` reports errors and the end only.
+            let mut ready = vec![
+                PollFd::new(&signals, PollFlags::IN),
+                PollFd::new(&output, PollFlags::empty()),
+            ];
             let input = terminal.map(AsFd::as_fd);
             ready.extend(input.iter().map(|input| PollFd::new(input, PollFlags::IN)));
             match poll(&mut ready, Some(&most)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            let has_input = ready.get(1).is_some_and(|input| !input.revents().is_empty());
+            let is_output_closed = !ready[1].revents().is_empty();
+            let has_input = ready.get(2).is_some_and(|input| !input.revents().is_empty());
             drop(ready);
+            if is_output_closed {
+                return Ok(Happened::Ended);
+            }
             let caught: Vec<i32> = self.signals.take().collect();
             if caught.iter().any(|signal| *signal != libc::SIGWINCH) {
                 return Ok(Happened::Ended);

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::{panic, thread};
 
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
@@ -14,7 +15,7 @@ const BEGIN: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";
 const END: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
 /// To the first line.
 const HOME: &str = "\u{1b}[H";
-/// Clears the rest of a line, and the rest of the screen.
+/// Clears from the cursor to the end of the line, and of the screen.
 const CLEAR_LINE: &str = "\u{1b}[K";
 const CLEAR_BELOW: &str = "\u{1b}[J";
 
@@ -34,12 +35,24 @@ impl Terminal {
         modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         modes.special_codes[SpecialCodeIndex::VMIN] = 1;
         modes.special_codes[SpecialCodeIndex::VTIME] = 0;
-        // Ctrl-Z would leave the terminal like this.
+        // Ctrl-Z and Ctrl-\ would leave the terminal like this.
         modes.special_codes[SpecialCodeIndex::VSUSP] = 0;
+        modes.special_codes[SpecialCodeIndex::VQUIT] = 0;
         tcsetattr(io::stdin(), OptionalActions::Now, &modes)?;
         let terminal = Terminal { before };
+        terminal.restore_before_panic();
         write(BEGIN)?;
         Ok(terminal)
+    }
+
+    /// Otherwise the message of a panic would vanish with the alternate screen.
+    fn restore_before_panic(&self) {
+        let before = self.before.clone();
+        let print = panic::take_hook();
+        panic::set_hook(Box::new(move |message| {
+            restore(&before);
+            print(message);
+        }));
     }
 
     /// Columns and lines.
@@ -54,8 +67,10 @@ impl Terminal {
 
     /// Shows these lines, and nothing else.
     pub(super) fn draw(&mut self, lines: &[String]) -> Result<(), PrintError> {
-        let lines: Vec<String> = lines.iter().map(|line| format!("{line}{CLEAR_LINE}")).collect();
-        write(&format!("{HOME}{}{CLEAR_BELOW}", lines.join("\r\n")))
+        // Clears before it writes: after a line as wide as the screen, the cursor is on its last character.
+        let Some((last, others)) = lines.split_last() else { return Ok(()) };
+        let others: String = others.iter().map(|line| format!("{CLEAR_LINE}{line}\r\n")).collect();
+        write(&format!("{HOME}{others}{CLEAR_BELOW}{last}"))
     }
 
     /// What the user has typed; `None` at the end of the input.
@@ -77,10 +92,17 @@ impl AsFd for Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // These fail only if the terminal is gone.
-        let _ = write(END);
-        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
+        if !thread::panicking() {
+            restore(&self.before);
+        }
     }
+}
+
+/// Drops keys that were typed too late, or the shell would take them for a command.
+fn restore(before: &Termios) {
+    // These fail only if the terminal is gone.
+    let _ = write(END);
+    let _ = tcsetattr(io::stdin(), OptionalActions::Flush, before);
 }
 
 fn write(text: &str) -> Result<(), PrintError> {
