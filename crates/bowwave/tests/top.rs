@@ -56,7 +56,8 @@ impl Top {
 
     /// Ends it, gives what it counted.
     fn end(mut self) -> Value {
-        kill_process(Pid::from_child(&self.child), Signal::INT).expect("it is not reaped");
+        // A shell starts background jobs with SIGINT ignored, and bowwave keeps that.
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it is not reaped");
         let counted = self.object();
         assert!(self.child.wait().expect("it ends").success());
         assert_eq!(counted["schema_version"], 1);
