@@ -121,22 +121,28 @@ struct {
 } scratch SEC(".maps");
 
 u64 uncounted;	/* accesses and stalls for which there was no room at all */
-u64 seen[PROCESSORS];	/* runs of the programs that also see cached pages, by processor */
+u64 seen[PROCESSORS * SEEN_WORDS]; /* runs of the programs that also see cached pages, by processor */
 /* Whether accesses to cached pages are seen now. */
 u32 sees_cached;
+
+static __always_inline void describe_process(struct task_struct *task, u32 tgid)
+{
+	struct process process = { .cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id) };
+
+	BPF_CORE_READ_INTO(&process.name, task, group_leader, comm);
+	bpf_map_update_elem(&processes, &tgid, &process, BPF_ANY);
+}
 
 /* Describes the process and the names of the file, when the first access of the one to the other is counted. */
 static __always_inline void describe(struct task_struct *task, struct inode *inode, struct count_key *key)
 {
-	struct process process = { .cgroup = bpf_get_current_cgroup_id() };
 	struct file_name_key name_key = { .ino = key->ino, .dev = key->dev };
 	struct dentry *dentry = 0, *parent;
 	struct hlist_node *alias;
 	struct file_name *name;
 	u32 zero = 0;
 
-	BPF_CORE_READ_INTO(&process.name, task, group_leader, comm);
-	bpf_map_update_elem(&processes, &key->tgid, &process, BPF_ANY);
+	describe_process(task, key->tgid);
 	name = bpf_map_lookup_elem(&scratch, &zero);
 	if (!name || !bpf_core_field_exists(dentry->d_u.d_alias))
 		return;
@@ -152,8 +158,9 @@ static __always_inline void describe(struct task_struct *task, struct inode *ino
 			name->is_whole = 1;
 			break;
 		}
-		bpf_probe_read_kernel_str(&name->component[i], sizeof(name->component[i]),
-					  BPF_CORE_READ(dentry, d_name.name));
+		if (bpf_probe_read_kernel_str(&name->component[i], sizeof(name->component[i]),
+					      BPF_CORE_READ(dentry, d_name.name)) < 0)
+			name->component[i].text[0] = 0;
 		name->components = i + 1;
 		dentry = parent;
 	}
@@ -191,7 +198,8 @@ static __always_inline bool key_of(struct task_struct *task, struct inode *inode
 {
 	u64 magic;
 
-	if (!inode || (inode->i_mode & S_IFMT) != S_IFREG)
+	/* Inode 0 stands for others. */
+	if (!inode || !inode->i_ino || (inode->i_mode & S_IFMT) != S_IFREG)
 		return false;
 	magic = inode->i_sb->s_magic;
 	if (magic == TMPFS_MAGIC || magic == RAMFS_MAGIC)
@@ -291,20 +299,19 @@ static __always_inline u32 bin_of(u64 ns)
 	return bin < LATENCY_BINS ? bin : LATENCY_BINS - 1;
 }
 
-static __always_inline void count_stall(struct count_key *key, u64 ns)
+/* The stalls of a process and file; 0 if there is no room. */
+static __always_inline struct stalls *stalls_of(struct task_struct *task, struct count_key *key)
 {
 	struct stalls *found = bpf_map_lookup_elem(&stalls, key), fresh = {};
 
-	if (!found) {
-		bpf_map_update_elem(&stalls, key, &fresh, BPF_NOEXIST);
-		found = bpf_map_lookup_elem(&stalls, key);
-	}
-	if (!found) {
+	if (found)
+		return found;
+	if (!bpf_map_update_elem(&stalls, key, &fresh, BPF_NOEXIST))
+		describe_process(task, key->tgid);
+	found = bpf_map_lookup_elem(&stalls, key);
+	if (!found)
 		__sync_fetch_and_add(&uncounted, 1);
-		return;
-	}
-	__sync_fetch_and_add(&found->ns, ns);
-	__sync_fetch_and_add(&found->latency[bin_of(ns) & (LATENCY_BINS - 1)], 1);
+	return found;
 }
 
 /* The position at which the thread's system call begins to read this file; negative if it is not known. */
@@ -371,7 +378,7 @@ int BPF_PROG(count_read, struct address_space *mapping, unsigned long first, uns
 	struct counts *counts;
 	bool is_new_call;
 
-	seen[bpf_get_smp_processor_id() & (PROCESSORS - 1)]++;
+	seen[(bpf_get_smp_processor_id() & (PROCESSORS - 1)) * SEEN_WORDS]++;
 	if (!key_of(task, inode, &key))
 		return 0;
 	thread = thread_of(task);
@@ -429,7 +436,7 @@ static __always_inline int on_fault(struct address_space *mapping, bool is_missi
 SEC("tp_btf/mm_filemap_map_pages")
 int BPF_PROG(count_mapping, struct address_space *mapping)
 {
-	seen[bpf_get_smp_processor_id() & (PROCESSORS - 1)]++;
+	seen[(bpf_get_smp_processor_id() & (PROCESSORS - 1)) * SEEN_WORDS]++;
 	return on_fault(mapping, false);
 }
 
@@ -549,30 +556,52 @@ static __always_inline bool is_waiting_for(struct task_struct *task, struct thre
 	return true;
 }
 
+/* Creates no storage, for which the scheduler is not the place. */
 static __always_inline void begin_wait(struct task_struct *task)
 {
-	struct thread *thread = thread_of(task);
+	struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
 	struct count_key key = {};
+	struct stalls *stalls;
 
 	if (!thread)
 		return;
 	thread->waits_since_ns = 0;
 	if (!is_waiting_for(task, thread, &key))
 		return;
+	stalls = stalls_of(task, &key);
+	if (!stalls)
+		return;
 	thread->waiting = key;
 	thread->waits_since_ns = bpf_ktime_get_ns();
+	__sync_fetch_and_add(&stalls->since_ns, thread->waits_since_ns);
+	__sync_fetch_and_add(&stalls->waiting, 1);
 }
 
 static __always_inline void end_wait(struct task_struct *task)
 {
 	struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
 	struct count_key key;
+	struct stalls *stalls;
+	u64 ns;
 
 	if (!thread || !thread->waits_since_ns)
 		return;
 	key = thread->waiting;
-	count_stall(&key, bpf_ktime_get_ns() - thread->waits_since_ns);
+	stalls = stalls_of(task, &key);
+	if (stalls) {
+		ns = bpf_ktime_get_ns() - thread->waits_since_ns;
+		/* User space may have removed the entry, and this is another one. */
+		if (stalls->waiting) {
+			__sync_fetch_and_add(&stalls->waiting, -1);
+			__sync_fetch_and_add(&stalls->since_ns, -thread->waits_since_ns);
+		}
+		__sync_fetch_and_add(&stalls->ns, ns);
+		__sync_fetch_and_add(&stalls->latency[bin_of(ns) & (LATENCY_BINS - 1)], 1);
+	}
 	thread->waits_since_ns = 0;
+	/* Calls of these are not numbered, so nothing tells when their read is over. */
+	if (task->flags & (PF_KTHREAD | PF_IO_WORKER))
+		thread->wanted_inode = 0;
 }
 
 SEC("tp_btf/sched_switch")

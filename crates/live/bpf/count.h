@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The tables that the programs of count.bpf.c fill. src/count/tables.rs decodes them. */
+/* The tables that the programs of count.bpf.c fill. src/count/decode.rs decodes them. */
 #ifndef BOWWAVE_COUNT_H
 #define BOWWAVE_COUNT_H
 
-/* Powers of 2 of a microsecond, up to half an hour. A power of two: masked indices satisfy the verifier. */
+/* Powers of 2 of a microsecond; the last bin, from half an hour, is open. A power of two: masked indices satisfy the
+ * verifier. */
 #define LATENCY_BINS 32
 /* Processors with higher numbers share a counter. A power of two. */
 #define PROCESSORS 256
+/* Each has a cache line of its own. */
+#define SEEN_WORDS 8
 /* Of a path, the last ones. */
 #define NAME_COMPONENTS 6
 /* Of each of them, 64 bytes with the 0 at its end. In words, since the generated code has no longer arrays. */
@@ -27,7 +30,9 @@ struct counts {
 };
 
 struct stalls {
-	u64 ns;
+	u64 ns;		/* of the waits that are over */
+	u64 waiting;	/* threads that wait now */
+	u64 since_ns;	/* the sum of the times since when they do */
 	u64 latency[LATENCY_BINS];
 };
 

@@ -261,6 +261,18 @@ struct pt_regs {
 	unsigned long orig_ax;
 };
 
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
 struct task_struct {
 	int tgid;
 	unsigned int flags;
@@ -271,6 +283,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct task_io_accounting ioac;
 	struct files_struct *files;
+	struct css_set *cgroups;
 	struct signal_struct *signal;
 };
 

@@ -15,6 +15,9 @@ figures! {
         pub faults: u64 as Counter,
         /// Pages of 4 KiB that reads and faults asked for; a fault asks for one.
         pub pages: u64 as Counter,
+        /// Of these, those of which the kernel tells whether they were in the cache.
+        #[serde(skip)]
+        pub judged_pages: u64 as Counter,
         /// Of these, pages that were neither in the cache nor on their way.
         pub missing_pages: u64 as Counter,
         /// Pages that the kernel brought into the cache for programs that read, with its own read-ahead.
@@ -35,7 +38,7 @@ impl Activity {
     /// The share of the pages that were in the cache, or on their way, when they were asked for. `None` if none was asked
     /// for.
     pub fn hit_share(&self) -> Option<f64> {
-        let pages = self.pages.max(self.missing_pages);
+        let pages = self.judged_pages.max(self.missing_pages);
         (pages > 0).then(|| 1.0 - self.missing_pages as f64 / pages as f64)
     }
 
@@ -55,6 +58,7 @@ impl Activity {
         self.reads += other.reads;
         self.faults += other.faults;
         self.pages += other.pages;
+        self.judged_pages += other.judged_pages;
         self.missing_pages += other.missing_pages;
         self.kernel_pages += other.kernel_pages;
         self.bowwave_pages += other.bowwave_pages;

@@ -38,13 +38,15 @@ impl Latencies {
         None
     }
 
+    /// What was added since `before`. If there are fewer stalls now, the table has forgotten this entry meanwhile.
     pub(crate) fn since(&self, before: &Latencies) -> Latencies {
         let has_shrunk = self.bins.iter().zip(before.bins).any(|(now, before)| *now < before);
-        if has_shrunk || self.ns < before.ns {
+        if has_shrunk {
             return *self;
         }
         let mut since = *self;
-        since.ns -= before.ns;
+        // While a wait ends, it may count twice, or not at all.
+        since.ns = since.ns.saturating_sub(before.ns);
         since.bins.iter_mut().zip(before.bins).for_each(|(now, before)| *now -= before);
         since
     }

@@ -35,6 +35,8 @@ pub struct Rhythm {
     /// The numbers of accesses by processor, then.
     counted: Vec<u64>,
     is_on: bool,
+    /// The next step begins a new period.
+    is_due: bool,
     /// The time until when `seen_for` is known.
     now: Duration,
     seen_for: Duration,
@@ -43,17 +45,18 @@ pub struct Rhythm {
 impl Rhythm {
     /// Begins at `now`, with accesses seen and these numbers of accesses by processor.
     pub fn new(now: Duration, counted: &[u64]) -> Self {
-        Rhythm { began: now, counted: counted.to_vec(), is_on: true, now, seen_for: Duration::ZERO }
+        let counted = counted.to_vec();
+        Rhythm { began: now, counted, is_on: true, is_due: false, now, seen_for: Duration::ZERO }
     }
 
     /// What to do at `now`.
     pub fn step(&mut self, now: Duration, counted: &[u64]) -> Step {
         self.pass(now);
         let elapsed = now.saturating_sub(self.began);
-        if elapsed >= PERIOD {
+        if self.is_due || elapsed >= PERIOD {
             self.began = now;
             self.counted = counted.to_vec();
-            self.is_on = true;
+            (self.is_on, self.is_due) = (true, false);
             return Step { is_on: true, until: now + FIRST };
         }
         let longest = self.longest(elapsed, counted);
@@ -63,9 +66,11 @@ impl Rhythm {
         Step { is_on: self.is_on, until }
     }
 
-    /// For how long accesses were seen since the last call.
+    /// For how long accesses were seen since the last call. The next step begins a new period, so that they are seen in
+    /// each interval.
     pub fn take_seen(&mut self, now: Duration) -> Duration {
         self.pass(now);
+        self.is_due = true;
         std::mem::take(&mut self.seen_for)
     }
 
@@ -81,7 +86,11 @@ impl Rhythm {
         if elapsed < FIRST {
             return FIRST;
         }
-        let most = counted.iter().zip(&self.counted).map(|(now, before)| now - before).max();
+        let most = counted
+            .iter()
+            .zip(&self.counted)
+            .map(|(now, before)| now.saturating_sub(*before))
+            .max();
         let rate = most.unwrap_or(0) as f64 / elapsed.as_secs_f64();
         let seconds = BUDGET * PERIOD.as_secs_f64() / (rate * COST_S);
         Duration::from_secs_f64(seconds.clamp(FIRST.as_secs_f64(), PERIOD.as_secs_f64()))

@@ -58,3 +58,10 @@ pub struct Sample {
     /// Accesses and stalls for which the tables had no room at all.
     pub uncounted: u64,
 }
+
+impl Sample {
+    /// Every process and file that is counted; some come twice.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.counts.keys().chain(self.stalls.keys())
+    }
+}

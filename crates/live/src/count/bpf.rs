@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
+use linux::sys;
 use top::{Key, Names, Process, Sample};
 
 use super::{Sees, decode};
@@ -22,6 +23,12 @@ use skeleton::{CountSkel, CountSkelBuilder};
 const MOST_TABLE_BYTES: usize = 64 << 20;
 const COUNTS_BYTES: usize = 40;
 const MOST_ENTRIES: usize = 32768;
+
+/// Of the table of what has no room there.
+const MOST_OTHERS: usize = 4096;
+
+/// Words for each processor in `seen`.
+const SEEN_WORDS: usize = 8;
 
 /// The attached programs and their tables.
 pub struct Counting {
@@ -112,7 +119,9 @@ impl Counting {
 
     /// How often these programs have run, by processor.
     pub fn seen(&self) -> Vec<u64> {
-        self.skeleton.maps.bss_data.as_deref().map_or(Vec::new(), |shared| shared.seen.to_vec())
+        let shared = self.skeleton.maps.bss_data.as_deref();
+        shared
+            .map_or(Vec::new(), |shared| shared.seen.iter().copied().step_by(SEEN_WORDS).collect())
     }
 
     /// All totals.
@@ -136,7 +145,7 @@ impl Counting {
         for bytes in maps.stalls.keys() {
             let stalls = maps.stalls.lookup(&bytes, MapFlags::ANY).map_err(lost)?;
             if let (Some(key), Some(stalls)) = (decode::key(&bytes), stalls) {
-                sample.stalls.insert(key, decode::stalls(&stalls));
+                sample.stalls.insert(key, decode::stalls(&stalls, sys::monotonic_ns()));
             }
         }
         Ok(sample)
@@ -159,20 +168,25 @@ impl Counting {
         }
     }
 
-    /// Removes idle entries, once half of the table is in use. Returns whether it has.
+    /// Removes idle entries, once half of a table is in use. Returns whether it has.
     pub fn forget(&self, idle: &[Key], sample: &Sample) -> bool {
-        if sample.counts.len() < self.entries / 2 {
+        let others = sample.counts.keys().filter(|key| key.file.ino == 0).count();
+        let is_full = sample.counts.len() - others >= self.entries / 2
+            || sample.stalls.len() >= MOST_ENTRIES / 2
+            || others >= MOST_OTHERS / 2;
+        if !is_full {
             return false;
         }
         let maps = &self.skeleton.maps;
         let idle_keys: HashSet<&Key> = idle.iter().collect();
-        let used = || sample.counts.keys().filter(|key| !idle_keys.contains(key));
+        let used = || sample.keys().filter(|key| !idle_keys.contains(key));
         let pids: HashSet<u32> = used().map(|key| key.pid).collect();
         let files: HashSet<_> = used().map(|key| key.file).collect();
         for key in idle {
             // An entry that is not there needs no removal.
             let bytes = decode::encode_key(key);
             let _ = maps.counts.delete(&bytes);
+            let _ = maps.rest.delete(&bytes);
             let _ = maps.stalls.delete(&bytes);
             if !pids.contains(&key.pid) {
                 let _ = maps.processes.delete(&key.pid.to_ne_bytes());

@@ -38,10 +38,15 @@ pub(super) fn counts(of_processors: &[Vec<u8>]) -> Counts {
     sum
 }
 
-/// `struct stalls`.
-pub(super) fn stalls(bytes: &[u8]) -> Latencies {
+/// `struct stalls` at the time `now_ns`: the sum contains how long threads have waited that still wait.
+pub(super) fn stalls(bytes: &[u8], now_ns: u64) -> Latencies {
     let mut words = words(bytes);
-    let mut stalls = Latencies { ns: words.next().unwrap_or(0), bins: [0; BINS] };
+    let [over_ns, waiting, since_ns] = std::array::from_fn(|_| words.next().unwrap_or(0));
+    let waiting_ns = waiting.wrapping_mul(now_ns).wrapping_sub(since_ns);
+    // The programs may change the fields meanwhile.
+    let is_consistent = waiting > 0 && waiting_ns <= waiting.saturating_mul(now_ns);
+    let ns = over_ns.saturating_add(if is_consistent { waiting_ns } else { 0 });
+    let mut stalls = Latencies { ns, bins: [0; BINS] };
     stalls.bins.iter_mut().zip(words).for_each(|(bin, count)| *bin = count);
     stalls
 }
@@ -91,8 +96,18 @@ mod tests {
             key(&bytes);
             file_name(&bytes);
             process(&bytes);
-            stalls(&bytes);
+            stalls(&bytes, u64::MAX);
         }
+    }
+
+    #[test]
+    fn who_still_waits_has_waited_until_now() {
+        let of = |over: u64, waiting: u64, since: u64| {
+            let words = [&[over, waiting, since][..], &[0; BINS]].concat();
+            words.into_iter().flat_map(u64::to_ne_bytes).collect::<Vec<_>>()
+        };
+        assert_eq!(stalls(&of(7, 0, 0), 1000).ns, 7);
+        assert_eq!(stalls(&of(7, 2, 300 + 900), 1000).ns, 7 + 700 + 100);
     }
 
     #[test]

@@ -71,11 +71,12 @@ impl Session {
         let signals = Signals::catch(caught)?;
         let mut counting = Counting::open()?;
         counting.see_cached(true)?;
+        let history = History::new(counting.sees().missing);
         let rhythm = (!is_exact).then(|| Rhythm::new(Duration::ZERO, &counting.seen()));
         Ok(Session {
             counting,
             rhythm,
-            history: History::default(),
+            history,
             names: Names::default(),
             naming: Naming::default(),
             described: HashSet::new(),
@@ -156,7 +157,7 @@ impl Session {
         self.due = (self.due + self.length).max(now + self.length / 2);
         let sample = self.counting.sample()?;
         let uncounted = sample.uncounted;
-        let keys: Vec<Key> = sample.counts.keys().copied().collect();
+        let keys: HashSet<Key> = sample.keys().copied().collect();
         for key in &keys {
             if self.described.insert(*key) {
                 self.counting.describe(*key, &mut self.names);
@@ -164,6 +165,7 @@ impl Session {
         }
         let (uses, idle) = self.history.advance(&sample, seen);
         if self.counting.forget(&idle, &sample) {
+            self.history.forget(&idle);
             let idle: HashSet<Key> = idle.into_iter().collect();
             let kept: Vec<Key> = keys.into_iter().filter(|key| !idle.contains(key)).collect();
             self.names.retain(&kept);
