@@ -7,7 +7,7 @@ mod own;
 mod stage;
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, IoSliceMut, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, IoSliceMut, Read, Seek, SeekFrom, Write, pipe};
 use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -370,4 +370,30 @@ fn pictures_are_printed_for_a_file_and_their_number_is_kept() {
     assert!(has_succeeded, "{error}");
     assert_eq!(text.matches("bowwave top  by process").count(), 2, "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn the_last_picture_of_a_terminal_is_drawn() {
+    if managed::possible().and_then(|()| installed("script")).is_none() {
+        return;
+    }
+    let state = stage::state();
+    let line = format!("{BOWWAVE} top -n 1 --state {}", state.path().display());
+    // Its end would be a key.
+    let (_typing, input) = pipe().expect("a pipe");
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).stdin(input);
+    let (has_succeeded, shown, error) = run(&mut script);
+    assert!(has_succeeded, "{error}");
+    assert!(shown.contains("counting ...") && shown.contains("/s stalls"), "{shown}");
+}
+
+#[test]
+fn it_ends_when_nobody_reads_what_it_prints() {
+    if managed::possible().is_none() {
+        return;
+    }
+    let Top { mut child, output } = Top::begin(stage::state().path());
+    drop(output);
+    assert_eq!(child.wait().expect("it ends").code(), Some(141), "as if by SIGPIPE");
 }
