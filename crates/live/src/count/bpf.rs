@@ -64,6 +64,9 @@ impl Counting {
     }
 
     fn load() -> Result<Self, ObserveError> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(ObserveError::Architecture);
+        }
         check_machine()?;
         let tracepoints = kernel::tracepoints();
         if tracepoints.is_empty() {

@@ -55,6 +55,9 @@ pub enum ObserveError {
         "this machine's pages are {0} bytes, but bowwave works with pages of 4096 only; boot a kernel with 4 KiB pages"
     )]
     PageSize(u64),
+    /// `bowwave top` knows the numbers of system calls on one architecture.
+    #[error("bowwave top works on x86-64 only; bowwave status shows what a running bowwave does")]
+    Architecture,
     /// The kernel forbids tracing.
     #[error(
         "the kernel is locked down (confidentiality) and lets no program look into it; \
