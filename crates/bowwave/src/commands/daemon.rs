@@ -224,7 +224,7 @@ fn announce(engine: &Engine, as_json: bool) -> Result<(), PrintError> {
     let mounts = engine.mounts().into_iter();
     let places: Vec<_> = mounts.map(|mount| mount.mount_point.display().to_string()).collect();
     if as_json {
-        print::line(json!({ "ready": true, "mounts": places }))
+        print::json_line(&json!({ "ready": true, "mounts": places }))
     } else {
         print::line(format_args!("managing reads on {}", places.join(", ")))
     }

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use top::screen::{COLUMNS, Picture};
 use top::{By, Sort, View, table};
 
@@ -34,11 +34,11 @@ use terminal::Terminal;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// What to add up by.
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "process")]
-    by: ByName,
+    #[arg(long, value_parser = one_of(&By::ALL, By::name), value_name = "WHAT", default_value = "process")]
+    by: By,
     /// The figure to sort by, in descending order.
-    #[arg(long, value_enum, value_name = "FIGURE", default_value = "wait")]
-    sort: SortName,
+    #[arg(long, value_parser = one_of(&Sort::ALL, Sort::name), value_name = "FIGURE", default_value = "wait")]
+    sort: Sort,
     /// Show only rows whose name contains this text.
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
@@ -66,22 +66,14 @@ pub(crate) struct Args {
     state: PathBuf,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum ByName {
-    Process,
-    File,
-    Device,
-    Cgroup,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum SortName {
-    Wait,
-    Reads,
-    Bytes,
-    Missing,
-    Stalls,
-    Bowwave,
+/// Takes the name of one of these.
+fn one_of<T: Copy + Send + Sync + 'static>(
+    all: &'static [T],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let named = move |text: String| all.iter().copied().find(|one| name(*one) == text);
+    let names = PossibleValuesParser::new(all.iter().map(|one| name(*one)));
+    names.map(move |text| named(text).expect("clap accepts these names only"))
 }
 
 /// Rows of a picture with --batch.
@@ -92,21 +84,7 @@ const LONGEST_INTERVAL_S: f64 = 86_400.0;
 
 impl Args {
     fn view(&self) -> View {
-        let by = match self.by {
-            ByName::Process => By::Process,
-            ByName::File => By::File,
-            ByName::Device => By::Device,
-            ByName::Cgroup => By::Cgroup,
-        };
-        let sort = match self.sort {
-            SortName::Wait => Sort::Wait,
-            SortName::Reads => Sort::Reads,
-            SortName::Bytes => Sort::Bytes,
-            SortName::Missing => Sort::Missing,
-            SortName::Stalls => Sort::Stalls,
-            SortName::Bowwave => Sort::Bowwave,
-        };
-        View { by, sort, filter: self.filter.clone(), ..View::default() }
+        View { by: self.by, sort: self.sort, filter: self.filter.clone(), ..View::default() }
     }
 
     fn is_last(&self, shown: u64) -> bool {

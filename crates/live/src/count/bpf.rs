@@ -24,9 +24,6 @@ const MOST_TABLE_BYTES: usize = 64 << 20;
 const COUNTS_BYTES: usize = 40;
 const MOST_ENTRIES: usize = 32768;
 
-/// Of the table of what has no room there.
-const MOST_OTHERS: usize = 4096;
-
 /// Words for each processor in `seen`.
 const SEEN_WORDS: usize = 8;
 
@@ -36,7 +33,6 @@ pub struct Counting {
     /// The programs that run for cached pages, too, while they are attached.
     links: Vec<Link>,
     sees: Sees,
-    entries: usize,
 }
 
 fn lost(error: libbpf_rs::Error) -> ObserveError {
@@ -90,7 +86,7 @@ impl Counting {
         let entries = (MOST_TABLE_BYTES / COUNTS_BYTES / processors).min(MOST_ENTRIES);
         open.maps.counts.set_max_entries(entries as u32).map_err(refused)?;
         let skeleton = open.load().map_err(refused)?;
-        Ok(Counting { skeleton, links: Vec::new(), sees, entries })
+        Ok(Counting { skeleton, links: Vec::new(), sees })
     }
 
     /// What this kernel tells.
@@ -173,14 +169,15 @@ impl Counting {
 
     /// Removes idle entries, once half of a table is in use. Returns whether it has.
     pub fn forget(&self, idle: &[Key], sample: &Sample) -> bool {
+        let maps = &self.skeleton.maps;
         let others = sample.counts.keys().filter(|key| key.file.ino == 0).count();
-        let is_full = sample.counts.len() - others >= self.entries / 2
-            || sample.stalls.len() >= MOST_ENTRIES / 2
-            || others >= MOST_OTHERS / 2;
-        if !is_full {
+        let is_half_full = |used: usize, map: &dyn MapCore| used >= map.max_entries() as usize / 2;
+        let is_due = is_half_full(sample.counts.len() - others, &maps.counts)
+            || is_half_full(others, &maps.rest)
+            || is_half_full(sample.stalls.len(), &maps.stalls);
+        if !is_due {
             return false;
         }
-        let maps = &self.skeleton.maps;
         let idle_keys: HashSet<&Key> = idle.iter().collect();
         let used = || sample.keys().filter(|key| !idle_keys.contains(key));
         let pids: HashSet<u32> = used().map(|key| key.pid).collect();
