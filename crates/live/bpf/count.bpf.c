@@ -193,16 +193,19 @@ static __always_inline struct counts *counts_of(struct task_struct *task, struct
 	return found;
 }
 
+/* Whether files of such a file system have no device to wait for. */
+static __always_inline bool is_in_memory(u64 magic)
+{
+	return magic == TMPFS_MAGIC || magic == RAMFS_MAGIC;
+}
+
 /* Of a regular file that is not in memory only. */
 static __always_inline bool key_of(struct task_struct *task, struct inode *inode, struct count_key *key)
 {
-	u64 magic;
-
 	/* Inode 0 stands for others. */
 	if (!inode || !inode->i_ino || (inode->i_mode & S_IFMT) != S_IFREG)
 		return false;
-	magic = inode->i_sb->s_magic;
-	if (magic == TMPFS_MAGIC || magic == RAMFS_MAGIC)
+	if (is_in_memory(inode->i_sb->s_magic))
 		return false;
 	key->ino = inode->i_ino;
 	key->dev = inode->i_sb->s_dev;
@@ -543,7 +546,7 @@ static __always_inline bool is_waiting_for(struct task_struct *task, struct thre
 		return false;
 	inode = BPF_CORE_READ(file, f_inode);
 	magic = BPF_CORE_READ(inode, i_sb, s_magic);
-	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG || magic == TMPFS_MAGIC || magic == RAMFS_MAGIC)
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG || is_in_memory(magic))
 		return false;
 	/* The pages belong to a file of a layer: most likely the one of which pages were missing last. */
 	if (magic == OVERLAYFS_MAGIC) {
