@@ -7,7 +7,8 @@ MAKEOVERRIDES =
 unexport DESTDIR PREFIX
 # Where cargo builds to.
 TARGET = $(or $(CARGO_TARGET_DIR),target)
-FEATURES = $(shell scripts/features)
+# The shell asks, after setup has installed what was missing: make expands a recipe before it runs the first line.
+FEATURES = $$(scripts/features)
 
 .PHONY: help setup build demo test test-kernels torture lint bench bench-tune install uninstall deb
 

@@ -3,7 +3,9 @@
 
 use controller::behind::match_any;
 
-use crate::{config, devices, execute, observe, remembered};
+#[cfg(feature = "bpf")]
+use crate::observe;
+use crate::{config, devices, execute, remembered};
 
 /// Ledgers and device notes in the state folder.
 pub fn notes(bytes: &[u8]) {
