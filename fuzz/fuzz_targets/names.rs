@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sim::replay::{Setup, replay};
-use sim::trace::{EXAMPLE, Trace};
+use trace::{EXAMPLE, Trace};
 
 // A policy in the first line, an elevator in the second.
 fuzz_target!(|text: &str| {

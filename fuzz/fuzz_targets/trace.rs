@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sim::replay::{Pace, Setup, replay};
-use sim::trace::Trace;
+use trace::Trace;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(trace) = Trace::parse(bytes) else { return };

@@ -166,7 +166,7 @@ fn a_page_does_not_take_the_place_of_the_trace_that_comes_by_standard_input() {
     let input = std::fs::File::open(&trace).expect("it was written");
     let output = replay.args(["replay", "-", "--html", &trace]).stdin(input).output().expect("ran");
     assert!(!output.status.success() && text(&output.stderr).contains("is the trace itself"));
-    assert_eq!(std::fs::read_to_string(&trace).expect("there"), sim::trace::EXAMPLE);
+    assert_eq!(std::fs::read_to_string(&trace).expect("there"), trace::EXAMPLE);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn json_says_on_what_machine_and_the_log_moves_no_cursor() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = folder.path().join("trace.csv");
     let name = "/a\u{7}\u{1b}[31mb\u{e4}";
-    let text = format!("{}\n0,p,{name},read,0,4096\n", sim::trace::HEADER);
+    let text = format!("{}\n0,p,{name},read,0,4096\n", trace::HEADER);
     std::fs::write(&trace, text).expect("a writable folder");
     let trace = trace.to_string_lossy();
     let log = text_of(&["replay", &trace, "--log"]);

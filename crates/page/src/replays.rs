@@ -1,7 +1,7 @@
 //! Shows replays of one trace side by side.
 
 use sim::replay::{Replay, plots};
-use sim::trace::Trace;
+use trace::Trace;
 
 use crate::document::{Text, cell, document, head, judged, row, table};
 use crate::published;
@@ -70,7 +70,7 @@ fn accounting(replay: &Replay) -> String {
 #[cfg(test)]
 mod tests {
     use sim::replay::{Setup, replay};
-    use sim::trace::EXAMPLE;
+    use trace::EXAMPLE;
 
     use super::*;
     use crate::checks::check;

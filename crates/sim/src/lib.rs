@@ -35,7 +35,6 @@ mod read;
 pub mod replay;
 pub mod scripts;
 mod server;
-pub mod trace;
 mod view;
 mod wait;
 mod worst;

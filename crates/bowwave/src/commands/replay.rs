@@ -13,7 +13,7 @@ use page::short;
 use readahead::PAGE_BYTES;
 use serde_json::json;
 use sim::replay::{Pace, Process, Replay, Setup, check, replay};
-use sim::trace::{EXAMPLE, MAX_TRACE_BYTES, Record, Trace, TraceError};
+use trace::{EXAMPLE, MAX_TRACE_BYTES, Record, Trace, TraceError};
 
 use super::output::{check_page, progress_bar, write_page};
 use super::size;

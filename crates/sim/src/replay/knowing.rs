@@ -7,7 +7,7 @@ use super::{Replay, ReplayError, Setup, play};
 use crate::Machine;
 use crate::machine_spec::MachineSpec;
 use crate::oracle::{Variant, variants};
-use crate::trace::{Trace, TraceOp};
+use trace::{Trace, TraceOp};
 
 /// Most page accesses in memory, twice, at eight bytes each: a gibibyte.
 const MAX_ACCESSES: u64 = 1 << 26;

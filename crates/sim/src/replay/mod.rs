@@ -7,8 +7,8 @@ mod plots;
 use readahead::{Nanos, PAGE_BYTES};
 
 use crate::machine_spec::{MachineError, MachineSpec};
-use crate::trace::Trace;
 use crate::{Decision, Machine, Matrix};
+use trace::Trace;
 
 pub use plots::plots;
 pub use plots::{completion_plot, sorted_points, window, window_plot};

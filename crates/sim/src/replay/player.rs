@@ -6,8 +6,8 @@ use std::vec::IntoIter;
 use readahead::{Nanos, PAGE_BYTES, Page};
 
 use super::{Pace, add_files};
-use crate::trace::{Record, Trace, TraceOp};
 use crate::{Machine, Op, OpenFile, Script};
+use trace::{Record, Trace, TraceOp};
 
 /// One operation, after a pause.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Replay;
-use crate::trace::Trace;
 use crate::{Axis, Decision, Plot, Series};
+use trace::Trace;
 
 /// Files whose windows are shown.
 const FILES: usize = 4;

@@ -5,8 +5,8 @@ use std::num::{IntErrorKind, ParseIntError};
 
 use readahead::Nanos;
 
-use super::error::Problem;
-use super::{MAX_TIME, TraceOp};
+use crate::error::Problem;
+use crate::{MAX_TIME, TraceOp};
 
 /// Splits a line into its fields, without the blanks around them.
 pub(super) fn split<'a>(line: &'a str, fields: &mut Vec<Cow<'a, str>>) -> Result<(), Problem> {

@@ -1,6 +1,6 @@
 //! Errors in traces: what is wrong, where, and what to do.
 
-use super::{
+use crate::{
     HEADER, MAX_FILE_BYTES, MAX_NAMES, MAX_OP_BYTES, MAX_TIME, MAX_TRACE_BYTES, SIZES_HEADER,
     TraceOp,
 };

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::error::{Problem, TraceError};
-use super::fields::{number, op, split, time};
-use super::{
+use crate::error::{Problem, TraceError};
+use crate::fields::{number, op, split, time};
+use crate::{
     HEADER, MAX_FILE_BYTES, MAX_NAMES, MAX_OP_BYTES, MAX_TRACE_BYTES, Record, SIZES_HEADER, Trace,
     TraceOp, TracedFile,
 };

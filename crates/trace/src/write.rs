@@ -4,7 +4,7 @@ use std::fmt;
 
 use readahead::Nanos;
 
-use super::{HEADER, SIZES_HEADER, Trace};
+use crate::{HEADER, SIZES_HEADER, Trace};
 
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
