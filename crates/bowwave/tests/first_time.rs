@@ -28,5 +28,5 @@ fn the_first_make_test_includes_what_setup_has_just_installed() {
 
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(said.trim_end().lines().last(), Some("tested with []"), "{said}");
+    assert!(said.lines().any(|line| line == "tested with []"), "{said}");
 }
