@@ -75,7 +75,7 @@ torture:
 lint: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked $(FEATURES) -- -D warnings
-	cargo clippy --locked -p bowwave --no-default-features -- -D warnings
+	cargo clippy --locked -p bowwave -p bowwave-live --all-targets --no-default-features -- -D warnings
 	scripts/check-dependencies
 	scripts/check-purity
 	scripts/check-sizes
