@@ -204,7 +204,7 @@ impl Walks {
         let asked = self.asked(unit);
         let Some(walker) = self.walkers.get_mut(&key) else { return false };
         let found = walker.streams.iter().position(|stream| stream.id == asked.stream);
-        let Some(at) = found.filter(|at| asked.number >= walker.streams[*at].used) else {
+        let Some(at) = found.filter(|at| walker.streams[*at].awaits(asked.number)) else {
             return false;
         };
         let used = walker.reach(orders.now, at, unit, asked.number, &self.directories);

@@ -154,19 +154,32 @@ impl Stream {
         self.cursor.is_none() && self.ahead() == 0
     }
 
+    /// Whether the program has not passed the file of that number.
+    pub(super) fn awaits(&self, number: u32) -> bool {
+        self.is_shuffled || number >= self.used
+    }
+
     /// The program has reached the file of that number. Returns how many files count as used: those since the last mark
     /// that it has passed.
     pub(super) fn reach(&mut self, now: Nanos, number: u32) -> u32 {
         self.heard_at = now;
-        let until = match self.is_shuffled {
-            true => self.used + self.ahead() / (self.marks.len() as u32 + 1),
-            false => number.saturating_add(1),
-        };
-        let until = until.clamp(self.used, self.asked);
+        if self.is_shuffled {
+            return self.reach_shuffled(number);
+        }
+        let until = number.saturating_add(1).clamp(self.used, self.asked);
         let skipped = self.marks.iter().take_while(|marked| marked.number < number).last();
-        let skipped = skipped.filter(|_| !self.is_shuffled).map_or(0, |m| m.number + 1);
+        let skipped = skipped.map_or(0, |marked| marked.number + 1);
         let news = until.saturating_sub(self.used.max(skipped));
         self.used = until;
+        news
+    }
+
+    /// Each mark that is left stands for its share of the files ahead; files without one cause no event.
+    fn reach_shuffled(&mut self, number: u32) -> u32 {
+        let is_marked = self.marks.iter().any(|marked| marked.number == number);
+        let share = self.ahead().div_ceil(self.marks.len().max(1) as u32);
+        let news = if is_marked { share } else { 0 };
+        self.used += news;
         news
     }
 
@@ -189,5 +202,56 @@ impl Stream {
         }
         let is_passed = self.marks.front().is_some_and(|marked| marked.number <= number);
         if is_passed { self.marks.pop_front() } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::traversal::BY_INODE;
+    use super::*;
+    use crate::ids::DeviceNumber;
+
+    /// A directory that is read in random order: `files` are requested, and every `every`th is marked.
+    fn shuffled(files: u32, every: usize) -> Stream {
+        let directory = FileKey { dev: DeviceNumber::from_kernel(1), ino: 2 };
+        let (unit, cursor) = (Unit { directory, entry: 0 }, Cursor::start_of(directory));
+        let mut stream = Stream::new(1, BY_INODE, directory, cursor, Run::new(unit, 0, 0), 0);
+        stream.is_shuffled = true;
+        stream.asked = files;
+        stream.marks = (0..files)
+            .step_by(every)
+            .map(|number| Marked { number, file: directory, suffix: 0 })
+            .collect();
+        stream
+    }
+
+    proptest! {
+        #[test]
+        fn who_has_touched_all_marks_of_a_shuffled_directory_has_used_all_of_it(
+            files in 1..500u32,
+            every in 1..40usize,
+            order in Just((0..500u32).collect::<Vec<_>>()).prop_shuffle(),
+        ) {
+            let mut stream = shuffled(files, every);
+            let mut used = 0;
+            for number in order.into_iter().filter(|number| *number < files) {
+                prop_assert!(stream.awaits(number));
+                used += stream.reach(0, number);
+                stream.passed_mark(number);
+            }
+            prop_assert_eq!((used, stream.ahead()), (files, 0));
+        }
+    }
+
+    #[test]
+    fn half_of_the_marks_of_a_shuffled_directory_stand_for_half_of_its_files() {
+        let mut stream = shuffled(120, 10);
+        for number in [110, 0, 50, 90, 70, 20] {
+            stream.reach(0, number);
+            stream.passed_mark(number);
+        }
+        assert_eq!(stream.used, 60);
     }
 }
