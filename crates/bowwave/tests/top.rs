@@ -197,8 +197,7 @@ fn every_way_of_reading_is_counted_to_the_last_read_cold_and_cached() {
         (map, "mmap", 0, 101, 101),
     ];
     let paths = ways.map(|(_, name, ..)| file(&bench, name));
-    bench.lab.evict().expect("evicted");
-    for temperature in ["cold", "cached"] {
+    let count = |temperature: &str| {
         let top = Top::begin(bench.state.path());
         ways.iter().zip(&paths).for_each(|((way, ..), path)| way(path));
         let counted = top.end();
@@ -206,27 +205,34 @@ fn every_way_of_reading_is_counted_to_the_last_read_cold_and_cached() {
             let row = row_of(&counted, path);
             let told = ["reads", "faults", "pages"].map(|figure| row[figure].as_u64());
             assert_eq!(told, [Some(*reads), Some(*faults), Some(*pages)], "{temperature} {name}");
-            if temperature == "cached" {
-                let told = ["missing_pages", "kernel_pages", "stalls"].map(|it| row[it].as_u64());
-                assert_eq!(told, [Some(0); 3], "{name}: {row}");
-                assert_eq!(row["hit_share"], 1.0, "{name}");
-            }
         }
-        if temperature == "cold" {
-            // Advised to be random, so the kernel reads nothing ahead.
-            for (name, count) in [("pread", 23), ("mmap", 101)] {
-                let row = row_of(&counted, &bench.lab.mount_point().join(name));
-                let told = ["missing_pages", "kernel_pages"].map(|figure| row[figure].as_u64());
-                assert_eq!(told, [Some(count); 2], "{name}: {row}");
-                // Not each time: a page may come before a delayed thread begins to wait for it.
-                assert!(row["stalls"].as_u64() >= Some(1), "{row}");
-                assert!(row["stalled_s"].as_f64() > Some(0.0), "{row}");
-                let bins = row["latencies"].as_array().expect("bins");
-                let sum: u64 = bins.iter().filter_map(|bin| bin["stalls"].as_u64()).sum();
-                assert_eq!(Some(sum), row["stalls"].as_u64());
-            }
-        }
+        counted
+    };
+    bench.lab.evict().expect("evicted");
+    let cold = count("cold");
+    // Advised to be random, so the kernel reads nothing ahead.
+    for (name, count) in [("pread", 23), ("mmap", 101)] {
+        let row = row_of(&cold, &bench.lab.mount_point().join(name));
+        let told = ["missing_pages", "kernel_pages"].map(|figure| row[figure].as_u64());
+        assert_eq!(told, [Some(count); 2], "{name}: {row}");
+        // Not each time: a page may come before a delayed thread begins to wait for it.
+        assert!(row["stalls"].as_u64() >= Some(1), "{row}");
+        assert!(row["stalled_s"].as_f64() > Some(0.0), "{row}");
+        let bins = row["latencies"].as_array().expect("bins");
+        let sum: u64 = bins.iter().filter_map(|bin| bin["stalls"].as_u64()).sum();
+        assert_eq!(Some(sum), row["stalls"].as_u64());
     }
+    let missed = |counted: &Value| -> Vec<Value> {
+        let rows = paths.iter().map(|path| row_of(counted, path));
+        let is_missed = |row: &&Value| {
+            ["missing_pages", "kernel_pages", "stalls"].iter().any(|figure| row[figure] != 0)
+                || row["hit_share"] != 1.0
+        };
+        rows.filter(is_missed).cloned().collect()
+    };
+    // The machine may have reclaimed a page meanwhile.
+    let attempts: Vec<_> = (0..3).map(|_| missed(&count("cached"))).collect();
+    assert!(attempts.contains(&Vec::new()), "{attempts:?}");
 }
 
 #[test]
@@ -309,7 +315,8 @@ fn what_a_running_bowwave_brings_is_told_apart() {
     assert_eq!(pages("bowwave_pages") + pages("kernel_pages"), 2048, "each once");
     let processes = counted["processes"].as_array().expect("rows");
     let ours = processes.iter().find(|row| row["pid"] == daemon.child.id()).expect("it is there");
-    assert_eq!(ours["bowwave_pages"], row["bowwave_pages"]);
+    // It may also have read a page of its own program anew, which the machine had reclaimed.
+    assert!(ours["bowwave_pages"].as_u64() >= row["bowwave_pages"].as_u64(), "{ours} {row}");
     daemon.end();
 }
 

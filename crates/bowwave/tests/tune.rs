@@ -251,7 +251,9 @@ fn figures_taken_while_the_processors_were_busy_are_marked_and_not_remembered() 
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(said.contains("DISTURBED: ") && said.contains("for a processor"), "{said}");
     assert!(!said.contains("multiplies"), "{said}");
-    assert!(!output.status.success() && errors.contains("not remembered"), "{errors}");
+    // On a machine that is busy itself, perhaps nothing was measured at all.
+    let is_refused = ["not remembered", "nothing to remember"].iter().any(|it| errors.contains(it));
+    assert!(!output.status.success() && is_refused, "{errors}");
 }
 
 #[test]

@@ -4,8 +4,8 @@
 /// Requests that it makes by itself.
 pub(crate) const READS: u64 = 320;
 
-/// Requests of one whose reads bowwave manages, at most.
-pub(crate) const MOST_MANAGED_READS: u64 = READS / 2;
+/// Requests of one whose reads bowwave manages, at most; a third of that on a machine that is not busy.
+pub(crate) const MOST_MANAGED_READS: u64 = READS * 3 / 4;
 
 /// The fewest requests of up to three attempts: on a busy machine, bowwave may come late for one of them.
 pub(crate) fn fewest(mut attempt: impl FnMut() -> u64) -> u64 {
