@@ -1,7 +1,7 @@
 //! A lab without delays, files on it, and small memory cgroups.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,6 +17,8 @@ use crate::removals::PAGE_BYTES;
 use crate::stage::{self, Alone, BOWWAVE, skipped};
 
 pub(crate) const MB: u64 = 1 << 20;
+
+const BLOCK_BYTES: usize = 64 << 10;
 
 pub(crate) struct Bench {
     pub(crate) lab: LabGuard,
@@ -57,16 +59,16 @@ fn lacks(fs_type: &str) -> Option<String> {
 }
 
 impl Bench {
-    /// A file of noise, not cached.
+    /// A file, not cached: lines, as `tac` wants them. No two blocks of it are equal.
     pub(crate) fn cold(&self, name: &str, bytes: u64) -> PathBuf {
         let path = self.lab.mount_point().join(name);
-        let mut state = bytes | 1;
-        let mut words = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 32) as u32
-        };
-        let noise: Vec<u8> = (0..bytes / 4).flat_map(|_| words().to_le_bytes()).collect();
-        fs::write(&path, noise).expect("the file");
+        let mut file = File::create(&path).expect("the file");
+        let mut block = b"bowwave\n".repeat(BLOCK_BYTES / 8);
+        for start in (0..bytes).step_by(BLOCK_BYTES) {
+            block[..8].copy_from_slice(&start.to_le_bytes());
+            let left = block.len().min((bytes - start) as usize);
+            file.write_all(&block[..left]).expect("written");
+        }
         evict(&path);
         path
     }
