@@ -30,13 +30,7 @@ fn bench(device: &str) -> Option<Bench> {
     managed::possible()?;
     let (alone, lab) = stage::lab("test", device, 512 << 20, "ext4");
     lab.set_fast(true).expect("fast");
-    let mut state = 1u64;
-    let mut words = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 32) as u32
-    };
-    let bytes: Vec<u8> = (0..25 << 20).flat_map(|_| words().to_le_bytes()).collect();
-    fs::write(lab.mount_point().join("f100"), bytes).expect("the file");
+    stage::write_lines(&lab.mount_point().join("f100"), 100 << 20);
     lab.evict().expect("evicted");
     let state = stage::state();
     Some(Bench { lab, state, _alone: alone })

@@ -31,8 +31,7 @@ fn bench(device: &str) -> Option<Bench> {
     let (alone, lab) = stage::lab("recorded", device, 256 << 20, "ext4");
     lab.set_fast(true).expect("fast");
     for name in ["one", "two"] {
-        let bytes: Vec<u8> = (0..8 * MB as u32 / 4).flat_map(u32::to_le_bytes).collect();
-        fs::write(lab.mount_point().join(name), bytes).expect("the file");
+        stage::write_lines(&lab.mount_point().join(name), 8 << 20);
     }
     lab.evict().expect("evicted");
     Some(Bench { lab, folder: stage::state(), _alone: alone })

@@ -46,9 +46,7 @@ fn lab(device: &str, size_bytes: u64, fs_type: &str) -> Option<(Alone, LabGuard)
 fn bench(device: &str) -> Option<Bench> {
     let (alone, lab) = lab(device, 512 << 20, "ext4")?;
     lab.set_fast(true).expect("fast");
-    let bytes: Vec<u8> =
-        (0..64u32 << 18).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
-    fs::write(lab.mount_point().join("f64"), bytes).expect("the file");
+    stage::write_lines(&lab.mount_point().join("f64"), 64 << 20);
     lab.evict().expect("evicted");
     lab.set_fast(false).expect("as slow as it is");
     lab.set_read_ahead_kb(ODD_KB).expect("set");

@@ -1,7 +1,7 @@
 //! A lab without delays, files on it, and small memory cgroups.
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,8 +17,6 @@ use crate::removals::PAGE_BYTES;
 use crate::stage::{self, Alone, BOWWAVE, skipped};
 
 pub(crate) const MB: u64 = 1 << 20;
-
-const BLOCK_BYTES: usize = 64 << 10;
 
 pub(crate) struct Bench {
     pub(crate) lab: LabGuard,
@@ -59,16 +57,10 @@ fn lacks(fs_type: &str) -> Option<String> {
 }
 
 impl Bench {
-    /// A file, not cached: lines, as `tac` wants them. No two blocks of it are equal.
+    /// A file that is not cached.
     pub(crate) fn cold(&self, name: &str, bytes: u64) -> PathBuf {
         let path = self.lab.mount_point().join(name);
-        let mut file = File::create(&path).expect("the file");
-        let mut block = b"bowwave\n".repeat(BLOCK_BYTES / 8);
-        for start in (0..bytes).step_by(BLOCK_BYTES) {
-            block[..8].copy_from_slice(&start.to_le_bytes());
-            let left = block.len().min((bytes - start) as usize);
-            file.write_all(&block[..left]).expect("written");
-        }
+        stage::write_lines(&path, bytes);
         evict(&path);
         path
     }

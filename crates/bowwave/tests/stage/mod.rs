@@ -1,6 +1,8 @@
 //! What tests on the running kernel stand on: a lab disk of their own, one at a time.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -39,6 +41,19 @@ pub(crate) fn lab(
 /// windows waiting, and with it each change of a window.
 pub(crate) fn state() -> TempDir {
     tempfile::tempdir_in("/run").or_else(|_| tempfile::tempdir()).expect("a folder")
+}
+
+/// Writes a file of short lines, no two blocks of which are equal.
+#[allow(dead_code)]
+pub(crate) fn write_lines(path: &Path, bytes: u64) {
+    const BLOCK_BYTES: usize = 64 << 10;
+    let mut file = File::create(path).expect("the file");
+    let mut block = b"bowwave\n".repeat(BLOCK_BYTES / 8);
+    for start in (0..bytes).step_by(BLOCK_BYTES) {
+        block[..8].copy_from_slice(&start.to_le_bytes());
+        let left = block.len().min((bytes - start) as usize);
+        file.write_all(&block[..left]).expect("written");
+    }
 }
 
 /// Says why a test is skipped; with BOWWAVE_REQUIRE_LIVE that is a failure.
