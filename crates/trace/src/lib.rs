@@ -13,6 +13,7 @@
 mod error;
 mod fields;
 mod parse;
+mod ranges;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -20,6 +21,7 @@ mod write;
 use readahead::{Hint, Nanos, PAGE_BYTES};
 
 pub use error::{Problem, TraceError};
+pub use ranges::covered;
 
 /// A small trace to begin with: what `bowwave replay --example` prints.
 pub const EXAMPLE: &str = include_str!("example.csv");
@@ -157,7 +159,7 @@ impl Trace {
 
     /// Pages that are read, each counted once.
     pub fn pages_needed(&self) -> u64 {
-        let mut ranges: Vec<(u32, u64, u64)> = self
+        let ranges: Vec<(u32, u64, u64)> = self
             .records
             .iter()
             .filter(|record| matches!(record.op, TraceOp::Read | TraceOp::Mmap))
@@ -167,14 +169,6 @@ impl Trace {
                 (record.bytes > 0 && range.1 < range.2).then_some(range)
             })
             .collect();
-        ranges.sort_unstable();
-        let mut pages = 0;
-        let mut covered = (u32::MAX, 0);
-        for (file, start, end) in ranges {
-            let from = if covered.0 == file { start.max(covered.1) } else { start };
-            pages += end.saturating_sub(from);
-            covered = (file, if covered.0 == file { end.max(covered.1) } else { end });
-        }
-        pages
+        covered(ranges).into_iter().map(|(_, pages)| pages).sum()
     }
 }

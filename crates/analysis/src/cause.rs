@@ -1,0 +1,88 @@
+//! Why the kernel's read-ahead did not spare a program a wait.
+
+use crate::order::Step;
+
+/// Why a read had to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// The stream reads forward. The kernel reads ahead, but not far enough or not fast enough.
+    Forward,
+    /// The stream goes on forward after it has read elsewhere, or after the file was opened again.
+    Interrupted,
+    /// The stream reads backward.
+    Backward,
+    /// The stream reads in equal steps.
+    Strided,
+    /// The stream jumps.
+    Random,
+    /// The file is mapped.
+    Mapped,
+    /// It is the first read of a file.
+    Start,
+    /// The file is no larger than a window.
+    SmallFile,
+    /// All of it had been read or written before.
+    Again,
+    /// The program has announced random reading.
+    Advised,
+}
+
+/// What is known of a read besides its step.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Setting {
+    pub(crate) is_mapped: bool,
+    pub(crate) is_small_file: bool,
+    pub(crate) is_advised_random: bool,
+    /// Somebody has read or written all of its pages before.
+    pub(crate) was_cached: bool,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Cause; 10] = [
+        Cause::Forward,
+        Cause::Interrupted,
+        Cause::Backward,
+        Cause::Strided,
+        Cause::Random,
+        Cause::Mapped,
+        Cause::Start,
+        Cause::SmallFile,
+        Cause::Again,
+        Cause::Advised,
+    ];
+
+    /// Of a read that waited. What rules read-ahead out comes first, then what the kernel treats in a way of its own.
+    pub(crate) fn of(step: Step, setting: Setting) -> Self {
+        match (setting, step) {
+            (Setting { was_cached: true, .. }, _) => Cause::Again,
+            (Setting { is_advised_random: true, .. }, _) => Cause::Advised,
+            (Setting { is_small_file: true, .. }, _) => Cause::SmallFile,
+            (Setting { is_mapped: true, .. }, _) => Cause::Mapped,
+            (_, Step::First) => Cause::Start,
+            (_, Step::Forward) => Cause::Forward,
+            (_, Step::Resumed) => Cause::Interrupted,
+            (_, Step::Backward) => Cause::Backward,
+            (_, Step::Strided) => Cause::Strided,
+            (_, Step::Jump) => Cause::Random,
+            (_, Step::Again) => Cause::Again,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rules_read_ahead_out_comes_first() {
+        let none = Setting::default();
+        assert_eq!(Cause::of(Step::Backward, none), Cause::Backward);
+        let mapped = Setting { is_mapped: true, ..none };
+        assert_eq!(Cause::of(Step::Backward, mapped), Cause::Mapped);
+        let advised = Setting { is_advised_random: true, ..mapped };
+        assert_eq!(Cause::of(Step::Forward, advised), Cause::Advised);
+        let again = Setting { was_cached: true, ..advised };
+        assert_eq!(Cause::of(Step::First, again), Cause::Again);
+    }
+}

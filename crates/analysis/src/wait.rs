@@ -1,0 +1,83 @@
+//! Which operations waited, and how long.
+
+use readahead::Nanos;
+
+/// What an operation may take besides copying. A system call or a fault takes a few microseconds, under a tracer some
+/// tens; flash answers after 60 or more.
+pub const ALLOWED: Nanos = 50_000;
+
+/// Bytes per nanosecond at which data are copied from memory at least.
+pub const COPIED_PER_NS: u64 = 2;
+
+/// How long an operation waited: what it took beyond copying its bytes from memory. `None` if that is no more than
+/// [`ALLOWED`], as the bytes were in memory then.
+pub fn wait(took: Nanos, bytes: u64) -> Option<Nanos> {
+    let beyond = took.saturating_sub(bytes / COPIED_PER_NS);
+    (beyond > ALLOWED).then_some(beyond)
+}
+
+/// Some waits together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// How many.
+    pub count: u64,
+    /// Their sum, 584 years at most.
+    pub total: Nanos,
+    /// The wait that half of them do not exceed.
+    pub median: Nanos,
+    /// The wait that nine of ten do not exceed.
+    pub p90: Nanos,
+    /// The longest.
+    pub longest: Nanos,
+}
+
+impl Waits {
+    /// Of these waits, in ascending order. Their keys do not matter.
+    pub(crate) fn of_sorted<K>(waits: &[(K, Nanos)]) -> Self {
+        let rank = |percent: usize| (waits.len() * percent).div_ceil(100).max(1) - 1;
+        let at = |rank: usize| waits.get(rank).map_or(0, |(_, wait)| *wait);
+        Waits {
+            count: waits.len() as u64,
+            total: waits.iter().fold(0, |sum, (_, wait)| wait.saturating_add(sum)),
+            median: at(rank(50)),
+            p90: at(rank(90)),
+            longest: at(waits.len().saturating_sub(1)),
+        }
+    }
+
+    /// The waits of each group, as `groups` numbers them.
+    pub(crate) fn of_each(groups: usize, waits: impl Iterator<Item = (usize, Nanos)>) -> Vec<Self> {
+        let mut waits: Vec<(usize, Nanos)> = waits.collect();
+        waits.sort_unstable();
+        let mut all = vec![Waits::default(); groups];
+        for of_one in waits.chunk_by(|(one, _), (other, _)| one == other) {
+            all[of_one[0].0] = Waits::of_sorted(of_one);
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_copied_from_memory_does_not_wait() {
+        assert_eq!(wait(0, 4096), None);
+        assert_eq!(wait(50_000, 0), None, "a slow system call");
+        assert_eq!(wait(574_288, 1 << 20), None, "a megabyte, copied slowly");
+        assert_eq!(wait(80_000, 4096), Some(77_952), "flash");
+        assert_eq!(wait(8_300_000, 65_536), Some(8_267_232), "a disk");
+    }
+
+    #[test]
+    fn waits_are_summed_by_group() {
+        let waits = [(2, 7), (0, 5), (2, 3), (2, 100), (2, 4)];
+        let of_each = Waits::of_each(3, waits.into_iter());
+        assert_eq!(of_each[1], Waits::default());
+        let one = Waits { count: 1, total: 5, median: 5, p90: 5, longest: 5 };
+        assert_eq!(of_each[0], one);
+        let four = Waits { count: 4, total: 114, median: 4, p90: 100, longest: 100 };
+        assert_eq!(of_each[2], four);
+    }
+}
