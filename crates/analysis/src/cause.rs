@@ -1,6 +1,7 @@
 //! Why the kernel's read-ahead did not spare a program a wait.
 
 use crate::order::Step;
+use crate::pattern::Pattern;
 
 /// Why a read had to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,7 +14,7 @@ pub enum Cause {
     Backward,
     /// The stream reads in equal steps.
     Strided,
-    /// The stream jumps.
+    /// The stream jumps, or reads at random.
     Random,
     /// The file is mapped.
     Mapped,
@@ -51,6 +52,18 @@ impl Cause {
         Cause::Again,
         Cause::Advised,
     ];
+
+    /// The cause of a wait in a stream of this pattern: among random reads, neighbours are chance.
+    pub(crate) fn within(self, pattern: Pattern) -> Self {
+        match self {
+            Cause::Forward | Cause::Interrupted | Cause::Backward | Cause::Strided
+                if pattern == Pattern::Random =>
+            {
+                Cause::Random
+            }
+            own => own,
+        }
+    }
 
     /// Of a read that waited. What rules read-ahead out comes first, then what the kernel treats in a way of its own.
     pub(crate) fn of(step: Step, setting: Setting) -> Self {

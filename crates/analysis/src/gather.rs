@@ -167,7 +167,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Distinct bytes, waits and patterns of the streams.
+    /// Distinct bytes, waits and patterns of the streams, and what these say of the causes.
     fn finish_streams(&mut self) {
         let waits = self.waits.iter().map(|wait| (wait.stream, wait.wait));
         let waits = Waits::of_each(self.streams.len(), waits);
@@ -178,6 +178,9 @@ impl<'a> Pass<'a> {
             stream.usage.waits = waits[number];
             let file_bytes = self.trace.files()[stream.file as usize].bytes;
             stream.pattern = Pattern::of(&stream.steps, distinct_bytes, file_bytes);
+        }
+        for wait in &mut self.waits {
+            wait.cause = wait.cause.within(self.streams[wait.stream].pattern);
         }
     }
 

@@ -36,16 +36,17 @@ impl Pattern {
         let forward = count(Step::Forward) + count(Step::Resumed);
         let goes_on = forward.max(count(Step::Backward));
         let is_short = distinct_bytes / runs.max(1) < WINDOW_BYTES;
+        let is_strided = runs >= FEW_RUNS && strided > runs / 2;
         if file_bytes <= WINDOW_BYTES && distinct_bytes == file_bytes {
             Pattern::SmallFile
         } else if runs < FEW_RUNS && (goes_on == 0 || (runs > 1 && is_short)) {
             Pattern::FewPlaces
+        } else if runs >= FEW_RUNS && is_short && !is_strided {
+            Pattern::Random
         } else if count(Step::Resumed) > count(Step::Forward).max(count(Step::Backward)) {
             Pattern::InTurn
-        } else if runs >= FEW_RUNS && strided > runs / 2 {
+        } else if is_strided {
             Pattern::Strided
-        } else if runs >= FEW_RUNS && is_short {
-            Pattern::Random
         } else if count(Step::Backward) > forward {
             Pattern::Backward
         } else {

@@ -64,6 +64,16 @@ fn patterns_and_causes_are_those_of_the_programs() {
 }
 
 #[test]
+fn neighbours_among_random_reads_are_chance() {
+    // A small file of which most is read: many reads adjoin earlier ones.
+    let order = random(199, 4 * K, 2 * M);
+    let analysis = analysed(&[("/f", 2 * M)], &reads("p", "/f", "read", &order, DISK_US));
+    assert!(analysis.streams[0].steps.count(Step::Backward) > 0);
+    let causes: Vec<Cause> = analysis.causes.iter().map(|(cause, _)| *cause).collect();
+    assert_eq!(causes, [Cause::Random, Cause::Again, Cause::Start]);
+}
+
+#[test]
 fn prime_counts_are_exact() {
     let records = reads("cat", "/a", "read", &forward(0, 23 * 101, 101), DISK_US)
         + &reads("cat", "/a", "mmap", &forward(0, 7 * 4096, 4096), 3)

@@ -8,7 +8,7 @@ use trace::Trace;
 use crate::Analysis;
 
 /// The number of intervals.
-const INTERVALS: usize = 120;
+const INTERVALS: usize = 60;
 
 /// Waits over time.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -46,6 +46,16 @@ pub(crate) fn head<T: Display>(names: impl IntoIterator<Item = T>) -> String {
     format!("<thead>\n{}</thead>\n", column_names(names))
 }
 
+/// The head of a table: the names of its columns, and whether these are columns of words.
+pub(crate) fn head_of<'a>(names: impl IntoIterator<Item = (&'a str, bool)>) -> String {
+    let name = |(name, has_words)| {
+        let class = if has_words { " class=\"words\"" } else { "" };
+        format!("<th{class}>{}</th>", Text(name))
+    };
+    let names: String = names.into_iter().map(name).collect();
+    format!("<thead>\n{}</thead>\n", row(&names))
+}
+
 /// The head of a table whose columns, but for the first, are in groups of the same names.
 pub(crate) fn grouped_head(first: &str, groups: &[&str], names: &[&str]) -> String {
     let span = names.len();
@@ -70,6 +80,11 @@ pub(crate) fn row(cells: &str) -> String {
 /// A table cell.
 pub(crate) fn cell(text: impl Display) -> String {
     format!("<td>{}</td>", Text(text))
+}
+
+/// A table cell of words, which may take several lines.
+pub(crate) fn words(text: impl Display) -> String {
+    format!("<td class=\"words\">{}</td>", Text(text))
 }
 
 /// A table cell, red if it shows a failure.

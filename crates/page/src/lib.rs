@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   experiments::Table ----> published ---+
-//!                                         +--> document (style, escaped text)
-//!   sim::replay::Replay ----> replays ----+
+//!   sim::replay::Replay ----> replays ----+--> document (style, escaped text)
+//!   analysis::Analysis -----> report -----+
 //!                 sim::Plot --> plot (SVG)
 //! ```
 
@@ -15,11 +15,13 @@ mod document;
 mod plot;
 mod published;
 mod replays;
+mod report;
 mod scale;
 
 pub use device::{DeviceCurve, device_curve, device_svg};
 pub use published::published;
 pub use replays::replays;
+pub use report::report;
 
 /// A number with three significant digits.
 pub fn short(value: f64) -> String {

@@ -37,6 +37,12 @@ impl Scale {
         }
     }
 
+    /// A linear axis from 0 to `high`, without room above.
+    pub(crate) fn up_to(high: f64) -> Self {
+        let high = if high.is_finite() && high > 0.0 { high } else { 1.0 };
+        Scale { low: 0.0, high, is_log: false }
+    }
+
     /// Position of a value from 0 to 1; `None` if it is not on the axis.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         let of = |value: f64| if self.is_log { value.log2() } else { value };

@@ -30,6 +30,8 @@ pub enum Style {
     Dots,
     /// Published: rings.
     Rings,
+    /// Amounts, each of what lies between a value and twice that value: bars.
+    Bins,
 }
 
 /// Points that belong together.
@@ -52,6 +54,11 @@ impl Series {
     /// What the simulator found, of several streams at once.
     pub fn scattered(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         Series { name: name.into(), points, style: Style::Dots }
+    }
+
+    /// Amounts in bins: each point is where a bin begins, and how much is in it. A bin ends at twice its beginning.
+    pub fn binned(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Series { name: name.into(), points, style: Style::Bins }
     }
 
     /// What was published.

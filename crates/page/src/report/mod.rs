@@ -1,0 +1,144 @@
+//! What a trace shows, as a page for somebody who does not know read-ahead.
+
+mod opportunities;
+mod pictures;
+mod raster;
+mod tables;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write;
+
+use analysis::{ALLOWED, Analysis, COPIED_PER_NS};
+use trace::Trace;
+
+use crate::document::document;
+use words::{code, counted, duration, percent, size, thousands};
+
+/// A page of what programs read, and where they waited; `about` names the trace.
+pub fn report(about: &str, trace: &Trace) -> String {
+    let analysis = Analysis::of(trace);
+    let mut body = first(about, &analysis);
+    if analysis.total.operations > 0 {
+        body += &sections(trace, &analysis);
+    }
+    body += "<p>Written by <code>bowwave report</code>.</p>\n";
+    document("What programs read, and where they waited", &body)
+}
+
+/// The sections, each with a link at the top.
+fn sections(trace: &Trace, analysis: &Analysis) -> String {
+    let mut sections = Vec::new();
+    if analysis.total.waits.count > 0 {
+        let text = opportunities::opportunities(trace, analysis);
+        sections.push(("opportunities", "Opportunities, the biggest first", text));
+    }
+    sections.push(("pictures", "Pictures", pictures::pictures(trace, analysis)));
+    sections.push(("processes", "Processes", tables::processes(trace, analysis)));
+    sections.push(("files", "Files", tables::files(trace, analysis)));
+    sections.push(("streams", "Each process in each file", tables::streams(trace, analysis)));
+    sections.push(("counted", "How this was counted", how_it_was_counted(analysis)));
+    let links: Vec<String> =
+        sections.iter().map(|(id, title, _)| format!("<a href=\"#{id}\">{title}</a>")).collect();
+    let mut html = format!("<p>{}</p>\n", links.join(" · "));
+    for (id, title, text) in sections {
+        let _ = writeln!(html, "<h2 id=\"{id}\"><a href=\"#{id}\">{title}</a></h2>\n{text}");
+    }
+    html
+}
+
+/// What was recorded, and what it comes to.
+fn first(about: &str, analysis: &Analysis) -> String {
+    let usage = &analysis.total;
+    let about = code(about);
+    if usage.operations == 0 {
+        return format!("<p>In {about}, no program reads anything.</p>\n");
+    }
+    let readers = analysis.processes.iter().filter(|part| part.usage.operations > 0).count();
+    let files = analysis.files.iter().filter(|part| part.usage.operations > 0).count();
+    let mut text = format!(
+        "<p>{about} records what {} read from {} within {}: <strong>{}</strong> in {}, {} if each byte of a file counts \
+         once. ",
+        counted(readers as u64, "process", "processes"),
+        counted(files as u64, "file", "files"),
+        duration(analysis.span.1 - analysis.span.0),
+        size(usage.bytes),
+        counted(usage.operations, "read", "reads"),
+        size(usage.distinct_bytes),
+    );
+    text += &waited(analysis);
+    text += "</p>\n<p>A disk or a server answers slowly. The kernel therefore fetches data before a program asks for them: \
+             <em>read-ahead</em>. Where it cannot tell what a program will read next, the program waits. ";
+    text += match usage.waits.count {
+        0 => "</p>\n",
+        _ => {
+            "The list below says where that was. Its figures are what was seen, and the most that better read-ahead could \
+             save; how much it would save, <code>bowwave replay</code> simulates.</p>\n"
+        }
+    };
+    text
+}
+
+/// How long programs waited, and what for.
+fn waited(analysis: &Analysis) -> String {
+    let waits = &analysis.total.waits;
+    if !analysis.has_durations {
+        return "The trace does not say how long reads took (<code>took_us</code>), so this page cannot tell who waited."
+            .into();
+    }
+    let Some((cause, most)) = analysis.causes.first() else {
+        return "No read took longer than copying its data from memory takes: nobody waited."
+            .into();
+    };
+    format!(
+        "In {} of these reads, programs waited for their data: <strong>{}</strong> together, where several that wait at the \
+         same time all count. Half of these waits took up to {}, the longest {}. Most of the time, {} ({}), went into {}.",
+        thousands(waits.count),
+        duration(waits.total),
+        duration(waits.median),
+        duration(waits.longest),
+        duration(most.total),
+        percent(most.total, waits.total),
+        opportunities::in_a_sentence(*cause),
+    )
+}
+
+/// What the words and figures of the page mean.
+fn how_it_was_counted(analysis: &Analysis) -> String {
+    let (writes, written) = analysis.written;
+    let mut points = vec![
+        format!(
+            "A <em>read</em> is an operation that got data from a file, by a call such as <code>read</code> or through a \
+             mapping. The trace has {} of {}, too; this page is not about these.",
+            counted(writes, "write", "writes"),
+            size(written),
+        ),
+        "A <em>run</em> is a series of reads that adjoin each other. A file of up to 128 KiB is <em>small</em>: the \
+         kernel reads all of it at once. <em>Strided</em> runs begin equally far apart. <em>Random</em> runs are shorter \
+         than 128 KiB on average. A program is followed in up to 32 places of a file at once."
+            .into(),
+        "Of <em>distinct</em> MB, each byte of a file counts once. 1 MB is 1,000,000 bytes, 1 KiB is 1,024. Pictures have a raster of 160 moments and up to 80 places: a spot is \
+         where something happened within that time and place."
+            .into(),
+    ];
+    if analysis.has_durations {
+        points.insert(1, how_waits_were_counted());
+    }
+    let points: String = points.iter().map(|point| format!("<li>{point}</li>\n")).collect();
+    format!("<ul>\n{points}</ul>\n")
+}
+
+fn how_waits_were_counted() -> String {
+    format!(
+        "A read <em>waited</em> if it took over {} longer than copying its data from memory takes at {COPIED_PER_NS} GB/s. \
+         Its wait is all that it took beyond that copying. Half of the waits last up to the <em>median</em>, 90 % up to the \
+         next figure. Devices that answer faster are not seen. A program that was \
+         stopped in the middle of a read, as others needed the processor, seems to have waited. Each wait has one cause, \
+         the first of these that fits: all of the data had been read or written before in the trace; the program had \
+         announced random reading; the file is small; it is mapped; or else the order of reads. In a stream that reads at random, reads that adjoin by \
+         chance are random, too.",
+        duration(ALLOWED),
+    )
+}

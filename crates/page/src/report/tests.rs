@@ -1,0 +1,104 @@
+//! A page is right for any trace, and small for a large one.
+
+use std::fmt::Write;
+
+use proptest::prelude::*;
+use trace::{EXAMPLE, HEADER, Trace};
+
+use super::report;
+use crate::checks::check;
+
+/// A page has to open on a phone.
+const MOST_BYTES: usize = 2_000_000;
+
+fn page(text: &str) -> String {
+    let page = report("my <trace>", &Trace::parse(text.as_bytes()).expect("a trace"));
+    check(&page);
+    assert!(page.len() < MOST_BYTES, "{} bytes", page.len());
+    page
+}
+
+#[test]
+fn the_example_names_who_waited_why_and_what_may_help() {
+    let page = page(EXAMPLE);
+    let first = "<code>my &lt;trace&gt;</code> records what 4 processes read from 4 files within";
+    assert!(page.contains(first), "{page}");
+    assert!(page.contains("<strong>Reading backward: "), "{page}");
+    assert!(page.contains("<code>tac</code> in <code>/srv/log</code>"));
+    for (process, pattern) in [("tac", "backward"), ("column", "strided"), ("lookup", "random")] {
+        let begins = format!("<tr><td>{process}</td>");
+        let line = page.lines().find(|line| line.starts_with(&begins)).expect("a row");
+        assert!(line.contains(&format!("<td class=\"words\">{pattern}</td>")), "{line}");
+    }
+    assert_eq!(page.matches("<svg").count(), 3 + 4, "three plots, and a picture of each file");
+}
+
+#[test]
+fn a_trace_without_durations_has_no_word_of_waits() {
+    let text = format!("{HEADER}\n0,p,/a,read,0,4096\n9000000,p,/a,read,4096,4096\n");
+    let page = page(&text);
+    assert!(page.contains("does not say how long reads took"));
+    for absent in ["opportunities", "Waits over time", "s waited", "of its time", ">waited<"] {
+        assert!(!page.contains(absent), "{absent}");
+    }
+}
+
+#[test]
+fn a_trace_that_only_writes_or_never_waits_says_so() {
+    assert!(
+        page(&format!("{HEADER}\n0,p,/a,write,0,4096\n")).contains("no program reads anything")
+    );
+    let cached = page(&format!("{HEADER},took_us\n0,p,/a,read,0,4096,3\n"));
+    assert!(cached.contains("nobody waited") && cached.contains("How large reads were"));
+}
+
+#[test]
+fn a_million_operations_give_a_small_page() {
+    let mut text = format!("{HEADER},took_us\n");
+    let mut state = 1;
+    for number in 0..1_000_000u64 {
+        let random = patterns::order::next_random(&mut state);
+        let (process, file) = (random % 211, random / 211 % 5003);
+        let (offset, took) = (random % (1 << 15) * 4096, random % 10_007);
+        let _ = writeln!(
+            text,
+            "{number},process-{process},/srv/folder/{file},read,{offset},4096,{took}"
+        );
+    }
+    let page = page(&text);
+    assert!(page.contains("in 1,000,000 reads"));
+}
+
+/// Lines of a trace, with all kinds of names, places and times.
+fn lines() -> impl Strategy<Value = String> {
+    // Without the words that a page must not have.
+    let name = prop_oneof!["[a-c]{1,3}", "[ -Z]{1,8}", "<ä\u{1}&\"/{0,200}", "[a-g/]{300}"];
+    let ops = ["read", "mmap", "write", "close", "advise random", "advise normal"];
+    let op = prop::sample::select(ops.to_vec());
+    let place = prop_oneof![0..1u64 << 36, 0..1u64 << 16];
+    let time = prop_oneof![0..1u64 << 20, 0..1u64 << 50];
+    let took = prop_oneof![Just(0u64), 0..1u64 << 20, 0..1u64 << 50];
+    let record = (time, name.clone(), name, op, place, 0..1u64 << 31, took);
+    prop::collection::vec(record, 0..40).prop_map(|records| {
+        let quoted = |name: String| format!("\"{}\"", name.replace('"', "\"\""));
+        let line = |(at, process, file, op, place, bytes, took)| {
+            let (process, file) = (quoted(process), quoted(file));
+            format!("{at},{process},{file},{op},{place},{bytes},{took}\n")
+        };
+        records.into_iter().map(line).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_trace_gives_a_page(lines in lines()) {
+        let text = format!("{HEADER},took_us\n{lines}");
+        if let Ok(trace) = Trace::parse(text.as_bytes()) {
+            let page = report("any", &trace);
+            check(&page);
+            prop_assert!(page.len() < MOST_BYTES);
+            prop_assert!(!page.contains("NaN") && !page.contains(">inf"));
+        }
+    }
+}
