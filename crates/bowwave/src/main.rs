@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::{
-    daemon, demo, doctor, generate, helper, lab, remembered, replay, reproduce, run, status, top,
-    tune,
+    daemon, demo, doctor, generate, helper, lab, remembered, replay, report, reproduce, run,
+    status, top, tune,
 };
 use print::PrintError;
 
@@ -44,6 +44,8 @@ enum Command {
     Generate(generate::Args),
     /// Replay a trace of reads in a simulator: how would a policy perform on a device?
     Replay(replay::Args),
+    /// Write a page: what programs read by a trace, and where they waited
+    Report(report::Args),
     /// Run published tables again in a simulator
     Reproduce(reproduce::Args),
 }
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Command::Fetch(args) => helper::fetch(args),
         Command::Generate(args) => generate::main(args, Cli::command()),
         Command::Replay(args) => replay::main(args),
+        Command::Report(args) => report::main(args),
         Command::Reproduce(args) => reproduce::main(args),
     };
     outcome.unwrap_or_else(|error| fail(&error))

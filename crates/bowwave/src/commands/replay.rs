@@ -3,20 +3,19 @@
 
 mod recorded;
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use page::short;
 use readahead::PAGE_BYTES;
 use serde_json::json;
 use sim::replay::{Pace, Process, Replay, Setup, check, replay};
-use trace::{EXAMPLE, MAX_TRACE_BYTES, Record, Trace, TraceError};
+use trace::{EXAMPLE, Trace};
 
 use super::output::{check_page, progress_bar, write_page};
-use super::size;
+use super::{size, traces};
 use crate::print;
 
 const POLICIES_THAT_KNOW_THE_TRACE: &str = "\
@@ -116,8 +115,8 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     for policy in &policies {
         check(policy, &setups[0])?;
     }
-    let trace = read_trace(path)?;
-    warn_of_reads_beyond_the_end(&trace);
+    let trace = traces::read(path)?;
+    traces::warn_of_reads_beyond_the_end(&trace);
     let replays = replay_all(&trace, &policies, &setups)?;
     // Print even if the page cannot be written, and write the page even if printing fails.
     let printed = if args.json {
@@ -174,51 +173,6 @@ fn setup(args: &Args, readahead_kb: u64) -> Setup {
         },
         keeps_log: args.log || args.html.is_some(),
     }
-}
-
-fn read_trace(path: &PathBuf) -> anyhow::Result<Trace> {
-    let name = path.display();
-    let cannot = || format!("cannot read the trace {name}");
-    let mut text = Vec::new();
-    // Read one byte more than permitted, to detect longer input without keeping it in memory.
-    let most = MAX_TRACE_BYTES + 1;
-    if path.as_os_str() == "-" {
-        io::stdin().take(most).read_to_end(&mut text).with_context(cannot)?;
-    } else {
-        let file = std::fs::File::open(path).with_context(cannot)?;
-        let bytes = file.metadata().with_context(cannot)?.len();
-        if bytes > MAX_TRACE_BYTES {
-            return Err(TraceError::TooLarge { bytes }).with_context(|| format!("{name}"));
-        }
-        file.take(most).read_to_end(&mut text).with_context(cannot)?;
-    }
-    ensure!(
-        !recording::is_recording(&text),
-        "{name} is a recording, not a trace; name it after --verify (or --show)"
-    );
-    Trace::parse(&text).with_context(|| format!("{name}"))
-}
-
-/// Warns about reads beyond the end of a file, which take no time. Programs do such reads, but the sizes in the trace may
-/// also be wrong.
-fn warn_of_reads_beyond_the_end(trace: &Trace) {
-    let is_beyond = |record: &&Record| {
-        let bytes = trace.files()[record.file as usize].bytes;
-        record.op.has_place() && record.bytes > 0 && record.offset > bytes
-    };
-    let mut beyond = trace.records().iter().filter(is_beyond);
-    let Some(first) = beyond.next() else { return };
-    let (number, all) = (beyond.count() + 1, trace.records().len());
-    let lies = if number == 1 {
-        "lies beyond the end of its file"
-    } else {
-        "lie beyond the ends of their files"
-    };
-    let file = &trace.files()[first.file as usize];
-    print::note(format_args!(
-        "{number} of {all} operations {lies}, the first at byte {} of {:?}, which has {}; check the sizes in the trace",
-        first.offset, file.name, file.bytes
-    ));
 }
 
 fn replay_all(trace: &Trace, policies: &[String], setups: &[Setup]) -> anyhow::Result<Vec<Replay>> {
