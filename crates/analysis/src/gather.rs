@@ -8,8 +8,9 @@ use trace::{Record, Trace, TraceOp, covered};
 
 use crate::cached::Cached;
 use crate::cause::{Cause, Setting};
+use crate::folders::is_small;
 use crate::order::{Order, Steps};
-use crate::pattern::{Pattern, WINDOW_BYTES};
+use crate::pattern::Pattern;
 use crate::wait::{Waits, wait};
 use crate::{Analysis, Part, Stream, Use, Wait};
 
@@ -108,7 +109,7 @@ impl<'a> Pass<'a> {
         if let Some(wait) = wait(record.took, end - start) {
             let setting = Setting {
                 is_mapped,
-                is_small_file: file_bytes <= WINDOW_BYTES,
+                is_small_file: is_small(file_bytes),
                 is_advised_random: self.advised.contains(&(record.process, record.file)),
                 was_cached,
             };

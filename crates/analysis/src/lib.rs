@@ -12,6 +12,7 @@
 
 mod cached;
 mod cause;
+mod folders;
 mod gather;
 mod histogram;
 mod order;
@@ -27,6 +28,7 @@ use std::cmp::Reverse;
 use readahead::Nanos;
 
 pub use cause::Cause;
+pub use folders::{Folder, folders, is_small};
 pub use histogram::{LengthBin, SizeBin, read_sizes, wait_lengths};
 pub use order::{Step, Steps};
 pub use pattern::{Pattern, WINDOW_BYTES};

@@ -1,5 +1,6 @@
 //! The pattern in which a stream reads.
 
+use crate::folders::is_small;
 use crate::order::{Step, Steps};
 
 /// The kernel's own read-ahead window, 128 KiB: shorter runs end before read-ahead has helped them, and a smaller file
@@ -37,7 +38,7 @@ impl Pattern {
         let goes_on = forward.max(count(Step::Backward));
         let is_short = distinct_bytes / runs.max(1) < WINDOW_BYTES;
         let is_strided = runs >= FEW_RUNS && strided > runs / 2;
-        if file_bytes <= WINDOW_BYTES && distinct_bytes == file_bytes {
+        if is_small(file_bytes) && distinct_bytes == file_bytes {
             Pattern::SmallFile
         } else if runs < FEW_RUNS && (goes_on == 0 || (runs > 1 && is_short)) {
             Pattern::FewPlaces

@@ -104,6 +104,10 @@ fn small_files_one_after_another_are_told_from_the_start_of_a_large_one() {
     assert_eq!(causes, [(Cause::SmallFile, 31), (Cause::Start, 1)]);
     assert_eq!(analysis.processes[0].patterns[0], (false, Pattern::SmallFile, 31));
     assert_eq!(analysis.processes[0].partners, 32);
+    let trace = trace(&[("/large", M)], &records);
+    let [folder] = &folders(&trace, &analysis)[..] else { panic!("one folder") };
+    assert_eq!((folder.path.as_str(), folder.files, folder.processes), ("/tree/", 31, 1));
+    assert_eq!((folder.usage.bytes, folder.usage.waits.count), (31 * 5 * K, 31));
     let by_process = analysis.waiting(Cause::SmallFile, |stream| stream.process);
     assert_eq!((by_process.len(), by_process[0].1.count), (1, 31));
 }

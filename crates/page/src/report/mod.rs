@@ -38,7 +38,10 @@ fn sections(trace: &Trace, analysis: &Analysis) -> String {
     sections.push(("pictures", "Pictures", pictures::pictures(trace, analysis)));
     sections.push(("processes", "Processes", tables::processes(trace, analysis)));
     sections.push(("files", "Files", tables::files(trace, analysis)));
-    sections.push(("streams", "Each process in each file", tables::streams(trace, analysis)));
+    let streams = tables::streams(trace, analysis);
+    if !streams.is_empty() {
+        sections.push(("streams", "Each process in each large file", streams));
+    }
     sections.push(("counted", "How this was counted", how_it_was_counted(analysis)));
     let links: Vec<String> =
         sections.iter().map(|(id, title, _)| format!("<a href=\"#{id}\">{title}</a>")).collect();

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use analysis::{Analysis, file_raster, read_sizes, timeline, tree_raster, wait_lengths};
+use analysis::{Analysis, file_raster, is_small, read_sizes, timeline, tree_raster, wait_lengths};
 use sim::{Axis, Plot, Series};
 use trace::Trace;
 
@@ -100,11 +100,13 @@ fn files_over_time(trace: &Trace, analysis: &Analysis) -> String {
     raster::svg(&title, &raster, axes, [analysis.seconds(), count as f64])
 }
 
-/// The files with the longest waits, or of which most was read. A single read makes no picture.
+/// The files with the longest waits, or of which most was read. A single read, or a small file, makes no picture.
 fn files_to_show(trace: &Trace, analysis: &Analysis) -> Vec<u32> {
     let usage = |file: u32| &analysis.files[file as usize].usage;
     let all = 0..trace.files().len() as u32;
-    let mut files: Vec<u32> = all.filter(|file| usage(*file).operations > 1).collect();
+    let bytes = |file: u32| trace.files()[file as usize].bytes;
+    let is_worth_it = |file: &u32| usage(*file).operations > 1 && !is_small(bytes(*file));
+    let mut files: Vec<u32> = all.filter(is_worth_it).collect();
     files.sort_by_key(|file| Reverse((usage(*file).waits.total, usage(*file).bytes)));
     files.truncate(MOST_FILES);
     files

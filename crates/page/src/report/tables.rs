@@ -1,8 +1,8 @@
-//! The tables of a report: processes, files, and each process in each file.
+//! The tables of a report: processes, files, folders of small files, and each process in each file.
 
 use std::cmp::Reverse;
 
-use analysis::{Analysis, Part, Pattern, Stream, Use};
+use analysis::{Analysis, Part, Pattern, Stream, Use, folders, is_small};
 use trace::Trace;
 
 use super::words::{counted, name, thousands};
@@ -23,13 +23,17 @@ pub(crate) fn processes(trace: &Trace, analysis: &Analysis) -> String {
         title + &cell(thousands(part.partners)) + &words(patterns(part))
     };
     let share = |number: usize| cell(share_of_time(&analysis.processes[number]));
-    let usages: Vec<Use> = analysis.processes.iter().map(|part| part.usage).collect();
+    let usages = analysis.processes.iter().map(|part| part.usage).enumerate().collect();
     let columns = Columns { first: &["process", "files", "pattern"], last: "% of its time" };
-    shown(analysis, &usages, &columns, "processes", line, share)
+    shown(analysis, usages, &columns, "processes", line, share)
 }
 
-/// What was read and waited for.
+/// What was read and waited for: large files one by one, small ones by folder.
 pub(crate) fn files(trace: &Trace, analysis: &Analysis) -> String {
+    large_files(trace, analysis) + &small_files(trace, analysis)
+}
+
+fn large_files(trace: &Trace, analysis: &Analysis) -> String {
     let line = |number: usize| {
         let (part, file) = (&analysis.files[number], &trace.files()[number]);
         [
@@ -45,13 +49,29 @@ pub(crate) fn files(trace: &Trace, analysis: &Analysis) -> String {
         let share = 100.0 * part.usage.distinct_bytes as f64 / file.bytes.max(1) as f64;
         cell(format_args!("{share:.0}"))
     };
-    let usages: Vec<Use> = analysis.files.iter().map(|part| part.usage).collect();
+    let usages = analysis.files.iter().map(|part| part.usage).enumerate();
+    let usages = usages.filter(|(number, _)| !is_small(trace.files()[*number].bytes)).collect();
     let columns =
         Columns { first: &["file", "size, MB", "processes", "pattern"], last: "% of it read" };
-    shown(analysis, &usages, &columns, "files", line, share)
+    shown(analysis, usages, &columns, "files", line, share)
 }
 
-/// How each process reads each file.
+fn small_files(trace: &Trace, analysis: &Analysis) -> String {
+    let folders = folders(trace, analysis);
+    let line = |number: usize| {
+        let folder = &folders[number];
+        let path = if folder.path.is_empty() { "no folder" } else { &folder.path };
+        cell(name(path, MOST_CHARACTERS))
+            + &cell(thousands(folder.files))
+            + &cell(thousands(folder.processes))
+    };
+    let share = |number: usize| cell(short(mean_kib(&folders[number].usage)));
+    let usages = folders.iter().map(|folder| folder.usage).enumerate().collect();
+    let columns = Columns { first: &["small files in", "files", "processes"], last: "KiB a read" };
+    shown(analysis, usages, &columns, "folders", line, share)
+}
+
+/// How each process reads each file that is not small.
 pub(crate) fn streams(trace: &Trace, analysis: &Analysis) -> String {
     let line = |number: usize| {
         let stream = &analysis.streams[number];
@@ -68,10 +88,12 @@ pub(crate) fn streams(trace: &Trace, analysis: &Analysis) -> String {
         ]
         .concat()
     };
-    let size = |number: usize| cell(short(mean_kib(&analysis.streams[number])));
-    let usages: Vec<Use> = analysis.streams.iter().map(|stream| stream.usage).collect();
+    let size = |number: usize| cell(short(mean_kib(&analysis.streams[number].usage)));
+    let bytes = |stream: &Stream| trace.files()[stream.file as usize].bytes;
+    let large = analysis.streams.iter().enumerate().filter(|(_, stream)| !is_small(bytes(stream)));
+    let usages = large.map(|(number, stream)| (number, stream.usage)).collect();
     let columns = Columns { first: &["process in file", "pattern", "runs"], last: "KiB a read" };
-    shown(analysis, &usages, &columns, "streams", line, size)
+    shown(analysis, usages, &columns, "streams", line, size)
 }
 
 /// The columns that only one table has.
@@ -80,70 +102,55 @@ struct Columns {
     last: &'static str,
 }
 
-/// A table of the uses that waited longest, or read most; all others are its last row.
+/// A table of the uses that waited longest, or read most; all others are its last row. No table if there are none.
 fn shown(
     analysis: &Analysis,
-    usages: &[Use],
+    mut usages: Vec<(usize, Use)>,
     columns: &Columns,
     what: &str,
     line: impl Fn(usize) -> String,
     last: impl Fn(usize) -> String,
 ) -> String {
-    let mut numbers: Vec<usize> =
-        (0..usages.len()).filter(|number| usages[*number].operations > 0).collect();
-    numbers.sort_by_key(|number| {
-        let usage = &usages[*number];
-        Reverse((usage.waits.total, usage.bytes))
-    });
-    let others = numbers.split_off(numbers.len().min(MOST_ROWS));
-    let common: &[&str] = &["reads", "MB", "distinct MB"];
-    let of_waits: &[&str] = &["waits", "s waited", "median, ms", "90 %, ms", "longest, ms"];
-    let of_waits = if analysis.has_durations { of_waits } else { &[] };
+    usages.retain(|(_, usage)| usage.operations > 0);
+    if usages.is_empty() {
+        return String::new();
+    }
+    usages.sort_by_key(|(_, usage)| Reverse((usage.waits.total, usage.bytes)));
+    let others = usages.split_off(usages.len().min(MOST_ROWS));
+    let has_durations = analysis.has_durations;
     // A share of time needs durations, other shares do not.
-    let has_last = analysis.has_durations || !columns.last.contains("time");
-    let names = columns.first.iter().chain(common).chain(of_waits);
+    let has_last = has_durations || !columns.last.contains("time");
+    let of_waits: &[&str] = &["waits", "s waited", "median, ms", "90 %, ms", "longest, ms"];
+    let of_waits = if has_durations { of_waits } else { &[] };
+    let names = columns.first.iter().chain(&["reads", "MB", "distinct MB"]).chain(of_waits);
     let names = names.chain(has_last.then_some(&columns.last));
     let mut rows = head_of(names.map(|name| (*name, *name == "pattern")));
-    for number in numbers {
-        let mut cells = line(number) + &read(&usages[number]);
-        if analysis.has_durations {
-            cells += &waited(&usages[number]);
-        }
-        if has_last {
-            cells += &last(number);
-        }
-        rows += &row(&cells);
+    for (number, usage) in usages {
+        let waited = if has_durations { waited(&usage) } else { String::new() };
+        let last = if has_last { last(number) } else { String::new() };
+        rows += &row(&(line(number) + &read(&usage) + &waited + &last));
     }
-    rows += &rest(usages, &others, columns, what, analysis.has_durations, has_last);
+    if !others.is_empty() {
+        let title = cell(format_args!("{} other {what}", thousands(others.len() as u64)));
+        let first = title + &cell("").repeat(columns.first.len() - 1);
+        let waited = if has_durations { waited_together(&others) } else { String::new() };
+        let last = cell("").repeat(usize::from(has_last));
+        rows += &row(&(first + &read_together(&others) + &waited + &last));
+    }
     table(&rows)
 }
 
-/// The row of all others.
-fn rest(
-    usages: &[Use],
-    others: &[usize],
-    columns: &Columns,
-    what: &str,
-    has_durations: bool,
-    has_last: bool,
-) -> String {
-    if others.is_empty() {
-        return String::new();
-    }
-    let sum = |of: fn(&Use) -> u64| -> u64 { others.iter().map(|at| of(&usages[*at])).sum() };
-    let mut cells = cell(format_args!("{} other {what}", thousands(others.len() as u64)));
-    cells += &cell("").repeat(columns.first.len() - 1);
-    cells += &cell(thousands(sum(|usage| usage.operations)));
-    cells += &cell(short(sum(|usage| usage.bytes) as f64 * 1e-6));
-    cells += &cell("");
-    if has_durations {
-        cells += &cell(thousands(sum(|usage| usage.waits.count)));
-        let waits = others.iter().map(|at| usages[*at].waits.total as f64);
-        cells += &cell(short(waits.sum::<f64>() * 1e-9));
-        cells += &cell("").repeat(3);
-    }
-    cells += &cell("").repeat(usize::from(has_last));
-    row(&cells)
+fn read_together(usages: &[(usize, Use)]) -> String {
+    let reads = usages.iter().map(|(_, usage)| usage.operations).sum();
+    let bytes: u64 = usages.iter().map(|(_, usage)| usage.bytes).sum();
+    // The same bytes may be distinct in several of these.
+    cell(thousands(reads)) + &cell(short(bytes as f64 * 1e-6)) + &cell("")
+}
+
+fn waited_together(usages: &[(usize, Use)]) -> String {
+    let waits = usages.iter().map(|(_, usage)| usage.waits.count).sum();
+    let seconds: f64 = usages.iter().map(|(_, usage)| usage.waits.total as f64 * 1e-9).sum();
+    cell(thousands(waits)) + &cell(short(seconds)) + &cell("").repeat(3)
 }
 
 fn read(usage: &Use) -> String {
@@ -190,6 +197,6 @@ fn share_of_time(part: &Part) -> String {
     format!("{share:.0}")
 }
 
-fn mean_kib(stream: &Stream) -> f64 {
-    stream.usage.bytes as f64 / stream.usage.operations.max(1) as f64 / 1024.0
+fn mean_kib(usage: &Use) -> f64 {
+    usage.bytes as f64 / usage.operations.max(1) as f64 / 1024.0
 }
