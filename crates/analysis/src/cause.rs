@@ -18,7 +18,7 @@ pub enum Cause {
     Random,
     /// The file is mapped.
     Mapped,
-    /// It is the first read of a file.
+    /// It is a stream's first read, at the beginning of the file.
     Start,
     /// The file is no larger than a window.
     SmallFile,
@@ -34,6 +34,8 @@ pub(crate) struct Setting {
     pub(crate) is_mapped: bool,
     pub(crate) is_small_file: bool,
     pub(crate) is_advised_random: bool,
+    /// It reads the first page of the file.
+    pub(crate) is_at_start: bool,
     /// Somebody has read or written all of its pages before.
     pub(crate) was_cached: bool,
 }
@@ -72,12 +74,12 @@ impl Cause {
             (Setting { is_advised_random: true, .. }, _) => Cause::Advised,
             (Setting { is_small_file: true, .. }, _) => Cause::SmallFile,
             (Setting { is_mapped: true, .. }, _) => Cause::Mapped,
-            (_, Step::First) => Cause::Start,
+            (Setting { is_at_start: true, .. }, Step::First) => Cause::Start,
             (_, Step::Forward) => Cause::Forward,
             (_, Step::Resumed) => Cause::Interrupted,
             (_, Step::Backward) => Cause::Backward,
             (_, Step::Strided) => Cause::Strided,
-            (_, Step::Jump) => Cause::Random,
+            (_, Step::First | Step::Jump) => Cause::Random,
             (_, Step::Again) => Cause::Again,
         }
     }
@@ -91,6 +93,9 @@ mod tests {
     fn what_rules_read_ahead_out_comes_first() {
         let none = Setting::default();
         assert_eq!(Cause::of(Step::Backward, none), Cause::Backward);
+        assert_eq!(Cause::of(Step::First, none), Cause::Random, "it begins in the middle");
+        let start = Setting { is_at_start: true, ..none };
+        assert_eq!(Cause::of(Step::First, start), Cause::Start);
         let mapped = Setting { is_mapped: true, ..none };
         assert_eq!(Cause::of(Step::Backward, mapped), Cause::Mapped);
         let advised = Setting { is_advised_random: true, ..mapped };

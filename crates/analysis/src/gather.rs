@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use readahead::Hint;
+use readahead::{Hint, PAGE_BYTES};
 use trace::{Record, Trace, TraceOp, covered};
 
 use crate::cached::Cached;
@@ -111,6 +111,7 @@ impl<'a> Pass<'a> {
                 is_mapped,
                 is_small_file: is_small(file_bytes),
                 is_advised_random: self.advised.contains(&(record.process, record.file)),
+                is_at_start: start < PAGE_BYTES,
                 was_cached,
             };
             let cause = Cause::of(step, setting);

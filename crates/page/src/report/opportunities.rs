@@ -5,7 +5,7 @@ use std::fmt::Write;
 use analysis::{Analysis, Cause, Waits};
 use trace::Trace;
 
-use super::words::{code, counted, duration, percent};
+use super::words::{code, counted, duration, percent, thousands};
 use crate::document::{cell, head, row, table};
 use crate::short;
 
@@ -56,8 +56,8 @@ fn explained(cause: Cause) -> Explained {
             "<code>bowwave run</code> finds the order of faults, too.",
         ),
         Cause::Start => (
-            "Reading a file for the first time",
-            "Before the first read nobody knows that it comes.",
+            "Reading the beginning of a file",
+            "Before the first read of a file nobody knows that it comes.",
             "For a program that starts in the same way each time, <code>bowwave run --remember</code> knows.",
         ),
         Cause::SmallFile => (
@@ -140,7 +140,7 @@ fn figures(analysis: &Analysis) -> String {
         let ms = |nanos: u64| cell(short(nanos as f64 * 1e-6));
         let cells = [
             cell(what),
-            cell(waits.count),
+            cell(thousands(waits.count)),
             cell(short(waits.total as f64 * 1e-9)),
             cell(format_args!("{:.1}", 100.0 * waits.total as f64 / total.total.max(1) as f64)),
             ms(waits.median),

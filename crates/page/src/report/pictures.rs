@@ -74,8 +74,11 @@ fn lengths_of_waits(analysis: &Analysis) -> Plot {
 fn sizes_of_reads(trace: &Trace, analysis: &Analysis) -> Plot {
     let bins = read_sizes(trace, analysis);
     let kib = |bytes: u64| bytes as f64 / 1024.0;
+    // Ticks have room for four digits.
+    let is_thousands = bins.iter().any(|bin| bin.reads >= 10_000);
+    let (unit, label) = if is_thousands { (1e3, "thousand reads") } else { (1.0, "reads") };
     let of = |count: fn(&analysis::SizeBin) -> u64| {
-        bins.iter().map(|bin| (kib(bin.from_bytes), count(bin) as f64)).collect()
+        bins.iter().map(|bin| (kib(bin.from_bytes), count(bin) as f64 / unit)).collect()
     };
     let mut series = vec![Series::binned("all reads", of(|bin| bin.reads))];
     if analysis.total.waits.count > 0 {
@@ -84,7 +87,7 @@ fn sizes_of_reads(trace: &Trace, analysis: &Analysis) -> Plot {
     Plot {
         title: "How large reads were".into(),
         x: Axis::log("asked for, KiB"),
-        y: Axis::linear("reads"),
+        y: Axis::linear(label),
         series,
     }
 }
@@ -116,6 +119,7 @@ fn files_to_show(trace: &Trace, analysis: &Analysis) -> Vec<u32> {
 fn places_over_time(trace: &Trace, analysis: &Analysis, file: u32) -> String {
     let about = &trace.files()[file as usize];
     let (unit, label) = match about.bytes {
+        bytes if bytes >= 10_000_000_000 => (1e9, "place in the file, GB"),
         bytes if bytes >= 10_000_000 => (1e6, "place in the file, MB"),
         _ => (1e3, "place in the file, kB"),
     };

@@ -24,7 +24,7 @@ pub(crate) fn processes(trace: &Trace, analysis: &Analysis) -> String {
     };
     let share = |number: usize| cell(share_of_time(&analysis.processes[number]));
     let usages = analysis.processes.iter().map(|part| part.usage).enumerate().collect();
-    let columns = Columns { first: &["process", "files", "pattern"], last: "% of its time" };
+    let columns = Columns { first: &["process", "files", "pattern"], last: "% of time" };
     shown(analysis, usages, &columns, "processes", line, share)
 }
 
@@ -51,8 +51,7 @@ fn large_files(trace: &Trace, analysis: &Analysis) -> String {
     };
     let usages = analysis.files.iter().map(|part| part.usage).enumerate();
     let usages = usages.filter(|(number, _)| !is_small(trace.files()[*number].bytes)).collect();
-    let columns =
-        Columns { first: &["file", "size, MB", "processes", "pattern"], last: "% of it read" };
+    let columns = Columns { first: &["file", "size, MB", "processes", "pattern"], last: "% read" };
     shown(analysis, usages, &columns, "files", line, share)
 }
 

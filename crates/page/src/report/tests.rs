@@ -38,7 +38,7 @@ fn a_trace_without_durations_has_no_word_of_waits() {
     let text = format!("{HEADER}\n0,p,/a,read,0,4096\n9000000,p,/a,read,4096,4096\n");
     let page = page(&text);
     assert!(page.contains("does not say how long reads took"));
-    for absent in ["opportunities", "Waits over time", "s waited", "of its time", ">waited<"] {
+    for absent in ["opportunities", "Waits over time", "s waited", "% of time", ">waited<"] {
         assert!(!page.contains(absent), "{absent}");
     }
 }
