@@ -20,7 +20,7 @@ const FILES_OF_A_TREE: usize = 8;
 const MOST_PROCESSES: usize = 5;
 
 /// Characters that a line of a picture has room for.
-const MOST_CHARACTERS: usize = 52;
+const MOST_CHARACTERS: usize = 46;
 
 /// Time, on every picture that has it.
 const TIME: &str = "s after the beginning";
