@@ -7,11 +7,12 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use device::Model;
 use historical::KernelPolicy;
 use iosched::Elevator;
-use readahead::{Cause, DeviceCost, Hint, Nanos, PAGE_BYTES};
+use readahead::{Cause, DeviceCost, Hint, Nanos, PAGE_BYTES, Page};
 
 use crate::account::{Decision, LastWindow, Matrix};
 use crate::block::{Block, NOBODY};
@@ -160,6 +161,7 @@ impl Machine {
     pub fn spawn(&mut self, at: Nanos, script: impl Script + Send + 'static) -> usize {
         let number = self.processes.len();
         self.processes.push(Process {
+            name: String::new(),
             script: Box::new(script),
             doing: Doing::Next,
             next_waiter: NOBODY,
@@ -168,6 +170,27 @@ impl Machine {
         });
         self.wake_at(at, number as u32);
         number
+    }
+
+    /// Gives a process a name, as rules of bowwave know it.
+    pub fn name_process(&mut self, process: usize, name: &str) {
+        name.clone_into(&mut self.processes[process].name);
+    }
+
+    /// Caches pages of a file that was used before, unless they are cached. Returns how many pages were absent and are
+    /// cached now. Call it before anything has run.
+    pub fn cache_pages(&mut self, file: FileIndex, pages: Range<Page>) -> u64 {
+        let mut cached = 0;
+        for page in pages.start..pages.end.min(self.file_pages_of(file)) {
+            if self.cache.lookup(file.0, page).is_some() {
+                continue;
+            }
+            let Some(id) = self.cache.insert(file.0, page, ALONE) else { break };
+            self.cache.arrived(id);
+            self.cache.mark_accessed(id);
+            cached += 1;
+        }
+        cached
     }
 
     /// Runs until every process has ended.

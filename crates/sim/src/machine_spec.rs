@@ -1,5 +1,6 @@
 //! A machine as described in a TOML file: its settings, their ranges, and the parts built from them.
 
+use controller::MemoryStats;
 use historical::{KernelPolicy, Linux6};
 use readahead::adaptive::{Limits, Rules};
 use readahead::{Adaptive, PAGE_BYTES, Page};
@@ -58,6 +59,12 @@ pub enum MachineError {
 #[serde(deny_unknown_fields)]
 pub struct MachineSpec {
     pub device: String,
+    /// The device itself, instead of its name.
+    #[serde(skip)]
+    pub device_spec: Option<device::Spec>,
+    /// Which pages bowwave drops behind streams; none without rules. With rules, bowwave knows how much memory there is.
+    #[serde(skip)]
+    pub behind: Option<controller::behind::Rules>,
     /// Capacity of the device.
     pub device_gb: f64,
     /// Commands that the device takes at once.
@@ -184,7 +191,10 @@ impl MachineSpec {
         on_top: Option<OnTop>,
     ) -> Result<Parts, MachineError> {
         self.check()?;
-        let spec = device::load(&self.device)?;
+        let spec = match &self.device_spec {
+            Some(spec) => spec.clone(),
+            None => device::load(&self.device)?,
+        };
         let elevator = iosched::by_name(&self.elevator, (self.request_kb * 2) as u32)
             .ok_or_else(|| MachineError::Elevator(self.elevator.clone()))?;
         Ok(Parts {
@@ -254,7 +264,13 @@ impl MachineSpec {
         };
         let policy = Box::new(Adaptive::with_rules(limits, rules));
         // Several readers together may have two and a half budgets ahead.
-        OnTop::Bowwave(Bowwave::new(policy, ahead_bytes.saturating_mul(5) / 2))
+        let mut bowwave = Bowwave::new(policy, ahead_bytes.saturating_mul(5) / 2);
+        if self.behind.is_some() {
+            bowwave.options.behind.clone_from(&self.behind);
+            bowwave.memory =
+                MemoryStats::Machine { available_bytes: Some(memory), own_cgroup_bytes: None };
+        }
+        OnTop::Bowwave(bowwave)
     }
 }
 

@@ -106,6 +106,7 @@ pub(crate) enum Doing {
 
 /// A process of the machine.
 pub(crate) struct Process {
+    pub(crate) name: String,
     pub(crate) script: Box<dyn Script + Send>,
     pub(crate) doing: Doing,
     /// The next process that waits for the same transfer.

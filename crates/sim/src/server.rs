@@ -215,6 +215,7 @@ impl Machine {
     /// Adds a process that waits for a script.
     fn add_worker(&mut self) -> usize {
         self.processes.push(Process {
+            name: String::new(),
             script: Box::new(Listed(std::iter::empty())),
             doing: Doing::Parked,
             next_waiter: NOBODY,

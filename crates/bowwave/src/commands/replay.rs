@@ -148,14 +148,14 @@ fn split_policies(given: &[String]) -> Vec<String> {
     policies
 }
 
-fn memory(text: &str) -> Result<u64, String> {
+pub(super) fn memory(text: &str) -> Result<u64, String> {
     let bytes = size::parse(text)?;
     let is_possible = (1 << 20..=64 << 30).contains(&bytes);
     is_possible.then_some(bytes).ok_or_else(|| "the memory has to be between 1M and 64G".into())
 }
 
 /// Parses a window in KiB: whole pages of 4 KiB, up to a GiB, as the kernel keeps it.
-fn kib(text: &str) -> Result<u64, String> {
+pub(super) fn kib(text: &str) -> Result<u64, String> {
     let kib = text.parse().map_err(|_| "write KiB without a unit, for example 128")?;
     let is_window = kib <= 1 << 20 && kib % (PAGE_BYTES >> 10) == 0;
     is_window.then_some(kib).ok_or_else(|| "write a multiple of 4 (one page), up to 1048576".into())
@@ -172,6 +172,7 @@ fn setup(args: &Args, readahead_kb: u64) -> Setup {
             PaceName::None => Pace::None,
         },
         keeps_log: args.log || args.html.is_some(),
+        ..Setup::default()
     }
 }
 

@@ -35,7 +35,10 @@ impl Machine {
                 Completed::WindowSet { ticket: Some(ticket), target, outcome, during: (now, now) }
             }
             Command::Describe(stream, _) => {
-                Completed::Described { stream, attributes: Attributes::default() }
+                let process = self.processes.get(stream.tgid as usize);
+                let command = process.map(|process| process.name.clone()).unwrap_or_default();
+                let attributes = Attributes { command, ..Attributes::default() };
+                Completed::Described { stream, attributes }
             }
             Command::WriteOut { ticket, of, span } => {
                 self.write_out(now, of.file.ino as u32, span.start, span.end);

@@ -1,17 +1,25 @@
 //! Replays a trace: how would this policy serve it on that device?
 
+mod cached;
+mod files;
 mod knowing;
 mod player;
 mod plots;
 
+use controller::behind::Rules;
+use device::Spec;
 use readahead::{Nanos, PAGE_BYTES};
 
 use crate::machine_spec::{MachineError, MachineSpec};
-use crate::{Decision, Machine, Matrix};
+use crate::{Decision, FileIndex, Machine, Matrix};
 use trace::Trace;
 
+pub use files::Layout;
 pub use plots::plots;
 pub use plots::{completion_plot, sorted_points, window, window_plot};
+
+/// The window that the kernel gives a device.
+const STOCK_KB: u64 = 128;
 
 /// Why a trace cannot be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +44,8 @@ pub enum Pace {
     /// start of the next.
     #[default]
     Trace,
+    /// The same, but each pause is shorter by what a tracer may have added to it.
+    Untraced,
     /// All processes start at once, and never pause.
     None,
 }
@@ -45,6 +55,8 @@ pub enum Pace {
 pub struct Setup {
     /// A device of the catalogue, or a TOML file.
     pub device: Option<String>,
+    /// The device itself, instead of a name.
+    pub spec: Option<Spec>,
     /// Bytes of memory for the page cache.
     pub memory_bytes: Option<u64>,
     /// The elevator.
@@ -53,6 +65,13 @@ pub struct Setup {
     pub readahead_kb: Option<u64>,
     /// What to do with the time between operations.
     pub pace: Pace,
+    /// Where files are, and in which order directories list them.
+    pub layout: Layout,
+    /// Whether what was in memory when the trace was recorded is there again, as far as the trace tells. Otherwise
+    /// nothing is cached at first.
+    pub begins_cached: bool,
+    /// Which pages `adaptive` drops behind streams; none without rules.
+    pub behind: Option<Rules>,
     /// Whether to keep a log of decisions.
     pub keeps_log: bool,
 }
@@ -62,6 +81,8 @@ pub struct Setup {
 pub struct Process {
     /// As the trace names it.
     pub name: String,
+    /// Seconds from the start of the replay to its start.
+    pub started_s: f64,
     /// Seconds from the start of the replay to its end.
     pub ended_s: f64,
     /// Seconds it waited for the device.
@@ -79,6 +100,8 @@ pub struct Replay {
     pub seconds: f64,
     /// Pages the trace reads, each counted once.
     pub pages_needed: u64,
+    /// Of these, pages that were cached at first.
+    pub pages_cached: u64,
     /// Pages read from the device.
     pub pages_read: u64,
     /// Of these, pages that had been read ahead before and evicted unused.
@@ -154,12 +177,19 @@ fn play(
     if setup.keeps_log {
         machine.keep_log();
     }
-    let numbers = player::spawn(trace, setup.pace, &mut machine);
+    let files = files::add(trace, setup.layout, &mut machine);
+    let pages_cached =
+        if setup.begins_cached { cache(trace, spec, &files, &mut machine) } else { 0 };
+    let numbers = player::spawn(trace, setup, &files, &mut machine);
     machine.run();
     let process = |(name, number): (&String, &usize)| {
         let outcome = machine.outcome(*number);
-        let ended_s = seconds(outcome.ended);
-        Process { name: name.clone(), ended_s, stalled_s: seconds(outcome.stalled) }
+        Process {
+            name: name.clone(),
+            started_s: seconds(outcome.started),
+            ended_s: seconds(outcome.ended),
+            stalled_s: seconds(outcome.stalled),
+        }
     };
     let processes: Vec<Process> = trace.processes().iter().zip(&numbers).map(process).collect();
     Replay {
@@ -167,13 +197,32 @@ fn play(
         readahead_kb: spec.readahead_kb,
         seconds: processes.iter().map(|process| process.ended_s).fold(0.0, f64::max),
         pages_needed: trace.pages_needed(),
+        pages_cached,
         pages_read: machine.matrix().pages_read(),
         read_again: machine.cache_counters().read_again,
         refaulted: machine.cache_counters().refaulted,
         matrix: machine.matrix().clone(),
-        log: machine.log().to_vec(),
+        log: log(&machine, &files),
         processes,
     }
+}
+
+/// The log with the trace's numbers of files.
+fn log(machine: &Machine, files: &[FileIndex]) -> Vec<Decision> {
+    let mut numbers: Vec<(u32, u32)> =
+        (0..).zip(files).map(|(number, file)| (file.0, number)).collect();
+    numbers.sort_unstable();
+    let log = machine.log().iter();
+    log.map(|decision| Decision { file: numbers[decision.file as usize].1, ..*decision }).collect()
+}
+
+/// Caches what was cached when the trace was recorded. Returns how many pages.
+fn cache(trace: &Trace, spec: &MachineSpec, files: &[FileIndex], machine: &mut Machine) -> u64 {
+    /// The kernel reads one window while another one is used.
+    const WINDOWS: u64 = 2;
+    let window = spec.readahead_kb.max(STOCK_KB) * 1024 / PAGE_BYTES;
+    let ranges = cached::before(trace, WINDOWS * window);
+    ranges.into_iter().map(|(file, pages)| machine.cache_pages(files[file as usize], pages)).sum()
 }
 
 fn seconds(ns: Nanos) -> f64 {
@@ -195,10 +244,47 @@ fn machine_of(setup: &Setup, bytes: u64) -> MachineSpec {
         spec.memory_mb = bytes as f64 / 1e6;
     }
     spec.readahead_kb = setup.readahead_kb.unwrap_or(spec.readahead_kb);
+    spec.device_spec.clone_from(&setup.spec);
+    spec.behind.clone_from(&setup.behind);
     spec
 }
 
-/// Adds the files of a trace to a machine, one after the other.
-fn add_files(trace: &Trace, machine: &mut Machine) -> Vec<crate::FileIndex> {
-    trace.files().iter().map(|file| machine.add_file(file.bytes)).collect()
+#[cfg(test)]
+mod tests {
+    use controller::behind::{Mode, Rule};
+
+    use super::*;
+
+    /// A scan of 48 MiB and a look at 4 MiB twice, before and after it, in 32 MiB of memory.
+    fn trace() -> Trace {
+        let read = |at: u64, process: &str, place: u64| {
+            format!("{at},{process},/{process},read,{},65536,100\n", place << 16)
+        };
+        let looks = |start: u64| {
+            (0..64).map(move |n| read(start + n * 10_000, "hot", n)).collect::<String>()
+        };
+        let scan: String = (0..768).map(|n| read(1_000_000 + n * 3000, "scan", n)).collect();
+        let text = format!(
+            "time_us,process,file,op,offset,bytes,took_us\n{}{scan}{}",
+            looks(0),
+            looks(5_000_000)
+        );
+        Trace::parse(text.as_bytes()).expect("valid")
+    }
+
+    #[test]
+    fn pages_are_dropped_behind_the_process_that_a_rule_names() {
+        let read_again = |command: &str| {
+            let rule = Rule {
+                path: None,
+                cgroup: None,
+                command: Some(command.into()),
+                mode: Mode::Always,
+            };
+            let behind = Some(Rules { mode: Mode::Never, rules: vec![rule] });
+            let setup = Setup { memory_bytes: Some(32 << 20), behind, ..Setup::default() };
+            replay(&trace(), "adaptive", &setup).expect("all exists").refaulted
+        };
+        assert_eq!((read_again("scan"), read_again("nobody")), (0, 1024));
+    }
 }
