@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::{
-    daemon, demo, doctor, generate, helper, lab, remembered, replay, report, reproduce, run,
-    status, top, tune,
+    advise, daemon, demo, doctor, generate, helper, lab, remembered, replay, report, reproduce,
+    run, status, top, tune,
 };
 use print::PrintError;
 
@@ -42,6 +42,7 @@ enum Command {
     Fetch(helper::Fetch),
     #[command(hide = true)]
     Generate(generate::Args),
+    Advise(advise::Args),
     /// Replay a trace of reads in a simulator: how would a policy perform on a device?
     Replay(replay::Args),
     /// Write a page: what programs read by a trace, and where they waited
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         Command::Probe(args) => helper::probe(args),
         Command::Fetch(args) => helper::fetch(args),
         Command::Generate(args) => generate::main(args, Cli::command()),
+        Command::Advise(args) => advise::main(args),
         Command::Replay(args) => replay::main(args),
         Command::Report(args) => report::main(args),
         Command::Reproduce(args) => reproduce::main(args),

@@ -78,9 +78,71 @@ impl Spec {
         }
     }
 
+    /// The same device with `times` as long until the first byte of a request, everything else being equal. A disk turns
+    /// as fast as before.
+    pub fn with_latency(mut self, times: f64) -> Self {
+        if let Some(channels) = &mut self.channels {
+            channels.latency_us *= times;
+        }
+        for disk in self.disks() {
+            disk.command_us *= times;
+            disk.settle_us *= times;
+            disk.full_stroke_us *= times;
+        }
+        self
+    }
+
+    /// The same device with `times` the rate at which data comes once it flows.
+    pub fn with_bandwidth(mut self, times: f64) -> Self {
+        if let Some(channels) = &mut self.channels {
+            channels.bandwidth_mb_s *= times;
+        }
+        for disk in self.disks() {
+            disk.media_mb_s *= times;
+            let others = [&mut disk.inner_mb_s, &mut disk.bus_mb_s];
+            others.into_iter().flatten().for_each(|rate| *rate *= times);
+        }
+        if let Some(rate) = self.raid5.as_mut().and_then(|raid5| raid5.controller_mb_s.as_mut()) {
+            *rate *= times;
+        }
+        self
+    }
+
+    /// The same device with random angles after the seeks of its disks.
+    pub fn with_random_rotation(mut self) -> Self {
+        self.disks().for_each(|disk| disk.random_rotation = true);
+        self
+    }
+
+    /// The parameters of its disks, if it has any.
+    fn disks(&mut self) -> impl Iterator<Item = &mut DiskSpec> {
+        let of_array = self.raid5.as_mut().map(|raid5| &mut raid5.disk);
+        self.disk.as_mut().into_iter().chain(of_array)
+    }
+
     /// Least time to deliver `bytes`, in seconds: one device access, then streaming.
     pub fn limit_seconds(&self, bytes: u64) -> f64 {
         let cost = self.cost();
         cost.latency_s + bytes as f64 / cost.bandwidth
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_slower_device_of_each_kind_costs_more_and_is_still_possible() {
+        for (name, _) in crate::catalog() {
+            let spec = || crate::load(name).expect("in the catalogue");
+            let (far, slow) = (spec().with_latency(1.25), spec().with_bandwidth(0.8));
+            // One waits for nothing.
+            let waits = spec().cost().latency_s > 0.0;
+            assert_eq!(far.cost().latency_s > spec().cost().latency_s, waits, "{name}");
+            assert!(slow.cost().bandwidth < spec().cost().bandwidth, "{name}");
+            assert_eq!(slow.cost().latency_s, spec().cost().latency_s, "{name}");
+            for spec in [far, slow] {
+                let text = toml::to_string(&spec).expect("it can be written");
+                super::Spec::parse(&text, name).expect("it could exist");
+            }
+        }
     }
 }

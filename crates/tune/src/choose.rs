@@ -78,16 +78,24 @@ pub fn choose(
     if is_positional && access_kb > kb {
         (kb, reason) = (access_kb, Reason::Seeks);
     }
-    let bounds = [
-        (power_of_two_kb(FAULT_S * cost.bandwidth).max(STOCK_KB), Reason::Faults),
-        (power_of_two_kb((memory_bytes / MEMORY_SHARE) as f64), Reason::Memory),
-    ];
-    for (most_kb, bound) in bounds {
+    for (most_kb, bound) in bounds(cost, memory_bytes) {
         if kb > most_kb {
             (kb, reason) = (most_kb, bound);
         }
     }
     Some(Choice { kb, reason, gain: current_kb.and_then(|current| gain(curve, current, kb)) })
+}
+
+/// The largest window, in KiB, that does not harm others on such a device: random faults, and many streams at once.
+pub fn most_kb(cost: &DeviceCost, memory_bytes: u64) -> u64 {
+    bounds(cost, memory_bytes).into_iter().map(|(kb, _)| kb).fold(MOST_KB, u64::min)
+}
+
+fn bounds(cost: &DeviceCost, memory_bytes: u64) -> [(u64, Reason); 2] {
+    [
+        (power_of_two_kb(FAULT_S * cost.bandwidth).max(STOCK_KB), Reason::Faults),
+        (power_of_two_kb((memory_bytes / MEMORY_SHARE) as f64), Reason::Memory),
+    ]
 }
 
 /// The window that a device's capacity suggests.

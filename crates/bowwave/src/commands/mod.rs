@@ -1,3 +1,4 @@
+pub(crate) mod advise;
 pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod doctor;

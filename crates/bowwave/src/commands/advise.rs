@@ -1,0 +1,69 @@
+//! `bowwave advise`: what would help the load of a trace?
+
+mod ground;
+mod json;
+mod steps;
+mod text;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use advice::{Load, advise};
+use anyhow::Context;
+
+use super::output::progress_bar;
+use super::replay::{kib, memory};
+use super::traces;
+use crate::print;
+use ground::Ground;
+
+/// Rank what would help a load: leave it, another read_ahead_kb, bowwave, drop-behind
+///
+/// Replays a trace of the load in a simulator with each remedy, and says what it saves, within which range, what it
+/// costs, and the commands that apply it and undo it. Changes nothing.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The trace: a file in the format of docs/trace.md, or - for standard input
+    trace: PathBuf,
+    /// A device from `bowwave lab --list`, or a TOML file that describes one; by default what
+    /// `bowwave tune` has remembered of the disk where the trace's files are
+    #[arg(long)]
+    device: Option<String>,
+    /// Memory that may hold files; by default what this machine has available
+    #[arg(long, value_parser = memory)]
+    memory: Option<u64>,
+    /// Today's read_ahead_kb; by default that of the disk where the trace's files are, or 128
+    #[arg(long, value_name = "KIB", value_parser = kib)]
+    readahead: Option<u64>,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
+    let given = args.device.as_deref().map(ground::given).transpose()?;
+    let trace = traces::read(&args.trace)?;
+    traces::warn_of_reads_beyond_the_end(&trace);
+    let memory_bytes = args
+        .memory
+        .or_else(linux::meminfo::available_bytes)
+        .context("this machine does not tell how much memory it has available; give --memory")?;
+    let ground = Ground::of(&trace, given, args.readahead)?;
+    let load = Load {
+        trace: &trace,
+        device: ground.device.spec.clone(),
+        device_error: ground.device.error,
+        memory_bytes,
+        readahead_kb: ground.readahead_kb,
+        most_kb: tune::choose::most_kb(&ground.device.spec.cost(), memory_bytes),
+    };
+    let bar = progress_bar("simulate", "{percent}%");
+    let advice = advise(&load, &mut |share| bar.set_position((share * 1000.0) as u64))?;
+    bar.finish_and_clear();
+    if args.json {
+        print::json(&json::object(&args.trace, &load, &ground, &advice))?;
+    } else {
+        print::line(text::describe(&args.trace, &load, &ground, &advice))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

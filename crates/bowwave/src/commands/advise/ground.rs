@@ -1,0 +1,139 @@
+//! Where a load runs: the device, and the window that it has today.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use device::Spec;
+use linux::identity::Identity;
+use linux::knob::Knob;
+use linux::mounts::{self, Disk};
+use linux::state;
+use trace::Trace;
+use tune::profile::{Profile, ProfileError};
+
+/// `bowwave tune` measures a known latency up to 9 % too long (docs/tune.md).
+const LEAST_ERROR: f64 = 0.1;
+
+/// The window of a stock kernel.
+const STOCK_KB: u64 = 128;
+
+/// Looking at a file takes a system call, so look at this many only, those of which most is read.
+const MOST_FILES: usize = 100;
+
+/// The device on which to replay.
+pub(super) struct Device {
+    /// What the user calls it.
+    pub(super) name: String,
+    pub(super) spec: Spec,
+    /// How far latency and bandwidth may be off, as a share.
+    pub(super) error: f64,
+    /// Whether these are figures of this very device.
+    pub(super) is_measured: bool,
+}
+
+/// The machine on which the load runs.
+pub(super) struct Ground {
+    pub(super) device: Device,
+    /// Today's window.
+    pub(super) readahead_kb: u64,
+    /// Where it is set, if the trace's files are on this machine.
+    pub(super) knob: Option<Knob>,
+    /// Where the file system with the trace's files is mounted, if they are on this machine.
+    pub(super) mount_point: Option<PathBuf>,
+}
+
+/// The device that the user names.
+pub(super) fn given(name: &str) -> anyhow::Result<Device> {
+    let spec = device::load(name)?;
+    let tuned = Profile::read(Path::new(name)).ok().map(|profile| profile.tuned);
+    let error = tuned.as_ref().map_or(LEAST_ERROR, |tuned| error_of(tuned.fit_error_percent));
+    Ok(Device { name: name.to_owned(), is_measured: tuned.is_some(), spec, error })
+}
+
+impl Ground {
+    /// Looks for the disk where the trace's files are, as far as it is needed.
+    pub(super) fn of(
+        trace: &Trace,
+        given: Option<Device>,
+        readahead_kb: Option<u64>,
+    ) -> anyhow::Result<Ground> {
+        let here = Here::of(trace);
+        let device = match given {
+            Some(device) => device,
+            None => remembered(here.as_ref(), Path::new(state::PROFILES))?,
+        };
+        let knob = here.as_ref().and_then(|here| here.knob.clone());
+        let today = knob.as_ref().and_then(|knob| knob.kb().ok());
+        let readahead_kb = readahead_kb.or(today).unwrap_or(STOCK_KB);
+        Ok(Ground { device, readahead_kb, knob, mount_point: here.map(|here| here.mount_point) })
+    }
+}
+
+/// Files of the trace on this machine.
+struct Here {
+    mount_point: PathBuf,
+    identity: Identity,
+    knob: Option<Knob>,
+}
+
+impl Here {
+    /// The file system that has most of what is read.
+    fn of(trace: &Trace) -> Option<Here> {
+        let mut by_device: HashMap<u64, (u64, PathBuf)> = HashMap::new();
+        for (file, bytes) in most_read(trace) {
+            let path = Path::new(&trace.files()[file].name);
+            let Ok(about) = path.symlink_metadata() else { continue };
+            if path.is_absolute() && about.is_file() {
+                by_device.entry(about.dev()).or_insert_with(|| (0, path.to_owned())).0 += bytes;
+            }
+        }
+        let (_, path) = by_device.into_values().max()?;
+        let layer = mounts::upper_layer(&path).ok()?;
+        let mount = mounts::of_path(layer.as_deref().unwrap_or(&path)).ok()?;
+        let disk = Disk::under(&mount);
+        let knob = Knob::at(&mounts::read_ahead_knob(&mount));
+        let identity = Identity::of(&mount, disk.as_ref());
+        Some(Here { mount_point: mount.mount_point, identity, knob })
+    }
+}
+
+/// The files of which most is read, and how many bytes, most first.
+fn most_read(trace: &Trace) -> Vec<(usize, u64)> {
+    let mut bytes: Vec<(usize, u64)> = (0..trace.files().len()).map(|file| (file, 0)).collect();
+    for record in trace.records() {
+        bytes[record.file as usize].1 += record.bytes;
+    }
+    bytes.sort_by_key(|(file, bytes)| (std::cmp::Reverse(*bytes), *file));
+    bytes.truncate(MOST_FILES);
+    bytes
+}
+
+/// What `bowwave tune` has remembered of the device where the files are.
+fn remembered(here: Option<&Here>, profiles: &Path) -> anyhow::Result<Device> {
+    const NAME_ONE: &str =
+        "name a device that is like yours: --device hdd, net, ssd (`bowwave lab --list` shows all)";
+    let Some(here) = here else {
+        bail!(
+            "the files of the trace are not on this machine, so their device is not known; {NAME_ONE}"
+        );
+    };
+    let place = here.mount_point.display();
+    match Profile::of(&here.identity, profiles) {
+        Ok(profile) => Ok(Device {
+            name: here.identity.slug(),
+            error: error_of(profile.tuned.fit_error_percent),
+            spec: profile.spec,
+            is_measured: true,
+        }),
+        Err(ProfileError::Unknown(_)) => bail!(
+            "nobody has measured the device of {place}; do so with `sudo bowwave tune {place} --persist`, or {NAME_ONE}"
+        ),
+        Err(error) => Err(error).context(NAME_ONE),
+    }
+}
+
+fn error_of(fit_error_percent: f64) -> f64 {
+    (fit_error_percent / 100.0).max(LEAST_ERROR)
+}

@@ -1,0 +1,276 @@
+//! Advice for people.
+
+use std::path::Path;
+
+use advice::{Advice, Load, Prediction, Range, Remedy};
+
+use super::ground::Ground;
+use super::steps::Steps;
+use crate::print::visible;
+
+/// Figures of the trace and of the simulator that differ by more are not of the same device, or not of the same setting.
+const FITS: f64 = 1.5;
+
+/// A difference of less than this share of the time does not matter.
+const MATTERS: f64 = 0.05;
+
+/// A program that has started reads this many files within this time.
+const START_FILES: usize = 20;
+const START_S: f64 = 30.0;
+
+pub(super) fn describe(path: &Path, load: &Load, ground: &Ground, advice: &Advice) -> String {
+    let mut lines = vec![about(path, load, ground), today(load, advice)];
+    for (number, prediction) in advice.predictions.iter().enumerate() {
+        lines.push(String::new());
+        lines.push(format!("{}. {}", number + 1, headline(prediction, advice)));
+        lines.extend(details(prediction, load, ground, advice));
+    }
+    let mut notes = notes(ground, advice);
+    notes.extend(start(load, advice));
+    if !notes.is_empty() {
+        lines.push(String::new());
+        lines.extend(notes);
+    }
+    lines.join("\n")
+}
+
+fn about(path: &Path, load: &Load, ground: &Ground) -> String {
+    let count = |number: usize, one: &str, many: &str| match number {
+        1 => format!("1 {one}"),
+        _ => format!("{number} {many}"),
+    };
+    format!(
+        "{}: {} by {} on {}. Device {} ({}), read_ahead_kb {}, {} of memory.",
+        path.display(),
+        count(load.trace.records().len(), "operation", "operations"),
+        count(load.trace.processes().len(), "process", "processes"),
+        count(load.trace.files().len(), "file", "files"),
+        visible(&ground.device.name),
+        visible(&load.device.description),
+        load.readahead_kb,
+        bytes(load.memory_bytes),
+    )
+}
+
+fn today(load: &Load, advice: &Advice) -> String {
+    let Prediction { seconds, waited_s, ends_s, read_bytes, .. } = advice.today();
+    let ends = match load.trace.processes().len() {
+        1 => String::new(),
+        _ => format!(" in all processes together, the last of which ends after {}", time(*ends_s)),
+    };
+    format!(
+        "Today: {}{ends}; {} of that waiting. The device reads {}; {} are needed.",
+        time(seconds.expected),
+        time(*waited_s),
+        bytes(*read_bytes),
+        bytes(advice.needed_bytes.saturating_sub(advice.cached_bytes)),
+    )
+}
+
+fn headline(prediction: &Prediction, advice: &Advice) -> String {
+    let what = match &prediction.remedy {
+        Remedy::Leave if advice.first().remedy == Remedy::Leave => {
+            return "Leave it as it is: nothing surely saves a twentieth of the time.".into();
+        }
+        Remedy::Leave => return "Leave it as it is.".into(),
+        Remedy::Window { kib } => format!("Set read_ahead_kb to {kib}"),
+        Remedy::Bowwave => "Use bowwave".into(),
+        Remedy::DropBehind { processes } => {
+            format!("Use bowwave, and drop pages behind {}", listed(processes))
+        }
+    };
+    format!("{what}: {}", gain(prediction, advice))
+}
+
+/// Names of processes, not too many.
+fn listed(processes: &[String]) -> String {
+    const MOST: usize = 4;
+    let names: Vec<String> = processes.iter().take(MOST).map(|name| visible(name)).collect();
+    match processes.len().saturating_sub(MOST) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+/// What is saved, in words.
+fn gain(prediction: &Prediction, advice: &Advice) -> String {
+    let Range { least, expected, most } = prediction.saved;
+    let takes = time(prediction.seconds.expected);
+    let today = advice.today().seconds.expected;
+    let times = today / prediction.seconds.expected;
+    if least > 0.0 {
+        format!(
+            "{takes}, saves {} ({} to {}); {times:.2} times as fast.",
+            time(expected),
+            time(least),
+            time(most)
+        )
+    } else if most < 0.0 {
+        format!("{takes}, loses {} ({} to {}).", time(-expected), time(-most), time(-least))
+    } else {
+        let (expected_is, amount) =
+            if expected < 0.0 { ("loses", -expected) } else { ("saves", expected) };
+        format!(
+            "{takes}, {expected_is} {}, but anything from {} lost to {} saved is plausible.",
+            time(amount),
+            time(-least),
+            time(most)
+        )
+    }
+}
+
+fn details(prediction: &Prediction, load: &Load, ground: &Ground, advice: &Advice) -> Vec<String> {
+    if prediction.remedy == Remedy::Leave {
+        return Vec::new();
+    }
+    let steps = Steps::of(&prediction.remedy, ground);
+    let mut lines = vec![format!("   costs: {}", costs(prediction, load, advice))];
+    let labels = ["   apply: ", "          "].into_iter();
+    lines.extend(commands(labels, &steps.apply));
+    let labels = ["   undo:  ", "          "].into_iter();
+    lines.extend(commands(labels, &steps.undo));
+    lines
+}
+
+fn costs(prediction: &Prediction, load: &Load, advice: &Advice) -> String {
+    let read = match (prediction.read_bytes, advice.today().read_bytes) {
+        (read, today) if read > today => format!("the device reads {} more", bytes(read - today)),
+        (read, today) if read < today => format!("the device reads {} less", bytes(today - read)),
+        _ => "the device reads as much".into(),
+    };
+    let unused = match prediction.unused_bytes {
+        0 => "; nothing is read in vain".into(),
+        unused => format!("; {} are read in vain", bytes(unused)),
+    };
+    let others = match prediction.remedy {
+        Remedy::Window { kib } if kib > load.readahead_kb => format!(
+            ". Other programs on this device read {kib} KiB at a time, too, also where they use one page only"
+        ),
+        Remedy::Window { .. } => {
+            ". Other programs that read forward on this device wait more often".into()
+        }
+        _ => String::new(),
+    };
+    format!("{read}{unused}{others}.")
+}
+
+fn commands<'a>(
+    labels: impl Iterator<Item = &'static str> + Clone + 'a,
+    steps: &'a [(String, &'static str)],
+) -> impl Iterator<Item = String> + 'a {
+    let last = labels.clone().last().unwrap_or_default();
+    let labels = labels.chain(std::iter::repeat(last));
+    labels.zip(steps).map(|(label, (command, what))| match (command.as_str(), *what) {
+        ("", what) => format!("{label}{what}"),
+        (command, "") => format!("{label}{command}"),
+        (command, what) => format!("{label}{command}  # {what}"),
+    })
+}
+
+/// What the reader has to know about these figures.
+pub(super) fn notes(ground: &Ground, advice: &Advice) -> Vec<String> {
+    let mut notes = Vec::new();
+    match advice.traced_s {
+        None => notes.push(
+            "The trace does not tell how long reads took. So nothing is known of pauses, and nothing counts as cached before: where much was, less is saved."
+                .to_owned(),
+        ),
+        Some(traced) => notes.extend(fit(traced, advice.today())),
+    }
+    if advice.cached_bytes > 0 {
+        notes.push(format!(
+            "{} of {} were in memory when the trace was recorded; the figures assume that they are again.",
+            bytes(advice.cached_bytes),
+            bytes(advice.needed_bytes)
+        ));
+    }
+    if !ground.device.is_measured {
+        let target = match &ground.mount_point {
+            Some(place) => place.display().to_string(),
+            None => "/dev/DISK".into(),
+        };
+        notes.push(format!(
+            "Device {} is a description. For figures of your own: sudo bowwave tune {target} --persist",
+            visible(&ground.device.name)
+        ));
+    }
+    notes
+}
+
+/// Whether the simulator explains how long reads took, as far as that matters.
+fn fit(traced: f64, today: &Prediction) -> Option<String> {
+    let simulated = today.waited_s;
+    let factor = (traced / simulated.max(1e-9)).max(simulated / traced);
+    let share = (traced - simulated).abs() / today.seconds.expected;
+    (factor > FITS && share > MATTERS).then(|| {
+        format!(
+            "When the trace was recorded, its reads took {}; simulated, they wait {}. Another device, another window or other programs were at work then. The figures here are for this device alone.",
+            time(traced),
+            time(simulated)
+        )
+    })
+}
+
+/// What cannot be predicted: what an earlier start of the program would have taught.
+fn start(load: &Load, advice: &Advice) -> Option<String> {
+    let (first, last) = (load.trace.records().first()?, load.trace.records().last()?);
+    let took_s = (last.at - first.at) as f64 * 1e-9;
+    let looks_like_one = load.trace.files().len() >= START_FILES && took_s <= START_S;
+    let still_waits = advice.first().waited_s > advice.today().waited_s / 2.0;
+    (looks_like_one && still_waits).then(|| {
+        "If this is a program that starts, and reads the same each time, try this twice; its effect cannot be predicted: sudo bowwave run --remember NAME -- COMMAND"
+            .to_owned()
+    })
+}
+
+/// Seconds with a unit, three digits.
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s >= 100.0 => format!("{s:.0} s"),
+        s if s >= 10.0 => format!("{s:.1} s"),
+        s if s >= 1.0 => format!("{s:.2} s"),
+        s => format!("{:.0} ms", s * 1e3),
+    }
+}
+
+fn bytes(count: u64) -> String {
+    let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    let count = count as f64;
+    let unit = units.into_iter().find(|(size, _)| count >= *size);
+    unit.map_or(format!("{count:.0} bytes"), |(size, name)| {
+        let value = count / size;
+        let digits = usize::from(value < 100.0);
+        format!("{value:.digits$} {name}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits_and_a_unit() {
+        assert_eq!(
+            [0.0004, 0.25, 1.5, 12.34, 345.6].map(time),
+            ["0 ms", "250 ms", "1.50 s", "12.3 s", "346 s"]
+        );
+        let counts = [17, 4096, 1_500_000, 345_600_000, 4_000_000_000];
+        assert_eq!(counts.map(bytes), ["17 bytes", "4.1 kB", "1.5 MB", "346 MB", "4.0 GB"]);
+    }
+
+    #[test]
+    fn durations_of_another_device_are_told() {
+        let today = |waited_s| Prediction {
+            remedy: Remedy::Leave,
+            seconds: Range { expected: 2.0, ..Range::default() },
+            saved: Range::default(),
+            waited_s,
+            ends_s: 2.0,
+            read_bytes: 0,
+            unused_bytes: 0,
+        };
+        assert_eq!(fit(1.0, &today(1.2)), None);
+        assert_eq!(fit(0.05, &today(0.0)), None, "that is memory");
+        assert!(fit(0.01, &today(1.2)).is_some() && fit(9.0, &today(0.0)).is_some());
+    }
+}

@@ -1,0 +1,173 @@
+//! `bowwave advise` as users call it: no root, no device.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn bowwave(arguments: &[&str]) -> Output {
+    let binary = env!("CARGO_BIN_EXE_bowwave");
+    Command::new(binary).args(arguments).output().expect("it was built")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A file in a folder with this trace.
+fn write(folder: &Path, trace: &str) -> String {
+    let path = folder.join("load.csv");
+    std::fs::write(&path, trace).expect("a writable folder");
+    path.to_string_lossy().into_owned()
+}
+
+const HEAD: &str = "time_us,process,file,op,offset,bytes";
+
+/// A program reads 400 files of 12 KiB in eight directories.
+fn walk(process: &str) -> String {
+    let read = |n: u32| format!("{n},{process},/nowhere/{}/file{n},read,0,12288\n", n / 50);
+    format!("{HEAD}\n{}", (0..400).map(read).collect::<String>())
+}
+
+/// A program reads 32 MiB forward.
+fn stream() -> String {
+    let read = |n: u32| format!("{n},cat,/nowhere/file,read,{},65536\n", n << 16);
+    format!("{HEAD}\n{}", (0..512).map(read).collect::<String>())
+}
+
+fn json(arguments: &[&str]) -> serde_json::Value {
+    let output = bowwave(&[&["advise", "--json"], arguments].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn a_walk_over_a_network_is_advised_to_use_bowwave_with_the_commands() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write(folder.path(), &walk("grep"));
+    let output = bowwave(&["advise", &trace, "--device", "net", "--memory", "1G"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let told = text(&output.stdout);
+    let first = told.lines().find(|line| line.starts_with("1. ")).expect("a first remedy");
+    assert!(first.starts_with("1. Use bowwave: "), "{told}");
+    assert!(first.contains(" times as fast"), "{told}");
+    for wanted in [
+        "   apply: sudo bowwave run -- COMMAND",
+        "sudo systemctl stop bowwave",
+        "Leave it as it is.",
+        "The trace does not tell how long reads took.",
+        "Device net is a description.",
+    ] {
+        assert!(told.contains(wanted), "{wanted}: {told}");
+    }
+    assert_eq!(
+        told,
+        text(&bowwave(&["advise", &trace, "--device", "net", "--memory", "1G"]).stdout)
+    );
+}
+
+#[test]
+fn a_window_is_applied_and_undone_by_exact_numbers() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write(folder.path(), &stream());
+    let advice = json(&[&trace, "--device", "net", "--memory", "8G"]);
+    let first = &advice["remedies"][0];
+    assert_eq!((&advice["schema"], &first["remedy"]), (&1.into(), &"window".into()), "{advice}");
+    let kib = first["readahead_kb"].as_u64().expect("a number");
+    assert!(kib > 128 && kib.is_power_of_two());
+    let knob = "/sys/block/DISK/queue/read_ahead_kb";
+    assert_eq!(first["apply"][0], format!("echo {kib} | sudo tee {knob}"));
+    assert_eq!(first["undo"][0], format!("echo 128 | sudo tee {knob}"));
+    let (saved, seconds) = (&first["saved_s"], |name: &str| first[name]["expected"].as_f64());
+    assert!(saved["least"].as_f64() > Some(0.0) && saved["least"].as_f64() <= seconds("saved_s"));
+    let today =
+        advice["remedies"].as_array().expect("a list").iter().find(|it| it["remedy"] == "leave");
+    let today = today.expect("leaving it is always there")["seconds"]["expected"].as_f64();
+    let sum = seconds("saved_s").zip(seconds("seconds")).map(|(saved, left)| saved + left);
+    assert!(sum.zip(today).is_some_and(|(sum, today)| (sum - today).abs() < 1e-9), "{advice}");
+}
+
+#[test]
+fn todays_window_is_the_one_that_is_given() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write(folder.path(), &stream());
+    let advice = json(&[&trace, "--device", "net", "--memory", "8G", "--readahead", "16"]);
+    assert_eq!(advice["readahead_kb"], 16);
+    let undo = advice["remedies"][0]["undo"][0].as_str().expect("text");
+    assert!(undo.starts_with("echo 16 | "), "{advice}");
+    let today = json(&[&trace, "--device", "ssd", "--memory", "8G", "--readahead", "4096"]);
+    assert_eq!(
+        (&today["remedies"][0]["remedy"], &today["remedies"][0]["apply"]),
+        (&"leave".into(), &serde_json::json!([]))
+    );
+}
+
+#[test]
+fn what_was_in_memory_when_the_trace_was_recorded_gains_nothing() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let read = |n: u32| format!("{},cat,/nowhere/file,read,{},65536,25\n", n * 30, n << 16);
+    let reads: String = (0..512).map(read).collect();
+    let trace = write(folder.path(), &format!("{HEAD},took_us\n{reads}"));
+    let advice = json(&[&trace, "--device", "net", "--memory", "8G"]);
+    assert_eq!(advice["remedies"][0]["remedy"], "leave");
+    assert_eq!(advice["cached_bytes"], advice["needed_bytes"]);
+    let told = text(&bowwave(&["advise", &trace, "--device", "net", "--memory", "8G"]).stdout);
+    assert!(
+        told.contains("33.6 MB of 33.6 MB were in memory when the trace was recorded"),
+        "{told}"
+    );
+}
+
+#[test]
+fn names_in_a_trace_move_no_cursor_and_get_into_no_command() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write(folder.path(), &walk("$(reboot)\u{1b}[31m"));
+    for options in [&["--json"][..], &[]] {
+        let words = [&["advise", &trace, "--device", "net", "--memory", "1G"], options].concat();
+        let output = bowwave(&words);
+        let told = text(&output.stdout);
+        assert!(output.status.success() && !told.contains('\u{1b}'), "{told}");
+        assert!(
+            !told.lines().any(|line| line.contains("sudo") && line.contains("reboot")),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn what_is_wrong_is_one_sentence_and_a_failure() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write(folder.path(), &stream());
+    let wrong = |words: &[&str], expected: &str| {
+        let output = bowwave(&[&["advise"], words].concat());
+        let error = text(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{error}");
+        assert!(error.lines().count() == 1 && error.contains(expected), "{error}");
+    };
+    wrong(&[&trace], "the files of the trace are not on this machine");
+    wrong(&[&trace], "--device hdd");
+    wrong(&[&trace, "--device", "floppy"], "hdd, hdd-fifo, net");
+    wrong(&["/nonexistent", "--device", "net"], "cannot read the trace");
+    std::fs::write(&trace, "0,p,a,read,0,1\n").expect("it is ours");
+    wrong(&[&trace, "--device", "net"], "load.csv: line 1: the line `time_us");
+    for option in [["--memory", "lots"], ["--readahead", "3"]] {
+        let output = bowwave(&[&["advise", &trace][..], &option].concat());
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+    }
+}
+
+#[test]
+fn a_device_that_nobody_has_measured_is_named_with_what_to_do() {
+    // A file on a disk, if this machine has one that is not remembered.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary folder");
+    let data = folder.path().join("data");
+    std::fs::write(&data, [0; 4096]).expect("a writable folder");
+    let trace = write(folder.path(), &format!("{HEAD}\n0,p,{},read,0,4096\n", data.display()));
+    let output = bowwave(&["advise", &trace]);
+    let error = text(&output.stderr);
+    if output.status.success() {
+        assert!(!text(&output.stdout).contains("is a description"), "it was measured");
+    } else {
+        assert!(error.contains("sudo bowwave tune ") && error.contains("--persist"), "{error}");
+    }
+    let advice = json(&[&trace, "--device", "ssd"]);
+    assert_eq!(advice["remedies"][0]["remedy"], "leave", "{advice}");
+}
