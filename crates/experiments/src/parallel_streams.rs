@@ -116,6 +116,7 @@ fn completion_times(
     let (size, request) = (workload.file_mb << 20, workload.request_kb << 10);
     for number in 0..workload.processes {
         let file = machine.add_file(size);
+        machine.map_by_blocks(file);
         let open = machine.open(file);
         let reads =
             (0..size / request).map(move |i| Op::Read { open, at: i * request, bytes: request });

@@ -26,13 +26,13 @@
 //!    of passovers.
 //!
 //! Time plays no part. A stream whose next window is inserted at the head continues until the
-//! requests it passes have become barriers. Then each of those is served, and another stream
-//! continues.
+//! requests it passes have become barriers. Then each of those is served. Nothing is inserted behind
+//! a barrier while it is active either, so all their streams queue up at the tail, behind the first
+//! one. It continues again: one stream gets most of the disk until it ends.
 //!
 //! 2.4 passed on single buffers of 4 KiB: the first was inserted, the others merged one by one.
 //! Here a request stays whole. Its first buffer decides; the others cost as much as merges. Add
-//! single buffers to get the exact behaviour. A barrier is never the neighbour of a slot (recalled
-//! from memory).
+//! single buffers to get the exact behaviour. No slot is behind a barrier, as in 2.4.20.
 //!
 //! *Assumption*: a request may be inserted directly behind the active one
 //! ([`LinusParameters::after_active`]). Later 2.4 kernels stop the scan before the active request.
@@ -75,14 +75,14 @@ impl Default for LinusParameters {
 #[derive(Debug)]
 pub struct Linus {
     list: VecDeque<Element>,
-    /// The last command dispatched, until it completes.
-    active: Option<Command>,
+    /// The last request dispatched, until it completes.
+    active: Option<Element>,
     parameters: LinusParameters,
     max_sectors: u32,
     queued: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Element {
     command: Command,
     passovers: i64,
@@ -119,8 +119,9 @@ impl Linus {
                 return Place::InFrontOf(index);
             }
         }
-        let active = self.active.as_ref().filter(|_| self.parameters.after_active);
-        if slot.is_none() && active.is_some_and(|a| self.is_between(request, a.start, 0)) {
+        let may_follow = |active: &&Element| self.parameters.after_active && active.passovers > 0;
+        let active = self.active.as_ref().filter(may_follow);
+        if slot.is_none() && active.is_some_and(|a| self.is_between(request, a.command.start, 0)) {
             slot = Some(0);
         }
         Place::Slot(slot.unwrap_or(self.list.len()))
@@ -193,16 +194,17 @@ impl Elevator for Linus {
     }
 
     fn dispatch(&mut self, _now: Nanos) -> Dispatch {
-        let Some(Element { command, .. }) = self.list.pop_front() else {
+        let Some(element) = self.list.pop_front() else {
             return Dispatch::Empty;
         };
+        let command = element.command.clone();
         self.queued -= command.requests.count();
-        self.active = Some(command.clone());
+        self.active = Some(element);
         Dispatch::Command(command)
     }
 
     fn completed(&mut self, _now: Nanos, command: &Command) {
-        if self.active.as_ref() == Some(command) {
+        if self.active.as_ref().is_some_and(|active| active.command == *command) {
             self.active = None;
         }
     }
@@ -307,6 +309,31 @@ mod tests {
         assert_eq!(linus.list.len(), 1);
         assert!(linus.list[0].passovers <= 7);
         assert_eq!(linus.list[0].command.sectors, 24);
+    }
+
+    #[test]
+    fn rule_2_nothing_is_inserted_behind_an_active_request_that_was_a_barrier() {
+        let mut linus = with(&[100, 500, 900]);
+        linus.list[0].passovers = 0;
+        take(&mut linus, 0);
+        linus.add(0, read(9, 0, 108, 8));
+        assert_eq!(drain(&mut linus, 0), [500, 900, 108]);
+    }
+
+    #[test]
+    fn a_stream_that_was_first_goes_on_after_the_others_had_their_turn() {
+        let parameters = LinusParameters { read_passovers: 32, ..LinusParameters::default() };
+        let mut linus = Linus::new(8, parameters);
+        for (id, start) in [(0, 100), (1, 500), (2, 900)] {
+            linus.add(0, read(id, 0, start, 8));
+        }
+        let mut order = Vec::new();
+        for id in 3..13 {
+            let start = take(&mut linus, 0).start;
+            order.push(start / 400);
+            linus.add(0, read(id, 0, start + 8, 8));
+        }
+        assert_eq!(order, [0, 0, 0, 1, 2, 0, 0, 0, 1, 2]);
     }
 
     #[test]

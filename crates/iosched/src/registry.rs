@@ -27,7 +27,7 @@ pub fn by_name(name: &str, max_sectors: u32) -> Option<Box<dyn Elevator>> {
         "noop" => Box::new(Noop::new(max_sectors)),
         "linus" => Box::new(Linus::new(max_sectors, LinusParameters::default())),
         "deadline" => Box::new(Deadline::new(max_sectors, DeadlineParameters::default())),
-        "base-2.5.61" => Box::new(Base2561::new()),
+        "base-2.5.61" => Box::new(Base2561::new(max_sectors)),
         "cfq-1" => Box::new(Cfq1::new(max_sectors, Cfq1::QUANTUM)),
         "anticipatory" => {
             Box::new(Anticipatory::new(max_sectors, AnticipatoryParameters::february_2003()))

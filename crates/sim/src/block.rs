@@ -120,7 +120,15 @@ impl Block {
         process: u32,
         is_sync: bool,
     ) -> u32 {
-        let id = match self.free.pop() {
+        let id = self.reserve(transfer);
+        self.queue(now, id, offset, process, is_sync);
+        id
+    }
+
+    /// Notes a transfer that is to be queued later.
+    pub(crate) fn reserve(&mut self, transfer: Transfer) -> u32 {
+        self.reads += usize::from(!transfer.is_write);
+        match self.free.pop() {
             Some(id) => {
                 self.transfers[id as usize] = transfer;
                 id
@@ -129,8 +137,12 @@ impl Block {
                 self.transfers.push(transfer);
                 (self.transfers.len() - 1) as u32
             }
-        };
-        self.reads += usize::from(!transfer.is_write);
+        }
+    }
+
+    /// Gives a noted transfer to the elevator.
+    pub(crate) fn queue(&mut self, now: Nanos, id: u32, offset: u64, process: u32, is_sync: bool) {
+        let transfer = self.transfer(id);
         let direction = if transfer.is_write { Direction::Write } else { Direction::Read };
         let request = Request {
             id: RequestId(u64::from(id)),
@@ -141,7 +153,6 @@ impl Block {
             is_sync,
         };
         self.elevator.add(now, request);
-        id
     }
 
     /// Gives the device the elevator's commands, as many as it takes.

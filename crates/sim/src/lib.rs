@@ -27,6 +27,7 @@ mod costs;
 mod directories;
 mod machine;
 mod machine_spec;
+mod maps;
 mod on_top;
 mod oracle;
 mod plot;

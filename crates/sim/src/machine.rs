@@ -19,6 +19,7 @@ use crate::block::{Block, NOBODY};
 use crate::cache::{CacheCounters, PageCache, Reclaim};
 use crate::costs::CpuCosts;
 use crate::directories::Directories;
+use crate::maps::{MAP, Maps};
 use crate::on_top::{Body, OnTop};
 use crate::process::{Doing, FileIndex, Open, OpenFile, Outcome, Process, Script};
 use crate::writeback::Writeback;
@@ -54,6 +55,7 @@ pub struct Machine {
     pub(crate) cache: PageCache,
     pub(crate) directories: Directories,
     pub(crate) block: Block,
+    pub(crate) maps: Maps,
     pub(crate) kernel: Box<dyn KernelPolicy>,
     pub(crate) plan: historical::Plan,
     pub(crate) body: Option<Box<Body>>,
@@ -90,6 +92,7 @@ impl Machine {
         Machine {
             cache: PageCache::new(parts.memory_pages, parts.reclaim),
             directories: Directories::default(),
+            maps: Maps::default(),
             block: Block::new(parts.elevator, parts.device, parts.device_depth),
             kernel: parts.kernel,
             plan: historical::Plan::new(),
@@ -320,6 +323,11 @@ impl Machine {
         self.block.advance(now, &mut done);
         for id in done.drain(..) {
             let transfer = *self.block.transfer(id);
+            if transfer.file == MAP {
+                self.map_arrived(now, id);
+                self.block.retire(id);
+                continue;
+            }
             for page in transfer.start..transfer.start + transfer.pages {
                 self.arrived(transfer.file, page, transfer.is_write);
             }

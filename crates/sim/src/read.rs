@@ -177,7 +177,7 @@ impl Machine {
             } else {
                 for at in (page..page + run).step_by(self.request_pages as usize) {
                     let pages = self.request_pages.min(page + run - at);
-                    self.queue_read(now, file, at, pages, behalf.process);
+                    self.queue_mapped(now, file, at, pages, behalf.process);
                 }
             }
             page += run;
@@ -213,16 +213,38 @@ impl Machine {
         next - page
     }
 
-    fn queue_read(&mut self, now: Nanos, file: u32, start: Page, pages: u64, process: u32) {
+    /// Queues a read of consecutive pages.
+    pub(crate) fn queue_read(
+        &mut self,
+        now: Nanos,
+        file: u32,
+        start: Page,
+        pages: u64,
+        process: u32,
+    ) {
+        let (id, offset) = self.start_read(now, file, start, pages, process);
+        self.block.queue(now, id, offset, process, true);
+    }
+
+    /// Begins a transfer without queueing it. Returns it and its place on the device.
+    pub(crate) fn start_read(
+        &mut self,
+        now: Nanos,
+        file: u32,
+        start: Page,
+        pages: u64,
+        process: u32,
+    ) -> (u32, u64) {
         let offset = self.cache.file(file).offset + start * PAGE_BYTES;
         let started = self.note_started(now, offset, pages, process);
         let transfer = Transfer { file, start, pages, is_write: false, started, waiters: NOBODY };
-        let id = self.block.add(now, transfer, offset, process, true);
+        let id = self.block.reserve(transfer);
         for page in start..start + pages {
             if let Some(frame) = self.cache.lookup(file, page) {
                 self.cache.frame_mut(frame).transfer = id;
             }
         }
+        (id, offset)
     }
 
     /// What must arrive before the reader can continue.
