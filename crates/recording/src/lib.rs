@@ -9,13 +9,9 @@
 //!   bowwave replay --verify:  file --> Recording --> a new controller --> the same commands?
 //! ```
 //!
-//! The file consists of the magic, the format's version, and blocks. The first block holds the
-//! [`Header`], the others hold records. Each block has its length and checksums. So if the writer
-//! was killed or the disk was full, the recording can be read up to its last complete block.
+//! The file consists of checked blocks (crates/blocks). The first one holds the [`Header`], the others hold records.
 
-mod block;
 mod header;
-mod place;
 mod reader;
 mod record;
 mod recorder;
@@ -23,9 +19,14 @@ mod show;
 mod verify;
 mod writer;
 
+pub use blocks::{CreateError, Place};
 pub use header::{Header, OddLimits, policy};
-pub use place::{CreateError, Place};
 pub use reader::{End, Item, OpenError, Recording, is_recording};
 pub use record::{Entry, Event};
 pub use recorder::{QUEUE_BYTES, Recorder, Totals, WriteError};
 pub use verify::{Checked, Difference, Verdict, VerifyError, verify};
+
+/// What these files are. Raise the format when the header, an input or a command changes its form (`tests/golden.rs`
+/// tells when).
+pub const KIND: blocks::Kind =
+    blocks::Kind { name: "recording", magic: *b"\x8bbowrec\n", format: 4 };

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
+use blocks::{Block, Preamble};
 use controller::Nanos;
 
-use crate::block::{self, Block, FORMAT, MAGIC};
+use crate::KIND;
 use crate::header::Header;
 use crate::record::{Entry, Event, Record, decode};
 
@@ -65,7 +66,7 @@ pub enum OpenError {
     #[error("it is not a recording of bowwave; name a file that --record made")]
     NotARecording,
     /// It has another format.
-    #[error("it has format {0}, not {FORMAT} as this bowwave; use the version that recorded it")]
+    #[error("it has format {0}, not {ours} as this bowwave; use the version that recorded it", ours = KIND.format)]
     Format(u32),
     /// Its header is incomplete.
     #[error("it ends within its header; nothing was recorded")]
@@ -84,7 +85,7 @@ impl From<io::Error> for OpenError {
 
 /// Whether a file that begins like this is a recording.
 pub fn is_recording(start: &[u8]) -> bool {
-    start.starts_with(&MAGIC)
+    KIND.begins(start)
 }
 
 impl Recording<BufReader<File>> {
@@ -106,27 +107,20 @@ impl<R: Read> Recording<R> {
     /// # Errors
     /// [`OpenError`].
     pub fn read(mut file: R) -> Result<Self, OpenError> {
-        let mut magic = [0; MAGIC.len()];
-        block::fill(&mut file, &mut magic)?;
-        if magic != MAGIC {
-            return Err(OpenError::NotARecording);
-        }
-        let mut format = [0; 4];
-        if block::fill(&mut file, &mut format)? < format.len() {
-            return Err(OpenError::CutHeader);
-        }
-        let format = u32::from_le_bytes(format);
-        if format != FORMAT {
-            return Err(OpenError::Format(format));
+        match KIND.read_preamble(&mut file)? {
+            Preamble::Whole => {}
+            Preamble::Other => return Err(OpenError::NotARecording),
+            Preamble::Cut => return Err(OpenError::CutHeader),
+            Preamble::Format(format) => return Err(OpenError::Format(format)),
         }
         let mut block = Vec::new();
-        let bytes = match block::read(&mut file, &mut block)? {
+        let bytes = match blocks::read(&mut file, &mut block)? {
             Block::Whole(bytes) => bytes,
             Block::None | Block::Cut => return Err(OpenError::CutHeader),
             Block::Damaged => return Err(OpenError::DamagedHeader),
         };
         let header = postcard::from_bytes(&block).map_err(|_| OpenError::DamagedHeader)?;
-        let ends_at = MAGIC.len() as u64 + 4 + bytes;
+        let ends_at = KIND.preamble_bytes() + bytes;
         Ok(Recording {
             file,
             header,
@@ -156,7 +150,7 @@ impl<R: Read> Recording<R> {
             self.begins_at = self.ends_at;
             self.read = 0;
             let at_byte = self.begins_at;
-            match block::read(&mut self.file, &mut self.block)? {
+            match blocks::read(&mut self.file, &mut self.block)? {
                 Block::Whole(bytes) => self.ends_at += bytes,
                 Block::None | Block::Cut => self.end = Some(End::Cut { at_byte }),
                 Block::Damaged => self.end = Some(End::Damaged { at_byte }),
@@ -182,7 +176,7 @@ impl<R: Read> Recording<R> {
             Record::Finishing { since } => (since, Event::Finishing, Vec::new()),
             Record::Lost(inputs) => return Ok(Some(Item::Lost(inputs))),
             Record::End => {
-                let is_last = rest.is_empty() && block::fill(&mut self.file, &mut [0])? == 0;
+                let is_last = rest.is_empty() && blocks::fill(&mut self.file, &mut [0])? == 0;
                 self.end = Some(if is_last { End::Clean } else { damaged });
                 return Ok(None);
             }

@@ -4,11 +4,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::TryLockError;
 
+use blocks::{CreateError, Place};
 use controller::{Command, Input, Nanos};
 use serde::Serialize;
 
+use crate::KIND;
 use crate::header::Header;
-use crate::place::{CreateError, Place};
 use crate::record::{Borrowed, Record, encode};
 use crate::writer::{BLOCK_BYTES, Writer};
 
@@ -72,7 +73,7 @@ impl Recorder {
     /// # Errors
     /// [`CreateError`].
     pub fn create(path: &Path, header: &Header) -> Result<Self, CreateError> {
-        Self::start(Place::take(path)?, header)
+        Self::start(Place::take(path, &KIND)?, header)
     }
 
     /// Writes the header to a file that was created before.
@@ -81,7 +82,11 @@ impl Recorder {
     /// If it cannot be written.
     pub fn start(place: Place, header: &Header) -> Result<Self, CreateError> {
         let Place { path, file } = place;
-        Self::begin(&path, file, header).map_err(|cause| CreateError::Io { path, cause })
+        Self::begin(&path, file, header).map_err(|cause| CreateError::Io {
+            kind: KIND.name,
+            path,
+            cause,
+        })
     }
 
     fn begin(path: &Path, to: impl Write + Send + 'static, header: &Header) -> io::Result<Self> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use crate::block;
+use crate::KIND;
 use crate::header::Header;
 
 /// Usual size of a block, if this much arrives within [`PAUSE`].
@@ -46,7 +46,7 @@ impl Writer {
         header: &Header,
     ) -> io::Result<Self> {
         let header = postcard::to_allocvec(header).map_err(io::Error::other)?;
-        let bytes = block::write_preamble(&mut file)? + block::write(&mut file, &header)?;
+        let bytes = KIND.write_preamble(&mut file)? + blocks::write(&mut file, &header)?;
         let shared = Arc::new(Shared::default());
         let of_thread = Arc::clone(&shared);
         let (tell, outcome) = mpsc::channel();
@@ -127,7 +127,7 @@ fn write_all(shared: &Shared, mut file: impl Write, mut bytes: u64) -> io::Resul
         drop(queue);
         if !taken.is_empty() {
             shared.in_hand.store(taken.len(), Ordering::Relaxed);
-            bytes += block::write(&mut file, &taken)?;
+            bytes += blocks::write(&mut file, &taken)?;
             shared.in_hand.store(0, Ordering::Relaxed);
             taken.clear();
         }

@@ -1,7 +1,7 @@
 //! A recording that is kept with the code. This test fails when a decision changes, or the form of
 //! a recording.
 //!
-//! * If it cannot be read: raise `FORMAT` in `src/block.rs`, since older recordings cannot be read, either.
+//! * If it cannot be read: raise the format in `src/lib.rs`, since older recordings cannot be read, either.
 //! * If it differs: look at the entry. If the new decision is better, say so in the commit.
 //!
 //! In both cases, record it anew and commit it:

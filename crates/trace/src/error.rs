@@ -1,19 +1,44 @@
 //! Errors in traces: what is wrong, where, and what to do.
 
+use std::io;
+
 use crate::{
     HEADER, MAX_FILE_BYTES, MAX_NAMES, MAX_OP_BYTES, MAX_TIME, MAX_TRACE_BYTES, SIZES_HEADER,
-    TraceOp,
+    TraceOp, recorded,
 };
 
-/// Why a text is no trace.
+/// Why a file cannot be opened as a trace.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file system refuses.
+    #[error("cannot read the trace {name}: {cause}")]
+    Io {
+        /// The file.
+        name: String,
+        /// The error.
+        cause: io::Error,
+    },
+    /// It is no trace.
+    #[error("{name}: {problem}")]
+    Trace {
+        /// The file.
+        name: String,
+        /// What is wrong.
+        problem: TraceError,
+    },
+}
+
+/// Why something is no trace.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// It is too large.
-    #[error("the trace has {bytes} bytes and {MAX_TRACE_BYTES} can be replayed; cut it into parts")]
-    TooLarge {
-        /// Its size.
-        bytes: u64,
-    },
+    #[error(
+        "the trace has more than {MAX_TRACE_BYTES} bytes, the most that can be replayed; cut it into parts"
+    )]
+    TooLarge,
+    /// It is recorded, and cannot be read.
+    #[error(transparent)]
+    Recorded(#[from] RecordedError),
     /// A line is wrong.
     #[error("line {line}: {problem}")]
     Line {
@@ -37,6 +62,40 @@ pub enum TraceError {
         /// The name of the largest.
         largest: String,
     },
+}
+
+impl From<io::Error> for RecordedError {
+    fn from(error: io::Error) -> Self {
+        RecordedError::Io(error.kind())
+    }
+}
+
+/// Why a recorded trace cannot be read.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordedError {
+    /// The file system refuses.
+    #[error("cannot read it: {0}")]
+    Io(io::ErrorKind),
+    /// It is a recording of decisions.
+    #[error(
+        "it is a recording of bowwave's decisions, not a trace of reads; name it after `bowwave replay --verify`"
+    )]
+    OtherKind,
+    /// It has another format.
+    #[error("it has format {0}, not {ours} as this bowwave; use the version that recorded it", ours = recorded::KIND.format)]
+    Format(u32),
+    /// Its header is incomplete.
+    #[error("it ends within its header: nothing was recorded; record again")]
+    CutHeader,
+    /// A block is not what was written.
+    #[error("it is damaged at byte {at_byte}; copy it again, in binary mode, or record again")]
+    Damaged {
+        /// Where that block begins.
+        at_byte: u64,
+    },
+    /// It holds no bytes.
+    #[error("no read or write of a file was recorded; record while programs read")]
+    NothingRead,
 }
 
 /// What is wrong with a line.

@@ -7,20 +7,23 @@
 //!   0,cat,/srv/a,read,0,131072
 //! ```
 //!
-//! docs/trace.md describes the format. A [`Trace`] is the result of parsing: its names are never empty and contain no
+//! docs/trace.md describes the format. `bowwave record` writes a binary form ([`recorded`]). [`open`] opens both. A [`Trace`] is the result of parsing: its names are never empty and contain no
 //! line breaks, its times never run backward, and its files fit the simulator.
 
 mod error;
 mod fields;
+mod open;
 mod parse;
 mod ranges;
+pub mod recorded;
 #[cfg(test)]
 mod tests;
 mod write;
 
 use readahead::{Hint, Nanos, PAGE_BYTES};
 
-pub use error::{Problem, TraceError};
+pub use error::{OpenError, Problem, RecordedError, TraceError};
+pub use open::{open, read};
 pub use ranges::covered;
 
 /// A small trace to begin with: what `bowwave replay --example` prints.
@@ -133,9 +136,53 @@ pub struct Trace {
     files: Vec<TracedFile>,
     processes: Vec<String>,
     records: Vec<Record>,
+    origin: Option<Origin>,
+}
+
+/// What a recorded trace tells about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Version of the bowwave that recorded.
+    pub bowwave: String,
+    /// Release of the kernel it ran on.
+    pub kernel: String,
+    /// The date, as YYYY-MM-DD (UTC).
+    pub date: String,
+    /// Operations that happened and are not in the trace.
+    pub lost: u64,
+    /// Whether the recorder came to its end. Otherwise it was killed, or its disk was full.
+    pub is_complete: bool,
+    /// How many calls that waited for nothing became one record: 1, or more in a trace of very many.
+    pub calls_per_record: u32,
+}
+
+impl Origin {
+    /// What a user of the trace should know, one sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.lost > 0 {
+            notes.push(format!("{} operations were lost when the trace was recorded", self.lost));
+        }
+        if !self.is_complete {
+            notes
+                .push("the trace ends early: its recorder was killed, or its disk was full".into());
+        }
+        if self.calls_per_record > 1 {
+            notes.push(format!(
+                "up to {} consecutive calls that waited for nothing are one operation, as there are too many",
+                self.calls_per_record
+            ));
+        }
+        notes
+    }
 }
 
 impl Trace {
+    /// What it tells about itself if it was recorded; `None` of a text.
+    pub fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
+    }
+
     /// The files, in the order they are named.
     pub fn files(&self) -> &[TracedFile] {
         &self.files
@@ -171,4 +218,33 @@ impl Trace {
             .collect();
         covered(ranges).into_iter().map(|(_, pages)| pages).sum()
     }
+
+    /// Sorts the records by time. Numbers processes in the order of their first operation, so that a trace does not
+    /// depend on the order of its lines.
+    fn put_in_order(&mut self) {
+        self.records.sort_by_key(|record| record.at);
+        let mut numbers = vec![None; self.processes.len()];
+        let mut next = 0;
+        for record in &mut self.records {
+            let number = numbers[record.process as usize].get_or_insert(next);
+            next += u32::from(*number == next);
+            record.process = *number;
+        }
+        let names = numbers.into_iter().zip(std::mem::take(&mut self.processes));
+        // Who has done nothing is left out.
+        let mut names: Vec<_> = names.filter_map(|(number, name)| Some((number?, name))).collect();
+        names.sort_by_key(|(number, _)| *number);
+        self.processes = names.into_iter().map(|(_, name)| name).collect();
+    }
+}
+
+/// Whether the files fit the simulator.
+fn check_sizes(files: &[TracedFile]) -> Result<(), TraceError> {
+    let bytes = files.iter().map(|file| file.bytes).sum();
+    if bytes <= MAX_FILE_BYTES {
+        return Ok(());
+    }
+    let largest = files.iter().max_by_key(|file| file.bytes);
+    let largest = largest.map(|file| file.name.clone()).unwrap_or_default();
+    Err(TraceError::FilesTooLarge { bytes, largest })
 }

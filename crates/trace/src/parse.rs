@@ -7,7 +7,7 @@ use crate::error::{Problem, TraceError};
 use crate::fields::{number, op, split, time};
 use crate::{
     HEADER, MAX_FILE_BYTES, MAX_NAMES, MAX_OP_BYTES, MAX_TRACE_BYTES, Record, SIZES_HEADER, Trace,
-    TraceOp, TracedFile,
+    TraceOp, TracedFile, check_sizes,
 };
 
 /// The kind of lines after a header.
@@ -40,7 +40,7 @@ impl Trace {
     /// See [`TraceError`].
     pub fn parse(text: &[u8]) -> Result<Self, TraceError> {
         if text.len() as u64 > MAX_TRACE_BYTES {
-            return Err(TraceError::TooLarge { bytes: text.len() as u64 });
+            return Err(TraceError::TooLarge);
         }
         let mut reader = Reader::default();
         let mut section = Section::Start;
@@ -165,12 +165,7 @@ impl Reader {
         for (file, (given, seen, written)) in self.trace.files.iter_mut().zip(self.sizes) {
             file.bytes = given.map_or(seen, |given| given.max(written));
         }
-        let bytes = self.trace.files.iter().map(|file| file.bytes).sum();
-        if bytes > MAX_FILE_BYTES {
-            let largest = self.trace.files.into_iter().max_by_key(|file| file.bytes);
-            let largest = largest.map(|file| file.name).unwrap_or_default();
-            return Err(TraceError::FilesTooLarge { bytes, largest });
-        }
+        check_sizes(&self.trace.files)?;
         let Some((line, file)) = self.first_with_bytes else {
             return Err(TraceError::Line { line: first, problem: Problem::NoBytes });
         };
@@ -181,24 +176,9 @@ impl Reader {
                 problem: Problem::BeyondTheEnd { file: name, bytes },
             });
         }
-        self.trace.records.sort_by_key(|record| record.at);
-        number_by_appearance(&mut self.trace);
+        self.trace.put_in_order();
         Ok(self.trace)
     }
-}
-
-/// Numbers processes in the order of their first operation, so that a trace does not depend on the order of its lines.
-fn number_by_appearance(trace: &mut Trace) {
-    let mut numbers = vec![None; trace.processes.len()];
-    let mut next = 0;
-    for record in &mut trace.records {
-        let number = numbers[record.process as usize].get_or_insert(next);
-        next += u32::from(*number == next);
-        record.process = *number;
-    }
-    let mut names: Vec<_> = numbers.into_iter().zip(std::mem::take(&mut trace.processes)).collect();
-    names.sort_by_key(|(number, _)| *number);
-    trace.processes = names.into_iter().map(|(_, name)| name).collect();
 }
 
 fn is_header(fields: &[Cow<str>], header: &str, optional: Option<&str>) -> bool {

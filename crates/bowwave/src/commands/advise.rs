@@ -43,7 +43,6 @@ pub(crate) struct Args {
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let given = args.device.as_deref().map(ground::given).transpose()?;
     let trace = traces::read(&args.trace)?;
-    traces::warn_of_reads_beyond_the_end(&trace);
     let memory_bytes = args
         .memory
         .or_else(linux::meminfo::available_bytes)

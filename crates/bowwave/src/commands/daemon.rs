@@ -139,7 +139,11 @@ fn manage(
     signals: &mut Signals,
 ) -> anyhow::Result<Metrics> {
     let service = Service::new();
-    let mut record = args.record.as_deref().map(recording::Place::take).transpose()?;
+    let mut record = args
+        .record
+        .as_deref()
+        .map(|path| recording::Place::take(path, &recording::KIND))
+        .transpose()?;
     let mut heritage = None;
     loop {
         let mut engine = start(args, &settings, record.take(), heritage.take())?;

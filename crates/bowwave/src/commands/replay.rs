@@ -27,7 +27,8 @@ the most that can be lost on top of linux-6: it requests pages that nobody will 
 #[derive(clap::Args)]
 #[command(after_help = POLICIES_THAT_KNOW_THE_TRACE)]
 pub(crate) struct Args {
-    /// The trace: a file in the format of docs/trace.md, or - for standard input
+    /// The trace: a file that `bowwave record` has written, or a text as in docs/trace.md; - is
+    /// standard input
     #[arg(required_unless_present_any = ["example", "verify", "show"])]
     trace: Option<PathBuf>,
     /// Policies to compare, the reference first; oracle and worst know the trace
@@ -116,7 +117,6 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         check(policy, &setups[0])?;
     }
     let trace = traces::read(path)?;
-    traces::warn_of_reads_beyond_the_end(&trace);
     let replays = replay_all(&trace, &policies, &setups)?;
     // Print even if the page cannot be written, and write the page even if printing fails.
     let printed = if args.json {

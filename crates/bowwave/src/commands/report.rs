@@ -26,7 +26,6 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if !is_printed {
         check_page(&output, Some(&args.trace))?;
     }
-    traces::warn_of_reads_beyond_the_end(&trace);
     let page = page::report(&named(&args.trace), &trace);
     if is_printed {
         print::all(|out| out.write_all(page.as_bytes()))?;

@@ -199,7 +199,11 @@ fn job(args: &Args) -> anyhow::Result<Job> {
         }
     };
     let record = args.record.as_deref().map(|path| {
-        unless_strict(args, Place::take(path).map_err(Into::into), "nothing is recorded")
+        unless_strict(
+            args,
+            Place::take(path, &recording::KIND).map_err(Into::into),
+            "nothing is recorded",
+        )
     });
     let memory = args.remember.clone().map(|name| {
         let memory = Memory::of(name, &args.lists).map_err(Into::into);

@@ -1,0 +1,99 @@
+//! What blocks consist of.
+
+use readahead::{Hint, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::{Record, TraceOp};
+
+/// The contents of the first block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// Version of the bowwave that recorded.
+    pub bowwave: String,
+    /// Release of the kernel it ran on.
+    pub kernel: String,
+    /// The date, as YYYY-MM-DD (UTC).
+    pub date: String,
+}
+
+/// Operations of one process that followed one another: each begins where the one before it ends, and all have the same
+/// size, give or take a page. Only operations that waited for nothing are merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// All of them as one: the time of the first, the bytes of all.
+    pub record: Record,
+    /// How many there are, at least one.
+    pub calls: u32,
+    /// From the beginning of the first to the end of the last.
+    pub lasted: Nanos,
+}
+
+/// An operation as in the file. The order of these is part of the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Op {
+    Read,
+    Mmap,
+    Write,
+    Close,
+    Normal,
+    Sequential,
+    Random,
+}
+
+impl From<TraceOp> for Op {
+    fn from(op: TraceOp) -> Self {
+        match op {
+            TraceOp::Read => Op::Read,
+            TraceOp::Mmap => Op::Mmap,
+            TraceOp::Write => Op::Write,
+            TraceOp::Close => Op::Close,
+            TraceOp::Advise(Hint::Normal) => Op::Normal,
+            TraceOp::Advise(Hint::Sequential) => Op::Sequential,
+            TraceOp::Advise(Hint::Random) => Op::Random,
+        }
+    }
+}
+
+impl From<Op> for TraceOp {
+    fn from(op: Op) -> Self {
+        match op {
+            Op::Read => TraceOp::Read,
+            Op::Mmap => TraceOp::Mmap,
+            Op::Write => TraceOp::Write,
+            Op::Close => TraceOp::Close,
+            Op::Normal => TraceOp::Advise(Hint::Normal),
+            Op::Sequential => TraceOp::Advise(Hint::Sequential),
+            Op::Random => TraceOp::Advise(Hint::Random),
+        }
+    }
+}
+
+/// An item. Files and processes are numbered from 0 in the order in which they come. Times are differences to the run
+/// before, since most follow one another within a millisecond; the order is that of writing, not of time.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Item<S> {
+    /// A file, and its size in bytes.
+    File { name: S, bytes: u64 },
+    /// A process.
+    Process { name: S },
+    /// One operation.
+    Once(Operation),
+    /// Several.
+    Run { all: Operation, calls: u32, lasted: Nanos },
+    /// This many operations are missing here.
+    Lost(u64),
+    /// The trace is complete.
+    End,
+}
+
+/// An operation as in the file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Operation {
+    pub(super) since: i64,
+    pub(super) took: Nanos,
+    pub(super) process: u32,
+    pub(super) file: u32,
+    pub(super) op: Op,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}

@@ -1,0 +1,305 @@
+//! A trace is read as it was recorded, whatever happens to the file.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use readahead::Hint;
+
+use super::*;
+use crate::{OpenError, Record, RecordedError, Trace, TraceError, TraceOp, open};
+
+fn header() -> Header {
+    Header { bowwave: "0.1.0".into(), kernel: "6.18.0".into(), date: "2026-11-23".into() }
+}
+
+fn recorder() -> Recorder<Vec<u8>> {
+    Recorder::begin(Vec::new(), &header()).expect("memory takes everything")
+}
+
+/// Records and gives the file.
+fn recorded(tell: impl FnOnce(&mut Recorder<&mut Vec<u8>>)) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut recorder = Recorder::begin(&mut bytes, &header()).expect("memory takes everything");
+    tell(&mut recorder);
+    recorder.finish().expect("memory takes everything");
+    bytes
+}
+
+fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
+    crate::read(bytes)
+}
+
+fn read_of(at: u64, offset: u64, bytes: u64) -> Record {
+    Record { at, took: 0, process: 0, file: 0, op: TraceOp::Read, offset, bytes }
+}
+
+fn once(record: Record) -> Run {
+    Run { record, calls: 1, lasted: 0 }
+}
+
+/// A file with so many reads, each in a block of its own, and the ends of its blocks.
+fn in_blocks(reads: u64) -> (Vec<u8>, Vec<usize>) {
+    let mut bytes = Vec::new();
+    let mut ends = Vec::new();
+    let mut recorder = Recorder::begin(&mut bytes, &header()).expect("there is room");
+    ends.push(recorder.totals().bytes as usize);
+    recorder.process("p").expect("there is room");
+    recorder.file("f", 1 << 30).expect("there is room");
+    for number in 0..reads {
+        recorder.run(&once(read_of(number, number << 12, 4096))).expect("there is room");
+        recorder.flush().expect("there is room");
+        ends.push(recorder.totals().bytes as usize);
+    }
+    ends.push(recorder.finish().expect("there is room").bytes as usize);
+    (bytes, ends)
+}
+
+#[test]
+fn what_was_recorded_is_read() {
+    let bytes = recorded(|to| {
+        let [tar, cat] = ["tar 7", "cat 8"].map(|name| to.process(name).expect("room"));
+        let file = to.file("/srv/a, \"b\"", 1 << 20).expect("room");
+        let advice = TraceOp::Advise(Hint::Random);
+        let records = [
+            Record { process: tar, file, ..read_of(5_000, 4096, 8192) },
+            Record { process: cat, file, op: advice, ..read_of(1_000, 0, 0) },
+            Record { process: cat, file, took: 77, ..read_of(2_000, 0, 100) },
+        ];
+        records.iter().for_each(|record| to.run(&once(*record)).expect("room"));
+        to.lose(3).expect("room");
+    });
+    let trace = read(&bytes).expect("a trace");
+    assert_eq!(
+        trace.to_string(),
+        "file_bytes,file\n1048576,\"/srv/a, \"\"b\"\"\"\n\
+         time_us,process,file,op,offset,bytes,took_us\n\
+         1,cat 8,\"/srv/a, \"\"b\"\"\",advise random,0,0,0\n\
+         2,cat 8,\"/srv/a, \"\"b\"\"\",read,0,100,0.077\n\
+         5,tar 7,\"/srv/a, \"\"b\"\"\",read,4096,8192,0\n"
+    );
+    let origin = trace.origin().expect("it was recorded");
+    assert_eq!((origin.lost, origin.is_complete, origin.calls_per_record), (3, true, 1));
+    assert_eq!(origin.notes(), ["3 operations were lost when the trace was recorded"]);
+}
+
+#[test]
+fn a_run_becomes_its_calls_again() {
+    let bytes = recorded(|to| {
+        to.process("p").expect("room");
+        to.file("f", 0).expect("room");
+        let record = read_of(1000, 3 * 4096, 23 * 4096);
+        to.run(&Run { record, calls: 23, lasted: 2300 }).expect("room");
+    });
+    let trace = read(&bytes).expect("a trace");
+    let expected: Vec<Record> =
+        (0..23).map(|n| read_of(1000 + n * 100, (3 + n) * 4096, 4096)).collect();
+    assert_eq!(trace.records(), expected);
+    assert_eq!(trace.files()[0].bytes, 26 * 4096, "the end of what was read");
+}
+
+#[test]
+fn more_calls_than_a_trace_holds_are_grouped_and_that_is_told() {
+    let calls = 3 * MAX_OPERATIONS as u32;
+    let bytes = recorded(|to| {
+        to.process("p").expect("room");
+        to.file("f", 0).expect("room");
+        let record = read_of(0, 0, u64::from(calls) * 4096);
+        to.run(&Run { record, calls, lasted: 1 << 40 }).expect("room");
+    });
+    let trace = read(&bytes).expect("a trace");
+    assert_eq!(trace.records().len() as u64, 3 * MAX_OPERATIONS / 4);
+    assert!(trace.records().iter().all(|record| record.bytes == 4 * 4096));
+    let notes = trace.origin().expect("it was recorded").notes();
+    assert!(notes[0].starts_with("up to 4 consecutive calls"), "{notes:?}");
+}
+
+#[test]
+fn larger_files_than_the_simulators_end_with_what_was_read() {
+    let bytes = recorded(|to| {
+        to.process("p").expect("room");
+        to.file("f", u64::MAX).expect("room");
+        to.run(&once(read_of(0, 4096, 10))).expect("room");
+    });
+    assert_eq!(read(&bytes).expect("a trace").files()[0].bytes, 4106);
+}
+
+#[test]
+fn equal_names_are_told_apart_and_line_breaks_go() {
+    let bytes = recorded(|to| {
+        for (file, [process, name]) in (0..3).zip([["p", "f"], ["p", "f"], [" p\n", ""]]) {
+            to.process(process).expect("room");
+            to.file(name, 5).expect("room");
+            to.run(&once(Record { file, process: file, ..read_of(0, 0, 5) })).expect("room");
+        }
+    });
+    let trace = read(&bytes).expect("a trace");
+    assert_eq!(trace.processes(), ["p", "p (2)", "p\u{fffd}"]);
+    let names: Vec<&str> = trace.files().iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, ["f", "f (2)", "?"]);
+}
+
+#[test]
+fn a_trace_cut_at_any_byte_is_read_to_its_last_whole_block() {
+    let (bytes, ends) = in_blocks(5);
+    for length in 0..bytes.len() {
+        let whole = ends.iter().filter(|end| **end <= length).count();
+        match read(&bytes[..length]) {
+            Ok(trace) => {
+                assert_eq!(trace.records().len(), whole - 1, "cut at {length}");
+                let origin = trace.origin().expect("it was recorded");
+                assert!(!origin.is_complete && origin.notes()[0].contains("ends early"));
+            }
+            Err(TraceError::Recorded(RecordedError::NothingRead)) => assert_eq!(whole, 1),
+            Err(TraceError::Recorded(RecordedError::CutHeader)) => assert_eq!(whole, 0),
+            // Four bytes tell that it is ours, eight of what kind.
+            Err(TraceError::Recorded(RecordedError::OtherKind)) => assert!(length < 8),
+            Err(_) => assert!(length < 4, "cut at {length}"),
+        }
+    }
+}
+
+#[test]
+fn a_changed_bit_is_refused_in_one_sentence() {
+    let (bytes, ends) = in_blocks(3);
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1 << (at % 8);
+        let error = read(&changed).expect_err("it is damaged").to_string();
+        let expected = match at {
+            0..4 => "this is not UTF-8 text".into(),
+            4..8 => "not a trace of reads".into(),
+            8..12 => "not 1 as this bowwave".into(),
+            _ => {
+                let block = ends.iter().rfind(|end| **end <= at).copied().unwrap_or(12);
+                format!("it is damaged at byte {block};")
+            }
+        };
+        assert!(error.contains(&expected), "{at}: {error}");
+    }
+}
+
+#[test]
+fn data_after_the_end_is_damage() {
+    let (bytes, ends) = in_blocks(1);
+    let more = [&bytes[..], &bytes[ends[0]..ends[1]]].concat();
+    let error = read(&more).expect_err("it is damaged").to_string();
+    assert!(error.contains(&format!("damaged at byte {}", ends[2])), "{error}");
+}
+
+#[test]
+fn numbers_that_no_recorder_writes_are_damage() {
+    let refused = |run: Run| {
+        let bytes = recorded(|to| {
+            to.process("p").expect("room");
+            to.file("f", 0).expect("room");
+            to.run(&once(read_of(0, 0, 1))).expect("room");
+            to.run(&run).expect("room");
+        });
+        let error = read(&bytes).expect_err("it is damaged").to_string();
+        assert!(error.contains("it is damaged"), "{error}");
+    };
+    refused(once(Record { process: 1, ..read_of(0, 0, 1) }));
+    refused(once(Record { file: 1, ..read_of(0, 0, 1) }));
+    refused(once(read_of(0, u64::MAX, 2)));
+    refused(once(read_of(0, 0, crate::MAX_OP_BYTES + 1)));
+    refused(once(read_of(u64::MAX, 0, 1)));
+    refused(once(Record { took: u64::MAX, ..read_of(0, 0, 1) }));
+    refused(Run { record: read_of(0, 0, 1), calls: 0, lasted: 0 });
+    refused(Run { record: read_of(0, 0, 1), calls: 2, lasted: u64::MAX });
+}
+
+#[test]
+fn names_beyond_the_limit_are_not_numbered() {
+    let mut to = recorder();
+    for number in 0..crate::MAX_NAMES as u32 {
+        assert_eq!(to.file("f", 0), Some(number));
+    }
+    assert_eq!(to.file("f", 0), None);
+}
+
+#[test]
+fn a_file_is_opened_whatever_its_form_and_errors_name_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).expect("ours");
+        path
+    };
+    let (bytes, _) = in_blocks(2);
+    assert_eq!(open(&path("recorded", &bytes)).expect("a trace").records().len(), 2);
+    let text = open(&path("text", crate::EXAMPLE.as_bytes())).expect("a trace");
+    assert!(text.origin().is_none());
+    let missing = open(&folder.path().join("none")).expect_err("missing");
+    assert!(matches!(missing, OpenError::Io { .. }) && missing.to_string().contains("none"));
+    let cut = open(&path("cut", &bytes[..20])).expect_err("cut").to_string();
+    assert!(cut.contains("cut: it ends within its header"), "{cut}");
+    assert!(open(folder.path()).expect_err("a folder").to_string().starts_with("cannot read"));
+}
+
+/// A trace as text, and the same recorded.
+fn any_trace() -> impl Strategy<Value = Trace> {
+    let place = (0..1u64 << 40, 0..1u64 << 20);
+    let record = (0..9u8, 0..9u8, 0..7usize, 0..u64::MAX >> 2, 0..1u64 << 40, place);
+    vec(record, 0..60).prop_map(|records| {
+        let mut text = format!("{}\n0,p,f,read,0,1\n", crate::HEADER);
+        for (process, file, op, at, _, (offset, bytes)) in records {
+            let op = TraceOp::ALL[op].name();
+            let (at, offset) = (at / 1000, offset >> 4);
+            text += &format!("{at},p{process},f{file},{op},{offset},{bytes}\n");
+        }
+        Trace::parse(text.as_bytes()).expect("every line is right")
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_trace_is_read_as_it_was_recorded(trace in any_trace(), flush in any::<bool>()) {
+        let bytes = recorded(|to| {
+            for process in trace.processes() {
+                to.process(process).expect("room");
+            }
+            for file in trace.files() {
+                to.file(&file.name, file.bytes).expect("room");
+            }
+            for record in trace.records() {
+                to.run(&once(*record)).expect("room");
+                if flush {
+                    to.flush().expect("room");
+                }
+            }
+        });
+        let read = read(&bytes).expect("a trace");
+        prop_assert_eq!(read.records(), trace.records());
+        prop_assert_eq!(read.to_string(), trace.to_string());
+    }
+
+    #[test]
+    fn a_run_loses_no_byte_and_its_calls_follow_one_another(
+        calls in 1..500u32, bytes in 0..1u64 << 24, offset in 0..1u64 << 39, lasted in 0..1u64 << 40,
+    ) {
+        let file = recorded(|to| {
+            to.process("p").expect("room");
+            to.file("f", 1 << 40).expect("room");
+            let record = read_of(7, offset, bytes + 1);
+            to.run(&Run { record, calls, lasted }).expect("room");
+        });
+        let trace = read(&file).expect("a trace");
+        let records = trace.records();
+        prop_assert_eq!(records.len(), calls as usize);
+        prop_assert_eq!(records[0].offset, offset);
+        prop_assert!(records.windows(2).all(|pair| pair[0].end() == pair[1].offset));
+        prop_assert_eq!(records.last().map(Record::end), Some(offset + bytes + 1));
+        prop_assert!(records.iter().all(|record| (7..=7 + lasted).contains(&record.at)));
+    }
+
+    #[test]
+    fn any_bytes_are_a_trace_or_an_error(bytes in vec(any::<u8>(), 0..300), is_framed in any::<bool>()) {
+        let (whole, ends) = in_blocks(1);
+        let mut file = whole[..ends[0]].to_vec();
+        if is_framed {
+            blocks::write(&mut file, &bytes).expect("room");
+        } else {
+            file.extend(&bytes);
+        }
+        let _ = read(&file);
+    }
+}
