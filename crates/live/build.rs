@@ -20,7 +20,7 @@ fn build_programs() {
         builder.source(source).clang_args(["-Ibpf", "-Wall", "-Werror", "-mcpu=v3"]);
         builder
     };
-    for name in ["observe", "count"] {
+    for name in ["observe", "count", "trace"] {
         let skeleton = Path::new(&out).join(format!("{name}.skel.rs"));
         builder(&format!("bpf/{name}.bpf.c")).build_and_generate(&skeleton).expect(TOOLS);
     }

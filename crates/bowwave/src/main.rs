@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::{
-    advise, daemon, demo, doctor, generate, helper, lab, remembered, replay, report, reproduce,
-    run, status, top, tune,
+    advise, child, daemon, demo, doctor, generate, helper, lab, record, remembered, replay, report,
+    reproduce, run, status, top, tune,
 };
 use print::PrintError;
 
@@ -32,6 +32,7 @@ enum Command {
     Daemon(daemon::Args),
     Status(status::Args),
     Top(top::Args),
+    Record(record::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
     Tune(tune::Args),
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         Command::Daemon(args) => daemon::main(args),
         Command::Status(args) => status::main(args),
         Command::Top(args) => top::main(args),
+        Command::Record(args) => record::main(args),
         Command::Doctor(args) => doctor::main(args),
         Command::Demo(args) => demo::main(args),
         Command::Tune(args) => tune::main(args),
@@ -85,10 +87,10 @@ fn give(answer: &clap::Error) -> ExitCode {
     if let Err(error) = answer.print() {
         return fail(&PrintError(error).into());
     }
-    let is_run = std::env::args_os().nth(1).is_some_and(|word| word == "run");
+    let is_run = std::env::args_os().nth(1).is_some_and(|word| word == "run" || word == "record");
     match answer.exit_code() {
         0 => ExitCode::SUCCESS,
-        _ if is_run => ExitCode::from(run::OWN_FAILURE),
+        _ if is_run => ExitCode::from(child::OWN_FAILURE),
         code => ExitCode::from(code as u8),
     }
 }

@@ -154,6 +154,8 @@ fn who_is_not_root_is_told_to_be() {
         (&["run", "--strict", "--", "true"], 125),
         (&["daemon"], 1),
         (&["top", "--batch"], 1),
+        (&["record", "--for", "1s"], 1),
+        (&["record", "--", "true"], 125),
         (&["demo"], 1),
         (&["lab", "up"], 1),
     ] {

@@ -5,25 +5,21 @@
 mod managed;
 mod own;
 mod stage;
+mod ways;
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, IoSliceMut, Read, Seek, SeekFrom, Write, pipe};
-use std::num::NonZeroU64;
+use std::io::{BufRead, BufReader, Read, Write, pipe};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 
 use managed::Bench;
 use own::Own;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Advice, fadvise, sendfile};
-use rustix::io::preadv;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use stage::{BOWWAVE, skipped};
-
-const PAGE: u64 = 4096;
-const FILE_BYTES: u64 = 8 << 20;
+use stage::BOWWAVE;
+use ways::{FILE_BYTES, file, installed, run};
 
 /// Loading eBPF takes half a second, on a busy machine some.
 const MOST_WAITING: Timespec = Timespec { tv_sec: 120, tv_nsec: 0 };
@@ -66,24 +62,6 @@ impl Top {
     }
 }
 
-/// Whether a command that prints less than a pipe holds succeeds; and its standard output and error.
-fn run(command: &mut Command) -> (bool, String, String) {
-    let mut child = Own::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
-    let has_succeeded = child.wait().expect("it ends").success();
-    let (mut output, mut error) = (String::new(), String::new());
-    child.stdout.take().expect("piped").read_to_string(&mut output).expect("text");
-    child.stderr.take().expect("piped").read_to_string(&mut error).expect("text");
-    (has_succeeded, output, error)
-}
-
-/// `None` where that program is not installed.
-fn installed(program: &str) -> Option<()> {
-    match Command::new(program).arg("--version").output() {
-        Ok(_) => Some(()),
-        Err(error) => skipped(&format!("{program}: {error}")),
-    }
-}
-
 /// The row of that file.
 fn row_of<'a>(counted: &'a Value, path: &Path) -> &'a Value {
     let inode = fs::metadata(path).expect("it is there").ino();
@@ -94,114 +72,15 @@ fn row_of<'a>(counted: &'a Value, path: &Path) -> &'a Value {
     rows.iter().find(is_it).unwrap_or_else(|| panic!("{} is not in {counted:#}", path.display()))
 }
 
-/// A cold file of the lab.
-fn file(bench: &Bench, name: &str) -> PathBuf {
-    let path = bench.lab.mount_point().join(name);
-    let mut file = File::create(&path).expect("made");
-    file.write_all(&vec![7; FILE_BYTES as usize]).expect("written");
-    file.sync_all().expect("on the disk");
-    path
-}
-
-fn pread(path: &Path) {
-    let file = File::open(path).expect("opened");
-    fadvise(&file, 0, None, Advice::Random).expect("advised");
-    let mut page = [0; PAGE as usize];
-    (0..23).for_each(|n| file.read_exact_at(&mut page, n * 7 * PAGE).expect("read"));
-}
-
-fn read(path: &Path) {
-    let mut file = File::open(path).expect("opened");
-    (0..29).for_each(|_| file.read_exact(&mut [0; 65536]).expect("read"));
-}
-
-/// At the end of the file there is nothing to read, which is no read.
-fn read_to_end(path: &Path) {
-    let mut file = File::open(path).expect("opened");
-    let mut all = vec![0; FILE_BYTES as usize + 1];
-    assert_eq!(file.read(&mut all).expect("read"), FILE_BYTES as usize);
-    assert_eq!(file.read(&mut all).expect("read"), 0);
-}
-
-/// Each read ends where the one before it has ended.
-fn tails(path: &Path) {
-    let file = File::open(path).expect("opened");
-    for _ in 0..7 {
-        file.read_exact_at(&mut [0; 16 * PAGE as usize], 0).expect("read");
-        file.read_exact_at(&mut [0; PAGE as usize], 15 * PAGE).expect("read");
-    }
-}
-
-/// Each second read finds its first pages cached and the others on their way.
-fn into_flight(path: &Path) {
-    let mut file = File::open(path).expect("opened");
-    fadvise(&file, 0, None, Advice::Random).expect("advised");
-    let (mut begin, mut all) = ([0; 6 * PAGE as usize], [0; 16 * PAGE as usize]);
-    for n in 0..13 {
-        let at = n * 64 * PAGE;
-        file.read_exact_at(&mut begin, at).expect("read");
-        let rest = NonZeroU64::new(10 * PAGE);
-        fadvise(&file, at + 6 * PAGE, rest, Advice::WillNeed).expect("advised");
-        if n % 2 == 0 {
-            file.read_exact_at(&mut all, at).expect("read");
-        } else {
-            file.seek(SeekFrom::Start(at)).expect("there");
-            file.read_exact(&mut all).expect("read");
-        }
-    }
-}
-
-fn read_vectors(path: &Path) {
-    let file = File::open(path).expect("opened");
-    let (mut one, mut three) = ([0; PAGE as usize], [0; 3 * PAGE as usize]);
-    for n in 0..11 {
-        let buffers = &mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut three)];
-        assert_eq!(preadv(&file, buffers, n * 4 * PAGE), Ok(4 * PAGE as usize));
-    }
-}
-
-fn send(path: &Path) {
-    let mut file = File::open(path).expect("opened");
-    let nowhere = File::options().write(true).open("/dev/null").expect("opened");
-    for _ in 0..5 {
-        let sent = sendfile(&nowhere, &file, None, 101 * PAGE as usize).expect("sent");
-        assert_eq!(sent as u64, 101 * PAGE);
-    }
-    assert_eq!(file.stream_position().expect("a position"), 505 * PAGE);
-}
-
-/// One page of each 64 KiB, as much as the kernel maps around a fault.
-#[allow(unsafe_code)]
-fn map(path: &Path) {
-    let file = File::open(path).expect("opened");
-    // SAFETY: nobody changes the file.
-    let mapping = unsafe { memmap2::Mmap::map(&file) }.expect("mapped");
-    mapping.advise(memmap2::Advice::Random).expect("advised");
-    let sum: u64 = (0..101).map(|n| u64::from(mapping[n * 65536])).sum();
-    assert_eq!(sum, 707);
-}
-
 #[test]
 fn every_way_of_reading_is_counted_to_the_last_read_cold_and_cached() {
     let Some(bench) = Bench::of("top", 256 << 20) else { return };
-    type Way = fn(&Path);
-    // With its name and how many reads, faults and pages it makes.
-    let ways: [(Way, &str, u64, u64, u64); 8] = [
-        (pread, "pread", 23, 0, 23),
-        (read, "read", 29, 0, 29 * 16),
-        (read_to_end, "read-to-end", 1, 0, FILE_BYTES / PAGE),
-        (tails, "tails", 14, 0, 7 * 17),
-        (into_flight, "into-flight", 26, 0, 13 * 22),
-        (read_vectors, "vectors", 11, 0, 44),
-        (send, "sendfile", 5, 0, 505),
-        (map, "mmap", 0, 101, 101),
-    ];
-    let paths = ways.map(|(_, name, ..)| file(&bench, name));
+    let paths = ways::ALL.map(|(_, name, ..)| file(&bench, name));
     let count = |temperature: &str| {
         let top = Top::begin(bench.state.path());
-        ways.iter().zip(&paths).for_each(|((way, ..), path)| way(path));
+        ways::ALL.iter().zip(&paths).for_each(|((way, ..), path)| way(path));
         let counted = top.end();
-        for ((_, name, reads, faults, pages), path) in ways.iter().zip(&paths) {
+        for ((_, name, reads, faults, pages), path) in ways::ALL.iter().zip(&paths) {
             let row = row_of(&counted, path);
             let told = ["reads", "faults", "pages"].map(|figure| row[figure].as_u64());
             assert_eq!(told, [Some(*reads), Some(*faults), Some(*pages)], "{temperature} {name}");
@@ -237,27 +116,11 @@ fn every_way_of_reading_is_counted_to_the_last_read_cold_and_cached() {
 
 #[test]
 fn reads_of_io_uring_are_counted_to_the_last_one() {
-    if installed("fio").is_none() {
-        return;
-    }
     let Some(bench) = Bench::of("top-uring", 128 << 20) else { return };
-    let path = file(&bench, "uring");
-    let fio = || {
-        let mut fio = Command::new("fio");
-        fio.args(["--name=uring", "--ioengine=io_uring", "--rw=randread", "--bs=4k"]);
-        fio.args(["--iodepth=4", "--io_size=68k", "--invalidate=0", "--output-format=terse"]);
-        fio.arg(format!("--filename={}", path.display())).arg(format!("--size={FILE_BYTES}"));
-        run(fio.current_dir(bench.state.path()))
-    };
-    let (is_able, _, error) = fio();
-    if !is_able {
-        let error = error.replace('\n', " ");
-        return skipped::<()>(&format!("fio cannot use io_uring: {error}")).unwrap_or(());
-    }
-    bench.lab.evict().expect("evicted");
+    let Some(path) = ways::file_for_io_uring(&bench) else { return };
     for temperature in ["cold", "cached"] {
         let top = Top::begin(bench.state.path());
-        let (has_succeeded, _, error) = fio();
+        let (has_succeeded, error) = ways::read_by_io_uring(&path, &bench);
         assert!(has_succeeded, "{error}");
         let counted = top.end();
         let row = row_of(&counted, &path);

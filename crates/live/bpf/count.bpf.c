@@ -10,10 +10,6 @@
  *
  * The first program and `count_mapping` also run for cached pages. User space attaches them for a part of the time if
  * there are many such accesses (crates/top/src/rhythm.rs); the others stay attached.
- *
- * The kernel numbers the reading calls of a thread (`ioac.syscr`), and its faults (`min_flt + maj_flt`). These numbers
- * grow when a call or fault ends. So events with the same number belong to one call: a long read has several batches,
- * and a fault that waits is tried again.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -21,31 +17,12 @@
 #include <bpf/bpf_core_read.h>
 #include "page_cache.bpf.h"
 #include "count.h"
+#include "call.bpf.h"
+#include "file.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define PF_IO_WORKER 0x10
-#define PF_KTHREAD 0x200000
 #define O_DIRECT 040000
-#define TMPFS_MAGIC 0x01021994
-#define RAMFS_MAGIC 0x858458f6
-#define OVERLAYFS_MAGIC 0x794c7630
-/* System calls of x86-64. */
-enum {
-	CALL_READ = 0,
-	CALL_WRITE = 1,
-	CALL_PREAD64 = 17,
-	CALL_PWRITE64 = 18,
-	CALL_READV = 19,
-	CALL_WRITEV = 20,
-	CALL_SENDFILE = 40,
-	CALL_SPLICE = 275,
-	CALL_PREADV = 295,
-	CALL_PWRITEV = 296,
-	CALL_COPY_FILE_RANGE = 326,
-	CALL_PREADV2 = 327,
-	CALL_PWRITEV2 = 328,
-};
 
 /* What is known of a thread. Files are compared by the address of their inode. */
 struct thread {
@@ -137,37 +114,18 @@ static __always_inline void describe_process(struct task_struct *task, u32 tgid)
 static __always_inline void describe(struct task_struct *task, struct inode *inode, struct count_key *key)
 {
 	struct file_name_key name_key = { .ino = key->ino, .dev = key->dev };
-	struct dentry *dentry = 0, *parent;
-	struct hlist_node *alias;
 	struct file_name *name;
+	bool is_whole;
 	u32 zero = 0;
 
 	describe_process(task, key->tgid);
 	name = bpf_map_lookup_elem(&scratch, &zero);
-	if (!name || !bpf_core_field_exists(dentry->d_u.d_alias))
+	if (!name)
 		return;
-	alias = BPF_CORE_READ(inode, i_dentry.first);
-	if (!alias)
-		return;
-	dentry = (void *)alias - bpf_core_field_offset(struct dentry, d_u.d_alias);
-	name->components = 0;
-	name->is_whole = 0;
-	for (int i = 0; i < NAME_COMPONENTS; i++) {
-		parent = BPF_CORE_READ(dentry, d_parent);
-		if (!parent || parent == dentry) {
-			name->is_whole = 1;
-			break;
-		}
-		if (bpf_probe_read_kernel_str(&name->component[i], sizeof(name->component[i]),
-					      BPF_CORE_READ(dentry, d_name.name)) < 0)
-			name->component[i].text[0] = 0;
-		name->components = i + 1;
-		dentry = parent;
-	}
-	/* The loop ends before it sees that the last component is the first of the path. */
-	if (BPF_CORE_READ(dentry, d_parent) == dentry)
-		name->is_whole = 1;
-	bpf_map_update_elem(&names, &name_key, name, BPF_ANY);
+	name->components = path_of(inode, name->component, NAME_COMPONENTS, &is_whole);
+	name->is_whole = is_whole;
+	if (name->components)
+		bpf_map_update_elem(&names, &name_key, name, BPF_ANY);
 }
 
 static __always_inline struct counts *counts_of(struct task_struct *task, struct inode *inode, struct count_key *key)
@@ -193,19 +151,10 @@ static __always_inline struct counts *counts_of(struct task_struct *task, struct
 	return found;
 }
 
-/* Whether files of such a file system have no device to wait for. */
-static __always_inline bool is_in_memory(u64 magic)
-{
-	return magic == TMPFS_MAGIC || magic == RAMFS_MAGIC;
-}
-
 /* Of a regular file that is not in memory only. */
 static __always_inline bool key_of(struct task_struct *task, struct inode *inode, struct count_key *key)
 {
-	/* Inode 0 stands for others. */
-	if (!inode || !inode->i_ino || (inode->i_mode & S_IFMT) != S_IFREG)
-		return false;
-	if (is_in_memory(inode->i_sb->s_magic))
+	if (!is_on_device(inode))
 		return false;
 	key->ino = inode->i_ino;
 	key->dev = inode->i_sb->s_dev;
@@ -213,80 +162,9 @@ static __always_inline bool key_of(struct task_struct *task, struct inode *inode
 	return true;
 }
 
-/* The file's size in pages. */
-static __always_inline u64 end_of(struct inode *inode)
-{
-	return ((u64)inode->i_size + (1 << PAGE_SHIFT) - 1) >> PAGE_SHIFT;
-}
-
 static __always_inline struct thread *thread_of(struct task_struct *task)
 {
 	return bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-}
-
-/* The number of the reading call that the thread is in. 0 without CONFIG_TASK_IO_ACCOUNTING: then only the pages tell
- * calls apart. */
-static __always_inline u64 call_of(struct task_struct *task)
-{
-	return bpf_core_field_exists(task->ioac.syscr) ? task->ioac.syscr : 0;
-}
-
-/* The number of the fault that the thread is in, or else its next one. */
-static __always_inline u64 fault_of(struct task_struct *task)
-{
-	return task->min_flt + task->maj_flt + 1;
-}
-
-static __always_inline u64 system_call_of(struct task_struct *task)
-{
-	struct pt_regs *registers = (void *)bpf_task_pt_regs(task);
-
-	return registers->orig_ax;
-}
-
-/* The open file that the thread's system call reads; 0 if there is none. */
-static __always_inline struct file *file_read_by(struct task_struct *task)
-{
-	struct pt_regs *registers = (void *)bpf_task_pt_regs(task);
-	u64 number = registers->di;
-	struct file **all, *file = 0;
-
-	switch (registers->orig_ax) {
-	case CALL_SENDFILE:
-		number = registers->si;
-	case CALL_READ:
-	case CALL_PREAD64:
-	case CALL_READV:
-	case CALL_PREADV:
-	case CALL_PREADV2:
-	case CALL_SPLICE:
-	case CALL_COPY_FILE_RANGE:
-		break;
-	default:
-		return 0;
-	}
-	number = (u32)number;
-	all = task->files->fdt->fd;
-	if (number >= task->files->fdt->max_fds ||
-	    bpf_probe_read_kernel(&file, sizeof(file), all + number))
-		return 0;
-	return file;
-}
-
-static __always_inline bool is_in_writing_call(struct task_struct *task)
-{
-	if (task->flags & PF_KTHREAD)
-		return false;
-	switch (system_call_of(task)) {
-	case CALL_WRITE:
-	case CALL_PWRITE64:
-	case CALL_WRITEV:
-	case CALL_PWRITEV:
-	case CALL_PWRITEV2:
-		return true;
-	default:
-		return false;
-	}
 }
 
 /* The bin of a latency: 0 below 2 microseconds, 1 below 4, and so on. */
@@ -317,53 +195,17 @@ static __always_inline struct stalls *stalls_of(struct task_struct *task, struct
 	return found;
 }
 
-/* The position at which the thread's system call begins to read this file; negative if it is not known. */
-static __always_inline s64 position_of(struct task_struct *task, struct inode *inode)
-{
-	struct pt_regs *registers = (void *)bpf_task_pt_regs(task);
-	u64 made = registers->orig_ax, given = 0;
-	s64 position = -1;
-	struct file *file;
-
-	if (made == CALL_PREAD64 || made == CALL_PREADV || made == CALL_PREADV2)
-		position = registers->r10;
-	if (position >= 0 || made == CALL_PREAD64 || made == CALL_PREADV)
-		return position;
-	if (made == CALL_SENDFILE)
-		given = registers->dx;
-	else if (made == CALL_COPY_FILE_RANGE)
-		given = registers->si;
-	if (given)
-		return bpf_probe_read_user(&position, sizeof(position), (void *)given) ? -1 : position;
-	/* The open file's position changes when the call ends. */
-	file = file_read_by(task);
-	return file && BPF_CORE_READ(file, f_inode) == inode ? BPF_CORE_READ(file, f_pos) : -1;
-}
-
-/* The first page of the call that has got to page `at`. If a call has to wait for a page, the kernel does not report the
- * pages before it. */
-static __always_inline u64 start_of(struct task_struct *task, struct inode *inode, u64 at)
-{
-	s64 position = at ? position_of(task, inode) : -1;
-
-	return position >= 0 && position >> PAGE_SHIFT < at ? position >> PAGE_SHIFT : at;
-}
-
 /* The first page of [first, last] that belongs to a new call, or `last + 1` if the current one only goes on. */
 static __always_inline u64 new_part(struct thread *thread, struct task_struct *task, struct inode *inode, u64 call,
 				    u64 first, u64 last, bool *is_new_call)
 {
-	u64 made;
-
 	*is_new_call = thread->inode != inode || thread->call != call;
 	if (*is_new_call)
 		return start_of(task, inode, first);
 	/* The next batch of the same pages. */
 	if (last == thread->last && first > thread->first)
 		return last + 1;
-	/* These calls go through a pipe of 64 KiB, from front to back. */
-	made = system_call_of(task);
-	if (made == CALL_SENDFILE || made == CALL_COPY_FILE_RANGE)
+	if (is_in_piping_call(task))
 		return thread->last + 1;
 	/* Not a call that the kernel counts, as with io_uring. */
 	*is_new_call = true;

@@ -3,6 +3,8 @@
 #ifndef BOWWAVE_COUNT_H
 #define BOWWAVE_COUNT_H
 
+#include "path.h"
+
 /* Powers of 2 of a microsecond; the last bin, from half an hour, is open. A power of two: masked indices satisfy the
  * verifier. */
 #define LATENCY_BINS 32
@@ -12,8 +14,6 @@
 #define SEEN_WORDS 8
 /* Of a path, the last ones. */
 #define NAME_COMPONENTS 6
-/* Of each of them, 64 bytes with the 0 at its end. In words, since the generated code has no longer arrays. */
-#define NAME_WORDS 8
 
 struct count_key {
 	u64 ino;
@@ -40,10 +40,6 @@ struct file_name_key {
 	u64 ino;
 	u32 dev;
 	u32 reserved;
-};
-
-struct component {
-	u64 text[NAME_WORDS];
 };
 
 struct file_name {

@@ -38,6 +38,7 @@ enum bpf_map_type {
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 enum { BPF_F_NO_PREALLOC = 1 };
 enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
+enum { BPF_RB_AVAIL_DATA = 0 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -155,6 +156,8 @@ struct iov_iter;
 struct pipe_inode_info;
 
 struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_pgoff;
 	struct file *vm_file;
 };
 
@@ -274,6 +277,7 @@ struct css_set {
 };
 
 struct task_struct {
+	int pid;
 	int tgid;
 	unsigned int flags;
 	unsigned int in_iowait : 1;

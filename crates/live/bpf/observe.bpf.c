@@ -24,6 +24,7 @@
 #include <bpf/bpf_core_read.h>
 #include "interface.h"
 #include "page_cache.bpf.h"
+#include "tasks.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -39,10 +40,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define CHUNKS_PER_READ 16
 #define MOST_FOLIO_PAGES 512
 
-/* Set before loading. */
-const volatile u32 our_tgid = 0;
-const volatile bool only_tasks = false;
-
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
@@ -56,13 +53,6 @@ struct {
 	__type(key, u32);
 	__type(value, u32);
 } disks SEC(".maps"); /* disk's dev -> slot in disk_stats */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
-	__type(key, u32);
-	__type(value, u32);
-} tasks SEC(".maps"); /* tgid -> 1: the process tree of `run` */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -125,11 +115,7 @@ u32 daemons[DAEMONS];	/* tgids of other bowwave daemons; 0 in free slots */
 /* Whether we manage the reads of the current task. */
 static __always_inline bool manages_current_task(void)
 {
-	u32 tgid = bpf_get_current_pid_tgid() >> 32;
-
-	if (tgid == our_tgid)
-		return false;
-	return !only_tasks || bpf_map_lookup_elem(&tasks, &tgid);
+	return follows(bpf_get_current_pid_tgid() >> 32);
 }
 
 /* Whether a process holds a write lease on the file. If user space opened the file, that would break the lease. */
@@ -501,27 +487,16 @@ int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
 #include "functions.bpf.h"
 #include "block.bpf.h"
 
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
-{
-	u32 from = BPF_CORE_READ(parent, tgid), to = BPF_CORE_READ(child, tgid), one = 1;
-
-	if (only_tasks && from != to && bpf_map_lookup_elem(&tasks, &from))
-		bpf_map_update_elem(&tasks, &to, &one, BPF_ANY);
-	return 0;
-}
-
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	bool group_dead = BPF_CORE_READ(task, signal, live.counter) == 0;
 
-	/* Wait for the last thread: the first one exits early if another one calls exec. */
-	if (only_tasks && group_dead)
-		bpf_map_delete_elem(&tasks, &tgid);
+	if (!is_last_exit(task))
+		return 0;
+	forget_task(tgid);
 	/* The number may go to another process, which is no daemon. */
-	for (int i = 0; group_dead && i < DAEMONS; i++)
+	for (int i = 0; i < DAEMONS; i++)
 		__sync_val_compare_and_swap(&daemons[i], tgid, 0);
 	return 0;
 }

@@ -3,9 +3,9 @@
 
 use controller::behind::match_any;
 
-#[cfg(feature = "bpf")]
-use crate::observe;
 use crate::{config, devices, execute, remembered};
+#[cfg(feature = "bpf")]
+use crate::{observe, tracing};
 
 /// Ledgers and device notes in the state folder.
 pub fn notes(bytes: &[u8]) {
@@ -31,6 +31,7 @@ pub fn lists(bytes: &[u8]) {
 #[cfg(feature = "bpf")]
 pub fn events(bytes: &[u8]) {
     observe::read_any(bytes);
+    tracing::read_any(bytes);
 }
 
 #[cfg(test)]

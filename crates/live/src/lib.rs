@@ -31,6 +31,7 @@ pub mod observe;
 pub mod places;
 pub mod remembered;
 pub mod status;
+pub mod tracing;
 
 pub use devices::prober;
 pub use execute::fetching;

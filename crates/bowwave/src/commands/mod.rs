@@ -1,4 +1,5 @@
 pub(crate) mod advise;
+pub(crate) mod child;
 pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod doctor;
@@ -7,6 +8,7 @@ pub(crate) mod helper;
 pub(crate) mod lab;
 pub(crate) mod output;
 pub(crate) mod privilege;
+pub(crate) mod record;
 pub(crate) mod remembered;
 pub(crate) mod replay;
 pub(crate) mod report;

@@ -4,15 +4,19 @@ mod beside;
 mod memory;
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, ErrorKind, Write};
-use std::os::fd::OwnedFd;
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::commands::child::{self, Caught};
+use crate::commands::{helper, privilege};
+use crate::print;
+use crate::settings::{self, ModeName};
 use anyhow::bail;
+use beside::{Beside, Ending, Job, Outcome};
 use clap::ValueEnum;
 use controller::Charge;
 use controller::behind::Rules;
@@ -22,22 +26,9 @@ use live::observe::Scope;
 use live::places::Places;
 use live::remembered::Name;
 use live::status::Role;
-use recording::Place;
-use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, pidfd_open, pidfd_send_signal, wait,
-};
-use serde_json::{Value, json};
-use signal_hook::iterator::SignalsInfo;
-use signal_hook::iterator::exfiltrator::WithOrigin;
-use signal_hook::low_level::siginfo::Cause;
-
-use crate::commands::{helper, privilege};
-use crate::print;
-use crate::settings::{self, ModeName};
-use crate::signals;
-use beside::{Beside, Ending, Job, Outcome};
 use memory::Memory;
+use recording::Place;
+use serde_json::{Value, json};
 
 /// Run a command with adaptive read-ahead for it and its descendants only.
 ///
@@ -92,9 +83,6 @@ impl Args {
     }
 }
 
-/// Exit status for bowwave's own failures, as of `env`, `nohup` and `timeout`.
-pub(crate) const OWN_FAILURE: u8 = 125;
-
 /// After the command's end, drop the pages behind its streams for this long.
 const DROP_TIMEOUT: Duration = Duration::from_millis(300);
 
@@ -103,42 +91,31 @@ const DROP_TIMEOUT_WITH_WAIT: Duration = Duration::from_secs(3600);
 
 const TOO_SHORT: &str = "the command ended before eBPF was loaded, so bowwave did not help it";
 
-const CANNOT_BE_EXECUTED: u8 = 126;
-const NOT_FOUND: u8 = 127;
-
 pub(crate) fn main(args: Args) -> ExitCode {
     run(args).unwrap_or_else(|error| {
         print::note(format_args!("{error:#}"));
-        ExitCode::from(OWN_FAILURE)
+        ExitCode::from(child::OWN_FAILURE)
     })
 }
 
 fn run(args: Args) -> anyhow::Result<ExitCode> {
     let beside = begin(&args)?;
-    // Leave ignored signals ignored: the command inherits that, but would not inherit a handler.
-    let signals = FORWARDED.iter().map(|signal| signal.as_raw());
-    let signals: Vec<i32> = signals.filter(|signal| !signals::is_ignored(*signal)).collect();
-    // Catch signals before the command starts: one that arrives meanwhile would end only bowwave.
-    let caught = SignalsInfo::new(&signals)?;
-    // If SIGCHLD is ignored, the kernel does not report how the command ended.
-    signal_hook::flag::register(libc::SIGCHLD, Arc::default())?;
-    let program = &args.command[0];
-    let child = match Command::new(program).args(&args.command[1..]).spawn() {
+    let caught = Caught::catch()?;
+    let child = match caught.start(&args.command) {
         Ok(child) => child,
         Err(error) => {
+            let program = &args.command[0];
             let hint = args.drop_behind.and_then(|_| mode_hint(program)).unwrap_or_default();
             print::note(format_args!("cannot run {}: {error}{hint}", program.display()));
             beside.abandon();
-            return Ok(ExitCode::from(spawn_failure(&error)));
+            return Ok(ExitCode::from(child::spawn_failure(&error)));
         }
     };
-    let command = Pid::from_child(&child);
     let is_interrupted = Arc::new(AtomicBool::new(false));
     // From here on the command's status counts, so failures are only reported.
-    let ended = pidfd_open(command, PidfdFlags::empty()).map_err(io::Error::from);
-    match ended.and_then(|ended| Ok((ended.try_clone()?, ended))) {
-        Ok((to_signal, ended)) => {
-            pass_signals_on(caught, to_signal);
+    let (command, ended) = child.watch();
+    match ended {
+        Ok(ended) => {
             let drop_timeout = if args.wait { DROP_TIMEOUT_WITH_WAIT } else { DROP_TIMEOUT };
             let is_interrupted = Arc::clone(&is_interrupted);
             beside.manage_until(Ending { ended, drop_timeout, is_interrupted });
@@ -147,14 +124,14 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
             print::note(format_args!("{error}; the command continues without read-ahead"));
         }
     }
-    let status = wait_for(command)?;
+    let status = command.wait()?;
     // From here on, a signal ends bowwave's own waiting. Earlier ones do not count, as one of them may have ended the
     // command.
-    for signal in signals {
+    for signal in command.signals {
         let _ = signal_hook::flag::register(signal, Arc::clone(&is_interrupted));
     }
     report(&args, &beside.end());
-    Ok(exit_code(status))
+    Ok(status)
 }
 
 /// Starts to load the engine. Reports a failure once.
@@ -247,18 +224,6 @@ fn unless_strict<T>(
     }
 }
 
-/// Waits until the command has ended. Also reaps descendants that became children of this process
-/// when their parents exited.
-fn wait_for(command: Pid) -> std::io::Result<WaitStatus> {
-    loop {
-        match wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if pid == command => return Ok(status),
-            Err(error) if error != Errno::INTR => return Err(error.into()),
-            _ => {}
-        }
-    }
-}
-
 /// Reports the outcome as the options request.
 fn report(args: &Args, outcome: &Outcome) {
     if args.json {
@@ -299,38 +264,6 @@ fn mode_hint(program: &OsStr) -> Option<String> {
     let name = program.to_str()?;
     ModeName::from_str(name, false).ok()?;
     Some(format!("; if the mode of drop-behind was meant, write --drop-behind={name}"))
-}
-
-fn spawn_failure(error: &std::io::Error) -> u8 {
-    match error.kind() {
-        ErrorKind::NotFound => NOT_FOUND,
-        _ => CANNOT_BE_EXECUTED,
-    }
-}
-
-const FORWARDED: [Signal; 6] =
-    [Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2, Signal::INT, Signal::QUIT];
-
-/// Passes signals on to the command. For SIGINT and SIGQUIT, only if a process sent them: the
-/// terminal sends them to the whole foreground group, which includes the command.
-fn pass_signals_on(mut caught: SignalsInfo<WithOrigin>, command: OwnedFd) {
-    let pass = move || {
-        for origin in caught.forever() {
-            let signal = FORWARDED.iter().find(|signal| signal.as_raw() == origin.signal);
-            let Some(signal) = signal.filter(|_| origin.cause != Cause::Kernel) else { continue };
-            // This fails if the command has ended.
-            let _ = pidfd_send_signal(&command, *signal);
-        }
-    };
-    if let Err(error) = std::thread::Builder::new().name("bowwave-signals".into()).spawn(pass) {
-        print::note(format_args!("signals are not passed on to the command: {error}"));
-    }
-}
-
-fn exit_code(status: WaitStatus) -> ExitCode {
-    let signal = || status.terminating_signal().map(|signal| 128 + signal);
-    let code = status.exit_status().or_else(signal).unwrap_or(1);
-    ExitCode::from(code as u8)
 }
 
 #[cfg(test)]
@@ -385,11 +318,5 @@ mod tests {
         assert_eq!(command(&["--nope", "--", "true"]), None);
         assert_eq!(command(&["--nope"]), None);
         assert_eq!(command(&[]), None);
-    }
-
-    #[test]
-    fn the_exit_status_tells_a_missing_program_from_one_that_cannot_be_executed() {
-        assert_eq!(spawn_failure(&ErrorKind::NotFound.into()), 127);
-        assert_eq!(spawn_failure(&ErrorKind::PermissionDenied.into()), 126);
     }
 }

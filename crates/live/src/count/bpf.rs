@@ -61,7 +61,7 @@ impl Counting {
 
     fn load() -> Result<Self, ObserveError> {
         if !cfg!(target_arch = "x86_64") {
-            return Err(ObserveError::Architecture);
+            return Err(ObserveError::Architecture("top"));
         }
         check_machine()?;
         let tracepoints = kernel::tracepoints();

@@ -55,9 +55,15 @@ pub enum ObserveError {
         "this machine's pages are {0} bytes, but bowwave works with pages of 4096 only; boot a kernel with 4 KiB pages"
     )]
     PageSize(u64),
-    /// `bowwave top` knows the numbers of system calls on one architecture.
-    #[error("bowwave top works on x86-64 only; bowwave status shows what a running bowwave does")]
-    Architecture,
+    /// These commands know the numbers of system calls on one architecture.
+    #[error("bowwave {0} works on x86-64 only; bowwave status shows what a running bowwave does")]
+    Architecture(&'static str),
+    /// The kernel does not report such accesses.
+    #[error(
+        "this kernel does not report all reads: its tracepoint {0} is missing, which Linux 6.18 has; \
+         make a trace with strace instead (docs/trace.md)"
+    )]
+    Tracepoint(&'static str),
     /// The kernel forbids tracing.
     #[error(
         "the kernel is locked down (confidentiality) and lets no program look into it; \

@@ -1,0 +1,147 @@
+//! `bowwave record`.
+
+mod session;
+
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::error::ErrorKind;
+use live::observe::Scope;
+
+use crate::commands::child::{self, Caught};
+use crate::commands::privilege;
+use crate::print;
+use crate::signals::{self, Signals};
+use session::Session;
+
+/// Record what programs read, as a trace for `bowwave replay`.
+///
+/// With a COMMAND, it records that command and its descendants until the command ends. The exit
+/// status is the command's, as with `bowwave run`, and the same signals are passed on. Without one,
+/// it records all programs of the machine, until Ctrl-C or for the time of --for. Needs root.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Write the trace to this file. Only an older trace is replaced.
+    #[arg(short, long, value_name = "FILE", default_value = "bowwave.trace")]
+    output: PathBuf,
+    /// Record the machine for this long, for example 90s, 5m or 1h.
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "command")]
+    time: Option<Duration>,
+    /// Replace each component of a path by a number; equal directories get equal numbers.
+    #[arg(long)]
+    anonymous: bool,
+    /// Print a trace as text, and record nothing.
+    #[arg(long, value_name = "TRACE", exclusive = true)]
+    text: Option<PathBuf>,
+    /// The command and its arguments.
+    #[arg(trailing_var_arg = true)]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
+    if let Some(path) = &args.text {
+        return print_as_text(path);
+    }
+    if args.command.is_empty() {
+        return record_machine(&args);
+    }
+    record_command(&args).or_else(|error| {
+        print::note(format_args!("{error:#}; the command was not started"));
+        Ok(ExitCode::from(child::OWN_FAILURE))
+    })
+}
+
+fn print_as_text(path: &Path) -> anyhow::Result<ExitCode> {
+    let trace = trace::open(path)?;
+    trace.origin().into_iter().flat_map(trace::Origin::notes).for_each(print::note);
+    print::all(|out| write!(out, "{trace}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn record_machine(args: &Args) -> anyhow::Result<ExitCode> {
+    privilege::demand("record")?;
+    let caught = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter();
+    let signals = Signals::catch(caught.filter(|signal| !signals::is_ignored(*signal)))?;
+    let mut session = Session::begin(&args.output, args.anonymous, &Scope::Machine)?;
+    print::note(format_args!(
+        "recording what all programs read, into {}; Ctrl-C ends it",
+        args.output.display()
+    ));
+    let until = args.time.map(|time| Instant::now() + time);
+    session.record_until(signals.readiness(), until)?;
+    print::note(session.finish()?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// # Errors
+/// If the command was not started.
+fn record_command(args: &Args) -> anyhow::Result<ExitCode> {
+    privilege::demand("record")?;
+    let mut session =
+        Session::begin(&args.output, args.anonymous, &Scope::Process(std::process::id()))?;
+    let child = match Caught::catch()?.start(&args.command) {
+        Ok(child) => child,
+        Err(error) => {
+            print::note(format_args!("cannot run {}: {error}", args.command[0].display()));
+            return Ok(ExitCode::from(child::spawn_failure(&error)));
+        }
+    };
+    let (command, ended) = child.watch();
+    // From here on the command's status counts, so failures are only reported.
+    let recorded = ended
+        .map_err(anyhow::Error::from)
+        .and_then(|ended| session.record_until(ended.as_fd(), None));
+    if let Err(error) = &recorded {
+        print::note(format_args!("{error:#}; the command continues"));
+    }
+    let status = command.wait()?;
+    if recorded.is_ok() {
+        match session.finish() {
+            Ok(sentence) => print::note(sentence),
+            Err(error) => print::note(format_args!("{error:#}")),
+        }
+    }
+    Ok(status)
+}
+
+/// Parses a time such as `90s`, `5m` or `1h`.
+fn duration(text: &str) -> Result<Duration, clap::Error> {
+    let wrong = || {
+        clap::Error::raw(
+            ErrorKind::ValueValidation,
+            "write a time such as 90s, 5m or 1h, up to a day",
+        )
+    };
+    let (number, unit_s) = match text.as_bytes().last() {
+        Some(b's') => (&text[..text.len() - 1], 1.0),
+        Some(b'm') => (&text[..text.len() - 1], 60.0),
+        Some(b'h') => (&text[..text.len() - 1], 3600.0),
+        _ => (text, 1.0),
+    };
+    let seconds: f64 = number.parse().map_err(|_| wrong())?;
+    let seconds = seconds * unit_s;
+    (seconds > 0.0 && seconds <= LONGEST_S)
+        .then(|| Duration::from_secs_f64(seconds))
+        .ok_or_else(wrong)
+}
+
+/// A day.
+const LONGEST_S: f64 = 86_400.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_a_unit_or_is_in_seconds() {
+        let seconds = |text| duration(text).ok().map(|time| time.as_secs_f64());
+        let known = [("90s", 90.0), ("5m", 300.0), ("1h", 3600.0), ("0.5", 0.5), ("24h", 86_400.0)];
+        known.into_iter().for_each(|(text, expected)| assert_eq!(seconds(text), Some(expected)));
+        for wrong in ["", "s", "0s", "-1s", "25h", "NaN", "inf", "1d", "1µ"] {
+            assert_eq!(seconds(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! From the kernel's events to the file.
+
+use std::fs::File;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use blocks::Place;
+use indicatif::HumanBytes;
+use linux::{provenance, sys};
+use live::observe::Scope;
+use live::tracing::{Paths, Scribe, Tracing};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use trace::recorded::{Header, KIND};
+
+use crate::print;
+
+/// How often to look for events: the kernel half wakes nobody for a single one.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How often to write what there is, so that a kill loses less than a second.
+const WRITE: Duration = Duration::from_millis(500);
+
+pub(super) struct Session {
+    path: PathBuf,
+    tracing: Tracing,
+    scribe: Scribe<File>,
+    /// Of [`Tracing::lost`], what is in the file.
+    told_lost: u64,
+    written: Instant,
+}
+
+impl Session {
+    /// Creates the file and begins to record.
+    pub(super) fn begin(path: &Path, is_anonymous: bool, scope: &Scope) -> anyhow::Result<Self> {
+        // An older trace is replaced only if there will be a new one.
+        let tracing = Tracing::open(scope)?;
+        let place = Place::take(path, &KIND)?;
+        let header = Header {
+            bowwave: env!("CARGO_PKG_VERSION").into(),
+            kernel: provenance::kernel(),
+            date: provenance::date(),
+        };
+        let paths = Paths::new(is_anonymous);
+        let scribe = Scribe::begin(place.file, &header, paths, sys::monotonic_ns())
+            .with_context(|| cannot_write(path))?;
+        Ok(Session { path: path.into(), tracing, scribe, told_lost: 0, written: Instant::now() })
+    }
+
+    /// Records until the descriptor is readable or the time has come.
+    pub(super) fn record_until(
+        &mut self,
+        ended: BorrowedFd<'_>,
+        until: Option<Instant>,
+    ) -> anyhow::Result<()> {
+        loop {
+            let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()));
+            let has_ended = self.wait(ended, left.min(LOOK))? || left.is_zero();
+            self.take()?;
+            if has_ended {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns whether the descriptor is readable.
+    fn wait(&self, ended: BorrowedFd<'_>, most: Duration) -> anyhow::Result<bool> {
+        let ring = self.tracing.readiness();
+        let mut ready = [PollFd::new(&ended, PollFlags::IN), PollFd::new(&ring, PollFlags::IN)];
+        match poll(&mut ready, Some(&Timespec::try_from(most)?)) {
+            Ok(_) | Err(Errno::INTR) => Ok(!ready[0].revents().is_empty()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes the events that have come.
+    fn take(&mut self) -> anyhow::Result<()> {
+        let events = self.tracing.take()?;
+        self.write(|scribe| events.iter().try_for_each(|event| scribe.note(event)))?;
+        let lost = self.tracing.lost();
+        if lost > self.told_lost {
+            let more = lost - self.told_lost;
+            self.write(|scribe| scribe.lose(more))?;
+            self.told_lost = lost;
+        }
+        if self.written.elapsed() >= WRITE {
+            self.write(Scribe::flush)?;
+            self.written = Instant::now();
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        write: impl FnOnce(&mut Scribe<File>) -> std::io::Result<()>,
+    ) -> anyhow::Result<()> {
+        write(&mut self.scribe).with_context(|| cannot_write(&self.path))
+    }
+
+    /// Completes the file. Returns what it holds, in a sentence.
+    pub(super) fn finish(mut self) -> anyhow::Result<String> {
+        self.take()?;
+        let totals = self.scribe.finish().with_context(|| cannot_write(&self.path))?;
+        let lost = match totals.lost {
+            0 => "nothing was lost".into(),
+            lost => format!("{} operations were lost", print::thousands(lost)),
+        };
+        Ok(format!(
+            "{} operations of {} processes on {} files are in {} ({}); {lost}",
+            print::thousands(totals.operations),
+            print::thousands(totals.processes.into()),
+            print::thousands(totals.files.into()),
+            self.path.display(),
+            HumanBytes(totals.bytes),
+        ))
+    }
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("the trace {} ends early", path.display())
+}

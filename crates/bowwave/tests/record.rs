@@ -1,0 +1,224 @@
+//! `bowwave record` records each call, whichever way a program reads, and `bowwave replay` replays it. Needs root, FUSE
+//! and eBPF; elsewhere a test says why it is skipped, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
+
+mod managed;
+mod own;
+mod stage;
+mod ways;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStderr, Command, Stdio};
+
+use managed::Bench;
+use own::Own;
+use rustix::process::{Pid, Signal, kill_process};
+use stage::BOWWAVE;
+use trace::{Record, Trace, TraceOp};
+use ways::{PAGE, file, run};
+
+/// `bowwave record` of the whole machine, which records from now on.
+struct Recorder {
+    child: Own,
+    output: BufReader<ChildStderr>,
+    path: PathBuf,
+}
+
+impl Recorder {
+    fn begin(bench: &Bench) -> Recorder {
+        let path = bench.state.path().join("trace");
+        let mut command = Command::new(BOWWAVE);
+        command.args(["record", "--output"]).arg(&path);
+        let mut child = Own::start(command.stderr(Stdio::piped()));
+        let mut output = BufReader::new(child.stderr.take().expect("piped"));
+        let mut line = String::new();
+        output.read_line(&mut line).expect("a line");
+        assert!(line.contains("recording what all programs read"), "{line}");
+        Recorder { child, output, path }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it is not reaped");
+    }
+
+    /// Ends it; gives what it recorded.
+    fn end(mut self) -> Trace {
+        // A shell starts background jobs with SIGINT ignored, and bowwave keeps that.
+        self.signal(Signal::TERM);
+        let mut said = String::new();
+        self.output.read_to_string(&mut said).expect("its last words");
+        assert!(self.child.wait().expect("it ends").success(), "{said}");
+        assert!(said.contains(" operations of ") && said.ends_with("nothing was lost\n"), "{said}");
+        trace::open(&self.path).expect("a trace")
+    }
+}
+
+/// The operations on that file.
+fn of<'a>(trace: &'a Trace, path: &Path) -> Vec<&'a Record> {
+    let name = |record: &Record| &trace.files()[record.file as usize].name;
+    trace.records().iter().filter(|record| Path::new(name(record)) == path).collect()
+}
+
+fn count(records: &[&Record], op: TraceOp) -> u64 {
+    records.iter().filter(|record| record.op == op).count() as u64
+}
+
+/// Pages of all operations, each counted as often as it is asked for.
+fn pages(records: &[&Record]) -> u64 {
+    records.iter().map(|record| record.end().div_ceil(PAGE) - record.offset / PAGE).sum()
+}
+
+#[test]
+fn every_way_of_reading_is_recorded_to_the_last_read_cold_and_cached() {
+    let Some(bench) = Bench::of("record", 256 << 20) else { return };
+    let paths = ways::ALL.map(|(_, name, ..)| file(&bench, name));
+    bench.lab.evict().expect("evicted");
+    for temperature in ["cold", "cached"] {
+        let recorder = Recorder::begin(&bench);
+        ways::ALL.iter().zip(&paths).for_each(|((way, ..), path)| way(path));
+        let trace = recorder.end();
+        for ((_, name, reads, faults, page_count), path) in ways::ALL.iter().zip(&paths) {
+            let records = of(&trace, path);
+            let told = [TraceOp::Read, TraceOp::Mmap].map(|op| count(&records, op));
+            assert_eq!(
+                (told, pages(&records)),
+                ([*reads, *faults], *page_count),
+                "{temperature} {name}"
+            );
+            let stalled = records.iter().filter(|record| record.took > 0).count();
+            match temperature {
+                "cached" => assert_eq!(stalled, 0, "{name}"),
+                // Not each time: a page may come before a delayed thread begins to wait for it.
+                _ => assert!(stalled > 0, "{name}"),
+            }
+        }
+        let mapped = of(&trace, &bench.lab.mount_point().join("mmap"));
+        let places: Vec<u64> = mapped
+            .iter()
+            .filter(|record| record.op == TraceOp::Mmap)
+            .map(|record| record.offset)
+            .collect();
+        assert_eq!(places, (0..101).map(|n| n * 16 * PAGE).collect::<Vec<_>>(), "{temperature}");
+        if temperature == "cold" {
+            let advised = of(&trace, &bench.lab.mount_point().join("pread"));
+            assert_eq!(advised[0].op.name(), "advise random");
+            let places: Vec<u64> = advised[1..].iter().map(|record| record.offset).collect();
+            assert_eq!(places, (0..23).map(|n| n * 7 * PAGE).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn reads_of_io_uring_are_recorded_to_the_last_one() {
+    let Some(bench) = Bench::of("record-uring", 128 << 20) else { return };
+    let Some(path) = ways::file_for_io_uring(&bench) else { return };
+    for temperature in ["cold", "cached"] {
+        let recorder = Recorder::begin(&bench);
+        let (has_succeeded, error) = ways::read_by_io_uring(&path, &bench);
+        assert!(has_succeeded, "{error}");
+        let trace = recorder.end();
+        let records = of(&trace, &path);
+        assert_eq!((count(&records, TraceOp::Read), pages(&records)), (17, 17), "{temperature}");
+    }
+}
+
+/// Runs `bowwave record` with these words; gives its exit status, its standard error, and the trace.
+fn record(bench: &Bench, words: &[&dyn AsRef<OsStr>]) -> (Option<i32>, String, Trace) {
+    let path = bench.state.path().join("trace");
+    let mut command = Command::new(BOWWAVE);
+    command.args(["record", "-o"]).arg(&path).args(words.iter().map(AsRef::as_ref));
+    let mut child = Own::start(command.stderr(Stdio::piped()));
+    let status = child.wait().expect("it ends");
+    let mut said = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+    (status.code(), said, trace::open(&path).expect("a trace"))
+}
+
+#[test]
+fn a_command_and_its_descendants_are_recorded_and_nothing_else() {
+    let Some(bench) = Bench::of("record-command", 128 << 20) else { return };
+    let [own, others] = ["own", "others"].map(|name| file(&bench, name));
+    let script =
+        format!("(dd if={} of=/dev/null bs=4096 count=13; exit 7) & wait $!", own.display());
+    let other = format!("while :; do cat {} > /dev/null; done", others.display());
+    let _other = Own::start(Command::new("sh").args(["-c", &other]));
+    let (status, said, trace) = record(&bench, &[&"--", &"sh", &"-c", &script]);
+    assert_eq!(status, Some(7), "{said}");
+    assert_eq!(count(&of(&trace, &own), TraceOp::Read), 13);
+    assert_eq!(of(&trace, &others).len(), 0);
+    assert!(trace.processes().iter().any(|name| name.starts_with("dd ")), "{said}");
+    let mode = fs::metadata(bench.state.path().join("trace")).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn signals_reach_the_command_and_its_end_is_told() {
+    let Some(bench) = Bench::of("record-signal", 128 << 20) else { return };
+    let (status, said, _) = record(
+        &bench,
+        &[&"--", &"sh", &"-c", &"cat /etc/passwd > /dev/null; kill -TERM $PPID; exec sleep 1000"],
+    );
+    assert_eq!(status, Some(128 + 15), "{said}");
+    assert!(said.contains(" operations of "), "{said}");
+}
+
+#[test]
+fn what_was_recorded_is_replayed_and_printed_as_text() {
+    let Some(bench) = Bench::of("record-replay", 128 << 20) else { return };
+    let path = file(&bench, "backward");
+    bench.lab.evict().expect("evicted");
+    let recorder = Recorder::begin(&bench);
+    ways::pread(&path);
+    let recorded = recorder.path.clone();
+    let trace = recorder.end();
+    let (is_able, figures, error) =
+        run(Command::new(BOWWAVE).args(["replay", "--json", "--device", "net"]).arg(&recorded));
+    assert!(is_able, "{error}");
+    let figures: serde_json::Value = serde_json::from_str(&figures).expect("JSON");
+    assert_eq!(figures[0]["pages_needed"], trace.pages_needed());
+    let output = Command::new(BOWWAVE).args(["record", "--text"]).arg(&recorded).output();
+    let text = String::from_utf8(output.expect("it runs").stdout).expect("text");
+    assert_eq!(text, trace.to_string());
+    let again = Trace::parse(text.as_bytes()).expect("a trace");
+    assert_eq!(again.records(), trace.records());
+}
+
+#[test]
+fn paths_become_numbers_that_keep_directories_together() {
+    let Some(bench) = Bench::of("record-numbers", 128 << 20) else { return };
+    let paths = ["one", "two"].map(|name| file(&bench, name));
+    let script = format!("cat {} {} > /dev/null", paths[0].display(), paths[1].display());
+    let (_, said, trace) = record(&bench, &[&"--anonymous", &"--", &"sh", &"-c", &script]);
+    let size = trace.files().iter().filter(|file| file.bytes == ways::FILE_BYTES);
+    let folders: Vec<&str> = size.filter_map(|file| Some(file.name.rsplit_once('/')?.0)).collect();
+    assert!(folders.len() == 2 && folders[0] == folders[1], "{said}: {folders:?}");
+    let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'/');
+    assert!(trace.files().iter().all(|file| is_number(&file.name)));
+}
+
+#[test]
+fn a_killed_recorders_trace_is_read_up_to_its_last_block() {
+    let Some(bench) = Bench::of("record-kill", 128 << 20) else { return };
+    let path = file(&bench, "killed");
+    let recorder = Recorder::begin(&bench);
+    let recorded = || match trace::open(&recorder.path) {
+        Ok(trace) => {
+            (count(&of(&trace, &path), TraceOp::Read), trace.origin().map(|it| it.is_complete))
+        }
+        // No block is written yet.
+        Err(_) => (0, None),
+    };
+    let before = loop {
+        ways::pread(&path);
+        let (reads, _) = recorded();
+        if reads > 0 {
+            break reads;
+        }
+    };
+    recorder.signal(Signal::KILL);
+    let (reads, is_complete) = recorded();
+    assert!(reads >= before && is_complete == Some(false));
+}

@@ -1,0 +1,163 @@
+//! Ways of reading a file, each with a known number of reads, faults and pages. The numbers are primes, so that none of
+//! them comes about by chance.
+
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
+use std::fs::File;
+use std::io::{IoSliceMut, Read, Seek, SeekFrom, Write};
+use std::num::NonZeroU64;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::fs::{Advice, fadvise, sendfile};
+use rustix::io::preadv;
+
+use crate::managed::Bench;
+use crate::own::Own;
+use crate::stage::skipped;
+
+pub(crate) const PAGE: u64 = 4096;
+pub(crate) const FILE_BYTES: u64 = 8 << 20;
+
+/// A way of reading, its name, and how many reads, faults and pages it makes.
+pub(crate) type Way = (fn(&Path), &'static str, u64, u64, u64);
+
+pub(crate) const ALL: [Way; 8] = [
+    (pread, "pread", 23, 0, 23),
+    (read, "read", 29, 0, 29 * 16),
+    (read_to_end, "read-to-end", 1, 0, FILE_BYTES / PAGE),
+    (tails, "tails", 14, 0, 7 * 17),
+    (into_flight, "into-flight", 26, 0, 13 * 22),
+    (read_vectors, "vectors", 11, 0, 44),
+    (send, "sendfile", 5, 0, 505),
+    (map, "mmap", 0, 101, 101),
+];
+
+/// Whether a command that prints less than a pipe holds succeeds; and its standard output and error.
+pub(crate) fn run(command: &mut Command) -> (bool, String, String) {
+    let mut child = Own::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let has_succeeded = child.wait().expect("it ends").success();
+    let (mut output, mut error) = (String::new(), String::new());
+    child.stdout.take().expect("piped").read_to_string(&mut output).expect("text");
+    child.stderr.take().expect("piped").read_to_string(&mut error).expect("text");
+    (has_succeeded, output, error)
+}
+
+/// `None` where that program is not installed.
+pub(crate) fn installed(program: &str) -> Option<()> {
+    match Command::new(program).arg("--version").output() {
+        Ok(_) => Some(()),
+        Err(error) => skipped(&format!("{program}: {error}")),
+    }
+}
+
+/// A cold file of the lab.
+pub(crate) fn file(bench: &Bench, name: &str) -> PathBuf {
+    let path = bench.lab.mount_point().join(name);
+    let mut file = File::create(&path).expect("made");
+    file.write_all(&vec![7; FILE_BYTES as usize]).expect("written");
+    file.sync_all().expect("on the disk");
+    path
+}
+
+pub(crate) fn pread(path: &Path) {
+    let file = File::open(path).expect("opened");
+    fadvise(&file, 0, None, Advice::Random).expect("advised");
+    let mut page = [0; PAGE as usize];
+    (0..23).for_each(|n| file.read_exact_at(&mut page, n * 7 * PAGE).expect("read"));
+}
+
+pub(crate) fn read(path: &Path) {
+    let mut file = File::open(path).expect("opened");
+    (0..29).for_each(|_| file.read_exact(&mut [0; 65536]).expect("read"));
+}
+
+/// At the end of the file there is nothing to read, which is no read.
+pub(crate) fn read_to_end(path: &Path) {
+    let mut file = File::open(path).expect("opened");
+    let mut all = vec![0; FILE_BYTES as usize + 1];
+    assert_eq!(file.read(&mut all).expect("read"), FILE_BYTES as usize);
+    assert_eq!(file.read(&mut all).expect("read"), 0);
+}
+
+/// Each read ends where the one before it has ended.
+pub(crate) fn tails(path: &Path) {
+    let file = File::open(path).expect("opened");
+    for _ in 0..7 {
+        file.read_exact_at(&mut [0; 16 * PAGE as usize], 0).expect("read");
+        file.read_exact_at(&mut [0; PAGE as usize], 15 * PAGE).expect("read");
+    }
+}
+
+/// Each second read finds its first pages cached and the others on their way.
+pub(crate) fn into_flight(path: &Path) {
+    let mut file = File::open(path).expect("opened");
+    fadvise(&file, 0, None, Advice::Random).expect("advised");
+    let (mut begin, mut all) = ([0; 6 * PAGE as usize], [0; 16 * PAGE as usize]);
+    for n in 0..13 {
+        let at = n * 64 * PAGE;
+        file.read_exact_at(&mut begin, at).expect("read");
+        let rest = NonZeroU64::new(10 * PAGE);
+        fadvise(&file, at + 6 * PAGE, rest, Advice::WillNeed).expect("advised");
+        if n % 2 == 0 {
+            file.read_exact_at(&mut all, at).expect("read");
+        } else {
+            file.seek(SeekFrom::Start(at)).expect("there");
+            file.read_exact(&mut all).expect("read");
+        }
+    }
+}
+
+pub(crate) fn read_vectors(path: &Path) {
+    let file = File::open(path).expect("opened");
+    let (mut one, mut three) = ([0; PAGE as usize], [0; 3 * PAGE as usize]);
+    for n in 0..11 {
+        let buffers = &mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut three)];
+        assert_eq!(preadv(&file, buffers, n * 4 * PAGE), Ok(4 * PAGE as usize));
+    }
+}
+
+pub(crate) fn send(path: &Path) {
+    let mut file = File::open(path).expect("opened");
+    let nowhere = File::options().write(true).open("/dev/null").expect("opened");
+    for _ in 0..5 {
+        let sent = sendfile(&nowhere, &file, None, 101 * PAGE as usize).expect("sent");
+        assert_eq!(sent as u64, 101 * PAGE);
+    }
+    assert_eq!(file.stream_position().expect("a position"), 505 * PAGE);
+}
+
+/// One page of each 64 KiB, as much as the kernel maps around a fault.
+#[allow(unsafe_code)]
+pub(crate) fn map(path: &Path) {
+    let file = File::open(path).expect("opened");
+    // SAFETY: nobody changes the file.
+    let mapping = unsafe { memmap2::Mmap::map(&file) }.expect("mapped");
+    mapping.advise(memmap2::Advice::Random).expect("advised");
+    let sum: u64 = (0..101).map(|n| u64::from(mapping[n * 65536])).sum();
+    assert_eq!(sum, 707);
+}
+
+/// 17 random reads of 4 KiB by io_uring; whether it succeeds, and what it prints.
+pub(crate) fn read_by_io_uring(path: &Path, bench: &Bench) -> (bool, String) {
+    let mut fio = Command::new("fio");
+    fio.args(["--name=uring", "--ioengine=io_uring", "--rw=randread", "--bs=4k"]);
+    fio.args(["--iodepth=4", "--io_size=68k", "--invalidate=0", "--output-format=terse"]);
+    fio.arg(format!("--filename={}", path.display())).arg(format!("--size={FILE_BYTES}"));
+    let (has_succeeded, _, error) = run(fio.current_dir(bench.state.path()));
+    (has_succeeded, error)
+}
+
+/// A cold file of that bench, if fio can read it by io_uring.
+pub(crate) fn file_for_io_uring(bench: &Bench) -> Option<PathBuf> {
+    installed("fio")?;
+    let path = file(bench, "uring");
+    let (is_able, error) = read_by_io_uring(&path, bench);
+    if !is_able {
+        return skipped(&format!("fio cannot use io_uring: {}", error.replace('\n', " ")));
+    }
+    bench.lab.evict().expect("evicted");
+    Some(path)
+}

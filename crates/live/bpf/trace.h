@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The events of trace.bpf.c. src/tracing/decode.rs decodes them. Name all padding. */
+#ifndef BOWWAVE_TRACE_H
+#define BOWWAVE_TRACE_H
+
+#include "path.h"
+
+/* A power of two. 100,000 events. */
+#define RING_BYTES (8 << 20)
+/* As many as a trace has. */
+#define MOST_FILES 65536
+/* Of a path, the last ones. */
+#define PATH_COMPONENTS 16
+
+enum trace_kind {
+	TRACE_THREAD = 1,	/* comes before its first run */
+	TRACE_FILE = 2,		/* comes before its first run */
+	TRACE_RUN = 3,
+};
+
+enum trace_op {
+	OP_READ = 0,
+	OP_FAULT = 1,
+	OP_WRITE = 2,
+};
+
+/* Of the open file of a run, as of its last absent page. */
+enum trace_flags {
+	FLAG_ADVICE = 1,	/* the two below are known */
+	FLAG_RANDOM = 2,	/* POSIX_FADV_RANDOM */
+	FLAG_SEQUENTIAL = 4,	/* POSIX_FADV_SEQUENTIAL */
+	FLAG_OPENED = 8,	/* nothing was read through it before */
+};
+
+struct trace_thread {
+	u32 kind;
+	u32 thread;
+	u32 process;
+	u32 reserved;
+	char name[16];
+};
+
+struct trace_file {
+	u32 kind;
+	u32 file;		/* its number */
+	u64 bytes;
+	u64 ino;
+	u32 dev;		/* s_dev in the kernel's encoding: major << 20 | minor */
+	u16 components;
+	u16 is_whole;		/* up to the root of the file system */
+	struct component component[PATH_COMPONENTS];	/* the last one first */
+};
+
+/* One call, or several alike that waited for nothing. */
+struct trace_run {
+	u32 kind;
+	u32 thread;
+	u32 file;
+	u32 calls;
+	u64 at_ns;		/* CLOCK_MONOTONIC */
+	u64 took_ns;		/* of a single call: until it had waited for the last time */
+	u64 lasted_ns;		/* of several calls, from the first to the last */
+	u64 first;		/* pages */
+	u64 end;
+	u32 op;
+	u32 flags;
+};
+
+_Static_assert(sizeof(struct trace_thread) == 32 && sizeof(struct trace_run) == 64, "as decoded");
+_Static_assert(sizeof(struct trace_file) == 32 + 64 * PATH_COMPONENTS, "as decoded");
+
+#endif

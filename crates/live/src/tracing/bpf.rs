@@ -1,0 +1,129 @@
+//! Loads the programs of bpf/trace.bpf.c, and fetches their events.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
+
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
+
+use super::{Event, decode};
+use crate::kernel::{self, BTF};
+use crate::observe::warnings::{self, refused};
+use crate::observe::{ObserveError, Scope, check_machine};
+
+mod skeleton {
+    #![allow(unsafe_code, unreachable_pub, clippy::all)]
+    include!(concat!(env!("OUT_DIR"), "/trace.skel.rs"));
+}
+use skeleton::{TraceSkel, TraceSkelBuilder};
+
+/// Without one of these, reads or faults would be missing.
+const NEEDED: [&str; 4] =
+    ["mm_filemap_get_pages", "mm_filemap_fault", "page_cache_sync_ra", "page_cache_async_ra"];
+
+/// The attached programs and their events.
+pub struct Tracing {
+    ring: RingBuffer<'static>,
+    /// Filled by the ring buffer's callback.
+    fetched: Rc<RefCell<Vec<Event>>>,
+    skeleton: TraceSkel<'static>,
+}
+
+impl fmt::Debug for Tracing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tracing").finish_non_exhaustive()
+    }
+}
+
+impl Tracing {
+    /// Loads and attaches the programs. With [`Scope::Process`], that process must have no descendants yet.
+    ///
+    /// # Errors
+    /// As [`crate::observe::open`], and [`ObserveError::Tracepoint`] on kernels before 6.18.
+    pub fn open(scope: &Scope) -> Result<Self, ObserveError> {
+        let mut tracing = Self::load(scope)?;
+        if let Scope::Process(pid) = scope {
+            let tasks = &tracing.skeleton.maps.tasks;
+            tasks
+                .update(&pid.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY)
+                .map_err(refused)?;
+        }
+        tracing.skeleton.attach().map_err(refused)?;
+        Ok(tracing)
+    }
+
+    fn load(scope: &Scope) -> Result<Self, ObserveError> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(ObserveError::Architecture("record"));
+        }
+        check_machine()?;
+        let tracepoints = kernel::tracepoints();
+        if tracepoints.is_empty() {
+            return Err(ObserveError::Refused(format!("it has no type information ({BTF})")));
+        }
+        if let Some(missing) = NEEDED.into_iter().find(|name| !tracepoints.contains(*name)) {
+            return Err(ObserveError::Tracepoint(missing));
+        }
+        warnings::begin();
+        // The skeleton borrows this object for as long as the process traces, so one small leak does no harm.
+        let object: &'static mut MaybeUninit<OpenObject> =
+            Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = TraceSkelBuilder::default().open(object).map_err(refused)?;
+        let constants = open.maps.rodata_data.as_deref_mut().expect("the object has constants");
+        constants.our_tgid = std::process::id();
+        constants.only_tasks = matches!(scope, Scope::Process(_));
+        let skeleton = open.load().map_err(refused)?;
+        let fetched: Rc<RefCell<Vec<Event>>> = Rc::default();
+        let of_ring = Rc::clone(&fetched);
+        let mut builder = RingBufferBuilder::new();
+        let receive = move |bytes: &[u8]| {
+            of_ring.borrow_mut().extend(decode::event(bytes));
+            0
+        };
+        builder.add(&skeleton.maps.events, receive).map_err(refused)?;
+        let ring = builder.build().map_err(refused)?;
+        Ok(Tracing { ring, fetched, skeleton })
+    }
+
+    /// A descriptor that is readable when the ring fills. Take the events ten times a second in any case.
+    pub fn readiness(&self) -> BorrowedFd<'_> {
+        self.skeleton.maps.events.as_fd()
+    }
+
+    /// All events since the last call. A thread's runs come in their order.
+    ///
+    /// # Errors
+    /// [`ObserveError::Lost`].
+    pub fn take(&mut self) -> Result<Vec<Event>, ObserveError> {
+        match self.ring.consume() {
+            Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {}
+            Err(error) => return Err(ObserveError::Lost(format!("{error:#}"))),
+            Ok(()) => {}
+        }
+        Ok(self.fetched.take())
+    }
+
+    /// Calls that the programs had no room for, since they were attached.
+    pub fn lost(&self) -> u64 {
+        self.skeleton.maps.bss_data.as_deref().map_or(0, |shared| shared.lost_calls)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linux::privilege::Privilege;
+
+    use super::*;
+
+    #[test]
+    fn the_kernel_accepts_the_programs() {
+        if !Privilege::own().may_observe() {
+            return eprintln!("skipped: needs root");
+        }
+        let mut tracing = Tracing::load(&Scope::Machine).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((tracing.take().expect("its ring"), tracing.lost()), (Vec::new(), 0));
+    }
+}

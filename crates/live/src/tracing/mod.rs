@@ -1,0 +1,142 @@
+//! Sees all that programs read, call by call, for `bowwave record`. Nothing is read ahead or changed.
+//!
+//! ```text
+//!   kernel                               this process
+//!   programs --> `events` (ring) ------> Tracing::take --> Event --> Scribe --> trace::recorded::Recorder
+//!   programs --> `lost_calls` ---------> Tracing::lost --------------^
+//! ```
+//!
+//! The programs are in bpf/trace.bpf.c. The kernel removes them when the process ends, however it ends.
+
+#[cfg(feature = "bpf")]
+mod bpf;
+#[cfg(any(feature = "bpf", test, fuzzing))]
+mod decode;
+mod paths;
+mod scribe;
+
+use readahead::{DeviceNumber, Nanos};
+
+#[cfg(feature = "bpf")]
+pub use bpf::Tracing;
+pub use paths::Paths;
+pub use scribe::Scribe;
+#[cfg(not(feature = "bpf"))]
+pub use without::Tracing;
+
+/// What the kernel half tells. It numbers threads and files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A thread, before its first run, and again when it becomes another program.
+    Thread {
+        /// Its number.
+        thread: u32,
+        /// The number of its process, which is that of its first thread.
+        process: u32,
+        /// The name of its program.
+        name: String,
+    },
+    /// A file, before its first run.
+    File(TracedFile),
+    /// A call, or several.
+    Run(Run),
+}
+
+/// A file that the kernel half has numbered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracedFile {
+    /// Its number.
+    pub file: u32,
+    /// Its size now.
+    pub bytes: u64,
+    /// Its inode.
+    pub ino: u64,
+    /// Its file system.
+    pub dev: DeviceNumber,
+    /// The end of its path within its file system, last one last.
+    pub components: Vec<String>,
+    /// Whether these begin at the root of the file system.
+    pub is_whole: bool,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// A read.
+    Read,
+    /// A page fault.
+    Fault,
+    /// Pages were made dirty.
+    Write,
+}
+
+/// Of an open file, at its last absent page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The program's advice.
+    pub advice: readahead::Hint,
+    /// Nothing had been read through it before.
+    pub is_new: bool,
+}
+
+/// One call, or several alike that followed one another and waited for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The number of the thread.
+    pub thread: u32,
+    /// The number of the file.
+    pub file: u32,
+    /// How many calls.
+    pub calls: u32,
+    /// When the first began (CLOCK_MONOTONIC).
+    pub at: Nanos,
+    /// How long a single call waited.
+    pub took: Nanos,
+    /// From the first of several calls to the last.
+    pub lasted: Nanos,
+    /// The pages of all, from the first one up to and without `end`.
+    pub first: u64,
+    /// The page after the last.
+    pub end: u64,
+    /// What was done.
+    pub op: Op,
+    /// What is known of the open file; `None` if no page was absent.
+    pub opened: Option<Opened>,
+}
+
+/// A build that has no eBPF part.
+#[cfg(not(feature = "bpf"))]
+mod without {
+    use std::os::fd::BorrowedFd;
+
+    use super::Event;
+    use crate::observe::{ObserveError, Scope};
+
+    /// Cannot be made.
+    #[derive(Debug)]
+    pub enum Tracing {}
+
+    #[allow(missing_docs, clippy::missing_errors_doc)]
+    impl Tracing {
+        pub fn open(_: &Scope) -> Result<Self, ObserveError> {
+            Err(ObserveError::NotBuilt)
+        }
+
+        pub fn readiness(&self) -> BorrowedFd<'_> {
+            match *self {}
+        }
+
+        pub fn take(&mut self) -> Result<Vec<Event>, ObserveError> {
+            match *self {}
+        }
+
+        pub fn lost(&self) -> u64 {
+            match *self {}
+        }
+    }
+}
+
+#[cfg(all(feature = "bpf", any(test, fuzzing)))]
+pub(crate) fn read_any(bytes: &[u8]) {
+    decode::event(bytes);
+}

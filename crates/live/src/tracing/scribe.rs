@@ -1,0 +1,252 @@
+//! Writes events into a trace: numbers become names, pages become bytes, and what is known of open files becomes advice.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use readahead::{Hint, Nanos, PAGE_BYTES};
+use trace::recorded::{Header, Recorder, Run, Totals};
+use trace::{Record, TraceOp};
+
+use super::{Event, Op, Opened, Paths, TracedFile};
+
+/// Writes a trace.
+#[derive(Debug)]
+pub struct Scribe<W: Write> {
+    to: Recorder<W>,
+    paths: Paths,
+    /// When recording began.
+    began: Nanos,
+    /// The kernel half's numbers; `None` if the trace has no room for it.
+    threads: HashMap<u32, Option<u32>>,
+    files: HashMap<u32, Option<File>>,
+    /// What each process has advised for each file, since it has opened it.
+    advised: HashMap<(u32, u32), Hint>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct File {
+    number: u32,
+    bytes: u64,
+}
+
+impl<W: Write> Scribe<W> {
+    /// Begins a trace whose times count from `began` (CLOCK_MONOTONIC).
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn begin(to: W, header: &Header, paths: Paths, began: Nanos) -> io::Result<Self> {
+        let to = Recorder::begin(to, header)?;
+        let (threads, files, advised) = Default::default();
+        Ok(Scribe { to, paths, began, threads, files, advised })
+    }
+
+    /// Adds an event.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn note(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::Thread { thread, process, name } => {
+                let name = name.replace(char::is_control, "\u{fffd}");
+                let name = if thread == process {
+                    format!("{name} {process}")
+                } else {
+                    format!("{name} {process}/{thread}")
+                };
+                let number = self.to.process(&name);
+                self.threads.insert(*thread, number);
+                Ok(())
+            }
+            Event::File(file) => {
+                self.add_file(file);
+                Ok(())
+            }
+            Event::Run(run) => self.note_run(run),
+        }
+    }
+
+    /// Notes that calls were lost.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn lose(&mut self, calls: u64) -> io::Result<()> {
+        self.to.lose(calls)
+    }
+
+    /// Writes what was added so far.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+
+    /// Completes the trace.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn finish(self) -> io::Result<Totals> {
+        self.to.finish()
+    }
+
+    fn add_file(&mut self, file: &TracedFile) {
+        let name = self.paths.name(file);
+        let number = self.to.file(&name, file.bytes);
+        let known = number.map(|number| File { number, bytes: file.bytes });
+        self.files.insert(file.file, known);
+    }
+
+    fn note_run(&mut self, run: &super::Run) -> io::Result<()> {
+        let process = self.threads.get(&run.thread).copied().flatten();
+        let file = self.files.get(&run.file).copied().flatten();
+        let (Some(process), Some(file)) = (process, file) else {
+            return self.to.lose(run.calls.into());
+        };
+        let offset = run.first.saturating_mul(PAGE_BYTES);
+        let end = run.end.saturating_mul(PAGE_BYTES).max(offset);
+        // The last page of a file is seldom full. A file that grows has more bytes than are known.
+        let end = if end > file.bytes && end - file.bytes < PAGE_BYTES { file.bytes } else { end };
+        let op = match run.op {
+            Op::Read => TraceOp::Read,
+            Op::Fault => TraceOp::Mmap,
+            Op::Write => TraceOp::Write,
+        };
+        let at = run.at.saturating_sub(self.began);
+        let bytes = end.saturating_sub(offset);
+        let record = Record { at, took: run.took, process, file: file.number, op, offset, bytes };
+        if let Some(opened) = run.opened {
+            self.note_opened(&record, opened)?;
+        }
+        self.advised.entry((process, file.number)).or_insert(Hint::Normal);
+        let lasted = if run.calls > 1 { run.lasted } else { 0 };
+        self.to.run(&Run { record, calls: run.calls, lasted })
+    }
+
+    /// Closes a file that is read through another open file than before, and advises what the program has advised.
+    fn note_opened(&mut self, first: &Record, opened: Opened) -> io::Result<()> {
+        let key = (first.process, first.file);
+        let mut tell = |op| {
+            let record = Record { took: 0, op, offset: 0, bytes: 0, ..*first };
+            self.to.run(&Run { record, calls: 1, lasted: 0 })
+        };
+        if opened.is_new && self.advised.remove(&key).is_some() {
+            tell(TraceOp::Close)?;
+        }
+        let before = self.advised.insert(key, opened.advice).unwrap_or(Hint::Normal);
+        if before != opened.advice {
+            tell(TraceOp::Advise(opened.advice))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use readahead::DeviceNumber;
+    use trace::Trace;
+
+    use super::super::Run as Seen;
+    use super::*;
+
+    fn thread(thread: u32, process: u32) -> Event {
+        Event::Thread { thread, process, name: "tar".into() }
+    }
+
+    fn file(number: u32, bytes: u64) -> Event {
+        let dev = DeviceNumber { major: 999, minor: 1 };
+        let components = vec![format!("f{number}")];
+        Event::File(TracedFile { file: number, bytes, ino: 1, dev, components, is_whole: true })
+    }
+
+    fn seen() -> Seen {
+        Seen {
+            thread: 7,
+            file: 0,
+            calls: 1,
+            at: 1_000_000,
+            took: 0,
+            lasted: 99,
+            first: 0,
+            end: 1,
+            op: Op::Read,
+            opened: None,
+        }
+    }
+
+    /// The trace of these events, as text without its sizes.
+    fn traced(events: &[Event]) -> (Trace, Vec<String>) {
+        let mut bytes = Vec::new();
+        let [bowwave, kernel, date] = Default::default();
+        let header = Header { bowwave, kernel, date };
+        let mut scribe =
+            Scribe::begin(&mut bytes, &header, Paths::new(false), 1_000_000).expect("room");
+        events.iter().for_each(|event| scribe.note(event).expect("room"));
+        scribe.finish().expect("room");
+        let trace = trace::read(&bytes[..]).expect("a trace");
+        let text = trace.to_string();
+        let lines = text.lines().skip_while(|line| !line.starts_with("time_us")).skip(1);
+        let lines = lines.map(|line| line.replace("volume 999:1", "")).collect();
+        (trace, lines)
+    }
+
+    #[test]
+    fn threads_are_processes_and_pages_are_bytes_up_to_the_end_of_the_file() {
+        let (trace, lines) = traced(&[
+            thread(7, 7),
+            file(0, 10_000),
+            Event::Run(Seen { first: 1, end: 3, ..seen() }),
+            thread(8, 7),
+            Event::Run(Seen { thread: 8, at: 1_005_000, took: 3_000, op: Op::Fault, ..seen() }),
+            // The file has grown.
+            Event::Run(Seen { at: 1_009_000, first: 3, end: 5, op: Op::Write, ..seen() }),
+        ]);
+        assert_eq!(
+            lines,
+            [
+                "0,tar 7,/f0,read,4096,5904,0",
+                "5,tar 7/8,/f0,mmap,0,4096,3",
+                "9,tar 7,/f0,write,12288,8192,0",
+            ]
+        );
+        assert_eq!(trace.files()[0].bytes, 20480);
+    }
+
+    #[test]
+    fn a_file_that_is_opened_again_is_closed_and_advice_is_told_once() {
+        let opened = |advice, is_new| Some(Opened { advice, is_new });
+        let (_, lines) = traced(&[
+            thread(7, 7),
+            file(0, 10_000),
+            Event::Run(Seen { opened: opened(Hint::Random, true), ..seen() }),
+            Event::Run(Seen { opened: opened(Hint::Random, false), ..seen() }),
+            Event::Run(seen()),
+            Event::Run(Seen { opened: opened(Hint::Normal, true), ..seen() }),
+            Event::Run(Seen { opened: opened(Hint::Sequential, false), ..seen() }),
+        ]);
+        let ops: Vec<&str> = lines.iter().filter_map(|line| line.split(',').nth(3)).collect();
+        let expected =
+            ["advise random", "read", "read", "read", "close", "read", "advise sequential", "read"];
+        assert_eq!(ops, expected);
+    }
+
+    #[test]
+    fn a_thread_that_becomes_another_program_is_another_process() {
+        let other = Event::Thread { thread: 7, process: 7, name: "cat".into() };
+        let (trace, _) =
+            traced(&[thread(7, 7), file(0, 1), Event::Run(seen()), other, Event::Run(seen())]);
+        assert_eq!(trace.processes(), ["tar 7", "cat 7"]);
+    }
+
+    #[test]
+    fn runs_of_what_is_not_known_are_lost_and_counted() {
+        let calls = 23;
+        let (trace, lines) = traced(&[
+            thread(7, 7),
+            file(0, 1),
+            Event::Run(seen()),
+            Event::Run(Seen { file: 1, calls, ..seen() }),
+            Event::Run(Seen { thread: 8, ..seen() }),
+        ]);
+        assert_eq!((lines.len(), trace.origin().map(|origin| origin.lost)), (1, Some(24)));
+    }
+}
