@@ -3,48 +3,9 @@
 
 mod support;
 
-use advice::{Advice, Remedy, advise};
+use advice::Remedy;
 use patterns::order::{forward, random};
 use support::*;
-
-/// A prediction may be off by this much.
-const MOST_ERROR: f64 = 0.25;
-
-/// Another remedy may be better by this share of today's time.
-const MATTERS: f64 = 0.1;
-
-fn advice_for(load: &Workload, place: &Place) -> (Advice, f64) {
-    let today = load.run(place, &Remedy::Leave);
-    let advice = advise(&place.known(&today.trace), &mut |_| {}).expect("it can be simulated");
-    (advice, today.seconds)
-}
-
-/// Checks that the first remedy is of this kind, saves what is predicted, and is hardly slower than any other one.
-fn check(name: &str, load: &Workload, place: &Place, is_right: fn(&Remedy) -> bool) {
-    let (advice, today) = advice_for(load, place);
-    let first = advice.first();
-    let after: Vec<f64> =
-        advice.predictions.iter().map(|it| load.run(place, &it.remedy).seconds).collect();
-    let saved = today - after[0];
-    let about = format!("{name}: {today:.3} s, then {after:.3?}\n{}", shown(&advice));
-    println!("{about}");
-    assert!(is_right(&first.remedy), "{about}");
-    let error = (first.saved.expected - saved).abs();
-    assert!(error <= MOST_ERROR * saved.abs(), "{about}");
-    assert!((first.saved.least..=first.saved.most).contains(&saved), "{about}");
-    let best = after.iter().copied().fold(f64::INFINITY, f64::min);
-    assert!(after[0] - best <= MATTERS * today, "{about}");
-}
-
-fn shown(advice: &Advice) -> String {
-    let line = |it: &advice::Prediction| {
-        format!(
-            "  {:?}: {:.3?}, saves {:.3?}, waits {:.3} s\n",
-            it.remedy, it.seconds, it.saved, it.waited_s
-        )
-    };
-    advice.predictions.iter().map(line).collect()
-}
 
 #[test]
 fn a_small_window_on_a_network_volume_is_to_be_enlarged() {
@@ -105,6 +66,8 @@ fn the_files_of_a_tree_are_to_be_read_ahead() {
         let load = walk(directories, files, kib * K);
         check(&format!("{device} {directories}"), &load, &Place::with(device), is_bowwave);
     }
+    let load = sorted_walk(40, 40, 10 * K, 5);
+    check("hdd by name", &load, &Place::with("hdd"), is_bowwave);
 }
 
 #[test]

@@ -117,6 +117,23 @@ fn what_was_in_memory_when_the_trace_was_recorded_gains_nothing() {
 }
 
 #[test]
+fn what_looks_like_a_start_that_nothing_helps_is_to_be_remembered() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let read = |n: u32| {
+        let place = u64::from(n * 7919 % 1000) << 20;
+        format!("{n},python,/nowhere/{n}/lib{n},read,{place},8192\n")
+    };
+    let trace = write(folder.path(), &format!("{HEAD}\n{}", (0..40).map(read).collect::<String>()));
+    let advice = json(&[&trace, "--device", "net", "--memory", "8G"]);
+    assert_eq!(advice["remedies"][0]["remedy"], "leave", "{advice}");
+    let has =
+        |trace: &str| json(&[trace, "--device", "net", "--memory", "8G"])["notes"].to_string();
+    assert!(has(&trace).contains("sudo bowwave run --remember NAME -- COMMAND"), "{advice}");
+    let other = write(folder.path(), &walk("grep"));
+    assert!(!has(&other).contains("--remember"), "bowwave helps there");
+}
+
+#[test]
 fn names_in_a_trace_move_no_cursor_and_get_into_no_command() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = write(folder.path(), &walk("$(reboot)\u{1b}[31m"));

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use advice::{Load, Remedy};
+use advice::{Advice, Load, Remedy, advise};
 use controller::behind::{Mode, Rule, Rules};
 use device::Spec;
 use sim::scripts::random::Random;
@@ -282,16 +282,30 @@ pub(crate) fn walk(directories: usize, files: usize, bytes: u64) -> Workload {
     }
 }
 
+/// A program that reads all files of a tree sorted by name, while `readdir` has another order.
+pub(crate) fn sorted_walk(directories: usize, files: usize, bytes: u64, seed: u64) -> Workload {
+    let mut load = walk(directories, files, bytes);
+    let mut names: Vec<String> =
+        (0..directories * files).map(|n| format!("/srv/{:03}/file{n:05}", n / files)).collect();
+    Random::new(seed).shuffle(&mut names);
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    order.sort_by_key(|number| &names[*number]);
+    load.programs[0].steps =
+        order.into_iter().flat_map(|file| forward(file, bytes, 64 * K, 30)).collect();
+    load.files = names.into_iter().map(|name| (name, bytes)).collect();
+    load
+}
+
 /// A database that reads its working set again and again, and a backup of files that are each much smaller than memory.
 pub(crate) fn backup_beside_working_set(working_set: u64, backup: u64, seed: u64) -> Workload {
     const FILE: u64 = 4 * M;
     const READ: u64 = 16 * K;
-    const LOOKUPS: u64 = 8000;
+    const LOOKUPS: u64 = 4000;
     let mut random = Random::new(seed);
     let mut database = forward(0, working_set, 128 * K, 20);
     database.extend((0..LOOKUPS).map(|_| {
         let offset = random.below(working_set / READ) * READ;
-        Step { think_us: 2000, file: 0, offset, bytes: READ }
+        Step { think_us: 4000, file: 0, offset, bytes: READ }
     }));
     let copied = backup / FILE;
     let mut files = vec![("/srv/db".to_owned(), working_set)];
@@ -308,4 +322,43 @@ pub(crate) fn backup_beside_working_set(working_set: u64, backup: u64, seed: u64
         files,
         programs: vec![program("database", 0, database), program("backup", 3_000_000, steps)],
     }
+}
+
+/// A prediction may be off by this much.
+const MOST_ERROR: f64 = 0.25;
+
+/// Another remedy may be better by this share of today's time.
+const MATTERS: f64 = 0.1;
+
+pub(crate) fn advice_for(load: &Workload, place: &Place) -> (Advice, f64) {
+    let today = load.run(place, &Remedy::Leave);
+    let advice = advise(&place.known(&today.trace), &mut |_| {}).expect("it can be simulated");
+    (advice, today.seconds)
+}
+
+/// Checks that the first remedy is of this kind, saves what is predicted, and is hardly slower than any other one.
+pub(crate) fn check(name: &str, load: &Workload, place: &Place, is_right: fn(&Remedy) -> bool) {
+    let (advice, today) = advice_for(load, place);
+    let first = advice.first();
+    let after: Vec<f64> =
+        advice.predictions.iter().map(|it| load.run(place, &it.remedy).seconds).collect();
+    let saved = today - after[0];
+    let about = format!("{name}: {today:.3} s, then {after:.3?}\n{}", shown(&advice));
+    println!("{about}");
+    assert!(is_right(&first.remedy), "{about}");
+    let error = (first.saved.expected - saved).abs();
+    assert!(error <= MOST_ERROR * saved.abs(), "{about}");
+    assert!((first.saved.least..=first.saved.most).contains(&saved), "{about}");
+    let best = after.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(after[0] - best <= MATTERS * today, "{about}");
+}
+
+pub(crate) fn shown(advice: &Advice) -> String {
+    let line = |it: &advice::Prediction| {
+        format!(
+            "  {:?}: {:.3?}, saves {:.3?}, waits {:.3} s\n",
+            it.remedy, it.seconds, it.saved, it.waited_s
+        )
+    };
+    advice.predictions.iter().map(line).collect()
 }

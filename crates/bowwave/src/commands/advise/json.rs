@@ -30,7 +30,7 @@ pub(super) fn object(path: &Path, load: &Load, ground: &Ground, advice: &Advice)
         "traced_s": advice.traced_s,
         "worlds": advice.worlds,
         "remedies": remedies.collect::<Vec<_>>(),
-        "notes": notes(ground, advice),
+        "notes": notes(load, ground, advice),
     })
 }
 

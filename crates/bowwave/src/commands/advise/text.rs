@@ -25,8 +25,7 @@ pub(super) fn describe(path: &Path, load: &Load, ground: &Ground, advice: &Advic
         lines.push(format!("{}. {}", number + 1, headline(prediction, advice)));
         lines.extend(details(prediction, load, ground, advice));
     }
-    let mut notes = notes(ground, advice);
-    notes.extend(start(load, advice));
+    let notes = notes(load, ground, advice);
     if !notes.is_empty() {
         lines.push(String::new());
         lines.extend(notes);
@@ -108,11 +107,8 @@ fn gain(prediction: &Prediction, advice: &Advice) -> String {
     } else if most < 0.0 {
         format!("{takes}, loses {} ({} to {}).", time(-expected), time(-most), time(-least))
     } else {
-        let (expected_is, amount) =
-            if expected < 0.0 { ("loses", -expected) } else { ("saves", expected) };
         format!(
-            "{takes}, {expected_is} {}, but anything from {} lost to {} saved is plausible.",
-            time(amount),
+            "{takes}; compared with today, anything from {} more to {} less is plausible.",
             time(-least),
             time(most)
         )
@@ -168,11 +164,11 @@ fn commands<'a>(
 }
 
 /// What the reader has to know about these figures.
-pub(super) fn notes(ground: &Ground, advice: &Advice) -> Vec<String> {
+pub(super) fn notes(load: &Load, ground: &Ground, advice: &Advice) -> Vec<String> {
     let mut notes = Vec::new();
     match advice.traced_s {
         None => notes.push(
-            "The trace does not tell how long reads took. So nothing is known of pauses, and nothing counts as cached before: where much was, less is saved."
+            "The trace does not tell how long reads took. So nothing is known of pauses, of the places of files, and of what was in memory before: where much was, less is saved."
                 .to_owned(),
         ),
         Some(traced) => notes.extend(fit(traced, advice.today())),
@@ -194,6 +190,7 @@ pub(super) fn notes(ground: &Ground, advice: &Advice) -> Vec<String> {
             visible(&ground.device.name)
         ));
     }
+    notes.extend(start(load, advice));
     notes
 }
 
@@ -225,7 +222,7 @@ fn start(load: &Load, advice: &Advice) -> Option<String> {
 
 /// Seconds with a unit, three digits.
 fn time(seconds: f64) -> String {
-    match seconds {
+    match seconds.max(0.0) {
         s if s >= 100.0 => format!("{s:.0} s"),
         s if s >= 10.0 => format!("{s:.1} s"),
         s if s >= 1.0 => format!("{s:.2} s"),
