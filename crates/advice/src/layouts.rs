@@ -2,18 +2,10 @@
 //! its durations may.
 
 use sim::replay::Layout;
-use trace::{Trace, TraceOp};
 
 /// A layout explains durations within this factor. In one layout, other places of files change what a disk waits by a
 /// third, beside what the device and the simulator are off.
 const EXPLAINS: f64 = 1.5;
-
-/// Seconds that all reads of a trace took together; `None` if it does not tell.
-pub(crate) fn traced_seconds(trace: &Trace) -> Option<f64> {
-    let reads = trace.records().iter().filter(|record| record.op != TraceOp::Write);
-    let ns: u64 = reads.map(|record| record.took).sum();
-    (ns > 0).then_some(ns as f64 * 1e-9)
-}
 
 /// The layouts that explain how long the reads of a trace took, the best one first; all, if none does or the trace does
 /// not tell. `simulated` has the seconds of waiting for each layout.

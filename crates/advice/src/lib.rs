@@ -18,7 +18,7 @@ mod worlds;
 
 use device::Spec;
 use readahead::PAGE_BYTES;
-use sim::replay::{Layout, Pace, Replay, ReplayError, Setup, replay};
+use sim::replay::{Layout, Pace, Replay, ReplayError, Setup, replay, traced_waiting};
 use trace::Trace;
 
 pub use margin::{Outcome, Range, ranked, saved};
@@ -70,7 +70,7 @@ pub struct Advice {
     pub needed_bytes: u64,
     /// Of these, bytes that were in memory when the trace was recorded.
     pub cached_bytes: u64,
-    /// Seconds that all reads took together when the trace was recorded, if it tells.
+    /// Seconds that all reads waited together when the trace was recorded, if it tells.
     pub traced_s: Option<f64>,
     /// The worlds in which the remedies were tried.
     pub worlds: Vec<&'static str>,
@@ -94,7 +94,7 @@ impl Advice {
 /// # Errors
 /// If the machine cannot be simulated.
 pub fn advise(load: &Load, progress: &mut dyn FnMut(f64)) -> Result<Advice, ReplayError> {
-    let traced = layouts::traced_seconds(load.trace);
+    let traced = traced_waiting(load.trace);
     let study = Study::of(load, traced.is_some());
     let layouts = plausible_layouts(load, &study, traced)?;
     let expected_world = World::expected(layouts[0]);

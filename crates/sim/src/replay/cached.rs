@@ -59,6 +59,15 @@ fn is_from_memory(record: &Record, pages: u64) -> bool {
     record.took > 0 && record.took <= CALL_NS + pages * PAGE_NS
 }
 
+/// Seconds that the reads of a trace waited for a device; `None` if it does not tell how long they took.
+pub fn traced_waiting(trace: &Trace) -> Option<f64> {
+    let reads = || trace.records().iter().filter(|record| record.op != TraceOp::Write);
+    let pages = |record: &Record| record.end().div_ceil(PAGE_BYTES) - record.offset / PAGE_BYTES;
+    let waited = reads().filter(|record| !is_from_memory(record, pages(record)));
+    let ns: u64 = waited.map(|record| record.took).sum();
+    reads().any(|record| record.took > 0).then_some(ns as f64 * 1e-9)
+}
+
 fn is_read_near(pages: &[u8], range: &Range<Page>, reach: u64) -> bool {
     let end = range.end.saturating_add(reach).min(pages.len() as u64);
     pages[range.start.saturating_sub(reach) as usize..end as usize].contains(&READ)
@@ -138,5 +147,12 @@ mod tests {
             (replay.pages_needed, replay.pages_cached, replay.pages_read)
         };
         assert_eq!((read(false), read(true)), ((33, 0, 33), (33, 32, 1)));
+    }
+
+    #[test]
+    fn only_reads_that_are_not_from_memory_have_waited() {
+        let waited = |reads| traced_waiting(&trace(reads));
+        assert_eq!(waited(&[(0, 16, "12"), (16, 16, "9000"), (500, 1, "1000")]), Some(0.01));
+        assert_eq!((waited(&[(0, 16, "12")]), waited(&[(0, 16, "")])), (Some(0.0), None));
     }
 }

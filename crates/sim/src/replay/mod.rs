@@ -14,6 +14,7 @@ use crate::machine_spec::{MachineError, MachineSpec};
 use crate::{Decision, FileIndex, Machine, Matrix};
 use trace::Trace;
 
+pub use cached::traced_waiting;
 pub use files::Layout;
 pub use plots::plots;
 pub use plots::{completion_plot, sorted_points, window, window_plot};

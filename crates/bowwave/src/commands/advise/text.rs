@@ -201,7 +201,7 @@ fn fit(traced: f64, today: &Prediction) -> Option<String> {
     let share = (traced - simulated).abs() / today.seconds.expected;
     (factor > FITS && share > MATTERS).then(|| {
         format!(
-            "When the trace was recorded, its reads took {}; simulated, they wait {}. Another device, another window or other programs were at work then. The figures here are for this device alone.",
+            "When the trace was recorded, its reads waited {}; simulated, {}. Another device, another window or other programs were at work then. The figures here are for this device alone.",
             time(traced),
             time(simulated)
         )
