@@ -220,8 +220,9 @@ impl Row {
     }
 
     /// Whether an unknown was chosen to match this figure: for stock alone, all but most of its waits, the processor
-    /// seconds of grep and diff, and the PC's dd beside another; for adaptive-100, whose windows come one at a time,
-    /// how long one alone takes; and the processor seconds that tell the size of adaptive-102's blocks.
+    /// seconds of grep and diff, and the PC's dd beside another and that one's user seconds; for adaptive-100, whose
+    /// windows come one at a time, how long one alone takes; and the processor seconds that tell the size of
+    /// adaptive-102's blocks.
     fn is_calibrated(&self, what: &str) -> bool {
         let is_dd = self.record.workload.starts_with("dd");
         let is_window_alone = self.record.policy == "adaptive-100" && self.record.load == "single";
@@ -233,7 +234,7 @@ impl Row {
                     Load::Single => what != "waits" || self.record.block == "4k",
                     Load::Parallel => !is_dd && ["system", "user"].contains(&what),
                     Load::PcSingle => true,
-                    Load::PcPair => is_dd && what == "elapsed",
+                    Load::PcPair => what == if is_dd { "elapsed" } else { "user" },
                 }
     }
 
