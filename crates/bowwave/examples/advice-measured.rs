@@ -4,15 +4,14 @@
 //! cargo build --release && cargo run --release -p bowwave --example advice-measured -- target/release/bowwave
 //! ```
 //!
-//! Runs programs on lab disks, cold: under `strace` for the trace, as they are, and with the remedy that `bowwave advise`
-//! puts first. Prints what that saves, predicted and measured, for the last process to end. Needs root, FUSE, eBPF,
-//! strace, and the working directory of this repository.
+//! Runs programs on lab disks, cold: under `bowwave record` for the trace, as they are, and with the remedy that
+//! `bowwave advise` puts first. Prints what that saves, predicted and measured, for the last process to end. Needs root,
+//! FUSE and eBPF.
 
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use lab::{LabGuard, Options};
 use linux::knob::{Borrowed, Knob};
@@ -23,24 +22,29 @@ type Fallible<T> = Result<T, Box<dyn Error>>;
 
 const LAB_BYTES: u64 = 1 << 30;
 
-/// What strace has to see, as docs/trace.md says.
-const CALLS: &str = "trace=?open,openat,?creat,read,readv,pread64,preadv,write,writev,pwrite64,pwritev,\
-                     copy_file_range,sendfile,splice,?fadvise64,lseek,close";
-
-/// A device, how to make files in the working directory, and a program that reads them.
-const LOADS: [(&str, &str, &str); 4] = [
-    ("net", "head -c 60M /dev/urandom > data", "dd if=data of=/dev/null bs=64k"),
+/// A device, today's window in KiB, how to make files in the working directory, and a program that reads them.
+const LOADS: [(&str, u64, &str, &str); 5] = [
+    ("net", 128, "head -c 60M /dev/urandom > data", "dd if=data of=/dev/null bs=64k"),
     (
         "hdd",
+        128,
         "for n in 0 1 2 3 4 5 6 7 8 9; do head -c 12M /dev/urandom > data$n; done",
         "for n in 0 1 2 3 4 5 6 7 8 9; do cat data$n > /dev/null & done; wait",
     ),
     (
         "net",
+        128,
         "for d in 0 1 2 3 4 5 6 7 8 9; do mkdir $d; for n in $(seq 60); do head -c 12k /dev/urandom > $d/file$n; done; done",
         "grep -r 'no such words here' . || true",
     ),
-    ("ssd", "head -c 60M /dev/urandom > data", "dd if=data of=/dev/null bs=64k"),
+    (
+        "hdd",
+        4096,
+        "head -c 500M /dev/zero > data",
+        "/usr/bin/python3 -c 'import mmap, random; f = open(\"data\", \"rb\"); r = random.Random(1); \
+         m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); [m[r.randrange(500 << 20)] for _ in range(100)]'",
+    ),
+    ("ssd", 128, "head -c 60M /dev/urandom > data", "dd if=data of=/dev/null bs=64k"),
 ];
 
 fn main() -> Fallible<()> {
@@ -52,8 +56,9 @@ fn main() -> Fallible<()> {
     println!(
         "device  remedy        today s  predicted  with it s  predicted  saved s  predicted  program"
     );
-    for (device, make, program) in LOADS {
+    for (device, window_kb, make, program) in LOADS {
         let bench = Bench::up(&bowwave, device)?;
+        bench.lab.set_read_ahead_kb(window_kb)?;
         bench.shell(make)?;
         bench.measure(device, program)?;
     }
@@ -109,13 +114,11 @@ impl<'a> Bench<'a> {
 
     /// A trace of the program, cold.
     fn trace(&self, program: &str) -> Fallible<PathBuf> {
-        let [log, trace] = ["log", "trace.csv"].map(|name| self.work.path().join(name));
-        let mut strace = Command::new("strace");
-        strace.args(["-f", "-ttt", "-T", "-y", "-s", "0", "-e", CALLS, "-o"]).arg(&log);
+        let trace = self.work.path().join("trace");
         self.cool()?;
-        done(strace.args(["sh", "-c", program]).current_dir(self.folder()))?;
-        let text = Command::new("scripts/strace-to-trace").arg(&log).output()?.stdout;
-        fs::write(&trace, text)?;
+        let mut record = Command::new(self.bowwave);
+        record.args(["record", "-o"]).arg(&trace).args(["--", "sh", "-c", program]);
+        done(record.current_dir(self.folder()))?;
         Ok(trace)
     }
 
@@ -143,17 +146,19 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Seconds of the program, cold, after these words.
+    /// Seconds of the program, cold, after these words. Its own shell takes them: bowwave needs time to start.
     fn timed(&self, program: &str, before: &[&str]) -> Fallible<f64> {
-        let words: Vec<&str> = before.iter().copied().chain(["sh", "-c", program]).collect();
+        let timed = format!(
+            "begun=$(date +%s%N); ({program}) > /dev/null; echo $(($(date +%s%N) - begun))"
+        );
+        let words: Vec<&str> = before.iter().copied().chain(["sh", "-c", &timed]).collect();
         self.cool()?;
-        let begun = Instant::now();
-        done(Command::new(words[0]).args(&words[1..]).current_dir(self.folder()))?;
-        Ok(begun.elapsed().as_secs_f64())
+        let told = done(Command::new(words[0]).args(&words[1..]).current_dir(self.folder()))?;
+        Ok(told.trim().parse::<f64>()? * 1e-9)
     }
 
     fn shell(&self, text: &str) -> Fallible<()> {
-        done(Command::new("sh").args(["-c", text]).current_dir(self.folder()))
+        done(Command::new("sh").args(["-c", text]).current_dir(self.folder())).map(drop)
     }
 
     /// Empties the cache of data; directories and inodes are cached, as in the simulator.
@@ -166,11 +171,11 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Runs it to its end.
-fn done(command: &mut Command) -> Fallible<()> {
+/// Runs it to its end; gives what it has printed.
+fn done(command: &mut Command) -> Fallible<String> {
     let output = command.stdin(Stdio::null()).output()?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8(output.stdout)?);
     }
     let said = String::from_utf8_lossy(&output.stderr);
     Err(said.lines().last().unwrap_or("it failed").to_owned().into())
