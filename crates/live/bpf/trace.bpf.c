@@ -4,15 +4,16 @@
  *
  *   a read has its pages    mm_filemap_get_pages ---.
  *   a page fault            mm_filemap_fault -------+--> the thread's run --(it ends)--> TRACE_RUN --> ring
- *                           mm_filemap_map_pages ---'    (the page: page_fault_user, page_fault_kernel)
+ *                           mm_filemap_map_pages ---+    (the page: page_fault_user, page_fault_kernel)
+ *   a page is dirtied       writeback_dirty_folio --'
  *   a read lacks a page     page_cache_sync_ra, async_ra --> what the program has advised
  *   a thread stops, runs    sched_switch -------------> how long it has waited; ends its run
  *
- * A run is one call, or several calls that follow one another in a file, have the same size, wait for nothing and are
- * made within one tick of the clock, without that the thread stops. So a program that reads cached data from front to
- * back costs a few comparisons for each call, and one event for each tick. A run is kept in the thread's storage. It
- * is sent when the thread does something else, or stops: of a thread that runs when recording ends, the last tick is
- * missing.
+ * A run is one call, or several that wait for nothing and are made within one tick of the clock, while the thread goes
+ * on: reads of one size that follow one another in a file, or faults at equal distances. So a program that goes through
+ * cached data costs a few comparisons for each call, and one event for each tick. A run is kept in the thread's storage.
+ * It is sent when the thread does something else, or stops: of a thread that runs when recording ends, the last tick
+ * is missing.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -29,6 +30,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define FMODE_RANDOM 0x1000
 /* With 100 Hz, the slowest clock. */
 #define LONGEST_TICK_NS 10000000
+/* The kernel maps cached pages in aligned blocks of 64 KiB (fault_around_bytes). */
+#define AROUND_PAGES 16ULL
 
 /* What is known of a thread. Files are compared by the address of their inode, and by its number, as addresses are used
  * again. */
@@ -43,17 +46,19 @@ struct thread {
 	u64 begin;	/* pages */
 	u64 end;
 	u64 last_begin;	/* of its last call */
+	s64 step;	/* of faults: from one page to the next */
 	u64 tick;
 	u64 at_ns;
 	u64 took_ns;
+	bool is_waiting;	/* in its last call */
 	/* The file of the last run. */
 	struct inode *inode;
 	u64 ino;
 	u32 generation;
-	/* The pages that the last read's last batch still had to deliver. */
-	u32 is_named;
-	u64 read_call;
+	bool is_named;		/* user space knows the thread */
+	/* The last read, and the pages that its last batch still had to deliver. */
 	struct inode *read_inode;
+	u64 read_call;
 	u64 batch_first;
 	u64 batch_last;
 	/* Waits of a read before it is seen: the kernel reports a batch of pages when all are there. */
@@ -62,8 +67,10 @@ struct thread {
 	/* What the program has advised, as of the last absent page. */
 	struct inode *advised_inode;
 	u32 advice;
-	bool is_waiting;	/* in the last call of its run */
 	u64 address;		/* of its last fault */
+	/* A mapped file, and the number of its first page less that of the page of memory where it is mapped. */
+	struct inode *area_inode;
+	u64 area_offset;
 };
 
 struct {
@@ -131,6 +138,7 @@ static __always_inline void send_run(struct thread *thread, struct task_struct *
 	event->lasted_ns = lasted_ns < LONGEST_TICK_NS ? lasted_ns : LONGEST_TICK_NS;
 	event->first = thread->begin;
 	event->end = thread->end;
+	event->step = thread->step;
 	event->op = thread->op;
 	event->flags = thread->flags;
 	bpf_ringbuf_submit(event, wakeup());
@@ -226,6 +234,7 @@ static __always_inline bool begin_run(struct thread *thread, struct task_struct 
 	thread->begin = begin;
 	thread->end = end;
 	thread->last_begin = begin;
+	thread->step = 0;
 	thread->tick = bpf_jiffies64();
 	thread->at_ns = now_ns;
 	thread->took_ns = 0;
@@ -363,6 +372,7 @@ int BPF_PROG(on_kernel_fault, unsigned long address)
 struct place {
 	u64 address;
 	u64 page;
+	bool is_known;
 };
 
 static long look_up(struct task_struct *task, struct vm_area_struct *area, void *data)
@@ -370,7 +380,43 @@ static long look_up(struct task_struct *task, struct vm_area_struct *area, void 
 	struct place *place = data;
 
 	place->page = ((place->address - area->vm_start) >> PAGE_SHIFT) + area->vm_pgoff;
+	place->is_known = true;
 	return 0;
+}
+
+/* The page of the file at which the thread has faulted, if the kernel has mapped a block around it that begins with page
+ * `first`. Only the first fault in a mapping has to be looked up. */
+static __always_inline u64 faulting_page(struct thread *thread, struct task_struct *task, struct inode *inode, u64 first)
+{
+	u64 number = thread->address >> PAGE_SHIFT;
+	struct place place = { .address = thread->address, .page = first };
+
+	if (thread->area_inode == inode && (number & ~(AROUND_PAGES - 1)) + thread->area_offset == first)
+		return number + thread->area_offset;
+	/* This fails, rarely, while another thread changes the mappings. */
+	bpf_find_vma(task, place.address, look_up, &place, 0);
+	if (place.is_known) {
+		thread->area_inode = inode;
+		thread->area_offset = place.page - number;
+	}
+	return place.page;
+}
+
+/* Whether this new fault is as far from the last one of the run as that is from the one before. */
+static __always_inline bool joins_faults(struct thread *thread, struct inode *inode, u64 fault, u64 page)
+{
+	if (thread->inode != inode || thread->ino != inode->i_ino || thread->op != OP_FAULT || !thread->calls)
+		return false;
+	if (thread->call == fault || thread->took_ns || thread->tick != bpf_jiffies64())
+		return false;
+	if (thread->calls == 1)
+		thread->step = page - thread->begin;
+	else if ((s64)(page - thread->last_begin) != thread->step)
+		return false;
+	thread->calls++;
+	thread->call = fault;
+	thread->last_begin = page;
+	return true;
 }
 
 /* The kernel has mapped cached pages around a fault, which is over if its own page is among them. */
@@ -379,17 +425,34 @@ int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, u
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = recorded(task, mapping->host);
-	struct place place = { .page = first };
-	u64 fault = fault_of(task);
+	u64 fault = fault_of(task), page;
 
 	if (!thread || is_recorded(thread, fault))
 		return 0;
-	place.address = thread->address;
-	/* This fails, rarely, if another thread changes the mappings. */
-	bpf_find_vma(task, place.address, look_up, &place, 0);
-	if (place.page >= first && place.page <= last)
-		begin_run(thread, task, mapping->host, OP_FAULT, fault, place.page, place.page + 1,
-			  bpf_ktime_get_ns());
+	page = faulting_page(thread, task, mapping->host, first);
+	/* Otherwise mm_filemap_fault comes next. */
+	if (page < first || page > last || joins_faults(thread, mapping->host, fault, page))
+		return 0;
+	begin_run(thread, task, mapping->host, OP_FAULT, fault, page, page + 1, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* A page that is dirty already is not reported. Pages that follow one another within a tick are one write. */
+SEC("tp_btf/writeback_dirty_folio")
+int BPF_PROG(on_dirty, struct folio *folio, struct address_space *mapping)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct inode *inode = mapping ? mapping->host : 0;
+	u64 first = folio->index, end = first + pages_of(folio);
+	struct thread *thread = recorded(task, inode);
+
+	if (!thread)
+		return 0;
+	if (thread->calls && thread->op == OP_WRITE && thread->inode == inode && thread->ino == inode->i_ino &&
+	    thread->end == first && thread->tick == bpf_jiffies64())
+		thread->end = end;
+	else
+		begin_run(thread, task, inode, OP_WRITE, 0, first, end, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -444,7 +507,7 @@ int BPF_PROG(on_async_ra, struct inode *inode, unsigned long first, struct file_
 /* Makes the last call of the run a run of its own, since calls that wait are not merged. */
 static __always_inline void split_run(struct thread *thread, struct task_struct *task, u64 now_ns)
 {
-	u64 end = thread->end, begin = thread->last_begin;
+	u64 begin = thread->last_begin, end = thread->op == OP_FAULT ? begin + 1 : thread->end;
 	u32 flags = thread->flags;
 
 	if (thread->calls < 2)
@@ -455,6 +518,7 @@ static __always_inline void split_run(struct thread *thread, struct task_struct 
 	thread->calls = 1;
 	thread->begin = begin;
 	thread->end = end;
+	thread->step = 0;
 	thread->at_ns = now_ns;
 	thread->flags = flags;
 }

@@ -62,11 +62,12 @@ struct trace_run {
 	u64 lasted_ns;		/* of several calls, from the first to the last */
 	u64 first;		/* pages */
 	u64 end;
+	s64 step;		/* of several faults: from one page to the next */
 	u32 op;
 	u32 flags;
 };
 
-_Static_assert(sizeof(struct trace_thread) == 32 && sizeof(struct trace_run) == 64, "as decoded");
+_Static_assert(sizeof(struct trace_thread) == 32 && sizeof(struct trace_run) == 72, "as decoded");
 _Static_assert(sizeof(struct trace_file) == 32 + 64 * PATH_COMPONENTS, "as decoded");
 
 #endif

@@ -60,7 +60,7 @@ pub enum ObserveError {
     Architecture(&'static str),
     /// The kernel does not report such accesses.
     #[error(
-        "this kernel does not report all reads: its tracepoint {0} is missing, which Linux 6.18 has; \
+        "this kernel does not report all reads: its tracepoint {0} is missing, which Linux 6.12 has; \
          make a trace with strace instead (docs/trace.md)"
     )]
     Tracepoint(&'static str),

@@ -20,9 +20,18 @@ mod skeleton {
 }
 use skeleton::{TraceSkel, TraceSkelBuilder};
 
-/// Without one of these, reads or faults would be missing.
-const NEEDED: [&str; 4] =
-    ["mm_filemap_get_pages", "mm_filemap_fault", "page_cache_sync_ra", "page_cache_async_ra"];
+/// Without one of these, operations would be missing.
+const NEEDED: [&str; 6] = [
+    "mm_filemap_get_pages",
+    "mm_filemap_fault",
+    "mm_filemap_map_pages",
+    "page_fault_user",
+    "page_fault_kernel",
+    "writeback_dirty_folio",
+];
+
+/// These tell what programs have advised (Linux 6.18).
+const OF_ADVICE: [&str; 2] = ["page_cache_sync_ra", "page_cache_async_ra"];
 
 /// The attached programs and their events.
 pub struct Tracing {
@@ -42,7 +51,7 @@ impl Tracing {
     /// Loads and attaches the programs. With [`Scope::Process`], that process must have no descendants yet.
     ///
     /// # Errors
-    /// As [`crate::observe::open`], and [`ObserveError::Tracepoint`] on kernels before 6.18.
+    /// As [`crate::observe::open`], and [`ObserveError::Tracepoint`] on kernels before 6.12.
     pub fn open(scope: &Scope) -> Result<Self, ObserveError> {
         let mut tracing = Self::load(scope)?;
         if let Scope::Process(pid) = scope {
@@ -75,6 +84,9 @@ impl Tracing {
         let constants = open.maps.rodata_data.as_deref_mut().expect("the object has constants");
         constants.our_tgid = std::process::id();
         constants.only_tasks = matches!(scope, Scope::Process(_));
+        let tells_advice = OF_ADVICE.iter().all(|name| tracepoints.contains(*name));
+        open.progs.on_sync_ra.set_autoload(tells_advice);
+        open.progs.on_async_ra.set_autoload(tells_advice);
         let skeleton = open.load().map_err(refused)?;
         let fetched: Rc<RefCell<Vec<Event>>> = Rc::default();
         let of_ring = Rc::clone(&fetched);

@@ -48,7 +48,7 @@ fn file(bytes: &[u8]) -> Option<TracedFile> {
 
 /// `struct trace_run`.
 fn run(bytes: &[u8]) -> Option<Run> {
-    let flags = half_word(bytes, 60)?;
+    let flags = half_word(bytes, 68)?;
     let has = |flag| flags & flag != 0;
     let advice = match () {
         () if has(FLAG_RANDOM) => Hint::Random,
@@ -64,7 +64,8 @@ fn run(bytes: &[u8]) -> Option<Run> {
         lasted: word(bytes, 32)?,
         first: word(bytes, 40)?,
         end: word(bytes, 48)?,
-        op: match half_word(bytes, 56)? {
+        step: word(bytes, 56)? as i64,
+        op: match half_word(bytes, 64)? {
             0 => Op::Read,
             1 => Op::Fault,
             2 => Op::Write,
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_run_tells_of_the_open_file_if_that_is_known() {
-        let bytes = |flags| words(&[RUN, 7, 5, 23, 1, 0, 2, 0, 3, 0, 4, 0, 27, 0, 1, flags]);
+        let bytes = |flags| words(&[RUN, 7, 5, 23, 1, 0, 2, 0, 3, 0, 4, 0, 27, 0, 6, 0, 1, flags]);
         let run = Run {
             thread: 7,
             file: 5,
@@ -136,6 +137,7 @@ mod tests {
             lasted: 3,
             first: 4,
             end: 27,
+            step: 6,
             op: Op::Fault,
             opened: None,
         };

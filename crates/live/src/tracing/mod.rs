@@ -79,7 +79,7 @@ pub struct Opened {
     pub is_new: bool,
 }
 
-/// One call, or several alike that followed one another and waited for nothing.
+/// One call, or several alike that waited for nothing: reads that follow one another, or faults at equal distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The number of the thread.
@@ -98,6 +98,8 @@ pub struct Run {
     pub first: u64,
     /// The page after the last.
     pub end: u64,
+    /// Of several faults, each of one page: from one to the next, in pages.
+    pub step: i64,
     /// What was done.
     pub op: Op,
     /// What is known of the open file; `None` if no page was absent.

@@ -61,6 +61,9 @@ impl<W: Write> Scribe<W> {
                 self.add_file(file);
                 Ok(())
             }
+            Event::Run(run) if run.op == Op::Fault => {
+                faults(run).try_for_each(|run| self.note_run(&run))
+            }
             Event::Run(run) => self.note_run(run),
         }
     }
@@ -140,6 +143,27 @@ impl<W: Write> Scribe<W> {
     }
 }
 
+/// Each fault as a run of its own.
+fn faults(all: &super::Run) -> impl Iterator<Item = super::Run> {
+    let all = *all;
+    (0..all.calls).map(move |number| {
+        let first = all.first.wrapping_add_signed(all.step.wrapping_mul(number.into()));
+        let after = u128::from(all.lasted) * u128::from(number) / u128::from(all.calls);
+        let at = all.at.saturating_add(after as u64);
+        let opened = all.opened.filter(|_| number == 0);
+        super::Run {
+            calls: 1,
+            at,
+            lasted: 0,
+            first,
+            end: first.saturating_add(1),
+            step: 0,
+            opened,
+            ..all
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use readahead::DeviceNumber;
@@ -168,6 +192,7 @@ mod tests {
             lasted: 99,
             first: 0,
             end: 1,
+            step: 0,
             op: Op::Read,
             opened: None,
         }
@@ -227,6 +252,26 @@ mod tests {
         let expected =
             ["advise random", "read", "read", "read", "close", "read", "advise sequential", "read"];
         assert_eq!(ops, expected);
+    }
+
+    #[test]
+    fn faults_at_equal_distances_are_told_one_by_one() {
+        let all = Seen {
+            calls: 3,
+            lasted: 3_000,
+            first: 40,
+            end: 41,
+            step: -16,
+            op: Op::Fault,
+            ..seen()
+        };
+        let (_, lines) = traced(&[thread(7, 7), file(0, 1 << 20), Event::Run(all)]);
+        let expected = [
+            "0,tar 7,/f0,mmap,163840,4096,0",
+            "1,tar 7,/f0,mmap,98304,4096,0",
+            "2,tar 7,/f0,mmap,32768,4096,0",
+        ];
+        assert_eq!(lines, expected);
     }
 
     #[test]

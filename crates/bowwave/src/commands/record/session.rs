@@ -35,6 +35,7 @@ pub(super) struct Session {
 impl Session {
     /// Creates the file and begins to record.
     pub(super) fn begin(path: &Path, is_anonymous: bool, scope: &Scope) -> anyhow::Result<Self> {
+        let began = sys::monotonic_ns();
         // An older trace is replaced only if there will be a new one.
         let tracing = Tracing::open(scope)?;
         let place = Place::take(path, &KIND)?;
@@ -44,8 +45,8 @@ impl Session {
             date: provenance::date(),
         };
         let paths = Paths::new(is_anonymous);
-        let scribe = Scribe::begin(place.file, &header, paths, sys::monotonic_ns())
-            .with_context(|| cannot_write(path))?;
+        let scribe =
+            Scribe::begin(place.file, &header, paths, began).with_context(|| cannot_write(path))?;
         Ok(Session { path: path.into(), tracing, scribe, told_lost: 0, written: Instant::now() })
     }
 
