@@ -200,6 +200,34 @@ fn what_was_recorded_is_replayed_and_printed_as_text() {
 }
 
 #[test]
+fn advice_for_a_while_is_for_what_programs_read_within_it() {
+    let Some(bench) = Bench::of("record-advise", 128 << 20) else { return };
+    let path = file(&bench, "streamed");
+    bench.lab.evict().expect("evicted");
+    let mut command = Command::new(BOWWAVE);
+    command.args(["advise", "--for", "1h", "--json", "--device", "net", "--memory", "1G"]);
+    command.current_dir(bench.state.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = Own::start(&mut command);
+    let mut errors = BufReader::new(child.stderr.take().expect("piped"));
+    let mut line = String::new();
+    errors.read_line(&mut line).expect("a line");
+    assert!(line.contains("recording what all programs read, into bowwave.trace"), "{line}");
+    ways::pread(&path);
+    // It does not wait for the end of the hour.
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it is not reaped");
+    let [mut told, mut said] = [String::new(), String::new()];
+    child.stdout.take().expect("piped").read_to_string(&mut told).expect("text");
+    errors.read_to_string(&mut said).expect("text");
+    assert!(child.wait().expect("it ends").success(), "{said}");
+    let advice: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    let trace = trace::open(&bench.state.path().join("bowwave.trace")).expect("a trace");
+    assert_eq!(count(&of(&trace, &path), TraceOp::Read), 23);
+    assert_eq!(advice["trace"], "bowwave.trace");
+    assert_eq!(advice["operations"], trace.records().len());
+    assert!(advice["remedies"].as_array().is_some_and(|remedies| !remedies.is_empty()), "{advice}");
+}
+
+#[test]
 fn paths_become_numbers_that_keep_directories_together() {
     let Some(bench) = Bench::of("record-numbers", 128 << 20) else { return };
     let paths = ["one", "two"].map(|name| file(&bench, name));

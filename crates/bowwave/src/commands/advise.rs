@@ -7,11 +7,14 @@ mod text;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use advice::{Load, advise};
 use anyhow::Context;
 
 use super::output::progress_bar;
+use super::privilege;
+use super::record::{self, duration};
 use super::replay::{kib, memory};
 use super::traces;
 use crate::print;
@@ -20,11 +23,16 @@ use ground::Ground;
 /// Rank what would help a load: leave it, another read_ahead_kb, bowwave, drop-behind
 ///
 /// Replays a trace of the load in a simulator with each remedy, and says what it saves, within which range, what it
-/// costs, and the commands that apply it and undo it. Changes nothing.
+/// costs, and the commands that apply it and undo it. Changes no setting.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The trace: a file in the format of docs/trace.md, or - for standard input
-    trace: PathBuf,
+    /// The trace, from `bowwave record` or in the format of docs/trace.md; - is standard input
+    #[arg(required_unless_present = "time")]
+    trace: Option<PathBuf>,
+    /// Record what all programs read for this long first, for example 60s, into bowwave.trace; needs
+    /// root
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "trace")]
+    time: Option<Duration>,
     /// A device from `bowwave lab --list`, or a TOML file that describes one; by default what
     /// `bowwave tune` has remembered of the disk where the trace's files are
     #[arg(long)]
@@ -42,7 +50,12 @@ pub(crate) struct Args {
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let given = args.device.as_deref().map(ground::given).transpose()?;
-    let trace = traces::read(&args.trace)?;
+    let path = args.trace.unwrap_or_else(|| record::TRACE.into());
+    if let Some(time) = args.time {
+        privilege::demand("advise --for")?;
+        record::record_machine(&path, false, Some(time))?;
+    }
+    let trace = traces::read(&path)?;
     let memory_bytes = args
         .memory
         .or_else(linux::meminfo::available_bytes)
@@ -60,9 +73,9 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let advice = advise(&load, &mut |share| bar.set_position((share * 1000.0) as u64))?;
     bar.finish_and_clear();
     if args.json {
-        print::json(&json::object(&args.trace, &load, &ground, &advice))?;
+        print::json(&json::object(&path, &load, &ground, &advice))?;
     } else {
-        print::line(text::describe(&args.trace, &load, &ground, &advice))?;
+        print::line(text::describe(&path, &load, &ground, &advice))?;
     }
     Ok(ExitCode::SUCCESS)
 }

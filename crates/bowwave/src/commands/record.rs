@@ -25,7 +25,7 @@ use session::Session;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Write the trace to this file. Only an older trace is replaced.
-    #[arg(short, long, value_name = "FILE", default_value = "bowwave.trace")]
+    #[arg(short, long, value_name = "FILE", default_value = TRACE)]
     output: PathBuf,
     /// Record the machine for this long, for example 90s, 5m or 1h.
     #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "command")]
@@ -41,12 +41,17 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
+/// Where a trace goes by default.
+pub(super) const TRACE: &str = "bowwave.trace";
+
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.text {
         return print_as_text(path);
     }
     if args.command.is_empty() {
-        return record_machine(&args);
+        privilege::demand("record")?;
+        record_machine(&args.output, args.anonymous, args.time)?;
+        return Ok(ExitCode::SUCCESS);
     }
     record_command(&args).or_else(|error| {
         print::note(format_args!("{error:#}; the command was not started"));
@@ -61,19 +66,23 @@ fn print_as_text(path: &Path) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn record_machine(args: &Args) -> anyhow::Result<ExitCode> {
-    privilege::demand("record")?;
+/// Records what all programs read, for that time or until a signal.
+pub(super) fn record_machine(
+    output: &Path,
+    is_anonymous: bool,
+    time: Option<Duration>,
+) -> anyhow::Result<()> {
     let caught = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter();
     let signals = Signals::catch(caught.filter(|signal| !signals::is_ignored(*signal)))?;
-    let mut session = Session::begin(&args.output, args.anonymous, &Scope::Machine)?;
+    let mut session = Session::begin(output, is_anonymous, &Scope::Machine)?;
     print::note(format_args!(
         "recording what all programs read, into {}; Ctrl-C ends it",
-        args.output.display()
+        output.display()
     ));
-    let until = args.time.map(|time| Instant::now() + time);
+    let until = time.map(|time| Instant::now() + time);
     session.record_until(signals.readiness(), until)?;
     print::note(session.finish()?);
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// # Errors
@@ -108,7 +117,7 @@ fn record_command(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Parses a time such as `90s`, `5m` or `1h`.
-fn duration(text: &str) -> Result<Duration, clap::Error> {
+pub(super) fn duration(text: &str) -> Result<Duration, clap::Error> {
     let wrong = || {
         clap::Error::raw(
             ErrorKind::ValueValidation,

@@ -78,7 +78,7 @@ fn first(about: &str, analysis: &Analysis) -> String {
         0 => "</p>\n",
         _ => {
             "The list below says where that was. Its figures are what was seen, and the most that better read-ahead could \
-             save; how much it would save, <code>bowwave replay</code> simulates.</p>\n"
+             save; what would save how much, <code>bowwave advise</code> simulates.</p>\n"
         }
     };
     text
