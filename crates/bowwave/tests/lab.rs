@@ -66,6 +66,10 @@ impl Lab {
         Path::new("/run/bowwave/lab").join(&self.0)
     }
 
+    fn image(&self) -> PathBuf {
+        self.folder().join("fuse/disk")
+    }
+
     fn is_attached(&self) -> bool {
         let devices = fs::read_dir("/sys/block").expect("it is there").flatten();
         let backing = devices.map(|device| device.path().join("loop/backing_file"));
@@ -156,6 +160,48 @@ fn what_a_killed_making_left_is_cleared_by_down_and_by_the_next_up() {
                 assert!(down.status.success(), "{when}: {}", said(&down));
             }
             lab.assert_gone(&when);
+        }
+    }
+}
+
+/// Begins to remove the lab while `image` is open, attaches a loop device to it once `down` waits for that, and closes
+/// it. `None` if `down` had ended by then.
+fn down_while_a_device_is_attached(lab: &Lab, image: &Path) -> Option<Output> {
+    let held = fs::File::open(image).expect("it is served");
+    let mut down = lab.command("down").stderr(Stdio::piped()).spawn().expect("it runs");
+    let place = format!("/proc/{}/wchan", down.id());
+    let waits = || fs::read_to_string(&place).is_ok_and(|place| place.contains("nanosleep"));
+    let mut has_ended = false;
+    while !has_ended && !waits() {
+        has_ended = down.try_wait().expect("ours").is_some();
+    }
+    let attached = Command::new("losetup").args(["--find", "--direct-io=on"]).arg(image).output();
+    let has_attached = attached.expect("losetup is there").status.success();
+    let is_in_time = has_attached && down.try_wait().expect("ours").is_none();
+    drop(held);
+    let output = down.wait_with_output().expect("it ends");
+    is_in_time.then_some(output)
+}
+
+#[test]
+fn a_device_that_a_killed_making_still_attaches_is_removed_too() {
+    let Some(lab) = Lab::new("late") else { return };
+    loop {
+        let (_, is_served) = STAGES[2];
+        let mut up = lab.begin(is_served);
+        signal(&up, Signal::KILL);
+        up.wait().expect("it ends");
+        if lab.is_attached() || !lab.image().exists() {
+            let _ = lab.run("down");
+            continue;
+        }
+        match down_while_a_device_is_attached(&lab, &lab.image()) {
+            Some(down) => {
+                assert!(down.status.success(), "{}", said(&down));
+                return lab.assert_gone("after a late device");
+            }
+            // The machine was too busy.
+            None => drop(lab.run("down")),
         }
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn clear(claim: &Claim) -> Result<(), LabError> {
     }
     let server = server_of(&fuse);
     if layers::is_mounted(&fuse) {
-        outcome = outcome.and(layers::unmount(&fuse, &nodes));
+        outcome = outcome.and(unmount_server(&fuse));
     } else if let Some(server) = &server {
         // A server that has not mounted yet would do so after everything is gone.
         let _ = pidfd_send_signal(server, Signal::KILL);
@@ -83,10 +83,22 @@ pub(crate) fn clear(claim: &Claim) -> Result<(), LabError> {
         wait_for_end(&server);
     }
     if layers::is_mounted(&fuse) {
-        outcome = outcome.and(layers::unmount(&fuse, &nodes));
+        outcome = outcome.and(unmount_server(&fuse));
     }
     state::remove_folders(&own);
     outcome
+}
+
+/// Unmounts the server's folder.
+fn unmount_server(fuse: &Path) -> Result<(), LabError> {
+    let outcome = layers::unmount(fuse, &[]);
+    if !matches!(outcome, Err(LabError::Busy { .. })) {
+        return outcome;
+    }
+    // The `losetup` of a killed `lab up` ends only after the system call that attaches its device.
+    let late = attached_below(fuse);
+    late.iter().try_for_each(|node| layers::detach_loop(node))?;
+    layers::unmount(fuse, &late)
 }
 
 /// Loop devices with an image below `fuse`.
