@@ -228,6 +228,43 @@ fn advice_for_a_while_is_for_what_programs_read_within_it() {
 }
 
 #[test]
+fn fio_reads_what_was_recorded() {
+    let Some(bench) = Bench::of("record-fio", 128 << 20) else { return };
+    if ways::installed("fio").is_none() {
+        return;
+    }
+    let paths = ["one", "two"].map(|name| file(&bench, name));
+    let script = format!(
+        "dd if={} of=/dev/null bs=12k count=11 & tac {} > /dev/null; wait",
+        paths[0].display(),
+        paths[1].display()
+    );
+    let (_, said, trace) = record(&bench, &[&"--", &"sh", &"-c", &script]);
+    let job = bench.state.path().join("job");
+    let recorded = bench.state.path().join("trace");
+    let (is_able, _, error) =
+        run(Command::new(BOWWAVE).arg("replay").arg(&recorded).arg("--fio").arg(&job));
+    assert!(is_able, "{error}");
+    let script = format!("cd {} && exec fio --readonly job.fio > fio.txt", job.display());
+    let (status, said_of_fio, by_fio) = record(&bench, &[&"--", &"sh", &"-c", &script]);
+    assert_eq!(status, Some(0), "{said_of_fio}: {:?}", fs::read_to_string(job.join("fio.txt")));
+    for path in &paths {
+        let reads = |trace| -> Vec<(u64, u64)> {
+            let records = of(trace, path);
+            let reads = records.iter().filter(|record| record.op == TraceOp::Read);
+            reads.map(|read| (read.offset, read.bytes)).collect()
+        };
+        assert!(reads(&trace).len() > 1, "{said}");
+        assert_eq!(reads(&trace), reads(&by_fio), "{error}");
+    }
+    // A folder with files in it is somebody's.
+    let again = Command::new(BOWWAVE).arg("replay").arg(&recorded).arg("--fio").arg(&job).output();
+    let again = again.expect("it runs");
+    let said = String::from_utf8_lossy(&again.stderr);
+    assert!(!again.status.success() && said.contains("is not empty; name a new folder"), "{said}");
+}
+
+#[test]
 fn paths_become_numbers_that_keep_directories_together() {
     let Some(bench) = Bench::of("record-numbers", 128 << 20) else { return };
     let paths = ["one", "two"].map(|name| file(&bench, name));

@@ -7,11 +7,13 @@
 //!   0,cat,/srv/a,read,0,131072
 //! ```
 //!
-//! docs/trace.md describes the format. `bowwave record` writes a binary form ([`recorded`]). [`open`] opens both. A [`Trace`] is the result of parsing: its names are never empty and contain no
-//! line breaks, its times never run backward, and its files fit the simulator.
+//! docs/trace.md describes the format. `bowwave record` writes a binary form ([`recorded`]). [`open`] opens both. A
+//! [`Trace`] is the result of parsing: its names are never empty and contain no line breaks, its times never run backward,
+//! and its files fit the simulator. [`fio`] turns it into a job for real files.
 
 mod error;
 mod fields;
+pub mod fio;
 mod open;
 mod parse;
 mod ranges;

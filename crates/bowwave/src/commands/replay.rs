@@ -1,6 +1,7 @@
 //! `bowwave replay`: replays a trace with policies on a chosen device, or checks a recording with
 //! this bowwave.
 
+mod fio;
 mod recorded;
 
 use std::io::{self, Write};
@@ -63,6 +64,10 @@ pub(crate) struct Args {
     /// Write a page with tables and plots to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Simulate nothing: write a job for fio into this new folder, which reads the same places of the
+    /// same files
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = SIMULATION_OPTIONS)]
+    fio: Option<PathBuf>,
     /// Print a small example trace
     #[arg(long, exclusive = true)]
     example: bool,
@@ -76,8 +81,9 @@ pub(crate) struct Args {
 }
 
 /// Options for traces only. A recording has its own settings.
-const TRACE_OPTIONS: [&str; 10] = [
+const TRACE_OPTIONS: [&str; 11] = [
     "trace",
+    "fio",
     "policies",
     "device",
     "memory",
@@ -88,6 +94,10 @@ const TRACE_OPTIONS: [&str; 10] = [
     "log",
     "html",
 ];
+
+/// Options of the simulation.
+const SIMULATION_OPTIONS: [&str; 9] =
+    ["policies", "device", "memory", "elevator", "readahead", "verbose", "log", "json", "html"];
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum PaceName {
@@ -108,6 +118,10 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         print::all(|out| write!(out, "{EXAMPLE}"))?;
         return Ok(ExitCode::SUCCESS);
     };
+    if let Some(folder) = &args.fio {
+        let keeps_times = matches!(args.pace, PaceName::Trace);
+        return fio::export(&traces::read(path)?, folder, keeps_times);
+    }
     if let Some(file) = &args.html {
         check_page(file, Some(path))?;
     }
