@@ -36,6 +36,7 @@ mod read;
 pub mod replay;
 pub mod scripts;
 mod server;
+pub mod size;
 mod view;
 mod wait;
 mod worst;

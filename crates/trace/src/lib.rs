@@ -68,7 +68,8 @@ pub enum TraceOp {
 }
 
 impl TraceOp {
-    const ALL: [TraceOp; 7] = [
+    /// All kinds.
+    pub const ALL: [TraceOp; 7] = [
         TraceOp::Read,
         TraceOp::Mmap,
         TraceOp::Write,
@@ -159,7 +160,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// What a user of the trace should know, one sentence each.
+    /// What recording has lost or merged, one sentence each.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.lost > 0 {
@@ -183,6 +184,34 @@ impl Trace {
     /// What it tells about itself if it was recorded; `None` of a text.
     pub fn origin(&self) -> Option<&Origin> {
         self.origin.as_ref()
+    }
+
+    /// What a user of the trace should know, one sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let recorded = self.origin.iter().flat_map(Origin::notes);
+        recorded.chain(self.beyond_the_end()).collect()
+    }
+
+    /// A sentence about reads beyond the end of a file, which take no time. Programs do such reads, but the sizes in the
+    /// trace may also be wrong.
+    fn beyond_the_end(&self) -> Option<String> {
+        let is_beyond = |record: &&Record| {
+            let bytes = self.files[record.file as usize].bytes;
+            record.op.has_place() && record.bytes > 0 && record.offset > bytes
+        };
+        let mut beyond = self.records.iter().filter(is_beyond);
+        let first = beyond.next()?;
+        let (number, all) = (beyond.count() + 1, self.records.len());
+        let lies = if number == 1 {
+            "lies beyond the end of its file"
+        } else {
+            "lie beyond the ends of their files"
+        };
+        let file = &self.files[first.file as usize];
+        Some(format!(
+            "{number} of {all} operations {lies}, the first at byte {} of {:?}, which has {}; check the sizes in the trace",
+            first.offset, file.name, file.bytes
+        ))
     }
 
     /// The files, in the order they are named.

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use advice::{Load, advise};
 use anyhow::Context;
+use sim::replay::values;
 
 use super::output::progress_bar;
 use super::privilege;
 use super::record::{self, duration};
-use super::replay::{kib, memory};
 use super::traces;
 use crate::print;
 use ground::Ground;
@@ -38,10 +38,10 @@ pub(crate) struct Args {
     #[arg(long)]
     device: Option<String>,
     /// Memory that may hold files; by default what this machine has available
-    #[arg(long, value_parser = memory)]
+    #[arg(long, value_parser = values::memory)]
     memory: Option<u64>,
     /// Today's read_ahead_kb; by default that of the disk where the trace's files are, or 128
-    #[arg(long, value_name = "KIB", value_parser = kib)]
+    #[arg(long, value_name = "KIB", value_parser = values::readahead)]
     readahead: Option<u64>,
     /// Print one JSON object instead of text
     #[arg(long)]

@@ -9,10 +9,9 @@ use anyhow::{Context, bail, ensure};
 use clap::Subcommand;
 use lab::{Fault, Lab, LabError, Options, ServeOptions, Status};
 use serde_json::{Value, json};
+use sim::size;
 
 use crate::{print, signals};
-
-use super::size;
 
 /// Make a slow disk: a real block device with a file system, as slow as a device model.
 ///

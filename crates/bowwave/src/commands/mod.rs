@@ -14,7 +14,6 @@ pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod run;
-pub(crate) mod size;
 pub(crate) mod status;
 pub(crate) mod top;
 pub(crate) mod traces;

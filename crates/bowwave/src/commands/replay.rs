@@ -8,15 +8,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::ValueEnum;
 use page::short;
-use readahead::PAGE_BYTES;
-use serde_json::json;
-use sim::replay::{Pace, Process, Replay, Setup, check, replay};
+use sim::replay::{Pace, Replay, Setup, check, json, replay, values};
 use trace::{EXAMPLE, Trace};
 
 use super::output::{check_page, progress_bar, write_page};
-use super::{size, traces};
+use super::traces;
 use crate::print;
 
 const POLICIES_THAT_KNOW_THE_TRACE: &str = "\
@@ -39,14 +36,14 @@ pub(crate) struct Args {
     #[arg(long, default_value = "hdd")]
     device: String,
     /// Memory for the page cache
-    #[arg(long, default_value = "1G", value_parser = memory)]
+    #[arg(long, default_value = "1G", value_parser = values::memory)]
     memory: u64,
     /// The I/O scheduler, for example mq-deadline, noop or cfq-1
     #[arg(long, default_value = "mq-deadline")]
     elevator: String,
     /// The kernel's largest read-ahead in KiB, as read_ahead_kb; several values are compared
     #[arg(long, value_name = "KIB,...", value_delimiter = ',', default_value = "128",
-        value_parser = kib)]
+        value_parser = values::readahead)]
     readahead: Vec<u64>,
     /// Whether to keep the times between the trace's operations
     #[arg(long, value_enum, default_value = "trace")]
@@ -134,7 +131,9 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let replays = replay_all(&trace, &policies, &setups)?;
     // Print even if the page cannot be written, and write the page even if printing fails.
     let printed = if args.json {
-        print::json(&replays.iter().map(|replay| object_with_log(replay, &trace, &args)).collect())
+        // All setups have the same machine; the windows are the replays'.
+        let object = |replay| object(replay, &setups[0], &trace, args.log);
+        print::json(&replays.iter().map(object).collect())
     } else {
         print::all(|out| print(out, &trace, &replays, &args)).map_err(Into::into)
     };
@@ -160,19 +159,6 @@ fn split_policies(given: &[String]) -> Vec<String> {
         }
     }
     policies
-}
-
-pub(super) fn memory(text: &str) -> Result<u64, String> {
-    let bytes = size::parse(text)?;
-    let is_possible = (1 << 20..=64 << 30).contains(&bytes);
-    is_possible.then_some(bytes).ok_or_else(|| "the memory has to be between 1M and 64G".into())
-}
-
-/// Parses a window in KiB: whole pages of 4 KiB, up to a GiB, as the kernel keeps it.
-pub(super) fn kib(text: &str) -> Result<u64, String> {
-    let kib = text.parse().map_err(|_| "write KiB without a unit, for example 128")?;
-    let is_window = kib <= 1 << 20 && kib % (PAGE_BYTES >> 10) == 0;
-    is_window.then_some(kib).ok_or_else(|| "write a multiple of 4 (one page), up to 1048576".into())
 }
 
 fn setup(args: &Args, readahead_kb: u64) -> Setup {
@@ -205,14 +191,11 @@ fn replay_all(trace: &Trace, policies: &[String], setups: &[Setup]) -> anyhow::R
     Ok(replays)
 }
 
-fn object_with_log(replay: &Replay, trace: &Trace, args: &Args) -> serde_json::Value {
-    let mut object = object(replay, args);
-    if args.log {
-        let log = replay.log.iter().map(|d| {
-            let file = &trace.files()[d.file as usize].name;
-            json!({ "file": file, "start": d.start, "asked": d.asked, "read": d.read, "cause": d.cause.name() })
-        });
-        object["log"] = log.collect();
+/// One replay as JSON. A page needs the log, too, so that a replay may have one that nobody asked for.
+fn object(replay: &Replay, setup: &Setup, trace: &Trace, with_log: bool) -> serde_json::Value {
+    let mut object = json::figures(replay, setup);
+    if with_log {
+        object["log"] = json::log(replay, trace);
     }
     object
 }
@@ -295,36 +278,6 @@ fn print_log(out: &mut dyn Write, trace: &Trace, replay: &Replay) -> io::Result<
         writeln!(out, "readahead({file}, {start}+{asked}) = {read}")?;
     }
     Ok(())
-}
-
-fn object(replay: &Replay, args: &Args) -> serde_json::Value {
-    let row = |name: &str, row: sim::Row| {
-        let mut object = serde_json::Map::from_iter([("cause".to_owned(), name.into())]);
-        let key = |name: &str| name.replace([' ', '-'], "_");
-        object.extend(row.columns().map(|(name, count)| (key(name), count.into())));
-        serde_json::Value::Object(object)
-    };
-    let causes = replay.matrix.rows().map(|(cause, counts)| row(cause.name(), *counts));
-    let process = |process: &Process| json!({ "process": process.name, "ended_s": process.ended_s, "stalled_s": process.stalled_s });
-    json!({
-        "policy": replay.policy,
-        "device": args.device,
-        "elevator": args.elevator,
-        "memory_bytes": args.memory,
-        "pace": args.pace.to_possible_value().map(|pace| pace.get_name().to_owned()),
-        "readahead_kb": replay.readahead_kb,
-        "seconds": replay.seconds,
-        "stalled_s": replay.stalled_s(),
-        "mb_per_s": replay.mb_per_s(),
-        "pages_needed": replay.pages_needed,
-        "pages_read": replay.pages_read,
-        "pages_read_again": replay.read_again,
-        "pages_refaulted": replay.refaulted,
-        "pages_read_alone": replay.matrix.alone,
-        "decisions": replay.matrix.total().requests,
-        "causes": causes.collect::<Vec<_>>(),
-        "processes": replay.processes.iter().map(process).collect::<Vec<_>>(),
-    })
 }
 
 #[cfg(test)]

@@ -2,9 +2,11 @@
 
 mod cached;
 mod files;
+pub mod json;
 mod knowing;
 mod player;
 mod plots;
+pub mod values;
 
 use controller::behind::Rules;
 use device::Spec;
@@ -49,6 +51,17 @@ pub enum Pace {
     Untraced,
     /// All processes start at once, and never pause.
     None,
+}
+
+impl Pace {
+    /// As users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Pace::Trace => "trace",
+            Pace::Untraced => "untraced",
+            Pace::None => "none",
+        }
+    }
 }
 
 /// Where a trace is replayed; `None` stands for the value in `machine.toml`.
