@@ -10,7 +10,7 @@ TARGET = $(or $(CARGO_TARGET_DIR),target)
 # The shell asks, after setup has installed what was missing: make expands a recipe before it runs the first line.
 FEATURES = $$(scripts/features)
 
-.PHONY: help setup build demo test test-kernels torture lint bench bench-tune install uninstall deb
+.PHONY: help setup build demo test test-kernels torture lint bench bench-tune install uninstall deb wheel
 
 # Paths that `make install` writes and `make uninstall` removes.
 BIN = $(DESTDIR)$(PREFIX)/bin/bowwave
@@ -35,6 +35,7 @@ help:
 	@echo "make install  install the binary, its man pages, completions and docs, the systemd units and the udev rule, below PREFIX=$(PREFIX)"
 	@echo "make uninstall  remove these"
 	@echo "make deb      build a Debian package in $(TARGET)/deb"
+	@echo "make wheel    build the Python package in $(TARGET)/wheels (docs/python.md)"
 
 setup:
 	@scripts/setup
@@ -115,3 +116,7 @@ deb:
 	debian/rules clean binary
 	debian/rules clean
 	! command -v lintian >/dev/null || lintian --fail-on error,warning $(TARGET)/deb/*.deb
+
+wheel:
+	@scripts/setup wheel
+	@scripts/wheel --release
