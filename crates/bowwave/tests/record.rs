@@ -110,6 +110,30 @@ fn every_way_of_reading_is_recorded_to_the_last_read_cold_and_cached() {
     }
 }
 
+/// What is written ends the run of what is read.
+#[test]
+fn copies_into_files_are_recorded_to_the_last_page() {
+    let Some(bench) = Bench::of("record-copies", 256 << 20) else { return };
+    let paths = ways::COPIES.map(|(_, name)| file(&bench, name));
+    bench.lab.evict().expect("evicted");
+    for temperature in ["cold", "cached"] {
+        for (copying, path) in ways::COPIES.into_iter().zip(&paths) {
+            let copy = path.with_extension(temperature);
+            let recorder = Recorder::begin(&bench);
+            ways::copy(copying, path, &copy);
+            let trace = recorder.end();
+            let records = of(&trace, path);
+            let reads = records.iter().filter(|record| record.op == TraceOp::Read);
+            // Each part begins where the last one has ended.
+            let end = reads.fold(Some(0), |end, read| {
+                end.filter(|end| *end == read.offset).map(|_| read.end())
+            });
+            assert_eq!(end, Some(505 * PAGE), "{temperature} {}: {records:?}", copying.1);
+            assert_eq!(pages(&of(&trace, &copy)), 505, "{temperature} {}", copying.1);
+        }
+    }
+}
+
 #[test]
 fn reads_of_io_uring_are_recorded_to_the_last_one() {
     let Some(bench) = Bench::of("record-uring", 128 << 20) else { return };

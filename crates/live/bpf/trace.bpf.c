@@ -280,9 +280,22 @@ static __always_inline bool continues_call(struct thread *thread, struct task_st
 	if (!is_in_piping_call(task))
 		/* Not a call that the kernel counts, as with io_uring. */
 		return false;
-	if (thread->calls && thread->op == OP_READ && thread->end <= last)
+	/* What the call has written to another file has ended the run. */
+	if (!thread->calls || thread->op != OP_READ || thread->inode != inode)
+		return false;
+	if (thread->end <= last)
 		thread->end = last + 1;
 	return true;
+}
+
+/* The first page of a new run that has got to page `first`. */
+static __always_inline u64 start_of_run(struct thread *thread, struct task_struct *task, struct inode *inode, u64 call,
+					u64 first)
+{
+	if (thread->read_inode != inode || thread->read_call != call || !is_in_piping_call(task))
+		return start_of(task, inode, first);
+	/* A part of a copy begins where the last one has ended. */
+	return thread->batch_last < first ? thread->batch_last + 1 : first;
 }
 
 static __always_inline int on_other_read(struct task_struct *task, struct inode *inode, u64 first, u64 last)
@@ -299,7 +312,7 @@ static __always_inline int on_other_read(struct task_struct *task, struct inode 
 		last = end ? end - 1 : 0;
 	if (!continues_call(thread, task, inode, call, first, last)) {
 		now_ns = bpf_ktime_get_ns();
-		begin = start_of(task, inode, first);
+		begin = start_of_run(thread, task, inode, call, first);
 		has_waited = thread->waited_since_ns && thread->waited_call == call;
 		if (begin_run(thread, task, inode, OP_READ, call, begin, last + 1, now_ns) && has_waited) {
 			thread->at_ns = thread->waited_since_ns;

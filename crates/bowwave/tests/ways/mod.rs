@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rustix::fs::{Advice, fadvise, sendfile};
+use rustix::fs::{Advice, copy_file_range, fadvise, sendfile};
 use rustix::io::preadv;
 
 use crate::managed::Bench;
@@ -127,6 +127,22 @@ pub(crate) fn send(path: &Path) {
         assert_eq!(sent as u64, 101 * PAGE);
     }
     assert_eq!(file.stream_position().expect("a position"), 505 * PAGE);
+}
+
+/// A way of copying 505 pages from a file to another one, in 5 calls; and its name.
+pub(crate) type Copying = (fn(&File, &File) -> usize, &'static str);
+
+pub(crate) const COPIES: [Copying; 2] = [
+    (|from, to| sendfile(to, from, None, 101 * PAGE as usize).expect("sent"), "sendfile"),
+    (
+        |from, to| copy_file_range(from, None, to, None, 101 * PAGE as usize).expect("copied"),
+        "copy_file_range",
+    ),
+];
+
+pub(crate) fn copy((part, _): Copying, from: &Path, to: &Path) {
+    let (from, to) = (File::open(from).expect("opened"), File::create(to).expect("made"));
+    (0..5).for_each(|_| assert_eq!(part(&from, &to) as u64, 101 * PAGE));
 }
 
 /// One page of each 64 KiB, as much as the kernel maps around a fault.
