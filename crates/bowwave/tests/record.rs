@@ -135,6 +135,24 @@ fn copies_into_files_are_recorded_to_the_last_page() {
 }
 
 #[test]
+fn splices_are_recorded_from_the_places_they_are_given() {
+    let Some(bench) = Bench::of("record-splice", 128 << 20) else { return };
+    let path = file(&bench, "spliced");
+    bench.lab.evict().expect("evicted");
+    for temperature in ["cold", "cached"] {
+        let recorder = Recorder::begin(&bench);
+        if !ways::splice(&path) {
+            return;
+        }
+        let trace = recorder.end();
+        let records = of(&trace, &path);
+        let places: Vec<_> = records.iter().map(|read| (read.offset, read.bytes)).collect();
+        let expected: Vec<_> = (0..7).map(|n| (n * 53 * PAGE, 65536)).collect();
+        assert_eq!(places, expected, "{temperature}");
+    }
+}
+
+#[test]
 fn reads_of_io_uring_are_recorded_to_the_last_one() {
     let Some(bench) = Bench::of("record-uring", 128 << 20) else { return };
     let Some(path) = ways::file_for_io_uring(&bench) else { return };

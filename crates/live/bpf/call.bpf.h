@@ -136,7 +136,7 @@ static __always_inline s64 position_of(struct task_struct *task, struct inode *i
 		return position;
 	if (made == CALL_SENDFILE)
 		given = registers->dx;
-	else if (made == CALL_COPY_FILE_RANGE)
+	else if (made == CALL_COPY_FILE_RANGE || made == CALL_SPLICE)
 		given = registers->si;
 	if (given)
 		return bpf_probe_read_user(&position, sizeof(position), (void *)given) ? -1 : position;

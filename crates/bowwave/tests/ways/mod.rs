@@ -145,6 +145,21 @@ pub(crate) fn copy((part, _): Copying, from: &Path, to: &Path) {
     (0..5).for_each(|_| assert_eq!(part(&from, &to) as u64, 101 * PAGE));
 }
 
+/// Splices 7 times 64 KiB from given places; `false` where that is not possible.
+pub(crate) fn splice(path: &Path) -> bool {
+    const SCRIPT: &str = "import os, sys
+file = os.open(sys.argv[1], os.O_RDONLY)
+end, begin = os.pipe()
+for n in range(7):
+    assert os.splice(file, begin, 65536, offset_src=n * 53 * 4096) == 65536
+    assert len(os.read(end, 65536)) == 65536";
+    installed("python3").is_some() && {
+        let (has_succeeded, _, error) = run(Command::new("python3").args(["-c", SCRIPT]).arg(path));
+        assert!(has_succeeded, "{error}");
+        true
+    }
+}
+
 /// One page of each 64 KiB, as much as the kernel maps around a fault.
 #[allow(unsafe_code)]
 pub(crate) fn map(path: &Path) {
