@@ -9,7 +9,7 @@ mod ways;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, Command, Stdio};
 
@@ -149,6 +149,25 @@ fn splices_are_recorded_from_the_places_they_are_given() {
         let places: Vec<_> = records.iter().map(|read| (read.offset, read.bytes)).collect();
         let expected: Vec<_> = (0..7).map(|n| (n * 53 * PAGE, 65536)).collect();
         assert_eq!(places, expected, "{temperature}");
+    }
+}
+
+#[test]
+fn reads_that_overlap_are_not_taken_for_reads_that_follow_one_another() {
+    let Some(bench) = Bench::of("record-overlap", 128 << 20) else { return };
+    let names = ["page", "half", "part"];
+    let paths = names.map(|name| file(&bench, name));
+    let open = |path: &PathBuf| File::open(path).expect("opened");
+    let recorder = Recorder::begin(&bench);
+    let [page, half, part] = [0, 1, 2].map(|n| open(&paths[n]));
+    (0..1009).for_each(|_| page.read_exact_at(&mut [0; PAGE as usize], 0).expect("read"));
+    (0..503).for_each(|n| half.read_exact_at(&mut [0; 2 * PAGE as usize], n * PAGE).expect("read"));
+    (0..211).for_each(|_| part.read_exact_at(&mut [0; 16], 100).expect("read"));
+    let trace = recorder.end();
+    for (path, (reads, pages)) in paths.iter().zip([(1009, 1009), (503, 1006), (211, 211)]) {
+        let records = of(&trace, path);
+        let bytes = records.iter().map(|read| read.bytes).sum::<u64>();
+        assert_eq!((count(&records, TraceOp::Read), bytes), (reads, pages * PAGE), "{path:?}");
     }
 }
 

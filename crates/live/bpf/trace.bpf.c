@@ -46,6 +46,7 @@ struct thread {
 	u64 begin;	/* pages */
 	u64 end;
 	u64 last_begin;	/* of its last call */
+	s64 position;	/* in bytes, of its first call, or of the last one that shares a page */
 	s64 step;	/* of faults: from one page to the next */
 	u64 tick;
 	u64 at_ns;
@@ -245,8 +246,19 @@ static __always_inline bool begin_run(struct thread *thread, struct task_struct 
 	return true;
 }
 
-/* Whether this is a new call that goes on where the run ends, like the others. It may overlap by a page and have a page
- * more or less: programs do not always read whole pages. */
+/* Whether this call begins behind the last one of the run within the run's last page, which both read. */
+static __always_inline bool shares_page(struct thread *thread, struct task_struct *task, struct inode *inode)
+{
+	s64 position = position_of(task, inode);
+
+	if (position <= thread->position || !(position & ((1 << PAGE_SHIFT) - 1)))
+		return false;
+	thread->position = position;
+	return true;
+}
+
+/* Whether this is a new call that goes on where the run ends, like the others. It may share a page with the last one and
+ * have a page more or less: programs do not always read whole pages. */
 static __always_inline bool joins_run(struct thread *thread, struct task_struct *task, struct inode *inode, u64 first,
 				      u64 last)
 {
@@ -257,6 +269,8 @@ static __always_inline bool joins_run(struct thread *thread, struct task_struct 
 	if (thread->call == call || thread->took_ns || thread->tick != bpf_jiffies64())
 		return false;
 	if (first + 1 - thread->end > 1 || last + 1 - first + 1 - thread->pages > 2 || last >= end_of(inode))
+		return false;
+	if (first < thread->end && !shares_page(thread, task, inode))
 		return false;
 	thread->calls++;
 	thread->call = call;
@@ -318,6 +332,7 @@ static __always_inline int on_other_read(struct task_struct *task, struct inode 
 			thread->at_ns = thread->waited_since_ns;
 			thread->took_ns = now_ns - thread->waited_since_ns;
 		}
+		thread->position = position_of(task, inode);
 		thread->waited_since_ns = 0;
 	}
 	thread->read_inode = inode;
