@@ -172,6 +172,19 @@ fn reads_that_overlap_are_not_taken_for_reads_that_follow_one_another() {
 }
 
 #[test]
+fn faults_of_a_mapped_file_do_not_close_it() {
+    let Some(bench) = Bench::of("record-mapped", 128 << 20) else { return };
+    let path = file(&bench, "mapped");
+    bench.lab.evict().expect("evicted");
+    let recorder = Recorder::begin(&bench);
+    ways::map_in_order(&path);
+    let trace = recorder.end();
+    let records = of(&trace, &path);
+    let waits = records.iter().filter(|record| record.took > 0).count();
+    assert!(waits > 1 && count(&records, TraceOp::Close) == 0, "{records:?}");
+}
+
+#[test]
 fn reads_of_io_uring_are_recorded_to_the_last_one() {
     let Some(bench) = Bench::of("record-uring", 128 << 20) else { return };
     let Some(path) = ways::file_for_io_uring(&bench) else { return };

@@ -512,6 +512,9 @@ static __always_inline int note_advice(struct inode *inode, struct file_ra_state
 	if (ra->prev_pos < 0)
 		advice |= FLAG_OPENED;
 	if (thread->inode == inode && is_in_last_call(thread, task)) {
+		/* Faults do not count as reads through the open file. */
+		if (thread->op == OP_FAULT)
+			advice &= ~FLAG_OPENED;
 		thread->flags |= advice;
 		return 0;
 	}

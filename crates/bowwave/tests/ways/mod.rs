@@ -160,6 +160,17 @@ for n in range(7):
     }
 }
 
+/// Each page of a mapping, in order.
+#[allow(unsafe_code)]
+pub(crate) fn map_in_order(path: &Path) {
+    let file = File::open(path).expect("opened");
+    // SAFETY: nobody changes the file.
+    let mapping = unsafe { memmap2::Mmap::map(&file) }.expect("mapped");
+    mapping.advise(memmap2::Advice::Sequential).expect("advised");
+    let sum: u64 = mapping.iter().step_by(PAGE as usize).map(|byte| u64::from(*byte)).sum();
+    assert_eq!(sum, 7 * FILE_BYTES / PAGE);
+}
+
 /// One page of each 64 KiB, as much as the kernel maps around a fault.
 #[allow(unsafe_code)]
 pub(crate) fn map(path: &Path) {
