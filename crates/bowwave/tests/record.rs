@@ -6,7 +6,7 @@ mod own;
 mod stage;
 mod ways;
 
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -15,8 +15,9 @@ use std::process::{ChildStderr, Command, Stdio};
 
 use managed::Bench;
 use own::Own;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::{Pid, Signal, kill_process};
-use stage::BOWWAVE;
+use stage::{BOWWAVE, skipped};
 use trace::recorded::{self, Header, Run};
 use trace::{Record, Trace, TraceOp};
 use ways::{PAGE, file, run};
@@ -182,6 +183,43 @@ fn faults_of_a_mapped_file_do_not_close_it() {
     let records = of(&trace, &path);
     let waits = records.iter().filter(|record| record.took > 0).count();
     assert!(waits > 1 && count(&records, TraceOp::Close) == 0, "{records:?}");
+}
+
+/// An overlay over a folder of the lab. It goes first.
+struct Overlay(tempfile::TempDir);
+
+impl Overlay {
+    /// `None` where none can be mounted.
+    fn over(lower: &Path) -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a folder");
+        // A second lower layer takes the place of an upper one: nothing is written.
+        let options = format!("lowerdir={}:{}", lower.display(), folder.path().display());
+        let options = CString::new(options).expect("no zero");
+        match mount("overlay", folder.path(), "overlay", MountFlags::RDONLY, &*options) {
+            Ok(()) => Some(Overlay(folder)),
+            Err(error) => skipped(&format!("no overlay can be mounted: {error}")),
+        }
+    }
+}
+
+impl Drop for Overlay {
+    fn drop(&mut self) {
+        let _ = unmount(self.0.path(), UnmountFlags::DETACH);
+    }
+}
+
+#[test]
+fn reads_on_an_overlay_are_recorded_from_their_first_page() {
+    let Some(bench) = Bench::of("record-overlay", 128 << 20) else { return };
+    let path = file(&bench, "file");
+    // An overlay keeps the lab mounted, and so its files cached.
+    bench.lab.evict().expect("evicted");
+    let Some(overlay) = Overlay::over(&bench.lab.mount_point()) else { return };
+    let recorder = Recorder::begin(&bench);
+    ways::into_flight(&overlay.0.path().join("file"));
+    let trace = recorder.end();
+    let records = of(&trace, &path);
+    assert_eq!((count(&records, TraceOp::Read), pages(&records)), (26, 13 * 22), "{records:?}");
 }
 
 #[test]

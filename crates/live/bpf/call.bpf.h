@@ -9,6 +9,8 @@
 #ifndef BOWWAVE_CALL_H
 #define BOWWAVE_CALL_H
 
+#include "file.bpf.h"
+
 #define PF_EXITING 0x4
 #define PF_IO_WORKER 0x10
 #define PF_KTHREAD 0x200000
@@ -122,6 +124,12 @@ static __always_inline struct file *file_read_by(struct task_struct *task)
 	return file;
 }
 
+/* Whether an open file of inode `opened` is read from `inode`: it is that file, or lies on an overlay. */
+static __always_inline bool shows(struct inode *opened, struct inode *inode)
+{
+	return opened == inode || BPF_CORE_READ(opened, i_sb, s_magic) == OVERLAYFS_MAGIC;
+}
+
 /* The position at which the thread's system call begins to read this file; negative if it is not known. */
 static __always_inline s64 position_of(struct task_struct *task, struct inode *inode)
 {
@@ -142,7 +150,7 @@ static __always_inline s64 position_of(struct task_struct *task, struct inode *i
 		return bpf_probe_read_user(&position, sizeof(position), (void *)given) ? -1 : position;
 	/* The open file's position changes when the call ends. */
 	file = file_read_by(task);
-	return file && BPF_CORE_READ(file, f_inode) == inode ? BPF_CORE_READ(file, f_pos) : -1;
+	return file && shows(BPF_CORE_READ(file, f_inode), inode) ? BPF_CORE_READ(file, f_pos) : -1;
 }
 
 /* The first page of the call that has got to page `at`. If a call has to wait for a page, the kernel does not report the

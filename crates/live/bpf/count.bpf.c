@@ -18,7 +18,6 @@
 #include "page_cache.bpf.h"
 #include "count.h"
 #include "call.bpf.h"
-#include "file.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

@@ -22,7 +22,6 @@
 #include "page_cache.bpf.h"
 #include "trace.h"
 #include "call.bpf.h"
-#include "file.bpf.h"
 #include "tasks.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
