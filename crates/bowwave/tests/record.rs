@@ -124,11 +124,9 @@ fn copies_into_files_are_recorded_to_the_last_page() {
             ways::copy(copying, path, &copy);
             let trace = recorder.end();
             let records = of(&trace, path);
-            let reads = records.iter().filter(|record| record.op == TraceOp::Read);
+            let mut reads = records.iter().filter(|record| record.op == TraceOp::Read);
             // Each part begins where the last one has ended.
-            let end = reads.fold(Some(0), |end, read| {
-                end.filter(|end| *end == read.offset).map(|_| read.end())
-            });
+            let end = reads.try_fold(0, |end, read| (end == read.offset).then(|| read.end()));
             assert_eq!(end, Some(505 * PAGE), "{temperature} {}: {records:?}", copying.1);
             assert_eq!(pages(&of(&trace, &copy)), 505, "{temperature} {}", copying.1);
         }
