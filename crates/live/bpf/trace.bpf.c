@@ -10,10 +10,10 @@
  *   a thread stops, runs    sched_switch -------------> how long it has waited; ends its run
  *
  * A run is one call, or several that wait for nothing and are made within one tick of the clock, while the thread goes
- * on: reads of one size that follow one another in a file, or faults at equal distances. So a program that goes through
- * cached data costs a few comparisons for each call, and one event for each tick. A run is kept in the thread's storage.
- * It is sent when the thread does something else, or stops: of a thread that runs when recording ends, the last tick
- * is missing.
+ * on: reads of one size that follow one another in a file, or faults at equal distances. A copy into a file has a run for
+ * each part that it reads, and for each that it writes. So a program that goes through cached data costs a few
+ * comparisons for each call, and one event for each tick. A run is kept in the thread's storage. It is sent when the
+ * thread does something else, or stops: of a thread that runs when recording ends, the last tick is missing.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
