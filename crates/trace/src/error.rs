@@ -3,8 +3,8 @@
 use std::io;
 
 use crate::{
-    HEADER, MAX_FILE_BYTES, MAX_NAMES, MAX_OP_BYTES, MAX_TIME, MAX_TRACE_BYTES, SIZES_HEADER,
-    TraceOp, recorded,
+    HEADER, MAX_FILE_BYTES, MAX_NAME_BYTES, MAX_NAMES, MAX_OP_BYTES, MAX_TIME, MAX_TRACE_BYTES,
+    SIZES_HEADER, TraceOp, recorded,
 };
 
 /// Why a file cannot be opened as a trace.
@@ -96,6 +96,11 @@ pub enum RecordedError {
     /// It holds no bytes.
     #[error("no read or write of a file was recorded; record while programs read")]
     NothingRead,
+    /// All that was read lies beyond what can be simulated.
+    #[error(
+        "all its operations reach beyond what can be simulated, {MAX_FILE_BYTES} bytes of all files together and {MAX_OP_BYTES} of one operation; record programs that read less far"
+    )]
+    NothingWithinLimits,
 }
 
 /// What is wrong with a line.
@@ -152,6 +157,9 @@ pub enum Problem {
     /// A name is missing.
     #[error("{0} is empty; give it any name")]
     NoName(&'static str),
+    /// A name is longer than any path.
+    #[error("{0} has more than {MAX_NAME_BYTES} bytes; shorten it")]
+    LongName(&'static str),
     /// The operation is larger than any system call's.
     #[error("{0} bytes in one operation and {MAX_OP_BYTES} are possible; make it several")]
     OpTooLarge(u64),

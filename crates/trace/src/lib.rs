@@ -14,6 +14,7 @@
 mod error;
 mod fields;
 pub mod fio;
+mod names;
 mod open;
 mod parse;
 mod ranges;
@@ -48,6 +49,9 @@ pub const MAX_OP_BYTES: u64 = 1 << 31;
 
 /// Most processes, and most files.
 pub const MAX_NAMES: usize = 1 << 16;
+
+/// Longest name in bytes: that of a path (PATH_MAX). A tree of directories is made of each.
+pub const MAX_NAME_BYTES: usize = 4096;
 
 /// Latest time and longest operation: 146 years, so that sums of both fit.
 const MAX_TIME: Nanos = 1 << 62;
@@ -153,6 +157,8 @@ pub struct Origin {
     pub date: String,
     /// Operations that happened and are not in the trace.
     pub lost: u64,
+    /// Operations that reach beyond what can be simulated, or belong to files that are too large for it.
+    pub left_out: u64,
     /// Whether the recorder came to its end. Otherwise it was killed, or its disk was full.
     pub is_complete: bool,
     /// How many calls that waited for nothing became one record: 1, or more in a trace of very many.
@@ -165,6 +171,12 @@ impl Origin {
         let mut notes = Vec::new();
         if self.lost > 0 {
             notes.push(format!("{} operations were lost when the trace was recorded", self.lost));
+        }
+        if self.left_out > 0 {
+            notes.push(format!(
+                "{} operations were left out: all files together can have {MAX_FILE_BYTES} bytes, an operation {MAX_OP_BYTES}",
+                self.left_out
+            ));
         }
         if !self.is_complete {
             notes

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use crate::error::{Problem, TraceError};
 use crate::fields::{number, op, split, time};
 use crate::{
-    HEADER, MAX_FILE_BYTES, MAX_NAMES, MAX_OP_BYTES, MAX_TRACE_BYTES, Record, SIZES_HEADER, Trace,
-    TraceOp, TracedFile, check_sizes,
+    HEADER, MAX_FILE_BYTES, MAX_NAME_BYTES, MAX_NAMES, MAX_OP_BYTES, MAX_TRACE_BYTES, Record,
+    SIZES_HEADER, Trace, TraceOp, TracedFile, check_sizes, names,
 };
 
 /// The kind of lines after a header.
@@ -144,6 +144,7 @@ impl Reader {
 
     fn file(&mut self, name: &str) -> Result<u32, Problem> {
         let files = &mut self.trace.files;
+        let name = &*names::plain(name);
         let index = numbered(&mut self.files, "file", name)?;
         if index as usize == files.len() {
             files.push(TracedFile { name: name.to_owned(), bytes: 0 });
@@ -153,6 +154,7 @@ impl Reader {
     }
 
     fn process(&mut self, name: &str) -> Result<u32, Problem> {
+        let name = &*names::plain(name);
         let index = numbered(&mut self.processes, "process", name)?;
         if index as usize == self.trace.processes.len() {
             self.trace.processes.push(name.to_owned());
@@ -199,6 +201,9 @@ fn numbered(
 ) -> Result<u32, Problem> {
     if name.is_empty() {
         return Err(Problem::NoName(field));
+    }
+    if name.len() > MAX_NAME_BYTES {
+        return Err(Problem::LongName(field));
     }
     if let Some(index) = known.get(name) {
         return Ok(*index);

@@ -57,6 +57,12 @@ fn names_hold_commas_and_quotes_if_quoted() {
 }
 
 #[test]
+fn terminals_obey_no_name() {
+    let trace = with("0,p\x1b[31m,/\x1b]0;hi\x07,read,0,1\n").expect("valid");
+    assert!(!trace.to_string().replace('\n', "").contains(char::is_control));
+}
+
+#[test]
 fn pages_needed_are_counted_once() {
     let trace = with(
         "0,p,a,read,0,8192\n1,p,a,read,4096,8192\n2,p,a,mmap,0,1\n3,p,b,read,0,1\n4,p,b,write,0,9999\n",
@@ -79,6 +85,8 @@ fn errors_name_the_line_and_what_to_do() {
     assert!(error("0,p,a,read,99999999999999999999,1\n").contains("beyond byte"));
     assert!(error("-1,p,a,read,0,1\n").contains("time_us is \"-1\""));
     assert!(error("0,p,,read,0,1\n").contains("file is empty"));
+    let long = format!("0,p,{},read,0,1\n", "/a".repeat(2049));
+    assert!(error(&long).contains("file has more than 4096 bytes"));
     assert!(error("0,p,\"a,read,0,1\n").contains("double quote"));
     assert!(error("0,p,a,read,99999999999999,1\n").contains("beyond byte"));
     assert!(parse("0,p,a,read,0,1").unwrap_err().to_string().contains("has to come before"));

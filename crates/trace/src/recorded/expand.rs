@@ -2,17 +2,18 @@
 
 use super::MAX_OPERATIONS;
 use super::item::Run;
-use crate::{MAX_OP_BYTES, Record};
+use crate::Record;
 
 /// The operations of all runs, and how many calls each stands for: 1, or a power of two where there are too many calls
 /// for one trace.
 pub(super) fn expand(runs: &[Run]) -> (Vec<Record>, u32) {
     let sum = |grouping| runs.iter().map(|run| pieces(run, grouping)).sum::<u64>();
     let mut grouping = 1;
-    while grouping < 1 << 31 && sum(grouping) > MAX_OPERATIONS {
-        grouping *= 2;
+    // The largest grouping makes each run one operation, and there is room for so many.
+    while grouping < u32::MAX && sum(grouping) > MAX_OPERATIONS {
+        grouping = grouping.saturating_mul(2);
     }
-    let mut records = Vec::with_capacity(sum(grouping).min(MAX_OPERATIONS) as usize);
+    let mut records = Vec::with_capacity(sum(grouping) as usize);
     for run in runs {
         let pieces = pieces(run, grouping);
         records.extend((0..pieces).map(|number| piece(run, number, pieces)));
@@ -22,8 +23,7 @@ pub(super) fn expand(runs: &[Run]) -> (Vec<Record>, u32) {
 
 /// How many operations a run becomes.
 fn pieces(run: &Run, grouping: u32) -> u64 {
-    let least = run.record.bytes.div_ceil(MAX_OP_BYTES).max(1);
-    u64::from(run.calls.div_ceil(grouping)).max(least)
+    run.calls.div_ceil(grouping).into()
 }
 
 /// One of so many equal parts.

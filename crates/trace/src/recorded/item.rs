@@ -3,7 +3,7 @@
 use readahead::{Hint, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::{Record, TraceOp};
+use crate::{MAX_FILE_BYTES, MAX_OP_BYTES, MAX_TIME, Record, TraceOp};
 
 /// The contents of the first block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,17 @@ pub struct Run {
     pub calls: u32,
     /// From the beginning of the first to the end of the last.
     pub lasted: Nanos,
+}
+
+impl Run {
+    /// Whether it can be simulated: in time, and in place. A run is no larger than the largest single operation, which
+    /// bounds how many operations it becomes; so much cannot be read between two ticks of the kernel's clock.
+    pub(super) fn is_within_limits(&self) -> bool {
+        let Record { at, took, offset, bytes, .. } = self.record;
+        let is_in_time = at.checked_add(self.lasted).is_some_and(|end| end <= MAX_TIME);
+        let is_in_place = offset.checked_add(bytes).is_some_and(|end| end <= MAX_FILE_BYTES);
+        is_in_time && took <= MAX_TIME && is_in_place && bytes <= MAX_OP_BYTES
+    }
 }
 
 /// An operation as in the file. The order of these is part of the format.

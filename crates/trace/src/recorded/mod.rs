@@ -25,5 +25,5 @@ pub use recorder::{Recorder, Totals};
 /// What these files are. Raise the format when the header or an item changes its form.
 pub const KIND: Kind = Kind { name: "trace", magic: *b"\x8bbowtrc\n", format: 1 };
 
-/// Most operations of one trace: about as many as the largest text has, 400 MB in memory.
+/// Most operations of one trace: about as many as the largest text has. Reading them takes about 1 GB of memory.
 pub const MAX_OPERATIONS: u64 = 8 << 20;

@@ -11,8 +11,8 @@ use super::item::{Header, Item, Operation, Run};
 use super::{KIND, MAX_OPERATIONS};
 use crate::error::RecordedError;
 use crate::{
-    MAX_FILE_BYTES, MAX_NAMES, MAX_OP_BYTES, MAX_TIME, Origin, Record, Trace, TraceError, TraceOp,
-    TracedFile,
+    MAX_FILE_BYTES, MAX_NAME_BYTES, MAX_NAMES, Origin, Record, Trace, TraceError, TraceOp,
+    TracedFile, names,
 };
 
 type Owned = Item<String>;
@@ -29,6 +29,8 @@ struct Contents {
     runs: Vec<Run>,
     last_at: Nanos,
     lost: u64,
+    /// Operations that reach beyond what can be simulated.
+    left_out: u64,
     is_complete: bool,
 }
 
@@ -102,48 +104,75 @@ impl Contents {
         let Operation { since, took, process, file, op, offset, bytes } = *all;
         let at = self.last_at.wrapping_add(since as u64);
         self.last_at = at;
-        let end = offset.checked_add(bytes)?;
         let is_known =
             (process as usize) < self.processes.len() && (file as usize) < self.files.len();
-        let is_in_time = [at, took, lasted].into_iter().all(|time| time <= MAX_TIME);
-        let is_in_file = end <= MAX_FILE_BYTES && bytes / u64::from(calls.max(1)) <= MAX_OP_BYTES;
         let has_room = (self.runs.len() as u64) < MAX_OPERATIONS;
-        if calls == 0 || !is_known || !is_in_time || !is_in_file || !has_room {
+        if calls == 0 || !is_known || !has_room {
             return None;
         }
         let op = TraceOp::from(op);
+        let record = Record { at, took, process, file, op, offset, bytes };
+        let run = Run { record, calls, lasted };
+        if !run.is_within_limits() {
+            self.left_out += u64::from(calls);
+            return Some(());
+        }
         if op.has_place() && bytes > 0 {
             let seen = &mut self.ends[file as usize];
-            *seen = end.max(*seen);
+            *seen = record.end().max(*seen);
         }
-        let record = Record { at, took, process, file, op, offset, bytes };
-        self.runs.push(Run { record, calls, lasted });
+        self.runs.push(run);
         Some(())
     }
 
     fn into_trace(mut self, header: Header) -> Result<Trace, TraceError> {
-        self.choose_sizes()?;
+        self.leave_out_largest();
+        self.choose_sizes();
         let (records, calls_per_record) = expand(&self.runs);
         let origin = Origin {
-            bowwave: header.bowwave,
-            kernel: header.kernel,
-            date: header.date,
+            bowwave: names::plain(&header.bowwave).into_owned(),
+            kernel: names::plain(&header.kernel).into_owned(),
+            date: names::plain(&header.date).into_owned(),
             lost: self.lost,
+            left_out: self.left_out,
             is_complete: self.is_complete,
             calls_per_record,
         };
         let mut trace =
             Trace { files: self.files, processes: self.processes, records, origin: Some(origin) };
         if !trace.records.iter().any(|record| trace.has_bytes(record)) {
-            return Err(RecordedError::NothingRead.into());
+            return Err(match self.left_out {
+                0 => RecordedError::NothingRead,
+                _ => RecordedError::NothingWithinLimits,
+            }
+            .into());
         }
         trace.put_in_order();
         Ok(trace)
     }
 
+    /// Leaves out the operations on the largest files until what is read of all others fits the simulator.
+    fn leave_out_largest(&mut self) {
+        let mut sum: u128 = self.ends.iter().map(|end| u128::from(*end)).sum();
+        let mut largest_last: Vec<usize> = (0..self.ends.len()).collect();
+        largest_last.sort_by_key(|file| self.ends[*file]);
+        let mut is_left_out = vec![false; self.ends.len()];
+        while sum > MAX_FILE_BYTES.into() {
+            let Some(file) = largest_last.pop() else { break };
+            sum -= u128::from(std::mem::take(&mut self.ends[file]));
+            self.files[file].bytes = 0;
+            is_left_out[file] = true;
+        }
+        self.runs.retain(|run| {
+            let is_out = is_left_out[run.record.file as usize];
+            self.left_out += if is_out { run.calls.into() } else { 0 };
+            !is_out
+        });
+    }
+
     /// A file ends where the recorder saw its end, or where its last operation does, if that is later. A machine may
     /// have larger files than the simulator: then all files end with their last operation.
-    fn choose_sizes(&mut self) -> Result<(), TraceError> {
+    fn choose_sizes(&mut self) {
         let ends = self.files.iter().zip(&self.ends);
         let whole = ends.map(|(file, end)| file.bytes.max(*end));
         let sum = whole.clone().try_fold(0u64, u64::checked_add);
@@ -152,18 +181,22 @@ impl Contents {
         for (file, bytes) in self.files.iter_mut().zip(sizes) {
             file.bytes = bytes;
         }
-        crate::check_sizes(&self.files)
     }
 }
+
+/// Room for the number behind a double.
+const NUMBER_BYTES: usize = 16;
 
 /// Names that are taken, each with the number behind its next double.
 #[derive(Default)]
 struct Names(HashMap<String, u32>);
 
 impl Names {
-    /// The name without line breaks and blanks around it; with a number behind it if it is taken.
+    /// The name without control characters and blanks around it, and no longer than names are; with a number behind it
+    /// if it is taken.
     fn unique(&mut self, name: &str) -> String {
-        let name = name.replace('\n', "\u{fffd}");
+        let name = names::plain(name);
+        let name = names::cut(&name, MAX_NAME_BYTES - NUMBER_BYTES);
         let name = if name.trim().is_empty() { "?" } else { name.trim() };
         let mut free = name.to_owned();
         while self.0.contains_key(&free) {

@@ -64,13 +64,13 @@ impl<W: Write> Recorder<W> {
         Some(number)
     }
 
-    /// Adds operations, in any order of time. More than [`MAX_OPERATIONS`] runs cannot be read; further ones count as
-    /// lost.
+    /// Adds operations, in any order of time. What could not be read back counts as lost: more than [`MAX_OPERATIONS`]
+    /// runs, and what reaches beyond the limits of a trace.
     ///
     /// # Errors
     /// Those of the file.
     pub fn run(&mut self, run: &Run) -> io::Result<()> {
-        if self.totals.runs == MAX_OPERATIONS {
+        if self.totals.runs == MAX_OPERATIONS || !run.is_within_limits() {
             return self.lose(run.calls.into());
         }
         let record = &run.record;

@@ -4,6 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use readahead::Hint;
 
+use super::item::{Item, Operation};
 use super::*;
 use crate::{OpenError, Record, RecordedError, Trace, TraceError, TraceOp, open};
 
@@ -98,18 +99,117 @@ fn a_run_becomes_its_calls_again() {
 
 #[test]
 fn more_calls_than_a_trace_holds_are_grouped_and_that_is_told() {
-    let calls = 3 * MAX_OPERATIONS as u32;
+    let calls = 3 * MAX_OPERATIONS as u32 / 64;
     let bytes = recorded(|to| {
         to.process("p").expect("room");
         to.file("f", 0).expect("room");
-        let record = read_of(0, 0, u64::from(calls) * 4096);
-        to.run(&Run { record, calls, lasted: 1 << 40 }).expect("room");
+        for number in 0..64 {
+            let bytes = u64::from(calls) * 4096;
+            let record = read_of(0, number * bytes, bytes);
+            to.run(&Run { record, calls, lasted: 1 << 40 }).expect("room");
+        }
     });
     let trace = read(&bytes).expect("a trace");
     assert_eq!(trace.records().len() as u64, 3 * MAX_OPERATIONS / 4);
     assert!(trace.records().iter().all(|record| record.bytes == 4 * 4096));
     let notes = trace.origin().expect("it was recorded").notes();
     assert!(notes[0].starts_with("up to 4 consecutive calls"), "{notes:?}");
+}
+
+/// A trace with these items beside one read, as another recorder might have written it.
+fn with_items(files: &[(&str, u64)], all: &[Item<&str>]) -> Result<Trace, TraceError> {
+    let mut items = vec![Item::Process { name: "p" }];
+    items.extend(files.iter().map(|&(name, bytes)| Item::File { name, bytes }));
+    let items = items.iter().chain(all);
+    let block: Vec<u8> =
+        items.flat_map(|item| postcard::to_allocvec(item).expect("memory")).collect();
+    let mut bytes = in_blocks(0).0;
+    bytes.truncate(in_blocks(0).1[0]);
+    blocks::write(&mut bytes, &block).expect("memory takes everything");
+    read(&bytes)
+}
+
+fn item(run: &Run) -> Item<&'static str> {
+    let Record { at, took, process, file, op, offset, bytes } = run.record;
+    let since = at as i64;
+    let all = Operation { since, took, process, file, op: op.into(), offset, bytes };
+    Item::Run { all, calls: run.calls, lasted: run.lasted }
+}
+
+/// Operations that no trace as text could have.
+fn beyond_limits() -> [Run; 7] {
+    [
+        once(read_of(0, crate::MAX_FILE_BYTES, 1)),
+        once(read_of(0, u64::MAX, 2)),
+        once(read_of(0, 0, crate::MAX_OP_BYTES + 1)),
+        once(read_of(u64::MAX, 0, 1)),
+        once(Record { took: u64::MAX, ..read_of(0, 0, 1) }),
+        Run { record: read_of(0, 0, 1), calls: 2, lasted: u64::MAX },
+        Run { record: read_of(crate::MAX_TIME, 0, 2), calls: 2, lasted: 1 },
+    ]
+}
+
+#[test]
+fn what_reaches_beyond_the_limits_is_lost_and_the_rest_is_a_trace() {
+    for run in beyond_limits() {
+        let bytes = recorded(|to| {
+            to.process("p").expect("room");
+            to.file("f", 2 << 40).expect("room");
+            to.run(&run).expect("room");
+            to.run(&once(read_of(5, 0, 4096))).expect("room");
+        });
+        let trace = read(&bytes).expect("a trace");
+        assert_eq!(trace.records(), [read_of(5, 0, 4096)], "{run:?}");
+        assert_eq!(trace.origin().map(|origin| origin.lost), Some(run.calls.into()));
+    }
+}
+
+#[test]
+fn what_an_older_recorder_wrote_beyond_the_limits_is_left_out_and_counted() {
+    for run in beyond_limits() {
+        // Times are differences.
+        let next = Item::Once(Operation {
+            since: 5i64.wrapping_sub(run.record.at as i64),
+            took: 0,
+            process: 0,
+            file: 0,
+            op: TraceOp::Read.into(),
+            offset: 0,
+            bytes: 4096,
+        });
+        let trace = with_items(&[("f", 2 << 40)], &[item(&run), next]).expect("a trace");
+        assert_eq!(trace.records(), [read_of(5, 0, 4096)], "{run:?}");
+        assert_eq!(trace.origin().map(|origin| origin.left_out), Some(run.calls.into()));
+        let alone = with_items(&[("f", 2 << 40)], &[item(&run)]).expect_err("nothing is left");
+        assert!(alone.to_string().contains("beyond what can be simulated"), "{alone}");
+    }
+}
+
+#[test]
+fn operations_on_the_largest_files_are_left_out_if_all_are_too_large_and_that_is_told() {
+    let bytes = recorded(|to| {
+        to.process("p").expect("room");
+        for (file, end) in [(0, 700 << 30), (1, 300 << 30), (2, 600u64 << 30)] {
+            to.file(&format!("/{file}"), end).expect("room");
+            to.run(&once(Record { file, ..read_of(file.into(), end - 8, 8) })).expect("room");
+        }
+    });
+    let trace = read(&bytes).expect("a trace");
+    let ends: Vec<u64> = trace.records().iter().map(Record::end).collect();
+    assert_eq!(ends, [300 << 30, 600 << 30]);
+    let notes = trace.origin().expect("it was recorded").notes();
+    assert!(notes[0].starts_with("1 operations were left out: all files together"), "{notes:?}");
+    assert_eq!(Trace::parse(trace.to_string().as_bytes()).expect("a trace").records().len(), 2);
+}
+
+#[test]
+fn a_small_file_cannot_become_more_operations_than_a_trace_has() {
+    let run = Run { record: read_of(0, 0, crate::MAX_OP_BYTES), calls: u32::MAX, lasted: 0 };
+    let large = Run { record: read_of(0, 0, crate::MAX_FILE_BYTES), calls: 512, lasted: 0 };
+    let items: Vec<_> = [run, large].iter().cycle().take(4000).map(item).collect();
+    let trace = with_items(&[("f", 1)], &items).expect("a trace");
+    assert!(trace.records().len() as u64 <= MAX_OPERATIONS);
+    assert_eq!(trace.origin().map(|origin| origin.left_out), Some(2000 * 512));
 }
 
 #[test]
@@ -123,7 +223,7 @@ fn larger_files_than_the_simulators_end_with_what_was_read() {
 }
 
 #[test]
-fn equal_names_are_told_apart_and_line_breaks_go() {
+fn equal_names_are_told_apart_and_control_characters_go() {
     let bytes = recorded(|to| {
         for (file, [process, name]) in (0..3).zip([["p", "f"], ["p", "f"], [" p\n", ""]]) {
             to.process(process).expect("room");
@@ -135,6 +235,19 @@ fn equal_names_are_told_apart_and_line_breaks_go() {
     assert_eq!(trace.processes(), ["p", "p (2)", "p\u{fffd}"]);
     let names: Vec<&str> = trace.files().iter().map(|file| file.name.as_str()).collect();
     assert_eq!(names, ["f", "f (2)", "?"]);
+    let strange =
+        [Item::File { name: "/\x1b[31m\r\u{9b}2J", bytes: 9 }, item(&once(read_of(0, 0, 5)))];
+    let trace = with_items(&[], &strange).expect("a trace");
+    assert_eq!(trace.files()[0].name, "/\u{fffd}[31m\u{fffd}\u{fffd}2J");
+}
+
+#[test]
+fn a_name_is_no_longer_than_a_path_and_can_be_read_as_text() {
+    let long = "/ä".repeat(1 << 16);
+    let items = [0, 1].map(|file| item(&once(Record { file, ..read_of(0, 0, 5) })));
+    let trace = with_items(&[(&long, 9), (&long, 9)], &items).expect("a trace");
+    assert!(trace.files().iter().all(|file| file.name.len() <= crate::MAX_NAME_BYTES));
+    assert_eq!(Trace::parse(trace.to_string().as_bytes()).expect("a trace").files().len(), 2);
 }
 
 #[test]
@@ -199,12 +312,7 @@ fn numbers_that_no_recorder_writes_are_damage() {
     };
     refused(once(Record { process: 1, ..read_of(0, 0, 1) }));
     refused(once(Record { file: 1, ..read_of(0, 0, 1) }));
-    refused(once(read_of(0, u64::MAX, 2)));
-    refused(once(read_of(0, 0, crate::MAX_OP_BYTES + 1)));
-    refused(once(read_of(u64::MAX, 0, 1)));
-    refused(once(Record { took: u64::MAX, ..read_of(0, 0, 1) }));
     refused(Run { record: read_of(0, 0, 1), calls: 0, lasted: 0 });
-    refused(Run { record: read_of(0, 0, 1), calls: 2, lasted: u64::MAX });
 }
 
 #[test]
