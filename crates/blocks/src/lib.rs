@@ -9,7 +9,8 @@
 //! Numbers are little-endian, checksums CRC-32. The head's own checksum distinguishes a changed length from a file that
 //! ends too early. So if the writer was killed or the disk was full, the file can be read up to its last complete block.
 //!
-//! [`Place`] creates such a file: for its owner only, and never over a file of another kind.
+//! [`Place`] creates such a file: for its owner only, and never over a file of another kind. [`Draft`] leaves an older file
+//! in its place for the time being.
 
 mod block;
 mod place;
@@ -17,7 +18,7 @@ mod place;
 use std::io::{self, Read, Write};
 
 pub use block::{Block, fill, read, write};
-pub use place::{CreateError, Place};
+pub use place::{CreateError, Draft, Place};
 
 /// What such a file holds.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,11 +1,13 @@
-//! Creates such a file: always a new file of our own, never through a link, and never over a file of another kind.
+//! Creates such a file: always a new file of our own, never through a link, and never over a file of another kind or one
+//! that is being written.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 
 use crate::{Kind, fill};
 
@@ -59,6 +61,67 @@ impl Place {
     }
 }
 
+/// A new file beside its place, which an older one may still have. Removed when dropped.
+#[derive(Debug)]
+pub struct Draft {
+    path: PathBuf,
+    kind: &'static Kind,
+    /// Its path for now; `None` once it is in its place.
+    draft: Option<PathBuf>,
+    /// The file, open for writing.
+    pub file: File,
+}
+
+impl Draft {
+    /// Creates the draft, so that the user learns about a wrong path or a full disk at once.
+    ///
+    /// # Errors
+    /// [`CreateError`]; then no draft is left, and an older file is as it was.
+    pub fn create(path: &Path, kind: &'static Kind) -> Result<Self, CreateError> {
+        let io = |cause| CreateError::Io { kind: kind.name, path: path.into(), cause };
+        check_free(path, kind)?;
+        let mut name =
+            path.file_name().ok_or_else(|| io(io::ErrorKind::IsADirectory.into()))?.to_owned();
+        name.push(format!(".{}.new", std::process::id()));
+        let draft = path.with_file_name(name);
+        // Of a killed process that had our number.
+        let _ = fs::remove_file(&draft);
+        let file = anew(&draft).map_err(io)?;
+        let mut draft = Draft { path: path.into(), kind, draft: Some(draft), file };
+        try_out(&mut draft.file).map_err(io)?;
+        Ok(draft)
+    }
+
+    /// Puts the file into its place, which an older file of this kind loses.
+    ///
+    /// # Errors
+    /// [`CreateError`]; then an older file is as it was.
+    pub fn put(&mut self) -> Result<(), CreateError> {
+        let Some(draft) = self.draft.as_ref() else { return Ok(()) };
+        check_free(&self.path, self.kind)?;
+        let io = |cause| CreateError::Io { kind: self.kind.name, path: self.path.clone(), cause };
+        fs::rename(draft, &self.path).map_err(io)?;
+        self.draft = None;
+        Ok(())
+    }
+
+    /// Whether the file still is in its place. Somebody may have removed or replaced it, or its folder.
+    pub fn is_in_place(&self) -> bool {
+        let number = |about: io::Result<fs::Metadata>| about.ok().map(|it| (it.dev(), it.ino()));
+        let ours = number(self.file.metadata());
+        self.draft.is_none() && ours.is_some() && ours == number(fs::symlink_metadata(&self.path))
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if let Some(draft) = &self.draft {
+            // There is nobody to tell, and it is empty but for a header.
+            let _ = fs::remove_file(draft);
+        }
+    }
+}
+
 /// More than a header takes.
 const TRIAL_BYTES: usize = 4096;
 
@@ -75,9 +138,7 @@ fn create(path: &Path, kind: &Kind) -> Result<File, CreateError> {
     let io = |cause| CreateError::Io { kind: kind.name, path: path.into(), cause };
     match anew(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            if let Some(why) = why_kept(path, kind).map_err(io)? {
-                return Err(CreateError::Taken { kind: kind.name, path: path.into(), why });
-            }
+            check_free(path, kind)?;
             fs::remove_file(path).map_err(io)?;
             anew(path).map_err(io)
         }
@@ -85,9 +146,22 @@ fn create(path: &Path, kind: &Kind) -> Result<File, CreateError> {
     }
 }
 
-/// Creates the file only if the name is free. Even a dangling link fails.
+/// Creates the file only if the name is free. Even a dangling link fails. It is locked for as long as it is open.
 fn anew(path: &Path) -> io::Result<File> {
-    File::options().write(true).create_new(true).mode(0o600).open(path)
+    let file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+    // Some network file systems know no locks.
+    let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+    Ok(file)
+}
+
+/// Fails if something exists that must not be replaced.
+fn check_free(path: &Path, kind: &Kind) -> Result<(), CreateError> {
+    match why_kept(path, kind) {
+        Ok(None) => Ok(()),
+        Ok(Some(why)) => Err(CreateError::Taken { kind: kind.name, path: path.into(), why }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(cause) => Err(CreateError::Io { kind: kind.name, path: path.into(), cause }),
+    }
 }
 
 /// Why the existing file must not be replaced; `None` if it may be.
@@ -102,13 +176,82 @@ fn why_kept(path: &Path, kind: &Kind) -> io::Result<Option<String>> {
     if about.uid() != rustix::process::geteuid().as_raw() {
         return Ok(Some("belongs to another user".into()));
     }
-    if about.len() == 0 {
-        return Ok(None);
-    }
     // If it has been replaced meanwhile, follow no link and wait for no pipe.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let mut file = File::options().read(true).custom_flags(flags).open(path)?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        return Ok(Some("is being written by another bowwave".into()));
+    }
     let mut start = [0; 8];
-    fill(&mut file, &mut start)?;
+    if fill(&mut file, &mut start)? == 0 {
+        return Ok(None);
+    }
     Ok((!kind.begins(&start)).then(|| format!("is no {}, and is not overwritten", kind.name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIND: Kind = Kind { name: "trace", magic: *b"\x8bbowtest", format: 1 };
+
+    /// A folder with an older file of our kind, and the file.
+    fn older() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("f");
+        fs::write(&path, [&KIND.magic[..], b"older"].concat()).expect("ours");
+        (folder, path)
+    }
+
+    fn names(folder: &Path) -> usize {
+        fs::read_dir(folder).expect("a folder").count()
+    }
+
+    #[test]
+    fn an_older_file_stays_until_the_draft_is_put_in_its_place() {
+        let (folder, path) = older();
+        drop(Draft::create(&path, &KIND).expect("there is room"));
+        assert!(fs::read(&path).expect("there").ends_with(b"older") && names(folder.path()) == 1);
+        let mut draft = Draft::create(&path, &KIND).expect("there is room");
+        draft.file.write_all(b"newer").expect("there is room");
+        assert!(!draft.is_in_place());
+        draft.put().expect("it may be replaced");
+        assert!(draft.is_in_place());
+        assert_eq!((fs::read(&path).expect("there"), names(folder.path())), (b"newer".into(), 1));
+    }
+
+    #[test]
+    fn a_file_that_is_removed_or_replaced_is_missed() {
+        let (folder, path) = older();
+        let mut draft = Draft::create(&path, &KIND).expect("there is room");
+        draft.put().expect("it may be replaced");
+        fs::remove_file(&path).expect("ours");
+        assert!(!draft.is_in_place());
+        fs::write(&path, "another").expect("ours");
+        assert!(!draft.is_in_place());
+        fs::remove_dir_all(folder.path()).expect("ours");
+        assert!(!draft.is_in_place());
+    }
+
+    #[test]
+    fn what_another_process_writes_is_kept_until_it_ends() {
+        let (_folder, path) = older();
+        let mut draft = Draft::create(&path, &KIND).expect("there is room");
+        draft.put().expect("it may be replaced");
+        let refused = |outcome: Result<(), CreateError>| outcome.expect_err("taken").to_string();
+        let by_draft = refused(Draft::create(&path, &KIND).map(drop));
+        let by_place = refused(Place::take(&path, &KIND).map(drop));
+        assert!(by_draft.contains("is being written") && by_draft == by_place, "{by_draft}");
+        drop(draft);
+        Place::take(&path, &KIND).expect("nobody writes");
+    }
+
+    #[test]
+    fn files_of_other_kinds_are_kept() {
+        let (_folder, path) = older();
+        let mut draft = Draft::create(&path, &KIND).expect("there is room");
+        fs::write(&path, "#!/bin/sh").expect("ours");
+        assert!(draft.put().is_err_and(|error| error.to_string().contains("is no trace")));
+        assert!(Draft::create(&path, &KIND).is_err() && Place::take(&path, &KIND).is_err());
+    }
 }

@@ -411,6 +411,58 @@ fn a_killed_recorders_trace_is_read_up_to_its_last_block() {
     assert!(reads >= before && is_complete == Some(false));
 }
 
+#[test]
+fn an_older_trace_stays_if_the_command_does_not_start() {
+    let Some(bench) = Bench::of("record-older", 128 << 20) else { return };
+    let path = bench.state.path().join("trace");
+    let first = record(&bench, &[&"--", &"grep", &"-q", &"root", &"/etc/passwd"]);
+    let older = fs::read(&path).expect("there");
+    let (status, said, trace) = record(&bench, &[&"--", &"no-such-program"]);
+    assert_eq!((status, trace), (Some(127), first.2), "{said}");
+    assert_eq!(fs::read(&path).expect("there"), older);
+    let left = fs::read_dir(bench.state.path()).expect("ours").flatten();
+    let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".new")), "{left:?}");
+}
+
+#[test]
+fn a_trace_that_is_being_recorded_is_not_replaced_and_if_it_is_gone_at_the_end_that_is_told() {
+    let Some(bench) = Bench::of("record-gone", 128 << 20) else { return };
+    let mut recorder = Recorder::begin(&bench);
+    let second =
+        Command::new(BOWWAVE).args(["record", "--for", "1s", "-o"]).arg(&recorder.path).output();
+    let second = second.expect("it runs");
+    let said = String::from_utf8_lossy(&second.stderr);
+    assert!(!second.status.success() && said.contains("is being written by another"), "{said}");
+    fs::remove_file(&recorder.path).expect("there");
+    recorder.signal(Signal::TERM);
+    let mut said = String::new();
+    recorder.output.read_to_string(&mut said).expect("its last words");
+    assert!(said.contains("was removed or replaced"), "{said}");
+    assert_eq!(recorder.child.wait().expect("it ends").code(), Some(1));
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_and_the_programs_while_the_command_goes_on() {
+    let Some(bench) = Bench::of("record-full", 128 << 20) else { return };
+    let path = bench.state.path().join("trace");
+    // 8 KiB of trace is all that may be written. The command ends when its recorder has no eBPF programs any more.
+    let script = r#"
+        attached() { ls -l /proc/$PPID/fd | grep -q bpf_link; }
+        attached || exit 9
+        while attached; do find /usr/lib -type f -size -64k | head -3000 | xargs cat > /dev/null; done
+        exit 7"#;
+    let limited = r#"trap '' XFSZ; ulimit -f 16; exec "$@""#;
+    let mut command = Command::new("sh");
+    command.args(["-c", limited, "sh", BOWWAVE, "record", "-o"]).arg(&path);
+    let mut child = Own::start(command.args(["--", "sh", "-c", script]).stderr(Stdio::piped()));
+    let status = child.wait().expect("it ends");
+    let mut said = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+    assert_eq!(status.code(), Some(7), "{said}");
+    assert!(said.contains("ends early") && said.contains("the command continues"), "{said}");
+}
+
 /// A trace that was recorded without a kernel, and changed.
 fn changed(folder: &Path, change: impl FnOnce(&mut Vec<u8>)) -> PathBuf {
     let [bowwave, kernel, date] = Default::default();

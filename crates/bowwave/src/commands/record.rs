@@ -75,6 +75,7 @@ pub(super) fn record_machine(
     let caught = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter();
     let signals = Signals::catch(caught.filter(|signal| !signals::is_ignored(*signal)))?;
     let mut session = Session::begin(output, is_anonymous, &Scope::Machine)?;
+    session.put_in_place()?;
     print::note(format_args!(
         "recording what all programs read, into {}; Ctrl-C ends it",
         output.display()
@@ -102,16 +103,18 @@ fn record_command(args: &Args) -> anyhow::Result<ExitCode> {
     // From here on the command's status counts, so failures are only reported.
     let recorded = ended
         .map_err(anyhow::Error::from)
+        .and_then(|ended| session.put_in_place().map(|()| ended))
         .and_then(|ended| session.record_until(ended.as_fd(), None));
-    if let Err(error) = &recorded {
+    if let Err(error) = recorded {
         print::note(format_args!("{error:#}; the command continues"));
+        // The command need not be slowed down by what nobody hears.
+        drop(session);
+        return Ok(command.wait()?);
     }
     let status = command.wait()?;
-    if recorded.is_ok() {
-        match session.finish() {
-            Ok(sentence) => print::note(sentence),
-            Err(error) => print::note(format_args!("{error:#}")),
-        }
+    match session.finish() {
+        Ok(sentence) => print::note(sentence),
+        Err(error) => print::note(format_args!("{error:#}")),
     }
     Ok(status)
 }

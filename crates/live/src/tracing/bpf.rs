@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
@@ -29,6 +30,9 @@ const NEEDED: [&str; 6] = [
     "page_fault_kernel",
     "writeback_dirty_folio",
 ];
+
+/// As many events as the ring can hold: 8 MiB of the smallest, a thread's of 32 bytes with a header of 8.
+const MOST_EVENTS: usize = (8 << 20) / 40;
 
 /// These tell what programs have advised (Linux 6.18).
 const OF_ADVICE: [&str; 2] = ["page_cache_sync_ra", "page_cache_async_ra"];
@@ -105,15 +109,16 @@ impl Tracing {
         self.skeleton.maps.events.as_fd()
     }
 
-    /// All events since the last call. A thread's runs come in their order.
+    /// All events since the last call; those that come meanwhile only while there are no more than the ring holds, as
+    /// programs may read faster than we fetch. A thread's runs come in their order.
     ///
     /// # Errors
     /// [`ObserveError::Lost`].
     pub fn take(&mut self) -> Result<Vec<Event>, ObserveError> {
-        match self.ring.consume() {
-            Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {}
-            Err(error) => return Err(ObserveError::Lost(format!("{error:#}"))),
-            Ok(()) => {}
+        let fetched = self.ring.consume_raw_n(MOST_EVENTS);
+        if fetched < 0 && fetched != -libc::EINTR {
+            let error = io::Error::from_raw_os_error(-fetched);
+            return Err(ObserveError::Lost(error.to_string()));
         }
         Ok(self.fetched.take())
     }

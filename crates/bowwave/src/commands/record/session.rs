@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use blocks::Place;
+use anyhow::{Context, ensure};
+use blocks::Draft;
 use indicatif::HumanBytes;
 use linux::{provenance, sys};
 use live::observe::Scope;
@@ -25,6 +25,8 @@ const WRITE: Duration = Duration::from_millis(500);
 
 pub(super) struct Session {
     path: PathBuf,
+    /// Of the file, which `scribe` writes.
+    draft: Draft,
     tracing: Tracing,
     scribe: Scribe<File>,
     /// Of [`Tracing::lost`], what is in the file.
@@ -33,12 +35,12 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Creates the file and begins to record.
+    /// Begins to record, into a draft until [`put_in_place`](Self::put_in_place).
     pub(super) fn begin(path: &Path, is_anonymous: bool, scope: &Scope) -> anyhow::Result<Self> {
         let began = sys::monotonic_ns();
-        // An older trace is replaced only if there will be a new one.
         let tracing = Tracing::open(scope)?;
-        let place = Place::take(path, &KIND)?;
+        let draft = Draft::create(path, &KIND)?;
+        let file = draft.file.try_clone().with_context(|| cannot_write(path))?;
         let header = Header {
             bowwave: env!("CARGO_PKG_VERSION").into(),
             kernel: provenance::kernel(),
@@ -46,8 +48,14 @@ impl Session {
         };
         let paths = Paths::new(is_anonymous);
         let scribe =
-            Scribe::begin(place.file, &header, paths, began).with_context(|| cannot_write(path))?;
-        Ok(Session { path: path.into(), tracing, scribe, told_lost: 0, written: Instant::now() })
+            Scribe::begin(file, &header, paths, began).with_context(|| cannot_write(path))?;
+        let (path, written) = (path.into(), Instant::now());
+        Ok(Session { path, draft, tracing, scribe, told_lost: 0, written })
+    }
+
+    /// Replaces an older trace, now that there will be a new one.
+    pub(super) fn put_in_place(&mut self) -> anyhow::Result<()> {
+        Ok(self.draft.put()?)
     }
 
     /// Records until the descriptor is readable or the time has come.
@@ -104,6 +112,11 @@ impl Session {
     pub(super) fn finish(mut self) -> anyhow::Result<String> {
         self.take()?;
         let totals = self.scribe.finish().with_context(|| cannot_write(&self.path))?;
+        ensure!(
+            self.draft.is_in_place(),
+            "the trace {} was removed or replaced by somebody while it was recorded; record again, into a file of its own",
+            self.path.display()
+        );
         let lost = match totals.lost {
             0 => "nothing was lost".into(),
             lost => format!("{} operations were lost", print::thousands(lost)),
