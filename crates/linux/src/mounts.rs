@@ -43,6 +43,8 @@ const LAB_SERVER: &str = "bowwave-lab";
 pub struct Mount {
     /// Its device number, as kernel events report it.
     pub dev: DeviceNumber,
+    /// The directory (or file) within the file system that is mounted: `/`, or another for bind mounts and subvolumes.
+    pub root: PathBuf,
     /// One place where it is mounted.
     pub mount_point: PathBuf,
     /// Its type, for example `ext4`.
@@ -63,6 +65,16 @@ impl Mount {
 /// If `/proc/self/mountinfo` cannot be read.
 pub fn list() -> io::Result<Vec<Mount>> {
     Ok(with_page_cache(table()?))
+}
+
+/// Every mount of file systems with a page cache, in the order of mounting.
+///
+/// # Errors
+/// If `/proc/self/mountinfo` cannot be read.
+pub fn all() -> io::Result<Vec<Mount>> {
+    let mut mounts = table()?;
+    mounts.retain(Mount::has_page_cache);
+    Ok(mounts)
 }
 
 /// The file system with this number, of any type; `None` if it is not mounted.
@@ -160,10 +172,11 @@ fn parse_line(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let mut left = left.split(' ');
     let dev = left.nth(2)?.parse().ok()?;
-    let mount_point = left.nth(1)?;
+    let (root, mount_point) = (left.next()?, left.next()?);
     let mut right = right.split(' ');
     Some(Mount {
         dev,
+        root: PathBuf::from(unescape(root)),
         mount_point: PathBuf::from(unescape(mount_point)),
         fs_type: right.next()?.to_owned(),
         source: unescape(right.next()?),
@@ -321,6 +334,8 @@ nonsense
         assert_eq!(points, ["/", "/mnt/with blank", "/net"]);
         assert_eq!(mounts[1].dev, DeviceNumber { major: 7, minor: 3 });
         assert_eq!(mounts[2].fs_type, "nfs4");
+        let roots: Vec<_> = parse(SAMPLE).into_iter().map(|mount| mount.root).collect();
+        assert_eq!(roots[3], PathBuf::from("/srv"), "a bind mount");
     }
 
     #[test]

@@ -457,7 +457,8 @@ mod tests {
         let key = FileKey { dev, ino: about.ino() };
         let of = FileRef { file: key, generation: 0, tgid: std::process::id() };
         let [mount_point, knob] = ["/", "/no/such/knob"].map(PathBuf::from);
-        let mount = Mount { dev, mount_point, fs_type: "ext4".into(), source: String::new() };
+        let (root, source) = ("/".into(), String::new());
+        let mount = Mount { dev, root, mount_point, fs_type: "ext4".into(), source };
         let volume = Volume { mount, knob, piece_pages: 32, backing: BackingId(1) };
         let mut windows = Windows::new(Journal::open(folder.path()), finding_standard_error());
         let target = Target::Recovered(1);
