@@ -11,7 +11,7 @@ use crate::cause::{Cause, Setting};
 use crate::folders::is_small;
 use crate::order::{Order, Steps};
 use crate::pattern::Pattern;
-use crate::wait::{Waits, wait};
+use crate::wait::{Durations, Waits};
 use crate::{Analysis, Part, Stream, Use, Wait};
 
 /// Process, file, and whether through a mapping.
@@ -39,7 +39,7 @@ struct Pass<'a> {
     processes: Vec<Part>,
     files: Vec<Part>,
     written: (u64, u64),
-    has_durations: bool,
+    durations: Durations,
 }
 
 impl<'a> Pass<'a> {
@@ -56,12 +56,11 @@ impl<'a> Pass<'a> {
             processes: vec![Part::default(); trace.processes().len()],
             files: vec![Part::default(); trace.files().len()],
             written: (0, 0),
-            has_durations: false,
+            durations: Durations::of(trace),
         }
     }
 
     fn take(&mut self, index: usize, record: &Record) {
-        self.has_durations |= record.took > 0;
         let opened = (record.process, record.file);
         match record.op {
             TraceOp::Close => self.close(opened),
@@ -106,7 +105,7 @@ impl<'a> Pass<'a> {
         let [process, file] =
             [&mut self.processes[record.process as usize], &mut self.files[record.file as usize]];
         [process, file].into_iter().for_each(|part| part.last_until(record));
-        if let Some(wait) = wait(record.took, end - start) {
+        if let Some(wait) = self.durations.wait(record.took, end - start) {
             let setting = Setting {
                 is_mapped,
                 is_small_file: is_small(file_bytes),
@@ -153,7 +152,7 @@ impl<'a> Pass<'a> {
         let began = records.first().map_or(0, |record| record.at);
         Analysis {
             span: (began, ends.max().unwrap_or(began)),
-            has_durations: self.has_durations,
+            durations: self.durations,
             total: Use {
                 operations: sum(|usage| usage.operations),
                 bytes: sum(|usage| usage.bytes),

@@ -34,7 +34,7 @@ pub use order::{Step, Steps};
 pub use pattern::{Pattern, WINDOW_BYTES};
 pub use raster::{Layer, Raster, file_raster, tree_raster};
 pub use timeline::{Timeline, timeline};
-pub use wait::{ALLOWED, COPIED_PER_NS, Waits, wait};
+pub use wait::{ALLOWED, COPIED_PER_NS, Durations, Waits};
 
 /// What was read, and what was waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,8 +97,8 @@ pub struct Wait {
 pub struct Analysis {
     /// From the beginning of the first operation to the end of the last one.
     pub span: (Nanos, Nanos),
-    /// Whether the trace says how long operations took. If not, there are no waits.
-    pub has_durations: bool,
+    /// What the trace says of how long reads took.
+    pub durations: Durations,
     /// All reads together.
     pub total: Use,
     /// Writes that wrote bytes, and these bytes. Nothing else here is about writes.

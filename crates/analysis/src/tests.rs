@@ -2,6 +2,7 @@
 
 use patterns::order::{Read, backward, forward, random, streams, stride};
 use proptest::prelude::*;
+use trace::recorded::{Header, Recorder, Run};
 use trace::{HEADER, SIZES_HEADER, Trace};
 
 use super::*;
@@ -29,6 +30,20 @@ fn trace(sizes: &[(&str, u64)], records: &str) -> Trace {
 
 fn analysed(sizes: &[(&str, u64)], records: &str) -> Analysis {
     Analysis::of(&trace(sizes, records))
+}
+
+/// A text as if `bowwave record` had written it.
+fn recorded(text: &Trace) -> Trace {
+    let header = Header { bowwave: "1".into(), kernel: "6".into(), date: "2026-11-23".into() };
+    let mut bytes = Vec::new();
+    let mut recorder = Recorder::begin(&mut bytes, &header).expect("room");
+    text.processes().iter().for_each(|name| _ = recorder.process(name));
+    text.files().iter().for_each(|file| _ = recorder.file(&file.name, file.bytes));
+    for record in text.records() {
+        recorder.run(&Run { record: *record, calls: 1, lasted: record.took }).expect("room");
+    }
+    recorder.finish().expect("room");
+    trace::read(&bytes[..]).expect("a trace")
 }
 
 /// The pattern and the main cause of waits of cold reads of one file.
@@ -86,7 +101,10 @@ fn prime_counts_are_exact() {
     assert_eq!(figures(&cat.usage), (23 + 7, 23 * 101 + 7 * 4096, 7 * 4096));
     assert_eq!(figures(&tac.usage), (13, 13 * 8 * K, 13 * 8 * K));
     assert_eq!((cat.usage.waits.count, tac.usage.waits.count), (23, 13));
-    assert_eq!(tac.usage.waits.total, 13 * wait(DISK_US * 1000, 8 * K).expect("it waits"));
+    assert_eq!(
+        tac.usage.waits.total,
+        13 * Durations::OfCalls.wait(DISK_US * 1000, 8 * K).expect("it waits")
+    );
     assert_eq!((cat.partners, analysis.streams.len()), (1, 3), "two ways to one file");
     assert_eq!(analysis.written, (1, 17));
     assert_eq!(analysis.total.operations, 43, "what lies beyond the end reads nothing");
@@ -143,8 +161,11 @@ fn advice_counts_until_it_is_taken_back_or_the_file_is_closed() {
 fn without_durations_there_are_no_waits() {
     let text = format!("{HEADER}\n0,p,/a,read,0,4096\n5,p,/a,read,4096,4096\n");
     let analysis = Analysis::of(&Trace::parse(text.as_bytes()).expect("a trace"));
-    assert!(!analysis.has_durations && analysis.waits.is_empty() && analysis.causes.is_empty());
+    assert_eq!((analysis.durations, analysis.waits.len()), (Durations::Unknown, 0));
     assert_eq!(analysis.span, (0, 5000));
+    let text = format!("{HEADER},took_us\n0,p,/a,read,0,4096,0\n5,p,/a,write,0,4096,7\n");
+    let analysis = Analysis::of(&Trace::parse(text.as_bytes()).expect("a trace"));
+    assert_eq!(analysis.durations, Durations::Unknown, "a write tells nothing of reads");
 }
 
 #[test]
@@ -160,6 +181,18 @@ fn pictures_show_a_backward_reader_going_down() {
     assert_eq!(sizes, [SizeBin { from_bytes: 64 * K, reads: 256, waited: 256 }]);
     let (tree, files) = tree_raster(&trace, &analysis);
     assert_eq!((tree.read.rows, files), (1, 1));
+}
+
+#[test]
+fn a_recorded_wait_counts_in_full_however_short_and_no_wait_is_known_to_be_none() {
+    let order = forward(0, 23 * M, M);
+    let of = |took_us| trace(&[("/a", 64 * M)], &reads("dd", "/a", "read", &order, took_us));
+    let text = of(100);
+    assert!(Analysis::of(&text).waits.is_empty(), "a call that copies 1 MiB may take so long");
+    let analysis = Analysis::of(&recorded(&text));
+    assert_eq!((analysis.total.waits.count, analysis.total.waits.total), (23, 23 * 100_000));
+    let warm = Analysis::of(&recorded(&of(0)));
+    assert_eq!((warm.durations, warm.waits.len()), (Durations::OfWaits, 0));
 }
 
 /// Operations of a few processes on a few files.

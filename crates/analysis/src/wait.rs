@@ -1,19 +1,53 @@
 //! Which operations waited, and how long.
 
 use readahead::Nanos;
+use trace::{Record, Trace, TraceOp};
 
-/// What an operation may take besides copying. A system call or a fault takes a few microseconds, under a tracer some
+/// What a call may take besides copying. A system call or a fault takes a few microseconds, under a tracer some
 /// tens; flash answers after 60 or more.
 pub const ALLOWED: Nanos = 50_000;
 
 /// Bytes per nanosecond at which data are copied from memory at least.
 pub const COPIED_PER_NS: u64 = 2;
 
-/// How long an operation waited: what it took beyond copying its bytes from memory. `None` if that is no more than
-/// [`ALLOWED`], as the bytes were in memory then.
-pub fn wait(took: Nanos, bytes: u64) -> Option<Nanos> {
-    let beyond = took.saturating_sub(bytes / COPIED_PER_NS);
-    (beyond > ALLOWED).then_some(beyond)
+/// What the durations of a trace are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durations {
+    /// It has none of reads.
+    Unknown,
+    /// From each call to its return, as tracers of calls see them.
+    OfCalls,
+    /// Of waiting alone, as `bowwave record` measures it in the kernel. Who did not wait took no time.
+    OfWaits,
+}
+
+impl Durations {
+    /// Of this trace.
+    pub(crate) fn of(trace: &Trace) -> Self {
+        let is_timed_read = |record: &Record| {
+            matches!(record.op, TraceOp::Read | TraceOp::Mmap)
+                && record.took > 0
+                && trace.has_bytes(record)
+        };
+        match trace.origin() {
+            Some(_) => Durations::OfWaits,
+            None if trace.records().iter().any(is_timed_read) => Durations::OfCalls,
+            None => Durations::Unknown,
+        }
+    }
+
+    /// How long an operation waited that took so long for these bytes. Of a call that is what it took beyond copying
+    /// them from memory, and `None` if that is no more than [`ALLOWED`], as they were in memory then.
+    pub fn wait(self, took: Nanos, bytes: u64) -> Option<Nanos> {
+        match self {
+            Durations::Unknown => None,
+            Durations::OfCalls => {
+                let beyond = took.saturating_sub(bytes / COPIED_PER_NS);
+                (beyond > ALLOWED).then_some(beyond)
+            }
+            Durations::OfWaits => (took > 0).then_some(took),
+        }
+    }
 }
 
 /// Some waits together.
@@ -63,11 +97,20 @@ mod tests {
 
     #[test]
     fn what_is_copied_from_memory_does_not_wait() {
+        let wait = |took, bytes| Durations::OfCalls.wait(took, bytes);
         assert_eq!(wait(0, 4096), None);
         assert_eq!(wait(50_000, 0), None, "a slow system call");
         assert_eq!(wait(574_288, 1 << 20), None, "a megabyte, copied slowly");
         assert_eq!(wait(80_000, 4096), Some(77_952), "flash");
         assert_eq!(wait(8_300_000, 65_536), Some(8_267_232), "a disk");
+    }
+
+    #[test]
+    fn a_recorded_wait_is_all_of_its_time() {
+        let wait = |took, bytes| Durations::OfWaits.wait(took, bytes);
+        assert_eq!(wait(0, 1 << 30), None);
+        assert_eq!(wait(1, 4096), Some(1));
+        assert_eq!(wait(100_000, 131_072), Some(100_000), "a fast device");
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod tests;
 
 use std::fmt::Write;
 
-use analysis::{ALLOWED, Analysis, COPIED_PER_NS};
+use analysis::{ALLOWED, Analysis, COPIED_PER_NS, Durations};
 use trace::Trace;
 
 use crate::document::document;
@@ -87,17 +87,12 @@ fn first(about: &str, analysis: &Analysis) -> String {
 /// How long programs waited, and what for.
 fn waited(analysis: &Analysis) -> String {
     let waits = &analysis.total.waits;
-    if !analysis.has_durations {
-        return "The trace does not say how long reads took (<code>took_us</code>), so this page cannot tell who waited."
-            .into();
-    }
     let Some((cause, most)) = analysis.causes.first() else {
-        return "No read took longer than copying its data from memory takes: nobody waited."
-            .into();
+        return nobody_waited(analysis.durations);
     };
     format!(
         "In {} of these reads, programs waited for their data: <strong>{}</strong> together, where several that wait at the \
-         same time all count. Half of these waits took up to {}, the longest {}. Most of the time, {} ({}), went into {}.",
+         same time all count. Half of these waits took up to {}, the longest {}. The largest part, {} ({}), went into {}.",
         thousands(waits.count),
         duration(waits.total),
         duration(waits.median),
@@ -106,6 +101,20 @@ fn waited(analysis: &Analysis) -> String {
         percent(most.total, waits.total),
         opportunities::in_a_sentence(*cause),
     )
+}
+
+/// Why there is no wait.
+fn nobody_waited(durations: Durations) -> String {
+    match durations {
+        Durations::Unknown => {
+            "The trace does not say how long reads took (<code>took_us</code>), so this page cannot tell who waited.".into()
+        }
+        Durations::OfCalls => format!(
+            "No read took over {} longer than copying its data from memory takes: as far as that shows, nobody waited.",
+            duration(ALLOWED)
+        ),
+        Durations::OfWaits => "All data were in memory when programs asked for them: nobody waited.".into(),
+    }
 }
 
 /// What the words and figures of the page mean.
@@ -126,22 +135,31 @@ fn how_it_was_counted(analysis: &Analysis) -> String {
          where something happened within that time and place."
             .into(),
     ];
-    if analysis.has_durations {
-        points.insert(1, how_waits_were_counted());
+    if let Some(how) = how_waits_were_counted(analysis.durations) {
+        points.insert(1, how);
     }
     let points: String = points.iter().map(|point| format!("<li>{point}</li>\n")).collect();
     format!("<ul>\n{points}</ul>\n")
 }
 
-fn how_waits_were_counted() -> String {
-    format!(
-        "A read <em>waited</em> if it took over {} longer than copying its data from memory takes at {COPIED_PER_NS} GB/s. \
-         Its wait is all that it took beyond that copying. Half of the waits last up to the <em>median</em>, 90 % up to the \
-         next figure. Devices that answer faster are not seen. A program that was \
-         stopped in the middle of a read, as others needed the processor, seems to have waited. Each wait has one cause, \
+/// What a wait is; `None` if the trace cannot have any.
+fn how_waits_were_counted(durations: Durations) -> Option<String> {
+    let waited = match durations {
+        Durations::Unknown => return None,
+        Durations::OfCalls => format!(
+            "A read <em>waited</em> if it took over {} longer than copying its data from memory takes at {COPIED_PER_NS} \
+             GB/s. Its wait is all that it took beyond that copying. Devices that answer faster are not seen. A program \
+             that was stopped in the middle of a read, as others needed the processor, seems to have waited.",
+            duration(ALLOWED)
+        ),
+        Durations::OfWaits => "<code>bowwave record</code> measured how long each read <em>waited</em>, mostly for its data: \
+                               from when the program stopped until it ran again. Copying them from memory is no part of it."
+            .into(),
+    };
+    Some(format!(
+        "{waited} Half of the waits last up to the <em>median</em>, 90 % up to the next figure. Each wait has one cause, \
          the first of these that fits: all of the data had been read or written before in the trace; the program had \
-         announced random reading; the file is small; it is mapped; or else the order of reads. In a stream that reads at random, reads that adjoin by \
-         chance are random, too.",
-        duration(ALLOWED),
-    )
+         announced random reading; the file is small; it is mapped; or else the order of reads. In a stream that reads at \
+         random, reads that adjoin by chance are random, too."
+    ))
 }

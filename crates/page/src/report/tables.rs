@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use analysis::{Analysis, Part, Pattern, Stream, Use, folders, is_small};
+use analysis::{Analysis, Durations, Part, Pattern, Stream, Use, folders, is_small};
 use trace::Trace;
 
 use super::words::{counted, name, thousands};
@@ -116,7 +116,7 @@ fn shown(
     }
     usages.sort_by_key(|(_, usage)| Reverse((usage.waits.total, usage.bytes)));
     let others = usages.split_off(usages.len().min(MOST_ROWS));
-    let has_durations = analysis.has_durations;
+    let has_durations = analysis.durations != Durations::Unknown;
     // A share of time needs durations, other shares do not.
     let has_last = has_durations || !columns.last.contains("time");
     let of_waits: &[&str] = &["waits", "s waited", "median, ms", "90 %, ms", "longest, ms"];

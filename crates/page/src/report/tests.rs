@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use proptest::prelude::*;
-use trace::{EXAMPLE, HEADER, Trace};
+use trace::recorded::{Header, Recorder, Run};
+use trace::{EXAMPLE, HEADER, Record, Trace, TraceOp};
 
 use super::report;
 use crate::checks::check;
@@ -50,6 +51,34 @@ fn a_trace_that_only_writes_or_never_waits_says_so() {
     );
     let cached = page(&format!("{HEADER},took_us\n0,p,/a,read,0,4096,3\n"));
     assert!(cached.contains("nobody waited") && cached.contains("How large reads were"));
+}
+
+/// A recording of reads of 64 KiB, one after the other, that waited so long each.
+fn recording(took_us: u64) -> Trace {
+    let header = Header { bowwave: "1".into(), kernel: "6".into(), date: "2026-11-23".into() };
+    let mut bytes = Vec::new();
+    let mut recorder = Recorder::begin(&mut bytes, &header).expect("room");
+    recorder.process("cat");
+    recorder.file("/a", 1 << 20);
+    for number in 0..13 {
+        let (at, took) = (number * 1_000_000, took_us * 1000);
+        let (op, offset) = (TraceOp::Read, number << 16);
+        let record = Record { at, took, process: 0, file: 0, op, offset, bytes: 1 << 16 };
+        recorder.run(&Run { record, calls: 1, lasted: took }).expect("room");
+    }
+    recorder.finish().expect("room");
+    trace::read(&bytes[..]).expect("a trace")
+}
+
+#[test]
+fn a_recording_tells_waits_alone_and_that_nobody_waited() {
+    let warm = report("warm", &recording(0));
+    check(&warm);
+    assert!(warm.contains("nobody waited") && !warm.contains("does not say"), "{warm}");
+    let cold = report("cold", &recording(40));
+    check(&cold);
+    assert!(cold.contains("In 13 of these reads, programs waited for their data: <strong>520 µs"));
+    assert!(cold.contains("<code>bowwave record</code> measured") && !cold.contains("GB/s"));
 }
 
 #[test]
