@@ -14,13 +14,13 @@ use std::fmt::Write;
 use analysis::{ALLOWED, Analysis, COPIED_PER_NS, Durations};
 use trace::Trace;
 
-use crate::document::document;
+use crate::document::{Text, document};
 use words::{code, counted, duration, percent, size, thousands};
 
 /// A page of what programs read, and where they waited; `about` names the trace.
 pub fn report(about: &str, trace: &Trace) -> String {
     let analysis = Analysis::of(trace);
-    let mut body = first(about, &analysis);
+    let mut body = first(about, trace, &analysis);
     if analysis.total.operations > 0 {
         body += &sections(trace, &analysis);
     }
@@ -53,11 +53,11 @@ fn sections(trace: &Trace, analysis: &Analysis) -> String {
 }
 
 /// What was recorded, and what it comes to.
-fn first(about: &str, analysis: &Analysis) -> String {
+fn first(about: &str, trace: &Trace, analysis: &Analysis) -> String {
     let usage = &analysis.total;
     let about = code(about);
     if usage.operations == 0 {
-        return format!("<p>In {about}, no program reads anything.</p>\n");
+        return format!("<p>In {about}, no program reads anything.{}</p>\n", notes(trace));
     }
     let readers = analysis.processes.iter().filter(|part| part.usage.operations > 0).count();
     let files = analysis.files.iter().filter(|part| part.usage.operations > 0).count();
@@ -72,6 +72,7 @@ fn first(about: &str, analysis: &Analysis) -> String {
         size(usage.distinct_bytes),
     );
     text += &waited(analysis);
+    text += &notes(trace);
     text += "</p>\n<p>A disk or a server answers slowly. The kernel therefore fetches data before a program asks for them: \
              <em>read-ahead</em>. Where it cannot tell what a program will read next, the program waits. ";
     text += match usage.waits.count {
@@ -82,6 +83,12 @@ fn first(about: &str, analysis: &Analysis) -> String {
         }
     };
     text
+}
+
+/// What the recorder warns of: the page may be all that is kept.
+fn notes(trace: &Trace) -> String {
+    let notes = trace.origin().map(|origin| origin.notes()).unwrap_or_default();
+    notes.iter().map(|note| format!(" <strong>Note: {}.</strong>", Text(note))).collect()
 }
 
 /// How long programs waited, and what for.

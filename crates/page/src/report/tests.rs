@@ -55,6 +55,11 @@ fn a_trace_that_only_writes_or_never_waits_says_so() {
 
 /// A recording of reads of 64 KiB, one after the other, that waited so long each.
 fn recording(took_us: u64) -> Trace {
+    trace::read(&recorded(took_us, 0)[..]).expect("a trace")
+}
+
+/// The same as a file; so many further ones were lost.
+fn recorded(took_us: u64, lost: u64) -> Vec<u8> {
     let header = Header { bowwave: "1".into(), kernel: "6".into(), date: "2026-11-23".into() };
     let mut bytes = Vec::new();
     let mut recorder = Recorder::begin(&mut bytes, &header).expect("room");
@@ -66,8 +71,25 @@ fn recording(took_us: u64) -> Trace {
         let record = Record { at, took, process: 0, file: 0, op, offset, bytes: 1 << 16 };
         recorder.run(&Run { record, calls: 1, lasted: took }).expect("room");
     }
+    recorder.lose(lost).expect("room");
+    // The end is a block of its own then.
+    recorder.flush().expect("room");
     recorder.finish().expect("room");
-    trace::read(&bytes[..]).expect("a trace")
+    bytes
+}
+
+#[test]
+fn what_the_recorder_warns_of_is_in_the_first_paragraph() {
+    let whole = recorded(40, 997);
+    let cut = &whole[..whole.len() - 1];
+    let lost = "<strong>Note: 997 operations were lost when the trace was recorded.</strong>";
+    for (bytes, note) in [(&whole[..], lost), (cut, "<strong>Note: the trace ends early: ")] {
+        let page = report("slow", &trace::read(bytes).expect("a trace"));
+        check(&page);
+        let first = page.lines().find(|line| line.starts_with("<p>")).expect("a paragraph");
+        assert!(first.contains(note), "{first}");
+    }
+    assert!(!report("slow", &recording(40)).contains("Note:"));
 }
 
 #[test]
