@@ -1,5 +1,6 @@
 //! Why the kernel's read-ahead did not spare a program a wait.
 
+use crate::cached::Before;
 use crate::order::Step;
 use crate::pattern::Pattern;
 
@@ -24,6 +25,8 @@ pub enum Cause {
     SmallFile,
     /// All of it had been read or written before.
     Again,
+    /// All of it had been asked for before, but was still on its way.
+    UnderWay,
     /// The program has announced random reading.
     Advised,
 }
@@ -36,13 +39,13 @@ pub(crate) struct Setting {
     pub(crate) is_advised_random: bool,
     /// It reads the first page of the file.
     pub(crate) is_at_start: bool,
-    /// Somebody has read or written all of its pages before.
-    pub(crate) was_cached: bool,
+    /// Where its data were.
+    pub(crate) before: Before,
 }
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Cause; 10] = [
+    pub const ALL: [Cause; 11] = [
         Cause::Forward,
         Cause::Interrupted,
         Cause::Backward,
@@ -52,6 +55,7 @@ impl Cause {
         Cause::Start,
         Cause::SmallFile,
         Cause::Again,
+        Cause::UnderWay,
         Cause::Advised,
     ];
 
@@ -70,7 +74,8 @@ impl Cause {
     /// Of a read that waited. What rules read-ahead out comes first, then what the kernel treats in a way of its own.
     pub(crate) fn of(step: Step, setting: Setting) -> Self {
         match (setting, step) {
-            (Setting { was_cached: true, .. }, _) => Cause::Again,
+            (Setting { before: Before::Known, .. }, _) => Cause::Again,
+            (Setting { before: Before::UnderWay, .. }, _) => Cause::UnderWay,
             (Setting { is_advised_random: true, .. }, _) => Cause::Advised,
             (Setting { is_small_file: true, .. }, _) => Cause::SmallFile,
             (Setting { is_mapped: true, .. }, _) => Cause::Mapped,
@@ -100,7 +105,9 @@ mod tests {
         assert_eq!(Cause::of(Step::Backward, mapped), Cause::Mapped);
         let advised = Setting { is_advised_random: true, ..mapped };
         assert_eq!(Cause::of(Step::Forward, advised), Cause::Advised);
-        let again = Setting { was_cached: true, ..advised };
+        let again = Setting { before: Before::Known, ..advised };
         assert_eq!(Cause::of(Step::First, again), Cause::Again);
+        let under_way = Setting { before: Before::UnderWay, ..advised };
+        assert_eq!(Cause::of(Step::Again, under_way), Cause::UnderWay);
     }
 }

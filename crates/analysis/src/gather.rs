@@ -88,7 +88,8 @@ impl<'a> Pass<'a> {
     fn write(&mut self, record: &Record) {
         self.written.0 += 1;
         self.written.1 += record.bytes;
-        self.cached.add(record.file, record.offset, record.end());
+        let file_bytes = self.trace.files()[record.file as usize].bytes;
+        self.cached.take(record, record.end().min(file_bytes));
     }
 
     fn read(&mut self, index: usize, record: &Record, is_mapped: bool) {
@@ -101,7 +102,7 @@ impl<'a> Pass<'a> {
         let step = self.orders[number].step(start, end);
         stream.steps.add(step);
         self.ranges.push((number, start, end));
-        let was_cached = self.cached.add(record.file, start, end);
+        let before = self.cached.take(record, end);
         let [process, file] =
             [&mut self.processes[record.process as usize], &mut self.files[record.file as usize]];
         [process, file].into_iter().for_each(|part| part.last_until(record));
@@ -111,7 +112,7 @@ impl<'a> Pass<'a> {
                 is_small_file: is_small(file_bytes),
                 is_advised_random: self.advised.contains(&(record.process, record.file)),
                 is_at_start: start < PAGE_BYTES,
-                was_cached,
+                before,
             };
             let cause = Cause::of(step, setting);
             self.waits.push(Wait { record: index, stream: number, wait, cause });

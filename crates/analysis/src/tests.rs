@@ -133,10 +133,28 @@ fn small_files_one_after_another_are_told_from_the_start_of_a_large_one() {
 
 #[test]
 fn what_was_read_before_is_no_matter_of_read_ahead() {
-    let pass = reads("cat", "/a", "read", &forward(0, 11 * 64 * K, 64 * K), DISK_US);
-    let analysis = analysed(&[("/a", 4 * M)], &(pass.clone() + &pass.replace("cat", "again")));
+    let order = forward(0, 11 * 64 * K, 64 * K);
+    let passes = [order.clone(), order].concat();
+    let analysis = analysed(&[("/a", 4 * M)], &reads("cat", "/a", "read", &passes, DISK_US));
     let again = analysis.causes.iter().find(|(cause, _)| *cause == Cause::Again);
     assert_eq!(again.expect("it waits").1.count, 11);
+}
+
+#[test]
+fn who_follows_close_behind_another_reader_waits_for_what_that_one_has_asked_for() {
+    // Each read of `b` begins just after that of `a`, and both get their data at once.
+    let pair = |number: u64, op| {
+        let (at, offset) = (number * 10_000, number * 64 * K);
+        format!("{at},a,/f,read,{offset},65536,9000\n{},b,/f,{op},{offset},65536,8990\n", at + 10)
+    };
+    for op in ["read", "mmap"] {
+        let records: String = (0..23).map(|number| pair(number, op)).collect();
+        let analysis = analysed(&[("/f", 64 * M)], &records);
+        let of_b = analysis.waits.iter().filter(|wait| analysis.streams[wait.stream].process == 1);
+        let causes: Vec<Cause> = of_b.map(|wait| wait.cause).collect();
+        assert_eq!(causes, [Cause::UnderWay; 23], "{op}");
+        assert!(!analysis.causes.iter().any(|(cause, _)| *cause == Cause::Again));
+    }
 }
 
 #[test]

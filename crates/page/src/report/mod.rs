@@ -165,8 +165,8 @@ fn how_waits_were_counted(durations: Durations) -> Option<String> {
     };
     Some(format!(
         "{waited} Half of the waits last up to the <em>median</em>, 90 % up to the next figure. Each wait has one cause, \
-         the first of these that fits: all of the data had been read or written before in the trace; the program had \
-         announced random reading; the file is small; it is mapped; or else the order of reads. In a stream that reads at \
-         random, reads that adjoin by chance are random, too."
+         the first of these that fits: operations that had ended had read or written all of the data; operations that had \
+         begun were fetching the rest; the program had announced random reading; the file is small; it is mapped; or else \
+         the order of reads. In a stream that reads at random, reads that adjoin by chance are random, too."
     ))
 }

@@ -72,6 +72,11 @@ fn explained(cause: Cause) -> Explained {
             "More memory helps, or <code>bowwave run --drop-behind</code> for a program that fills memory with what nobody \
              needs again.",
         ),
+        Cause::UnderWay => (
+            "Reading what another read was fetching",
+            "Somebody had asked for all of the data just before, and they were still on their way.",
+            "What spares the other reader its wait spares this one, too.",
+        ),
         Cause::Advised => (
             "Reading after the program announced random reading",
             "The program has told the kernel to read nothing ahead (<code>POSIX_FADV_RANDOM</code>).",
