@@ -19,6 +19,8 @@ pub enum Cause {
     Random,
     /// The file is mapped.
     Mapped,
+    /// The file is mapped, and faults are here and there.
+    MappedRandom,
     /// It is a stream's first read, at the beginning of the file.
     Start,
     /// The file is no larger than a window.
@@ -45,13 +47,14 @@ pub(crate) struct Setting {
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Cause; 11] = [
+    pub const ALL: [Cause; 12] = [
         Cause::Forward,
         Cause::Interrupted,
         Cause::Backward,
         Cause::Strided,
         Cause::Random,
         Cause::Mapped,
+        Cause::MappedRandom,
         Cause::Start,
         Cause::SmallFile,
         Cause::Again,
@@ -66,6 +69,9 @@ impl Cause {
                 if pattern == Pattern::Random =>
             {
                 Cause::Random
+            }
+            Cause::Mapped if matches!(pattern, Pattern::Random | Pattern::FewPlaces) => {
+                Cause::MappedRandom
             }
             own => own,
         }

@@ -63,11 +63,12 @@ fn patterns_and_causes_are_those_of_the_programs() {
     assert_eq!(of_one("read", &order), (Pattern::Strided, Cause::Strided));
     let order = random(101, 4 * K, 4 << 30);
     assert_eq!(of_one("read", &order), (Pattern::Random, Cause::Random));
-    assert_eq!(of_one("mmap", &order), (Pattern::Random, Cause::Mapped));
+    assert_eq!(of_one("mmap", &order), (Pattern::Random, Cause::MappedRandom));
     let order = streams(7, 23 * 64 * K, 128 * M, 64 * K);
     assert_eq!(of_one("read", &order), (Pattern::InTurn, Cause::Interrupted));
     assert_eq!(of_one("read", &[(0, K)]), (Pattern::FewPlaces, Cause::Start));
     assert_eq!(of_one("read", &[(7 * K, K)]), (Pattern::FewPlaces, Cause::Random));
+    assert_eq!(of_one("mmap", &[(7 * M, K)]), (Pattern::FewPlaces, Cause::MappedRandom));
     // A header, then a part of the middle.
     assert_eq!(of_one("read", &[(0, K), (M, K)]).0, Pattern::FewPlaces);
     // Long runs in random order, and short ones.

@@ -51,14 +51,22 @@ fn explained(cause: Cause) -> Explained {
         ),
         Cause::Mapped => (
             "Reading through a mapping",
-            "The kernel sees only the faults. At each one it reads up to 128 KiB around it, whatever the order is, and stops that \
+            "The kernel sees only the faults. At each one it reads a window around it, whatever the order is, and stops that \
              where it has not helped.",
             "<code>bowwave run</code> finds the order of faults, too.",
+        ),
+        Cause::MappedRandom => (
+            "Jumping to another place of a mapping",
+            "The kernel sees only the faults. At each one it reads a window around it, but nothing in the order of the faults \
+             tells where the next one is, and much of these windows may be read in vain.",
+            "A smaller window may cost less: <code>bowwave advise</code> compares some. For a program that starts in the same \
+             way each time, <code>bowwave run --remember</code> knows its places.",
         ),
         Cause::Start => (
             "Reading the beginning of a file",
             "Before the first read of a file nobody knows that it comes.",
-            "For a program that starts in the same way each time, <code>bowwave run --remember</code> knows.",
+            "<code>bowwave run</code> reads the beginnings of the next files of a folder ahead. For a program that starts in the \
+             same way each time, <code>bowwave run --remember</code> knows.",
         ),
         Cause::SmallFile => (
             "Reading small files, of 128 KiB at most",

@@ -34,6 +34,39 @@ fn the_example_names_who_waited_why_and_what_may_help() {
     assert_eq!(page.matches("<svg").count(), 3 + 4, "three plots, and a picture of each file");
 }
 
+/// What the page says may help, of a trace of waits of 9 ms.
+fn helps(op: &str, places: &[(u64, u64)]) -> String {
+    let mut text = format!("{HEADER},took_us\n");
+    for (number, (file, offset)) in places.iter().enumerate() {
+        let at = number * 10_000;
+        let _ = writeln!(text, "{at},p,/srv/{file},{op},{offset},4096,9000");
+    }
+    let page = page(&text);
+    let items = page.lines().filter(|line| line.starts_with("<li><strong>"));
+    items.map(str::to_owned).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn random_faults_want_a_smaller_window_and_ordered_ones_bowwave() {
+    let mut state = 7;
+    let mut random = || patterns::order::next_random(&mut state) % (1 << 20) * 4096;
+    let jumping: Vec<_> = (0..41).map(|_| (0, random())).collect();
+    let going: Vec<_> = (0..211).map(|number| (0, number * 4096)).collect();
+    let (jumping, going) = (helps("mmap", &jumping), helps("mmap", &going));
+    assert!(jumping.contains("A smaller window may cost less: <code>bowwave advise</code>"));
+    assert!(!jumping.contains("finds the order of faults"), "{jumping}");
+    assert!(going.contains("<code>bowwave run</code> finds the order of faults, too."), "{going}");
+    assert!(!(jumping + &going).contains("128 KiB"), "the window may be another one");
+}
+
+#[test]
+fn beginnings_of_large_files_are_read_ahead_by_bowwave_run() {
+    let ends = (0..11).map(|file| (file, 1 << 20));
+    let starts = (0..11).map(|file| (file, 0));
+    let helps = helps("read", &starts.chain(ends).collect::<Vec<_>>());
+    assert!(helps.contains("<code>bowwave run</code> reads the beginnings of the next files"));
+}
+
 #[test]
 fn a_trace_without_durations_has_no_word_of_waits() {
     let text = format!("{HEADER}\n0,p,/a,read,0,4096\n9000000,p,/a,read,4096,4096\n");
