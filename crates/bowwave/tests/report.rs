@@ -1,6 +1,9 @@
 //! `bowwave report` as users call it, and its page in a browser.
 
 mod browser;
+// It needs no lab, only `skipped`.
+#[allow(dead_code)]
+mod stage;
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -51,6 +54,15 @@ fn a_page_lies_beside_its_trace_or_where_one_wants_it() {
     fs::write(folder.path().join("slow.csv"), cut).expect("written");
     assert!(ran(report(folder.path(), &["slow.csv"])).status.success());
     assert_ne!(read("slow.csv.html"), page);
+}
+
+#[test]
+fn a_name_cannot_command_the_terminal() {
+    let folder = folder();
+    fs::rename(folder.path().join("slow.csv"), folder.path().join("\u{1b}[31m.csv"))
+        .expect("moved");
+    let output = ran(report(folder.path(), &["\u{1b}[31m.csv"]));
+    assert_eq!(said(&output), "bowwave: \\u{1b}[31m.csv.html: open it in a browser\n");
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(crate) fn check_page(page: &Path, trace: Option<&Path>) -> anyhow::Result<()
 pub(crate) fn write_page(path: &Path, page: &str) -> anyhow::Result<()> {
     let name = path.display();
     linux::whole::write(path, page).with_context(|| format!("cannot write the page {name}"))?;
-    print::note(format_args!("{name}: open it in a browser"));
+    print::note(format_args!("{}: open it in a browser", print::visible(&name.to_string())));
     Ok(())
 }
 

@@ -6,6 +6,8 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::stage::skipped;
+
 /// Prints one line to the console of a browser: whether the page is dark, the colour of its text, and how far to the right
 /// anything outside of scrolling tables reaches if the page is as wide as a phone, in pixels.
 const MEASURE: &str = "<script>
@@ -43,8 +45,7 @@ impl Browser {
         };
         let Some(program) = ["chromium", "google-chrome"].into_iter().find(|name| runs(name))
         else {
-            println!("skipped: Chromium is not installed");
-            return None;
+            return skipped("no Chromium; `scripts/setup tests` installs it");
         };
         Some(Browser { program, profile: tempfile::tempdir().expect("a folder") })
     }
