@@ -204,7 +204,8 @@ impl<'a> Study<'a> {
                 readahead_kb: Some(load.readahead_kb),
                 // Without durations, they would count as pauses.
                 pace: if has_durations { Pace::Trace } else { Pace::None },
-                begins_cached: true,
+                traced_readahead_kb: Some(load.readahead_kb),
+                longest_idle: Some(LONGEST_IDLE),
                 ..Setup::default()
             },
             // Angles that resonate with a load would not do so on a real disk.
@@ -227,6 +228,10 @@ impl<'a> Study<'a> {
         replay(self.trace, remedy.policy(), &remedy.applied_to(setup))
     }
 }
+
+/// In a minute without any operation, everything comes to rest: streams end, and what was read ahead for them waits.
+/// Simulating more of it takes long and changes nothing.
+const LONGEST_IDLE: readahead::Nanos = 60_000_000_000;
 
 /// The simulator's least memory.
 const LEAST_MEMORY: u64 = 1 << 20;

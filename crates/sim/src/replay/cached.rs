@@ -3,6 +3,9 @@
 //! A read that takes no longer than from memory found its pages there. Somebody had used them before the trace began, or
 //! read-ahead had just brought them in. Read-ahead starts beside a page that somebody has waited for. So pages are taken
 //! as cached before if their first read was fast and nobody had waited nearby.
+//!
+//! A recorded trace tells who has waited: how long an operation took is how long it waited. A text tells how long a call
+//! took, if at all.
 
 use std::ops::Range;
 
@@ -37,7 +40,7 @@ pub(super) fn before(trace: &Trace, reach: u64) -> Vec<(u32, Range<Page>)> {
         let end = record.end().div_ceil(PAGE_BYTES).min(pages.len() as u64);
         let range = record.offset / PAGE_BYTES..end;
         let is_cached = record.op == TraceOp::Write
-            || is_from_memory(record, range.end - range.start)
+            || is_from_memory(trace, record, range.end - range.start)
                 && !is_read_near(pages, &range, reach);
         let now = if is_cached { CACHED } else { READ };
         for page in range {
@@ -54,18 +57,28 @@ pub(super) fn before(trace: &Trace, reach: u64) -> Vec<(u32, Range<Page>)> {
     cached
 }
 
-fn is_from_memory(record: &Record, pages: u64) -> bool {
+fn is_from_memory(trace: &Trace, record: &Record, pages: u64) -> bool {
+    if is_recorded(trace) {
+        return record.took == 0;
+    }
     // A duration that is missing is zero.
     record.took > 0 && record.took <= CALL_NS + pages * PAGE_NS
 }
 
+/// Whether durations are those of waiting, and none is missing.
+fn is_recorded(trace: &Trace) -> bool {
+    trace.origin().is_some()
+}
+
 /// Seconds that the reads of a trace waited for a device; `None` if it does not tell how long they took.
 pub fn traced_waiting(trace: &Trace) -> Option<f64> {
-    let reads = || trace.records().iter().filter(|record| record.op != TraceOp::Write);
+    let is_read = |record: &&Record| record.op != TraceOp::Write && trace.has_bytes(record);
+    let reads = || trace.records().iter().filter(is_read);
     let pages = |record: &Record| record.end().div_ceil(PAGE_BYTES) - record.offset / PAGE_BYTES;
-    let waited = reads().filter(|record| !is_from_memory(record, pages(record)));
-    let ns: u64 = waited.map(|record| record.took).sum();
-    reads().any(|record| record.took > 0).then_some(ns as f64 * 1e-9)
+    let waited = reads().filter(|record| !is_from_memory(trace, record, pages(record)));
+    // Many long ones together are more than an integer of nanoseconds holds.
+    let ns: f64 = waited.map(|record| record.took as f64).sum();
+    (is_recorded(trace) || reads().any(|record| record.took > 0)).then_some(ns * 1e-9)
 }
 
 fn is_read_near(pages: &[u8], range: &Range<Page>, reach: u64) -> bool {
@@ -82,6 +95,8 @@ fn add(cached: &mut Vec<(u32, Range<Page>)>, file: u32, page: Page) {
 
 #[cfg(test)]
 mod tests {
+    use trace::recorded::{Header, Recorder, Run};
+
     use super::*;
 
     /// `(offset in pages, pages, microseconds)` of reads of one file of 1000 pages.
@@ -141,12 +156,65 @@ mod tests {
     fn a_replay_may_begin_with_what_was_cached() {
         use super::super::{Setup, replay};
         let trace = trace(&[(0, 16, "12"), (16, 16, "12"), (500, 1, "7000")]);
-        let read = |begins_cached| {
-            let setup = Setup { begins_cached, ..Setup::default() };
+        let read = |traced_readahead_kb| {
+            let setup = Setup { traced_readahead_kb, ..Setup::default() };
             let replay = replay(&trace, "none", &setup).expect("all exists");
             (replay.pages_needed, replay.pages_cached, replay.pages_read)
         };
-        assert_eq!((read(false), read(true)), ((33, 0, 33), (33, 32, 1)));
+        assert_eq!((read(None), read(Some(128))), ((33, 0, 33), (33, 32, 1)));
+    }
+
+    #[test]
+    fn what_was_cached_does_not_depend_on_the_window_of_the_replay() {
+        use super::super::{Setup, replay};
+        let trace = trace(&[(0, 1, "9000"), (200, 1, "2")]);
+        let cached = |readahead_kb, traced_readahead_kb| {
+            let setup = Setup { readahead_kb, traced_readahead_kb, ..Setup::default() };
+            replay(&trace, "linux-6", &setup).expect("all exists").pages_cached
+        };
+        assert_eq!([128, 1024, 4096].map(|kib| cached(Some(kib), Some(128))), [1; 3]);
+        assert_eq!([128, 1024, 4096].map(|kib| cached(Some(kib), Some(4096))), [0; 3]);
+    }
+
+    /// A recorded trace with `(page, nanoseconds of waiting)` of reads of one page of one file of 1000 pages.
+    fn recorded(reads: &[(u64, u64)]) -> Trace {
+        let [bowwave, kernel, date] = Default::default();
+        let mut bytes = Vec::new();
+        let header = Header { bowwave, kernel, date };
+        let mut recorder = Recorder::begin(&mut bytes, &header).expect("room");
+        recorder.process("p").expect("room");
+        recorder.file("a", 4_096_000).expect("room");
+        for (at, (page, took)) in (0..).zip(reads) {
+            let (op, offset) = (TraceOp::Read, page * PAGE_BYTES);
+            let record =
+                Record { at, took: *took, process: 0, file: 0, op, offset, bytes: PAGE_BYTES };
+            recorder.run(&Run { record, calls: 1, lasted: 1 }).expect("room");
+        }
+        recorder.finish().expect("room");
+        trace::read(&mut bytes.as_slice()).expect("valid")
+    }
+
+    #[test]
+    fn recorded_reads_that_did_not_wait_were_from_memory() {
+        let warm = recorded(&[(0, 0), (1, 0), (500, 0)]);
+        assert_eq!(before(&warm, 64), [(0, 0..2), (0, 500..501)]);
+        assert_eq!(traced_waiting(&warm), Some(0.0));
+        let mixed = recorded(&[(0, 9_000_000), (1, 0), (500, 0), (900, 5_000)]);
+        assert_eq!(before(&mixed, 64), [(0, 500..501)], "a short wait is one");
+        assert_eq!(traced_waiting(&mixed), Some(0.009_005));
+    }
+
+    #[test]
+    fn waiting_of_many_processes_together_may_be_longer_than_any_time() {
+        let most = format!("{}", (1_u64 << 62) / 1000);
+        let waited = traced_waiting(&trace(&[
+            (0, 1, &most),
+            (5, 1, &most),
+            (9, 1, &most),
+            (9, 1, &most),
+            (9, 1, &most),
+        ]));
+        assert!(waited.is_some_and(|seconds| seconds > 2e10), "{waited:?}");
     }
 
     #[test]

@@ -81,9 +81,11 @@ pub struct Setup {
     pub pace: Pace,
     /// Where files are, and in which order directories list them.
     pub layout: Layout,
-    /// Whether what was in memory when the trace was recorded is there again, as far as the trace tells. Otherwise
-    /// nothing is cached at first.
-    pub begins_cached: bool,
+    /// Largest read-ahead in KiB when the trace was recorded. What was in memory then is there again, as far as the trace
+    /// tells. `None`: nothing is cached at first.
+    pub traced_readahead_kb: Option<u64>,
+    /// The longest time in which nothing happens in the trace; what is longer is cut to it. `None`: it may be any.
+    pub longest_idle: Option<Nanos>,
     /// Which pages `adaptive` drops behind streams; none without rules.
     pub behind: Option<Rules>,
     /// Whether to keep a log of decisions.
@@ -193,7 +195,7 @@ fn play(
     }
     let files = files::add(trace, setup.layout, &mut machine);
     let pages_cached =
-        if setup.begins_cached { cache(trace, spec, &files, &mut machine) } else { 0 };
+        setup.traced_readahead_kb.map_or(0, |kb| cache(trace, kb, &files, &mut machine));
     let numbers = player::spawn(trace, setup, &files, &mut machine);
     machine.run();
     let process = |(name, number): (&String, &usize)| {
@@ -230,11 +232,11 @@ fn log(machine: &Machine, files: &[FileIndex]) -> Vec<Decision> {
     log.map(|decision| Decision { file: numbers[decision.file as usize].1, ..*decision }).collect()
 }
 
-/// Caches what was cached when the trace was recorded. Returns how many pages.
-fn cache(trace: &Trace, spec: &MachineSpec, files: &[FileIndex], machine: &mut Machine) -> u64 {
+/// Caches what was cached when the trace was recorded with this window. Returns how many pages.
+fn cache(trace: &Trace, traced_kb: u64, files: &[FileIndex], machine: &mut Machine) -> u64 {
     /// The kernel reads one window while another one is used.
     const WINDOWS: u64 = 2;
-    let window = spec.readahead_kb.max(STOCK_KB) * 1024 / PAGE_BYTES;
+    let window = traced_kb.max(STOCK_KB) * 1024 / PAGE_BYTES;
     let ranges = cached::before(trace, WINDOWS * window);
     ranges.into_iter().map(|(file, pages)| machine.cache_pages(files[file as usize], pages)).sum()
 }

@@ -59,6 +59,31 @@ struct Part {
     ended: Nanos,
 }
 
+/// The times of a trace from its start, without what is too long of the times in which nothing happens.
+struct Clock {
+    longest_idle: Nanos,
+    /// What is left out: everything before the start, and of each pause.
+    left_out: Nanos,
+    /// The end of all that has begun.
+    busy_until: Nanos,
+}
+
+impl Clock {
+    fn new(trace: &Trace, longest_idle: Option<Nanos>) -> Self {
+        let start = trace.records().first().map_or(0, |record| record.at);
+        let longest_idle = longest_idle.unwrap_or(Nanos::MAX);
+        Clock { longest_idle, left_out: start, busy_until: start }
+    }
+
+    /// When the next record begins.
+    fn at(&mut self, record: &Record) -> Nanos {
+        let idle = record.at.saturating_sub(self.busy_until);
+        self.left_out += idle.saturating_sub(self.longest_idle);
+        self.busy_until = self.busy_until.max(record.at + record.took);
+        record.at - self.left_out
+    }
+}
+
 /// What `strace` adds to a call, at most (120 us on a busy machine, Linux 6.18).
 const TRACER_NS: Nanos = 120_000;
 
@@ -71,10 +96,10 @@ pub(super) fn spawn(
 ) -> Vec<usize> {
     let pace = setup.pace;
     let mut parts: Vec<Part> = trace.processes().iter().map(|_| Part::default()).collect();
-    let start = trace.records().first().map_or(0, |record| record.at);
+    let mut clock = Clock::new(trace, setup.longest_idle);
     for record in trace.records() {
         let part = &mut parts[record.process as usize];
-        let at = if pace == Pace::None { 0 } else { record.at - start };
+        let at = if pace == Pace::None { 0 } else { clock.at(record) };
         if part.steps.is_empty() {
             part.started = at;
             part.ended = at;
@@ -144,6 +169,23 @@ mod tests {
         let read = |i: u64| format!("{},p,a,read,{},65536,9000\n", i * 10_000, (400 - i) << 16);
         let reads: String = (1..=400).map(read).collect();
         format!("time_us,process,file,op,offset,bytes,took_us\n{reads}")
+    }
+
+    #[test]
+    fn a_time_in_which_nobody_does_anything_may_be_cut() {
+        // Two hours after the first read ends, while the second process still reads for one of them.
+        let text = "time_us,process,file,op,offset,bytes,took_us\n\
+            0,p,a,read,0,4096,1000\n\
+            1000,q,b,read,0,4096,3600000000\n\
+            7200000000,p,a,read,4096,4096,1000\n\
+            7260000000,q,b,read,4096,4096,1000\n";
+        let ends = |longest_idle| {
+            let replay = run(text, "none", &Setup { longest_idle, ..Setup::default() });
+            [0, 1].map(|number: usize| replay.processes[number].ended_s.round())
+        };
+        assert_eq!(ends(None), [7200.0, 7260.0 - 3600.0]);
+        assert_eq!(ends(Some(60_000_000_000)), [3660.0, 120.0]);
+        assert_eq!(ends(Some(7_200_000_000_000)), ends(None));
     }
 
     #[test]
