@@ -18,7 +18,7 @@ mod worlds;
 
 use device::Spec;
 use readahead::PAGE_BYTES;
-use sim::replay::{Layout, Pace, Replay, ReplayError, Setup, replay, traced_waiting};
+use sim::replay::{Layout, Pace, Process, Replay, ReplayError, Setup, replay, traced_waiting};
 use trace::Trace;
 
 pub use margin::{Outcome, Range, ranked, saved};
@@ -70,6 +70,9 @@ pub struct Advice {
     pub needed_bytes: u64,
     /// Of these, bytes that were in memory when the trace was recorded.
     pub cached_bytes: u64,
+    /// Seconds that the processes that wait take today: those that wait for a twentieth of their own time; all, if none
+    /// does. A remedy is compared with these.
+    pub busy_s: f64,
     /// Seconds that all reads waited together when the trace was recorded, if it tells.
     pub traced_s: Option<f64>,
     /// The worlds in which the remedies were tried.
@@ -98,14 +101,15 @@ pub fn advise(load: &Load, progress: &mut dyn FnMut(f64)) -> Result<Advice, Repl
     let study = Study::of(load, traced.is_some());
     let layouts = plausible_layouts(load, &study, traced)?;
     let expected_world = World::expected(layouts[0]);
-    let window = best_window(load, &study, expected_world, progress)?;
     let today = study.replay(&Remedy::Leave, expected_world)?;
+    // Where the simulator explains how long reads took, take what they took.
+    let scale = layouts::scale(today.stalled_s(), traced).unwrap_or(1.0);
+    let busy_s = busy_s(&today, scale);
+    let window = best_window(load, &study, expected_world, &today, progress)?;
     let mut remedies = vec![Remedy::Leave];
     remedies.extend(window);
     remedies.push(Remedy::Bowwave);
     remedies.extend(drop_behind(load, &today));
-    // Where the simulator explains how long reads took, take what they took.
-    let scale = layouts::scale(today.stalled_s(), traced).unwrap_or(1.0);
     let worlds = worlds::all(load.device_error, traced.is_some(), &layouts);
     let all = (remedies.len() * worlds.len()) as f64;
     let mut outcomes = Vec::new();
@@ -123,13 +127,13 @@ pub fn advise(load: &Load, progress: &mut dyn FnMut(f64)) -> Result<Advice, Repl
         }
         outcomes.push(row);
     }
-    let order = ranked(&outcomes);
+    let order = ranked(&outcomes, busy_s);
     let predict = |index: usize| Prediction {
         remedy: remedies[index].clone(),
         seconds: margin::seconds(&outcomes[index]),
         saved: if index == 0 { Range::default() } else { saved(&outcomes[0], &outcomes[index]) },
         waited_s: outcomes[index][0].waited_s,
-        ends_s: expected[index].seconds * share(outcomes[index][0], &expected[index]),
+        ends_s: ends_s(&expected[index], scale),
         read_bytes: expected[index].pages_read * PAGE_BYTES,
         unused_bytes: unused_pages(&expected[index]) * PAGE_BYTES,
     };
@@ -137,6 +141,7 @@ pub fn advise(load: &Load, progress: &mut dyn FnMut(f64)) -> Result<Advice, Repl
         predictions: order.into_iter().map(predict).collect(),
         needed_bytes: today.pages_needed * PAGE_BYTES,
         cached_bytes: today.pages_cached * PAGE_BYTES,
+        busy_s,
         traced_s: traced,
         worlds: worlds.iter().map(|world| world.name).collect(),
     })
@@ -167,17 +172,21 @@ fn best_window(
     load: &Load,
     study: &Study,
     world: World,
+    today: &Replay,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Option<Remedy>, ReplayError> {
     let sizes = windows::candidates(load.readahead_kb, load.most_kb);
     let mut tried = Vec::new();
     for (done, kib) in sizes.iter().enumerate() {
-        let remedy =
-            if *kib == load.readahead_kb { Remedy::Leave } else { Remedy::Window { kib: *kib } };
-        tried.push((*kib, outcome(&study.replay(&remedy, world)?).seconds));
+        let seconds = if *kib == load.readahead_kb {
+            outcome(today).seconds
+        } else {
+            outcome(&study.replay(&Remedy::Window { kib: *kib }, world)?).seconds
+        };
+        tried.push((*kib, seconds));
         progress(WINDOWS_SHARE * (done + 1) as f64 / sizes.len() as f64);
     }
-    let best = windows::best(&tried, load.readahead_kb).filter(|kib| *kib != load.readahead_kb);
+    let best = windows::best(&tried, busy_s(today, 1.0)).filter(|kib| *kib != load.readahead_kb);
     Ok(best.map(|kib| Remedy::Window { kib }))
 }
 
@@ -250,18 +259,87 @@ fn enough_memory(trace: &Trace) -> u64 {
     (TIMES * (trace.pages_needed() * PAGE_BYTES + written)).max(LEAST)
 }
 
-/// The seconds of an outcome as a share of those of its replay.
-fn share(scaled: Outcome, replay: &Replay) -> f64 {
-    let seconds = outcome(replay).seconds;
-    if seconds > 0.0 { scaled.seconds / seconds } else { 1.0 }
+/// Seconds that the processes that wait take, with `times` the waiting; those of all, if none waits for a share of its own
+/// time that matters.
+fn busy_s(today: &Replay, times: f64) -> f64 {
+    let outcomes = || today.processes.iter().map(|it| outcome_of(it).with_waiting(times));
+    let waits = |it: &Outcome| it.waited_s > 0.0 && it.waited_s >= margin::MATTERS * it.seconds;
+    let busy: f64 = outcomes().filter(waits).map(|it| it.seconds).sum();
+    if busy > 0.0 { busy } else { outcomes().map(|it| it.seconds).sum() }
+}
+
+/// Seconds until the last process ends, with `times` the waiting of each.
+fn ends_s(replay: &Replay, times: f64) -> f64 {
+    let ends = |it: &Process| it.started_s + outcome_of(it).with_waiting(times).seconds;
+    replay.processes.iter().map(ends).fold(0.0, f64::max)
+}
+
+fn outcome_of(process: &Process) -> Outcome {
+    Outcome { seconds: process.ended_s - process.started_s, waited_s: process.stalled_s }
 }
 
 fn outcome(replay: &Replay) -> Outcome {
-    let took = |process: &sim::replay::Process| process.ended_s - process.started_s;
-    Outcome { seconds: replay.processes.iter().map(took).sum(), waited_s: replay.stalled_s() }
+    let each = || replay.processes.iter().map(outcome_of);
+    Outcome { seconds: each().map(|it| it.seconds).sum(), waited_s: replay.stalled_s() }
 }
 
 fn unused_pages(replay: &Replay) -> u64 {
     let total = replay.matrix.total();
     total.read.saturating_sub(total.hits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn advice(text: &str) -> Advice {
+        let trace = Trace::parse(text.as_bytes()).expect("valid");
+        let load = Load {
+            trace: &trace,
+            device: device::load("net").expect("it is known"),
+            device_error: 0.1,
+            memory_bytes: 1 << 30,
+            readahead_kb: 128,
+            most_kb: 8192,
+        };
+        advise(&load, &mut |_| ()).expect("it is simulated")
+    }
+
+    /// One program walks through small files, and others wake up now and then for what is in memory.
+    fn walk(idle: u32) -> String {
+        let read = |n: u32| format!("{},grep,/w/{}/{n},read,0,12288,5200\n", n * 5300, n / 50);
+        let wakes = |n: u32| {
+            let wake = |at: u32| format!("{},idle{n},/h/{n},read,0,4096,3\n", at * 1_000_000);
+            (0..60).map(wake).collect::<String>()
+        };
+        let records: String = (0..400).map(read).chain((0..idle).map(wakes)).collect();
+        format!("time_us,process,file,op,offset,bytes,took_us\n{records}")
+    }
+
+    #[test]
+    fn programs_that_hardly_wait_change_no_advice() {
+        let (alone, beside) = (advice(&walk(0)), advice(&walk(10)));
+        assert_eq!(alone.first().remedy, Remedy::Bowwave);
+        assert_eq!(beside.first().remedy, Remedy::Bowwave, "{beside:?}");
+        assert!((beside.busy_s / alone.busy_s - 1.0).abs() < 0.01, "{beside:?}");
+        assert!(beside.today().seconds.expected > 10.0 * 59.0, "all are in the sum");
+    }
+
+    #[test]
+    fn each_process_ends_by_its_own_waiting() {
+        let process = |started_s, ended_s, stalled_s| sim::replay::Process {
+            name: "p".into(),
+            started_s,
+            ended_s,
+            stalled_s,
+        };
+        let trace = Trace::parse(walk(0).as_bytes()).expect("valid");
+        let replay = replay(&trace, "none", &Setup::default()).expect("it is simulated");
+        let processes = vec![process(0.0, 10.0, 0.0), process(3.0, 9.0, 4.0)];
+        let replay = Replay { processes, ..replay };
+        assert_eq!(
+            [0.5, 1.0, 1.25, 2.0].map(|times| ends_s(&replay, times)),
+            [10.0, 10.0, 10.0, 13.0]
+        );
+    }
 }

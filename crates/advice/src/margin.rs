@@ -10,8 +10,8 @@ const FIGURE_ERROR: f64 = 0.15;
 /// A difference that the simulator may get wrong, as a share of the longer waiting.
 const WINNER_ERROR: f64 = 0.05;
 
-/// Nobody does more for less than this share of the time that the load takes today.
-const MATTERS: f64 = 0.05;
+/// Nobody does more for less than this share of the time that the load takes today, nor waits for less of his own.
+pub(crate) const MATTERS: f64 = 0.05;
 
 /// What a remedy does in one world, in seconds of all processes together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -71,14 +71,14 @@ pub fn saved(from: &[Outcome], to: &[Outcome]) -> Range {
     }))
 }
 
-/// The order of remedies, best first. `outcomes` has a row for each remedy, the simplest first, with its outcomes in each
+/// The order of remedies, best first; differences are compared with `busy_s`, the seconds that the processes that wait take
+/// today. `outcomes` has a row for each remedy, the simplest first, with its outcomes in each
 /// world, the expected one first; the first row is today's setting. Of the remedies that no other one beats for sure and
 /// by a difference that matters, the simplest comes first; then the same for the rest.
-pub fn ranked(outcomes: &[Vec<Outcome>]) -> Vec<usize> {
-    let today = outcomes.first().and_then(|row| row.first()).map_or(0.0, |it| it.seconds);
+pub fn ranked(outcomes: &[Vec<Outcome>], busy_s: f64) -> Vec<usize> {
     let beats = |one: usize, other: usize| {
         let saved = saved(&outcomes[other], &outcomes[one]);
-        saved.least > 0.0 && saved.expected > MATTERS * today
+        saved.least > 0.0 && saved.expected > MATTERS * busy_s
     };
     let mut left: Vec<usize> = (0..outcomes.len()).collect();
     let mut order = Vec::new();
@@ -96,6 +96,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// The order if all processes wait.
+    fn ranked(rows: &[Vec<Outcome>]) -> Vec<usize> {
+        super::ranked(rows, rows[0][0].seconds)
+    }
+
+    #[test]
+    fn a_difference_is_compared_with_the_time_of_those_who_wait() {
+        let thinks = |waited_s| vec![Outcome { seconds: 1000.0 + waited_s, waited_s }];
+        let rows = [thinks(10.0), thinks(1.0)];
+        assert_eq!((ranked(&rows), super::ranked(&rows, 10.0)), (vec![0, 1], vec![1, 0]));
+    }
 
     fn row(seconds: &[f64]) -> Vec<Outcome> {
         seconds.iter().map(|s| Outcome { seconds: *s, waited_s: *s }).collect()

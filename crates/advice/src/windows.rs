@@ -6,7 +6,7 @@ const STOCK_KB: u64 = 128;
 /// Windows below 16 KiB, the kernel's first request for a small read, are hardly different.
 const LEAST_KB: u64 = 16;
 
-/// A window loses nothing that costs less than this share of today's time, as `bowwave tune` has it (docs/tune.md).
+/// A window loses nothing that costs less than this share of the time that those who wait take today, as `bowwave tune` has it (docs/tune.md).
 const LOSES_NOTHING: f64 = 0.015;
 
 /// Today's window, and powers of two up to `most_kb`; the stock one in any case.
@@ -21,10 +21,9 @@ pub(crate) fn candidates(today_kb: u64, most_kb: u64) -> Vec<u64> {
 
 /// Of windows with their seconds, the one nearest to the stock window that loses nothing against the best: programs that
 /// are not in the trace are used to that one.
-pub(crate) fn best(tried: &[(u64, f64)], today_kb: u64) -> Option<u64> {
+pub(crate) fn best(tried: &[(u64, f64)], busy_s: f64) -> Option<u64> {
     let least = tried.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
-    let today = tried.iter().find(|(kib, _)| *kib == today_kb).map_or(least, |it| it.1);
-    let good = tried.iter().filter(|(_, seconds)| *seconds <= least + LOSES_NOTHING * today);
+    let good = tried.iter().filter(|(_, seconds)| *seconds <= least + LOSES_NOTHING * busy_s);
     let distance = |kib: u64| (kib.max(1) as f64 / STOCK_KB as f64).log2().abs();
     good.map(|(kib, _)| *kib).min_by(|a, b| distance(*a).total_cmp(&distance(*b)))
 }
@@ -43,10 +42,10 @@ mod tests {
     #[test]
     fn the_window_nearest_to_the_stock_one_is_taken_among_the_good_ones() {
         let larger = [(64, 9.0), (128, 9.0), (512, 1.1), (1024, 1.0), (2048, 1.0)];
-        assert_eq!(best(&larger, 128), Some(512));
-        assert_eq!(best(&larger, 2048), Some(1024), "a tenth matters if it is a tenth of today");
+        assert_eq!(best(&larger, 9.0), Some(512));
+        assert_eq!(best(&larger, 1.0), Some(1024), "a tenth matters if it is a tenth of today");
         let smaller = [(16, 1.0), (32, 1.0), (64, 1.1), (128, 1.2), (4096, 9.0)];
-        assert_eq!(best(&smaller, 4096), Some(64));
-        assert_eq!(best(&[(0, 3.0), (64, 3.0), (128, 3.0), (256, 3.0)], 0), Some(128));
+        assert_eq!(best(&smaller, 9.0), Some(64));
+        assert_eq!(best(&[(0, 3.0), (64, 3.0), (128, 3.0), (256, 3.0)], 3.0), Some(128));
     }
 }
