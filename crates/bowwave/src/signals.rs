@@ -4,12 +4,26 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
 
 /// Exit status that shells use for SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
+
+/// The signals that ask a program to end.
+pub(crate) const ENDING: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+/// Lets these end the program again. [`Signals`] that have been dropped go on to hold them back.
+pub(crate) fn end_by(signals: impl IntoIterator<Item = i32>) -> io::Result<()> {
+    let is_meant = |signal: &i32| !is_ignored(*signal);
+    signals.into_iter().filter(is_meant).try_for_each(|signal| {
+        let always = Arc::new(AtomicBool::new(true));
+        signal_hook::flag::register_conditional_default(signal, always).map(|_| ())
+    })
+}
 
 /// The signals caught so far.
 pub(crate) struct Signals(SignalDelivery<UnixStream, SignalOnly>);
@@ -51,6 +65,23 @@ fn is_ignored_in(status: &str, signal: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Run by the test below, in a process of its own.
+    #[test]
+    #[ignore = "ends the process"]
+    fn a_process_that_catches_no_more() {
+        drop(Signals::catch(ENDING).expect("caught"));
+        end_by(ENDING).expect("given back");
+        signal_hook::low_level::raise(libc::SIGTERM).expect("raised");
+    }
+
+    #[test]
+    fn a_signal_ends_a_program_that_has_ceased_to_catch_it() {
+        use std::os::unix::process::ExitStatusExt;
+        let mut own = std::process::Command::new(std::env::current_exe().expect("this test"));
+        own.args(["--ignored", "--exact", "signals::tests::a_process_that_catches_no_more"]);
+        assert_eq!(own.output().expect("it runs").status.signal(), Some(libc::SIGTERM));
+    }
 
     #[test]
     fn ignored_signals_are_a_mask_in_the_status() {

@@ -3,6 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use trace::recorded::{Header, Recorder, Run};
+use trace::{Record, TraceOp};
+
 fn bowwave(arguments: &[&str]) -> Output {
     let binary = env!("CARGO_BIN_EXE_bowwave");
     Command::new(binary).args(arguments).output().expect("it was built")
@@ -187,4 +190,57 @@ fn a_device_that_nobody_has_measured_is_named_with_what_to_do() {
     }
     let advice = json(&[&trace, "--device", "ssd"]);
     assert_eq!(advice["remedies"][0]["remedy"], "leave", "{advice}");
+}
+
+/// A recorded trace in this folder: a program reads 32 MiB forward, and each read waits for so many nanoseconds.
+fn recorded(folder: &Path, took: u64) -> String {
+    let [bowwave, kernel, date] = Default::default();
+    let mut bytes = Vec::new();
+    let mut recorder =
+        Recorder::begin(&mut bytes, &Header { bowwave, kernel, date }).expect("room");
+    recorder.process("cat").expect("room");
+    recorder.file("/nowhere/file", 32 << 20).expect("room");
+    for n in 0..512 {
+        let (op, offset, bytes) = (TraceOp::Read, n << 16, 1 << 16);
+        let record =
+            Record { at: n * (took + 50_000), took, process: 0, file: 0, op, offset, bytes };
+        recorder.run(&Run { record, calls: 1, lasted: took }).expect("room");
+    }
+    recorder.lose(7).expect("room");
+    recorder.finish().expect("room");
+    let path = folder.join("recorded.trace");
+    std::fs::write(&path, bytes).expect("a writable folder");
+    path.to_string_lossy().into_owned()
+}
+
+#[test]
+fn a_recorded_load_that_waits_for_nothing_is_left_as_it_is() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let advise =
+        |took| json(&[&recorded(folder.path(), took), "--device", "net", "--memory", "8G"]);
+    let warm = advise(0);
+    assert_eq!(warm["remedies"][0]["remedy"], "leave", "{warm}");
+    assert_eq!((&warm["cached_bytes"], &warm["traced_s"]), (&warm["needed_bytes"], &0.0.into()));
+    let cold = advise(5_000_000);
+    assert_eq!((&cold["cached_bytes"], cold["traced_s"].as_f64()), (&0.into(), Some(2.56)));
+    assert_ne!(cold["remedies"][0]["remedy"], "leave", "{cold}");
+    let lost = "Of the trace: 7 operations were lost when the trace was recorded.";
+    assert!(cold["notes"].as_array().is_some_and(|notes| notes.contains(&lost.into())), "{cold}");
+}
+
+#[test]
+fn the_example_of_the_docs_is_what_is_printed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let example = bowwave(&["replay", "--example"]).stdout;
+    std::fs::write(folder.path().join("my.csv"), example).expect("a writable folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bowwave"));
+    let words = "advise my.csv --device hdd --memory 4G";
+    command.args(words.split(' ')).current_dir(folder.path());
+    let told = text(&command.output().expect("it runs").stdout);
+    let docs = include_str!("../../../docs/advise.md");
+    let (_, rest) = docs.split_once(&format!("$ bowwave {words}\n")).expect("the example");
+    let (shown, _) = rest.split_once("```").expect("its end");
+    // The docs have shorter lines.
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(shown), words(&told), "{told}");
 }

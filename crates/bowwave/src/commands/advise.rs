@@ -18,6 +18,7 @@ use super::privilege;
 use super::record::{self, duration};
 use super::traces;
 use crate::print;
+use crate::signals;
 use ground::Ground;
 
 /// Rank what would help a load: leave it, another read_ahead_kb, bowwave, drop-behind
@@ -54,6 +55,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(time) = args.time {
         privilege::demand("advise --for")?;
         record::record_machine(&path, false, Some(time))?;
+        signals::end_by(signals::ENDING)?;
     }
     let trace = traces::read(&path)?;
     let memory_bytes = args

@@ -10,8 +10,10 @@ use linux::identity::Identity;
 use linux::knob::Knob;
 use linux::mounts::{self, Disk};
 use linux::state;
-use trace::Trace;
+use trace::{Record, Trace, TraceOp};
 use tune::profile::{Profile, ProfileError};
+
+use super::steps::quoted;
 
 /// `bowwave tune` measures a known latency up to 9 % too long (docs/tune.md).
 const LEAST_ERROR: f64 = 0.1;
@@ -38,6 +40,8 @@ pub(super) struct Ground {
     pub(super) device: Device,
     /// Today's window.
     pub(super) readahead_kb: u64,
+    /// The window that is set, if the trace's files are on this machine; another one may be asked about.
+    pub(super) set_kb: Option<u64>,
     /// Where it is set, if the trace's files are on this machine.
     pub(super) knob: Option<Knob>,
     /// Where the file system with the trace's files is mounted, if they are on this machine.
@@ -67,7 +71,8 @@ impl Ground {
         let knob = here.as_ref().and_then(|here| here.knob.clone());
         let today = knob.as_ref().and_then(|knob| knob.kb().ok());
         let readahead_kb = readahead_kb.or(today).unwrap_or(STOCK_KB);
-        Ok(Ground { device, readahead_kb, knob, mount_point: here.map(|here| here.mount_point) })
+        let mount_point = here.map(|here| here.mount_point);
+        Ok(Ground { device, readahead_kb, set_kb: today, knob, mount_point })
     }
 }
 
@@ -102,7 +107,8 @@ impl Here {
 /// The files of which most is read, and how many bytes, most first.
 fn most_read(trace: &Trace) -> Vec<(usize, u64)> {
     let mut bytes: Vec<(usize, u64)> = (0..trace.files().len()).map(|file| (file, 0)).collect();
-    for record in trace.records() {
+    let is_read = |record: &&Record| matches!(record.op, TraceOp::Read | TraceOp::Mmap);
+    for record in trace.records().iter().filter(is_read) {
         bytes[record.file as usize].1 += record.bytes;
     }
     bytes.sort_by_key(|(file, bytes)| (std::cmp::Reverse(*bytes), *file));
@@ -119,7 +125,7 @@ fn remembered(here: Option<&Here>, profiles: &Path) -> anyhow::Result<Device> {
             "the files of the trace are not on this machine, so their device is not known; {NAME_ONE}"
         );
     };
-    let place = here.mount_point.display();
+    let place = quoted(&here.mount_point);
     match Profile::of(&here.identity, profiles) {
         Ok(profile) => Ok(Device {
             name: here.identity.slug(),
@@ -136,4 +142,18 @@ fn remembered(here: Option<&Here>, profiles: &Path) -> anyhow::Result<Device> {
 
 fn error_of(fit_error_percent: f64) -> f64 {
     (fit_error_percent / 100.0).max(LEAST_ERROR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_disk_is_that_of_what_is_read_and_not_of_what_is_written() {
+        let text =
+            "time_us,process,file,op,offset,bytes\n0,p,/b,write,0,9000000\n1,p,/a,read,0,4096\n";
+        let trace = Trace::parse(text.as_bytes()).expect("valid");
+        let (file, bytes) = most_read(&trace)[0];
+        assert_eq!((trace.files()[file].name.as_str(), bytes), ("/a", 4096));
+    }
 }

@@ -27,6 +27,7 @@ pub(super) fn object(path: &Path, load: &Load, ground: &Ground, advice: &Advice)
         "readahead_kb": load.readahead_kb,
         "needed_bytes": advice.needed_bytes,
         "cached_bytes": advice.cached_bytes,
+        "busy_s": advice.busy_s,
         "traced_s": advice.traced_s,
         "worlds": advice.worlds,
         "remedies": remedies.collect::<Vec<_>>(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use advice::{Advice, Load, Prediction, Range, Remedy};
 
 use super::ground::Ground;
-use super::steps::Steps;
+use super::steps::{Steps, quoted};
 use crate::print::visible;
 
 /// Figures of the trace and of the simulator that differ by more are not of the same device, or not of the same setting.
@@ -40,7 +40,7 @@ fn about(path: &Path, load: &Load, ground: &Ground) -> String {
     };
     format!(
         "{}: {} by {} on {}. Device {} ({}), read_ahead_kb {}, {} of memory.",
-        path.display(),
+        visible(&path.display().to_string()),
         count(load.trace.records().len(), "operation", "operations"),
         count(load.trace.processes().len(), "process", "processes"),
         count(load.trace.files().len(), "file", "files"),
@@ -57,8 +57,15 @@ fn today(load: &Load, advice: &Advice) -> String {
         1 => String::new(),
         _ => format!(" in all processes together, the last of which ends after {}", time(*ends_s)),
     };
+    let others = seconds.expected - advice.busy_s;
+    let idle = match time(others) {
+        others if others == time(0.0) => String::new(),
+        others => {
+            format!(" Processes that hardly wait take {others} of it; shares are of the rest.")
+        }
+    };
     format!(
-        "Today: {}{ends}; {} of that waiting. The device reads {}; {} are needed.",
+        "Today: {}{ends}; {} of that waiting.{idle} The device reads {}; {} are needed.",
         time(seconds.expected),
         time(*waited_s),
         bytes(*read_bytes),
@@ -69,7 +76,7 @@ fn today(load: &Load, advice: &Advice) -> String {
 fn headline(prediction: &Prediction, advice: &Advice) -> String {
     let what = match &prediction.remedy {
         Remedy::Leave if advice.first().remedy == Remedy::Leave => {
-            return "Leave it as it is: nothing surely saves a twentieth of the time.".into();
+            return "Leave it as it is: nothing surely saves a twentieth of the time of those who wait.".into();
         }
         Remedy::Leave => return "Leave it as it is.".into(),
         Remedy::Window { kib } => format!("Set read_ahead_kb to {kib}"),
@@ -95,8 +102,8 @@ fn listed(processes: &[String]) -> String {
 fn gain(prediction: &Prediction, advice: &Advice) -> String {
     let Range { least, expected, most } = prediction.saved;
     let takes = time(prediction.seconds.expected);
-    let today = advice.today().seconds.expected;
-    let times = today / prediction.seconds.expected;
+    // Others take the same time.
+    let times = advice.busy_s / (advice.busy_s - expected).max(1e-9);
     if least > 0.0 {
         format!(
             "{takes}, saves {} ({} to {}); {times:.2} times as fast.",
@@ -106,6 +113,8 @@ fn gain(prediction: &Prediction, advice: &Advice) -> String {
         )
     } else if most < 0.0 {
         format!("{takes}, loses {} ({} to {}).", time(-expected), time(-most), time(-least))
+    } else if least == most {
+        format!("{takes}, as long as today.")
     } else {
         format!(
             "{takes}; compared with today, anything from {} more to {} less is plausible.",
@@ -165,7 +174,8 @@ fn commands<'a>(
 
 /// What the reader has to know about these figures.
 pub(super) fn notes(load: &Load, ground: &Ground, advice: &Advice) -> Vec<String> {
-    let mut notes = Vec::new();
+    let of_trace = load.trace.origin().into_iter().flat_map(trace::Origin::notes);
+    let mut notes: Vec<String> = of_trace.map(|note| format!("Of the trace: {note}.")).collect();
     match advice.traced_s {
         None => notes.push(
             "The trace does not tell how long reads took. So nothing is known of pauses, of the places of files, and of what was in memory before: where much was, less is saved."
@@ -182,7 +192,7 @@ pub(super) fn notes(load: &Load, ground: &Ground, advice: &Advice) -> Vec<String
     }
     if !ground.device.is_measured {
         let target = match &ground.mount_point {
-            Some(place) => place.display().to_string(),
+            Some(place) => quoted(place),
             None => "/dev/DISK".into(),
         };
         notes.push(format!(
@@ -213,8 +223,8 @@ fn start(load: &Load, advice: &Advice) -> Option<String> {
     let (first, last) = (load.trace.records().first()?, load.trace.records().last()?);
     let took_s = (last.at - first.at) as f64 * 1e-9;
     let looks_like_one = load.trace.files().len() >= START_FILES && took_s <= START_S;
-    let still_waits = advice.first().waited_s > advice.today().waited_s / 2.0;
-    (looks_like_one && still_waits).then(|| {
+    let helps_nothing = advice.first().remedy == Remedy::Leave && advice.today().waited_s > 0.0;
+    (looks_like_one && helps_nothing).then(|| {
         "If this is a program that starts, and reads the same each time, try this twice; its effect cannot be predicted: sudo bowwave run --remember NAME -- COMMAND"
             .to_owned()
     })
@@ -222,11 +232,12 @@ fn start(load: &Load, advice: &Advice) -> Option<String> {
 
 /// Seconds with a unit, three digits.
 fn time(seconds: f64) -> String {
-    match seconds.max(0.0) {
+    match seconds.max(0.0) + 0.0 {
         s if s >= 100.0 => format!("{s:.0} s"),
         s if s >= 10.0 => format!("{s:.1} s"),
         s if s >= 1.0 => format!("{s:.2} s"),
-        s => format!("{:.0} ms", s * 1e3),
+        s if s >= 1e-3 => format!("{:.0} ms", s * 1e3),
+        s => format!("{:.0} us", s * 1e6),
     }
 }
 
@@ -248,8 +259,8 @@ mod tests {
     #[test]
     fn figures_have_three_digits_and_a_unit() {
         assert_eq!(
-            [0.0004, 0.25, 1.5, 12.34, 345.6].map(time),
-            ["0 ms", "250 ms", "1.50 s", "12.3 s", "346 s"]
+            [-0.0, 0.0004, 0.25, 1.5, 12.34, 345.6].map(time),
+            ["0 us", "400 us", "250 ms", "1.50 s", "12.3 s", "346 s"]
         );
         let counts = [17, 4096, 1_500_000, 345_600_000, 4_000_000_000];
         assert_eq!(counts.map(bytes), ["17 bytes", "4.1 kB", "1.5 MB", "346 MB", "4.0 GB"]);
