@@ -244,3 +244,18 @@ fn the_example_of_the_docs_is_what_is_printed() {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(words(shown), words(&told), "{told}");
 }
+
+#[test]
+fn the_rule_for_the_service_in_the_docs_is_one() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let docs = include_str!("../../../docs/advise.md");
+    let (_, rest) = docs.split_once("```toml\n").expect("a rule");
+    let (rule, _) = rest.split_once("```").expect("its end");
+    let path = folder.path().join("config.toml");
+    std::fs::write(&path, rule).expect("a writable folder");
+    let path = path.to_string_lossy();
+    let output = bowwave(&["daemon", "--check-config", "--config", &path]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    std::fs::write(path.as_ref(), rule.replace("mode", "mood")).expect("a writable folder");
+    assert!(!bowwave(&["daemon", "--check-config", "--config", &path]).status.success());
+}
