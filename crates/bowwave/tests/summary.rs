@@ -60,6 +60,8 @@ struct Cargo<'a> {
     tests: (&'a str, i32),
     /// What the simulated tables print, and their status.
     tables: (&'a str, i32),
+    /// What the tests of the Python package print, and their status.
+    python: (&'a str, i32),
     /// What the tests without eBPF print.
     without_ebpf: &'a str,
 }
@@ -76,6 +78,12 @@ metadata*) echo '{"packages":[{"targets":[{"kind":["test"],"name":"published"},{
 esac
 "#;
 
+const PYTHON: &str = r#"#!/bin/sh
+case "$1" in
+run) cat python; exit $(cat python-status) ;;
+esac
+"#;
+
 /// The script's status, and what it prints.
 fn told(answers: &Cargo) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -86,15 +94,21 @@ fn told(answers: &Cargo) -> (Option<i32>, String) {
     write("tests-status", &answers.tests.1.to_string());
     write("tables", answers.tables.0);
     write("tables-status", &answers.tables.1.to_string());
+    write("python", answers.python.0);
+    write("python-status", &answers.python.1.to_string());
     write("without-ebpf", answers.without_ebpf);
-    write("cargo", CARGO);
-    fs::set_permissions(folder.path().join("cargo"), fs::Permissions::from_mode(0o755))
-        .expect("set");
+    fs::create_dir(folder.path().join("scripts")).expect("a folder");
+    for (name, program) in [("cargo", CARGO), ("scripts/test-python", PYTHON)] {
+        write(name, program);
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(folder.path().join(name), mode).expect("set");
+    }
     let path = std::env::var("PATH").expect("it is set");
     let path = format!("{}:{path}", folder.path().display());
     let output = Command::new(SCRIPT)
         .env_remove("BOWWAVE_REQUIRE_LIVE")
         .env("PATH", path)
+        .current_dir(&folder)
         .output()
         .expect("python3 is there");
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
@@ -106,29 +120,34 @@ fn skipped_tests_are_counted_once_each_and_their_reasons_are_listed() {
         build: 0,
         tests: (TWO_SKIPPED, 0),
         tables: (TWO_SKIPPED, 0),
+        python: (TWO_SKIPPED, 0),
         without_ebpf: TWO_SKIPPED,
     };
     let (status, text) = told(&runs);
-    assert!(text.ends_with("\n\nskipped 6: no lab\n6 passed, 0 failed, 6 skipped\n"), "{text}");
+    assert!(text.ends_with("\n\nskipped 8: no lab\n8 passed, 0 failed, 8 skipped\n"), "{text}");
     assert_eq!(status, Some(0));
     assert!(!text.contains("schedule with seed"), "what passed tests print is left out");
 }
 
 #[test]
 fn a_failure_is_shown_and_counted_and_ends_the_script_with_an_error() {
-    let runs =
-        Cargo { build: 0, tests: (ONE_FAILED, 101), tables: ("", 0), without_ebpf: TWO_SKIPPED };
-    let (status, text) = told(&runs);
-    assert!(text.contains("left is not right"), "{text}");
-    assert!(text.ends_with("\n3 passed, 1 failed, 3 skipped\n"), "{text}");
-    assert_eq!(status, Some(1));
+    let (failed, nothing) = ((ONE_FAILED, 101), ("", 0));
+    for (tests, python) in [(failed, nothing), (nothing, failed)] {
+        let runs = Cargo { build: 0, tests, tables: nothing, python, without_ebpf: TWO_SKIPPED };
+        let (status, text) = told(&runs);
+        assert!(text.contains("left is not right"), "{text}");
+        assert!(text.ends_with("\n3 passed, 1 failed, 3 skipped\n"), "{text}");
+        assert_eq!(status, Some(1));
+    }
 }
 
 #[test]
 fn tests_that_end_before_their_result_are_a_failure() {
-    let killed = ("running 2 tests\n", 101);
-    for (tests, tables) in [(killed, ("", 0)), (("", 0), killed)] {
-        let runs = Cargo { build: 0, tests, tables, without_ebpf: TWO_SKIPPED };
+    let (killed, nothing) = (("running 2 tests\n", 101), ("", 0));
+    let places =
+        [(killed, nothing, nothing), (nothing, killed, nothing), (nothing, nothing, killed)];
+    for (tests, tables, python) in places {
+        let runs = Cargo { build: 0, tests, tables, python, without_ebpf: TWO_SKIPPED };
         let (status, text) = told(&runs);
         assert!(text.ends_with("\n2 passed, 1 failed, 2 skipped\n"), "{text}");
         assert_eq!(status, Some(1));
@@ -137,7 +156,9 @@ fn tests_that_end_before_their_result_are_a_failure() {
 
 #[test]
 fn what_does_not_build_is_a_failure() {
-    let runs = Cargo { build: 101, tests: (TWO_SKIPPED, 0), tables: ("", 0), without_ebpf: "" };
+    let nothing = ("", 0);
+    let tests = (TWO_SKIPPED, 0);
+    let runs = Cargo { build: 101, tests, tables: nothing, python: nothing, without_ebpf: "" };
     let (status, text) = told(&runs);
     assert!(text.ends_with("0 passed, 1 failed, 0 skipped\n"), "{text}");
     assert_eq!(status, Some(1));

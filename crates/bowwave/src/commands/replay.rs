@@ -273,7 +273,7 @@ fn print_matrix(out: &mut dyn Write, replay: &Replay) -> io::Result<()> {
 fn print_log(out: &mut dyn Write, trace: &Trace, replay: &Replay) -> io::Result<()> {
     writeln!(out, "\n{}, {} KiB", replay.policy, replay.readahead_kb)?;
     for decision in &replay.log {
-        let file = print::visible(&trace.files()[decision.file as usize].name);
+        let file = &trace.files()[decision.file as usize].name;
         let (start, asked, read) = (decision.start, decision.asked, decision.read);
         writeln!(out, "readahead({file}, {start}+{asked}) = {read}")?;
     }

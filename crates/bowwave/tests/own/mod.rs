@@ -21,6 +21,10 @@ impl Own {
 
     /// Its status, once it has ended; if it does not, the test fails.
     pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
+        // After it has been waited for, its number may be another's.
+        if let Some(status) = self.0.try_wait()? {
+            return Ok(status);
+        }
         let process = pidfd_open(Pid::from_child(&self.0), PidfdFlags::empty())?;
         let ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&MOST_WAITING))?;
         assert!(ended > 0, "process {} does not end", self.0.id());
