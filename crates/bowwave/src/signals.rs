@@ -66,20 +66,19 @@ fn is_ignored_in(status: &str, signal: i32) -> bool {
 mod tests {
     use super::*;
 
-    /// Run by the test below, in a process of its own.
-    #[test]
-    #[ignore = "ends the process"]
-    fn a_process_that_catches_no_more() {
-        drop(Signals::catch(ENDING).expect("caught"));
-        end_by(ENDING).expect("given back");
-        signal_hook::low_level::raise(libc::SIGTERM).expect("raised");
-    }
-
+    /// Raises a signal in a process of its own: itself, with this variable set.
     #[test]
     fn a_signal_ends_a_program_that_has_ceased_to_catch_it() {
         use std::os::unix::process::ExitStatusExt;
+        const IS_OWN: &str = "BOWWAVE_TEST_ENDS";
+        const NAME: &str = "signals::tests::a_signal_ends_a_program_that_has_ceased_to_catch_it";
+        if std::env::var_os(IS_OWN).is_some() {
+            drop(Signals::catch(ENDING).expect("caught"));
+            end_by(ENDING).expect("given back");
+            signal_hook::low_level::raise(libc::SIGTERM).expect("raised");
+        }
         let mut own = std::process::Command::new(std::env::current_exe().expect("this test"));
-        own.args(["--ignored", "--exact", "signals::tests::a_process_that_catches_no_more"]);
+        own.args(["--exact", NAME]).env(IS_OWN, "1");
         assert_eq!(own.output().expect("it runs").status.signal(), Some(libc::SIGTERM));
     }
 

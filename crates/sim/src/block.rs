@@ -23,6 +23,14 @@ const SECTOR_BYTES: u64 = 512;
 /// Nobody waits.
 pub(crate) const NOBODY: u32 = u32::MAX;
 
+/// The earlier of two events.
+pub(crate) fn earlier(one: Option<Nanos>, other: Option<Nanos>) -> Option<Nanos> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
 /// A run of pages in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transfer {
@@ -191,8 +199,7 @@ impl Block {
 
     /// When the device or the elevator next needs attention.
     pub(crate) fn next_event(&self) -> Option<Nanos> {
-        let events = [self.device.next_event(), self.elevator_timer];
-        events.into_iter().flatten().min()
+        earlier(self.device.next_event(), self.elevator_timer)
     }
 
     /// Lets time pass until `now`. Appends completed transfers to `done`.

@@ -15,7 +15,7 @@ use iosched::Elevator;
 use readahead::{Cause, DeviceCost, Hint, Nanos, PAGE_BYTES, Page};
 
 use crate::account::{Decision, LastWindow, Matrix};
-use crate::block::{Block, NOBODY};
+use crate::block::{Block, NOBODY, earlier};
 use crate::cache::{CacheCounters, PageCache, Reclaim};
 use crate::costs::CpuCosts;
 use crate::directories::Directories;
@@ -201,6 +201,14 @@ impl Machine {
     /// # Panics
     /// If the machine is stuck, for example because its device takes no command. It then has no figures.
     pub fn run(&mut self) {
+        self.run_until(Nanos::MAX);
+    }
+
+    /// Runs until every process has ended, or until `end`. Returns whether all have ended before.
+    ///
+    /// # Panics
+    /// As [`Machine::run`].
+    pub fn run_until(&mut self, end: Nanos) -> bool {
         let is_waiting = |process: &Process| !matches!(process.doing, Doing::Ended);
         while self.processes.iter().any(is_waiting) {
             let Some(now) = self.next_event() else {
@@ -210,8 +218,12 @@ impl Machine {
                     self.processes.len()
                 );
             };
+            if now >= end {
+                return false;
+            }
             self.turn(now);
         }
+        true
     }
 
     /// The figures of a process.
@@ -280,7 +292,7 @@ impl Machine {
     pub(crate) fn next_event(&self) -> Option<Nanos> {
         let wake = self.wakes.peek().map(|Reverse((at, ..))| *at);
         let due = self.body.as_ref().and_then(|body| body.next_event());
-        let next = [wake, due, self.block.next_event()].into_iter().flatten().min()?;
+        let next = earlier(earlier(wake, due), self.block.next_event())?;
         // Time alone ends no wait.
         Some(self.body.as_ref().map_or(next, |body| body.next_tick().min(next)))
     }

@@ -67,6 +67,8 @@ struct Trace {
     batch: Vec<(Page, u64)>,
     /// Batches that are not completely read: the access after each, and its pages.
     ahead: VecDeque<(usize, u64)>,
+    /// Pages of these batches.
+    pages_ahead: u64,
 }
 
 /// The policy. See the [module](self) for what it knows.
@@ -104,11 +106,12 @@ impl KernelPolicy for Oracle {
             trace.frontier = trace.reader;
             trace.batch.clear();
             trace.ahead.clear();
+            trace.pages_ahead = 0;
         }
         let gap = if self.bridges { bridged_pages(&cache.cost()) } else { 0 };
         while plan.spare() > MARKS {
             if trace.batch.is_empty() {
-                let ahead: u64 = trace.ahead.iter().map(|(_, pages)| pages).sum();
+                let ahead = trace.pages_ahead;
                 let is_due = ahead == 0 || ahead + self.batch_pages <= self.ahead_pages;
                 if !is_due || !trace.take_batch(self.batch_pages, gap, cache) {
                     break;
@@ -132,7 +135,8 @@ impl Trace {
         };
         self.reader += steps;
         self.frontier = self.frontier.max(self.reader);
-        while self.ahead.front().is_some_and(|(end, _)| *end <= self.reader) {
+        while let Some((_, pages)) = self.ahead.front().filter(|(end, _)| *end <= self.reader) {
+            self.pages_ahead -= pages;
             self.ahead.pop_front();
         }
         true
@@ -157,6 +161,7 @@ impl Trace {
         }
         self.frontier += accesses;
         self.ahead.push_back((self.frontier, total));
+        self.pages_ahead += total;
         true
     }
 

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use device::{Completion, Counters, Model};
 use readahead::{Nanos, OpenFileId, PAGE_BYTES};
 
-use crate::block::NOBODY;
+use crate::block::{NOBODY, earlier};
 use crate::machine::Machine;
 use crate::process::{Doing, FileIndex, Listed, Op, OpenFile, Outcome, Process};
 
@@ -185,7 +185,7 @@ impl Model for Server {
 
     fn next_event(&self) -> Option<Nanos> {
         let starts = self.lanes.iter().filter_map(Lane::next_start).min();
-        [starts, self.machine.next_event()].into_iter().flatten().min()
+        earlier(starts, self.machine.next_event())
     }
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {

@@ -20,8 +20,9 @@ impl PageCache {
 
     /// Makes a run of pages the first that reclaim evicts, up to the first page that others use, too.
     pub(crate) fn demote(&mut self, file: u32, start: Page, pages: u64) {
-        for page in start..start.saturating_add(pages) {
-            let Some(id) = self.lookup(file, page) else { continue };
+        let (mut page, end) = (start, start.saturating_add(pages));
+        while let Some((at, id)) = self.files[file as usize].table.first_frame_in(page..end) {
+            page = at + 1;
             let flags = &mut self.frames[id].flags;
             if flags.has(Flags::ACTIVE) {
                 return;

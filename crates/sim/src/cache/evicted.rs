@@ -31,7 +31,8 @@ impl PageCache {
     ) -> Option<(FrameId, Option<Evicted>)> {
         let evicted = self.evicted(file, page);
         let id = self.insert(file, page, cause)?;
-        if let Some(at) = self.evicted_at.remove(&(file, page as u32)) {
+        let evicted_at = &self.files[file as usize].evicted_at;
+        if let (Some(_), Some(&at)) = (evicted, evicted_at.get(page as usize)) {
             let number = usize::from(self.frames[id].zone);
             if self.age - at <= self.zones[number].active.len() {
                 self.age += 1;

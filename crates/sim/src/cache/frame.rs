@@ -1,7 +1,7 @@
 //! Page frames, of which memory consists, and the lists that they are on.
 //!
-//! All frames are created with the machine. A list is a chain of indexes through them, so that moving a page allocates
-//! nothing.
+//! Memory is reserved for all frames with the machine. A list is a chain of indexes through them, so that moving a page
+//! allocates nothing.
 
 use std::ops::Range;
 
@@ -107,14 +107,20 @@ impl Frame {
     }
 }
 
-/// Every frame of the machine.
+/// Every frame of the machine that was ever used.
 #[derive(Debug)]
 pub(crate) struct Frames {
     all: Vec<Frame>,
 }
 
 impl Frames {
+    /// Room for so many frames. None is written to before its first use: most machines use few of theirs.
     pub(crate) fn new(count: usize) -> Self {
+        Frames { all: Vec::with_capacity(count) }
+    }
+
+    /// Makes the frame of a zone, and those before it, unless they are there.
+    pub(crate) fn begin(&mut self, id: FrameId, zone: u8) {
         let unused = Frame {
             file: u32::MAX,
             page: 0,
@@ -123,11 +129,13 @@ impl Frames {
             owner: NOBODY,
             transfer: 0,
             flags: Flags::default(),
-            zone: 0,
+            zone,
             cause: 0,
             order: 0,
         };
-        Frames { all: vec![unused; count] }
+        let least = id as usize + 1;
+        self.all.resize(self.all.len().max(least), unused);
+        self[id].zone = zone;
     }
 }
 
@@ -221,6 +229,7 @@ mod tests {
     #[test]
     fn a_list_keeps_its_order_and_length() {
         let mut frames = Frames::new(4);
+        frames.begin(3, 0);
         let mut list = List::EMPTY;
         list.push_head(&mut frames, 0);
         list.push_head(&mut frames, 1);

@@ -29,8 +29,6 @@ pub(crate) use marks::UserMark;
 pub use reclaim::Reclaim;
 pub(crate) use table::Evicted;
 
-use std::collections::HashMap;
-
 use frame::Frames;
 use historical::{Ageing, PageState};
 use readahead::{Cause, Page};
@@ -47,6 +45,8 @@ pub(crate) struct File {
     pub(crate) is_sparse: bool,
     /// Marks of the policy on top of the kernel. They belong to the file, not to cached pages.
     marks: marks::Marks,
+    /// [`PageCache::age`] when each page was last evicted; empty before the first one.
+    evicted_at: Vec<u64>,
 }
 
 impl File {
@@ -83,7 +83,6 @@ pub(crate) struct PageCache {
     scanned: u64,
     /// A clock of pages evicted or activated so far, and its value at the last eviction.
     age: u64,
-    evicted_at: HashMap<(u32, u32), u64>,
     /// A refaulted page has become active since reclaim last ran.
     has_refaulted: bool,
     rules: Reclaim,
@@ -93,19 +92,16 @@ pub(crate) struct PageCache {
 impl PageCache {
     /// A cache of `pages` frames, all free.
     pub(crate) fn new(pages: u64, rules: Reclaim) -> Self {
-        let mut frames = Frames::new(pages as usize);
-        let all = Zone::new(&mut frames, 0..pages as FrameId, 0);
         PageCache {
-            frames,
+            frames: Frames::new(pages as usize),
             files: Vec::new(),
-            zones: [all, Zone::new(&mut Frames::new(0), 0..0, 1)],
+            zones: [Zone::new(0..pages as FrameId, 0), Zone::new(0..0, 1)],
             second_share: 0.0,
             second_due: 0.0,
             mapped: 0,
             dirty: 0,
             scanned: 0,
             age: 0,
-            evicted_at: HashMap::new(),
             has_refaulted: false,
             rules,
             counters: CacheCounters::default(),
@@ -117,9 +113,7 @@ impl PageCache {
     pub(crate) fn divide(&mut self, share: f64) {
         let pages = self.size() as FrameId;
         let first = pages - (f64::from(pages) * share.clamp(0.0, 1.0)) as FrameId;
-        self.frames = Frames::new(pages as usize);
-        self.zones = [(0..first, 0), (first..pages, 1)]
-            .map(|(frames, number)| Zone::new(&mut self.frames, frames, number));
+        self.zones = [Zone::new(0..first, 0), Zone::new(first..pages, 1)];
         let [first, second] = [0, 1].map(|zone| self.zones[zone].scanned_a_turn() as f64);
         self.second_share = second / (first + second);
     }
@@ -127,7 +121,8 @@ impl PageCache {
     /// Adds a file of `pages` pages that begins at byte `offset` of the device.
     pub(crate) fn add_file(&mut self, pages: u64, offset: u64) -> u32 {
         let table = PageTable::new(pages);
-        self.files.push(File { table, offset, is_sparse: false, marks: marks::Marks::default() });
+        let marks = marks::Marks::default();
+        self.files.push(File { table, offset, is_sparse: false, marks, evicted_at: Vec::new() });
         (self.files.len() - 1) as u32
     }
 
@@ -180,9 +175,8 @@ impl PageCache {
     }
 
     pub(crate) fn ageing(&self) -> Ageing {
-        let reachable = |zone: &Zone| {
-            (zone.inactive.len() + zone.free.len()).saturating_sub(zone.low_watermark)
-        };
+        let reachable =
+            |zone: &Zone| (zone.inactive.len() + zone.free()).saturating_sub(zone.low_watermark);
         Ageing {
             scanned_pages: self.scanned,
             inactive_and_free_pages: self.zones.iter().map(reachable).sum(),
@@ -231,11 +225,11 @@ impl PageCache {
 
     /// A free frame of a zone.
     fn take_frame(&mut self, zone: usize) -> Option<FrameId> {
-        let Zone { free, low_watermark, is_exhausted, .. } = &self.zones[zone];
-        if free.len() <= *low_watermark && !is_exhausted {
+        let Zone { low_watermark, is_exhausted, .. } = self.zones[zone];
+        if self.zones[zone].free() <= low_watermark && !is_exhausted {
             self.reclaim(zone);
         }
-        self.zones[zone].free.pop_tail(&mut self.frames)
+        self.zones[zone].take(&mut self.frames)
     }
 
     /// Puts a frame at the young end of its inactive list.
@@ -342,16 +336,18 @@ impl PageCache {
         let Frame { file, page, flags, cause, .. } = self.frames[id];
         let unused = flags.has(Flags::AHEAD);
         self.counters.evicted += 1;
+        let of = &mut self.files[file as usize];
         if self.rules == Reclaim::WholeFolios {
             self.age += 1;
-            self.evicted_at.insert((file, page), self.age);
+            of.evicted_at.resize(of.table.pages() as usize, 0);
+            of.evicted_at[page as usize] = self.age;
         }
         self.counters.evicted_unused += u64::from(unused);
         let evicted = if unused { Evicted::Unused { cause } } else { Evicted::Used };
-        self.files[file as usize].table.evict(u64::from(page), evicted);
+        of.table.evict(u64::from(page), evicted);
         self.frames[id].flags = Flags::default();
         let (zone, frames) = self.zone_mut(id);
-        zone.free.push_tail(frames, id);
+        zone.free_up(frames, id);
     }
 }
 

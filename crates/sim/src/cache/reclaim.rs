@@ -59,7 +59,7 @@ impl PageCache {
     }
 
     fn is_short(&self, zone: usize) -> bool {
-        self.zones[zone].free.len() < self.zones[zone].high_watermark
+        self.zones[zone].free() < self.zones[zone].high_watermark
     }
 
     /// Active pages to examine for each inactive one.

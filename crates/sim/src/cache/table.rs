@@ -77,6 +77,14 @@ impl PageTable {
         };
     }
 
+    /// The first page of a range that has a frame, and that frame.
+    pub(super) fn first_frame_in(&self, range: Range<Page>) -> Option<(Page, FrameId)> {
+        let entries = self.entries.get(..range.end.min(self.pages()) as usize)?;
+        let entries = entries.get(range.start as usize..)?;
+        let skipped = entries.iter().position(|entry| *entry >= FIRST_FRAME)?;
+        Some((range.start + skipped as Page, entries[skipped] - FIRST_FRAME))
+    }
+
     /// The frames of a range's pages, in their order.
     pub(super) fn frames_in(&self, range: Range<Page>) -> impl Iterator<Item = FrameId> {
         let end = (range.end as usize).min(self.entries.len());
@@ -119,6 +127,10 @@ mod tests {
             table.enter(page, frame);
         }
         table.evict(4, Evicted::Used);
+        assert_eq!(table.first_frame_in(1..10), Some((3, 1)));
+        assert_eq!(table.first_frame_in(4..10), Some((9, 3)));
+        assert_eq!(table.first_frame_in(4..5), None);
+        assert_eq!(table.first_frame_in(Page::MAX..Page::MAX), None);
         let frames = |range: Range<Page>| table.frames_in(range).collect::<Vec<_>>();
         assert_eq!(frames(0..Page::MAX), [0, 1, 3]);
         assert_eq!(frames(1..4), [1]);
