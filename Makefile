@@ -63,7 +63,7 @@ WRITES ?= 2000
 OPERATIONS ?= 1000000
 MINUTES ?= 20
 # crates/bowwave/tests/NAME.
-TORTURES ?= strangers failpoints fetch reload kills administrator thrash fsx suites soak
+TORTURES ?= strangers failpoints fetch reload kills recorder_kills administrator thrash fsx suites soak
 
 torture:
 	@scripts/setup tests
