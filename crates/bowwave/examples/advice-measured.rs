@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Runs programs on lab disks, cold: under `bowwave record` for the trace, as they are, and with the remedy that
-//! `bowwave advise` puts first. Prints what that saves, predicted and measured, for the last process to end. Needs root,
+//! `bowwave advise` puts first; a word after the last one selects the programs that contain it. Prints what that saves, predicted and measured, for the last process to end. Needs root,
 //! FUSE and eBPF.
 
 use std::error::Error;
@@ -22,29 +22,68 @@ type Fallible<T> = Result<T, Box<dyn Error>>;
 
 const LAB_BYTES: u64 = 1 << 30;
 
-/// A device, today's window in KiB, how to make files in the working directory, and a program that reads them.
-const LOADS: [(&str, u64, &str, &str); 5] = [
-    ("net", 128, "head -c 60M /dev/urandom > data", "dd if=data of=/dev/null bs=64k"),
-    (
-        "hdd",
-        128,
-        "for n in 0 1 2 3 4 5 6 7 8 9; do head -c 12M /dev/urandom > data$n; done",
-        "for n in 0 1 2 3 4 5 6 7 8 9; do cat data$n > /dev/null & done; wait",
-    ),
-    (
-        "net",
-        128,
-        "for d in 0 1 2 3 4 5 6 7 8 9; do mkdir $d; for n in $(seq 60); do head -c 12k /dev/urandom > $d/file$n; done; done",
-        "grep -r 'no such words here' . || true",
-    ),
-    (
-        "hdd",
-        4096,
-        "head -c 500M /dev/zero > data",
-        "/usr/bin/python3 -c 'import mmap, random; f = open(\"data\", \"rb\"); r = random.Random(1); \
-         m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); [m[r.randrange(500 << 20)] for _ in range(100)]'",
-    ),
-    ("ssd", 128, "head -c 60M /dev/urandom > data", "dd if=data of=/dev/null bs=64k"),
+/// What programs need besides pages of files, in a memory cgroup.
+const OTHER_BYTES: u64 = 24 << 20;
+
+struct Load {
+    device: &'static str,
+    /// Today's.
+    window_kb: u64,
+    /// Memory for pages of files; `None`: the machine's.
+    memory_mb: Option<u64>,
+    /// Makes files in the working directory.
+    make: &'static str,
+    /// Reads them. `$behind` stands before a program that may be told to drop pages behind itself.
+    program: &'static str,
+}
+
+const LOADS: [Load; 6] = [
+    Load {
+        device: "net",
+        window_kb: 128,
+        memory_mb: None,
+        make: "head -c 60M /dev/urandom > data",
+        program: "dd if=data of=/dev/null bs=64k",
+    },
+    Load {
+        device: "hdd",
+        window_kb: 128,
+        memory_mb: None,
+        make: "for n in 0 1 2 3 4 5 6 7 8 9; do head -c 12M /dev/urandom > data$n; done",
+        program: "for n in 0 1 2 3 4 5 6 7 8 9; do cat data$n > /dev/null & done; wait",
+    },
+    Load {
+        device: "net",
+        window_kb: 128,
+        memory_mb: None,
+        make: "for d in 0 1 2 3 4 5 6 7 8 9; do mkdir $d; for n in $(seq 60); do head -c 12k /dev/urandom > $d/file$n; done; done",
+        program: "grep -r 'no such words here' . || true",
+    },
+    Load {
+        device: "hdd",
+        window_kb: 4096,
+        memory_mb: None,
+        make: "head -c 500M /dev/zero > data",
+        program: "/usr/bin/python3 -c 'import mmap, random; f = open(\"data\", \"rb\"); r = random.Random(1); \
+                  m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); [m[r.randrange(500 << 20)] for _ in range(100)]'",
+    },
+    Load {
+        device: "hdd",
+        window_kb: 128,
+        memory_mb: Some(96),
+        make: "head -c 60M /dev/urandom > base; mkdir saved; for n in $(seq 80); do head -c 4M /dev/urandom > saved/file$n; done",
+        program: "/usr/bin/python3 -c 'import os, random, time; f = os.open(\"base\", os.O_RDONLY); r = random.Random(1); \
+                  [os.pread(f, 131072, n << 17) for n in range(480)]; \
+                  [(time.sleep(0.004), os.pread(f, 16384, r.randrange(3840) << 14)) for _ in range(6000)]' & \
+                  sleep 3; $behind tar cf - --checkpoint=4000 --checkpoint-action=sleep=1 saved | cat > /dev/null; wait",
+    },
+    Load {
+        device: "ssd",
+        window_kb: 128,
+        memory_mb: None,
+        make: "head -c 60M /dev/urandom > data",
+        program: "dd if=data of=/dev/null bs=64k",
+    },
 ];
 
 fn main() -> Fallible<()> {
@@ -56,26 +95,52 @@ fn main() -> Fallible<()> {
     println!(
         "device  remedy        today s  predicted  with it s  predicted  saved s  predicted  program"
     );
-    for (device, window_kb, make, program) in LOADS {
-        let bench = Bench::up(&bowwave, device)?;
-        bench.lab.set_read_ahead_kb(window_kb)?;
-        bench.shell(make)?;
-        bench.measure(device, program)?;
+    let only = std::env::args().nth(2).unwrap_or_default();
+    for load in LOADS.iter().filter(|load| load.program.contains(&only)) {
+        let bench = Bench::up(&bowwave, load)?;
+        bench.lab.set_read_ahead_kb(load.window_kb)?;
+        bench.shell(load.make)?;
+        bench.measure()?;
     }
     Ok(())
 }
 
 struct Bench<'a> {
     bowwave: &'a Path,
+    load: &'a Load,
+    memory: Option<Memory>,
     lab: LabGuard,
     work: tempfile::TempDir,
 }
 
+/// A memory cgroup, which is removed with this.
+struct Memory(PathBuf);
+
+impl Memory {
+    /// With room for that many bytes of files.
+    fn new(bytes: u64) -> Fallible<Memory> {
+        let (root, limit) = match Path::new("/sys/fs/cgroup/memory").is_dir() {
+            true => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            false => ("/sys/fs/cgroup", "memory.max"),
+        };
+        let memory = Memory(Path::new(root).join(format!("bowwave-advice-{}", std::process::id())));
+        fs::create_dir(&memory.0)?;
+        fs::write(memory.0.join(limit), (bytes + OTHER_BYTES).to_string())?;
+        Ok(memory)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
 impl<'a> Bench<'a> {
-    fn up(bowwave: &'a Path, device: &str) -> Fallible<Self> {
+    fn up(bowwave: &'a Path, load: &'a Load) -> Fallible<Self> {
         let lab = LabGuard::up(&Options {
             name: format!("advice-{}", std::process::id()),
-            device: device.into(),
+            device: load.device.into(),
             size_bytes: LAB_BYTES,
             fs_type: "ext4".into(),
             scheduler: None,
@@ -84,7 +149,8 @@ impl<'a> Bench<'a> {
             faults: Vec::new(),
         })?;
         lab.set_fast(true)?;
-        let bench = Bench { bowwave, lab, work: tempfile::tempdir()? };
+        let memory = load.memory_mb.map(|mb| Memory::new(mb << 20)).transpose()?;
+        let bench = Bench { bowwave, load, memory, lab, work: tempfile::tempdir()? };
         fs::create_dir(bench.folder())?;
         Ok(bench)
     }
@@ -93,12 +159,13 @@ impl<'a> Bench<'a> {
         self.lab.mount_point().join("load")
     }
 
-    fn measure(&self, device: &str, program: &str) -> Fallible<()> {
-        let trace = self.trace(program)?;
-        let advice = self.advise(&trace, device)?;
+    fn measure(&self) -> Fallible<()> {
+        let Load { device, program, .. } = self.load;
+        let trace = self.trace()?;
+        let advice = self.advise(&trace)?;
         let first = &advice["remedies"][0];
-        let today = self.timed(program, &[])?;
-        let with_it = self.with_remedy(first, program)?;
+        let today = self.timed("", &[])?;
+        let with_it = self.with_remedy(first)?;
         let ends = |remedy: &Value| remedy["ends_s"].as_f64().unwrap_or(f64::NAN);
         let all = advice["remedies"].as_array().ok_or("no remedies")?;
         let left = all.iter().find(|it| it["remedy"] == "leave").map_or(f64::NAN, ends);
@@ -113,24 +180,40 @@ impl<'a> Bench<'a> {
     }
 
     /// A trace of the program, cold.
-    fn trace(&self, program: &str) -> Fallible<PathBuf> {
+    fn trace(&self) -> Fallible<PathBuf> {
         let trace = self.work.path().join("trace");
         self.cool()?;
         let mut record = Command::new(self.bowwave);
-        record.args(["record", "-o"]).arg(&trace).args(["--", "sh", "-c", program]);
+        record.args(["record", "-o"]).arg(&trace).args([
+            "--",
+            "sh",
+            "-c",
+            &self.script("PROGRAM", ""),
+        ]);
         done(record.current_dir(self.folder()))?;
         Ok(trace)
     }
 
-    fn advise(&self, trace: &Path, device: &str) -> Fallible<Value> {
+    /// What a shell runs: this text, with the program in place of `PROGRAM`, in the program's memory cgroup. `behind`
+    /// stands before the program that may drop pages behind itself.
+    fn script(&self, text: &str, behind: &str) -> String {
+        let enter = self.memory.as_ref().map_or(String::new(), |memory| {
+            format!("echo $$ > {}/cgroup.procs; ", memory.0.display())
+        });
+        format!("{enter}behind='{behind}'; {}", text.replace("PROGRAM", self.load.program))
+    }
+
+    fn advise(&self, trace: &Path) -> Fallible<Value> {
         let mut advise = Command::new(self.bowwave);
-        let output =
-            advise.arg("advise").arg(trace).args(["--json", "--device", device]).output()?;
-        Ok(serde_json::from_slice(&output.stdout)?)
+        advise.arg("advise").arg(trace).args(["--json", "--device", self.load.device]);
+        if let Some(mb) = self.load.memory_mb {
+            advise.args(["--memory", &format!("{mb}M")]);
+        }
+        Ok(serde_json::from_slice(&advise.output()?.stdout)?)
     }
 
     /// Seconds of the program with a remedy.
-    fn with_remedy(&self, remedy: &Value, program: &str) -> Fallible<f64> {
+    fn with_remedy(&self, remedy: &Value) -> Fallible<f64> {
         let run = self.bowwave.to_string_lossy();
         match (remedy["remedy"].as_str(), remedy["readahead_kb"].as_u64()) {
             (Some("window"), Some(kib)) => {
@@ -138,19 +221,20 @@ impl<'a> Bench<'a> {
                 let knob = Knob::at(&mounts::read_ahead_knob(&mount)).ok_or("no window")?;
                 let borrowed = Borrowed::take(knob)?;
                 borrowed.set(kib)?;
-                self.timed(program, &[])
+                self.timed("", &[])
             }
-            (Some("bowwave"), _) => self.timed(program, &[&run, "run", "--strict", "--"]),
-            (Some("drop-behind"), _) => self.timed(program, &[&run, "run", "--drop-behind", "--"]),
-            _ => self.timed(program, &[]),
+            (Some("bowwave"), _) => self.timed("", &[&run, "run", "--strict", "--"]),
+            (Some("drop-behind"), _) => {
+                self.timed(&format!("{run} run --strict --drop-behind --"), &[])
+            }
+            _ => self.timed("", &[]),
         }
     }
 
     /// Seconds of the program, cold, after these words. Its own shell takes them: bowwave needs time to start.
-    fn timed(&self, program: &str, before: &[&str]) -> Fallible<f64> {
-        let timed = format!(
-            "begun=$(date +%s%N); ({program}) > /dev/null; echo $(($(date +%s%N) - begun))"
-        );
+    fn timed(&self, behind: &str, before: &[&str]) -> Fallible<f64> {
+        let timed = "begun=$(date +%s%N); (PROGRAM) > /dev/null; echo $(($(date +%s%N) - begun))";
+        let timed = self.script(timed, behind);
         let words: Vec<&str> = before.iter().copied().chain(["sh", "-c", &timed]).collect();
         self.cool()?;
         let told = done(Command::new(words[0]).args(&words[1..]).current_dir(self.folder()))?;

@@ -277,7 +277,7 @@ int BPF_PROG(on_add, struct folio *folio)
 {
 	struct inode *inode = folio->mapping->host;
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	bool is_managed = manages_current_task();
+	bool is_managed = manages_current_task(), is_ours = tgid && tgid == our_tgid;
 	struct range range;
 	u64 first, end;
 	/* Read this before watching the file: if a new epoch begins in between, these blocks must belong to the old one. */
@@ -290,16 +290,19 @@ int BPF_PROG(on_add, struct folio *folio)
 	was_watched = is_watched(inode);
 	first = folio->index;
 	end = first + pages_of(folio);
-	if (is_managed && !was_watched &&
-	    (u64)inode->i_size >> PAGE_SHIFT < least_file_pages && end < least_file_pages)
-		return 0;
 	/* Pages that we read ahead belong to whoever uses them first. */
 	if (reads_ahead_only(tgid)) {
 		is_managed = true;
 		tgid = 0;
 	}
-	if ((!is_managed || !tgid) && !was_watched)
-		return 0;
+	if (!was_watched) {
+		/* The beginning of the next file of a walk is read before the file is. Other bowwaves read for programs
+		 * of their own. */
+		if (!is_managed || (!tgid && !(is_ours && epoch)))
+			return 0;
+		if ((u64)inode->i_size >> PAGE_SHIFT < least_file_pages && end < least_file_pages)
+			return 0;
+	}
 	if (!interest_in(inode, &key))
 		return 0;
 	if (!was_watched) {

@@ -134,6 +134,18 @@ fn a_tree_of_small_files_is_left_as_cold_as_it_was() {
     assert!(cached <= all / 100, "{cached} of {all} bytes: {done}");
 }
 
+/// Bowwave reads the beginning of the next file before anybody opens that.
+#[test]
+fn files_of_a_walk_go_with_their_beginnings() {
+    let Some(bench) = bench() else { return };
+    fs::create_dir(bench.lab.mount_point().join("walk")).expect("a folder");
+    let files: Vec<_> = (10..42).map(|n| bench.cold(&format!("walk/{n}"), 2 * MB)).collect();
+    let walk: Vec<&str> = ["cat"].into_iter().chain(files.iter().map(|file| text(file))).collect();
+    let done = summary_of(bench.run(&["--drop-behind"], &walk));
+    let cached: u64 = files.iter().map(|file| resident(file)).sum();
+    assert!(cached <= MB, "{cached} of 64 MB: {done}");
+}
+
 /// The reader's output is a pipe that this test reads from, so that it knows how far it is.
 #[test]
 fn a_follower_8_mb_behind_finds_everything_and_what_nobody_follows_goes() {
