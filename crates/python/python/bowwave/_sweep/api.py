@@ -39,7 +39,7 @@ def sweep(
     has its own. A cell that fails, or whose worker is killed, is tried again up to `retries` times; those that fail
     still are in `Sweep.failed`, and a warning says so.
 
-    Raises `ValueError` for wrong values, `OSError` for files that cannot be read or written, `ImportError` for what an
+    Raises `ValueError` and `TypeError` for wrong values, `OSError` for files that cannot be read or written, `ImportError` for what an
     engine or Parquet needs and is not installed, and `RuntimeError` if another sweep has the same output.
     """
     return sweep_with(execute, traces, grid, output, engine, workers, retries, progress)
@@ -56,7 +56,12 @@ def sweep_with(execute, traces, grid, output, engine, workers, retries, progress
         raise ValueError(f"retries is {retries}; give 0 or more")
     cells = plan(traces, grid or {})
     folder = pathlib.Path(output)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise type(error)(
+            error.errno, f"cannot make the folder {folder}: {error.strerror}; give another output"
+        ) from error
     with Journal(folder) as journal:
         distinct = {cell.key: cell for cell in cells}
         missing = [cell for key, cell in distinct.items() if key not in journal]

@@ -43,7 +43,7 @@ class Dask:
     """
 
     def __init__(self, execute, workers):
-        distributed = needed("distributed", "Dask", "dask")
+        distributed = needed("distributed", "Dask", "'dask[distributed]'")
         self._execute = execute
         self._own = []
         try:
@@ -128,11 +128,11 @@ def capacity(processors):
     return max(LEAST_ON_A_CLUSTER, FOR_EACH_PROCESSOR * int(processors))
 
 
-def needed(module, name, extra):
+def needed(module, name, package):
     """Imports what only one engine needs."""
     try:
         return __import__(module)
     except ImportError as error:
         raise ImportError(
-            f"the engine {extra!r} needs {name}, which is not installed: pip install 'bowwave[{extra}]'"
+            f"the engine {name.lower()!r} needs {name}, which is not installed: pip install {package}"
         ) from error

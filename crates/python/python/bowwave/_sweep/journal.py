@@ -3,6 +3,7 @@
 A line that a killed sweep has not written to its end is cut off by the next one.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -77,7 +78,16 @@ class Journal:
     def _append(self, line):
         """Gives the line's place. A full disk may take a part of the line: that part goes."""
         start = os.fstat(self._file).st_size
-        if os.write(self._file, line) < len(line):
-            os.ftruncate(self._file, start)
-            raise OSError(f"cannot write to {self.path}: the disk is full; make room and sweep again")
+        try:
+            if os.write(self._file, line) < len(line):
+                os.ftruncate(self._file, start)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise unwritable(self.path, error) from error
         return start
+
+
+def unwritable(path, error):
+    """What to raise where a part of the output cannot be written."""
+    why = error.strerror or str(error)
+    return OSError(error.errno, f"cannot write to {path}: {why}; make room for it and sweep again")
