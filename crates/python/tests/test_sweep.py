@@ -5,6 +5,7 @@ import contextlib
 import json
 import pathlib
 import resource
+import shutil
 import subprocess
 import sys
 import warnings
@@ -329,6 +330,15 @@ def test_results_that_do_not_fit_leave_the_older_ones(traces, tmp_path):
             sweep(traces[:1], output, grid=grid)
     assert {path.name for path in output.iterdir()} == {"journal.jsonl", "results.parquet"}
     assert (output / "results.parquet").read_bytes() == before
+
+
+def test_a_folder_that_is_removed_meanwhile_is_told(traces, tmp_path):
+    def removing(cell_):
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        return cell.execute(cell_)
+
+    with pytest.raises(FileNotFoundError, match="cannot write to .*/results.parquet: No such file or directory; mend"):
+        sweep(traces, tmp_path / "out", execute=removing)
 
 
 def test_an_output_that_is_a_file_is_refused(traces):

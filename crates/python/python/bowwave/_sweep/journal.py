@@ -9,6 +9,9 @@ import json
 import os
 import pathlib
 
+# A full disk, a full quota, a limit of the size of files.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 HEAD = b'{"bowwave_sweep": 1}\n'
 
 
@@ -89,5 +92,7 @@ class Journal:
 
 def unwritable(path, error):
     """What to raise where a part of the output cannot be written."""
-    why = error.strerror or str(error)
-    return OSError(error.errno, f"cannot write to {path}: {why}; make room for it and sweep again")
+    # Arrow tells more than one sentence.
+    why = os.strerror(error.errno) if error.errno else str(error)
+    remedy = "make room for it" if error.errno in NO_ROOM else "mend that"
+    return OSError(error.errno, f"cannot write to {path}: {why}; {remedy} and sweep again")
