@@ -14,7 +14,7 @@ import pytest
 
 import bowwave
 import counted
-from bowwave._sweep import api, cell, engines, plan
+from bowwave._sweep import api, cell, engines, journal, plan
 from conftest import trace
 
 pytest.importorskip("pyarrow")
@@ -238,6 +238,23 @@ def test_dask_uses_the_client_that_is_there(traces, tmp_path, serial, client):
     assert client.status == "running"
     read = client.run(lambda: __import__("bowwave")._sweep.cell.trace_of.cache_info().misses)
     assert sum(read.values()) >= 3
+
+
+def test_a_scheduler_that_is_gone_is_told_and_what_is_finished_stays(traces, tmp_path, serial, client, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    add = journal.Journal.add
+
+    def add_and_close(self, key, figures):
+        add(self, key, figures)
+        own.close()
+
+    monkeypatch.setattr(journal.Journal, "add", add_and_close)
+    with distributed.Client(client.scheduler.address, set_as_default=False) as own, own.as_current():
+        with pytest.raises(ConnectionError, match="scheduler is gone; sweep again"):
+            sweep(traces, tmp_path / "out", "dask")
+    monkeypatch.undo()
+    swept = sweep(traces, tmp_path / "out")
+    assert swept.found == 1 and swept.path.read_bytes() == serial
 
 
 def test_what_an_engine_needs_is_said(monkeypatch):

@@ -63,21 +63,30 @@ class Dask:
         return self
 
     def __exit__(self, *_):
-        self._client.cancel(list(self._cells))
+        # With a scheduler that is gone, nothing can be cancelled any more.
+        if self._client.status == "running":
+            self._client.cancel(list(self._cells))
         for own in self._own:
             own.close()
 
     def submit(self, cell):
+        self._demand_scheduler()
         future = self._client.submit(attempt, self._execute, cell, pure=False)
         self._cells[future] = cell
         self._ended.add(future)
 
     def next(self):
         future, outcome = next(self._ended)
+        self._demand_scheduler()
         cell = self._cells.pop(future)
         if future.status != "finished":
             outcome = Outcome(problem=told(future.exception()))
         return cell, outcome
+
+    def _demand_scheduler(self):
+        # It takes all cells in hand along, and they have not failed.
+        if self._client.status in ("closing", "closed"):
+            raise ConnectionError("Dask's scheduler is gone; sweep again when there is one: what is finished is found")
 
 
 class Ray:
