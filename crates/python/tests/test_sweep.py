@@ -93,6 +93,12 @@ def test_a_cell_that_kills_its_workers_fails_alone(traces, tmp_path, executions)
     assert swept.table().num_rows == CELLS - 4
 
 
+def test_a_worker_that_ends_by_itself_was_not_killed(traces, tmp_path, executions):
+    with pytest.warns(RuntimeWarning, match="4 of 24 cells have failed"):
+        swept = sweep(traces, tmp_path / "out", "processes", counted.leaving_always, retries=0)
+    assert {failed.problem for failed in swept.failed} == {"its worker ended with status 3"}
+
+
 @pytest.mark.parametrize("engine", ["serial", *PARALLEL])
 @pytest.mark.usefixtures("ground")
 def test_what_fails_once_is_tried_again(traces, tmp_path, serial, executions, engine):
