@@ -305,6 +305,9 @@ def test_values_of_a_wrong_type_are_one_sentence(traces, tmp_path, grid, expecte
     with pytest.raises(TypeError, match=expected) as error:
         bowwave.sweep(traces, grid, output=tmp_path / "out")
     assert "\n" not in str(error.value)
+    for name in ("workers", "retries"):
+        with pytest.raises(TypeError, match=f"{name} is 1.5; give a whole number"):
+            bowwave.sweep(traces, output=tmp_path / "out", **{name: 1.5})
 
 
 def test_what_tells_a_cell_from_others_is_computed_once(traces, tmp_path, monkeypatch):

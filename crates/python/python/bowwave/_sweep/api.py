@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import pathlib
 import warnings
@@ -50,10 +51,8 @@ def sweep_with(execute, traces, grid, output, engine, workers, retries, progress
     pyarrow()
     if engine not in ENGINES:
         raise ValueError(f"there is no engine {engine!r}; use one of {', '.join(ENGINES)}")
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers is {workers}; give 1 or more, or leave it out")
-    if retries < 0:
-        raise ValueError(f"retries is {retries}; give 0 or more")
+    workers = None if workers is None else whole("workers", workers, least=1)
+    retries = whole("retries", retries, least=0)
     cells = plan(traces, grid or {})
     folder = pathlib.Path(output)
     try:
@@ -81,3 +80,14 @@ def sweep_with(execute, traces, grid, output, engine, workers, retries, progress
             stacklevel=3,
         )
     return Sweep(path, len(missing) - len(failed), len(distinct) - len(missing), failed)
+
+
+def whole(name, value, least):
+    """The value as Python's own number."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; give a whole number, or leave it out") from None
+    if number < least:
+        raise ValueError(f"{name} is {number}; give {least} or more, or leave it out")
+    return number
