@@ -6,6 +6,7 @@ import json
 import pathlib
 import resource
 import shutil
+import socket
 import subprocess
 import sys
 import warnings
@@ -244,6 +245,16 @@ def test_dask_uses_the_client_that_is_there(traces, tmp_path, serial, client):
     assert client.status == "running"
     read = client.run(lambda: __import__("bowwave")._sweep.cell.trace_of.cache_info().misses)
     assert sum(read.values()) >= 3
+
+
+def test_a_cluster_of_our_own_does_not_warn_of_others(traces, tmp_path, recwarn):
+    with socket.socket() as other:
+        # Somebody may have it already.
+        with contextlib.suppress(OSError):
+            other.bind(("127.0.0.1", 8787))
+            other.listen()
+        sweep(traces[:1], tmp_path / "out", "dask")
+    assert [str(warning.message) for warning in recwarn if "8787" in str(warning.message)] == []
 
 
 def test_a_scheduler_that_is_gone_is_told_and_what_is_finished_stays(traces, tmp_path, serial, client, monkeypatch):

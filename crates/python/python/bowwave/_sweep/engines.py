@@ -49,8 +49,9 @@ class Dask:
         try:
             self._client = distributed.get_client()
         except ValueError:
+            # With Dask's usual port, it would warn of any other cluster on this machine.
             cluster = distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
             )
             self._client = distributed.Client(cluster)
             self._own = [self._client, cluster]
