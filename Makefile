@@ -120,3 +120,4 @@ deb:
 wheel:
 	@scripts/setup wheel
 	@scripts/wheel --release
+	@echo "Next: python3 -m venv ~/bowwave && ~/bowwave/bin/pip install $(TARGET)/wheels/bowwave-*.whl pyarrow (docs/python.md)"

@@ -1,13 +1,16 @@
 //! Creates such a file: always a new file of our own, never through a link, and never over a file of another kind or one
 //! that is being written.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use crate::{Kind, fill};
 
@@ -80,12 +83,9 @@ impl Draft {
     pub fn create(path: &Path, kind: &'static Kind) -> Result<Self, CreateError> {
         let io = |cause| CreateError::Io { kind: kind.name, path: path.into(), cause };
         check_free(path, kind)?;
-        let mut name =
-            path.file_name().ok_or_else(|| io(io::ErrorKind::IsADirectory.into()))?.to_owned();
-        name.push(format!(".{}.new", std::process::id()));
-        let draft = path.with_file_name(name);
-        // Of a killed process that had our number.
-        let _ = fs::remove_file(&draft);
+        let name = path.file_name().ok_or_else(|| io(io::ErrorKind::IsADirectory.into()))?;
+        remove_drafts_of_the_dead(path, name, kind);
+        let draft = path.with_file_name(draft_name(name, std::process::id()));
         let file = anew(&draft).map_err(io)?;
         let mut draft = Draft { path: path.into(), kind, draft: Some(draft), file };
         try_out(&mut draft.file).map_err(io)?;
@@ -120,6 +120,44 @@ impl Drop for Draft {
             let _ = fs::remove_file(draft);
         }
     }
+}
+
+fn draft_name(name: &OsStr, process: u32) -> OsString {
+    let mut draft = name.to_owned();
+    draft.push(format!(".{process}.new"));
+    draft
+}
+
+/// Removes what killed processes have left of that file, before they could put it into its place.
+fn remove_drafts_of_the_dead(path: &Path, name: &OsStr, kind: &Kind) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    // They do no harm but to take room: a folder that cannot be listed is no reason to stop.
+    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return };
+    for entry in entries.flatten() {
+        let draft = entry.path();
+        // A process locks its draft only after it has made it, so its number counts, too.
+        let is_left = drafter(&entry.file_name(), name).is_some_and(has_ended)
+            && matches!(why_kept(&draft, kind), Ok(None));
+        if is_left {
+            let _ = fs::remove_file(draft);
+        }
+    }
+}
+
+/// The process that has made this draft of a file of that name; `None` if it is no draft of it.
+fn drafter(draft: &OsStr, name: &OsStr) -> Option<u32> {
+    let rest = draft.as_bytes().strip_prefix(name.as_bytes())?;
+    let number = rest.strip_prefix(b".")?.strip_suffix(b".new")?;
+    let process = std::str::from_utf8(number).ok()?.parse().ok()?;
+    // Only as it is written here: not `+7` or `007`.
+    (draft_name(name, process) == draft).then_some(process)
+}
+
+/// Also of our own number, which we have made no draft with yet.
+fn has_ended(process: u32) -> bool {
+    let number = i32::try_from(process).ok().and_then(Pid::from_raw);
+    process == std::process::id()
+        || number.is_some_and(|it| test_kill_process(it) == Err(Errno::SRCH))
 }
 
 /// More than a header takes.
@@ -218,6 +256,35 @@ mod tests {
         draft.put().expect("it may be replaced");
         assert!(draft.is_in_place());
         assert_eq!((fs::read(&path).expect("there"), names(folder.path())), (b"newer".into(), 1));
+    }
+
+    #[test]
+    fn drafts_of_killed_processes_are_removed_and_nothing_else() {
+        let (folder, path) = older();
+        let mut child = std::process::Command::new("true").spawn().expect("it starts");
+        let dead = child.id();
+        assert!(child.wait().expect("it ends").success());
+        let make = |name: String, text: &[u8]| {
+            let made = folder.path().join(name);
+            fs::write(&made, text).expect("room");
+            made
+        };
+        let left = make(format!("f.{dead}.new"), &KIND.magic);
+        let empty = make(format!("f.{}.new", std::process::id()), b"");
+        let kept = [
+            // Its process lives, it is none of ours, it belongs to another file.
+            make("f.1.new".into(), &KIND.magic),
+            make(format!("f.0{dead}.new"), b"mine"),
+            make(format!("f.+{dead}.new"), &KIND.magic),
+            make(format!("g.{dead}.new"), &KIND.magic),
+            make("f.new".into(), &KIND.magic),
+        ];
+        drop(Draft::create(&path, &KIND).expect("there is room"));
+        assert!(!left.exists() && !empty.exists());
+        assert!(path.exists() && kept.iter().all(|name| name.exists()));
+        let foreign = make(format!("f.{dead}.new"), b"mine");
+        drop(Draft::create(&path, &KIND).expect("there is room"));
+        assert!(foreign.exists());
     }
 
     #[test]

@@ -229,6 +229,21 @@ fn a_recorded_load_that_waits_for_nothing_is_left_as_it_is() {
 }
 
 #[test]
+fn what_is_odd_about_a_trace_is_told_once() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let recorded = recorded(folder.path(), 0);
+    let output = bowwave(&["advise", &recorded, "--device", "net", "--memory", "8G"]);
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(said.matches("operations were lost").count(), 1, "{said}");
+    let beyond = folder.path().join("beyond.csv");
+    let records = "file_bytes,file\n9,/a\ntime_us,process,file,op,offset,bytes\n0,p,/a,read,0,9\n1,p,/a,read,99999,9\n";
+    std::fs::write(&beyond, records).expect("a writable folder");
+    let notes = json(&[&beyond.to_string_lossy(), "--device", "net", "--memory", "8G"])["notes"]
+        .to_string();
+    assert!(notes.contains("1 of 2 operations lies beyond the end"), "{notes}");
+}
+
+#[test]
 fn the_example_of_the_docs_is_what_is_printed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let example = bowwave(&["replay", "--example"]).stdout;

@@ -167,6 +167,17 @@ fn who_is_not_root_is_told_to_be() {
 }
 
 #[test]
+fn a_wrong_time_is_told_which_times_are_possible() {
+    for (words, status) in [(["record", "--for", "0s"], 125), (["advise", "--for", "1d"], 2)] {
+        let (said, code) = told(&run(&words));
+        let expected =
+            "for '--for <TIME>': write a time above 0 and up to a day, such as 90s, 5m or 1h";
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(code, Some(status), "{said}");
+    }
+}
+
+#[test]
 fn a_daemon_refuses_what_it_cannot_lead_or_keep() {
     if !is_root() {
         return;

@@ -193,3 +193,27 @@ fn a_debug_log_is_printed_line_by_line() {
     let shown = text(&bowwave(&["reproduce", "ramp-2005"]).stdout);
     assert!(shown.contains("line 3            5+16=16        5+16=16"), "{shown}");
 }
+
+#[test]
+fn a_job_of_fio_tells_which_files_it_cannot_read_here() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    std::fs::write(path("whole"), [0; 9]).expect("a writable folder");
+    std::fs::write(path("short"), [0; 8]).expect("a writable folder");
+    let files = ["whole", "short", "missing"].map(path);
+    let sizes = files.each_ref().map(|file| format!("9,{file}\n")).concat();
+    let reads = files.each_ref().map(|file| format!("0,p,{file},read,0,9\n")).concat();
+    let job = |name: &str, reads: &str| {
+        let trace =
+            format!("file_bytes,file\n{sizes}time_us,process,file,op,offset,bytes\n{reads}");
+        std::fs::write(path(name), trace).expect("a writable folder");
+        let output = bowwave(&["replay", &path(name), "--fio", &path(&format!("{name}.job"))]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    let told = job("trace", &reads);
+    assert!(told.contains("reads what 1 process has read;"), "{told}");
+    assert!(told.contains("2 files are not here, or shorter than in the trace"), "{told}");
+    let told = job("other", reads.lines().next().expect("a line"));
+    assert!(!told.contains("not here"), "{told}");
+}

@@ -1,23 +1,52 @@
 //! `bowwave replay --json` for Python.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use sim::replay::{Pace, Setup, json, replay, values};
 
 use crate::traces::PyTrace;
 
 /// A size in bytes, or as users write it.
-#[derive(FromPyObject)]
 pub(crate) enum Size {
-    Bytes(i64),
+    Bytes(Whole),
     Text(String),
+}
+
+impl FromPyObject<'_, '_> for Size {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = object.extract() {
+            return Ok(Size::Text(text));
+        }
+        object.extract().map(Size::Bytes).map_err(|_| {
+            let given = object.repr().map_or_else(|error| error.to_string(), |it| it.to_string());
+            let message = format!("the memory is {given}; give bytes, or text such as \"1G\"");
+            PyTypeError::new_err(message)
+        })
+    }
+}
+
+/// A whole number of Python. Of one that is below 0 or beyond 64 bits nothing is kept: no limit allows it.
+pub(crate) struct Whole(Option<u64>);
+
+impl FromPyObject<'_, '_> for Whole {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        match object.extract() {
+            Ok(number) => Ok(Whole(Some(number))),
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => Ok(Whole(None)),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// Bytes of a page cache, given as a number or, for example, as `"1G"`. Raises `ValueError` beyond 1M to 64G.
 #[pyfunction]
 pub(crate) fn memory_bytes(memory: Size) -> PyResult<u64> {
     let bytes = match memory {
-        Size::Bytes(bytes) => values::memory_bytes(u64::try_from(bytes).unwrap_or(0)),
+        Size::Bytes(Whole(bytes)) => values::memory_bytes(bytes.unwrap_or(0)),
         Size::Text(text) => values::memory(&text),
     };
     bytes.map_err(wrong)
@@ -31,7 +60,7 @@ pub(crate) fn check(
     device: &str,
     memory: Size,
     elevator: &str,
-    readahead_kb: i64,
+    readahead_kb: Whole,
     pace: &str,
 ) -> PyResult<()> {
     let setup = setup(device, memory, elevator, readahead_kb, pace)?;
@@ -42,8 +71,8 @@ pub(crate) fn check(
 ///
 /// Raises `ValueError` if a value is wrong. Other threads of Python run meanwhile.
 #[pyfunction]
-#[pyo3(signature = (trace, policy="adaptive", device="hdd", memory=Size::Bytes(1 << 30), *, elevator="mq-deadline",
-    readahead_kb=128, pace="trace", log=false))]
+#[pyo3(signature = (trace, policy="adaptive", device="hdd", memory=Size::Bytes(Whole(Some(1 << 30))), *, elevator="mq-deadline",
+    readahead_kb=Whole(Some(128)), pace="trace", log=false))]
 #[pyo3(
     text_signature = "(trace, policy='adaptive', device='hdd', memory='1G', *, elevator='mq-deadline', \
     readahead_kb=128, pace='trace', log=False)"
@@ -57,7 +86,7 @@ pub(crate) fn simulate<'py>(
     device: &str,
     memory: Size,
     elevator: &str,
-    readahead_kb: i64,
+    readahead_kb: Whole,
     pace: &str,
     log: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -79,7 +108,7 @@ fn setup(
     device: &str,
     memory: Size,
     elevator: &str,
-    readahead_kb: i64,
+    readahead_kb: Whole,
     pace: &str,
 ) -> PyResult<Setup> {
     Ok(Setup {
@@ -92,8 +121,8 @@ fn setup(
     })
 }
 
-fn window(kib: i64) -> PyResult<u64> {
-    values::readahead_kb(u64::try_from(kib).unwrap_or(u64::MAX)).map_err(wrong)
+fn window(Whole(kib): Whole) -> PyResult<u64> {
+    values::readahead_kb(kib.unwrap_or(u64::MAX)).map_err(wrong)
 }
 
 fn pace_of(name: &str) -> PyResult<Pace> {

@@ -54,6 +54,8 @@ def test_wrong_values_are_one_sentence_that_says_what_is_possible(example):
         ({"memory": 1}, "between 1M and 64G"),
         ({"memory": "much"}, "optionally followed by K, M or G"),
         ({"memory": -1}, "between 1M and 64G"),
+        ({"memory": 1 << 64}, "between 1M and 64G"),
+        ({"readahead_kb": 1 << 64}, "a multiple of 4"),
         ({"readahead_kb": 130}, "a multiple of 4"),
         ({"readahead_kb": -4}, "a multiple of 4"),
         ({"pace": "wrong"}, "write trace or none"),
@@ -61,6 +63,14 @@ def test_wrong_values_are_one_sentence_that_says_what_is_possible(example):
     for values, expected in wrong:
         with pytest.raises(ValueError, match=expected) as error:
             bowwave.simulate(trace, **values)
+        assert "\n" not in str(error.value)
+
+
+def test_a_memory_that_is_no_size_is_one_sentence(example):
+    trace = bowwave.read_trace(example)
+    for memory in (1e9, None, ["1G"]):
+        with pytest.raises(TypeError, match="; give bytes, or text such as") as error:
+            bowwave.simulate(trace, memory=memory)
         assert "\n" not in str(error.value)
 
 

@@ -4,6 +4,8 @@ import ast
 import inspect
 import pathlib
 
+import pytest
+
 import bowwave
 from bowwave import _native
 
@@ -26,6 +28,21 @@ def test_stubs_and_functions_take_the_same_parameters():
         arguments = function.args.args + function.args.kwonlyargs
         parameters = inspect.signature(getattr(_native, function.name)).parameters
         assert [argument.arg for argument in arguments] == list(parameters), function.name
+        assert {argument.arg for argument in function.args.kwonlyargs} == {
+            name for name, parameter in parameters.items() if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        }
+        # Of the last parameters, and None for a keyword without one.
+        given = [*function.args.defaults, *function.args.kw_defaults]
+        defaults = [ast.literal_eval(default) for default in given if default is not None]
+        told = [parameter.default for parameter in parameters.values()]
+        assert defaults == [default for default in told if default is not inspect.Parameter.empty], function.name
+
+
+def test_nobody_makes_or_extends_a_trace_as_the_stubs_say():
+    with pytest.raises(TypeError):
+        bowwave.Trace()
+    with pytest.raises(TypeError, match="not an acceptable base type"):
+        type("Mine", (bowwave.Trace,), {})
 
 
 def names(nodes):

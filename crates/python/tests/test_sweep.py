@@ -1,8 +1,12 @@
 """A sweep computes each cell once, whoever is killed, and all engines give the same."""
 
 import collections
+import contextlib
 import json
 import pathlib
+import resource
+import shutil
+import socket
 import subprocess
 import sys
 import warnings
@@ -11,7 +15,7 @@ import pytest
 
 import bowwave
 import counted
-from bowwave._sweep import api, cell, engines, plan
+from bowwave._sweep import api, cell, engines, journal, plan
 from conftest import trace
 
 pytest.importorskip("pyarrow")
@@ -88,6 +92,12 @@ def test_a_cell_that_kills_its_workers_fails_alone(traces, tmp_path, executions)
     assert {(failed.attempts, failed.problem) for failed in swept.failed} == {(2, "its worker was killed by signal 9")}
     assert "1.csv, adaptive on hdd" in swept.failed[0].cell
     assert swept.table().num_rows == CELLS - 4
+
+
+def test_a_worker_that_ends_by_itself_was_not_killed(traces, tmp_path, executions):
+    with pytest.warns(RuntimeWarning, match="4 of 24 cells have failed"):
+        swept = sweep(traces, tmp_path / "out", "processes", counted.leaving_always, retries=0)
+    assert {failed.problem for failed in swept.failed} == {"its worker ended with status 3"}
 
 
 @pytest.mark.parametrize("engine", ["serial", *PARALLEL])
@@ -237,10 +247,140 @@ def test_dask_uses_the_client_that_is_there(traces, tmp_path, serial, client):
     assert sum(read.values()) >= 3
 
 
+def test_a_cluster_of_our_own_does_not_warn_of_others(traces, tmp_path, recwarn):
+    with socket.socket() as other:
+        # Somebody may have it already.
+        with contextlib.suppress(OSError):
+            other.bind(("127.0.0.1", 8787))
+            other.listen()
+        sweep(traces[:1], tmp_path / "out", "dask")
+    assert [str(warning.message) for warning in recwarn if "8787" in str(warning.message)] == []
+
+
+def test_a_scheduler_that_is_gone_is_told_and_what_is_finished_stays(traces, tmp_path, serial, client, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    add = journal.Journal.add
+
+    def add_and_close(self, key, figures):
+        add(self, key, figures)
+        own.close()
+
+    monkeypatch.setattr(journal.Journal, "add", add_and_close)
+    with distributed.Client(client.scheduler.address, set_as_default=False) as own, own.as_current():
+        with pytest.raises(ConnectionError, match="scheduler is gone; sweep again"):
+            sweep(traces, tmp_path / "out", "dask")
+    monkeypatch.undo()
+    swept = sweep(traces, tmp_path / "out")
+    assert swept.found == 1 and swept.path.read_bytes() == serial
+
+
 def test_what_an_engine_needs_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match="needs Ray, which is not installed: pip install"):
         engines.Ray(cell.execute, 1)
+
+
+def test_numbers_and_paths_of_other_libraries_are_settings_like_any_other(traces, tmp_path):
+    class Number:
+        """As NumPy's numbers are: neither an int nor known to JSON."""
+
+        def __init__(self, value):
+            self._value = value
+
+        def __index__(self):
+            return self._value
+
+    device = tmp_path / "disk.toml"
+    device.write_text((pathlib.Path(__file__).parents[2] / "device/devices/net.toml").read_text())
+    output = tmp_path / "out"
+    grid = {"policy": "linux-6", "device": device, "memory": Number(64 << 20), "readahead_kb": [Number(64), 128]}
+    swept = sweep(iter([bytes(traces[0])]), output, grid=grid)
+    assert swept.table()["device"].to_pylist() == [str(device)] * 2
+    same = {"policy": "linux-6", "device": str(device), "memory": "64M", "readahead_kb": [64, 128]}
+    assert sweep(traces[0], output, grid=same).found == 2
+
+
+@pytest.mark.parametrize(
+    ("grid", "expected"),
+    [
+        ({"memory": 1e9}, "the memory is 1000000000.0; give bytes, or text such as"),
+        ({"memory": [None]}, "the memory is None"),
+        ({"readahead_kb": [128.5]}, "readahead_kb is 128.5; give whole numbers, for example 128"),
+        ({"readahead_kb": "128"}, "readahead_kb is '128'"),
+        ({"policy": [["linux-6"]]}, "policy is .*; give names, for example 'linux-6'"),
+        ({"device": None}, "device is None; give names, for example 'hdd'"),
+        (["linux-6"], "the grid is a dict of lists"),
+    ],
+)
+def test_values_of_a_wrong_type_are_one_sentence(traces, tmp_path, grid, expected):
+    with pytest.raises(TypeError, match=expected) as error:
+        bowwave.sweep(traces, grid, output=tmp_path / "out")
+    assert "\n" not in str(error.value)
+    for name in ("workers", "retries"):
+        with pytest.raises(TypeError, match=f"{name} is 1.5; give a whole number"):
+            bowwave.sweep(traces, output=tmp_path / "out", **{name: 1.5})
+
+
+def test_what_tells_a_cell_from_others_is_computed_once(traces, tmp_path, monkeypatch):
+    dumps, told = json.dumps, []
+
+    def counting(value, **options):
+        told.extend(value.get("trace_sha256", "") and [1])
+        return dumps(value, **options)
+
+    monkeypatch.setattr(plan.json, "dumps", counting)
+    sweep(traces, tmp_path / "out")
+    assert len(told) == CELLS
+
+
+@contextlib.contextmanager
+def room(file_bytes):
+    """Files of this process end there, as if the disk were full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_loses_nothing_and_is_told_with_the_file(traces, tmp_path, serial, executions):
+    sweep(traces, tmp_path / "all")
+    lines = (tmp_path / "all/journal.jsonl").read_bytes().splitlines(keepends=True)
+    output = tmp_path / "out"
+    # Room for whole lines, and for a part of one.
+    for whole, more in [(4, 0), (7, 9)]:
+        with room(sum(map(len, lines[: whole + 1])) + more):
+            with pytest.raises(OSError, match="cannot write to .*/out/journal.jsonl: .*; make room"):
+                sweep(traces, output, execute=counted.counting)
+        assert (output / "journal.jsonl").read_bytes() == b"".join(lines[: whole + 1])
+    swept = sweep(traces, output, execute=counted.counting)
+    assert swept.found == 7 and swept.path.read_bytes() == serial
+
+
+def test_results_that_do_not_fit_leave_the_older_ones(traces, tmp_path):
+    output = tmp_path / "out"
+    grid = {**GRID, "device": "hdd", "readahead_kb": 64}
+    before = sweep(traces[:1], output, grid=grid).path.read_bytes()
+    with room((output / "journal.jsonl").stat().st_size + 100):
+        with pytest.raises(OSError, match="cannot write to .*/out/results.parquet: .*; make room"):
+            sweep(traces[:1], output, grid=grid)
+    assert {path.name for path in output.iterdir()} == {"journal.jsonl", "results.parquet"}
+    assert (output / "results.parquet").read_bytes() == before
+
+
+def test_a_folder_that_is_removed_meanwhile_is_told(traces, tmp_path):
+    def removing(cell_):
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        return cell.execute(cell_)
+
+    with pytest.raises(FileNotFoundError, match="cannot write to .*/results.parquet: No such file or directory; mend"):
+        sweep(traces, tmp_path / "out", execute=removing)
+
+
+def test_an_output_that_is_a_file_is_refused(traces):
+    with pytest.raises(FileExistsError, match="cannot make the folder .*; give another output"):
+        bowwave.sweep(traces, output=traces[0])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The file system refuses.
-    #[error("cannot read the trace {name}: {cause}")]
+    #[error("cannot read the trace {name}: {cause}{}", remedy(cause))]
     Io {
         /// The file.
         name: String,
@@ -26,6 +26,15 @@ pub enum OpenError {
         /// What is wrong.
         problem: TraceError,
     },
+}
+
+fn remedy(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "; what sudo has recorded is root's: use sudo, or sudo chown to give it to yourself"
+        }
+        _ => "",
+    }
 }
 
 /// Why something is no trace.

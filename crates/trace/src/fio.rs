@@ -14,12 +14,12 @@
 //! fio begins an operation as long after the one before as the times are apart, or when that one has ended, if this is
 //! later. Nothing is written: the files are real.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::{self, Write};
 
 use readahead::Nanos;
 
-use crate::{Record, Trace, TraceOp};
+use crate::{Record, Trace, TraceOp, TracedFile};
 
 /// Most sections of a job: fio's own limit.
 const MAX_SECTIONS: usize = 4096;
@@ -94,6 +94,13 @@ impl<'a> Job<'a> {
     /// Processes that read.
     pub fn processes(&self) -> usize {
         self.sections.len()
+    }
+
+    /// The files that it reads.
+    pub fn files(&self) -> impl Iterator<Item = &TracedFile> {
+        let operations = self.sections.iter().flat_map(|section| &section.operations);
+        let read: BTreeSet<u32> = operations.filter(|it| is_read(it)).map(|it| it.file).collect();
+        read.into_iter().map(|file| &self.trace.files[file as usize])
     }
 
     /// The job file. It names the logs without a folder.
@@ -264,6 +271,7 @@ mod tests {
         assert_eq!(job.left_out(), LeftOut { writes: 1, unnameable: 2 });
         let log = &logs(&job)[0].1;
         assert_eq!(log.lines().count(), 5, "{log}");
+        assert_eq!(job.files().map(|file| &*file.name).collect::<Vec<_>>(), ["/a"]);
     }
 
     #[test]

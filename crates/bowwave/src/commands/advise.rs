@@ -16,7 +16,6 @@ use sim::replay::values;
 use super::output::progress_bar;
 use super::privilege;
 use super::record::{self, duration};
-use super::traces;
 use crate::print;
 use crate::signals;
 use ground::Ground;
@@ -57,7 +56,8 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         record::record_machine(&path, false, Some(time))?;
         signals::end_by(signals::ENDING)?;
     }
-    let trace = traces::read(&path)?;
+    // What is odd about it is one of the notes.
+    let trace = trace::open(&path)?;
     let memory_bytes = args
         .memory
         .or_else(linux::meminfo::available_bytes)

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::error::ErrorKind;
 use live::observe::Scope;
 
 use crate::commands::child::{self, Caught};
@@ -120,28 +119,21 @@ fn record_command(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Parses a time such as `90s`, `5m` or `1h`.
-pub(super) fn duration(text: &str) -> Result<Duration, clap::Error> {
-    let wrong = || {
-        clap::Error::raw(
-            ErrorKind::ValueValidation,
-            "write a time such as 90s, 5m or 1h, up to a day",
-        )
-    };
+pub(super) fn duration(text: &str) -> Result<Duration, &'static str> {
+    const WRONG: &str = "write a time above 0 and up to a day, such as 90s, 5m or 1h";
     let (number, unit_s) = match text.as_bytes().last() {
         Some(b's') => (&text[..text.len() - 1], 1.0),
         Some(b'm') => (&text[..text.len() - 1], 60.0),
         Some(b'h') => (&text[..text.len() - 1], 3600.0),
         _ => (text, 1.0),
     };
-    let seconds: f64 = number.parse().map_err(|_| wrong())?;
-    let seconds = seconds * unit_s;
-    (seconds > 0.0 && seconds <= LONGEST_S)
-        .then(|| Duration::from_secs_f64(seconds))
-        .ok_or_else(wrong)
+    let seconds: f64 = number.parse().map_err(|_| WRONG)?;
+    let time = Duration::try_from_secs_f64(seconds * unit_s).map_err(|_| WRONG)?;
+    (!time.is_zero() && time <= LONGEST).then_some(time).ok_or(WRONG)
 }
 
 /// A day.
-const LONGEST_S: f64 = 86_400.0;
+const LONGEST: Duration = Duration::from_secs(86_400);
 
 #[cfg(test)]
 mod tests {
@@ -152,7 +144,7 @@ mod tests {
         let seconds = |text| duration(text).ok().map(|time| time.as_secs_f64());
         let known = [("90s", 90.0), ("5m", 300.0), ("1h", 3600.0), ("0.5", 0.5), ("24h", 86_400.0)];
         known.into_iter().for_each(|(text, expected)| assert_eq!(seconds(text), Some(expected)));
-        for wrong in ["", "s", "0s", "-1s", "25h", "NaN", "inf", "1d", "1µ"] {
+        for wrong in ["", "s", "0s", "0.0000000001s", "-1s", "25h", "NaN", "inf", "1d", "1µ"] {
             assert_eq!(seconds(wrong), None, "{wrong}");
         }
     }

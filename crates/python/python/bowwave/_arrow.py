@@ -8,7 +8,7 @@ def pyarrow():
     try:
         import pyarrow
     except ImportError as error:
-        raise ImportError("tables need pyarrow, which is not installed: pip install 'bowwave[arrow]'") from error
+        raise ImportError("tables need pyarrow, which is not installed: pip install pyarrow") from error
     return pyarrow
 
 

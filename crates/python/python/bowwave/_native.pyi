@@ -1,5 +1,5 @@
 import os
-from typing import Any
+from typing import Any, final
 
 import pyarrow
 
@@ -11,6 +11,7 @@ OPS: tuple[str, ...]
 CAUSE_COUNTS: tuple[str, ...]
 """The names of the counts of each cause of read-ahead."""
 
+@final
 class Trace:
     """The reads of programs, in the order of time. It never changes."""
 

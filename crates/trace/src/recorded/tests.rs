@@ -341,6 +341,9 @@ fn a_file_is_opened_whatever_its_form_and_errors_name_it() {
     let cut = open(&path("cut", &bytes[..20])).expect_err("cut").to_string();
     assert!(cut.contains("cut: it ends within its header"), "{cut}");
     assert!(open(folder.path()).expect_err("a folder").to_string().starts_with("cannot read"));
+    let cause = std::io::ErrorKind::PermissionDenied.into();
+    let refused = OpenError::Io { name: "roots".into(), cause }.to_string();
+    assert!(refused.starts_with("cannot read the trace roots") && refused.contains("use sudo"));
 }
 
 /// A trace as text, and the same recorded.

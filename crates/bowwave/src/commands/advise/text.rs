@@ -174,7 +174,7 @@ fn commands<'a>(
 
 /// What the reader has to know about these figures.
 pub(super) fn notes(load: &Load, ground: &Ground, advice: &Advice) -> Vec<String> {
-    let of_trace = load.trace.origin().into_iter().flat_map(trace::Origin::notes);
+    let of_trace = load.trace.notes().into_iter();
     let mut notes: Vec<String> = of_trace.map(|note| format!("Of the trace: {note}.")).collect();
     match advice.traced_s {
         None => notes.push(

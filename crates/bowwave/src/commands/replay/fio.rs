@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
-use trace::Trace;
 use trace::fio::Job;
+use trace::{Trace, TracedFile};
 
 use crate::print;
 
@@ -48,21 +48,38 @@ fn write(job: &Job, folder: &Path) -> io::Result<()> {
 
 fn tell(job: &Job, folder: &Path) {
     print::note(format_args!(
-        "{} reads what {} processes have read; start it there: fio --readonly {JOB_FILE}",
+        "{} reads what {} read; start it there: fio --readonly {JOB_FILE}",
         folder.join(JOB_FILE).display(),
-        job.processes()
+        counted(job.processes() as u64, "process has", "processes have")
     ));
     let left_out = job.left_out();
     if left_out.writes > 0 {
         print::note(format_args!(
-            "{} writes are left out, as they would overwrite files",
-            left_out.writes
+            "{} left out, as files would be overwritten",
+            counted(left_out.writes, "write is", "writes are")
         ));
     }
     if left_out.unnameable > 0 {
         print::note(format_args!(
-            "{} reads are left out, of files whose names have blanks or more than 255 bytes, which fio cannot read",
-            left_out.unnameable
+            "{} left out, of files whose names have blanks or more than 255 bytes, which fio cannot read",
+            counted(left_out.unnameable, "read is", "reads are")
         ));
     }
+    let missing = job.files().filter(|file| !is_here(file, folder)).count();
+    if missing > 0 {
+        print::note(format_args!(
+            "{} not here, or shorter than in the trace; fio ends a process at the first read that it cannot do",
+            counted(missing as u64, "file is", "files are")
+        ));
+    }
+}
+
+/// Whether fio, started in the folder, can read all that a trace may have read of the file.
+fn is_here(file: &TracedFile, folder: &Path) -> bool {
+    let about = fs::metadata(folder.join(&file.name));
+    about.is_ok_and(|about| about.is_file() && about.len() >= file.bytes)
+}
+
+fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import pathlib
 import warnings
@@ -39,7 +40,7 @@ def sweep(
     has its own. A cell that fails, or whose worker is killed, is tried again up to `retries` times; those that fail
     still are in `Sweep.failed`, and a warning says so.
 
-    Raises `ValueError` for wrong values, `OSError` for files that cannot be read or written, `ImportError` for what an
+    Raises `ValueError` and `TypeError` for wrong values, `OSError` for files that cannot be read or written, `ImportError` for what an
     engine or Parquet needs and is not installed, and `RuntimeError` if another sweep has the same output.
     """
     return sweep_with(execute, traces, grid, output, engine, workers, retries, progress)
@@ -50,13 +51,16 @@ def sweep_with(execute, traces, grid, output, engine, workers, retries, progress
     pyarrow()
     if engine not in ENGINES:
         raise ValueError(f"there is no engine {engine!r}; use one of {', '.join(ENGINES)}")
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers is {workers}; give 1 or more, or leave it out")
-    if retries < 0:
-        raise ValueError(f"retries is {retries}; give 0 or more")
+    workers = None if workers is None else whole("workers", workers, least=1)
+    retries = whole("retries", retries, least=0)
     cells = plan(traces, grid or {})
     folder = pathlib.Path(output)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise type(error)(
+            error.errno, f"cannot make the folder {folder}: {error.strerror}; give another output"
+        ) from error
     with Journal(folder) as journal:
         distinct = {cell.key: cell for cell in cells}
         missing = [cell for key, cell in distinct.items() if key not in journal]
@@ -76,3 +80,14 @@ def sweep_with(execute, traces, grid, output, engine, workers, retries, progress
             stacklevel=3,
         )
     return Sweep(path, len(missing) - len(failed), len(distinct) - len(missing), failed)
+
+
+def whole(name, value, least):
+    """The value as Python's own number."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; give a whole number, or leave it out") from None
+    if number < least:
+        raise ValueError(f"{name} is {number}; give {least} or more, or leave it out")
+    return number

@@ -43,14 +43,15 @@ class Dask:
     """
 
     def __init__(self, execute, workers):
-        distributed = needed("distributed", "Dask", "dask")
+        distributed = needed("distributed", "Dask", "'dask[distributed]'")
         self._execute = execute
         self._own = []
         try:
             self._client = distributed.get_client()
         except ValueError:
+            # With Dask's usual port, it would warn of any other cluster on this machine.
             cluster = distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
             )
             self._client = distributed.Client(cluster)
             self._own = [self._client, cluster]
@@ -63,21 +64,30 @@ class Dask:
         return self
 
     def __exit__(self, *_):
-        self._client.cancel(list(self._cells))
+        # With a scheduler that is gone, nothing can be cancelled any more.
+        if self._client.status == "running":
+            self._client.cancel(list(self._cells))
         for own in self._own:
             own.close()
 
     def submit(self, cell):
+        self._demand_scheduler()
         future = self._client.submit(attempt, self._execute, cell, pure=False)
         self._cells[future] = cell
         self._ended.add(future)
 
     def next(self):
         future, outcome = next(self._ended)
+        self._demand_scheduler()
         cell = self._cells.pop(future)
         if future.status != "finished":
             outcome = Outcome(problem=told(future.exception()))
         return cell, outcome
+
+    def _demand_scheduler(self):
+        # It takes all cells in hand along, and they have not failed.
+        if self._client.status in ("closing", "closed"):
+            raise ConnectionError("Dask's scheduler is gone; sweep again when there is one: what is finished is found")
 
 
 class Ray:
@@ -128,11 +138,11 @@ def capacity(processors):
     return max(LEAST_ON_A_CLUSTER, FOR_EACH_PROCESSOR * int(processors))
 
 
-def needed(module, name, extra):
+def needed(module, name, package):
     """Imports what only one engine needs."""
     try:
         return __import__(module)
     except ImportError as error:
         raise ImportError(
-            f"the engine {extra!r} needs {name}, which is not installed: pip install 'bowwave[{extra}]'"
+            f"the engine {name.lower()!r} needs {name}, which is not installed: pip install {package}"
         ) from error

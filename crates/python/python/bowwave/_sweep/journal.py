@@ -3,10 +3,14 @@
 A line that a killed sweep has not written to its end is cut off by the next one.
 """
 
+import errno
 import fcntl
 import json
 import os
 import pathlib
+
+# A full disk, a full quota, a limit of the size of files.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 HEAD = b'{"bowwave_sweep": 1}\n'
 
@@ -77,7 +81,18 @@ class Journal:
     def _append(self, line):
         """Gives the line's place. A full disk may take a part of the line: that part goes."""
         start = os.fstat(self._file).st_size
-        if os.write(self._file, line) < len(line):
-            os.ftruncate(self._file, start)
-            raise OSError(f"cannot write to {self.path}: the disk is full; make room and sweep again")
+        try:
+            if os.write(self._file, line) < len(line):
+                os.ftruncate(self._file, start)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise unwritable(self.path, error) from error
         return start
+
+
+def unwritable(path, error):
+    """What to raise where a part of the output cannot be written."""
+    # Arrow tells more than one sentence.
+    why = os.strerror(error.errno) if error.errno else str(error)
+    remedy = "make room for it" if error.errno in NO_ROOM else "mend that"
+    return OSError(error.errno, f"cannot write to {path}: {why}; {remedy} and sweep again")

@@ -1,10 +1,13 @@
 """Which cells a sweep has."""
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 import json
+import operator
 import os
+from collections.abc import Iterable, Mapping
 
 from bowwave import _native
 from bowwave._sweep.build import build
@@ -36,10 +39,10 @@ class Cell:
     pace: str
     bowwave: str
 
-    @property
+    @functools.cached_property
     def key(self):
         """What tells this cell from all others: the contents of its trace, not its place."""
-        told = {name: value for name, value in dataclasses.asdict(self).items() if name != "trace"}
+        told = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "trace"}
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
     def __str__(self):
@@ -83,25 +86,45 @@ def check(policy, device, memory, readahead_kb, elevator, pace):
 
 def settings(grid):
     """The grid with defaults: for each key a list without repetition."""
-    unknown = sorted(set(grid) - set(DEFAULTS))
+    if not isinstance(grid, Mapping):
+        raise TypeError(f"the grid is a dict of lists, for example {{'policy': ['linux-6']}}, not {grid!r}")
+    unknown = sorted(str(name) for name in set(grid) - set(DEFAULTS))
     if unknown:
         raise ValueError(f"the grid has no {unknown[0]!r}; it takes {', '.join(DEFAULTS)}")
     full = {}
     for name, default in DEFAULTS.items():
-        values = grid.get(name, default)
-        values = [values] if isinstance(values, (str, int)) else list(values)
+        values = [setting(name, value) for value in listed(grid.get(name, default))]
         if not values:
             raise ValueError(f"the grid has no value of {name}; leave it out for {default[0]}")
-        if name == "memory":
-            values = [_native.memory_bytes(memory) for memory in values]
         full[name] = list(dict.fromkeys(values))
     return full
 
 
+def listed(values):
+    is_one = isinstance(values, (str, os.PathLike)) or not isinstance(values, Iterable)
+    return [values] if is_one else values
+
+
+def setting(name, value):
+    """A value of the grid as Python's own int or str: numbers of NumPy and paths are not written into journals."""
+    if name == "memory":
+        return _native.memory_bytes(value)
+    if name == "readahead_kb":
+        try:
+            return operator.index(value)
+        except TypeError:
+            raise TypeError(f"readahead_kb is {value!r}; give whole numbers, for example 128") from None
+    if name == "device" and isinstance(value, os.PathLike):
+        value = os.path.abspath(os.fsdecode(value))
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}; give names, for example {DEFAULTS[name][0]!r}")
+    return str(value)
+
+
 def paths(traces):
     """The traces as absolute paths, each once."""
-    given = [traces] if isinstance(traces, (str, os.PathLike)) else traces
-    found = list(dict.fromkeys(os.path.abspath(os.fspath(path)) for path in given))
+    given = [traces] if isinstance(traces, (str, bytes, os.PathLike)) else traces
+    found = list(dict.fromkeys(os.path.abspath(os.fsdecode(path)) for path in given))
     if not found:
         raise ValueError("there is no trace to sweep over; give a list of paths")
     for path in found:
@@ -128,4 +151,5 @@ def checksum(path, what):
                 sha256.update(block)
             return sha256.hexdigest()
     except OSError as error:
-        raise type(error)(error.errno, f"cannot read the {what} {path}: {error.strerror}") from error
+        remedy = "; what sudo has recorded is root's: sudo chown gives it to you" * isinstance(error, PermissionError)
+        raise type(error)(error.errno, f"cannot read the {what} {path}: {error.strerror}{remedy}") from error

@@ -15,6 +15,8 @@ from bowwave._sweep.drive import Outcome
 
 # One at work and one on its way.
 FOR_EACH_WORKER = 2
+# Nobody hears a worker that takes longer to end, seconds: Python needs a fraction of one.
+END_S = 10
 # The worker finds what this process finds.
 START = "import sys; sys.path[:] = sys.argv[1:]; from bowwave._sweep import worker; worker.main()"
 
@@ -88,16 +90,19 @@ class Processes:
         self._own.worker = None
         with self._lock:
             self._workers.discard(worker)
-        worker.kill()
         return close(worker)
 
 
 def close(worker):
-    """Waits for its end; gives its status."""
+    """Waits for its end; gives its status. Whoever kills it at once never learns how it has ended by itself."""
     try:
         worker.stdin.close()
     except OSError:
         # It has not read everything.
         pass
     worker.stdout.close()
-    return worker.wait()
+    try:
+        return worker.wait(END_S)
+    except subprocess.TimeoutExpired:
+        worker.kill()
+        return worker.wait()

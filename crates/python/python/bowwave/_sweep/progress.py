@@ -29,5 +29,7 @@ def line(cells):
         done += 1
         print(f"\rsweep: {done} of {cells} cells", end="", file=sys.stderr, flush=True)
 
-    yield advance
-    print(file=sys.stderr)
+    try:
+        yield advance
+    finally:
+        print(file=sys.stderr)

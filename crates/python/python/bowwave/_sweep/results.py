@@ -9,6 +9,7 @@ import pathlib
 from bowwave import _native
 from bowwave._arrow import pyarrow
 from bowwave._sweep.drive import Failed
+from bowwave._sweep.journal import unwritable
 
 # Rows that are in memory at once.
 GROUP_ROWS = 4096
@@ -74,11 +75,16 @@ def write(folder, cells, journal):
     path = pathlib.Path(folder, "results.parquet")
     unfinished = path.with_suffix(".unfinished")
     finished = [cell for cell in cells if cell.key in journal]
-    with parquet.ParquetWriter(unfinished, schema()) as writer:
-        for start in range(0, len(finished), GROUP_ROWS):
-            rows = [row(cell, journal[cell.key]) for cell in finished[start : start + GROUP_ROWS]]
-            writer.write_table(pa.Table.from_pylist(rows, schema()))
-    os.replace(unfinished, path)
+    try:
+        with parquet.ParquetWriter(unfinished, schema()) as writer:
+            for start in range(0, len(finished), GROUP_ROWS):
+                rows = [row(cell, journal[cell.key]) for cell in finished[start : start + GROUP_ROWS]]
+                writer.write_table(pa.Table.from_pylist(rows, schema()))
+        os.replace(unfinished, path)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    finally:
+        unfinished.unlink(missing_ok=True)
     return path
 
 
