@@ -196,6 +196,7 @@ fn pages_that_the_kernel_brings_in_are_told_once_and_cached_ones_never() {
         let recorder = Recorder::begin(&bench);
         let mut file = File::open(&path).expect("opened");
         (0..101).for_each(|_| file.read_exact(&mut [0; PAGE as usize]).expect("read"));
+        let recorded = recorder.path.clone();
         let trace = recorder.end();
         let windows = windows(&trace, &path);
         if temperature == "cached" {
@@ -213,6 +214,16 @@ fn pages_that_the_kernel_brings_in_are_told_once_and_cached_ones_never() {
             window.reason == Reason::Read && name.contains(&reader)
         };
         assert!(windows.iter().all(is_ours), "{windows:?}");
+        let (is_able, page, error) =
+            run(Command::new(BOWWAVE).arg("report").arg(&recorded).args(["-o", "-"]));
+        assert!(is_able, "{error}");
+        let of_file = format!("in <code>{}</code>: {} windows", path.display(), windows.len());
+        let told = page.lines().find(|line| line.contains(&of_file)).expect("it is told");
+        // 100 of 101 pages were read ahead, and all were read.
+        assert!(
+            told.contains(" 99 % were there,") && told.contains(" 0 % were not read"),
+            "{told}"
+        );
     }
 }
 
