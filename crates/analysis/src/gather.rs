@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use readahead::{Hint, PAGE_BYTES};
 use trace::{Record, Trace, TraceOp, covered};
 
+use crate::ahead::{self, Ahead};
 use crate::cached::Cached;
 use crate::cause::{Cause, Setting};
 use crate::folders::is_small;
@@ -130,6 +131,7 @@ impl<'a> Pass<'a> {
                 pattern: Pattern::FewPlaces,
                 steps: Steps::default(),
                 usage: Use::default(),
+                ahead: Ahead::default(),
             });
             self.orders.push(Order::new(is_mapped));
             self.streams.len() - 1
@@ -139,6 +141,8 @@ impl<'a> Pass<'a> {
     fn sum_up(mut self) -> Analysis {
         self.finish_streams();
         self.finish_parts();
+        let has_windows = !self.trace.windows().is_empty();
+        let ahead = has_windows.then(|| ahead::follow(self.trace, &mut self.streams));
         let causes = Waits::of_each(
             Cause::ALL.len(),
             self.waits.iter().map(|wait| (wait.cause as usize, wait.wait)),
@@ -161,6 +165,7 @@ impl<'a> Pass<'a> {
                 waits: all[0],
             },
             written: self.written,
+            ahead,
             streams: self.streams,
             files: self.files,
             processes: self.processes,

@@ -5,11 +5,15 @@
 //!                  |                   +--> cause --+
 //!   trace::Record -+--> cached ------------^        +--> waits of each stream, file, process and cause
 //!                  +--> wait -----------------------+
+//!   trace::Window --+--> ahead               what was read ahead, and what became of it
 //!                  +--> raster, histogram, timeline      pictures, as small for a million operations as for ten
 //! ```
 //!
 //! A *stream* is what one process reads of one file, either by calls or through a mapping.
 
+mod ahead;
+#[cfg(test)]
+mod ahead_tests;
 mod cached;
 mod cause;
 mod folders;
@@ -27,6 +31,7 @@ use std::cmp::Reverse;
 
 use readahead::Nanos;
 
+pub use ahead::Ahead;
 pub use cause::Cause;
 pub use folders::{Folder, folders, is_small};
 pub use histogram::{LengthBin, SizeBin, read_sizes, wait_lengths};
@@ -64,6 +69,8 @@ pub struct Stream {
     pub steps: Steps,
     /// What it reads.
     pub usage: Use,
+    /// What the kernel brought in for it.
+    pub ahead: Ahead,
 }
 
 /// What belongs to one file or one process.
@@ -103,6 +110,8 @@ pub struct Analysis {
     pub total: Use,
     /// Writes that wrote bytes, and these bytes. Nothing else here is about writes.
     pub written: (u64, u64),
+    /// What the kernel brought in; `None` if the trace does not tell.
+    pub ahead: Option<Ahead>,
     /// In the order of their first read.
     pub streams: Vec<Stream>,
     /// As in [`trace::Trace::files`].

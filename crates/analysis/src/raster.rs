@@ -1,6 +1,6 @@
 //! Pictures of reads and waits over time and place, as rasters.
 
-use readahead::Nanos;
+use readahead::{Nanos, PAGE_BYTES};
 use trace::{Record, Trace, TraceOp};
 
 use crate::Analysis;
@@ -14,6 +14,8 @@ const MOST_ROWS: usize = 80;
 /// Reads and waits, with time to the right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Raster {
+    /// When and where the kernel brought pages in, of a file of a trace that tells.
+    pub brought: Layer,
     /// When and where something was read.
     pub read: Layer,
     /// When and where a read waited.
@@ -58,6 +60,11 @@ pub fn file_raster(trace: &Trace, analysis: &Analysis, file: u32) -> Raster {
     };
     drawing.reads(trace, |record| (record.file == file).then(|| place(record)));
     drawing.waits(trace, analysis, |record| (record.file == file).then(|| place(record)));
+    for window in trace.windows().iter().filter(|window| window.file == file) {
+        let [first, end] = [window.pages.start, window.pages.end].map(|page| page * PAGE_BYTES);
+        let rows = (row(first, bytes, rows), row(end - 1, bytes, rows));
+        drawing.brought.fill(drawing.columns(window.at, window.at), rows);
+    }
     drawing.finish()
 }
 
@@ -93,6 +100,7 @@ struct Drawing {
     began: Nanos,
     /// Nanoseconds of a column.
     column: Nanos,
+    brought: Sketch,
     read: Sketch,
     waited: Sketch,
 }
@@ -103,13 +111,15 @@ impl Drawing {
         Drawing {
             began,
             column: (ended - began).div_ceil(COLUMNS as u64).max(1),
+            brought: Sketch::new(rows),
             read: Sketch::new(rows),
             waited: Sketch::new(rows),
         }
     }
 
     fn columns(&self, from: Nanos, to: Nanos) -> (usize, usize) {
-        let column = |at: Nanos| ((at - self.began) / self.column) as usize;
+        // What a read brings in comes before it waits.
+        let column = |at: Nanos| (at.saturating_sub(self.began) / self.column) as usize;
         (column(from).min(COLUMNS - 1), column(to).min(COLUMNS - 1))
     }
 
@@ -138,7 +148,11 @@ impl Drawing {
     }
 
     fn finish(self) -> Raster {
-        Raster { read: self.read.finish(), waited: self.waited.finish() }
+        Raster {
+            brought: self.brought.finish(),
+            read: self.read.finish(),
+            waited: self.waited.finish(),
+        }
     }
 }
 

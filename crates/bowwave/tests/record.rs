@@ -9,17 +9,19 @@ mod ways;
 use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, Command, Stdio};
 
 use managed::Bench;
 use own::Own;
+use rustix::fs::{Advice, fadvise};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::{Pid, Signal, kill_process};
 use stage::{BOWWAVE, skipped};
 use trace::recorded::{self, Header, Run};
-use trace::{Record, Trace, TraceOp};
+use trace::{Reason, Record, Trace, TraceOp, Window};
 use ways::{PAGE, file, run};
 
 /// `bowwave record` of the whole machine, which records from now on.
@@ -168,6 +170,85 @@ fn reads_that_overlap_are_not_taken_for_reads_that_follow_one_another() {
         let bytes = records.iter().map(|read| read.bytes).sum::<u64>();
         assert_eq!((count(&records, TraceOp::Read), bytes), (reads, pages * PAGE), "{path:?}");
     }
+}
+
+/// The windows of that file.
+fn windows<'a>(trace: &'a Trace, path: &Path) -> Vec<&'a Window> {
+    let name = |window: &Window| &trace.files()[window.file as usize].name;
+    trace.windows().iter().filter(|window| Path::new(name(window)) == path).collect()
+}
+
+/// The pages of windows, each as often as it was brought in.
+fn brought(windows: &[&Window]) -> Vec<u64> {
+    let mut pages: Vec<u64> = windows.iter().flat_map(|window| window.pages.clone()).collect();
+    pages.sort_unstable();
+    pages
+}
+
+#[test]
+fn pages_that_the_kernel_brings_in_are_told_once_and_cached_ones_never() {
+    let Some(bench) = Bench::of("record-windows", 128 << 20) else { return };
+    let path = bench.lab.mount_point().join("short");
+    fs::write(&path, vec![7; 101 * PAGE as usize]).expect("written");
+    File::open(&path).and_then(|file| file.sync_all()).expect("on the disk");
+    bench.lab.evict().expect("evicted");
+    for temperature in ["cold", "cached"] {
+        let recorder = Recorder::begin(&bench);
+        let mut file = File::open(&path).expect("opened");
+        (0..101).for_each(|_| file.read_exact(&mut [0; PAGE as usize]).expect("read"));
+        let recorded = recorder.path.clone();
+        let trace = recorder.end();
+        let windows = windows(&trace, &path);
+        if temperature == "cached" {
+            assert!(windows.is_empty(), "{windows:?}");
+            continue;
+        }
+        assert_eq!(brought(&windows), (0..101).collect::<Vec<_>>(), "{windows:?}");
+        // The first page was absent. It came with others, for which nobody had asked.
+        let first = windows[0];
+        assert!(first.asked == (0..1) && first.pages.end > 1, "{first:?}");
+        assert!(windows.len() > 1 && windows.len() < 20, "{windows:?}");
+        let reader = format!(" {}", std::process::id());
+        let is_ours = |window: &&Window| {
+            let name = &trace.processes()[window.process.expect("it reads") as usize];
+            window.reason == Reason::Read && name.contains(&reader)
+        };
+        assert!(windows.iter().all(is_ours), "{windows:?}");
+        let (is_able, page, error) =
+            run(Command::new(BOWWAVE).arg("report").arg(&recorded).args(["-o", "-"]));
+        assert!(is_able, "{error}");
+        let of_file = format!("in <code>{}</code>: {} windows", path.display(), windows.len());
+        let told = page.lines().find(|line| line.contains(&of_file)).expect("it is told");
+        // 100 of 101 pages were read ahead, and all were read.
+        assert!(
+            told.contains(" 99 % were there,") && told.contains(" 0 % were not read"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn what_the_kernel_brings_in_tells_why() {
+    let Some(bench) = Bench::of("record-reasons", 128 << 20) else { return };
+    let [random, mapped, advised] = ["random", "mapped", "advised"].map(|name| file(&bench, name));
+    bench.lab.evict().expect("evicted");
+    let recorder = Recorder::begin(&bench);
+    ways::pread(&random);
+    ways::map_in_order(&mapped);
+    let file = File::open(&advised).expect("opened");
+    fadvise(&file, 0, NonZeroU64::new(53 * PAGE), Advice::WillNeed).expect("advised");
+    file.read_exact_at(&mut [0; PAGE as usize], 0).expect("read");
+    let trace = recorder.end();
+    let [random, mapped, advised] = [&random, &mapped, &advised].map(|path| windows(&trace, path));
+    // The kernel reads nothing ahead for who reads at random.
+    assert_eq!(brought(&random), (0..23).map(|n| n * 7).collect::<Vec<_>>());
+    assert!(random.iter().all(|window| window.asked == window.pages), "{random:?}");
+    assert!(mapped.iter().all(|window| window.reason == Reason::Fault), "{mapped:?}");
+    let faults: u64 = mapped.iter().map(|window| window.asked.end - window.asked.start).sum();
+    assert!(faults > 0 && faults <= mapped.len() as u64, "a fault asks for one page: {mapped:?}");
+    assert_eq!(brought(&advised), (0..53).collect::<Vec<_>>());
+    let is_ahead = |window: &&Window| window.reason == Reason::Request && window.asked.is_empty();
+    assert!(advised.iter().all(is_ahead), "{advised:?}");
 }
 
 #[test]

@@ -10,6 +10,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use browser::{Browser, Scheme, measured};
+use trace::recorded::{Header, Recorder, Run};
+use trace::{Reason, Record, TraceOp, Window};
 
 /// Folder of the page's pictures; cargo keeps it.
 const KEPT: &str = env!("CARGO_TARGET_TMPDIR");
@@ -107,10 +109,52 @@ fn a_browser_shows_the_page_in_both_schemes_and_on_a_phone() {
     let Some(browser) = Browser::found() else { return };
     let folder = folder();
     let output = ran(report(folder.path(), &["slow.csv", "-o", "-"]));
+    shows(&browser, &String::from_utf8(output.stdout).expect("text"), "report");
+}
+
+#[test]
+fn a_browser_shows_what_the_kernel_read_ahead() {
+    let folder = folder();
+    fs::write(folder.path().join("ahead.trace"), recorded()).expect("written");
+    let output = ran(report(folder.path(), &["ahead.trace", "-o", "-"]));
     let page = String::from_utf8(output.stdout).expect("text");
+    for sentence in ["101 windows", "67 % were there, or on their way", "25 % were not read"] {
+        assert!(page.contains(sentence), "{sentence}: {page}");
+    }
+    let Some(browser) = Browser::found() else { return };
+    shows(&browser, &page, "report-ahead");
+}
+
+/// A recorded trace of 101 windows of 32 pages. Of each, a read that waits has asked for 8 pages, a read that does not wait
+/// gets 16 more, and nobody reads the last 8.
+fn recorded() -> Vec<u8> {
+    let [bowwave, kernel, date] = Default::default();
+    let mut bytes = Vec::new();
+    let mut recorder =
+        Recorder::begin(&mut bytes, &Header { bowwave, kernel, date }).expect("room");
+    recorder.process("cat 7").expect("room");
+    recorder.file("/srv/large", 101 << 17).expect("room");
+    for number in 0..101 {
+        let (at, first) = (number * 100_000_000, number * 32);
+        let (pages, asked, reason) = (first..first + 32, first..first + 8, Reason::Read);
+        let window = Window { at, process: Some(0), file: 0, pages, asked, reason };
+        recorder.window(&window).expect("room");
+        for (after, took, page, pages) in [(1_000, 7_000_000, 0, 8), (50_000_000, 0, 8, 16)] {
+            let (at, offset, bytes) = (at + after, (first + page) << 12, pages << 12);
+            let op = TraceOp::Read;
+            let record = Record { at, took, process: 0, file: 0, op, offset, bytes };
+            recorder.run(&Run { record, calls: 1, lasted: took }).expect("room");
+        }
+    }
+    recorder.finish().expect("room");
+    bytes
+}
+
+/// Whether the browser shows this page as it should. Keeps pictures of that name.
+fn shows(browser: &Browser, page: &str, name: &str) {
     for (scheme, text) in [(Scheme::Light, "rgb(0, 0, 0)"), (Scheme::Dark, "rgb(255, 255, 255)")] {
-        let picture = Path::new(KEPT).join(format!("report-{scheme:?}.png"));
-        let measured = measured(&browser.console(&page, scheme, &picture));
+        let picture = Path::new(KEPT).join(format!("{name}-{scheme:?}.png"));
+        let measured = measured(&browser.console(page, scheme, &picture));
         assert_eq!(measured["is_dark"], matches!(scheme, Scheme::Dark));
         assert_eq!(measured["text"], text, "{scheme:?}");
         let right = measured["right"].as_f64().expect("a number");

@@ -6,7 +6,8 @@
  *   a page fault            mm_filemap_fault -------+--> the thread's run --(it ends)--> TRACE_RUN --> ring
  *                           mm_filemap_map_pages ---+    (the page: page_fault_user, page_fault_kernel)
  *   a page is dirtied       writeback_dirty_folio --'
- *   a read lacks a page     page_cache_sync_ra, async_ra --> what the program has advised
+ *   a read lacks a page     page_cache_sync_ra, async_ra --> what the program has advised, and which pages it wants
+ *   a page enters the cache mm_filemap_add_to_page_cache --> the thread's window --(it ends)--> TRACE_WINDOW --> ring
  *   a thread stops, runs    sched_switch -------------> how long it has waited; ends its run
  *
  * A run is one call, or several that wait for nothing and are made within one tick of the clock, while the thread goes
@@ -14,6 +15,8 @@
  * each part that it reads, and for each that it writes. So a program that goes through cached data costs a few
  * comparisons for each call, and one event for each tick. A run is kept in the thread's storage. It is sent when the
  * thread does something else, or stops: of a thread that runs when recording ends, the last tick is missing.
+ *
+ * A window is what the kernel brings into the cache at once. It ends where pages do not adjoin, and with the next one.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -71,6 +74,20 @@ struct thread {
 	/* A mapped file, and the number of its first page less that of the page of memory where it is mapped. */
 	struct inode *area_inode;
 	u64 area_offset;
+	/* Which pages a read or fault wants that the kernel may bring into the cache next. */
+	struct inode *wanted_inode;
+	u64 wanted_first;
+	u64 wanted_end;
+	u64 wanted_doing;	/* what the thread did then */
+	bool is_wanted_by_fault;
+	/* The window: pages that were brought in, of which those from `window_first` on are not sent. */
+	struct inode *window_inode;	/* 0 if there is none */
+	u64 window_ino;
+	u64 window_doing;
+	u64 window_first;
+	u64 window_end;
+	u64 window_at_ns;
+	u32 window_file;
 };
 
 struct {
@@ -100,6 +117,7 @@ struct {
 } events SEC(".maps");
 
 u64 lost_calls;	/* for which the ring or `files` had no room */
+u64 lost_pages;	/* of windows, for the same reason */
 u32 next_file;
 
 /* User space looks at the ring ten times a second, and at once when it fills: to wake it for each event would cost more
@@ -189,22 +207,27 @@ static __always_inline u32 *add_file(struct inode *inode, struct file_key *key)
 	return bpf_map_lookup_elem(&files, key);
 }
 
+static __always_inline u32 *number_of(struct inode *inode)
+{
+	struct file_key key = { .ino = inode->i_ino, .dev = inode->i_sb->s_dev, .generation = inode->i_generation };
+	u32 *number = bpf_map_lookup_elem(&files, &key);
+
+	return number ? number : add_file(inode, &key);
+}
+
 /* Makes this the file of the thread's next run. */
 static __always_inline bool take_file(struct thread *thread, struct inode *inode)
 {
-	struct file_key key = { .ino = inode->i_ino, .dev = inode->i_sb->s_dev, .generation = inode->i_generation };
 	u32 *number;
 
-	if (thread->inode == inode && thread->ino == key.ino && thread->generation == key.generation)
+	if (thread->inode == inode && thread->ino == inode->i_ino && thread->generation == inode->i_generation)
 		return true;
-	number = bpf_map_lookup_elem(&files, &key);
-	if (!number)
-		number = add_file(inode, &key);
+	number = number_of(inode);
 	if (!number)
 		return false;
 	thread->inode = inode;
-	thread->ino = key.ino;
-	thread->generation = key.generation;
+	thread->ino = inode->i_ino;
+	thread->generation = inode->i_generation;
 	thread->file = *number;
 	return true;
 }
@@ -352,11 +375,7 @@ int BPF_PROG(on_get_pages, struct address_space *mapping, unsigned long first, u
 	return on_other_read(task, mapping->host, first, last);
 }
 
-/* Whether the thread's run is this fault, which is tried again after it has waited. */
-static __always_inline bool is_recorded(struct thread *thread, u64 fault)
-{
-	return thread->calls && thread->op == OP_FAULT && thread->call == fault;
-}
+#include "window.bpf.h"
 
 SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
@@ -369,6 +388,7 @@ int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
 		return 0;
 	if (!is_recorded(thread, fault))
 		begin_run(thread, task, mapping->host, OP_FAULT, fault, index, index + 1, bpf_ktime_get_ns());
+	want(thread, task, mapping->host, index, index + 1, true);
 	return 0;
 }
 
@@ -523,14 +543,16 @@ static __always_inline int note_advice(struct inode *inode, struct file_ra_state
 }
 
 SEC("tp_btf/page_cache_sync_ra")
-int BPF_PROG(on_sync_ra, struct inode *inode, unsigned long first, struct file_ra_state *ra)
+int BPF_PROG(on_sync_ra, struct inode *inode, unsigned long first, struct file_ra_state *ra, unsigned long pages)
 {
+	note_wanted(inode, first, pages);
 	return note_advice(inode, ra);
 }
 
 SEC("tp_btf/page_cache_async_ra")
-int BPF_PROG(on_async_ra, struct inode *inode, unsigned long first, struct file_ra_state *ra)
+int BPF_PROG(on_async_ra, struct inode *inode, unsigned long first, struct file_ra_state *ra, unsigned long pages)
 {
+	note_wanted(inode, first, pages);
 	return note_advice(inode, ra);
 }
 
@@ -561,6 +583,7 @@ static __always_inline void stop(struct task_struct *task)
 
 	if (!thread)
 		return;
+	send_window(thread, task);
 	if (!BPF_CORE_READ_BITFIELD(task, in_iowait)) {
 		if (thread->calls && !is_in_last_call(thread, task))
 			send_run(thread, task, bpf_ktime_get_ns());
@@ -609,6 +632,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	if (!thread)
 		return 0;
 	send_run(thread, task, bpf_ktime_get_ns());
+	send_window(thread, task);
 	thread->is_named = false;
 	return 0;
 }
@@ -619,8 +643,10 @@ int BPF_PROG(on_exit, struct task_struct *task)
 {
 	struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
 
-	if (thread)
+	if (thread) {
 		send_run(thread, task, bpf_ktime_get_ns());
+		send_window(thread, task);
+	}
 	if (is_last_exit(task))
 		forget_task(task->tgid);
 	return 0;

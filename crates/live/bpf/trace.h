@@ -16,6 +16,7 @@ enum trace_kind {
 	TRACE_THREAD = 1,	/* comes before its first run */
 	TRACE_FILE = 2,		/* comes before its first run */
 	TRACE_RUN = 3,
+	TRACE_WINDOW = 4,
 };
 
 enum trace_op {
@@ -67,6 +68,27 @@ struct trace_run {
 	u32 flags;
 };
 
+enum trace_reason {
+	FOR_READ = 0,		/* a read lacked a page, or came to the look-ahead mark */
+	FOR_FAULT = 1,		/* a fault did */
+	ON_REQUEST = 2,		/* readahead, posix_fadvise or madvise */
+};
+
+/* Adjoining pages that the kernel brought into the cache for a thread, at once. If a thread is stopped meanwhile, the
+ * rest is another event of the same time. */
+struct trace_window {
+	u32 kind;
+	u32 thread;
+	u32 file;
+	u32 reason;
+	u64 at_ns;		/* CLOCK_MONOTONIC, of its first page */
+	u64 first;		/* pages */
+	u64 end;
+	u64 asked_first;	/* those of them that the read or fault itself had asked for */
+	u64 asked_end;
+};
+
+_Static_assert(sizeof(struct trace_window) == 56, "as decoded");
 _Static_assert(sizeof(struct trace_thread) == 32 && sizeof(struct trace_run) == 72, "as decoded");
 _Static_assert(sizeof(struct trace_file) == 32 + 64 * PATH_COMPONENTS, "as decoded");
 

@@ -21,6 +21,7 @@ mod ranges;
 pub mod recorded;
 #[cfg(test)]
 mod tests;
+mod window;
 mod write;
 
 use readahead::{Hint, Nanos, PAGE_BYTES};
@@ -28,6 +29,7 @@ use readahead::{Hint, Nanos, PAGE_BYTES};
 pub use error::{OpenError, Problem, RecordedError, TraceError};
 pub use open::{open, read};
 pub use ranges::covered;
+pub use window::{Reason, Window};
 
 /// A small trace to begin with: what `bowwave replay --example` prints.
 pub const EXAMPLE: &str = include_str!("example.csv");
@@ -143,6 +145,7 @@ pub struct Trace {
     files: Vec<TracedFile>,
     processes: Vec<String>,
     records: Vec<Record>,
+    windows: Vec<Window>,
     origin: Option<Origin>,
 }
 
@@ -157,6 +160,8 @@ pub struct Origin {
     pub date: String,
     /// Operations that happened and are not in the trace.
     pub lost: u64,
+    /// Pages that the kernel brought in and that are not in the trace.
+    pub lost_pages: u64,
     /// Operations that reach beyond what can be simulated, or belong to files that are too large for it.
     pub left_out: u64,
     /// Whether the recorder came to its end. Otherwise it was killed, or its disk was full.
@@ -171,6 +176,12 @@ impl Origin {
         let mut notes = Vec::new();
         if self.lost > 0 {
             notes.push(format!("{} operations were lost when the trace was recorded", self.lost));
+        }
+        if self.lost_pages > 0 {
+            notes.push(format!(
+                "{} pages that the kernel brought in are missing in the trace",
+                self.lost_pages
+            ));
         }
         if self.left_out > 0 {
             notes.push(format!(
@@ -241,6 +252,12 @@ impl Trace {
         &self.records
     }
 
+    /// What the kernel brought into its cache for these processes, in the order of time. Empty in a text, and in a trace
+    /// that was recorded before Linux 6.18.
+    pub fn windows(&self) -> &[Window] {
+        &self.windows
+    }
+
     /// Whether an operation reads or writes a byte that its file has.
     pub fn has_bytes(&self, record: &Record) -> bool {
         let is_within = record.offset < self.files[record.file as usize].bytes;
@@ -262,7 +279,7 @@ impl Trace {
         covered(ranges).into_iter().map(|(_, pages)| pages).sum()
     }
 
-    /// Sorts the records by time. Numbers processes in the order of their first operation, so that a trace does not
+    /// Sorts records and windows by time. Numbers processes in the order of their first operation, so that a trace does not
     /// depend on the order of its lines.
     fn put_in_order(&mut self) {
         self.records.sort_by_key(|record| record.at);
@@ -272,6 +289,10 @@ impl Trace {
             let number = numbers[record.process as usize].get_or_insert(next);
             next += u32::from(*number == next);
             record.process = *number;
+        }
+        self.windows.sort_by_key(|window| window.at);
+        for window in &mut self.windows {
+            window.process = window.process.and_then(|process| numbers[process as usize]);
         }
         let names = numbers.into_iter().zip(std::mem::take(&mut self.processes));
         // Who has done nothing is left out.

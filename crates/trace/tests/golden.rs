@@ -9,13 +9,18 @@ use std::path::{Path, PathBuf};
 
 use readahead::Hint;
 use trace::recorded::{Header, Recorder, Run};
-use trace::{Record, TraceOp, open};
+use trace::{Reason, Record, TraceOp, Window, open};
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/recorded.trace")
 }
 
-/// What a recorder writes of three operations, with three others lost.
+/// The same operations in format 1, which had no windows.
+fn first_format() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/recorded-1.trace")
+}
+
+/// What a recorder writes of three operations and a window, with three other operations lost.
 fn written() -> Vec<u8> {
     let header =
         Header { bowwave: "0.1.0".into(), kernel: "6.18.0".into(), date: "2026-11-23".into() };
@@ -37,10 +42,22 @@ fn written() -> Vec<u8> {
     for record in [read(5_000, tar, 4096, 8192, 0), advice, read(2_000, cat, 0, 100, 77)] {
         recorder.run(&Run { record, calls: 1, lasted: 0 }).expect("there is room");
     }
+    recorder.window(&window()).expect("there is room");
     recorder.lose(3).expect("there is room");
     recorder.finish().expect("memory takes everything");
     bytes
 }
+
+fn window() -> Window {
+    let (pages, asked, reason) = (1..33, 1..3, Reason::Read);
+    Window { at: 4_000, process: Some(1), file: 0, pages, asked, reason }
+}
+
+const TEXT: &str = "file_bytes,file\n1048576,/srv/a\n\
+    time_us,process,file,op,offset,bytes,took_us\n\
+    1,cat 8,/srv/a,advise random,0,0,0\n\
+    2,cat 8,/srv/a,read,0,100,0.077\n\
+    5,tar 7,/srv/a,read,4096,8192,0\n";
 
 #[test]
 fn the_golden_trace_is_written_and_read_as_ever() {
@@ -48,12 +65,15 @@ fn the_golden_trace_is_written_and_read_as_ever() {
         std::fs::write(golden(), written()).expect("a folder of ours");
     }
     assert_eq!(std::fs::read(golden()).expect("it is there"), written());
-    assert_eq!(
-        open(&golden()).expect("raise the format, see above").to_string(),
-        "file_bytes,file\n1048576,/srv/a\n\
-         time_us,process,file,op,offset,bytes,took_us\n\
-         1,cat 8,/srv/a,advise random,0,0,0\n\
-         2,cat 8,/srv/a,read,0,100,0.077\n\
-         5,tar 7,/srv/a,read,4096,8192,0\n"
-    );
+    let trace = open(&golden()).expect("raise the format, see above");
+    // Who does something first is the first process.
+    let told = Window { process: Some(0), ..window() };
+    assert_eq!((trace.to_string().as_str(), trace.windows()), (TEXT, &[told][..]));
+}
+
+#[test]
+fn a_trace_of_the_first_format_still_opens() {
+    let trace = open(&first_format()).expect("it is one");
+    assert_eq!((trace.to_string().as_str(), trace.windows()), (TEXT, &[][..]));
+    assert_eq!(trace.origin().map(|origin| (origin.lost, origin.is_complete)), Some((3, true)));
 }

@@ -61,6 +61,9 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 fn print_as_text(path: &Path) -> anyhow::Result<ExitCode> {
     let trace = trace::open(path)?;
     trace.origin().into_iter().flat_map(trace::Origin::notes).for_each(print::note);
+    if !trace.windows().is_empty() {
+        print::note("the text does not tell which pages the kernel brought in");
+    }
     print::all(|out| write!(out, "{trace}"))?;
     Ok(ExitCode::SUCCESS)
 }

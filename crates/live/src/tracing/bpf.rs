@@ -10,7 +10,7 @@ use std::rc::Rc;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 
-use super::{Event, decode};
+use super::{Event, Lost, decode};
 use crate::kernel::{self, BTF};
 use crate::observe::warnings::{self, refused};
 use crate::observe::{ObserveError, Scope, check_machine};
@@ -34,8 +34,11 @@ const NEEDED: [&str; 6] = [
 /// As many events as the ring can hold: 8 MiB of the smallest, a thread's of 32 bytes with a header of 8.
 const MOST_EVENTS: usize = (8 << 20) / 40;
 
-/// These tell what programs have advised (Linux 6.18).
-const OF_ADVICE: [&str; 2] = ["page_cache_sync_ra", "page_cache_async_ra"];
+/// These tell what programs have advised, and which pages they want (Linux 6.18).
+const OF_ABSENT: [&str; 2] = ["page_cache_sync_ra", "page_cache_async_ra"];
+
+/// This tells which pages the kernel brings in. Without [`OF_ABSENT`], nobody knows where windows end and what was asked for.
+const OF_WINDOWS: &str = "mm_filemap_add_to_page_cache";
 
 /// The attached programs and their events.
 pub struct Tracing {
@@ -88,9 +91,10 @@ impl Tracing {
         let constants = open.maps.rodata_data.as_deref_mut().expect("the object has constants");
         constants.our_tgid = std::process::id();
         constants.only_tasks = matches!(scope, Scope::Process(_));
-        let tells_advice = OF_ADVICE.iter().all(|name| tracepoints.contains(*name));
-        open.progs.on_sync_ra.set_autoload(tells_advice);
-        open.progs.on_async_ra.set_autoload(tells_advice);
+        let tells_absent = OF_ABSENT.iter().all(|name| tracepoints.contains(*name));
+        open.progs.on_sync_ra.set_autoload(tells_absent);
+        open.progs.on_async_ra.set_autoload(tells_absent);
+        open.progs.on_add.set_autoload(tells_absent && tracepoints.contains(OF_WINDOWS));
         let skeleton = open.load().map_err(refused)?;
         let fetched: Rc<RefCell<Vec<Event>>> = Rc::default();
         let of_ring = Rc::clone(&fetched);
@@ -123,9 +127,13 @@ impl Tracing {
         Ok(self.fetched.take())
     }
 
-    /// Calls that the programs had no room for, since they were attached.
-    pub fn lost(&self) -> u64 {
-        self.skeleton.maps.bss_data.as_deref().map_or(0, |shared| shared.lost_calls)
+    /// What the programs had no room for, since they were attached.
+    pub fn lost(&self) -> Lost {
+        let shared = self.skeleton.maps.bss_data.as_deref();
+        shared.map_or(Lost::default(), |shared| Lost {
+            calls: shared.lost_calls,
+            pages: shared.lost_pages,
+        })
     }
 }
 
@@ -141,6 +149,9 @@ mod tests {
             return eprintln!("skipped: needs root");
         }
         let mut tracing = Tracing::load(&Scope::Machine).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!((tracing.take().expect("its ring"), tracing.lost()), (Vec::new(), 0));
+        assert_eq!(
+            (tracing.take().expect("its ring"), tracing.lost()),
+            (Vec::new(), Lost::default())
+        );
     }
 }

@@ -1,12 +1,14 @@
 //! Decodes the events of bpf/trace.h: words in the machine's byte order, and texts that end with a zero.
 
 use readahead::{DeviceNumber, Hint};
+use trace::Reason;
 
-use super::{Event, Op, Opened, Run, TracedFile};
+use super::{Event, Op, Opened, Run, TracedFile, Window};
 
 const THREAD: u32 = 1;
 const FILE: u32 = 2;
 const RUN: u32 = 3;
+const WINDOW: u32 = 4;
 
 const FLAG_ADVICE: u32 = 1;
 const FLAG_RANDOM: u32 = 2;
@@ -25,6 +27,7 @@ pub(crate) fn event(bytes: &[u8]) -> Option<Event> {
         }),
         FILE => file(bytes).map(Event::File),
         RUN => run(bytes).map(Event::Run),
+        WINDOW => window(bytes).map(Event::Window),
         _ => None,
     }
 }
@@ -72,6 +75,23 @@ fn run(bytes: &[u8]) -> Option<Run> {
             _ => return None,
         },
         opened: has(FLAG_ADVICE).then_some(Opened { advice, is_new: has(FLAG_OPENED) }),
+    })
+}
+
+/// `struct trace_window`.
+fn window(bytes: &[u8]) -> Option<Window> {
+    Some(Window {
+        thread: half_word(bytes, 4)?,
+        file: half_word(bytes, 8)?,
+        reason: match half_word(bytes, 12)? {
+            0 => Reason::Read,
+            1 => Reason::Fault,
+            2 => Reason::Request,
+            _ => return None,
+        },
+        at: word(bytes, 16)?,
+        pages: word(bytes, 24)?..word(bytes, 32)?,
+        asked: word(bytes, 40)?..word(bytes, 48)?,
     })
 }
 
@@ -151,6 +171,17 @@ mod tests {
         assert_eq!(opened(FLAG_ADVICE | FLAG_RANDOM), known(Hint::Random, false));
         let both = FLAG_ADVICE | FLAG_SEQUENTIAL | FLAG_OPENED;
         assert_eq!(opened(both), known(Hint::Sequential, true));
+    }
+
+    #[test]
+    fn a_window_has_a_reason_and_the_pages_that_were_asked_for() {
+        let bytes = |reason| words(&[WINDOW, 7, 5, reason, 1, 0, 4, 0, 27, 0, 4, 0, 6, 0]);
+        let window = |reason| {
+            Event::Window(Window { thread: 7, file: 5, reason, at: 1, pages: 4..27, asked: 4..6 })
+        };
+        let reasons = [Reason::Read, Reason::Fault, Reason::Request];
+        assert_eq!([0, 1, 2].map(|n| event(&bytes(n))), reasons.map(|reason| Some(window(reason))));
+        assert_eq!(event(&bytes(3)), None);
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 //! ```text
 //!   kernel                               this process
 //!   programs --> `events` (ring) ------> Tracing::take --> Event --> Scribe --> trace::recorded::Recorder
-//!   programs --> `lost_calls` ---------> Tracing::lost --------------^
+//!   programs --> `lost_calls`, ... ----> Tracing::lost --------------^
 //! ```
 //!
 //! The programs are in bpf/trace.bpf.c. The kernel removes them when the process ends, however it ends.
@@ -15,7 +15,10 @@ mod decode;
 mod paths;
 mod scribe;
 
+use std::ops::Range;
+
 use readahead::{DeviceNumber, Nanos};
+use trace::Reason;
 
 #[cfg(feature = "bpf")]
 pub use bpf::Tracing;
@@ -40,6 +43,8 @@ pub enum Event {
     File(TracedFile),
     /// A call, or several.
     Run(Run),
+    /// Pages that the kernel has brought into its cache.
+    Window(Window),
 }
 
 /// A file that the kernel half has numbered.
@@ -106,12 +111,39 @@ pub struct Run {
     pub opened: Option<Opened>,
 }
 
+/// Adjoining pages that the kernel brought into its cache for a thread, or a part of them: then the rest comes with the
+/// same time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The number of the thread.
+    pub thread: u32,
+    /// The number of the file.
+    pub file: u32,
+    /// Why it brought them.
+    pub reason: Reason,
+    /// When it brought the first of all (CLOCK_MONOTONIC).
+    pub at: Nanos,
+    /// The pages.
+    pub pages: Range<u64>,
+    /// Those of them for which the read or fault had asked.
+    pub asked: Range<u64>,
+}
+
+/// What the kernel half had no room for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Calls.
+    pub calls: u64,
+    /// Pages of windows.
+    pub pages: u64,
+}
+
 /// A build that has no eBPF part.
 #[cfg(not(feature = "bpf"))]
 mod without {
     use std::os::fd::BorrowedFd;
 
-    use super::Event;
+    use super::{Event, Lost};
     use crate::observe::{ObserveError, Scope};
 
     /// Cannot be made.
@@ -132,7 +164,7 @@ mod without {
             match *self {}
         }
 
-        pub fn lost(&self) -> u64 {
+        pub fn lost(&self) -> Lost {
             match *self {}
         }
     }

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use readahead::{Hint, Nanos, PAGE_BYTES};
 use trace::recorded::{Header, Recorder, Run, Totals};
-use trace::{Record, TraceOp};
+use trace::{Record, TraceOp, Window};
 
-use super::{Event, Op, Opened, Paths, TracedFile};
+use super::{Event, Lost, Op, Opened, Paths, TracedFile};
 
 /// Writes a trace.
 #[derive(Debug)]
@@ -65,15 +65,22 @@ impl<W: Write> Scribe<W> {
                 faults(run).try_for_each(|run| self.note_run(&run))
             }
             Event::Run(run) => self.note_run(run),
+            Event::Window(window) => self.note_window(window),
         }
     }
 
-    /// Notes that calls were lost.
+    /// Notes what was lost.
     ///
     /// # Errors
     /// Those of the file.
-    pub fn lose(&mut self, calls: u64) -> io::Result<()> {
-        self.to.lose(calls)
+    pub fn lose(&mut self, lost: Lost) -> io::Result<()> {
+        if lost.calls > 0 {
+            self.to.lose(lost.calls)?;
+        }
+        if lost.pages > 0 {
+            self.to.lose_pages(lost.pages)?;
+        }
+        Ok(())
     }
 
     /// Writes what was added so far.
@@ -125,6 +132,18 @@ impl<W: Write> Scribe<W> {
         self.to.run(&Run { record, calls: run.calls, lasted })
     }
 
+    fn note_window(&mut self, window: &super::Window) -> io::Result<()> {
+        let super::Window { thread, file, reason, at, ref pages, ref asked } = *window;
+        let process = self.threads.get(&thread).copied().flatten();
+        let file = self.files.get(&file).copied().flatten();
+        let (Some(process), Some(file)) = (process, file) else {
+            return self.to.lose_pages(pages.end.saturating_sub(pages.start));
+        };
+        let at = at.saturating_sub(self.began);
+        let (pages, asked, file) = (pages.clone(), asked.clone(), file.number);
+        self.to.window(&Window { at, process: Some(process), file, pages, asked, reason })
+    }
+
     /// Closes a file that is read through another open file than before, and advises what the program has advised.
     fn note_opened(&mut self, first: &Record, opened: Opened) -> io::Result<()> {
         let key = (first.process, first.file);
@@ -169,7 +188,7 @@ mod tests {
     use readahead::DeviceNumber;
     use trace::Trace;
 
-    use super::super::Run as Seen;
+    use super::super::{Run as Seen, Window};
     use super::*;
 
     fn thread(thread: u32, process: u32) -> Event {
@@ -234,6 +253,37 @@ mod tests {
             ]
         );
         assert_eq!(trace.files()[0].bytes, 20480);
+    }
+
+    #[test]
+    fn a_window_that_was_brought_in_in_two_parts_is_one() {
+        let pages = |pages, asked| Window {
+            thread: 7,
+            file: 0,
+            reason: trace::Reason::Read,
+            at: 1_005_000,
+            pages,
+            asked,
+        };
+        let (trace, lines) = traced(&[
+            thread(7, 7),
+            file(0, 1 << 20),
+            Event::Window(pages(3..16, 3..7)),
+            Event::Window(pages(16..40, 16..16)),
+            Event::Run(seen()),
+            // Of a file that is not known.
+            Event::Window(Window { file: 1, ..pages(0..23, 0..0) }),
+        ]);
+        let window = trace::Window {
+            at: 5_000,
+            process: Some(0),
+            file: 0,
+            pages: 3..40,
+            asked: 3..7,
+            reason: trace::Reason::Read,
+        };
+        assert_eq!((trace.windows(), lines.len()), (&[window][..], 1));
+        assert_eq!(trace.origin().map(|origin| origin.lost_pages), Some(23));
     }
 
     #[test]

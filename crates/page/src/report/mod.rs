@@ -1,5 +1,6 @@
 //! What a trace shows, as a page for somebody who does not know read-ahead.
 
+mod ahead;
 mod opportunities;
 mod pictures;
 mod raster;
@@ -36,6 +37,10 @@ fn sections(trace: &Trace, analysis: &Analysis) -> String {
         sections.push(("opportunities", "Opportunities, the biggest first", text));
     }
     sections.push(("pictures", "Pictures", pictures::pictures(trace, analysis)));
+    let read_ahead = ahead::section(trace, analysis);
+    if !read_ahead.is_empty() {
+        sections.push(("ahead", "What the kernel read ahead", read_ahead));
+    }
     sections.push(("processes", "Processes", tables::processes(trace, analysis)));
     sections.push(("files", "Files", tables::files(trace, analysis)));
     let streams = tables::streams(trace, analysis);
@@ -72,6 +77,7 @@ fn first(about: &str, trace: &Trace, analysis: &Analysis) -> String {
         size(usage.distinct_bytes),
     );
     text += &waited(analysis);
+    text += &ahead::summary(analysis);
     text += &notes(trace);
     text += "</p>\n<p>A disk or a server answers slowly. The kernel therefore fetches data before a program asks for them: \
              <em>read-ahead</em>. Where it cannot tell what a program will read next, the program waits. ";
@@ -145,9 +151,21 @@ fn how_it_was_counted(analysis: &Analysis) -> String {
     if let Some(how) = how_waits_were_counted(analysis.durations) {
         points.insert(1, how);
     }
+    if analysis.ahead.is_some() {
+        points.push(WHAT_READ_AHEAD_IS.into());
+    }
     let points: String = points.iter().map(|point| format!("<li>{point}</li>\n")).collect();
     format!("<ul>\n{points}</ul>\n")
 }
+
+/// What the figures of read-ahead mean.
+const WHAT_READ_AHEAD_IS: &str = "A <em>window</em> is a series of adjoining pages that the kernel brought into memory at once. \
+    In pictures, it is where and when its pages were asked of the device. <em>Hits</em> are pages that a window brought in \
+    before anybody had asked for them, and that a read or fault then asked for; their share is that of all pages that were \
+    brought in and that this program was the first to ask for. Such a page may still be on its way. What was in memory before \
+    counts for neither. <em>Waste</em> is what was brought in for a program and read by nobody until the end, or until it was \
+    brought in again. Of a mapped file it is not known, as the kernel does not see what a program reads of the pages around \
+    a fault.";
 
 /// What a wait is; `None` if the trace cannot have any.
 fn how_waits_were_counted(durations: Durations) -> Option<String> {

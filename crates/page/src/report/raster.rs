@@ -1,4 +1,4 @@
-//! Draws a raster of reads and waits.
+//! Draws a raster of windows, reads and waits.
 
 use analysis::{Layer, Raster};
 use sim::Axis;
@@ -10,13 +10,17 @@ use crate::scale::Scale;
 
 /// A raster as an element of a page. The axes begin at zero and end at `ends`.
 pub(crate) fn svg(title: &str, raster: &Raster, axes: [&Axis; 2], ends: [f64; 2]) -> String {
-    let has_waits = !raster.waited.runs().is_empty();
-    let layers = [("read", &raster.read, COLOURS[0]), ("waited", &raster.waited, COLOURS[1])];
-    let count = if has_waits { 2 } else { 1 };
-    let mut svg = begun(title, legend_line(count), "", "");
+    // What lies above hides what is below.
+    let mut layers = vec![
+        ("brought in by the kernel", &raster.brought, COLOURS[7]),
+        ("read", &raster.read, COLOURS[0]),
+        ("waited", &raster.waited, COLOURS[1]),
+    ];
+    layers.retain(|(name, layer, _)| *name == "read" || !layer.runs().is_empty());
+    let mut svg = begun(title, legend_line(layers.len()), "", "");
     let [x, y] = ends.map(Scale::up_to);
     grid(&mut svg, axes, [&x, &y]);
-    for (index, (name, layer, colour)) in layers.into_iter().take(count).enumerate() {
+    for (index, (name, layer, colour)) in layers.into_iter().enumerate() {
         cells(&mut svg, layer, colour);
         square(&mut svg, colour, index);
         legend(&mut svg, name, index);

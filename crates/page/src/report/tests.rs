@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use proptest::prelude::*;
 use trace::recorded::{Header, Recorder, Run};
-use trace::{EXAMPLE, HEADER, Record, Trace, TraceOp};
+use trace::{EXAMPLE, HEADER, Reason, Record, Trace, TraceOp, Window};
 
 use super::report;
 use crate::checks::check;
@@ -134,6 +134,59 @@ fn a_recording_tells_waits_alone_and_that_nobody_waited() {
     check(&cold);
     assert!(cold.contains("In 13 of these reads, programs waited for their data: <strong>520 µs"));
     assert!(cold.contains("<code>bowwave record</code> measured") && !cold.contains("GB/s"));
+}
+
+/// A recording of a program that reads 80 of 101 pages, of which the kernel has read all but the first 16 ahead.
+fn with_windows() -> Trace {
+    let header = Header { bowwave: "1".into(), kernel: "6".into(), date: "2026-11-23".into() };
+    let mut bytes = Vec::new();
+    let mut recorder = Recorder::begin(&mut bytes, &header).expect("room");
+    recorder.process("cat");
+    recorder.file("/a", 101 << 12);
+    for number in 0..5 {
+        let (at, took) = (number * 50_000_000, if number == 0 { 8_000_000 } else { 0 });
+        let (op, offset) = (TraceOp::Read, number << 16);
+        let record = Record { at, took, process: 0, file: 0, op, offset, bytes: 1 << 16 };
+        recorder.run(&Run { record, calls: 1, lasted: took }).expect("room");
+    }
+    for (at, pages, asked) in [(0, 0..32, 0..16), (60, 32..64, 0..0), (170, 64..101, 0..0)] {
+        let (at, process, reason) = (at * 1_000_000, Some(0), Reason::Read);
+        recorder.window(&Window { at, process, file: 0, pages, asked, reason }).expect("room");
+    }
+    recorder.finish().expect("room");
+    trace::read(&bytes[..]).expect("a trace")
+}
+
+#[test]
+fn what_the_kernel_read_ahead_is_told_in_words_in_a_table_and_in_the_picture() {
+    let page = report("cold", &with_windows());
+    check(&page);
+    let all = "the kernel brought 414 kB into memory, in 3 windows.";
+    let hit = "80 % were there, or on their way, before they were asked for (<em>hit</em>).";
+    let waste = "21 % were not read until the end (<em>waste</em>).";
+    let one = "<li><code>cat</code> in <code>/a</code>: 3 windows, half of them up to 128 KiB, the largest 148 KiB.";
+    for sentence in [all, hit, waste, one] {
+        assert!(page.contains(sentence), "{sentence}: {page}");
+    }
+    let cells = ["cat in /a", "3", "128", "148", "0.41", "80", "21"];
+    let cells: String = cells.iter().map(|cell| format!("<td>{cell}</td>")).collect();
+    assert!(page.contains(&cells), "{page}");
+    assert!(page.contains(">brought in by the kernel</text>"));
+}
+
+#[test]
+fn a_trace_that_does_not_tell_what_the_kernel_did_has_no_word_of_it() {
+    let page = report("old", &recording(40));
+    for absent in [
+        "window</em>",
+        "<em>hit",
+        "hit, %",
+        "<em>waste",
+        "brought in",
+        "What the kernel read ahead",
+    ] {
+        assert!(!page.contains(absent), "{absent}");
+    }
 }
 
 #[test]

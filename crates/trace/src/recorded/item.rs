@@ -3,7 +3,7 @@
 use readahead::{Hint, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::{MAX_FILE_BYTES, MAX_OP_BYTES, MAX_TIME, Record, TraceOp};
+use crate::{MAX_FILE_BYTES, MAX_OP_BYTES, MAX_TIME, Reason, Record, TraceOp};
 
 /// The contents of the first block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,8 +79,36 @@ impl From<Op> for TraceOp {
     }
 }
 
+/// Why pages were brought in, as in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Why {
+    Read,
+    Fault,
+    Request,
+}
+
+impl From<Reason> for Why {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Read => Why::Read,
+            Reason::Fault => Why::Fault,
+            Reason::Request => Why::Request,
+        }
+    }
+}
+
+impl From<Why> for Reason {
+    fn from(why: Why) -> Self {
+        match why {
+            Why::Read => Reason::Read,
+            Why::Fault => Reason::Fault,
+            Why::Request => Reason::Request,
+        }
+    }
+}
+
 /// An item. Files and processes are numbered from 0 in the order in which they come. Times are differences to the run
-/// before, since most follow one another within a millisecond; the order is that of writing, not of time.
+/// or window before, since most follow one another within a millisecond; the order is that of writing, not of time.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Item<S> {
     /// A file, and its size in bytes.
@@ -95,6 +123,23 @@ pub(super) enum Item<S> {
     Lost(u64),
     /// The trace is complete.
     End,
+    /// Since format 2: pages that the kernel brought in.
+    Window(Brought),
+    /// Since format 2: this many such pages are missing here.
+    LostPages(u64),
+}
+
+/// A window as in the file: the pages from `first` on, and those that were asked for from `skipped` pages later on.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Brought {
+    pub(super) since: i64,
+    pub(super) process: u32,
+    pub(super) file: u32,
+    pub(super) why: Why,
+    pub(super) first: u64,
+    pub(super) pages: u64,
+    pub(super) skipped: u64,
+    pub(super) asked: u64,
 }
 
 /// An operation as in the file.

@@ -7,12 +7,12 @@ use blocks::{Block, Preamble};
 use readahead::Nanos;
 
 use super::expand::expand;
-use super::item::{Header, Item, Operation, Run};
-use super::{KIND, MAX_OPERATIONS};
+use super::item::{Brought, Header, Item, Operation, Run};
+use super::{FIRST_FORMAT, KIND, MAX_OPERATIONS, MAX_WINDOWS};
 use crate::error::RecordedError;
 use crate::{
     MAX_FILE_BYTES, MAX_NAME_BYTES, MAX_NAMES, Origin, Record, Trace, TraceError, TraceOp,
-    TracedFile, names,
+    TracedFile, Window, names,
 };
 
 type Owned = Item<String>;
@@ -27,8 +27,12 @@ struct Contents {
     /// For each file, the largest end of an operation.
     ends: Vec<u64>,
     runs: Vec<Run>,
+    windows: Vec<Window>,
+    /// Of each process, its last window.
+    last_windows: HashMap<u32, usize>,
     last_at: Nanos,
     lost: u64,
+    lost_pages: u64,
     /// Operations that reach beyond what can be simulated.
     left_out: u64,
     is_complete: bool,
@@ -37,7 +41,7 @@ struct Contents {
 /// Reads a trace from its first byte on.
 pub(crate) fn read(file: &mut impl Read) -> Result<Trace, TraceError> {
     match KIND.read_preamble(file).map_err(RecordedError::from)? {
-        Preamble::Whole => {}
+        Preamble::Whole | Preamble::Format(FIRST_FORMAT) => {}
         Preamble::Other => return Err(RecordedError::OtherKind.into()),
         Preamble::Cut => return Err(RecordedError::CutHeader.into()),
         Preamble::Format(found) => return Err(RecordedError::Format(found).into()),
@@ -87,6 +91,8 @@ impl Contents {
                 Item::Once(operation) => self.add_run(&operation, 1, 0)?,
                 Item::Run { all, calls, lasted } => self.add_run(&all, calls, lasted)?,
                 Item::Lost(operations) => self.lost = self.lost.checked_add(operations)?,
+                Item::Window(brought) => self.add_window(&brought)?,
+                Item::LostPages(pages) => self.lost_pages = self.lost_pages.checked_add(pages)?,
                 Item::End => self.is_complete = true,
             }
         }
@@ -104,8 +110,7 @@ impl Contents {
         let Operation { since, took, process, file, op, offset, bytes } = *all;
         let at = self.last_at.wrapping_add(since as u64);
         self.last_at = at;
-        let is_known =
-            (process as usize) < self.processes.len() && (file as usize) < self.files.len();
+        let is_known = self.knows(process, file);
         let has_room = (self.runs.len() as u64) < MAX_OPERATIONS;
         if calls == 0 || !is_known || !has_room {
             return None;
@@ -125,6 +130,36 @@ impl Contents {
         Some(())
     }
 
+    fn knows(&self, process: u32, file: u32) -> bool {
+        (process as usize) < self.processes.len() && (file as usize) < self.files.len()
+    }
+
+    fn add_window(&mut self, brought: &Brought) -> Option<()> {
+        let Brought { since, process, file, why, first, pages, skipped, asked } = *brought;
+        let at = self.last_at.wrapping_add(since as u64);
+        self.last_at = at;
+        let has_room = (self.windows.len() as u64) < MAX_WINDOWS;
+        if !has_room || !self.knows(process, file) {
+            return None;
+        }
+        // Too large sums are beyond the limits.
+        let range = |first: u64, pages| first..first.saturating_add(pages);
+        let (pages, asked) = (range(first, pages), range(first.saturating_add(skipped), asked));
+        let asked = if asked.is_empty() { first..first } else { asked };
+        let reason = why.into();
+        let window = Window { at, process: Some(process), file, pages, asked, reason };
+        if !window.is_within_limits() {
+            self.lost_pages = self.lost_pages.checked_add(window.len())?;
+            return Some(());
+        }
+        let last = self.last_windows.get(&process).map(|last| &mut self.windows[*last]);
+        if !last.is_some_and(|last| last.extend(&window)) {
+            self.last_windows.insert(process, self.windows.len());
+            self.windows.push(window);
+        }
+        Some(())
+    }
+
     fn into_trace(mut self, header: Header) -> Result<Trace, TraceError> {
         self.leave_out_largest();
         self.choose_sizes();
@@ -134,12 +169,18 @@ impl Contents {
             kernel: names::plain(&header.kernel).into_owned(),
             date: names::plain(&header.date).into_owned(),
             lost: self.lost,
+            lost_pages: self.lost_pages,
             left_out: self.left_out,
             is_complete: self.is_complete,
             calls_per_record,
         };
-        let mut trace =
-            Trace { files: self.files, processes: self.processes, records, origin: Some(origin) };
+        let mut trace = Trace {
+            files: self.files,
+            processes: self.processes,
+            records,
+            windows: self.windows,
+            origin: Some(origin),
+        };
         if !trace.records.iter().any(|record| trace.has_bytes(record)) {
             return Err(match self.left_out {
                 0 => RecordedError::NothingRead,
@@ -168,6 +209,7 @@ impl Contents {
             self.left_out += if is_out { run.calls.into() } else { 0 };
             !is_out
         });
+        self.windows.retain(|window| !is_left_out[window.file as usize]);
     }
 
     /// A file ends where the recorder saw its end, or where its last operation does, if that is later. A machine may

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use readahead::Nanos;
 
-use super::item::{Header, Item, Operation, Run};
-use super::{KIND, MAX_OPERATIONS};
-use crate::MAX_NAMES;
+use super::item::{Brought, Header, Item, Operation, Run};
+use super::{KIND, MAX_OPERATIONS, MAX_WINDOWS};
+use crate::{MAX_NAMES, Window};
 
 /// Usual size of a block.
 const BLOCK_BYTES: usize = 64 << 10;
@@ -30,6 +30,12 @@ pub struct Totals {
     pub runs: u64,
     /// Operations that were lost.
     pub lost: u64,
+    /// Windows.
+    pub windows: u64,
+    /// The pages of these.
+    pub pages: u64,
+    /// Pages of windows that were lost.
+    pub lost_pages: u64,
     /// Files.
     pub files: u32,
     /// Processes.
@@ -100,6 +106,44 @@ impl<W: Write> Recorder<W> {
     pub fn lose(&mut self, operations: u64) -> io::Result<()> {
         self.append(&Item::Lost(operations));
         self.totals.lost += operations;
+        self.write_if(BLOCK_BYTES)
+    }
+
+    /// Adds pages that the kernel brought in, in any order of time. Parts of one window that come one after the other, with
+    /// the same time, are read back as one. What could not be read back counts as lost: more than [`MAX_WINDOWS`], what
+    /// reaches beyond the limits of a trace, and a window without a process.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn window(&mut self, window: &Window) -> io::Result<()> {
+        let has_room = self.totals.windows < MAX_WINDOWS && window.is_within_limits();
+        let Some(process) = window.process.filter(|_| has_room) else {
+            return self.lose_pages(window.len());
+        };
+        let asked = window.asked.end.saturating_sub(window.asked.start);
+        self.append(&Item::Window(Brought {
+            since: window.at.wrapping_sub(self.last_at) as i64,
+            process,
+            file: window.file,
+            why: window.reason.into(),
+            first: window.pages.start,
+            pages: window.len(),
+            skipped: if asked > 0 { window.asked.start - window.pages.start } else { 0 },
+            asked,
+        }));
+        self.last_at = window.at;
+        self.totals.windows += 1;
+        self.totals.pages += window.len();
+        self.write_if(BLOCK_BYTES)
+    }
+
+    /// Notes that so many pages of windows were lost here.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn lose_pages(&mut self, pages: u64) -> io::Result<()> {
+        self.append(&Item::LostPages(pages));
+        self.totals.lost_pages += pages;
         self.write_if(BLOCK_BYTES)
     }
 

@@ -4,9 +4,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use readahead::Hint;
 
-use super::item::{Item, Operation};
+use super::item::{Brought, Item, Operation, Why};
 use super::*;
-use crate::{OpenError, Record, RecordedError, Trace, TraceError, TraceOp, open};
+use crate::{OpenError, Reason, Record, RecordedError, Trace, TraceError, TraceOp, Window, open};
 
 fn header() -> Header {
     Header { bowwave: "0.1.0".into(), kernel: "6.18.0".into(), date: "2026-11-23".into() }
@@ -280,7 +280,7 @@ fn a_changed_bit_is_refused_in_one_sentence() {
         let expected = match at {
             0..4 => "this is not UTF-8 text".into(),
             4..8 => "not a trace of reads".into(),
-            8..12 => "not 1 as this bowwave".into(),
+            8..12 => "not 2 as this bowwave".into(),
             _ => {
                 let block = ends.iter().rfind(|end| **end <= at).copied().unwrap_or(12);
                 format!("it is damaged at byte {block};")
@@ -313,6 +313,84 @@ fn numbers_that_no_recorder_writes_are_damage() {
     refused(once(Record { process: 1, ..read_of(0, 0, 1) }));
     refused(once(Record { file: 1, ..read_of(0, 0, 1) }));
     refused(Run { record: read_of(0, 0, 1), calls: 0, lasted: 0 });
+}
+
+/// Pages that a read brought in, some of which it had asked for.
+fn window(at: u64, pages: std::ops::Range<u64>, asked: std::ops::Range<u64>) -> Window {
+    Window { at, process: Some(0), file: 0, pages, asked, reason: Reason::Read }
+}
+
+/// A trace of a read of one page, and of these windows.
+fn with_windows(windows: &[Window]) -> Trace {
+    let bytes = recorded(|to| {
+        to.process("p").expect("room");
+        to.file("f", 1 << 40).expect("room");
+        to.run(&once(read_of(5, 0, 4096))).expect("room");
+        windows.iter().for_each(|window| to.window(window).expect("room"));
+    });
+    read(&bytes).expect("a trace")
+}
+
+#[test]
+fn parts_of_a_window_are_one_and_windows_are_in_the_order_of_time() {
+    let parts = [
+        window(9, 40..43, 41..43),
+        // Not the same time, or not where the last one ends.
+        window(7, 0..3, 0..0),
+        window(7, 3..5, 4..5),
+        window(7, 5..9, 5..7),
+        window(8, 9..10, 9..9),
+        window(8, 11..12, 11..11),
+    ];
+    let trace = with_windows(&parts);
+    let expected =
+        [window(7, 0..9, 4..7), parts[4].clone(), parts[5].clone(), window(9, 40..43, 41..43)];
+    assert_eq!(trace.windows(), expected);
+    assert!(trace.notes().is_empty());
+    assert_eq!(Trace::parse(trace.to_string().as_bytes()).expect("a trace").windows(), []);
+}
+
+#[test]
+fn who_only_brings_pages_in_is_no_process_of_the_trace() {
+    let bytes = recorded(|to| {
+        to.process("ahead").expect("room");
+        to.process("reader").expect("room");
+        to.file("f", 1 << 20).expect("room");
+        to.window(&window(3, 0..23, 0..0)).expect("room");
+        to.window(&Window { process: Some(1), ..window(4, 23..30, 23..24) }).expect("room");
+        to.run(&once(Record { process: 1, ..read_of(5, 0, 4096) })).expect("room");
+    });
+    let trace = read(&bytes).expect("a trace");
+    assert_eq!(trace.processes(), ["reader"]);
+    let whose: Vec<_> = trace.windows().iter().map(|window| window.process).collect();
+    assert_eq!(whose, [None, Some(0)]);
+}
+
+#[test]
+fn windows_beyond_the_limits_are_lost_and_that_is_told() {
+    let most = crate::MAX_FILE_BYTES / 4096;
+    let beyond = [
+        window(1, most..most + 23, most..most),
+        window(crate::MAX_TIME + 1, 0..23, 0..0),
+        window(1, 0..23, 7..24),
+        Window { process: None, ..window(1, 0..23, 0..0) },
+    ];
+    let trace = with_windows(&beyond);
+    assert!(trace.windows().is_empty());
+    assert_eq!(trace.notes(), ["92 pages that the kernel brought in are missing in the trace"]);
+    // Nor does anything else that a recorder could not write become a window.
+    let strange = |process, file, first, pages| {
+        let (since, why, skipped, asked) = (0, Why::Fault, 0, 1);
+        let brought = Brought { since, process, file, why, first, pages, skipped, asked };
+        with_items(&[("f", 9)], &[item(&once(read_of(0, 0, 5))), Item::Window(brought)])
+    };
+    for (first, pages) in [(0, 0), (u64::MAX, 5), (5, u64::MAX), (most, 1)] {
+        assert!(strange(0, 0, first, pages).expect("a trace").windows().is_empty());
+    }
+    for (process, file) in [(1, 0), (0, 1)] {
+        let error = strange(process, file, 0, 1).expect_err("it is damaged").to_string();
+        assert!(error.contains("it is damaged"), "{error}");
+    }
 }
 
 #[test]
@@ -381,6 +459,22 @@ proptest! {
         let read = read(&bytes).expect("a trace");
         prop_assert_eq!(read.records(), trace.records());
         prop_assert_eq!(read.to_string(), trace.to_string());
+    }
+
+    #[test]
+    fn every_window_is_read_as_it_was_recorded(
+        windows in vec((0..1u64 << 62, 0..1u64 << 27, 1..1u64 << 20, any::<[u8; 2]>(), 0..3usize), 0..40)
+    ) {
+        let mut windows: Vec<Window> = windows.into_iter().map(|(at, first, pages, parts, reason)| {
+            let [from, to] = parts.map(|part| first + pages * u64::from(part) / 256);
+            let asked = if from < to { from..to } else { first..first };
+            let reason = [Reason::Read, Reason::Fault, Reason::Request][reason];
+            Window { reason, ..window(at, first..first + pages, asked) }
+        }).collect();
+        let trace = with_windows(&windows);
+        windows.sort_by_key(|window| window.at);
+        prop_assert_eq!(trace.windows(), windows);
+        prop_assert_eq!(trace.origin().map(|origin| origin.lost_pages), Some(0));
     }
 
     #[test]

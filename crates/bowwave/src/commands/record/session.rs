@@ -10,7 +10,7 @@ use blocks::Draft;
 use indicatif::HumanBytes;
 use linux::{provenance, sys};
 use live::observe::Scope;
-use live::tracing::{Paths, Scribe, Tracing};
+use live::tracing::{Lost, Paths, Scribe, Tracing};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use trace::recorded::{Header, KIND};
@@ -30,7 +30,7 @@ pub(super) struct Session {
     tracing: Tracing,
     scribe: Scribe<File>,
     /// Of [`Tracing::lost`], what is in the file.
-    told_lost: u64,
+    told_lost: Lost,
     written: Instant,
 }
 
@@ -50,7 +50,7 @@ impl Session {
         let scribe =
             Scribe::begin(file, &header, paths, began).with_context(|| cannot_write(path))?;
         let (path, written) = (path.into(), Instant::now());
-        Ok(Session { path, draft, tracing, scribe, told_lost: 0, written })
+        Ok(Session { path, draft, tracing, scribe, told_lost: Lost::default(), written })
     }
 
     /// Replaces an older trace, now that there will be a new one.
@@ -89,11 +89,9 @@ impl Session {
         let events = self.tracing.take()?;
         self.write(|scribe| events.iter().try_for_each(|event| scribe.note(event)))?;
         let lost = self.tracing.lost();
-        if lost > self.told_lost {
-            let more = lost - self.told_lost;
-            self.write(|scribe| scribe.lose(more))?;
-            self.told_lost = lost;
-        }
+        let told = std::mem::replace(&mut self.told_lost, lost);
+        let more = Lost { calls: lost.calls - told.calls, pages: lost.pages - told.pages };
+        self.write(|scribe| scribe.lose(more))?;
         if self.written.elapsed() >= WRITE {
             self.write(Scribe::flush)?;
             self.written = Instant::now();
@@ -117,15 +115,21 @@ impl Session {
             "the trace {} was removed or replaced by somebody while it was recorded; record again, into a file of its own",
             self.path.display()
         );
-        let lost = match totals.lost {
-            0 => "nothing was lost".into(),
-            lost => format!("{} operations were lost", print::thousands(lost)),
+        let lost = match (totals.lost, totals.lost_pages) {
+            (0, 0) => "nothing was lost".into(),
+            (lost, 0) => format!("{} operations were lost", print::thousands(lost)),
+            (lost, pages) => format!(
+                "{} operations and {} pages that the kernel brought in were lost",
+                print::thousands(lost),
+                print::thousands(pages)
+            ),
         };
         Ok(format!(
-            "{} operations of {} processes on {} files are in {} ({}); {lost}",
+            "{} operations of {} processes on {} files, for which the kernel brought in {} pages, are in {} ({}); {lost}",
             print::thousands(totals.operations),
             print::thousands(totals.processes.into()),
             print::thousands(totals.files.into()),
+            print::thousands(totals.pages),
             self.path.display(),
             HumanBytes(totals.bytes),
         ))
