@@ -66,6 +66,8 @@ pub struct Account {
     balance: Balance,
     /// The time up to which the credit has grown.
     counted_to: Nanos,
+    /// When a slice of a region was last paid for.
+    sliced_at: Nanos,
 }
 
 impl Account {
@@ -81,7 +83,11 @@ impl Account {
             spent_s: self.balance.spent_s + other.balance.spent_s,
             credit_s: self.balance.credit_s.min(other.balance.credit_s),
         };
-        Account { balance, counted_to: self.counted_to.max(other.counted_to) }
+        Account {
+            balance,
+            counted_to: self.counted_to.max(other.counted_to),
+            sliced_at: self.sliced_at.max(other.sliced_at),
+        }
     }
 
     /// Lets time pass until `now`. Time refills the credit up to its first value; credit above that stays.
@@ -108,6 +114,17 @@ impl Account {
     pub fn spend(&mut self, seconds: f64) {
         self.balance.spent_s += seconds;
         self.balance.credit_s -= seconds;
+    }
+
+    /// The same for a slice of a region.
+    pub fn spend_on_slice(&mut self, seconds: f64) {
+        self.sliced_at = self.counted_to;
+        self.spend(seconds);
+    }
+
+    /// Seconds since a slice of a region was last paid for.
+    pub fn since_slice_s(&self) -> f64 {
+        self.counted_to.saturating_sub(self.sliced_at) as f64 * 1e-9
     }
 
     /// Requested pages were used. Gives back the price of their transfer, and credits a share of the `saved_s` of
@@ -161,6 +178,16 @@ mod tests {
         assert!((account.balance.credit_s - SHARE_OF_TIME).abs() < 1e-9, "time does not go back");
         account.pass_time(1000 * SECOND);
         assert_eq!(account.balance.credit_s, FIRST_CREDIT_S);
+    }
+
+    #[test]
+    fn the_time_since_a_slice_is_counted_from_the_last_one_and_not_from_other_requests() {
+        let mut account = Account::default();
+        account.pass_time(SECOND);
+        account.spend_on_slice(0.1);
+        account.pass_time(3 * SECOND);
+        account.spend(0.1);
+        assert_eq!(account.since_slice_s(), 2.0);
     }
 
     #[test]

@@ -20,11 +20,12 @@
 //! miss, as many readers go upwards. Each slice is paid for from the reader's [account](crate::Account). Each further
 //! miss in the region buys the next slice, and so does each touch of a [mark](super::samples) in what was read. So
 //! reading stops when the reader goes away, and when what was read is not used. Where device accesses overlap, the
-//! device can read some pages during a miss and delay nobody. Slices stay within that until the misses have cost as
-//! much as the rest.
+//! device can read `L B` during a miss and delay nobody. Slices stay within that until the misses have cost as much as
+//! the rest, and within what the device can have read since the last slice, however many readers miss.
 //!
 //! A miss of a mapping has brought the kernel's read-around already, and index lookups are mostly
-//! sparse: there the misses must have cost twice the rest.
+//! sparse: there the misses must have cost twice the rest. Where accesses overlap, a quarter is enough,
+//! as slices of a mapping never delay its reader there.
 
 use super::access_context::AccessContext;
 use super::allowance::MIN_READ_AHEAD_PAGES;
@@ -39,6 +40,12 @@ use crate::tally::Tally;
 
 /// Smallest region: 256 KiB, below which the kernel's own read-around is as good.
 const SMALLEST_LOG2_PAGES: u32 = 6;
+
+/// What misses of a mapping must have cost, over what reading the rest costs.
+const SHARE_OF_MAPPED: f64 = 2.0;
+
+/// The same where slices delay nobody: what the formula asks at least.
+const SHARE_OF_MAPPED_HARMLESS: f64 = 0.25;
 
 /// Misses before a region is judged at all.
 const FEWEST_MISSES: u32 = 4;
@@ -185,7 +192,8 @@ impl Regions {
         let Some(region) = self.table.get_mut(&key, context.access.now) else { return };
         let (from, size) =
             (key.index << key.log2_pages, pages_in_file(&key, context.access.file_pages));
-        let wanted = slice_pages(region.misses, size - region.filled, context);
+        let since_s = account.since_slice_s();
+        let wanted = slice_pages(region.misses, size - region.filled, since_s, context);
         if region.filled == 0 {
             let behind = (context.end - from).min(size - 1);
             region.origin = if wanted < size { behind } else { 0 };
@@ -200,7 +208,7 @@ impl Regions {
         if room < wanted.min(MIN_READ_AHEAD_PAGES) || credit < wanted.min(least) {
             return;
         }
-        account.spend(cost.access_s() + pages as f64 * cost.page_s());
+        account.spend_on_slice(cost.access_s() + pages as f64 * cost.page_s());
         region.filled += pages;
         tally.dense_pages += pages;
         plan.read(from + place, pages, Cause::Dense);
@@ -219,7 +227,10 @@ fn pays(misses: u32, left: u64, context: &AccessContext) -> bool {
         return false;
     }
     let share = match context.access.via {
-        Via::Mmap if context.rules.have(Rule::Mapped) => 2.0,
+        Via::Mmap if context.rules.have(Rule::Mapped) => match overlaps(context) {
+            true => SHARE_OF_MAPPED_HARMLESS,
+            false => SHARE_OF_MAPPED,
+        },
         _ => {
             let request = (context.end - context.first).max(1);
             (context.rules.share_to_fill)(misses, left as f64 / request as f64)
@@ -234,13 +245,22 @@ fn spent_of_rest(misses: u32, left: u64, context: &AccessContext) -> f64 {
     f64::from(misses) * context.device.cost.latency_s / rest
 }
 
+/// Whether the device can read slices while it serves misses.
+fn overlaps(context: &AccessContext) -> bool {
+    !context.device.cost.is_serial() && context.rules.have(Rule::Harmless)
+}
+
 /// A slice is a stream's window whose run is what the time spent on misses would have read; or what
-/// delays nobody.
-fn slice_pages(misses: u32, left: u64, context: &AccessContext) -> u64 {
-    let overlaps = !context.device.cost.is_serial() && context.rules.have(Rule::Harmless);
-    let harmless = overlaps && spent_of_rest(misses, left, context) < 1.0;
-    let accesses = if harmless { 1.0 } else { (2.0 * f64::from(misses)).sqrt() };
-    (context.device.cost.latency_pages() * accesses).ceil().max(1.0) as u64
+/// delays nobody, `since_slice_s` after the last one.
+fn slice_pages(misses: u32, left: u64, since_slice_s: f64, context: &AccessContext) -> u64 {
+    let cost = &context.device.cost;
+    let is_early = context.access.via == Via::Mmap || spent_of_rest(misses, left, context) < 1.0;
+    let accesses = if overlaps(context) && is_early {
+        (since_slice_s / cost.latency_s).min(1.0)
+    } else {
+        (2.0 * f64::from(misses)).sqrt()
+    };
+    (cost.latency_pages() * accesses).ceil().max(1.0) as u64
 }
 
 fn pages_in_file(key: &Key, file_pages: Page) -> u64 {

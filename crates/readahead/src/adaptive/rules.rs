@@ -59,7 +59,7 @@ pub enum Rule {
     Pace,
     /// Where accesses overlap, slices of a region stay small until its misses have cost as much as the rest.
     Harmless,
-    /// A region of a mapping must have cost twice as much as reading the rest.
+    /// A region of a mapping must have cost twice as much as reading the rest, or a quarter where accesses overlap.
     Mapped,
     /// The kernel reads long requests at once.
     Whole,
