@@ -63,15 +63,16 @@ impl Ahead {
 /// process has not read the file.
 pub(crate) fn follow(trace: &Trace, streams: &mut [Stream]) -> Ahead {
     let mut pass = Pass::new(trace, streams);
-    let mut reads = trace.records().iter().filter(|record| is_read(trace, record)).peekable();
+    let is_use = |record: &&Record| is_read(trace, record) || record.op == TraceOp::Write;
+    let mut uses = trace.records().iter().filter(is_use).peekable();
     for (number, window) in trace.windows().iter().enumerate() {
         let from = window.at.saturating_sub(SPREAD);
-        while let Some(record) = reads.next_if(|record| record.at < from) {
-            pass.read(record);
+        while let Some(record) = uses.next_if(|record| record.at < from) {
+            pass.use_pages(record);
         }
         pass.bring(number, window);
     }
-    reads.for_each(|record| pass.read(record));
+    uses.for_each(|record| pass.use_pages(record));
     let each = pass.finish();
     let mut sum = Ahead::default();
     each.iter().for_each(|ahead| sum.add(ahead));
@@ -169,15 +170,25 @@ impl<'a> Pass<'a> {
         let calls = calls.map_or(&[][..], Vec::as_slice);
         let began = calls.partition_point(|record| record.at <= window.at);
         let last = began.checked_sub(1).map(|number| calls[number]);
-        let last = last.filter(|record| record.file == window.file && record.bytes > 0);
+        let last = last.filter(|record| {
+            let goes_on = window.at <= record.at + record.took + SPREAD;
+            goes_on
+                && window.reason == Reason::Read
+                && record.file == window.file
+                && record.bytes > 0
+        });
         last.map_or(0..0, |record| record.offset / PAGE_BYTES..record.end().div_ceil(PAGE_BYTES))
     }
 
-    fn read(&mut self, record: &Record) {
+    fn use_pages(&mut self, record: &Record) {
         let Some(unused) = self.unused.get_mut(&record.file) else { return };
         let end = record.end().min(self.trace.files()[record.file as usize].bytes);
         let first = record.offset / PAGE_BYTES;
         let used = take(unused, first, end.div_ceil(PAGE_BYTES));
+        if record.op == TraceOp::Write {
+            // Nobody can read any more what was brought in.
+            return used.into_iter().for_each(|(pages, number)| self.waste(number, pages));
+        }
         let key = (record.process, record.file, record.op == TraceOp::Mmap);
         let pages: u64 = used.iter().map(|(pages, _)| pages).sum();
         self.all[self.numbers[&key]].hits += pages;

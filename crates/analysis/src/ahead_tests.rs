@@ -27,6 +27,18 @@ impl Story {
         self
     }
 
+    /// The last operation takes that long.
+    fn taking(mut self, ms: u64) -> Self {
+        self.records.iter_mut().next_back().expect("a record").took = ms * MS;
+        self
+    }
+
+    /// The last operation writes.
+    fn writing(mut self) -> Self {
+        self.records.iter_mut().next_back().expect("a record").op = TraceOp::Write;
+        self
+    }
+
     fn fault(self, at_ms: u64, process: u32, page: u64) -> Self {
         let mut story = self.read(at_ms, process, page..page + 1);
         story.records.iter_mut().next_back().expect("a record").op = TraceOp::Mmap;
@@ -95,10 +107,29 @@ fn merged_calls_that_seem_too_early_hit_all_the_same() {
 fn a_long_call_has_asked_for_all_of_its_windows() {
     let story = Story::default()
         .read(1, 0, 0..101)
+        .taking(95)
         .window(0, 0, 0..32, 0..32)
         .window(50, 0, 32..64, 40..64)
         .window(90, 0, 64..128, 64..101);
     assert_eq!(story.figures(), [(0, 27, 101)]);
+}
+
+#[test]
+fn a_call_that_has_ended_has_asked_for_nothing_that_comes_later() {
+    let story =
+        Story::default().read(1, 0, 0..100).window(500, 0, 0..100, 0..0).read(600, 0, 0..100);
+    assert_eq!(story.figures(), [(100, 0, 0)]);
+}
+
+#[test]
+fn what_is_written_over_before_it_is_read_is_waste() {
+    let story = Story::default()
+        .window(0, 0, 0..40, 0..1)
+        .read(1, 0, 0..1)
+        .read(50, 0, 10..20)
+        .writing()
+        .read(60, 0, 10..30);
+    assert_eq!(story.figures(), [(10, 29, 1)]);
 }
 
 #[test]

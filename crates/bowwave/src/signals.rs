@@ -76,6 +76,7 @@ mod tests {
             drop(Signals::catch(ENDING).expect("caught"));
             end_by(ENDING).expect("given back");
             signal_hook::low_level::raise(libc::SIGTERM).expect("raised");
+            panic!("it goes on");
         }
         let mut own = std::process::Command::new(std::env::current_exe().expect("this test"));
         own.args(["--exact", NAME]).env(IS_OWN, "1");

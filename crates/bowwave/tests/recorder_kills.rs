@@ -13,6 +13,7 @@ mod ways;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,20 +54,22 @@ fn read(path: &Path, is_over: &AtomicBool) {
     }
 }
 
-/// A recorder that is killed at a random moment.
-fn kill(output: &Path, random: &mut Random) {
+/// A recorder that is killed at a random moment. Whether it had time to write a block.
+fn kill(output: &Path, random: &mut Random) -> bool {
     let mut command = Command::new(BOWWAVE);
     command.args(["record", "--output"]).arg(output).stderr(Stdio::piped());
     let mut recorder = Own::start(&mut command);
-    if random.below(4) > 0 {
-        // It records.
+    let records = random.below(4) > 0;
+    if records {
         let said = recorder.stderr.as_mut().expect("piped");
         BufReader::new(said).read_line(&mut String::new()).expect("a line");
     }
-    thread::sleep(Duration::from_micros(random.below(LONGEST_LIFE_US)));
+    let life_us = random.below(LONGEST_LIFE_US);
+    thread::sleep(Duration::from_micros(life_us));
     recorder.kill().expect("it is ours");
     let status = recorder.wait().expect("it ends");
-    assert!(!status.success(), "it was killed");
+    assert_eq!(status.signal(), Some(libc::SIGKILL), "{status}");
+    records && life_us > 1_500_000
 }
 
 /// The reads of that file in a killed recorder's trace; each must follow the one before. `None` if no block was
@@ -108,8 +111,9 @@ fn every_trace_of_a_killed_recorder_has_all_reads_up_to_its_last_block() {
         scope.spawn(|| read(&path, &is_over));
         while kills < wanted || (reads == 0 && kills < wanted + MOST_MORE) {
             let output = bench.state.path().join(format!("trace{kills}"));
-            kill(&output, &mut random);
+            let has_block = kill(&output, &mut random);
             let read = reads_in(&output, &path);
+            assert!(!has_block || read > Some(0), "nothing was written in 1.5 seconds");
             opened += u64::from(read.is_some());
             reads += read.unwrap_or(0);
             kills += 1;

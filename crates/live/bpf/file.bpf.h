@@ -5,12 +5,13 @@
 
 #define TMPFS_MAGIC 0x01021994
 #define RAMFS_MAGIC 0x858458f6
+#define HUGETLBFS_MAGIC 0x958458f6
 #define OVERLAYFS_MAGIC 0x794c7630
 
 /* Whether files of such a file system have no device to wait for. */
 static __always_inline bool is_in_memory(u64 magic)
 {
-	return magic == TMPFS_MAGIC || magic == RAMFS_MAGIC;
+	return magic == TMPFS_MAGIC || magic == RAMFS_MAGIC || magic == HUGETLBFS_MAGIC;
 }
 
 /* Whether this is a regular file that is not in memory only. */

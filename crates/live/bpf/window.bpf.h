@@ -69,7 +69,7 @@ static __always_inline void note_wanted(struct inode *inode, u64 first, u64 page
 	if (!thread)
 		return;
 	if (is_recorded(thread, fault_of(task)))
-		want(thread, task, inode, thread->begin, thread->begin + 1, true);
+		want(thread, task, inode, thread->last_begin, thread->last_begin + 1, true);
 	else
 		want(thread, task, inode, first, first + pages, false);
 }

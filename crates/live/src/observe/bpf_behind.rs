@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_file_without_known_pages_is_not_followed_even_if_another_has_its_hash() {
-        let Some((observer, folder)) = observer() else { return };
+        let Some((mut observer, folder)) = observer() else { return };
         let watched = folder.path().join("watched");
         fs::write(&watched, vec![1; BYTES]).expect("written");
         evict(&watched);
@@ -180,8 +180,12 @@ mod tests {
             (slot(&path) == wanted).then_some(path)
         });
         let other = other.expect("one of so many inodes");
-        // By this process: it is cached, and nobody else has brought it.
+        // It is cached, and nobody knows who has brought it.
+        observer.look_behind(false).expect("looking away");
         fs::write(&other, vec![1; BYTES]).expect("written");
+        observer.look_behind(true).expect("looking");
+        evict(&watched);
+        assert!(is_followed(&observer, &watched), "it is cold again");
         assert!(!is_followed(&observer, &other), "another file has its slot");
         evict(&other);
         assert!(

@@ -21,11 +21,11 @@
 //! miss in the region buys the next slice, and so does each touch of a [mark](super::samples) in what was read. So
 //! reading stops when the reader goes away, and when what was read is not used. Where device accesses overlap, the
 //! device can read `L B` during a miss and delay nobody. Slices stay within that until the misses have cost as much as
-//! the rest, and within what the device can have read since the last slice, however many readers miss.
+//! the rest, and within what the device can have read since the account's last slice, so that readers who miss at once share one.
 //!
 //! A miss of a mapping has brought the kernel's read-around already, and index lookups are mostly
 //! sparse: there the misses must have cost twice the rest. Where accesses overlap, a quarter is enough,
-//! as slices of a mapping never delay its reader there.
+//! as slices of a mapping do not delay a lone reader there.
 
 use super::access_context::AccessContext;
 use super::allowance::MIN_READ_AHEAD_PAGES;
@@ -44,7 +44,7 @@ const SMALLEST_LOG2_PAGES: u32 = 6;
 /// What misses of a mapping must have cost, over what reading the rest costs.
 const SHARE_OF_MAPPED: f64 = 2.0;
 
-/// The same where slices delay nobody: what the formula asks at least.
+/// The same where slices delay no lone reader.
 const SHARE_OF_MAPPED_HARMLESS: f64 = 0.25;
 
 /// Misses before a region is judged at all.

@@ -339,7 +339,10 @@ impl PageCache {
         let of = &mut self.files[file as usize];
         if self.rules == Reclaim::WholeFolios {
             self.age += 1;
-            of.evicted_at.resize(of.table.pages() as usize, 0);
+            if of.evicted_at.is_empty() {
+                // Pages that are never evicted take no memory.
+                of.evicted_at = vec![0; of.table.pages() as usize];
+            }
             of.evicted_at[page as usize] = self.age;
         }
         self.counters.evicted_unused += u64::from(unused);

@@ -209,14 +209,19 @@ impl Contents {
             self.left_out += if is_out { run.calls.into() } else { 0 };
             !is_out
         });
-        self.windows.retain(|window| !is_left_out[window.file as usize]);
+        self.windows.retain(|window| {
+            let is_out = is_left_out[window.file as usize];
+            self.lost_pages += if is_out { window.pages.end - window.pages.start } else { 0 };
+            !is_out
+        });
     }
 
     /// A file ends where the recorder saw its end, or where its last operation does, if that is later. A machine may
     /// have larger files than the simulator: then all files end with their last operation.
     fn choose_sizes(&mut self) {
         let ends = self.files.iter().zip(&self.ends);
-        let whole = ends.map(|(file, end)| file.bytes.max(*end));
+        // What is only brought in, or told of, needs no room.
+        let whole = ends.map(|(file, end)| if *end > 0 { file.bytes.max(*end) } else { 0 });
         let sum = whole.clone().try_fold(0u64, u64::checked_add);
         let is_small = sum.is_some_and(|sum| sum <= MAX_FILE_BYTES);
         let sizes: Vec<u64> = if is_small { whole.collect() } else { self.ends.clone() };

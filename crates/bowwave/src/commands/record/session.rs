@@ -124,12 +124,18 @@ impl Session {
                 print::thousands(pages)
             ),
         };
+        // Before Linux 6.18 that is not known.
+        let brought = match totals.pages {
+            0 => String::new(),
+            pages => {
+                format!(", for which the kernel brought in {} pages,", print::thousands(pages))
+            }
+        };
         Ok(format!(
-            "{} operations of {} processes on {} files, for which the kernel brought in {} pages, are in {} ({}); {lost}",
+            "{} operations of {} processes on {} files{brought} are in {} ({}); {lost}",
             print::thousands(totals.operations),
             print::thousands(totals.processes.into()),
             print::thousands(totals.files.into()),
-            print::thousands(totals.pages),
             self.path.display(),
             HumanBytes(totals.bytes),
         ))
