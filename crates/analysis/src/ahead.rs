@@ -82,7 +82,7 @@ pub(crate) fn follow(trace: &Trace, streams: &mut [Stream]) -> Ahead {
 
 /// Whether the record is a read that got bytes.
 fn is_read(trace: &Trace, record: &Record) -> bool {
-    matches!(record.op, TraceOp::Read | TraceOp::Mmap) && trace.has_bytes(record)
+    record.op.is_read() && trace.has_bytes(record)
 }
 
 /// Pages that were read ahead and that nobody has read yet, from the key up to the end, and the windows that have them.
@@ -146,6 +146,7 @@ impl<'a> Pass<'a> {
 
     fn bring(&mut self, number: usize, window: &Window) {
         let Range { start, end } = window.pages;
+        let pages = window.len();
         let again = take(self.unused.entry(window.file).or_default(), start, end);
         again.into_iter().for_each(|(pages, number)| self.waste(number, pages));
         let not_asked = without(start..end, &window.asked);
@@ -157,10 +158,10 @@ impl<'a> Pass<'a> {
         let owner = self.owners[number];
         let all = &mut self.all[owner];
         all.windows += 1;
-        all.brought += end - start;
-        all.asked += (end - start) - ahead.iter().map(|range| range.end - range.start).sum::<u64>();
-        all.followed += if is_followed { end - start } else { 0 };
-        self.sizes[owner].push(end - start);
+        all.brought += pages;
+        all.asked += pages - ahead.iter().map(|range| range.end - range.start).sum::<u64>();
+        all.followed += if is_followed { pages } else { 0 };
+        self.sizes[owner].push(pages);
     }
 
     /// The pages of the call during which the window was brought in, as far as the call began before: a long one goes on in

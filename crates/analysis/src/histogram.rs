@@ -1,7 +1,7 @@
 //! How large reads are, and how long waits: bins of powers of two.
 
 use readahead::Nanos;
-use trace::{Trace, TraceOp};
+use trace::Trace;
 
 use crate::Analysis;
 
@@ -30,8 +30,7 @@ pub struct LengthBin {
 /// Reads by the bytes they asked for, from the smallest to the largest.
 pub fn read_sizes(trace: &Trace, analysis: &Analysis) -> Vec<SizeBin> {
     let mut bins = [SizeBin::default(); 64];
-    let is_read = |op| matches!(op, TraceOp::Read | TraceOp::Mmap);
-    let reads = trace.records().iter().filter(|record| is_read(record.op));
+    let reads = trace.records().iter().filter(|record| record.op.is_read());
     for record in reads.filter(|record| trace.has_bytes(record)) {
         bins[record.bytes.ilog2() as usize].reads += 1;
     }

@@ -1,7 +1,7 @@
 //! Pictures of reads and waits over time and place, as rasters.
 
 use readahead::{Nanos, PAGE_BYTES};
-use trace::{Record, Trace, TraceOp};
+use trace::{Record, Trace};
 
 use crate::Analysis;
 
@@ -125,8 +125,7 @@ impl Drawing {
 
     /// Draws the reads that `rows` gives a place.
     fn reads(&mut self, trace: &Trace, rows: impl Fn(&Record) -> Option<(usize, usize)>) {
-        let is_read = |op| matches!(op, TraceOp::Read | TraceOp::Mmap);
-        let reads = trace.records().iter().filter(|record| is_read(record.op));
+        let reads = trace.records().iter().filter(|record| record.op.is_read());
         for record in reads.filter(|record| trace.has_bytes(record)) {
             let Some(rows) = rows(record) else { continue };
             self.read.fill(self.columns(record.at, record.at + record.took), rows);

@@ -1,7 +1,7 @@
 //! Which operations waited, and how long.
 
 use readahead::Nanos;
-use trace::{Record, Trace, TraceOp};
+use trace::{Record, Trace};
 
 /// What a call may take besides copying. A system call or a fault takes a few microseconds, under a tracer some
 /// tens; flash answers after 60 or more.
@@ -24,11 +24,8 @@ pub enum Durations {
 impl Durations {
     /// Of this trace.
     pub(crate) fn of(trace: &Trace) -> Self {
-        let is_timed_read = |record: &Record| {
-            matches!(record.op, TraceOp::Read | TraceOp::Mmap)
-                && record.took > 0
-                && trace.has_bytes(record)
-        };
+        let is_timed_read =
+            |record: &Record| record.op.is_read() && record.took > 0 && trace.has_bytes(record);
         match trace.origin() {
             Some(_) => Durations::OfWaits,
             None if trace.records().iter().any(is_timed_read) => Durations::OfCalls,

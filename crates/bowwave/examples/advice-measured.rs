@@ -13,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use demo::MemoryCgroup;
 use lab::{LabGuard, Options};
 use linux::knob::{Borrowed, Knob};
 use linux::mounts;
@@ -108,32 +109,9 @@ fn main() -> Fallible<()> {
 struct Bench<'a> {
     bowwave: &'a Path,
     load: &'a Load,
-    memory: Option<Memory>,
+    memory: Option<MemoryCgroup>,
     lab: LabGuard,
     work: tempfile::TempDir,
-}
-
-/// A memory cgroup, which is removed with this.
-struct Memory(PathBuf);
-
-impl Memory {
-    /// With room for that many bytes of files.
-    fn new(bytes: u64) -> Fallible<Memory> {
-        let (root, limit) = match Path::new("/sys/fs/cgroup/memory").is_dir() {
-            true => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
-            false => ("/sys/fs/cgroup", "memory.max"),
-        };
-        let memory = Memory(Path::new(root).join(format!("bowwave-advice-{}", std::process::id())));
-        fs::create_dir(&memory.0)?;
-        fs::write(memory.0.join(limit), (bytes + OTHER_BYTES).to_string())?;
-        Ok(memory)
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
-    }
 }
 
 impl<'a> Bench<'a> {
@@ -149,7 +127,8 @@ impl<'a> Bench<'a> {
             faults: Vec::new(),
         })?;
         lab.set_fast(true)?;
-        let memory = load.memory_mb.map(|mb| Memory::new(mb << 20)).transpose()?;
+        let memory =
+            load.memory_mb.map(|mb| MemoryCgroup::new((mb << 20) + OTHER_BYTES)).transpose()?;
         let bench = Bench { bowwave, load, memory, lab, work: tempfile::tempdir()? };
         fs::create_dir(bench.folder())?;
         Ok(bench)
@@ -197,9 +176,10 @@ impl<'a> Bench<'a> {
     /// What a shell runs: this text, with the program in place of `PROGRAM`, in the program's memory cgroup. `behind`
     /// stands before the program that may drop pages behind itself.
     fn script(&self, text: &str, behind: &str) -> String {
-        let enter = self.memory.as_ref().map_or(String::new(), |memory| {
-            format!("echo $$ > {}/cgroup.procs; ", memory.0.display())
-        });
+        let enter = self
+            .memory
+            .as_ref()
+            .map_or(String::new(), |memory| format!("echo $$ > {}; ", memory.members().display()));
         format!("{enter}behind='{behind}'; {}", text.replace("PROGRAM", self.load.program))
     }
 

@@ -132,8 +132,10 @@ fn skipped_tests_are_counted_once_each_and_their_reasons_are_listed() {
 #[test]
 fn a_failure_is_shown_and_counted_and_ends_the_script_with_an_error() {
     let (failed, nothing) = ((ONE_FAILED, 101), ("", 0));
-    for (tests, python) in [(failed, nothing), (nothing, failed)] {
-        let runs = Cargo { build: 0, tests, tables: nothing, python, without_ebpf: TWO_SKIPPED };
+    let places =
+        [(failed, nothing, nothing), (nothing, failed, nothing), (nothing, nothing, failed)];
+    for (tests, tables, python) in places {
+        let runs = Cargo { build: 0, tests, tables, python, without_ebpf: TWO_SKIPPED };
         let (status, text) = told(&runs);
         assert!(text.contains("left is not right"), "{text}");
         assert!(text.ends_with("\n3 passed, 1 failed, 3 skipped\n"), "{text}");

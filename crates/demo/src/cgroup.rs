@@ -1,4 +1,4 @@
-//! A memory cgroup for one reader, version 1 or 2, removed afterwards.
+//! A memory cgroup for some readers, version 1 or 2, removed afterwards.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,7 +10,7 @@ use std::time::Duration;
 const PREFIX: &str = "bowwave-demo-";
 
 /// A memory cgroup, removed when this is dropped. Its processes must have ended by then.
-pub(crate) struct MemoryCgroup {
+pub struct MemoryCgroup {
     folder: PathBuf,
     used: &'static str,
 }
@@ -28,7 +28,7 @@ impl MemoryCgroup {
     ///
     /// # Errors
     /// If no memory cgroup can be created: not root, not mounted, or not delegated.
-    pub(crate) fn new(bytes: u64) -> io::Result<Self> {
+    pub fn new(bytes: u64) -> io::Result<Self> {
         let hierarchy = mounted_hierarchy()?;
         let folder = hierarchy.root.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir(&folder)?;
@@ -37,9 +37,14 @@ impl MemoryCgroup {
         Ok(cgroup)
     }
 
-    /// The file to which process ids are written, for [`begin_in`](crate::child::begin_in).
+    /// The path of the file to which ids of processes are written that are to be in it.
+    pub fn members(&self) -> PathBuf {
+        self.folder.join("cgroup.procs")
+    }
+
+    /// That file, for [`begin_in`](crate::child::begin_in).
     pub(crate) fn processes(&self) -> io::Result<File> {
-        File::options().write(true).open(self.folder.join("cgroup.procs"))
+        File::options().write(true).open(self.members())
     }
 
     /// Bytes that it holds now.
@@ -50,7 +55,7 @@ impl MemoryCgroup {
 
     /// Moves a process into the cgroup.
     pub(crate) fn admit(&self, pid: u32) -> io::Result<()> {
-        fs::write(self.folder.join("cgroup.procs"), pid.to_string())
+        fs::write(self.members(), pid.to_string())
     }
 }
 

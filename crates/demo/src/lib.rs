@@ -37,6 +37,7 @@ mod trade_off;
 pub mod worker;
 
 pub use bench::WORD;
+pub use cgroup::MemoryCgroup;
 pub use error::DemoError;
 pub use mapping::resident;
 pub use next::next_steps;

@@ -340,19 +340,15 @@ int BPF_PROG(count_brought, struct folio *folio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct inode *inode = folio->mapping->host;
-	u64 first = folio->index, end = first + pages_of(folio), file_end;
 	struct count_key key = {};
 	struct thread *thread;
 	struct counts *counts;
+	u64 first, end;
 
 	if (!key_of(task, inode, &key) || is_in_writing_call(task))
 		return 0;
-	/* Pages behind the end are a writer's. */
-	file_end = end_of(inode);
-	if (first >= file_end)
+	if (!pages_within(inode, folio, &first, &end))
 		return 0;
-	if (end > file_end)
-		end = file_end;
 	counts = counts_of(task, inode, &key);
 	if (!counts)
 		return 0;

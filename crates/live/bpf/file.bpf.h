@@ -29,6 +29,18 @@ static __always_inline u64 end_of(struct inode *inode)
 	return ((u64)inode->i_size + (1 << PAGE_SHIFT) - 1) >> PAGE_SHIFT;
 }
 
+/* The folio's pages within the file; false if there are none. Pages behind the end are a writer's. */
+static __always_inline bool pages_within(struct inode *inode, struct folio *folio, u64 *first, u64 *end)
+{
+	u64 file_end = end_of(inode);
+
+	*first = folio->index;
+	*end = *first + pages_of(folio);
+	if (*end > file_end)
+		*end = file_end;
+	return *first < *end;
+}
+
 /* Writes up to `most` components of the file's path within its file system, the last one first. Returns how many.
  * `most` has to be a constant. */
 static __always_inline u32 path_of(struct inode *inode, struct component *to, int most, bool *is_whole)

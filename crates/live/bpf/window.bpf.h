@@ -99,20 +99,16 @@ int BPF_PROG(on_add, struct folio *folio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct inode *inode = folio->mapping->host;
-	u64 first = folio->index, end = first + pages_of(folio), file_end;
 	struct thread *thread = recorded(task, inode);
+	u64 first, end;
 
 	if (!thread)
 		return 0;
 	/* What a writer needs is not read ahead. But it may fault on a mapped file that it writes to another one. */
 	if (is_in_writing_call(task) && !is_recorded(thread, fault_of(task)))
 		return 0;
-	/* Pages behind the end are a writer's. */
-	file_end = end_of(inode);
-	if (first >= file_end)
+	if (!pages_within(inode, folio, &first, &end))
 		return 0;
-	if (end > file_end)
-		end = file_end;
 	if (thread->window_inode != inode || thread->window_ino != inode->i_ino || thread->window_end != first ||
 	    thread->window_doing != doing_of(task)) {
 		if (!begin_window(thread, task, inode, first)) {

@@ -77,7 +77,7 @@ impl<'a> Job<'a> {
         {
             sections[record.process as usize].operations.push(record);
         }
-        let reads = |section: &Section| section.operations.iter().any(|it| is_read(it));
+        let reads = |section: &Section| section.operations.iter().any(|it| it.op.is_read());
         sections.retain(reads);
         match sections.len() {
             0 => Err(JobError::NoRead),
@@ -99,7 +99,8 @@ impl<'a> Job<'a> {
     /// The files that it reads.
     pub fn files(&self) -> impl Iterator<Item = &TracedFile> {
         let operations = self.sections.iter().flat_map(|section| &section.operations);
-        let read: BTreeSet<u32> = operations.filter(|it| is_read(it)).map(|it| it.file).collect();
+        let read: BTreeSet<u32> =
+            operations.filter(|it| it.op.is_read()).map(|it| it.file).collect();
         read.into_iter().map(|file| &self.trace.files[file as usize])
     }
 
@@ -147,14 +148,11 @@ impl Trace {
         let name = &self.files[record.file as usize].name;
         let has_name = name.len() <= MAX_NAME_BYTES && !name.contains(char::is_whitespace);
         left_out.writes += u64::from(is_written && self.has_bytes(record));
-        left_out.unnameable += u64::from(is_read(record) && self.has_bytes(record) && !has_name);
-        let is_done = record.op == TraceOp::Close || is_read(record) && self.has_bytes(record);
+        left_out.unnameable +=
+            u64::from(record.op.is_read() && self.has_bytes(record) && !has_name);
+        let is_done = record.op == TraceOp::Close || record.op.is_read() && self.has_bytes(record);
         is_done && has_name
     }
-}
-
-fn is_read(record: &Record) -> bool {
-    matches!(record.op, TraceOp::Read | TraceOp::Mmap)
 }
 
 fn log_name(number: usize) -> String {
@@ -189,7 +187,7 @@ impl fmt::Display for Log<'_> {
                 false => 1,
             };
             let head = format_args!("{time_us} {}", file.name);
-            if is_read(record) {
+            if record.op.is_read() {
                 if known.insert(record.file) {
                     writeln!(f, "{head} add")?;
                 }

@@ -85,6 +85,11 @@ impl TraceOp {
         TraceOp::Advise(Hint::Random),
     ];
 
+    /// Whether it reads, by a call or through a mapping.
+    pub fn is_read(self) -> bool {
+        matches!(self, TraceOp::Read | TraceOp::Mmap)
+    }
+
     /// Whether it is about a part of the file, so that an offset and bytes belong to it.
     pub fn has_place(self) -> bool {
         !matches!(self, TraceOp::Close | TraceOp::Advise(_))
@@ -269,7 +274,7 @@ impl Trace {
         let ranges: Vec<(u32, u64, u64)> = self
             .records
             .iter()
-            .filter(|record| matches!(record.op, TraceOp::Read | TraceOp::Mmap))
+            .filter(|record| record.op.is_read())
             .filter_map(|record| {
                 let end = record.end().min(self.files[record.file as usize].bytes);
                 let range = (record.file, record.offset / PAGE_BYTES, end.div_ceil(PAGE_BYTES));

@@ -7,7 +7,7 @@ use super::{Replay, ReplayError, Setup, play};
 use crate::Machine;
 use crate::machine_spec::MachineSpec;
 use crate::oracle::{Variant, variants};
-use trace::{Trace, TraceOp};
+use trace::Trace;
 
 /// Most page accesses in memory, twice, at eight bytes each: a gibibyte.
 const MAX_ACCESSES: u64 = 1 << 26;
@@ -53,7 +53,7 @@ fn accesses(trace: &Trace, most: u64) -> Result<Vec<Vec<Page>>, ReplayError> {
     let mut pages = vec![Vec::new(); trace.files().len()];
     let mut found = 0;
     for record in trace.records() {
-        let is_read = matches!(record.op, TraceOp::Read | TraceOp::Mmap) && record.bytes > 0;
+        let is_read = record.op.is_read() && record.bytes > 0;
         let end = record.end().min(trace.files()[record.file as usize].bytes).div_ceil(PAGE_BYTES);
         let range = record.offset / PAGE_BYTES..end;
         if !is_read || range.is_empty() {

@@ -211,7 +211,8 @@ impl Contents {
         });
         self.windows.retain(|window| {
             let is_out = is_left_out[window.file as usize];
-            self.lost_pages += if is_out { window.pages.end - window.pages.start } else { 0 };
+            let pages = if is_out { window.len() } else { 0 };
+            self.lost_pages = self.lost_pages.saturating_add(pages);
             !is_out
         });
     }

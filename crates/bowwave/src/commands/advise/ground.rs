@@ -10,7 +10,7 @@ use linux::identity::Identity;
 use linux::knob::Knob;
 use linux::mounts::{self, Disk};
 use linux::state;
-use trace::{Record, Trace, TraceOp};
+use trace::Trace;
 use tune::profile::{Profile, ProfileError};
 
 use super::steps::quoted;
@@ -107,8 +107,7 @@ impl Here {
 /// The files of which most is read, and how many bytes, most first.
 fn most_read(trace: &Trace) -> Vec<(usize, u64)> {
     let mut bytes: Vec<(usize, u64)> = (0..trace.files().len()).map(|file| (file, 0)).collect();
-    let is_read = |record: &&Record| matches!(record.op, TraceOp::Read | TraceOp::Mmap);
-    for record in trace.records().iter().filter(is_read) {
+    for record in trace.records().iter().filter(|record| record.op.is_read()) {
         bytes[record.file as usize].1 += record.bytes;
     }
     bytes.sort_by_key(|(file, bytes)| (std::cmp::Reverse(*bytes), *file));
