@@ -17,6 +17,7 @@ use managed::Bench;
 use own::Own;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use serde_json::Value;
 use stage::BOWWAVE;
 use ways::{FILE_BYTES, file, installed, run};
@@ -126,6 +127,48 @@ fn reads_of_io_uring_are_counted_to_the_last_one() {
         let row = row_of(&counted, &path);
         let told = ["reads", "pages"].map(|figure| row[figure].as_u64());
         assert_eq!(told, [Some(17); 2], "{temperature}: {row}");
+    }
+}
+
+/// Keeps this thread on its processor: each processor compares only the accesses that it has seen itself.
+fn stay_on_this_processor() {
+    let mut one = CpuSet::new();
+    one.set(sched_getcpu());
+    sched_setaffinity(None, &one).expect("its own thread");
+}
+
+#[test]
+fn the_order_in_which_a_stream_reads_is_told() {
+    let Some(bench) = Bench::of("top-orders", 256 << 20) else { return };
+    const PART: u64 = 65536;
+    // Places in parts; then how many steps lie forward, backward, as far apart as the one before, and anywhere else.
+    let orders: [(&str, Vec<u64>, [u64; 4]); 4] = [
+        ("forward", (0..23).collect(), [22, 0, 0, 0]),
+        ("backward", (0..19).rev().collect(), [0, 18, 0, 0]),
+        ("strided", (0..17).map(|n| n * 3).collect(), [0, 0, 15, 1]),
+        ("random", (2..=11).map(|n| n * n).collect(), [0, 0, 0, 9]),
+    ];
+    let paths = orders.each_ref().map(|(name, ..)| file(&bench, name));
+    bench.lab.evict().expect("evicted");
+    let top = Top::begin(bench.state.path());
+    stay_on_this_processor();
+    for ((_, places, _), path) in orders.iter().zip(&paths) {
+        let file = File::open(path).expect("opened");
+        let mut part = [0; PART as usize];
+        places.iter().for_each(|n| file.read_exact_at(&mut part, n * PART).expect("read"));
+    }
+    let counted = top.end();
+    for ((pattern, places, steps), path) in orders.iter().zip(&paths) {
+        let inode = fs::metadata(path).expect("it is there").ino();
+        let streams = counted["streams"].as_array().expect("rows");
+        let is_it = |row: &&Value| row["inode"] == inode && row["pid"] == std::process::id();
+        let row = streams.iter().find(is_it).unwrap_or_else(|| panic!("{pattern}: {counted:#}"));
+        assert_eq!(row["path"].as_str().map(Path::new), Some(path.as_path()));
+        assert_eq!(row["reads"], places.len());
+        let told =
+            ["forward", "backward", "strided", "random"].map(|way| row["steps"][way].as_u64());
+        assert_eq!(told, steps.map(Some), "{row}");
+        assert_eq!(row["pattern"], *pattern);
     }
 }
 

@@ -211,6 +211,30 @@ static __always_inline u64 new_part(struct thread *thread, struct task_struct *t
 	return first;
 }
 
+/* Counts how a read or fault of these pages lies to the one before of the same process and file. Each processor knows
+ * its own one before, so one access counts as random when a thread moves to another processor. */
+static __always_inline void count_step(struct counts *counts, u64 first, u64 end)
+{
+	s64 step = first - counts->first;
+	bool is_first = !counts->end;
+
+	if (!is_first && step) {
+		if (step > 0 && first <= counts->end)
+			counts->forward++;
+		else if (step < 0 && end >= counts->first)
+			counts->backward++;
+		else if (step == counts->step)
+			counts->strided++;
+		else
+			counts->random++;
+	}
+	if (is_first || step) {
+		counts->first = first;
+		counts->step = is_first ? 0 : step;
+	}
+	counts->end = end;
+}
+
 SEC("tp_btf/mm_filemap_get_pages")
 int BPF_PROG(count_read, struct address_space *mapping, unsigned long first, unsigned long last)
 {
@@ -234,8 +258,12 @@ int BPF_PROG(count_read, struct address_space *mapping, unsigned long first, uns
 	if (last >= end)
 		last = end ? end - 1 : 0;
 	from = new_part(thread, task, inode, call, first, last, &is_new_call);
-	if (is_new_call)
+	if (is_new_call) {
 		counts->reads++;
+		count_step(counts, from, last + 1);
+	} else {
+		counts->end = last + 1;
+	}
 	if (from <= last)
 		counts->pages += last - from + 1;
 	thread->inode = inode;
@@ -245,8 +273,8 @@ int BPF_PROG(count_read, struct address_space *mapping, unsigned long first, uns
 	return 0;
 }
 
-/* An event of the fault that the thread is in. Counts the fault at its first event. */
-static __always_inline int on_fault(struct address_space *mapping, bool is_missing)
+/* An event of the fault that the thread is in, about the pages [first, end). Counts the fault at its first event. */
+static __always_inline int on_fault(struct address_space *mapping, u64 first, u64 end, bool is_missing)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct inode *inode = mapping->host;
@@ -268,6 +296,7 @@ static __always_inline int on_fault(struct address_space *mapping, bool is_missi
 		if (sees_cached) {
 			counts->faults++;
 			counts->pages++;
+			count_step(counts, first, end);
 		}
 	}
 	if (is_missing && !thread->is_counted_missing) {
@@ -278,10 +307,10 @@ static __always_inline int on_fault(struct address_space *mapping, bool is_missi
 }
 
 SEC("tp_btf/mm_filemap_map_pages")
-int BPF_PROG(count_mapping, struct address_space *mapping)
+int BPF_PROG(count_mapping, struct address_space *mapping, unsigned long first, unsigned long last)
 {
 	seen[(bpf_get_smp_processor_id() & (PROCESSORS - 1)) * SEEN_WORDS]++;
-	return on_fault(mapping, false);
+	return on_fault(mapping, first, last + 1, false);
 }
 
 SEC("tp_btf/mm_filemap_fault")
@@ -289,7 +318,7 @@ int BPF_PROG(count_fault, struct address_space *mapping, unsigned long index)
 {
 	u64 entry = page_cache_entry(mapping, index);
 
-	return on_fault(mapping, !entry || (entry & EVICTED_TAG));
+	return on_fault(mapping, index, index + 1, !entry || (entry & EVICTED_TAG));
 }
 
 /* Notes which pages a read wants. The kernel brings them into the cache next, and more. A fault wants one page, which

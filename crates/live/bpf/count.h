@@ -27,6 +27,15 @@ struct counts {
 	u64 pages;	/* that these have asked for; one for each fault */
 	u64 missing;	/* of these, not in the cache and not on their way */
 	u64 brought;	/* pages that the process brought into the cache */
+	/* How reads and faults lie to the one before, if they begin at another page. */
+	u64 forward;	/* go on where it ended */
+	u64 backward;	/* end where it began */
+	u64 strided;	/* begin as far from it as it did from the one before */
+	u64 random;	/* begin anywhere else */
+	/* The last read or fault, no counters. */
+	u64 first;
+	u64 end;	/* the page after it; 0 before the first one */
+	s64 step;	/* how many pages it began after the one before */
 };
 
 struct stalls {

@@ -4,6 +4,7 @@ use readahead::{PAGE_BYTES, figures};
 use serde::Serialize;
 
 use crate::latency::Latencies;
+use crate::steps::Steps;
 
 figures! {
     /// What happened in one interval.
@@ -15,6 +16,8 @@ figures! {
         pub faults: u64 as Counter,
         /// Pages of 4 KiB that reads and faults asked for; a fault asks for one.
         pub pages: u64 as Counter,
+        /// How each of these reads and faults lies to the one before.
+        pub steps: Steps,
         /// Of these, those of which the kernel tells whether they were in the cache.
         #[serde(skip)]
         pub judged_pages: u64 as Counter,
@@ -58,6 +61,7 @@ impl Activity {
         self.reads += other.reads;
         self.faults += other.faults;
         self.pages += other.pages;
+        self.steps.add(&other.steps);
         self.judged_pages += other.judged_pages;
         self.missing_pages += other.missing_pages;
         self.kernel_pages += other.kernel_pages;

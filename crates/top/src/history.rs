@@ -81,6 +81,7 @@ impl History {
             reads: scale(counts.reads),
             faults: scale(counts.faults),
             pages: scale(counts.pages),
+            steps: counts.steps.map(scale),
             judged_pages: scale(if self.tells_missing { counts.pages } else { counts.faults }),
             missing_pages: counts.missing,
             kernel_pages: counts.brought,
@@ -95,6 +96,7 @@ mod tests {
     use readahead::{DeviceNumber, FileKey};
 
     use super::*;
+    use crate::steps::Steps;
 
     fn key(pid: u32, ino: u64) -> Key {
         Key { pid, file: FileKey { dev: DeviceNumber { major: 8, minor: 1 }, ino } }
@@ -132,10 +134,12 @@ mod tests {
 
     #[test]
     fn what_was_seen_a_part_of_the_time_is_scaled_and_what_was_always_seen_is_not() {
-        let counts = Counts { reads: 10, faults: 1, pages: 20, missing: 3, brought: 32 };
+        let steps = Steps { forward: 7, backward: 3, ..Steps::default() };
+        let counts = Counts { reads: 10, faults: 1, pages: 20, missing: 3, brought: 32, steps };
         let (uses, _) = History::new(true).advance(&of(key(1, 2), counts), 0.25);
         let told = uses[0].activity;
         assert_eq!((told.reads, told.faults, told.pages), (40, 4, 80));
+        assert_eq!((told.steps.forward, told.steps.backward), (28, 12));
         assert_eq!((told.missing_pages, told.kernel_pages), (3, 32));
     }
 
@@ -151,7 +155,7 @@ mod tests {
 
     #[test]
     fn where_the_kernel_does_not_tell_what_reads_miss_only_faults_are_judged() {
-        let counts = Counts { reads: 90, faults: 10, pages: 100, missing: 5, brought: 0 };
+        let counts = Counts { reads: 90, faults: 10, pages: 100, missing: 5, ..Counts::default() };
         let share = |tells_missing| {
             let (uses, _) = History::new(tells_missing).advance(&of(key(1, 2), counts), 1.0);
             uses[0].activity.hit_share()

@@ -17,6 +17,7 @@ mod names;
 mod rhythm;
 mod sample;
 pub mod screen;
+mod steps;
 pub mod table;
 mod view;
 
@@ -26,5 +27,6 @@ pub use latency::{BINS, Latencies};
 pub use names::{FileName, Managers, Names, Process};
 pub use rhythm::{Rhythm, Step};
 pub use sample::{Counts, Key, Sample};
+pub use steps::Steps;
 pub use table::Row;
 pub use view::{By, Sort, View};

@@ -80,6 +80,11 @@ impl Names {
         format!("{pid} {name}")
     }
 
+    /// `1234 tar /srv/data`.
+    pub fn of_stream(&self, key: Key) -> String {
+        format!("{} {}", self.of_process(key.pid), self.of_file(key.file))
+    }
+
     /// The path of a cgroup, `?` if it is not known.
     pub fn of_cgroup(&self, pid: u32) -> String {
         let cgroup = self.processes.get(&pid).map(|process| process.cgroup.as_str());

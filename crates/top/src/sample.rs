@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use readahead::FileKey;
 
 use crate::latency::Latencies;
+use crate::steps::Steps;
 
 /// One process and one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,6 +29,8 @@ pub struct Counts {
     pub missing: u64,
     /// Pages that the process has brought into the cache.
     pub brought: u64,
+    /// In which order it has read.
+    pub steps: Steps,
 }
 
 impl Counts {
@@ -44,7 +47,8 @@ impl Counts {
             return *self;
         }
         let [reads, faults, pages, missing, brought] = pairs.map(|(now, before)| now - before);
-        Counts { reads, faults, pages, missing, brought }
+        let steps = self.steps.since(&before.steps);
+        Counts { reads, faults, pages, missing, brought, steps }
     }
 }
 

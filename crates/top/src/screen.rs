@@ -32,21 +32,15 @@ pub const COLUMNS: usize = 80;
 const COLUMNS_WITH_REASON: usize = 110;
 const REASON: usize = 24;
 
-/// The heading and width of each column of numbers.
-const NUMBERS: [(&str, usize); 8] = [
-    ("READS/s", 8),
-    ("MB/s", 7),
-    ("HIT%", 6),
-    ("BOWW%", 6),
-    ("WAIT%", 7),
-    ("STALLS", 7),
-    ("MEDIAN", 7),
-    ("P99", 7),
-];
+/// The heading and width of each column that all rows have.
+const FIGURES: [(&str, usize); 6] =
+    [("READS/s", 8), ("MB/s", 7), ("HIT%", 6), ("BOWW%", 6), ("WAIT%", 7), ("STALLS", 7)];
+/// And of those that follow.
+const LATENCIES: [(&str, usize); 2] = [("MEDIAN", 7), ("P99", 7)];
+const PATTERN: [(&str, usize); 1] = [("PATTERN", 10)];
 
 /// What the keys do, for the last line.
-const KEYS: &str =
-    "p f d c: process, file, device, cgroup  s: sort  /: filter  space: pause  q: end";
+const KEYS: &str = "ptfdc process stream file device cgroup  s sort  / filter  space pause  q end";
 
 impl Picture<'_> {
     /// Lines of at most `columns` characters, but not fewer than 80; as many as there are.
@@ -110,8 +104,14 @@ impl Picture<'_> {
         )
     }
 
+    /// The heading and width of each column after the name.
+    fn columns(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let last: &[_] = if self.view.by == By::Stream { &PATTERN } else { &LATENCIES };
+        FIGURES.iter().chain(last).copied()
+    }
+
     fn name_width(&self, columns: usize) -> usize {
-        let numbers: usize = NUMBERS.iter().map(|(_, width)| width).sum();
+        let numbers: usize = self.columns().map(|(_, width)| width).sum();
         let reason = if self.gives_reasons(columns) { REASON } else { 0 };
         columns - numbers - reason
     }
@@ -123,7 +123,7 @@ impl Picture<'_> {
     fn heading(&self, columns: usize) -> String {
         let width = self.name_width(columns);
         let mut line = format!("{:<width$}", self.view.by.name().to_uppercase());
-        NUMBERS.iter().for_each(|(name, width)| line += &format!("{name:>width$}"));
+        self.columns().for_each(|(name, width)| line += &format!("{name:>width$}"));
         if self.gives_reasons(columns) {
             line += "  MANAGED BY BOWWAVE";
         }
@@ -136,11 +136,16 @@ impl Picture<'_> {
         // The end of a path matters, and the beginning of other names.
         let name = match row.of {
             Of::File(_) | Of::Cgroup(_) => cut_begin(&name, width - 1),
+            Of::Stream(_) => cut_middle(&name, width - 1),
             _ => cut_end(&name, width - 1),
         };
         let mut line = format!("{name:<width$}");
-        let numbers = numbers(&row.activity, self.interval.as_secs_f64());
-        for (text, (_, width)) in numbers.iter().zip(NUMBERS) {
+        let seconds = self.interval.as_secs_f64();
+        let texts = figures(&row.activity, seconds).into_iter().chain(match row.of {
+            Of::Stream(_) => vec![row.activity.steps.pattern().unwrap_or("-").to_owned()],
+            _ => percentiles(&row.activity).to_vec(),
+        });
+        for (text, (_, width)) in texts.zip(self.columns()) {
             line += &format!("{text:>width$}");
         }
         if self.gives_reasons(columns)
@@ -152,9 +157,11 @@ impl Picture<'_> {
     }
 }
 
-fn numbers(activity: &Activity, seconds: f64) -> [String; 8] {
-    let percentile =
-        |percent| activity.latencies.percentile_ms(percent).map_or("-".into(), duration);
+fn percentiles(activity: &Activity) -> [String; 2] {
+    [50, 99].map(|percent| activity.latencies.percentile_ms(percent).map_or("-".into(), duration))
+}
+
+fn figures(activity: &Activity, seconds: f64) -> [String; 6] {
     [
         compact((activity.reads + activity.faults) as f64 / seconds),
         compact(activity.bytes() as f64 * 1e-6 / seconds),
@@ -162,8 +169,6 @@ fn numbers(activity: &Activity, seconds: f64) -> [String; 8] {
         percent(activity.bowwave_share()),
         compact(activity.stalled_s / seconds * 100.0),
         compact(activity.stalls as f64 / seconds),
-        percentile(50),
-        percentile(99),
     ]
 }
 
@@ -228,6 +233,16 @@ fn cut_begin(text: &str, most: usize) -> String {
     "...".chars().chain(text.chars().skip(count - (most - 3))).collect()
 }
 
+/// At most `most` characters: the beginning and, of the longer part, the end.
+fn cut_middle(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let begin = most / 3;
+    let (head, tail) = text.split_at(text.char_indices().nth(begin).map_or(0, |(at, _)| at));
+    head.to_owned() + &cut_begin(tail, most - begin)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -235,6 +250,8 @@ mod tests {
 
     use super::*;
     use crate::latency::{BINS, Latencies};
+    use crate::sample::Key;
+    use crate::steps::Steps;
     use crate::table::total;
     use crate::view::Sort;
 
@@ -248,6 +265,7 @@ mod tests {
             reads: 1234,
             faults: 6,
             pages: 19_744,
+            steps: Steps { forward: 1000, random: 240, ..Steps::default() },
             judged_pages: 19_744,
             missing_pages: 1_300,
             kernel_pages: 5_000,
@@ -273,6 +291,19 @@ PROCESS                   READS/s   MB/s  HIT% BOWW%  WAIT% STALLS MEDIAN    P99
 1234 tar                      620   40.4  93.4  75.0   37.5   50.0  6.4ms   31ms";
         let shown = picture(&[row], &Names::default(), &View::default()).lines(80).join("\n");
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_stream_shows_its_process_the_end_of_its_file_and_its_pattern() {
+        let of = Of::Stream(Key { pid: 1234, file: FILE });
+        let row =
+            Row { of, name: "1234 tar /srv/backup/weekly/data.img".into(), activity: reader() };
+        let view = View { by: By::Stream, ..View::default() };
+        let lines = picture(&[row], &Names::default(), &view).lines(80);
+        let expected = "\
+STREAM                        READS/s   MB/s  HIT% BOWW%  WAIT% STALLS   PATTERN
+1234 tar .../weekly/data.img      620   40.4  93.4  75.0   37.5   50.0   forward";
+        assert_eq!(lines[2..].join("\n"), expected);
     }
 
     #[test]
@@ -310,7 +341,7 @@ PROCESS                   READS/s   MB/s  HIT% BOWW%  WAIT% STALLS MEDIAN    P99
         let (names, mut view) = (Names::default(), View::default());
         let lines = picture(&rows, &names, &view).for_terminal(80, 24);
         assert_eq!(lines.len(), 24);
-        assert!(lines[23].contains("q: end"));
+        assert!(lines[23].ends_with("q end"));
         view.typed("/ta");
         let lines = picture(&rows, &names, &view).for_terminal(80, 24);
         assert!(lines[23].starts_with("filter: ta_"));
@@ -326,6 +357,7 @@ PROCESS                   READS/s   MB/s  HIT% BOWW%  WAIT% STALLS MEDIAN    P99
                     reads: counts[0],
                     faults: counts[1],
                     pages: counts[2],
+                    steps: Steps { random: counts[0], ..Steps::default() },
                     judged_pages: counts[2],
                     missing_pages: counts[3],
                     kernel_pages: counts[4],
@@ -350,6 +382,7 @@ PROCESS                   READS/s   MB/s  HIT% BOWW%  WAIT% STALLS MEDIAN    P99
         ) {
             let of = match by {
                 By::Process => Of::Process(u32::MAX),
+                By::Stream => Of::Stream(Key { pid: u32::MAX, file: FILE }),
                 By::File => Of::File(FILE),
                 By::Device => Of::Device(FILE.dev),
                 By::Cgroup => Of::Cgroup(name.clone()),

@@ -8,6 +8,7 @@ use readahead::{DeviceNumber, FileKey};
 use crate::activity::Activity;
 use crate::history::Use;
 use crate::names::Names;
+use crate::sample::Key;
 use crate::view::{By, Sort};
 
 /// One row.
@@ -26,6 +27,8 @@ pub struct Row {
 pub enum Of {
     /// What a process did.
     Process(u32),
+    /// What a process did with a file.
+    Stream(Key),
     /// What was done with a file.
     File(FileKey),
     /// What was done with the files of a file system.
@@ -57,6 +60,7 @@ pub fn total(rows: &[Row]) -> Activity {
 fn of(used: &Use, names: &Names, by: By) -> Of {
     match by {
         By::Process => Of::Process(used.key.pid),
+        By::Stream => Of::Stream(used.key),
         By::File => Of::File(used.key.file),
         By::Device => Of::Device(used.key.file.dev),
         By::Cgroup => Of::Cgroup(names.of_cgroup(used.key.pid)),
@@ -75,6 +79,7 @@ fn credited(used: &Use, names: &Names) -> Activity {
 fn name(of: &Of, names: &Names) -> String {
     match of {
         Of::Process(pid) => names.of_process(*pid),
+        Of::Stream(key) => names.of_stream(*key),
         Of::File(file) => names.of_file(*file),
         Of::Device(dev) => names.of_file_system(*dev),
         Of::Cgroup(path) => path.clone(),
@@ -105,7 +110,6 @@ mod tests {
 
     use super::*;
     use crate::names::Process;
-    use crate::sample::Key;
 
     const BOWWAVE: u32 = 4;
 

@@ -6,6 +6,8 @@ pub enum By {
     /// One row for each process.
     #[default]
     Process,
+    /// One row for what each process reads of each file.
+    Stream,
     /// One row for each file.
     File,
     /// One row for each file system and its device.
@@ -16,12 +18,13 @@ pub enum By {
 
 impl By {
     /// In the order of the keys.
-    pub const ALL: [By; 4] = [By::Process, By::File, By::Device, By::Cgroup];
+    pub const ALL: [By; 5] = [By::Process, By::Stream, By::File, By::Device, By::Cgroup];
 
     /// The name of one.
     pub fn name(self) -> &'static str {
         match self {
             By::Process => "process",
+            By::Stream => "stream",
             By::File => "file",
             By::Device => "device",
             By::Cgroup => "cgroup",
@@ -112,6 +115,7 @@ impl View {
         }
         match key {
             'p' => self.by = By::Process,
+            't' => self.by = By::Stream,
             'f' => self.by = By::File,
             'd' => self.by = By::Device,
             'c' => self.by = By::Cgroup,
@@ -154,6 +158,7 @@ mod tests {
     #[test]
     fn keys_choose_what_is_shown() {
         assert_eq!(pressed("f").by, By::File);
+        assert_eq!(pressed("t").by, By::Stream);
         assert_eq!(pressed("fdc").by, By::Cgroup);
         assert_eq!(pressed("s").sort, Sort::Reads);
         assert_eq!(pressed("ssssss"), View::default(), "all the way round");

@@ -29,8 +29,8 @@ use terminal::Terminal;
 /// Show live which processes, files and devices read, how much of it is cached, and who waits.
 ///
 /// It only watches: nothing is read ahead or changed, and no bowwave needs to run. Needs root. Keys:
-/// p, f, d and c add up by process, file, device and cgroup; s sorts by the next figure; / filters by
-/// name; space pauses; q ends.
+/// p, t, f, d and c add up by process, stream (what one process reads of one file), file, device and
+/// cgroup; s sorts by the next figure; / filters by name; space pauses; q ends.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// What to add up by.
@@ -51,8 +51,8 @@ pub(crate) struct Args {
     /// Print each picture as text, for a file or another program.
     #[arg(long)]
     batch: bool,
-    /// Print one JSON object for each interval, with all rows by process, file, device and cgroup. The
-    /// first line says that counting has begun.
+    /// Print one JSON object for each interval, with all rows by process, stream, file, device and
+    /// cgroup. The first line says that counting has begun.
     #[arg(long, conflicts_with_all = ["batch", "by"])]
     json: bool,
     /// Show at most this many rows; the rest counts all the same.

@@ -21,7 +21,7 @@ use skeleton::{CountSkel, CountSkelBuilder};
 
 /// Of the table of counters. Each processor has its own.
 const MOST_TABLE_BYTES: usize = 64 << 20;
-const COUNTS_BYTES: usize = 40;
+const COUNTS_BYTES: usize = 96;
 const MOST_ENTRIES: usize = 32768;
 
 /// Words for each processor in `seen`.

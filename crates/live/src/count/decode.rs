@@ -1,8 +1,10 @@
 //! Decodes the tables of bpf/count.h: 64-bit words in the machine's byte order, and texts that end with a zero.
 
 use readahead::{DeviceNumber, FileKey};
-use top::{BINS, Counts, FileName, Key, Latencies};
+use top::{BINS, Counts, FileName, Key, Latencies, Steps};
 
+/// Words at the beginning of `struct counts`. What follows tells where the last access was.
+const COUNTERS: usize = 9;
 const NAME_COMPONENTS: usize = 6;
 const NAME_BYTES: usize = 64;
 
@@ -29,13 +31,13 @@ pub(super) fn encode_file(file: &FileKey) -> Vec<u8> {
 
 /// `struct counts`, one of each processor, added up.
 pub(super) fn counts(of_processors: &[Vec<u8>]) -> Counts {
-    let mut sum = Counts::default();
+    let mut sums = [0; COUNTERS];
     for bytes in of_processors {
-        let fields =
-            [&mut sum.reads, &mut sum.faults, &mut sum.pages, &mut sum.missing, &mut sum.brought];
-        fields.into_iter().zip(words(bytes)).for_each(|(sum, count)| *sum += count);
+        sums.iter_mut().zip(words(bytes)).for_each(|(sum, count)| *sum += count);
     }
-    sum
+    let [reads, faults, pages, missing, brought, forward, backward, strided, random] = sums;
+    let steps = Steps { forward, backward, strided, random };
+    Counts { reads, faults, pages, missing, brought, steps }
 }
 
 /// `struct stalls` at the time `now_ns`: the sum contains how long threads have waited that still wait.
@@ -112,9 +114,15 @@ mod tests {
 
     #[test]
     fn counters_of_all_processors_are_added_up() {
-        let of = |numbers: [u64; 5]| numbers.map(u64::to_ne_bytes).concat();
-        let sum = counts(&[of([1, 2, 3, 4, 5]), of([10, 20, 30, 40, 50])]);
-        assert_eq!(sum, Counts { reads: 11, faults: 22, pages: 33, missing: 44, brought: 55 });
+        let of = |numbers: [u64; 12]| numbers.map(u64::to_ne_bytes).concat();
+        let last = [7, 8, 9];
+        let one =
+            of(std::array::from_fn(
+                |n| if n < COUNTERS { n as u64 + 1 } else { last[n - COUNTERS] },
+            ));
+        let sum = counts(&[one.clone(), one]);
+        let steps = Steps { forward: 12, backward: 14, strided: 16, random: 18 };
+        assert_eq!(sum, Counts { reads: 2, faults: 4, pages: 6, missing: 8, brought: 10, steps });
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub(super) fn of(interval: &Interval, session: &Session, args: &Args) -> Value {
         "notes": session.notes(interval),
         "total": figures(&table::total(&all(By::Process, ""))),
         "processes": rows(By::Process),
+        "streams": rows(By::Stream),
         "files": rows(By::File),
         "devices": rows(By::Device),
         "cgroups": rows(By::Cgroup),
@@ -45,6 +46,13 @@ fn object(row: &Row, session: &Session) -> Map<String, Value> {
             let process = names.processes.get(pid).cloned().unwrap_or_default();
             json!({ "pid": pid, "name": process.name, "cgroup": process.cgroup })
         }
+        Of::Stream(key) => json!({
+            "pid": key.pid,
+            "name": names.processes.get(&key.pid).map(|process| &process.name),
+            "path": names.of_file(key.file),
+            "volume": key.file.dev.to_string(),
+            "inode": key.file.ino,
+        }),
         Of::File(file) => json!({
             "path": row.name,
             "volume": file.dev.to_string(),
@@ -64,6 +72,7 @@ fn figures(activity: &Activity) -> Map<String, Value> {
     let declared = serde_json::to_value(activity).unwrap_or_default();
     let mut figures = declared.as_object().cloned().unwrap_or_default();
     figures.insert("hit_share".into(), json!(activity.hit_share()));
+    figures.insert("pattern".into(), json!(activity.steps.pattern()));
     figures.insert("stall_median_ms".into(), json!(activity.latencies.percentile_ms(50)));
     figures.insert("stall_p99_ms".into(), json!(activity.latencies.percentile_ms(99)));
     let bins = (0..BINS).filter(|bin| activity.latencies.bins[*bin] > 0);
