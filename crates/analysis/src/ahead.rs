@@ -27,16 +27,16 @@ pub struct Ahead {
     pub asked: u64,
     /// Pages that were brought in before anybody had asked for them, and that this stream was the first to read.
     pub hits: u64,
-    /// Of the pages brought in, those of files that nobody maps. The kernel maps cached pages around a fault, so of a mapped
-    /// file it is not seen which pages were read.
+    /// Of the pages brought in, those of files that nobody maps. The kernel maps cached pages around a fault, so of a
+    /// mapped file it is not seen which pages were read.
     pub followed: u64,
     /// Of these, what nobody has read until the end, or until it was brought in again.
     pub wasted: u64,
 }
 
 impl Ahead {
-    /// Of the pages that were brought in while recording and that this stream was the first to read, those that had been
-    /// brought in before it asked for them: these, and all. `None` if there are none.
+    /// Of the pages that were brought in while recording and that this stream was the first to read, those that had
+    /// been brought in before it asked for them: these, and all. `None` if there are none.
     pub fn hit(&self) -> Option<(u64, u64)> {
         let all = self.hits + self.asked;
         (all > 0).then_some((self.hits, all))
@@ -59,8 +59,8 @@ impl Ahead {
     }
 }
 
-/// Finds out what became of the windows of each stream. Returns the sum, also of windows that belong to no stream, as their
-/// process has not read the file.
+/// Finds out what became of the windows of each stream. Returns the sum, also of windows that belong to no stream, as
+/// their process has not read the file.
 pub(crate) fn follow(trace: &Trace, streams: &mut [Stream]) -> Ahead {
     let mut pass = Pass::new(trace, streams);
     let is_use = |record: &&Record| is_read(trace, record) || record.op == TraceOp::Write;
@@ -164,8 +164,8 @@ impl<'a> Pass<'a> {
         self.sizes[owner].push(pages);
     }
 
-    /// The pages of the call during which the window was brought in, as far as the call began before: a long one goes on in
-    /// windows of its own.
+    /// The pages of the call during which the window was brought in, as far as the call began before: a long one goes
+    /// on in windows of its own.
     fn call_of(&self, window: &Window) -> Range<u64> {
         let calls = window.process.and_then(|process| self.calls.get(&process));
         let calls = calls.map_or(&[][..], Vec::as_slice);

@@ -4,9 +4,9 @@
 //! cargo build --release && cargo run --release -p bowwave --example bad-devices -- target/release/bowwave
 //! ```
 //!
-//! Each row: a file of 64 MB on a healthy lab disk (`net`) is read backward five times under the daemon, first alone, then
-//! beside a reader of a bad device. Then the daemon gets SIGTERM. Medians of 3 runs, or of as many as a second argument says. Needs
-//! root, FUSE and eBPF, and takes some three minutes.
+//! Each row: a file of 64 MB on a healthy lab disk (`net`) is read backward five times under the daemon, first alone,
+//! then beside a reader of a bad device. Then the daemon gets SIGTERM. Medians of 3 runs, or of as many as a second
+//! argument says. Needs root, FUSE and eBPF, and takes some three minutes.
 
 #[path = "../tests/bad/mod.rs"]
 mod bad;

@@ -133,8 +133,8 @@ struct Taken {
 }
 
 impl Taken {
-    /// Whether the same was read. A strided reader passes four times what it reads, and a window lies beyond. How much is worth reading is
-    /// the policy's business, and this disk has far more bandwidth than its latency suggests.
+    /// Whether the same was read. A strided reader passes four times what it reads, and a window lies beyond. How much
+    /// is worth reading is the policy's business, and this disk has far more bandwidth than its latency suggests.
     fn is_right(&self, stock: &Taken) -> bool {
         self.checksum == stock.checksum && self.bytes <= stock.bytes * 5
     }

@@ -2,7 +2,8 @@
 //! programs read what they read without it, and after the next start every device's window and every open file's window
 //! is as before, also if that start was killed, too.
 //!
-//! Skipped where labs or eBPF do not work. BOWWAVE_TORTURE=1 tries each step together with each step of the recovery after it.
+//! Skipped where labs or eBPF do not work. BOWWAVE_TORTURE=1 tries each step together with each step of the recovery
+//! after it.
 
 // Steps are compiled in only where tests are.
 #![cfg(debug_assertions)]

@@ -62,7 +62,8 @@ pub struct MachineSpec {
     /// The device itself, instead of its name.
     #[serde(skip)]
     pub device_spec: Option<device::Spec>,
-    /// Which pages bowwave drops behind streams; none without rules. With rules, bowwave knows how much memory there is.
+    /// Which pages bowwave drops behind streams; none without rules. With rules, bowwave knows how much memory there
+    /// is.
     #[serde(skip)]
     pub behind: Option<controller::behind::Rules>,
     /// Capacity of the device.

@@ -1,7 +1,7 @@
 //! When accesses to cached pages are seen.
 //!
-//! To see a cached read costs the reader about 0.15 µs. A read of 4 KiB takes 0.4 µs on a fast processor. So a program that
-//! makes very many of them is watched for a part of each second only.
+//! To see a cached read costs the reader about 0.15 µs. A read of 4 KiB takes 0.4 µs on a fast processor. So a program
+//! that makes very many of them is watched for a part of each second only.
 
 use std::time::Duration;
 
@@ -103,8 +103,8 @@ mod tests {
 
     use super::*;
 
-    /// Seconds seen, of `seconds`, at this rate on one processor. A processor makes its accesses also while they are not
-    /// seen, but the programs count only those that they see.
+    /// Seconds seen, of `seconds`, at this rate on one processor. A processor makes its accesses also while they are
+    /// not seen, but the programs count only those that they see.
     fn seen_s(rate: f64, seconds: u64) -> f64 {
         let (mut now, mut count, mut seen) = (Duration::ZERO, 0.0, 0.0);
         let mut rhythm = Rhythm::new(now, &[0, 0]);

@@ -1,6 +1,7 @@
 //! A trace as a job of [fio](https://fio.readthedocs.io), which reads the same places of the same files on a real disk.
 //!
-//! Each process becomes a section of the job file and has a log in fio's format "iolog", version 3 (fio 3.30 and newer):
+//! Each process becomes a section of the job file and has a log in fio's format "iolog", version 3 (fio 3.30 and
+//! newer):
 //!
 //! ```text
 //!   fio version 3 iolog

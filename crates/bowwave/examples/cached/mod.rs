@@ -1,5 +1,5 @@
-//! What watching costs programs that read cached data: processor time for each access. Each round measures without and with
-//! the watcher; ratios are taken within rounds.
+//! What watching costs programs that read cached data: processor time for each access. Each round measures without and
+//! with the watcher; ratios are taken within rounds.
 
 use std::error::Error;
 use std::fs::File;

@@ -81,8 +81,8 @@ pub struct Setup {
     pub pace: Pace,
     /// Where files are, and in which order directories list them.
     pub layout: Layout,
-    /// Largest read-ahead in KiB when the trace was recorded. What was in memory then is there again, as far as the trace
-    /// tells. `None`: nothing is cached at first.
+    /// Largest read-ahead in KiB when the trace was recorded. What was in memory then is there again, as far as the
+    /// trace tells. `None`: nothing is cached at first.
     pub traced_readahead_kb: Option<u64>,
     /// The longest time in which nothing happens in the trace; what is longer is cut to it. `None`: it may be any.
     pub longest_idle: Option<Nanos>,

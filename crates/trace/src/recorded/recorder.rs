@@ -109,9 +109,9 @@ impl<W: Write> Recorder<W> {
         self.write_if(BLOCK_BYTES)
     }
 
-    /// Adds pages that the kernel brought in, in any order of time. Parts of one window that come one after the other, with
-    /// the same time, are read back as one. What could not be read back counts as lost: more than [`MAX_WINDOWS`], what
-    /// reaches beyond the limits of a trace, and a window without a process.
+    /// Adds pages that the kernel brought in, in any order of time. Parts of one window that come one after the other,
+    /// with the same time, are read back as one. What could not be read back counts as lost: more than [`MAX_WINDOWS`],
+    /// what reaches beyond the limits of a trace, and a window without a process.
     ///
     /// # Errors
     /// Those of the file.

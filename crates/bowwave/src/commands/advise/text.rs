@@ -8,7 +8,8 @@ use super::ground::Ground;
 use super::steps::{Steps, quoted};
 use crate::print::visible;
 
-/// Figures of the trace and of the simulator that differ by more are not of the same device, or not of the same setting.
+/// Figures of the trace and of the simulator that differ by more are not of the same device, or not of the same
+/// setting.
 const FITS: f64 = 1.5;
 
 /// A difference of less than this share of the time does not matter.

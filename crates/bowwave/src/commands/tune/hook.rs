@@ -11,8 +11,8 @@ use tune::persist;
 
 use crate::print;
 
-/// A backing device appears a moment before its file system is mounted. One that is mounted where udev cannot see it, as
-/// in a container, occupies one of udev's workers for this time, if any mount is remembered.
+/// A backing device appears a moment before its file system is mounted. One that is mounted where udev cannot see it,
+/// as in a container, occupies one of udev's workers for this time, if any mount is remembered.
 const MOUNT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Prints the window for `device`, a disk's name or a backing device's number. Fails silently if it should keep its
