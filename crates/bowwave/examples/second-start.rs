@@ -23,7 +23,7 @@ type Fallible<T> = Result<T, Box<dyn Error>>;
 
 const ROUNDS: usize = 3;
 
-/// Columns in seconds.
+/// The ways to start a program, each of which is a column in seconds.
 const WAYS: usize = 6;
 
 /// Room for the largest compilers.

@@ -62,7 +62,7 @@ impl Bench {
         File::open(self.lab.mount_point().join("file")).expect("it was written")
     }
 
-    /// A daemon that kills itself at that step; whether it said that it manages reads.
+    /// A daemon that kills itself at that step, its output, and whether it said that it manages reads.
     fn daemon(&self, arguments: &[&str], dies_at: &str) -> (Own, BufReader<ChildStdout>, bool) {
         let mut command = managed::daemon(&self.lab, self.state.path(), arguments);
         let mut daemon = Own::start(command.env("BOWWAVE_DIE_AT", dies_at));

@@ -87,8 +87,8 @@ mod tests {
             waits
         };
         assert_eq!(ask(), 0);
-        let slug = Identity::Mount { fs_type: "nfs4".into(), source: "server:/export".into() };
-        std::fs::write(folder.path().join(format!("{}.toml", slug.slug())), "damaged")
+        let mount = Identity::Mount { fs_type: "nfs4".into(), source: "server:/export".into() };
+        std::fs::write(folder.path().join(format!("{}.toml", mount.slug())), "damaged")
             .expect("written");
         assert_eq!(ask(), 1, "a profile that cannot be read may be of a mount");
     }
