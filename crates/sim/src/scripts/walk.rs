@@ -102,6 +102,7 @@ enum Step {
 }
 
 impl Walk {
+    /// Opens all files of the trees. `user_per_kib` is in nanoseconds.
     pub fn new(machine: &mut Machine, trees: &[&Tree], user_per_kib: f64, per_file: Nanos) -> Self {
         let opened: Vec<_> = trees.iter().map(|tree| tree.open(machine)).collect();
         let most = opened.iter().map(Vec::len).max().unwrap_or(0);
