@@ -69,9 +69,7 @@ impl Tree {
     pub fn reordered(&self, spec: &TreeSpec, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut directories: Vec<_> = self.files.chunks(spec.directory_files.max(1)).collect();
-        for place in (1..directories.len()).rev() {
-            directories.swap(place, random.below(place as u64 + 1) as usize);
-        }
+        random.shuffle(&mut directories);
         Tree { files: directories.concat() }
     }
 
