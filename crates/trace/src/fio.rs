@@ -143,7 +143,7 @@ impl Section<'_> {
 }
 
 impl Trace {
-    /// Whether a job does it. Counts what of the trace it does not do.
+    /// Whether a job contains the operation. Counts in `left_out` what it does not contain.
     fn is_for_fio(&self, record: &Record, left_out: &mut LeftOut) -> bool {
         let is_written = record.op == TraceOp::Write;
         let name = &self.files[record.file as usize].name;

@@ -114,7 +114,7 @@ impl TraceOp {
 pub struct Record {
     /// When it began.
     pub at: Nanos,
-    /// How long it took; zero if the trace does not say.
+    /// How long it took or, in a recorded trace, how long it waited; zero if the trace does not say.
     pub took: Nanos,
     /// Index into [`Trace::processes`].
     pub process: u32,

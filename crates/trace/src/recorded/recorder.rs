@@ -17,6 +17,7 @@ pub struct Recorder<W: Write> {
     to: W,
     /// Items that are not written yet.
     block: Vec<u8>,
+    /// The time of the last run or window.
     last_at: Nanos,
     totals: Totals,
 }
@@ -176,6 +177,7 @@ impl<W: Write> Recorder<W> {
         self.block = written.expect("an item has a known length");
     }
 
+    /// Writes the block if it has so many bytes.
     fn write_if(&mut self, least_bytes: usize) -> io::Result<()> {
         if self.block.len() >= least_bytes {
             self.totals.bytes += blocks::write(&mut self.to, &self.block)?;
