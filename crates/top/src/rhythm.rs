@@ -8,8 +8,10 @@ use std::time::Duration;
 /// The programs are switched on once in each period.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// While accesses are seen, look at their number after this time, and then this often. It is also the least time.
+/// Accesses are seen for at least this long in each period; then their number is looked at.
 const FIRST: Duration = Duration::from_millis(10);
+
+/// While they are seen, their number is looked at this often.
 const SLICE: Duration = Duration::from_millis(20);
 
 /// What seeing an access costs, on the machine of docs/top.md.
@@ -32,14 +34,15 @@ pub struct Step {
 pub struct Rhythm {
     /// When this period began. All times count from the same moment.
     began: Duration,
-    /// The numbers of accesses by processor, then.
+    /// The numbers of accesses by processor when it began.
     counted: Vec<u64>,
+    /// Whether accesses are to be seen.
     is_on: bool,
     /// The next step begins a new period.
     is_due: bool,
-    /// The time until when `seen_for` is known.
-    now: Duration,
+    /// For how long accesses were seen since [`take_seen`](Self::take_seen), up to the moment `now`.
     seen_for: Duration,
+    now: Duration,
 }
 
 impl Rhythm {
@@ -74,6 +77,7 @@ impl Rhythm {
         std::mem::take(&mut self.seen_for)
     }
 
+    /// Lets the time go on to `now`.
     fn pass(&mut self, now: Duration) {
         if self.is_on {
             self.seen_for += now.saturating_sub(self.now);
