@@ -27,16 +27,16 @@ pub struct Ahead {
     pub asked: u64,
     /// Pages that were brought in before anybody had asked for them, and that this stream was the first to read.
     pub hits: u64,
-    /// Of the pages brought in, those of files that nobody maps. The kernel maps cached pages around a fault, so of a mapped
-    /// file it is not seen which pages were read.
+    /// Of the pages brought in, those of files that nobody maps. The kernel maps cached pages around a fault, so of a
+    /// mapped file it is not seen which pages were read.
     pub followed: u64,
     /// Of these, what nobody has read until the end, or until it was brought in again.
     pub wasted: u64,
 }
 
 impl Ahead {
-    /// Of the pages that were brought in while recording and that this stream was the first to read, those that had been
-    /// brought in before it asked for them: these, and all. `None` if there are none.
+    /// Of the pages that were brought in while recording and that this stream was the first to read, those that had
+    /// been brought in before it asked for them: these, and all. `None` if there are none.
     pub fn hit(&self) -> Option<(u64, u64)> {
         let all = self.hits + self.asked;
         (all > 0).then_some((self.hits, all))
@@ -59,8 +59,8 @@ impl Ahead {
     }
 }
 
-/// Finds out what became of the windows of each stream. Returns the sum, also of windows that belong to no stream, as their
-/// process has not read the file.
+/// Finds out what became of the windows of each stream. Returns the sum, also of windows that belong to no stream, as
+/// their process has not read the file.
 pub(crate) fn follow(trace: &Trace, streams: &mut [Stream]) -> Ahead {
     let mut pass = Pass::new(trace, streams);
     let is_use = |record: &&Record| is_read(trace, record) || record.op == TraceOp::Write;
@@ -88,16 +88,22 @@ fn is_read(trace: &Trace, record: &Record) -> bool {
 /// Pages that were read ahead and that nobody has read yet, from the key up to the end, and the windows that have them.
 type Unused = BTreeMap<u64, (u64, usize)>;
 
+/// What is known of reads and windows so far. Of `sizes` and `all` the last entry stands for no stream.
 struct Pass<'a> {
     trace: &'a Trace,
+    /// The number of the stream of a process and a file, by calls or through a mapping.
     numbers: HashMap<(u32, u32, bool), usize>,
     /// The reads of each process that has windows.
     calls: HashMap<u32, Vec<&'a Record>>,
+    /// By file.
     unused: HashMap<u32, Unused>,
+    /// Whether somebody maps the file, by file.
     is_mapped: Vec<bool>,
+    /// The sizes of windows in pages, by stream.
     sizes: Vec<Vec<u64>>,
+    /// By stream.
     all: Vec<Ahead>,
-    /// Of each window, its stream; the last one stands for none.
+    /// The stream of each window.
     owners: Vec<usize>,
 }
 
@@ -144,6 +150,7 @@ impl<'a> Pass<'a> {
         first.or(other).unwrap_or(self.all.len() - 1)
     }
 
+    /// The kernel brings in a window. What of it was brought in before, and not read, was wasted then.
     fn bring(&mut self, number: usize, window: &Window) {
         let Range { start, end } = window.pages;
         let pages = window.len();
@@ -164,8 +171,8 @@ impl<'a> Pass<'a> {
         self.sizes[owner].push(pages);
     }
 
-    /// The pages of the call during which the window was brought in, as far as the call began before: a long one goes on in
-    /// windows of its own.
+    /// The pages of the call during which the window was brought in, as far as the call began before: a long one goes
+    /// on in windows of its own.
     fn call_of(&self, window: &Window) -> Range<u64> {
         let calls = window.process.and_then(|process| self.calls.get(&process));
         let calls = calls.map_or(&[][..], Vec::as_slice);
@@ -181,6 +188,7 @@ impl<'a> Pass<'a> {
         last.map_or(0..0, |record| record.offset / PAGE_BYTES..record.end().div_ceil(PAGE_BYTES))
     }
 
+    /// A read, a fault or a write uses pages, the first ones of which may have been read ahead.
     fn use_pages(&mut self, record: &Record) {
         let Some(unused) = self.unused.get_mut(&record.file) else { return };
         let end = record.end().min(self.trace.files()[record.file as usize].bytes);
@@ -195,6 +203,7 @@ impl<'a> Pass<'a> {
         self.all[self.numbers[&key]].hits += pages;
     }
 
+    /// Counts pages of a window that nobody has read, unless the file is mapped, so that nobody knows.
     fn waste(&mut self, window: usize, pages: u64) {
         let file = self.trace.windows()[window].file;
         if !self.is_mapped[file as usize] {

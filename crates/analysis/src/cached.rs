@@ -36,7 +36,8 @@ impl Cached {
         Cached { ended: Pages::new(files), begun: Pages::new(files), under_way: BinaryHeap::new() }
     }
 
-    /// An operation on bytes up to `end`; operations come in the order in which they begin. Returns where its data were.
+    /// An operation on bytes up to `end`; operations come in the order in which they begin. Returns where its data
+    /// were.
     pub(crate) fn take(&mut self, record: &Record, end: u64) -> Before {
         while let Some(Reverse((ends, file, start, end))) = self.under_way.peek().copied()
             && ends <= record.at

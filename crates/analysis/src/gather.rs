@@ -28,8 +28,10 @@ pub(crate) fn gather(trace: &Trace) -> Analysis {
 /// What is known of the records so far.
 struct Pass<'a> {
     trace: &'a Trace,
+    /// The number of each stream.
     numbers: HashMap<Key, usize>,
     streams: Vec<Stream>,
+    /// The order in which each stream reads.
     orders: Vec<Order>,
     /// Process and file, where the program has announced random reading.
     advised: HashSet<(u32, u32)>,
@@ -39,6 +41,7 @@ struct Pass<'a> {
     ranges: Vec<(usize, u64, u64)>,
     processes: Vec<Part>,
     files: Vec<Part>,
+    /// Writes, and their bytes.
     written: (u64, u64),
     durations: Durations,
 }

@@ -90,6 +90,7 @@ pub fn tree_raster(trace: &Trace, analysis: &Analysis) -> (Raster, usize) {
     (drawing.finish(), count)
 }
 
+/// The row of a place, of so many places in so many rows.
 fn row(place: u64, of: u64, rows: usize) -> usize {
     let row = u128::from(place) * rows as u128 / u128::from(of.max(1));
     (row as usize).min(rows - 1)
@@ -117,8 +118,9 @@ impl Drawing {
         }
     }
 
+    /// The first and the last column of a time.
     fn columns(&self, from: Nanos, to: Nanos) -> (usize, usize) {
-        // What a read brings in comes before it waits.
+        // A window may be older than the first operation: what a read brings in comes before it waits.
         let column = |at: Nanos| (at.saturating_sub(self.began) / self.column) as usize;
         (column(from).min(COLUMNS - 1), column(to).min(COLUMNS - 1))
     }

@@ -1,12 +1,12 @@
 //! Is what `bowwave advise` predicts what is then measured?
 //!
 //! ```text
-//! cargo build --release && cargo run --release -p bowwave --example advice-measured -- target/release/bowwave
+//! cargo build --release && cargo run --release -p bowwave --example advice-measured -- target/release/bowwave [WORD]
 //! ```
 //!
 //! Runs programs on lab disks, cold: under `bowwave record` for the trace, as they are, and with the remedy that
-//! `bowwave advise` puts first; a word after the last one selects the programs that contain it. Prints what that saves, predicted and measured, for the last process to end. Needs root,
-//! FUSE and eBPF.
+//! `bowwave advise` puts first. Prints what that saves, predicted and measured, until the last process ends. With WORD,
+//! only the programs that contain it. Needs root, FUSE and eBPF.
 
 use std::error::Error;
 use std::fs;
@@ -28,7 +28,7 @@ const OTHER_BYTES: u64 = 24 << 20;
 
 struct Load {
     device: &'static str,
-    /// Today's.
+    /// The device's `read_ahead_kb` today.
     window_kb: u64,
     /// Memory for pages of files; `None`: the machine's.
     memory_mb: Option<u64>,
@@ -211,7 +211,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Seconds of the program, cold, after these words. Its own shell takes them: bowwave needs time to start.
+    /// Seconds that the program takes, cold, if the words `before` start its shell. The shell itself takes the time, so
+    /// that the start of bowwave does not count.
     fn timed(&self, behind: &str, before: &[&str]) -> Fallible<f64> {
         let timed = "begun=$(date +%s%N); (PROGRAM) > /dev/null; echo $(($(date +%s%N) - begun))";
         let timed = self.script(timed, behind);

@@ -4,9 +4,9 @@
 //! cargo build --release && cargo run --release -p bowwave --example bad-devices -- target/release/bowwave
 //! ```
 //!
-//! Each row: a file of 64 MB on a healthy lab disk (`net`) is read backward five times under the daemon, first alone, then
-//! beside a reader of a bad device. Then the daemon gets SIGTERM. Medians of 3 runs, or of as many as a second argument says. Needs
-//! root, FUSE and eBPF, and takes some three minutes.
+//! Each row: a file of 64 MB on a healthy lab disk (`net`) is read backward five times under the daemon, first alone,
+//! then beside a reader of a bad device. Then the daemon gets SIGTERM. Medians of 3 runs, or of as many as a second
+//! argument says. Needs root, FUSE and eBPF, and takes some three minutes.
 
 #[path = "../tests/bad/mod.rs"]
 mod bad;
@@ -29,7 +29,7 @@ type Fallible<T> = Result<T, Box<dyn Error>>;
 struct Run {
     alone_s: f64,
     beside_s: f64,
-    /// From SIGTERM until it has told its totals, with windows given back.
+    /// From SIGTERM until the daemon has printed its totals; by then it has given windows back.
     told_s: f64,
     /// From SIGTERM until the process has ended, if it ends before the device is released.
     ended_s: Option<f64>,
@@ -37,10 +37,10 @@ struct Run {
     is_clean: bool,
 }
 
-/// Once takes a fifth of a second, too little to be told from noise.
+/// How often the file is read. Once takes a fifth of a second, too little to be told from noise.
 const TIMES: usize = 5;
 
-/// The daemon is waited for so long before the bad device is released.
+/// How long to wait for the daemon's end before the bad device is released.
 const MOST_ENDING: Duration = Duration::from_secs(12);
 
 fn main() -> Fallible<()> {

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
 
-/// Each figure is the median of so many measurements.
+/// The share of a processor is the median of so many measurements.
 const TIMES: usize = 3;
 
 fn main() -> Fallible<()> {
@@ -51,7 +51,7 @@ fn measure(bowwave: &Path, processes: u32, mounts: u32, seconds: u32) -> Fallibl
         return Err(line.into());
     }
     let pid = daemon.0.id();
-    // Measuring the disks is over by then.
+    // By then the daemon has measured the disks, which is no part of what it costs all the time.
     sleep(Duration::from_secs(5));
     let mut shares = Vec::new();
     for _ in 0..TIMES {

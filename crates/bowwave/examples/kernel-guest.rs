@@ -21,11 +21,11 @@ const SELF: &str = "/proc/self/exe";
 /// A group that holds less than what is read: its pages are evicted.
 const LITTLE_MEMORY: &str = "/sys/fs/cgroup/little";
 const LITTLE_BYTES: u64 = 64 << 20;
-/// What doctor may call degraded that a guest has on purpose, by the beginning of its name.
+/// Names of checks begin so that doctor calls degraded because of the guest and not of its kernel.
 const NOT_OF_THE_KERNEL: [&str; 2] = ["lab", "/"];
 
-/// What to look at, and the pattern of `bowwave demo` that shows it.
-const LED: [(&str, &str); 5] = [
+/// Features of read-ahead, each with the pattern of `bowwave demo` that shows it.
+const READ_AHEAD: [(&str, &str); 5] = [
     ("backward", "backward-64k"),
     ("strided", "stride-64k-256k"),
     ("mapped", "mmap-seq"),
@@ -60,7 +60,7 @@ fn look_at_everything() -> Result<()> {
     println!("KERNEL\t{}", fs::read_to_string("/proc/sys/kernel/osrelease")?.trim());
     let asked = fs::read_to_string("/proc/cmdline")?;
     let usual = look("", asked.contains("bowwave.loads_only"))?;
-    // Where that is something else than the usual choice.
+    // Functions are the usual choice of kernels without these tracepoints, which leaves nothing to compare.
     if asked.contains("bowwave.compares") && usual.contains("tracepoints") {
         look("functions", false)?;
     }
@@ -85,7 +85,8 @@ fn prepare() -> Result<()> {
     Ok(())
 }
 
-/// Looks at all features with these hooks; gives what doctor says of them.
+/// Looks at all features with these hooks (the usual ones for an empty text). Returns which hooks doctor says are used,
+/// or why none can be.
 fn look(hooks: &str, loads_only: bool) -> Result<String> {
     let doctor = bowwave(hooks, &["doctor"])?;
     let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
@@ -107,12 +108,12 @@ fn look(hooks: &str, loads_only: bool) -> Result<String> {
     if loads_only || !doctor.status.success() {
         return Ok(told);
     }
-    // The disk is measured when it is met first.
+    // Bowwave measures the disk when it first meets it; that must not count below.
     measure(Some(hooks), "backward-64k")?;
-    for (feature, pattern) in LED {
+    for (feature, pattern) in READ_AHEAD {
         let (stock, with) = (measure(None, pattern)?, measure(Some(hooks), pattern)?);
-        let is_led = with.own_bytes * 2 <= stock.own_bytes;
-        report(feature, is_led && with.is_right(&stock), &figures(&stock, &with));
+        let is_helped = with.own_bytes * 2 <= stock.own_bytes;
+        report(feature, is_helped && with.is_right(&stock), &figures(&stock, &with));
     }
     let (stock, with) = (measure(None, "seq-64k")?, measure(Some(hooks), "seq-64k")?);
     let is_no_worse = with.requests * 10 <= stock.requests * 11;
@@ -133,8 +134,9 @@ struct Taken {
 }
 
 impl Taken {
-    /// Whether the same was read. A strided reader passes four times what it reads, and a window lies beyond. How much is worth reading is
-    /// the policy's business, and this disk has far more bandwidth than its latency suggests.
+    /// Whether the reader got the same bytes, and the disk read no more than five times as many: a strided reader
+    /// passes over four times what it reads, and a window lies beyond. How much is worth reading is the policy's
+    /// business, and this disk has far more bandwidth than its latency suggests.
     fn is_right(&self, stock: &Taken) -> bool {
         self.checksum == stock.checksum && self.bytes <= stock.bytes * 5
     }

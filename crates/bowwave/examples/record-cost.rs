@@ -1,6 +1,6 @@
-//! What `bowwave record` costs programs that read cached data: processor time for each read of 4 KiB, from front to back and
-//! in another order, and for mapping 1 MiB and reading a byte of each page. What the recorder says of the last round of
-//! each goes to standard error. Needs root.
+//! What `bowwave record` costs programs that read cached data: processor time for each read of 4 KiB, from front to
+//! back and in another order, and for mapping 1 MiB and reading a byte of each page. What the recorder says of the last
+//! round of each goes to standard error. Needs root.
 //!
 //! `cargo run --release -p bowwave --example record-cost -- target/release/bowwave [ROUNDS]`
 

@@ -6,8 +6,9 @@
 //!
 //! Copies programs of this machine to a lab disk and starts them there: from the cache, and with their files not cached
 //! by themselves, under `bowwave run`, with `--remember` for the first and for the second time, and with the list of
-//! another program. Medians of 3 rounds, each of which starts every way once. Directories and inodes are cached, unless the last argument
-//! is `metadata`. Further arguments name the devices (`net` and `hdd` by default). Needs root, FUSE and eBPF.
+//! another program. Medians of 3 rounds, each of which starts every way once. Directories and inodes are cached, unless
+//! the last argument is `metadata`. Further arguments name the devices (`net` and `hdd` by default). Needs root, FUSE
+//! and eBPF.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -22,7 +23,7 @@ type Fallible<T> = Result<T, Box<dyn Error>>;
 
 const ROUNDS: usize = 3;
 
-/// Columns in seconds.
+/// The ways to start a program, each of which is a column in seconds.
 const WAYS: usize = 6;
 
 /// Room for the largest compilers.

@@ -1,5 +1,5 @@
-//! What `bowwave top` costs programs that read cached data: processor time for each read of 4 KiB, and for mapping 1 MiB
-//! and reading a byte of each page. Needs root.
+//! What `bowwave top` costs programs that read cached data: processor time for each read of 4 KiB, and for mapping
+//! 1 MiB and reading a byte of each page. Needs root.
 //!
 //! `cargo run --release -p bowwave --example top-cost -- target/release/bowwave [ROUNDS]`
 

@@ -12,7 +12,7 @@ pub(crate) fn as_root() -> String {
     if is_root { program } else { format!("sudo {program}") }
 }
 
-/// The file's name if the search path finds this file by it, otherwise the path as given.
+/// The file's name if a shell finds this very file by that name, otherwise the path as given.
 fn name(given: &Path, search_path: Option<&OsStr>) -> String {
     let file = given.file_name().unwrap_or(given.as_os_str());
     let found = search_path.into_iter().flat_map(env::split_paths).map(|folder| folder.join(file));

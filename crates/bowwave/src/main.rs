@@ -58,7 +58,7 @@ const CLOSED_PIPE: u8 = 128 + 13;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(answer) => return give(&answer),
+        Err(answer) => return print_answer(&answer),
     };
     let outcome = match cli.command {
         Command::Run(args) => return run::main(args),
@@ -83,14 +83,16 @@ fn main() -> ExitCode {
 }
 
 /// Prints help, or what is wrong with the command line.
-fn give(answer: &clap::Error) -> ExitCode {
+fn print_answer(answer: &clap::Error) -> ExitCode {
     if let Err(error) = answer.print() {
         return fail(&PrintError(error).into());
     }
-    let is_run = std::env::args_os().nth(1).is_some_and(|word| word == "run" || word == "record");
+    // The other statuses of these two are those of the commands that they start.
+    let starts_a_command =
+        std::env::args_os().nth(1).is_some_and(|word| word == "run" || word == "record");
     match answer.exit_code() {
         0 => ExitCode::SUCCESS,
-        _ if is_run => ExitCode::from(child::OWN_FAILURE),
+        _ if starts_a_command => ExitCode::from(child::OWN_FAILURE),
         code => ExitCode::from(code as u8),
     }
 }

@@ -1,5 +1,5 @@
-//! What a program advises for an open file stays when bowwave gives the open file's window back, also if it advised that
-//! after its last read.
+//! What a program advises for an open file stays when bowwave gives the open file's window back, also if it advised
+//! that after its last read.
 //!
 //! The judge is the disk: how many requests a reader of that open file makes. Skipped where labs or eBPF do not work,
 //! unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.

@@ -178,7 +178,7 @@ fn a_wrong_time_is_told_which_times_are_possible() {
 }
 
 #[test]
-fn a_daemon_refuses_what_it_cannot_lead_or_keep() {
+fn a_daemon_refuses_paths_without_a_page_cache_and_a_state_folder_in_use() {
     if !is_root() {
         return;
     }

@@ -2,7 +2,8 @@
 //! programs read what they read without it, and after the next start every device's window and every open file's window
 //! is as before, also if that start was killed, too.
 //!
-//! Skipped where labs or eBPF do not work. BOWWAVE_TORTURE=1 tries each step together with each step of the recovery after it.
+//! Skipped where labs or eBPF do not work. BOWWAVE_TORTURE=1 tries each step together with each step of the recovery
+//! after it.
 
 // Steps are compiled in only where tests are.
 #![cfg(debug_assertions)]
@@ -61,7 +62,7 @@ impl Bench {
         File::open(self.lab.mount_point().join("file")).expect("it was written")
     }
 
-    /// A daemon that kills itself at that step; whether it said that it manages reads.
+    /// A daemon that kills itself at that step, its output, and whether it said that it manages reads.
     fn daemon(&self, arguments: &[&str], dies_at: &str) -> (Own, BufReader<ChildStdout>, bool) {
         let mut command = managed::daemon(&self.lab, self.state.path(), arguments);
         let mut daemon = Own::start(command.env("BOWWAVE_DIE_AT", dies_at));

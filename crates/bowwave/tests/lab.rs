@@ -17,10 +17,10 @@ use own::Own;
 
 const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
 
-/// Whether something of a lab is there.
+/// Tells whether a lab has come to some stage of its making.
 type Sight = fn(&Lab) -> bool;
 
-/// What can be seen of a lab while it is made, in that order.
+/// The stages of making a lab that can be seen from outside, in order.
 const STAGES: [(&str, Sight); 5] = [
     ("folder", |lab| lab.folder().exists()),
     ("server's folder", |lab| lab.folder().join("mnt").exists()),

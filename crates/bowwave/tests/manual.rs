@@ -1,5 +1,5 @@
-//! Each command's `--help`, man page and page of the docs describe the same options. ARCHITECTURE.md names functions that
-//! exist.
+//! Each command's `--help`, man page and page of the docs describe the same options. ARCHITECTURE.md names functions
+//! that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

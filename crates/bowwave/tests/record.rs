@@ -92,8 +92,8 @@ fn every_way_of_reading_is_recorded_to_the_last_read_cold_and_cached() {
                 ([*reads, *faults], *page_count),
                 "{temperature} {name}"
             );
-            // Not each time: a page may come before a delayed thread begins to wait for it. And a thread may wait within
-            // a call for something else than the file, such as memory.
+            // Not each time: a page may come before a delayed thread begins to wait for it. And a thread may wait
+            // within a call for something else than the file, such as memory.
             let stalled = records.iter().filter(|record| record.took > 0).count();
             assert!(temperature == "cached" || stalled > 0, "{name}");
         }

@@ -125,8 +125,8 @@ fn a_browser_shows_what_the_kernel_read_ahead() {
     shows(&browser, &page, "report-ahead");
 }
 
-/// A recorded trace of 101 windows of 32 pages. Of each, a read that waits has asked for 8 pages, a read that does not wait
-/// gets 16 more, and nobody reads the last 8.
+/// A recorded trace of 101 windows of 32 pages. Of each, a read that waits has asked for 8 pages, a read that does not
+/// wait gets 16 more, and nobody reads the last 8.
 fn recorded() -> Vec<u8> {
     let [bowwave, kernel, date] = Default::default();
     let mut bytes = Vec::new();

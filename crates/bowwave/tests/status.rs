@@ -266,7 +266,7 @@ fn a_run_is_shown_beside_the_daemon_until_its_command_ends() {
     run.stdin.as_mut().expect("piped").write_all(b"up\n").expect("cat listens");
     let mut line = String::new();
     let output = run.stdout.take().expect("piped");
-    BufReader::new(output).read_line(&mut line).expect("cat answers, so run leads");
+    BufReader::new(output).read_line(&mut line).expect("cat answers, so run manages reads");
     let output = status(bench.state.path(), &["--json"]);
     let told: Value = serde_json::from_slice(&output.stdout).expect("an array");
     let roles: Vec<_> = told.as_array().expect("it").iter().map(|one| &one["role"]).collect();

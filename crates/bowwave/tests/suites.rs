@@ -1,8 +1,8 @@
-//! Test suites that know nothing of bowwave, on cold files of a lab disk: their results, test by test, and what programs
-//! print, are the same with bowwave and without.
+//! Test suites that know nothing of bowwave, on cold files of a lab disk: their results, test by test, and what
+//! programs print, are the same with bowwave and without.
 //!
-//! With BOWWAVE_TORTURE=1 more of them. Skipped where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE=1 makes that
-//! a failure.
+//! With BOWWAVE_TORTURE=1 more of them. Skipped where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE=1 makes
+//! that a failure.
 
 mod managed;
 mod own;

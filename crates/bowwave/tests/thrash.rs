@@ -306,10 +306,10 @@ fn two_fifths_of_memory_that_are_read_again_come_from_the_disk_no_more_than_with
     let path = bench.path("hot");
     fs::write(&path, vec![1; FILE_BYTES as usize]).expect("room on the lab");
     // Bytes that the second pass has read from the disk, of a machine with so much memory.
-    let second_pass = |leads: bool| {
+    let second_pass = |is_managed: bool| {
         let machine = Cgroup::new("twice", Some(MEMORY))?;
         bench.lab.evict().expect("evicted");
-        let daemon = leads.then(|| bench.daemon(&[], Some(&machine)));
+        let daemon = is_managed.then(|| bench.daemon(&[], Some(&machine)));
         let mut hand = Hand::new(&machine);
         let mut pass = || {
             let before = bench.lab.status().expect("counters");

@@ -1,9 +1,9 @@
-//! A file system can be unmounted soon after its last reader has ended, although bowwave was reading a tree of files ahead
-//! for it.
+//! A file system can be unmounted soon after its last reader has ended, although bowwave was reading a tree of files
+//! ahead for it.
 //!
-//! An open file keeps its file system from being unmounted, and so does bowwave while it waits for the device. The judge
-//! is what the device still serves. Skipped where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE=1 makes that a
-//! failure.
+//! An open file keeps its file system from being unmounted, and so does bowwave while it waits for the device. The
+//! judge is what the device still serves. Skipped where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE=1 makes
+//! that a failure.
 
 mod managed;
 mod own;
@@ -24,8 +24,8 @@ const FILES: u64 = 60;
 /// Moments at which a reader ends.
 const ROUNDS: u64 = 8;
 
-/// On average, what bowwave's threads may have under way: an inode, a folder or an extent, and a file's pages each. More
-/// may be served in a round, as the device's queue holds what was asked for before.
+/// On average, what bowwave's threads may have under way: an inode, a folder or an extent, and a file's pages each.
+/// More may be served in a round, as the device's queue holds what was asked for before.
 const MOST_READS: u64 = 24;
 
 /// Reads all files of a tree, one after the other.

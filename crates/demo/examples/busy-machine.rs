@@ -93,6 +93,7 @@ fn agree(one: Bounded, other: Bounded) -> bool {
     (one.0 - other.0).abs() <= error(one) + error(other)
 }
 
+/// Prints the figures of both side by side. Returns how many agree, and how many there are.
 fn compare(quiet: &[Value], busy: &[Value]) -> (usize, usize) {
     let (mut within, mut all) = (0, 0);
     for row in quiet {

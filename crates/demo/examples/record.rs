@@ -21,7 +21,7 @@ const TIMES: [(&str, &str, &str); 3] = [
     ("bowwave", "bowwave_s", "bowwave"),
 ];
 
-/// Settings of a trade-off as it names them; the others are between these.
+/// Settings of a trade-off: their names in the file, and in the demonstration's rows. Others lie between these.
 const POINTS: [(&str, &str); 3] =
     [("stock 128K", "stock 128K"), ("stock 4M", "stock 4096K"), ("bowwave", "bowwave")];
 

@@ -46,6 +46,7 @@ impl std::fmt::Display for Setting {
 /// One measured run.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
+    /// The reader's report.
     pub(crate) outcome: Outcome,
     /// Bytes that the device delivered, if it counts them.
     pub(crate) bytes_read: Option<u64>,
@@ -94,6 +95,7 @@ impl Bench<'_> {
         Ok(best)
     }
 
+    /// One cold run, whether it counts or not.
     fn run(&self, pattern: &Pattern, setting: Setting) -> Result<Sample, DemoError> {
         self.stop.check()?;
         self.target.evict(pattern.files)?;

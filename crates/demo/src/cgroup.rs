@@ -12,6 +12,7 @@ const PREFIX: &str = "bowwave-demo-";
 /// A memory cgroup, removed when this is dropped. Its processes must have ended by then.
 pub struct MemoryCgroup {
     folder: PathBuf,
+    /// Name of the file with its usage.
     used: &'static str,
 }
 

@@ -22,6 +22,7 @@ const SETTLE: Duration = Duration::from_millis(300);
 pub(crate) struct Daemon {
     child: OwnChild,
     output: BufReader<ChildStdout>,
+    /// CPU time that it had used when it was ready.
     cpu_before: Duration,
 }
 

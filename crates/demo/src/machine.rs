@@ -1,4 +1,4 @@
-//! What a run needs of the machine.
+//! Which programs the machine has.
 
 /// Whether the shell would find this program.
 pub(crate) fn has_program(name: &str) -> bool {

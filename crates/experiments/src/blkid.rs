@@ -18,7 +18,9 @@ struct Workload {
     policy: String,
     /// Offset and bytes of each read.
     reads: Vec<(u64, u64)>,
+    /// From the default window down to that for the device's size.
     windows_kb: Vec<u64>,
+    /// With the smallest window, less than this is to be fetched; in thousands of bytes.
     most_kb: f64,
 }
 
@@ -63,7 +65,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
     Ok(Table { figures: rows, verdicts, ..experiment.table(NAME) })
 }
 
-/// Kilobytes that the device delivers for the reads, and the seconds that they take.
+/// KiB that the device delivers for the reads, and the seconds that they take.
 fn look(experiment: &Experiment<Workload>, window_kb: u64) -> Result<(f64, f64), ExperimentError> {
     let mut spec = experiment.machine.clone();
     spec.readahead_kb = window_kb;

@@ -10,19 +10,25 @@ const LEAST_PUBLISHED_CHANGE_PERCENT: f64 = 3.0;
 /// Numbers of published figures, for one table or several.
 #[derive(Add, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
+    /// All of them.
     pub published: usize,
-    /// That must come out exactly, and those that do.
+    /// Those that must come out exactly.
     pub exact: usize,
+    /// Of these, those that do.
     pub exact_and_same: usize,
+    /// Those that were calibrated.
     pub calibrated: usize,
-    /// That were predicted, and those of them within 15 % and 30 %, and off by more than 60 %.
+    /// Those that were predicted.
     pub predicted: usize,
+    /// Of these, those off by at most 15 %.
     pub within_15: usize,
+    /// Of these, those off by at most 30 %.
     pub within_30: usize,
+    /// Of these, those off by more than 60 %.
     pub beyond_60: usize,
-    /// Published changes of 3 % or more against the first column of the row, and those that were simulated with
-    /// the same sign. Changes of exact figures do not count.
+    /// Published changes of 3 % or more against the first column of the row. Changes of exact figures do not count.
     pub changes: usize,
+    /// Of these, those that were simulated with the same sign.
     pub same_signs: usize,
 }
 

@@ -19,6 +19,7 @@ struct Workload {
     file_mib: u64,
     request_kb: u64,
     policy: String,
+    /// How far a point may be off.
     within_percent: f64,
 }
 

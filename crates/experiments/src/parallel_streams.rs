@@ -24,6 +24,7 @@ struct Workload {
     file_mb: u64,
     request_kb: u64,
     start_every_us: f64,
+    /// How far the time of the last finisher may be off.
     last_finisher_within_percent: f64,
     /// Slices of the anticipatory elevator by read-ahead in KiB.
     slice_ms: BTreeMap<String, u64>,
@@ -40,7 +41,7 @@ struct Row {
     simulated: Vec<f64>,
 }
 
-/// The rows of the table, and the predictions.
+/// Read-ahead in KiB and elevator of each row. Some were not published.
 const ROWS: [(u64, &str); 8] = [
     (128, "linus (2.4.21-pre4)"),
     (128, "deadline (2.5.61 base)"),

@@ -34,9 +34,11 @@ struct Config {
     is_aligned: bool,
 }
 
+/// One published figure.
 #[derive(Clone, Debug, Deserialize)]
 struct Record {
     config: String,
+    /// Counted from 1.
     stage: usize,
     policy: String,
     stage_seconds: f64,
@@ -119,6 +121,7 @@ fn stages(
     Ok(ends.zip(starts).map(|(end, start)| end - start).collect())
 }
 
+/// Starts the reader of a file of so many bytes, in stages of so many.
 fn spawn_reader(
     machine: &mut Machine,
     config: &Config,
@@ -129,8 +132,10 @@ fn spawn_reader(
     let open = machine.open(index);
     let bytes = config.request_kb << 10;
     let reads_per_stage = stage / bytes;
+    // Requests begin at multiples of this: of a request, or of a sector.
     let grain = if config.is_aligned { bytes } else { 512 };
     let places = (file - bytes) / grain + 1;
+    // Any seed will do, but it must stay the same.
     let mut random = Random::new(2006);
     let compute = Op::Compute { ns: (read_us * 1e3) as u64 };
     let mut has_computed = false;
@@ -192,6 +197,7 @@ fn stage_plot(config: &Config, columns: &[Column]) -> Plot {
     }
 }
 
+/// A column: its policy, the published seconds of each stage, and the simulated ones.
 type Column<'a> = (&'a str, Vec<Option<f64>>, Vec<f64>);
 
 /// The claims, each about several configurations or columns.

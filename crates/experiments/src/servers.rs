@@ -48,13 +48,14 @@ struct Backup {
     every_kb: u64,
 }
 
-/// One published row. A range has two numbers.
+/// One published row.
 #[derive(Clone, Debug, Deserialize)]
 struct Record {
     case: String,
     figure: String,
     unit: String,
     stock: Option<f64>,
+    /// A number, or a range such as `-67..+1.6`.
     adaptive: String,
 }
 
@@ -140,7 +141,7 @@ fn unit(published: &str) -> &'static str {
     }
 }
 
-/// Figures of a web server, up to a time or between two.
+/// Counts of a web server and its disks, from the start to some time, or between two times. Times are in seconds.
 #[derive(Clone, Copy, Debug, Default, Sub)]
 struct Served {
     clients: usize,
@@ -157,6 +158,7 @@ struct Served {
 }
 
 impl Served {
+    /// What was added since an earlier time; the numbers of clients, processors and disks stay.
     fn since(self, earlier: Served) -> Self {
         Served {
             clients: self.clients,

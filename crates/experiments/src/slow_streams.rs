@@ -22,6 +22,7 @@ struct Workload {
     start_every_ms: f64,
     /// Numbers of streams in the sweep, ascending.
     streams: Vec<usize>,
+    /// Streams thrash if this share of the pages read, or more, is read again.
     thrashing_percent: f64,
     /// The DMA zone's share of memory.
     dma_share: f64,

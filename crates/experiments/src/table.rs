@@ -180,7 +180,7 @@ pub(super) fn geometric_mean(values: impl Iterator<Item = f64>) -> f64 {
     f64::exp(sum / count)
 }
 
-/// The middle one of some values.
+/// The middle one of some values, the upper one of two; NaN of no values.
 pub(super) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

@@ -31,6 +31,7 @@ pub struct Base2561 {
 }
 
 impl Base2561 {
+    /// With nothing queued. It merges requests into commands of up to `max_sectors`, the device's largest request.
     pub fn new(max_sectors: u32) -> Self {
         Base2561 { queues: HashMap::new(), turns: VecDeque::new(), max_sectors, queued: 0 }
     }

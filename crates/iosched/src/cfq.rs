@@ -34,7 +34,7 @@ use crate::{Dispatch, Elevator};
 #[derive(Debug)]
 pub struct Cfq1 {
     queues: HashMap<ProcessId, SortedQueue>,
-    /// Processes with requests.
+    /// Processes with requests, the newest at the head.
     round_robin: VecDeque<ProcessId>,
     dispatch_list: VecDeque<Command>,
     max_sectors: u32,
@@ -47,6 +47,8 @@ impl Cfq1 {
     /// kernel, which fits the published table.
     pub const QUANTUM: usize = 4;
 
+    /// With nothing queued. It merges requests into commands of up to `max_sectors`, the device's largest request, and
+    /// moves at least `quantum` of them per refill.
     pub fn new(max_sectors: u32, quantum: usize) -> Self {
         Cfq1 {
             queues: HashMap::new(),
@@ -58,6 +60,7 @@ impl Cfq1 {
         }
     }
 
+    /// Moves requests to the empty dispatch list, in passes over the queues.
     fn refill(&mut self) {
         let mut moved = 0;
         while moved == 0 || moved < self.quantum {

@@ -61,12 +61,16 @@ pub struct Deadline {
     running: Direction,
     /// Successor of the last command, in its direction.
     next: Option<Ticket>,
+    /// End of the last command.
     last_end: Sector,
+    /// Requests of the batch so far.
     batch: u32,
+    /// How often reads were preferred while writes waited.
     starved: u32,
 }
 
 impl Deadline {
+    /// With nothing queued. It merges requests into commands of up to `max_sectors`, the device's largest request.
     pub fn new(max_sectors: u32, parameters: DeadlineParameters) -> Self {
         Deadline {
             reads: SortedQueue::default(),

@@ -82,21 +82,27 @@ pub struct Linus {
     queued: usize,
 }
 
+/// An entry of the list.
 #[derive(Clone, Debug)]
 struct Element {
     command: Command,
+    /// How often others may still be inserted before it; none at 0 and below.
     passovers: i64,
 }
 
 /// Where a request goes, by index in the list.
 #[derive(Clone, Copy)]
 enum Place {
+    /// Merged behind this element.
     Behind(usize),
+    /// Merged in front of it.
     InFrontOf(usize),
+    /// Inserted as this element.
     Slot(usize),
 }
 
 impl Linus {
+    /// With nothing queued. It merges requests into commands of up to `max_sectors`, the device's largest request.
     pub fn new(max_sectors: u32, parameters: LinusParameters) -> Self {
         Linus { list: VecDeque::new(), active: None, parameters, max_sectors, queued: 0 }
     }

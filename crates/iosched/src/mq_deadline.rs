@@ -50,8 +50,11 @@ pub struct MqDeadline {
     writes: Lane,
     parameters: MqDeadlineParameters,
     max_sectors: u32,
+    /// Direction of the last command.
     running: Direction,
+    /// Requests of the batch so far.
     batch: u32,
+    /// How often reads were preferred while writes waited.
     starved: u32,
 }
 
@@ -64,12 +67,14 @@ struct Lane {
 }
 
 impl Lane {
+    /// The next of the sweep.
     fn next(&self) -> Option<Ticket> {
         self.queue.at_or_above(self.position)
     }
 }
 
 impl MqDeadline {
+    /// With nothing queued. It merges requests into commands of up to `max_sectors`, the device's largest request.
     pub fn new(max_sectors: u32, parameters: MqDeadlineParameters) -> Self {
         MqDeadline {
             reads: Lane::default(),

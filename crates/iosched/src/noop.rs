@@ -23,6 +23,7 @@ pub struct Noop {
 }
 
 impl Noop {
+    /// With nothing queued. It merges requests into commands of up to `max_sectors`, the device's largest request.
     pub fn new(max_sectors: u32) -> Self {
         Noop { list: VecDeque::new(), max_sectors, queued: 0 }
     }

@@ -13,7 +13,7 @@ pub const NAMES: [&str; 8] =
 /// Nanoseconds in a millisecond.
 const MS: Nanos = 1_000_000;
 
-/// The elevator with this name and the parameters of its time. It merges up to `max_sectors`.
+/// The elevator with this name and the parameters of its time; `None` if there is none. It merges up to `max_sectors`.
 ///
 /// `anticipatory:25` has a time slice (`read_expire`) of 25 ms.
 pub fn by_name(name: &str, max_sectors: u32) -> Option<Box<dyn Elevator>> {

@@ -22,23 +22,31 @@ pub struct RequestId(pub u64);
 /// Whether data moves from the device or to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
+    /// From the device.
     Read,
+    /// To the device.
     Write,
 }
 
 /// A request for contiguous sectors, no larger than the device's largest request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
+    /// The caller's number.
     pub id: RequestId,
+    /// Who sends it.
     pub process: ProcessId,
+    /// The first sector.
     pub start: Sector,
+    /// How many sectors, at least one.
     pub sectors: u32,
+    /// Whether they are read or written.
     pub direction: Direction,
     /// Whether a process waits for it: reads and synchronous writes.
     pub is_sync: bool,
 }
 
 impl Request {
+    /// The sector after the last one.
     pub fn end(&self) -> Sector {
         self.start + Sector::from(self.sectors)
     }
@@ -47,12 +55,15 @@ impl Request {
 /// A command for the device, made of one or more merged requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
+    /// The first sector.
     pub start: Sector,
+    /// How many sectors.
     pub sectors: u32,
+    /// Whether they are read or written.
     pub direction: Direction,
     /// The requests, sorted by sector.
     pub requests: RequestIds,
-    /// The process of the request that the others merged with.
+    /// The process of the request that the others merged with. It need not be that of the first one.
     pub process: ProcessId,
 }
 
@@ -68,6 +79,7 @@ impl Command {
         }
     }
 
+    /// The sector after the last one.
     pub fn end(&self) -> Sector {
         self.start + Sector::from(self.sectors)
     }
@@ -124,14 +136,17 @@ impl RequestIds {
         RequestIds { first, rest: Vec::new() }
     }
 
+    /// The request with the lowest sectors.
     pub fn first(&self) -> RequestId {
         self.first
     }
 
+    /// How many there are.
     pub fn count(&self) -> usize {
         1 + self.rest.len()
     }
 
+    /// All of them, sorted by sector.
     pub fn iter(&self) -> impl Iterator<Item = RequestId> + '_ {
         std::iter::once(self.first).chain(self.rest.iter().copied())
     }

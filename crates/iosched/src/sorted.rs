@@ -165,12 +165,14 @@ impl SortedQueue {
         Merged { into, absorbed: Some(ticket.max(other)), lost_by }
     }
 
+    /// Enters a command into all three orders.
     fn link(&mut self, ticket: Ticket, queued: Queued) {
         self.by_start.insert((queued.command.start, ticket));
         self.by_end.insert((queued.command.end(), ticket));
         self.by_ticket.insert(ticket, queued);
     }
 
+    /// Takes it out of them.
     fn unlink(&mut self, ticket: Ticket) -> Option<Queued> {
         let queued = self.by_ticket.remove(&ticket)?;
         self.by_start.remove(&(queued.command.start, ticket));

@@ -24,7 +24,7 @@ const PROCESSES: usize = 10;
 /// Distance between the starts of two files: 100 MiB.
 const FILE_DISTANCE: Sector = 100 << 11;
 
-/// Pages of a window, of its first request, and of its second.
+/// Pages of a window, and of its first request; its second one has the rest.
 const WINDOW: u64 = 31;
 const FIRST: u64 = 16;
 const PAGE_SECTORS: u64 = 8;
@@ -48,6 +48,7 @@ struct Reader {
 struct Run {
     elevator: Box<dyn Elevator>,
     readers: [Reader; PROCESSES],
+    /// Windows of each file.
     windows: u64,
     /// When readers wake up.
     wakes: BTreeMap<(Nanos, usize), ()>,
@@ -139,6 +140,7 @@ impl Run {
     }
 }
 
+/// When each process has read its file, in seconds, sorted.
 fn run(name: &str, mebibytes: u64) -> Vec<f64> {
     let run = Run {
         elevator: by_name(name, MAX_SECTORS).unwrap(),

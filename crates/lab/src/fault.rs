@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Kind of a request.
+/// What a request does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Read,
@@ -28,7 +28,7 @@ enum Sort {
     Eio(Vec<RangeInclusive<u64>>),
     /// A read returns half of its sectors.
     Short,
-    /// One read in 64 takes this much longer.
+    /// One read in [`SPIKE_EVERY`] takes this much longer.
     Spike(Duration),
     /// Requests are not answered.
     Hang,
@@ -176,6 +176,7 @@ impl Fate {
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     faults: Vec<Fault>,
+    /// Reads so far, of which every [`SPIKE_EVERY`]th has a spike.
     reads: AtomicU64,
 }
 

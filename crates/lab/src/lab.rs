@@ -89,11 +89,11 @@ impl Lab {
         }
     }
 
-    /// Finds a lab that is up.
+    /// Finds a lab that is up, or whose `state.json` at least is there.
     ///
     /// # Errors
-    /// [`LabError::Unknown`] if there is none of that name, [`LabError::NotRoot`] if that cannot be
-    /// seen.
+    /// [`LabError::Unknown`] if there is none of that name, [`LabError::HalfMade`] or [`LabError::Damaged`] if its
+    /// `state.json` is missing or unreadable, [`LabError::NotRoot`] if that cannot be seen.
     pub fn attach(name: &str) -> Result<Lab, LabError> {
         Ok(Lab { state: State::load(name)? })
     }
@@ -251,8 +251,8 @@ fn clear_leftover(claim: &Claim) -> Result<(), LabError> {
     claim.renew()
 }
 
-/// Makes the layers one by one. `state.json` names only finished labs; what exists of others is found by mounts and
-/// attached devices.
+/// Makes the layers one by one. `state.json` names the block device only once the lab is finished; what exists of
+/// others is found by mounts and attached devices.
 fn build(
     state: &mut State,
     options: &Options,

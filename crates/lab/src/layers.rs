@@ -43,9 +43,9 @@ const FILE_SYSTEMS: [FileSystem; 3] = [
 /// The bare device, for tools that work on devices.
 pub(crate) const NO_FILE_SYSTEM: &str = "none";
 
-/// A program that only examines a device (as another `losetup --find` does) soon closes it. How often to try, and the
-/// pause in between.
-const UNMOUNT_TRIES: u32 = 10;
+/// A program that only examines a device (as another `losetup --find` does) soon closes it. How often to try to find it
+/// unused, and the pause in between: half a second in all.
+const UNUSED_TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Runs a tool. Returns its standard output.
@@ -154,7 +154,7 @@ pub(crate) fn mount(node: &Path, folder: &Path) -> Result<(), LabError> {
 pub(crate) fn await_users(nodes: &[PathBuf]) -> Result<(), LabError> {
     let places: Vec<&Path> = nodes.iter().map(PathBuf::as_path).collect();
     let mut users = Vec::new();
-    for _ in 0..UNMOUNT_TRIES {
+    for _ in 0..UNUSED_TRIES {
         users = users_of(&places);
         if users.is_empty() {
             return Ok(());
@@ -166,7 +166,7 @@ pub(crate) fn await_users(nodes: &[PathBuf]) -> Result<(), LabError> {
 
 /// Unmounts `folder`. If that fails, names the programs that have it or one of `nodes` open.
 pub(crate) fn unmount(folder: &Path, nodes: &[PathBuf]) -> Result<(), LabError> {
-    for _ in 0..UNMOUNT_TRIES {
+    for _ in 0..UNUSED_TRIES {
         match rustix::mount::unmount(folder, UnmountFlags::empty()) {
             Ok(()) => return Ok(()),
             Err(Errno::BUSY) => thread::sleep(PAUSE),

@@ -56,6 +56,7 @@ const MOST_IN_FLIGHT: u16 = 256;
 /// The kernel asks for attributes each time; this costs little here.
 const NO_CACHING: Duration = Duration::ZERO;
 
+/// Inode numbers.
 const ROOT: u64 = 1;
 const DISK: u64 = 2;
 const STATUS: u64 = 3;

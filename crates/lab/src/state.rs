@@ -27,10 +27,10 @@ pub fn is_in_lab(path: &Path) -> bool {
 pub(crate) const FUSE: &str = "fuse";
 pub(crate) const MOUNT_POINT: &str = "mnt";
 
-/// Names of drafts of it begin the same.
+/// What was made, in a lab's folder. Drafts of it have names that begin the same.
 const NOTE: &str = "state.json";
 
-/// In bytes; keeps paths short.
+/// Longest name in bytes; keeps paths short.
 const LONGEST_NAME: usize = 64;
 
 /// What was made. Removing a lab does not rely on it, but on what is mounted and attached.
@@ -135,7 +135,8 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
-/// A name for a lab of this device: that of the device, or of its file without folder and extension.
+/// A name for a lab of this device: that of the device, or of its file without folder and extension. At most half as
+/// long as a name may be, so that callers can add to it.
 pub fn name_for(device: &str) -> String {
     let stem = Path::new(device).file_stem().unwrap_or_default().to_string_lossy();
     stem.chars().map(|c| if is_plain(c) { c } else { '-' }).take(LONGEST_NAME / 2).collect()

@@ -26,7 +26,7 @@ pub struct Status {
     pub lost_us: f64,
     /// The variance that it may have added, in square microseconds.
     pub spread_us2: f64,
-    /// Sum of the requests in flight that each request with a delay has found.
+    /// Sum, over the requests with a delay, of the requests in flight when each came, itself included.
     pub depth_sum: u64,
     /// Most requests in flight.
     pub depth_max: u64,
@@ -46,8 +46,8 @@ impl Status {
         if self.timed == 0 { 0.0 } else { self.late_sum_us / self.timed as f64 }
     }
 
-    /// Requests in flight on average, as each request found them. Requests answered at once, while files were prepared,
-    /// do not count.
+    /// Requests in flight on average when a request came, itself included. Requests answered at once, while files were
+    /// prepared, do not count.
     pub fn depth_mean(&self) -> f64 {
         if self.timed == 0 { 0.0 } else { self.depth_sum as f64 / self.timed as f64 }
     }

@@ -37,6 +37,7 @@ const COPYING_THREADS: usize = 2;
 /// Answers a request when its time has come.
 pub(crate) type Reply = Box<dyn FnOnce() + Send>;
 
+/// A request that is not answered yet.
 struct Waiting {
     bytes: u64,
     answered: Answered,
@@ -52,10 +53,12 @@ struct Copy {
 
 struct Inner {
     pacing: Pacing,
+    /// Requests that the model has, by their number.
     waiting: HashMap<u64, Waiting>,
     /// Requests that the model has served and a fault delays: until when, by their number.
     held: BTreeMap<(Nanos, u64), Waiting>,
     next_id: u64,
+    /// Without the figures of model and pacing, which [`Timer::status`] adds.
     status: Status,
 }
 
@@ -68,7 +71,7 @@ pub(crate) struct Timer {
     faults: Faults,
 }
 
-/// Requests are answered at once, without model and faults.
+/// The value of `timed_since` while requests are answered at once, without model and faults.
 const FAST: Nanos = Nanos::MAX;
 
 impl Timer {
@@ -155,6 +158,7 @@ impl Timer {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The timing thread: sleeps until the next reply is due, and sends what is.
     fn keep_time(&self, copiers: Vec<Sender<Copy>>, mut injected: Injected) {
         take_precedence();
         let mut turn = 0;
@@ -194,6 +198,7 @@ impl Timer {
     }
 }
 
+/// Starts a thread that sends large replies.
 fn start_copier(timer: &Arc<Timer>) -> Sender<Copy> {
     let (replies, inbox) = mpsc::channel::<Copy>();
     let timer = Arc::clone(timer);

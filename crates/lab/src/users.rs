@@ -44,6 +44,7 @@ fn described(pid: u32, what: Use) -> String {
     format!("{} ({pid}{why})", name.trim())
 }
 
+/// Where the root folder and the open files of a process are.
 fn links_of(process: &Path) -> Vec<PathBuf> {
     let open = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
     let open = open.map(|entry| entry.path());
@@ -55,7 +56,7 @@ fn maps_of(process: &Path) -> Vec<PathBuf> {
     paths_in(&linux::table::read(process.join("maps")).unwrap_or_default()).collect()
 }
 
-/// The last field of each line, where it is a path.
+/// The last field of each line of `/proc/PID/maps`, where it is a path.
 pub(crate) fn paths_in(maps: &str) -> impl Iterator<Item = PathBuf> {
     maps.lines().filter_map(|line| line.find('/').map(|at| PathBuf::from(&line[at..])))
 }

@@ -86,10 +86,12 @@ fn names(plot: &Plot) -> Vec<&str> {
         .collect()
 }
 
+/// From a place on the horizontal axis, 0 to 1, to the picture's x.
 pub(crate) fn across(place: f64) -> f64 {
     LEFT + place * (RIGHT - LEFT)
 }
 
+/// From a place on the vertical axis, 0 to 1, to the picture's y.
 pub(crate) fn up(place: f64) -> f64 {
     BOTTOM - place * FIELD_HEIGHT
 }

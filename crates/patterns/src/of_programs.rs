@@ -65,7 +65,7 @@ pub(super) fn lookups(count: u64, file: u64) -> Vec<Read> {
     (0..count).map(one).collect()
 }
 
-/// A permutation of the numbers below `count`.
+/// A permutation of the numbers below `count`, which must not be a multiple of the prime.
 fn scatter(number: u64, count: u64) -> u64 {
     const PRIME: u64 = 2_654_435_761;
     number * PRIME % count

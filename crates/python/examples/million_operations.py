@@ -15,6 +15,7 @@ FILE_BYTES = 16 << 20
 
 
 def text():
+    """The trace as text: files are read forward and at random in turn."""
     place = random.Random(1)
     lines = ["file_bytes,file"]
     lines += [f"{FILE_BYTES},/srv/{file}" for file in range(1000)]
@@ -27,6 +28,7 @@ def text():
 
 
 def timed(name, call):
+    """Calls it, prints how long that took, and gives its result."""
     started = time.perf_counter()
     result = call()
     seconds = time.perf_counter() - started

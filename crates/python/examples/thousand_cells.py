@@ -54,6 +54,7 @@ def trace(seed):
 
 
 def executed():
+    """How many cells were executed, by all workers together."""
     return len(list(pathlib.Path(os.environ[FOLDER]).glob("executed.*")))
 
 
@@ -97,6 +98,7 @@ def killed(traces, output, engine, workers, cells):
 
 
 def lines(path):
+    """How many whole lines a file has; 0 if there is none."""
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
@@ -107,6 +109,7 @@ def child(engine, workers, output, traces):
 
 
 def compare(engines, cells, workers):
+    """Sweeps with each engine, undisturbed and killed; prints how fast, and ends at the first difference."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         traces = [folder / f"{number}.csv" for number in range(cells // CELLS_PER_TRACE)]

@@ -11,7 +11,7 @@ pub(crate) struct Column {
     write: fn(&Record, &mut [u8]),
 }
 
-/// All columns.
+/// All columns. Times are in nanoseconds, `offset` and `bytes` in bytes.
 pub(crate) const ALL: [Column; 7] = [
     Column::wide("time_ns", |record, into| into.copy_from_slice(&record.at.to_ne_bytes())),
     Column::wide("took_ns", |record, into| into.copy_from_slice(&record.took.to_ne_bytes())),
@@ -44,6 +44,7 @@ pub(crate) fn ops() -> Vec<&'static str> {
     TraceOp::ALL.iter().map(|op| op.name()).collect()
 }
 
+/// The index of an operation in [`ops`].
 fn op(op: TraceOp) -> u8 {
     let index = TraceOp::ALL.iter().position(|known| *known == op);
     index.expect("all are in ALL") as u8

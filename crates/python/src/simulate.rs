@@ -27,7 +27,7 @@ impl FromPyObject<'_, '_> for Size {
     }
 }
 
-/// A whole number of Python. Of one that is below 0 or beyond 64 bits nothing is kept: no limit allows it.
+/// A whole number of Python; `None` for one below 0 or beyond 64 bits, which every limit refuses anyway.
 pub(crate) struct Whole(Option<u64>);
 
 impl FromPyObject<'_, '_> for Whole {
@@ -71,8 +71,8 @@ pub(crate) fn check(
 ///
 /// Raises `ValueError` if a value is wrong. Other threads of Python run meanwhile.
 #[pyfunction]
-#[pyo3(signature = (trace, policy="adaptive", device="hdd", memory=Size::Bytes(Whole(Some(1 << 30))), *, elevator="mq-deadline",
-    readahead_kb=Whole(Some(128)), pace="trace", log=false))]
+#[pyo3(signature = (trace, policy="adaptive", device="hdd", memory=Size::Bytes(Whole(Some(1 << 30))), *,
+    elevator="mq-deadline", readahead_kb=Whole(Some(128)), pace="trace", log=false))]
 #[pyo3(
     text_signature = "(trace, policy='adaptive', device='hdd', memory='1G', *, elevator='mq-deadline', \
     readahead_kb=128, pace='trace', log=False)"

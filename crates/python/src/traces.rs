@@ -72,7 +72,8 @@ impl PyTrace {
         self.0.notes()
     }
 
-    /// What a recorded trace tells about itself; `None` of a text.
+    /// What a recorded trace tells about itself: `bowwave`, `kernel`, `date`, `lost`, `is_complete` and
+    /// `calls_per_record`. `None` of a text.
     #[getter]
     fn origin<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(origin) = self.0.origin() else { return Ok(None) };

@@ -13,6 +13,8 @@ FOLDER = "executions"
 
 
 class Executions:
+    """What the files tell."""
+
     def __init__(self, folder):
         self._folder = folder
 
@@ -42,6 +44,7 @@ def counting(cell):
 
 
 def is_chosen(cell):
+    """Four of the cells of test_sweep."""
     return cell.policy == "adaptive" and cell.trace.endswith("1.csv")
 
 

@@ -75,7 +75,7 @@ def test_a_memory_that_is_no_size_is_one_sentence(example):
 
 
 def test_other_threads_run_meanwhile(example):
-    """Two threads are within the simulator at once, or the second one would never be told."""
+    """This thread goes on while another one is within the simulator."""
     trace = bowwave.read_trace(example)
     expected = bowwave.simulate(trace, "oracle")
     has_ended = threading.Event()

@@ -20,8 +20,8 @@ use crate::on_top::Started;
 /// Bytes of a sector, the elevators' unit.
 const SECTOR_BYTES: u64 = 512;
 
-/// Nobody waits.
-pub(crate) const NOBODY: u32 = u32::MAX;
+/// No process waits: the end of a chain of waiters.
+pub(crate) const NO_WAITER: u32 = u32::MAX;
 
 /// The earlier of two events.
 pub(crate) fn earlier(one: Option<Nanos>, other: Option<Nanos>) -> Option<Nanos> {
@@ -48,11 +48,15 @@ pub(crate) struct Transfer {
 pub(crate) struct Block {
     elevator: Box<dyn Elevator>,
     device: Box<dyn Model>,
+    /// Commands that the device takes at once.
     depth: usize,
-    congested_at: usize,
+    /// By number; those of completed ones are used again.
     transfers: Vec<Transfer>,
+    /// Numbers of completed transfers.
     free: Vec<u32>,
+    /// The commands that the device has, by the number under which it knows them.
     commands: Vec<Option<Command>>,
+    /// How many these are.
     in_flight: usize,
     /// Since when the device has been busy, and for how long it was busy before.
     busy_since: Nanos,
@@ -74,7 +78,6 @@ impl Block {
             elevator,
             device,
             depth,
-            congested_at: CONGESTED_READS,
             transfers: Vec::new(),
             free: Vec::new(),
             commands: Vec::new(),
@@ -97,7 +100,7 @@ impl Block {
     }
 
     pub(crate) fn is_congested(&self) -> bool {
-        self.reads >= self.congested_at
+        self.reads >= CONGESTED_READS
     }
 
     /// Reads queued or under way.

@@ -15,7 +15,7 @@ use iosched::Elevator;
 use readahead::{Cause, DeviceCost, Hint, Nanos, PAGE_BYTES, Page};
 
 use crate::account::{Decision, LastWindow, Matrix};
-use crate::block::{Block, NOBODY, earlier};
+use crate::block::{Block, NO_WAITER, earlier};
 use crate::cache::{CacheCounters, PageCache, Reclaim};
 use crate::costs::CpuCosts;
 use crate::directories::Directories;
@@ -68,9 +68,13 @@ pub struct Machine {
     pub(crate) matrix: Matrix,
     pub(crate) log: Option<Vec<Decision>>,
     pub(crate) writeback: Writeback,
+    /// When processes continue: the time, the number of this entry, the process.
     wakes: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
-    arranged: u64,
+    /// The number of the next entry. It keeps those of the same time in order.
+    next_wake: u64,
+    /// Where the next file begins on the device, in bytes.
     next_offset: u64,
+    /// Completed transfers. Each turn takes it and gives it back, so that it is allocated once.
     done: Vec<u32>,
     /// No process runs ahead beyond this moment.
     pub(crate) limit: Nanos,
@@ -107,7 +111,7 @@ impl Machine {
             log: None,
             writeback: Writeback::new(parts.memory_pages),
             wakes: BinaryHeap::new(),
-            arranged: 0,
+            next_wake: 0,
             next_offset: 0,
             done: Vec::new(),
             limit: Nanos::MAX,
@@ -167,7 +171,7 @@ impl Machine {
             name: String::new(),
             script: Box::new(script),
             doing: Doing::Next,
-            next_waiter: NOBODY,
+            next_waiter: NO_WAITER,
             waits_since: at,
             outcome: Outcome { started: at, ended: at, ..Outcome::default() },
         });
@@ -276,6 +280,7 @@ impl Machine {
         self.cache.resident(file.0)
     }
 
+    /// Processes one event that is due at `now`: of the block layer first, then of bowwave, then of a process.
     pub(crate) fn turn(&mut self, now: Nanos) {
         if self.block.next_event().is_some_and(|at| at <= now) {
             return self.complete(now);
@@ -293,7 +298,7 @@ impl Machine {
         let wake = self.wakes.peek().map(|Reverse((at, ..))| *at);
         let due = self.body.as_ref().and_then(|body| body.next_event());
         let next = earlier(earlier(wake, due), self.block.next_event())?;
-        // Time alone ends no wait.
+        // A tick alone ends no wait: beside no other event it would keep a stuck machine going for ever.
         Some(self.body.as_ref().map_or(next, |body| body.next_tick().min(next)))
     }
 
@@ -302,9 +307,10 @@ impl Machine {
         self.next_event().map_or(self.limit, |at| at.min(self.limit))
     }
 
+    /// Lets a process continue at a moment, after all that continue at the same one and were arranged before.
     pub(crate) fn wake_at(&mut self, at: Nanos, process: u32) {
-        self.wakes.push(Reverse((at, self.arranged, process)));
-        self.arranged += 1;
+        self.wakes.push(Reverse((at, self.next_wake, process)));
+        self.next_wake += 1;
     }
 
     /// Lets a process run.
@@ -356,6 +362,7 @@ impl Machine {
         self.done = done;
     }
 
+    /// A page was read, or written to the device.
     pub(crate) fn arrived(&mut self, file: u32, page: u64, is_write: bool) {
         let Some(id) = self.cache.lookup(file, page) else { return };
         if is_write {

@@ -58,11 +58,13 @@ pub enum MachineError {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineSpec {
+    /// A device of the catalogue, or the path of a TOML file.
     pub device: String,
     /// The device itself, instead of its name.
     #[serde(skip)]
     pub device_spec: Option<device::Spec>,
-    /// Which pages bowwave drops behind streams; none without rules. With rules, bowwave knows how much memory there is.
+    /// Which pages bowwave drops behind streams; none without rules. With rules, bowwave knows how much memory there
+    /// is.
     #[serde(skip)]
     pub behind: Option<controller::behind::Rules>,
     /// Capacity of the device.
@@ -79,15 +81,20 @@ pub struct MachineSpec {
     pub ahead_share: u64,
     /// Largest read-ahead of the kernel's policy.
     pub readahead_kb: u64,
+    /// A name that [`iosched::by_name`] knows.
     pub elevator: String,
+    /// Which pages are evicted when memory runs short.
     pub reclaim: ReclaimName,
+    /// What the processor's work costs.
     pub cpu: CpuSpec,
 }
 
+/// The default of `ahead_share`: a machine's.
 fn a_machines_share() -> u64 {
     8
 }
 
+/// The names of [`Reclaim`] in a description.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReclaimName {
@@ -97,7 +104,7 @@ pub enum ReclaimName {
     WholeFolios,
 }
 
-/// Costs of the processor in microseconds.
+/// [`CpuCosts`] in microseconds; what is not given costs nothing.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CpuSpec {

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use readahead::{Nanos, PAGE_BYTES, Page};
 
-use crate::block::{NOBODY, Transfer};
+use crate::block::{NO_WAITER, Transfer};
 use crate::machine::Machine;
 
 /// Pages that the inode itself points to.
@@ -104,7 +104,7 @@ impl Machine {
                 pages: 1,
                 is_write: false,
                 started: None,
-                waiters: NOBODY,
+                waiters: NO_WAITER,
             };
             let transfer = self.block.add(now, map, place + part * PAGE_BYTES, by, true);
             self.maps.under_way.push(Reading { transfer, file, part, held: Vec::new() });

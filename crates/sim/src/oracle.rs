@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use historical::{Access, KernelPolicy, KernelView, Trigger};
 use readahead::{Cause, DeviceCost, Nanos, Page, Plan};
 
-/// Slots of a plan that are kept for its mark.
+/// Slots of a plan that are kept free for its mark.
 const MARKS: usize = 1;
 
 /// Largest batches, as shares of `ahead_pages`.

@@ -73,7 +73,8 @@ pub(crate) struct Reading {
     pub(crate) open: u32,
     /// The current page.
     pub(crate) page: Page,
-    /// First page after the read, and first page that is not requested.
+    /// First page after those that the reader takes, and first page after those that it has asked for: `sendfile(2)`
+    /// asks for more than its socket takes.
     pub(crate) end: Page,
     pub(crate) asked_end: Page,
     /// The policy's next call.
@@ -111,6 +112,7 @@ pub(crate) struct Process {
     pub(crate) doing: Doing,
     /// The next process that waits for the same transfer.
     pub(crate) next_waiter: u32,
+    /// When its present wait began.
     pub(crate) waits_since: Nanos,
     pub(crate) outcome: Outcome,
 }
@@ -140,6 +142,7 @@ pub struct Outcome {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
     pub(crate) file: u32,
+    /// The page last read and the page last written through it.
     pub(crate) previous: Option<Page>,
     pub(crate) previous_written: Option<Page>,
     pub(crate) hint: Hint,

@@ -13,7 +13,7 @@
 
 use readahead::{Cause, Nanos, PAGE_BYTES, Page};
 
-use crate::block::{NOBODY, Transfer};
+use crate::block::{NO_WAITER, Transfer};
 use crate::cache::{Evicted, Flags, FrameId};
 use crate::machine::{ALONE, Machine, Pause};
 use crate::process::{Behalf, Doing, Reading};
@@ -237,7 +237,8 @@ impl Machine {
     ) -> (u32, u64) {
         let offset = self.cache.file(file).offset + start * PAGE_BYTES;
         let started = self.note_started(now, offset, pages, process);
-        let transfer = Transfer { file, start, pages, is_write: false, started, waiters: NOBODY };
+        let transfer =
+            Transfer { file, start, pages, is_write: false, started, waiters: NO_WAITER };
         let id = self.block.reserve(transfer);
         for page in start..start + pages {
             if let Some(frame) = self.cache.lookup(file, page) {
@@ -276,7 +277,7 @@ impl Machine {
         }
     }
 
-    /// Makes a process wait. Returns false if nothing that it could wait for is under way.
+    /// Chains a process to the transfer that it waits for. Returns false if there is none, as no frame is free.
     fn wait_for(&mut self, now: Nanos, number: u32, awaited: Awaited) -> bool {
         let process = &mut self.processes[number as usize];
         process.waits_since = now;

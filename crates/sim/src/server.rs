@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use device::{Completion, Counters, Model};
 use readahead::{Nanos, OpenFileId, PAGE_BYTES};
 
-use crate::block::{NOBODY, earlier};
+use crate::block::{NO_WAITER, earlier};
 use crate::machine::Machine;
 use crate::process::{Doing, FileIndex, Listed, Op, OpenFile, Outcome, Process};
 
@@ -49,6 +49,7 @@ pub struct Service {
 pub struct Server {
     machine: Machine,
     service: Service,
+    /// Each with the open file of its last finished request.
     exports: Vec<(Export, Option<OpenFile>)>,
     lanes: Vec<Lane>,
     workers: Vec<Worker>,
@@ -56,6 +57,7 @@ pub struct Server {
     in_flight: usize,
 }
 
+/// The requests of some exports, which share workers and a processor.
 #[derive(Debug, Default)]
 struct Lane {
     waiting: VecDeque<device::Request>,
@@ -156,7 +158,7 @@ impl Server {
         std::iter::once(Op::Compute { ns: request_ns }).chain(reads).chain([Op::Park])
     }
 
-    /// Removes the finished jobs from their workers.
+    /// Takes the finished jobs from their workers, and appends their completions.
     fn collect(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         for index in 0..self.workers.len() {
             let worker = &mut self.workers[index];
@@ -218,7 +220,7 @@ impl Machine {
             name: String::new(),
             script: Box::new(Listed(std::iter::empty())),
             doing: Doing::Parked,
-            next_waiter: NOBODY,
+            next_waiter: NO_WAITER,
             waits_since: 0,
             outcome: Outcome::default(),
         });

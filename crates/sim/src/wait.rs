@@ -6,7 +6,7 @@
 
 use readahead::Nanos;
 
-use crate::block::NOBODY;
+use crate::block::NO_WAITER;
 use crate::machine::Machine;
 
 impl Machine {
@@ -29,9 +29,9 @@ impl Machine {
     /// Wakes the processes that wait for a transfer: `first`, and the chain behind it.
     pub(crate) fn wake_waiters(&mut self, now: Nanos, first: u32) {
         let mut waiter = first;
-        while waiter != NOBODY {
+        while waiter != NO_WAITER {
             let process = &mut self.processes[waiter as usize];
-            let next = std::mem::replace(&mut process.next_waiter, NOBODY);
+            let next = std::mem::replace(&mut process.next_waiter, NO_WAITER);
             self.wake(now, waiter);
             waiter = next;
         }

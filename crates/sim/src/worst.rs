@@ -15,9 +15,11 @@ const OTHERS: usize = 2;
 pub struct Worst {
     /// For each file, which pages will be read.
     wanted: Vec<Vec<bool>>,
-    /// Where the search for other pages of the current file continues.
+    /// Where the search for unwanted pages continues.
     cursor: Page,
+    /// The most pages of one plan.
     plan_pages: u64,
+    /// Which files have had their mark.
     is_marked: Vec<bool>,
 }
 

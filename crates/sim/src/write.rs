@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use readahead::{Cause, Nanos, PAGE_BYTES, Page};
 
-use crate::block::{NOBODY, Transfer};
+use crate::block::{NO_WAITER, Transfer};
 use crate::cache::Flags;
 use crate::machine::{FLUSHER, Machine, Pause};
 use crate::process::Doing;
@@ -128,7 +128,7 @@ impl Machine {
                 pages: run,
                 is_write: true,
                 started: None,
-                waiters: NOBODY,
+                waiters: NO_WAITER,
             };
             let offset = self.cache.file(file).offset + page * PAGE_BYTES;
             self.block.add(now, transfer, offset, FLUSHER, false);

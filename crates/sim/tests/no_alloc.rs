@@ -49,7 +49,8 @@ fn cached_sequential_reading_allocates_nothing() {
     for with_bowwave in [false, true] {
         let counts = allocations_by_pass(with_bowwave);
         assert_eq!(counts.len() as u64, PASSES);
-        // The first pass fills the cache; the second finds the last of its marks.
+        // The first pass fills the cache, and the second touches the last mark of the first. What allocates after that
+        // would allocate in each pass.
         assert_eq!(counts.last(), counts.get(1), "with bowwave: {with_bowwave}");
     }
 }

@@ -38,8 +38,8 @@ figures! {
 }
 
 impl Activity {
-    /// The share of the pages that were in the cache, or on their way, when they were asked for. `None` if none was asked
-    /// for.
+    /// The share of the pages that were in the cache, or on their way, when they were asked for. `None` if none was
+    /// asked for.
     pub fn hit_share(&self) -> Option<f64> {
         let pages = self.judged_pages.max(self.missing_pages);
         (pages > 0).then(|| 1.0 - self.missing_pages as f64 / pages as f64)

@@ -1,15 +1,17 @@
 //! When accesses to cached pages are seen.
 //!
-//! To see a cached read costs the reader about 0.15 µs. A read of 4 KiB takes 0.4 µs on a fast processor. So a program that
-//! makes very many of them is watched for a part of each second only.
+//! To see a cached read costs the reader about 0.15 µs. A read of 4 KiB takes 0.4 µs on a fast processor. So a program
+//! that makes very many of them is watched for a part of each second only.
 
 use std::time::Duration;
 
 /// The programs are switched on once in each period.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// While accesses are seen, look at their number after this time, and then this often. It is also the least time.
+/// Accesses are seen for at least this long in each period; then their number is looked at.
 const FIRST: Duration = Duration::from_millis(10);
+
+/// While they are seen, their number is looked at this often.
 const SLICE: Duration = Duration::from_millis(20);
 
 /// What seeing an access costs, on the machine of docs/top.md.
@@ -32,14 +34,15 @@ pub struct Step {
 pub struct Rhythm {
     /// When this period began. All times count from the same moment.
     began: Duration,
-    /// The numbers of accesses by processor, then.
+    /// The numbers of accesses by processor when it began.
     counted: Vec<u64>,
+    /// Whether accesses are to be seen.
     is_on: bool,
     /// The next step begins a new period.
     is_due: bool,
-    /// The time until when `seen_for` is known.
-    now: Duration,
+    /// For how long accesses were seen since [`take_seen`](Self::take_seen), up to the moment `now`.
     seen_for: Duration,
+    now: Duration,
 }
 
 impl Rhythm {
@@ -74,6 +77,7 @@ impl Rhythm {
         std::mem::take(&mut self.seen_for)
     }
 
+    /// Lets the time go on to `now`.
     fn pass(&mut self, now: Duration) {
         if self.is_on {
             self.seen_for += now.saturating_sub(self.now);
@@ -103,8 +107,8 @@ mod tests {
 
     use super::*;
 
-    /// Seconds seen, of `seconds`, at this rate on one processor. A processor makes its accesses also while they are not
-    /// seen, but the programs count only those that they see.
+    /// Seconds seen, of `seconds`, at this rate on one processor. A processor makes its accesses also while they are
+    /// not seen, but the programs count only those that they see.
     fn seen_s(rate: f64, seconds: u64) -> f64 {
         let (mut now, mut count, mut seen) = (Duration::ZERO, 0.0, 0.0);
         let mut rhythm = Rhythm::new(now, &[0, 0]);

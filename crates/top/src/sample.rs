@@ -34,7 +34,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// What was counted since `before`. If that is more, the table has forgotten this entry meanwhile.
+    /// What was counted since `before`. If `before` has more, the table has forgotten this entry meanwhile.
     pub(crate) fn since(&self, before: &Counts) -> Counts {
         let pairs = [
             (self.reads, before.reads),

@@ -72,6 +72,7 @@ pub(super) fn time(field: &'static str, text: &str) -> Result<Nanos, Problem> {
     time.ok_or_else(|| Problem::Late { field, found: shown(text) })
 }
 
+/// An operation by its name.
 pub(super) fn op(text: &str) -> Result<TraceOp, Problem> {
     let known = TraceOp::ALL.into_iter().find(|op| op.name() == text);
     known.ok_or_else(|| Problem::Op(shown(text)))

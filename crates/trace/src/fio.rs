@@ -1,6 +1,7 @@
 //! A trace as a job of [fio](https://fio.readthedocs.io), which reads the same places of the same files on a real disk.
 //!
-//! Each process becomes a section of the job file and has a log in fio's format "iolog", version 3 (fio 3.30 and newer):
+//! Each process becomes a section of the job file and has a log in fio's format "iolog", version 3 (fio 3.30 and
+//! newer):
 //!
 //! ```text
 //!   fio version 3 iolog
@@ -142,7 +143,7 @@ impl Section<'_> {
 }
 
 impl Trace {
-    /// Whether a job does it. Counts what of the trace it does not do.
+    /// Whether a job contains the operation. Counts in `left_out` what it does not contain.
     fn is_for_fio(&self, record: &Record, left_out: &mut LeftOut) -> bool {
         let is_written = record.op == TraceOp::Write;
         let name = &self.files[record.file as usize].name;

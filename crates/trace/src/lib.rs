@@ -8,8 +8,8 @@
 //! ```
 //!
 //! docs/trace.md describes the format. `bowwave record` writes a binary form ([`recorded`]). [`open`] opens both. A
-//! [`Trace`] is the result of parsing: its names are never empty and contain no line breaks, its times never run backward,
-//! and its files fit the simulator. [`fio`] turns it into a job for real files.
+//! [`Trace`] is the result of parsing: its names are never empty and contain no line breaks, its times never run
+//! backward, and its files fit the simulator. [`fio`] turns it into a job for real files.
 
 mod error;
 mod fields;
@@ -114,7 +114,7 @@ impl TraceOp {
 pub struct Record {
     /// When it began.
     pub at: Nanos,
-    /// How long it took; zero if the trace does not say.
+    /// How long it took or, in a recorded trace, how long it waited; zero if the trace does not say.
     pub took: Nanos,
     /// Index into [`Trace::processes`].
     pub process: u32,
@@ -220,8 +220,8 @@ impl Trace {
         recorded.chain(self.beyond_the_end()).collect()
     }
 
-    /// A sentence about reads beyond the end of a file, which take no time. Programs do such reads, but the sizes in the
-    /// trace may also be wrong.
+    /// A sentence about reads beyond the end of a file, which take no time. Programs do such reads, but the sizes in
+    /// the trace may also be wrong.
     fn beyond_the_end(&self) -> Option<String> {
         let is_beyond = |record: &&Record| {
             let bytes = self.files[record.file as usize].bytes;
@@ -257,8 +257,8 @@ impl Trace {
         &self.records
     }
 
-    /// What the kernel brought into its cache for these processes, in the order of time. Empty in a text, and in a trace
-    /// that was recorded before Linux 6.18.
+    /// What the kernel brought into its cache for these processes, in the order of time. Empty in a text, and in a
+    /// trace that was recorded before Linux 6.18.
     pub fn windows(&self) -> &[Window] {
         &self.windows
     }
@@ -284,8 +284,8 @@ impl Trace {
         covered(ranges).into_iter().map(|(_, pages)| pages).sum()
     }
 
-    /// Sorts records and windows by time. Numbers processes in the order of their first operation, so that a trace does not
-    /// depend on the order of its lines.
+    /// Sorts records and windows by time. Numbers processes in the order of their first operation, so that a trace does
+    /// not depend on the order of its lines.
     fn put_in_order(&mut self) {
         self.records.sort_by_key(|record| record.at);
         let mut numbers = vec![None; self.processes.len()];

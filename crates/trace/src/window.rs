@@ -22,8 +22,8 @@ pub enum Reason {
 pub struct Window {
     /// When the first of them entered the cache.
     pub at: Nanos,
-    /// For whom: index into [`Trace::processes`](crate::Trace::processes). `None`: a process that does nothing else in the
-    /// trace, such as one that only reads ahead for others.
+    /// For whom: index into [`Trace::processes`](crate::Trace::processes). `None`: a process that does nothing else in
+    /// the trace, such as one that only reads ahead for others.
     pub process: Option<u32>,
     /// Index into [`Trace::files`](crate::Trace::files).
     pub file: u32,

@@ -11,7 +11,7 @@ use trace::{Record, TraceOp, open};
 
 const KILLS: u64 = 50;
 
-/// Of the child, which is this test again: the file that it writes.
+/// The variable with the path that the child writes. The child is this test again, with the variable set.
 const FILE: &str = "BOWWAVE_TEST_TRACE";
 
 fn read_of(number: u64) -> Record {

@@ -46,7 +46,7 @@ fn main() -> Outcome<()> {
 struct Drive {
     name: String,
     curve: Vec<Point>,
-    /// The plateau as marked by the author.
+    /// Where the plateau begins according to the mark in the published curve.
     marked_kb: u64,
 }
 
@@ -109,6 +109,7 @@ fn flash(drive: &Drive, runs: u32, program: &Path) -> Outcome<()> {
         }
         let share =
             curve::at(&measured.curve, choice.kb).unwrap_or(0.0) / curve::best(&measured.curve);
+        // As marked, or a smaller window that is on the plateau all the same (see `tune::curve`).
         let holds = choice.kb == drive.marked_kb || (choice.kb < drive.marked_kb && share >= 0.985);
         println!(
             "  run {run}: {} KiB at {:.1} % of the best, model off by {:.1} % (rms){}: {}",

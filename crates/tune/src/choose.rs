@@ -19,13 +19,14 @@ const FAULT_S: f64 = 0.040;
 /// Stock kernels set this much, so it makes nothing worse.
 const STOCK_KB: u64 = 128;
 
-/// Figures for one size differ by this share between runs. In doubt, choose the larger size, which
-/// loses nothing.
+/// Figures for one size differ by this share between runs. It is added to what a plateau must reach, so that in doubt
+/// the larger size is chosen, which loses nothing.
 const MARGIN: f64 = 0.003;
 
 /// With this bound, 512 streams of two windows each fit into memory.
 const MEMORY_SHARE: u64 = 1024;
 
+/// One page.
 const LEAST_KB: u64 = 4;
 
 /// The largest window to measure.
@@ -60,7 +61,8 @@ pub struct Choice {
     pub gain: Option<f64>,
 }
 
-/// Chooses a window from a curve.
+/// Chooses a window from a curve (sorted by size) of a device with that cost; `None` without points. `is_positional`:
+/// whether it has a head that moves. Without `current_kb`, no gain is known.
 pub fn choose(
     curve: &[Point],
     cost: &DeviceCost,
@@ -91,6 +93,7 @@ pub fn most_kb(cost: &DeviceCost, memory_bytes: u64) -> u64 {
     bounds(cost, memory_bytes).into_iter().map(|(kb, _)| kb).fold(MOST_KB, u64::min)
 }
 
+/// The upper bounds, in KiB, and why.
 fn bounds(cost: &DeviceCost, memory_bytes: u64) -> [(u64, Reason); 2] {
     [
         (power_of_two_kb(FAULT_S * cost.bandwidth).max(STOCK_KB), Reason::Faults),

@@ -20,8 +20,8 @@ const PLATEAU_SHARE: f64 = 0.985;
 /// peak, the median of larger sizes says little.
 const SHARE_OF_BEST: f64 = 0.97;
 
-/// The point where the plateau begins, for points sorted by size; `None` without points. Throughput
-/// must exceed the threshold by `margin` (a share).
+/// The point where the plateau begins, for points sorted by size; `None` without points. `margin` is added to the share
+/// of larger sizes that it must reach.
 pub fn plateau(curve: &[Point], margin: f64) -> Option<Point> {
     let least = SHARE_OF_BEST * best(curve);
     let share = PLATEAU_SHARE + margin;

@@ -24,6 +24,9 @@ const SATURATING_KIB: [f64; 8] = [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 84.0, 128.0];
 /// A model with one more number must reduce the error to this share.
 const WORTH_A_NUMBER: f64 = 0.6;
 
+/// Added to each error, in percent, so that no further number pays where a model is exact already.
+const EXACT_PERCENT: f64 = 0.05;
+
 /// A model fitted to a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
@@ -72,7 +75,7 @@ pub fn fit(curve: &[Point]) -> Option<Fit> {
     }
     let fits = shapes().filter_map(|shape| Some((shape, solve(shape, &samples)?)));
     let penalised = |shape: &Shape, fit: &Fit| {
-        (fit.rms_percent + 0.05) / WORTH_A_NUMBER.powi(shape.extra_numbers())
+        (fit.rms_percent + EXACT_PERCENT) / WORTH_A_NUMBER.powi(shape.extra_numbers())
     };
     let best = fits.min_by(|a, b| penalised(&a.0, &a.1).total_cmp(&penalised(&b.0, &b.1)));
     best.map(|(_, fit)| fit)

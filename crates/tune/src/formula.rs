@@ -9,7 +9,7 @@
 //! were slow. A measurement is better; the formula serves where none is possible. The proposal left
 //! devices below 256 KiB undefined; here they get one page.
 
-/// Sectors of 512 bytes in the formula's unit of 256 KiB.
+/// Sectors of 512 bytes in the formula's unit of 256 KiB, as a power of two.
 const UNIT_SECTORS_LOG2: u32 = 9;
 
 /// KiB in a page.

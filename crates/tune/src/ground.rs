@@ -40,6 +40,7 @@ pub(crate) struct Extent {
 #[derive(Debug)]
 pub(crate) struct Ground {
     sources: Vec<Source>,
+    /// Index of the source to read on in, and the offset there, in bytes.
     source: usize,
     at: u64,
 }
@@ -76,7 +77,7 @@ impl Ground {
     }
 }
 
-/// Evicts the pages of a range and waits until they are gone.
+/// Evicts the pages of a range and waits until they are gone, but not for ever: some other program may hold them.
 pub(crate) fn leave(extent: &Extent) -> io::Result<()> {
     let file = File::open(&extent.path)?;
     let length = std::num::NonZeroU64::new(extent.bytes);

@@ -95,6 +95,7 @@ fn judged(spec: Spec, measured: &Measured, bytes: u64) -> Option<Model> {
     Some(Model { spec, error_percent })
 }
 
+/// The curve's own fit: one read at a time.
 fn one_at_a_time(measured: &Measured) -> Option<ChannelsSpec> {
     /// The host's own work overlaps with at most one read.
     const HOSTS_OVERLAP: usize = 2;
@@ -102,6 +103,7 @@ fn one_at_a_time(measured: &Measured) -> Option<ChannelsSpec> {
     fit::fit(&measured.curve).map(|fit| fit.channels)
 }
 
+/// Latency of a random read, and bandwidth of many at once; `None` unless reads overlap.
 fn overlapping(measured: &Measured) -> Option<ChannelsSpec> {
     let concurrency = measured.concurrency.filter(|at_once| *at_once > 1)?;
     let random_s = measured.random_s(0.5)?;
@@ -123,6 +125,7 @@ fn overlapping(measured: &Measured) -> Option<ChannelsSpec> {
     })
 }
 
+/// A disk with a head, on `bytes` bytes.
 fn of_disk(measured: &Measured, bytes: u64) -> Option<DiskSpec> {
     let media_mb_s = curve::best(&measured.curve);
     if media_mb_s <= 0.0 || measured.random_reads.len() < LEAST_READS {
@@ -183,7 +186,7 @@ fn nearest_turn_s(estimate: f64) -> f64 {
 
 /// MB/s of a sequential reader of the model, under today's kernel with this window.
 fn simulated_mb_s(spec: &Spec, window_kb: u64, bytes: u64) -> Option<f64> {
-    /// The kernel reaches its full window in these; timing starts after them.
+    /// The kernel reaches its full window in these; timing starts after them, as in the measurement.
     const RAMP_WINDOWS: u64 = 3;
     const TIMED_WINDOWS: u64 = 8;
     /// Least number of bytes to time.
@@ -208,6 +211,7 @@ fn simulated_mb_s(spec: &Spec, window_kb: u64, bytes: u64) -> Option<f64> {
     (time > 0.0).then_some(timed as f64 * 1e-6 / time)
 }
 
+/// A machine with the device and today's kernel, whose window has `window` bytes.
 fn machine(spec: &Spec, window: u64, bytes: u64) -> Option<Machine> {
     /// Enough memory that nothing is evicted.
     const MEMORY_PAGES: u64 = 1 << 20;

@@ -17,7 +17,7 @@ pub struct Source {
 /// Smaller files cannot hold a window worth timing.
 pub(crate) const LEAST_BYTES: u64 = 256 << 10;
 
-/// The most that a sweep reads, if each has 64 MiB.
+/// As much as a sweep reads by default (4 GiB), if each has 64 MiB.
 const MOST_FILES: usize = 64;
 
 /// Limit of the search, so that the user does not wait for it.

@@ -1,5 +1,5 @@
-//! What watching costs programs that read cached data: processor time for each access. Each round measures without and with
-//! the watcher; ratios are taken within rounds.
+//! What watching costs programs that read cached data: processor time for each access. Each round measures without and
+//! with the watcher; ratios are taken within rounds.
 
 use std::error::Error;
 use std::fs::File;
@@ -15,10 +15,10 @@ pub(crate) type Fallible<T> = Result<T, Box<dyn Error>>;
 pub(crate) const PAGES: usize = 256;
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// `top` decides anew each second how long it looks.
+/// How long each measurement takes: some of the periods of `top`, which decides each second how long it looks.
 const MEASURED: Duration = Duration::from_secs(2);
 
-/// How often to look at the clock.
+/// Accesses between two looks at the clock, which costs as much as some of them.
 const AT_ONCE: u32 = 1000;
 
 /// A file of [`PAGES`] pages that is cached.

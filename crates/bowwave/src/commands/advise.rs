@@ -56,7 +56,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         record::record_machine(&path, false, Some(time))?;
         signals::end_by(signals::ENDING)?;
     }
-    // What is odd about it is one of the notes.
+    // Not `traces::read`: what is odd about the trace is told with the other notes.
     let trace = trace::open(&path)?;
     let memory_bytes = args
         .memory

@@ -79,8 +79,8 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Waits until the command has ended. Also reaps descendants that became children of this process when their parents
-    /// exited.
+    /// Waits until the command has ended. Also reaps descendants that became children of this process when their
+    /// parents exited.
     pub(crate) fn wait(&self) -> io::Result<ExitCode> {
         loop {
             match wait(WaitOptions::empty()) {
@@ -100,8 +100,8 @@ pub(crate) fn spawn_failure(error: &io::Error) -> u8 {
     }
 }
 
-/// Passes signals on to the command. For SIGINT and SIGQUIT, only if a process sent them: the terminal sends them to the
-/// whole foreground group, which includes the command.
+/// Passes signals on to the command. For SIGINT and SIGQUIT, only if a process sent them: the terminal sends them to
+/// the whole foreground group, which includes the command.
 fn pass_signals_on(mut caught: SignalsInfo<WithOrigin>, command: OwnedFd) {
     let pass = move || {
         for origin in caught.forever() {

@@ -112,7 +112,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
                 faults: fault,
             };
             lab::serve(&options, || {
-                // The current folder's file system could not be unmounted.
+                // Otherwise the file system of the current folder could not be unmounted while the lab is up.
                 std::env::set_current_dir("/")?;
                 print::line("ready").map_err(|error| error.0)
             })?;
@@ -215,7 +215,7 @@ fn each(
                     print::line(text)?;
                 }
             }
-            // It is the same for all of them.
+            // The same error would come for every other lab.
             Err(error @ LabError::NotRoot) => return Err(error.into()),
             Err(error) => {
                 code = ExitCode::FAILURE;

@@ -109,7 +109,7 @@ fn record_command(args: &Args) -> anyhow::Result<ExitCode> {
         .and_then(|ended| session.record_until(ended.as_fd(), None));
     if let Err(error) = recorded {
         print::note(format_args!("{error:#}; the command continues"));
-        // The command need not be slowed down by what nobody hears.
+        // Detaches the eBPF programs, which would slow the command down for nothing.
         drop(session);
         return Ok(command.wait()?);
     }

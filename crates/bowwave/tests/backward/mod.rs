@@ -4,7 +4,7 @@
 /// Requests that it makes by itself.
 pub(crate) const READS: u64 = 320;
 
-/// Requests of one whose reads bowwave manages, at most; a third of that on a machine that is not busy.
+/// The most requests that it makes if bowwave manages its reads; on a machine that is not busy, a third of that.
 pub(crate) const MOST_MANAGED_READS: u64 = READS * 3 / 4;
 
 /// The fewest requests of up to three attempts: on a busy machine, bowwave may come late for one of them.

@@ -16,11 +16,11 @@ mod silent;
 
 use silent::{Silence, Silent};
 
-/// A file of so many bytes is read backward in reads of so many, which the kernel does not read ahead by itself.
+/// A file of so many bytes is read backward in reads of so many, where the kernel reads nothing ahead by itself.
 pub(crate) const FILE_BYTES: u64 = 64 << 20;
 pub(crate) const READ_BYTES: u64 = 64 << 10;
 
-/// A server answers enough for a reader to be recognised, and then nothing any more.
+/// The server answers as many reads as bowwave needs to recognise a stream, and then nothing any more.
 const FALLS_SILENT: Silence = Silence { after_reads: 64, when_bowwave_closes: false };
 
 /// A reader of a bad device is in trouble within this time.
@@ -140,7 +140,7 @@ impl Bad {
         window_kb(&self.folder)
     }
 
-    /// It goes bad, somebody reads there, and is in trouble when this returns.
+    /// Starts a reader there, and lets the device go bad. When this returns, a read has failed or waits.
     pub(crate) fn begin(&mut self) -> Result<(), LabError> {
         let (folder, is_over) = (self.folder.clone(), Arc::clone(&self.is_over));
         // Reads on from what cannot be read, as a program does that retries.

@@ -82,8 +82,8 @@ impl Bench {
         evict(file);
     }
 
-    /// `bowwave run --json` with these options and this command, its standard output thrown away. A command that is as
-    /// fast as this lab could else end before its reads are managed.
+    /// `bowwave run --json --strict` with these options and this command, its standard output thrown away. Without
+    /// `--strict` a command as fast as this lab could end before its reads are managed.
     pub(crate) fn run(&self, options: &[&str], command: &[&str]) -> Command {
         let mut run = Command::new(BOWWAVE);
         run.args(["run", "--json", "--strict", "--state"]).arg(self.state.path()).args(options);
@@ -93,7 +93,7 @@ impl Bench {
 }
 
 impl Bench {
-    /// Bowwave, leading this lab's files from now on.
+    /// A daemon that manages reads of this lab's files from now on.
     pub(crate) fn daemon(&self, options: &[&str]) -> Own {
         let daemon = &mut managed::daemon(&self.lab, self.state.path(), options);
         let (mut daemon, output) = managed::begin(daemon);
@@ -153,10 +153,11 @@ pub(crate) fn comes_true(mut is_true: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// At most so much of other files goes along: cold ones that a program reads, its own binary, its libraries.
+/// The most bytes of other files that are dropped as well: of the program's own binary and its libraries, where these
+/// were cold.
 pub(crate) const OTHER_FILES_BYTES: u64 = 8 * MB;
 
-/// Whether so many bytes are this file, and perhaps what goes along.
+/// Whether so many bytes are those of the file, and perhaps of the [other files](OTHER_FILES_BYTES).
 pub(crate) fn is_about(bytes: u64, file_bytes: u64) -> bool {
     (file_bytes * 99 / 100..file_bytes + OTHER_FILES_BYTES).contains(&bytes)
 }

@@ -45,7 +45,8 @@ pub(crate) fn disturbed(
     Some(watched.kept() as f64 / before as f64)
 }
 
-/// The best of three attempts: if the machine is busy, a job may fill this memory before bowwave comes to drop anything.
+/// The best of three attempts: if the machine is busy, a job may fill this memory before bowwave comes to drop
+/// anything.
 pub(crate) fn at_best(mut attempt: impl FnMut() -> Option<f64>) -> Option<f64> {
     let mut best = attempt()?;
     for _ in 0..2 {

@@ -8,8 +8,8 @@ use tempfile::TempDir;
 
 use crate::stage::skipped;
 
-/// Prints one line to the console of a browser: whether the page is dark, the colour of its text, and how far to the right
-/// anything outside of scrolling tables reaches if the page is as wide as a phone, in pixels.
+/// Prints one line to the console of a browser: whether the page is dark, the colour of its text, and how far to the
+/// right anything outside of scrolling tables reaches if the page is as wide as a phone, in pixels.
 const MEASURE: &str = "<script>
 const root = document.documentElement;
 root.style.width = '420px';

@@ -1,5 +1,6 @@
 //! Random operations on files, while bowwave reads ahead of them and drops behind them whatever it may: each read gives
-//! what was written, as a model in memory tells, and so does the disk in the end. (After `fsx`, the file system exerciser.)
+//! what was written, as a model in memory tells, and so does the disk in the end. (After `fsx`, the file system
+//! exerciser.)
 //!
 //! BOWWAVE_OPERATIONS says how many on each file system (4,000, or a million with BOWWAVE_TORTURE=1), BOWWAVE_SEED
 //! which. Skipped where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.

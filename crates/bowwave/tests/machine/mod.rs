@@ -12,6 +12,7 @@ use lab::LabGuard;
 use crate::managed::{self, Daemon};
 use crate::own::Own;
 use crate::stage::{self, Alone, BOWWAVE, skipped};
+
 pub(crate) struct Bench {
     pub(crate) lab: LabGuard,
     pub(crate) state: tempfile::TempDir,
@@ -37,7 +38,7 @@ impl Bench {
         self.lab.read_ahead_kb().expect("a window")
     }
 
-    /// Bowwave, leading this lab's files, in a cgroup if one is given.
+    /// A daemon that manages reads of this lab's files, in a cgroup if one is given.
     pub(crate) fn daemon(&self, arguments: &[&str], cgroup: Option<&Cgroup>) -> Daemon {
         let mut command = managed::daemon(&self.lab, self.state.path(), arguments);
         if let Some(cgroup) = cgroup {

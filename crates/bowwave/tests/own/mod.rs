@@ -7,8 +7,8 @@ use std::process::{Child, Command, ExitStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// Detaching from the kernel takes a tenth of a second; on a loaded machine some, and a schedule of many
-/// readers minutes.
+/// The longest wait for a process to end. Detaching from the kernel takes a tenth of a second, some on a loaded
+/// machine; a schedule of many readers takes minutes.
 const MOST_WAITING: Timespec = Timespec { tv_sec: 300, tv_nsec: 0 };
 
 /// Killed, by its number, when this is dropped.

@@ -21,7 +21,7 @@ pub(crate) const PAGE_BYTES: u64 = 4096;
 
 const TRACEPOINT: &str = "mm_filemap_delete_from_page_cache";
 
-/// A CPU's; an event takes about 50 bytes.
+/// The trace buffer of each CPU, in KiB: room for 160,000 events of about 50 bytes.
 const BUFFER_KB: &str = "8192";
 
 /// What the tests run. In a memory cgroup that is full, a program itself has to reclaim pages; that is no doing
@@ -112,8 +112,8 @@ impl Removal {
         self.name.starts_with("bowwave")
     }
 
-    /// By nobody whom the test has started. Virtual machines reclaim cold pages in many ways: DAMON, a balloon,
-    /// an agent that writes to `memory.reclaim`.
+    /// Whether no program of the test did it. Virtual machines reclaim cold pages in many ways: DAMON, a balloon, an
+    /// agent that writes to `memory.reclaim`.
     fn is_by_machine(&self) -> bool {
         let is_by_test = self.is_by_bowwave() || self.is_by(std::process::id());
         !is_by_test && !PROGRAMS.contains(&&*self.name)
@@ -129,12 +129,12 @@ impl Removal {
 pub(crate) struct Watched {
     path: PathBuf,
     removals: Removals,
-    /// Those that the machine has reclaimed since the beginning. Who read them later found them cold, and they
-    /// may have been dropped.
+    /// Pages that the machine has reclaimed since the beginning. Nothing follows from what became of them later: who
+    /// read them again found them cold, so that bowwave might drop them.
     reclaimed: Vec<bool>,
-    /// All others that went since the beginning, and who removed them.
+    /// Who else removed which pages since the beginning.
     by_others: Vec<String>,
-    /// Bytes of these that bowwave removed.
+    /// Bytes of these pages that bowwave removed.
     dropped_by_bowwave: u64,
 }
 
@@ -185,7 +185,7 @@ impl Watched {
         self.by_others.join("; ")
     }
 
-    /// Hears what has gone; gives the pages that are cached.
+    /// Takes note of what was removed since the last look; returns which pages are cached.
     fn look(&mut self) -> Vec<bool> {
         let file = File::open(&self.path).expect("it is there");
         // Before the trace is read: what goes in between counts as cached.

@@ -14,8 +14,8 @@ pub(crate) const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
 /// Locked while there is a lab.
 pub(crate) type Alone = MutexGuard<'static, ()>;
 
-/// A lab; it has to go before others are let in, so that comes first. Labs are loop devices and real-time
-/// threads, and tests look at what is cached.
+/// A lab, and the right to be the only one in this process. Drop the lab first: a struct holds it before [`Alone`].
+/// Labs are loop devices and real-time threads, and tests look at what is cached, so two would disturb each other.
 pub(crate) fn lab(
     purpose: &str,
     device: &str,

@@ -25,7 +25,8 @@ pub(crate) fn seed() -> u64 {
     seed
 }
 
-/// Ends the readers also where the test fails.
+/// Sets the flag when it is dropped, also if the test fails: threads of a scope that read until then would keep the
+/// test from ending.
 pub(crate) struct Over<'a>(pub &'a AtomicBool);
 
 impl Drop for Over<'_> {

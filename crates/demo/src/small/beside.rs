@@ -11,9 +11,10 @@ use crate::error::DemoError;
 use crate::row::median;
 use crate::worker::jobs::Job;
 
-/// The distance, as between two clients that request the same file from a server one after the other.
+/// The distance in bytes, as between two clients that request the same file from a server one after the other.
 const BEHIND_BYTES: u64 = 8 << 20;
 
+/// The table: which share of the pages the second reader finds cached, on the stock kernel and under bowwave.
 pub(super) fn show(setup: &Setup<'_>, sizes: &Sizes, rounds: u32) -> Result<Section, DemoError> {
     let mut section = Section {
         text: format!("follower: a second reader {} MB behind the first\n", BEHIND_BYTES >> 20),

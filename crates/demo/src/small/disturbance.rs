@@ -13,8 +13,11 @@ pub(super) const READ_BYTES: u64 = 64 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disturbance {
     Nothing,
+    /// Reads the large file.
     Read,
+    /// Copies it with these system calls.
     Copy(How),
+    /// Copies it with the program `cp`.
     Cp,
     /// Reads the working set's own file, then the large one.
     Backup,

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::fs::{self, File};
 use std::io::ErrorKind;
+use std::path::Path;
 use std::time::Instant;
 
 use serde::Serialize;
@@ -18,6 +19,7 @@ use crate::row::median;
 use crate::worker::jobs::Job;
 use patterns::PAGE_BYTES;
 
+/// Two before the job, two after it.
 const SCANS: usize = 4;
 
 const TOOLS: [Tool; 2] = [Tool::Stock, Tool::DropBehind];
@@ -25,7 +27,7 @@ const TOOLS: [Tool; 2] = [Tool::Stock, Tool::DropBehind];
 /// One run, or the medians of several.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Figures {
-    /// Seconds.
+    /// Seconds of each scan.
     scans: [f64; SCANS],
     /// Share of the working set that is cached after the job.
     cached: f64,
@@ -44,6 +46,7 @@ struct Row {
     runs: Vec<Figures>,
 }
 
+/// The table: each job under each tool, as medians over the rounds.
 pub(super) fn show(setup: &Setup<'_>, sizes: &Sizes, rounds: u32) -> Result<Section, DemoError> {
     let row = |(disturbance, tool)| Row { disturbance, tool, runs: Vec::new() };
     let all = Disturbance::ALL.into_iter().flat_map(|one| TOOLS.map(|tool| (one, tool)));
@@ -92,8 +95,8 @@ fn run(
     Ok(Figures { scans, cached, peak_bytes, job_s, stored_s })
 }
 
-/// The share of a file that is in the page cache.
-pub(super) fn cached_share(path: &std::path::Path, bytes: u64) -> Result<f64, DemoError> {
+/// The share of a file of `bytes` bytes that is in the page cache.
+pub(super) fn cached_share(path: &Path, bytes: u64) -> Result<f64, DemoError> {
     let pages = File::open(path).and_then(|file| mapping::resident_pages(&file));
     let pages = pages.map_err(DemoError::file(path))?;
     Ok(pages as f64 / bytes.div_ceil(PAGE_BYTES) as f64)

@@ -91,7 +91,7 @@ impl<'a> Machine<'a> {
         Ok(Machine { setup, cgroup })
     }
 
-    /// Starts a process that waits for jobs, under a tool.
+    /// Starts a process (`bowwave demo --hand`) that waits for jobs, under a tool.
     pub(super) fn process(&self, tool: Tool) -> Result<Process<'a>, DemoError> {
         let failed = DemoError::file("memory cgroup");
         let mut words = tool.words(self.setup.state);

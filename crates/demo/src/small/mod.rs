@@ -47,6 +47,7 @@ pub struct Section {
 pub(crate) struct Wanted {
     pub(crate) drop_behind: bool,
     pub(crate) thrash: bool,
+    /// With larger memory and files, see [`Sizes::of`].
     pub(crate) full: bool,
     pub(crate) rounds: u32,
 }

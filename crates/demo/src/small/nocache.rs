@@ -40,7 +40,9 @@ int main(int count, char **words)
 struct Figures {
     /// Most bytes of memory that the machine used during the job.
     peak: f64,
+    /// Share of the working set that is cached after the job.
     cached: f64,
+    /// Seconds of the job.
     seconds: f64,
 }
 
@@ -85,6 +87,7 @@ pub(super) fn show(setup: &Setup<'_>, sizes: &Sizes, rounds: u32) -> Result<Sect
     Ok(section)
 }
 
+/// Medians over the rounds.
 fn measure(
     setup: &Setup<'_>,
     sizes: &Sizes,

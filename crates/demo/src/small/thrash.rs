@@ -17,6 +17,7 @@ use patterns::Files;
 
 /// A file that fills memory before the streams start, as on a machine that has been up for a while.
 const FILLING: Files = Files::one("slow/filling", STREAMS_MEMORY);
+/// Bytes of each read of it.
 const FILLING_READ_BYTES: u64 = 1 << 20;
 
 /// One run, or the medians of several.

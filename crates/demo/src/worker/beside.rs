@@ -22,10 +22,11 @@ use super::{Beside, Outcome};
 struct Shared {
     is_over: AtomicBool,
     stream_bytes: AtomicU64,
-    /// Time that the stream waited for a processor which waited longest.
+    /// How long the stream that waited longest for a processor has waited.
     waited_ns: AtomicU64,
 }
 
+/// Reads pages of one file at random, and the others from start to end, each with a separate thread.
 pub(super) fn read(random: &Path, streams: &[PathBuf]) -> io::Result<Outcome> {
     let shared = Shared::default();
     let started = Instant::now();
@@ -54,6 +55,7 @@ pub(super) fn read(random: &Path, streams: &[PathBuf]) -> io::Result<Outcome> {
     Ok(Outcome { seconds, waited_s, beside: Some(beside), ..Outcome::default() })
 }
 
+/// Reads a stream until all is over, and ends that itself at the end of its file.
 fn read_on(path: &Path, shared: &Shared) -> io::Result<()> {
     let mut file = File::open(path)?;
     let mut buffer = vec![0; STREAM_READ_BYTES as usize];

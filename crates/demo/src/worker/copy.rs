@@ -21,6 +21,7 @@ pub enum How {
     CopyFileRange,
 }
 
+/// Bytes for the kernel to copy at a time.
 const PIECE: usize = 1 << 20;
 
 impl How {

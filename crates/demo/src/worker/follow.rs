@@ -11,9 +11,10 @@ use std::time::Duration;
 use crate::mapping;
 use patterns::PAGE_BYTES;
 
+/// Bytes of each read of both.
 const READ_BYTES: u64 = 64 << 10;
 
-/// How often the follower checks the leader's position: a disk delivers 100 KB in a millisecond.
+/// How often the follower checks the leader's position: in a millisecond, a disk delivers only 100 KB.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Reads the file twice. Returns the share of the follower's pages that were cached when it came.
@@ -24,8 +25,7 @@ pub(super) fn follow(path: &Path, behind: u64) -> io::Result<f64> {
     thread::scope(|scope| {
         let leading = scope.spawn(|| lead(&leader, bytes, &done));
         let cached = come_after(&follower, bytes, || {
-            let is_at_the_end = leading.is_finished();
-            if is_at_the_end {
+            if leading.is_finished() {
                 u64::MAX
             } else {
                 done.load(Ordering::Relaxed).saturating_sub(behind)
@@ -46,7 +46,7 @@ fn lead(file: &File, bytes: u64, done: &AtomicU64) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads to the end, never beyond `limit`. Returns the number of pages that were cached.
+/// Reads to the end, never beyond what `limit` says. Returns the number of pages that were cached.
 fn come_after(file: &File, bytes: u64, limit: impl Fn() -> u64) -> io::Result<u64> {
     // The mapping is never touched. It only serves to ask which pages are cached.
     let map = mapping::map(file)?;

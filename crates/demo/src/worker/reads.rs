@@ -13,6 +13,7 @@ use super::{Outcome, sum};
 use crate::mapping;
 use patterns::Read;
 
+/// Reads the file in this order, with one thread.
 pub(super) fn read(path: &Path, reads: &[Read]) -> io::Result<Outcome> {
     let file = File::open(path)?;
     let started = Instant::now();

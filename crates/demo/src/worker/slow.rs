@@ -34,7 +34,9 @@ pub struct Streams {
 
 struct Stream {
     file: File,
+    /// Seconds after the start of all.
     starts_at: f64,
+    /// Size of the file, and how many of these bytes have been read.
     bytes: u64,
     done: u64,
     /// Bytes behind schedule at the comparison.
@@ -92,7 +94,7 @@ impl Streams {
 }
 
 impl Stream {
-    /// Reads the next page if it is due.
+    /// Reads the next page if it is among the `due` bytes that should have been read by now.
     fn go_on(&mut self, due: u64) -> io::Result<()> {
         let compared_at = (COMPARED_AT * self.bytes as f64) as u64;
         if due >= compared_at && self.lag.is_none() {

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::table::{Figure, Kind, Verdict, median};
 
-/// Largest errors of the simulated figures, as shares of the live ones: of the median, and of each.
+/// The largest median of the errors of simulated figures, as shares of the live ones.
 const MOST_IN_THE_MEDIAN: f64 = 0.10;
+
+/// The largest single error.
 const MOST: f64 = 0.25;
 
 /// Settings count as equal if their live figures differ by less than this share.

@@ -12,6 +12,9 @@ use sim::{CpuSpec, Listed, Machine, Op, OpenFile};
 
 use super::{Unit, Workload};
 
+/// KiB of a page.
+const PAGE_KIB: f64 = PAGE_BYTES as f64 / 1024.0;
+
 /// How a program reads each of its files.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -142,7 +145,6 @@ fn touches(open: OpenFile, order: Vec<Read>, ns: Nanos) -> Vec<Op> {
 impl Program {
     /// Nanoseconds that it computes for each KiB, without the reading, which the machine adds.
     fn computing(&self, cpu: &CpuSpec) -> f64 {
-        const PAGE_KIB: f64 = PAGE_BYTES as f64 / 1024.0;
         let reading_us = match self.is_mapped {
             true => cpu.fault_us / PAGE_KIB,
             false => cpu.page_us / PAGE_KIB + cpu.call_us / (self.read_bytes as f64 / 1024.0),
@@ -165,7 +167,7 @@ impl Program {
             ops.push(Op::Advise { open, advice: Hint::Sequential });
         }
         ops.extend(match self.is_mapped {
-            true => touches(open, order, (self.computing(cpu) * 4.0).round() as Nanos),
+            true => touches(open, order, (self.computing(cpu) * PAGE_KIB).round() as Nanos),
             false => reads(open, order, self.computing(cpu)),
         });
         ops
@@ -197,6 +199,7 @@ fn beside(machine: &mut Machine, pattern: &Pattern, opens: &[OpenFile], unit: Un
         });
     }
     let (open, mut is_stamped) = (opens[0], false);
+    // A stamp before each read: what lies between two of them is a read's latency.
     let random = machine.spawn(0, move |now| {
         is_stamped = !is_stamped;
         if is_stamped {

@@ -42,9 +42,9 @@ struct Workload {
     nfs: Nfs,
     #[serde(rename = "loop")]
     looped: Loop,
-    /// Rows whose stock figure was not calibrated, by `GROUP WORKLOAD` or its beginning.
+    /// Rows whose stock figure was not calibrated: those whose name, `GROUP: WORKLOAD`, contains one of these texts.
     stock_predicted: Vec<String>,
-    /// Rows whose adaptive figure influenced a choice, named in the same way.
+    /// Rows whose adaptive figure influenced a choice, told in the same way.
     adaptive_calibrated: Vec<String>,
     stock_within_percent: f64,
 }

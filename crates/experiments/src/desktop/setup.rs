@@ -139,6 +139,8 @@ pub(super) fn seconds(
     let mut spec = experiment.machine.clone();
     spec.readahead_kb = window_kb;
     let mut job = Job::of(workload, row)?;
+    // A sparse file has no blocks on the disk.
+    let is_sparse = row.task()?.1 == Files::Sparse;
     let bench = Bench { experiment, spec, column };
     match row.mount()? {
         Mount::Nfs { rsize, is_again } => {
@@ -149,7 +151,7 @@ pub(super) fn seconds(
             bench.over_nfs(&job, rsize)
         }
         Mount::Image => bench.in_image(&job),
-        Mount::Disk => bench.local(&job, row.workload == "dd sparse"),
+        Mount::Disk => bench.local(&job, is_sparse),
     }
 }
 

@@ -10,10 +10,10 @@ use crate::side_by_side::side_by_side;
 use crate::table::{Figure, Kind, Verdict};
 use crate::{demo, field};
 
-/// A rule is worth keeping if the geometric mean is so many times as high without it.
+/// A rule is worth keeping if, without it, the geometric mean of the times is so many times as high.
 const WORTH_IN_THE_MEAN: f64 = 1.01;
 
-/// It is also worth keeping if the time of some cell is.
+/// It is also worth keeping if, without it, the time of one cell is so many times as long.
 const WORTH_IN_A_CELL: f64 = 1.05;
 
 /// A cell's name, and its costs: with all rules, then without each one.

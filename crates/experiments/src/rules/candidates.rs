@@ -5,8 +5,10 @@ use readahead::adaptive::{Ahead, Rules, Run, UnitCost};
 
 use super::workloads::{Workload, clusters, runs, sparse_runs};
 
-/// Doubling begins at 16 KiB and ends at 4 MiB; in pages.
+/// The first window of doubling in pages: 16 KiB.
 const FIRST_WINDOW: u64 = 4;
+
+/// The last window of doubling in pages: 4 MiB.
 const LARGEST_WINDOW: u64 = 1024;
 
 /// The widest gap ever read: 1 MiB.
@@ -76,6 +78,7 @@ fn doubling(_: &UnitCost, run: Run) -> u64 {
     (run.asked + FIRST_WINDOW).min(LARGEST_WINDOW)
 }
 
+/// Always as many pages as the device delivers during so many stalls.
 fn fixed(cost: &UnitCost, stalls: f64) -> u64 {
     (stalls * cost.stall_units()).ceil() as u64
 }

@@ -86,6 +86,7 @@ struct Place {
 
 /// One distribution at one place.
 struct Cell {
+    /// The number of the place.
     place: usize,
     name: String,
     /// By column.
@@ -218,9 +219,7 @@ fn reads((at, bytes): Read, is_forward: bool) -> Vec<Read> {
 /// Runs of these lengths in this order, at random places of one file.
 fn scatter(lengths: &[u64], random: &mut Random) -> Vec<Read> {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
-    for i in (1..order.len()).rev() {
-        order.swap(i, random.below(i as u64 + 1) as usize);
-    }
+    random.shuffle(&mut order);
     let mut runs = vec![(0, 0); lengths.len()];
     let mut at = 0;
     for index in order {

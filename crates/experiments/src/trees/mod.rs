@@ -22,7 +22,7 @@ const NAME: &str = "trees";
 #[cfg(any(test, fuzzing))]
 pub(super) const PARSERS: super::parsers::Parsers = super::parsers::Parsers::of::<Workload, ()>();
 
-/// Columns that verdicts compare.
+/// The columns that verdicts compare; `oracle` is a program that knows its walk.
 const STOCK: &str = "stock 128K";
 const LARGE: &str = "stock 4M";
 const OURS: &str = "bowwave";
@@ -70,6 +70,7 @@ struct Place {
 /// The costs of a walk at one place, by column.
 struct Cell {
     name: String,
+    /// As [`Walk::is_complete`].
     is_complete: bool,
     costs: Vec<(String, Cost)>,
 }

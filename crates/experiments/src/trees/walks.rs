@@ -160,7 +160,7 @@ fn heads(machine: &Machine, trees: &[Tree]) -> Vec<Visit> {
     files.map(|visit| Visit { bytes: visit.bytes.min(HEAD), ..visit }).collect()
 }
 
-/// A tenth of the tree.
+/// The first tenth of the tree, as of a program that stops when it has found something.
 fn find_first(machine: &Machine, trees: &[Tree]) -> Vec<Visit> {
     let mut visits = whole(machine, &trees[0], AS_LISTED);
     visits.truncate(visits.len() / 10);

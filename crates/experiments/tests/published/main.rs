@@ -52,10 +52,10 @@ const MOST_IN_THE_MEAN: f64 = 1.7065;
 const MOST_OF_THE_CLAIRVOYANT: f64 = 1.387;
 const MOST_OF_WHAT_IS_NEEDED: f64 = 1.462;
 
-/// These take a while, and run on what the others run on.
+/// These are run once only: they take a while, and are made of what the others are made of.
 const LONG: [&str; 3] = ["field", "rules", "run-lengths"];
 
-/// A table; both tests look at one run of it.
+/// The table at that place of [`TABLES`]. Both tests look at this one run of it.
 fn first_run(at: usize) -> &'static Table {
     static RUNS: [OnceLock<Table>; TABLES.len()] = [const { OnceLock::new() }; TABLES.len()];
     let (name, run) = TABLES[at];
@@ -95,7 +95,7 @@ fn every_claim_holds_but_for_those_known_to_fail() {
     assert!(holding.is_empty(), "no longer failing: {holding:#?}");
 }
 
-/// Its verdicts fail as long as one cell does; this counts the cells.
+/// The field's verdicts fail as long as one cell does. So this counts the cells, which must not become more.
 fn adaptive_has_lost_nothing(field: &Table) {
     let mut cells: BTreeMap<&str, BTreeMap<&str, f64>> = BTreeMap::new();
     for figure in field.figures.iter().filter(|figure| !figure.row.starts_with("median")) {
@@ -124,7 +124,7 @@ fn adaptive_has_lost_nothing(field: &Table) {
     assert!(mean <= MOST_IN_THE_MEAN, "{mean}");
 }
 
-/// Its verdicts fail as long as one place does; this takes the mean of all.
+/// The table's verdicts fail as long as one place does. So this takes the mean of all, which must not become worse.
 fn adaptive_is_as_near_to_the_clairvoyant(table: &Table) {
     let mean = |are_bytes: bool| {
         let is_one = |figure: &&Figure| {

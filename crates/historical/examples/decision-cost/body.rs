@@ -11,6 +11,7 @@ use readahead::{
 /// Time between two reads.
 const READ_NS: u64 = 2_000;
 
+/// Larger than any place that is read.
 const FILE_PAGES: u64 = 1 << 32;
 
 /// Pages that may be requested at once: 2 MiB.

@@ -31,6 +31,7 @@ use readahead::{Access, Adaptive, DeviceCost, Page, Plan, Policy};
 /// Reads per pattern: enough for a thousand decisions in each.
 const READS: u64 = 1 << 18;
 
+/// The best of these counts: in some, the machine does something else.
 const ROUNDS: usize = 40;
 
 /// Number of open files that policies track.
@@ -55,6 +56,7 @@ struct Pattern {
     name: &'static str,
     cost: DeviceCost,
     reads: u64,
+    /// The page of the read with this number.
     page: fn(u64) -> Page,
 }
 

@@ -198,6 +198,7 @@ impl OnDemand {
         if most == 0 {
             return;
         }
+        // Of the modelled ranges of releases, only the last one has what 3.0 changed.
         let is_since_3_0 = self.release >= OnDemandRelease::Linux3_12;
         let request = if self.has_context() { most } else { 1 };
         let most_misses = if is_since_3_0 { 10 * FAULT_MISSES } else { u64::MAX };

@@ -115,6 +115,7 @@ impl KernelPolicy for Stock {
     }
 }
 
+/// Pages of the request; a fault counts as one.
 fn request(access: &Access) -> u64 {
     match access.via {
         Via::Read => u64::from(access.request.max(1)),

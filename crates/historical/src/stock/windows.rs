@@ -167,6 +167,7 @@ impl Windows {
         submitted
     }
 
+    /// Places the ahead window behind the current one, larger than it or, after a miss, smaller.
     fn place_ahead(&mut self, context: &AccessContext) {
         self.ahead_pages = if self.missed {
             self.missed = false;

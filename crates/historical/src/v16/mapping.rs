@@ -25,6 +25,7 @@ pub(super) fn read_around(stream: &mut ReadAheadState, context: &AccessContext, 
     chunk.submit(context.access, context.cache, Cause::Initial, plan);
 }
 
+/// Counts this fault, and those since the last one that found their page.
 fn count(stream: &mut ReadAheadState, context: &AccessContext) {
     let served = faults_served_since(stream.last_fault, context.access, context.bounds.most);
     stream.last_fault = context.offset;

@@ -29,6 +29,7 @@ impl Survival {
         let list = context.ageing.inactive_and_free_pages;
         let scanned = context.ageing.scanned_pages.saturating_sub(stream.age) | 1;
         let ratio = u64::from(context.parameters.readahead_ratio);
+        // Of interval * G / g, about ratio percent: 5 / 512 is nearly 1 / 100.
         let threshold = interval.saturating_mul(list / 512).saturating_mul(ratio * 5) / scanned;
         let remaining = interval.saturating_mul(list.saturating_sub(scanned)) / scanned;
         Survival { threshold, remaining }

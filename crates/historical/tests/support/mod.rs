@@ -42,8 +42,11 @@ pub(crate) struct Machine {
     previous: HashMap<u64, Page>,
     plan: Plan,
     now: u64,
+    /// Where the policy wants to be called within the current read.
     next_call: Option<Page>,
+    /// The page of each access that led to a plan, and a line of that plan.
     trace: Vec<(Page, String)>,
+    /// Its requests in the format of 2005.
     published: Vec<String>,
     /// Pages for which the policy made a reader wait.
     pub(crate) waits: Vec<Page>,

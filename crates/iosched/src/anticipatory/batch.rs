@@ -27,7 +27,9 @@ pub(crate) enum Kind {
 pub(crate) struct Batch {
     pub(crate) kind: Kind,
     pub(crate) phase: Phase,
+    /// When its time is up.
     expires: Nanos,
+    /// How many more writes this write batch may have, and how many the next one will.
     writes_left: u32,
     quota: u32,
     /// The writes ran out before any read waited, so their time says nothing.
@@ -36,12 +38,14 @@ pub(crate) struct Batch {
     write_expire: Nanos,
 }
 
+/// How far the batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Waiting until the device has completed the last batch's commands.
     Draining,
     /// A read batch without a completed command yet: its clock has not started.
     Fresh,
+    /// Its clock runs.
     Running,
 }
 

@@ -13,7 +13,9 @@ pub(crate) struct Lane {
     queue: SortedQueue,
     /// End of the last command of this kind.
     pub(crate) head: Sector,
+    /// When the age of the oldest was last looked at.
     last_check: Nanos,
+    /// Age at which a command is served first, and the time between two such looks.
     expire: Nanos,
 }
 

@@ -82,6 +82,7 @@ enum Choice {
 }
 
 impl Anticipatory {
+    /// With nothing queued. It merges requests into commands of up to `max_sectors`, the device's largest request.
     pub fn new(max_sectors: u32, parameters: AnticipatoryParameters) -> Self {
         Anticipatory {
             sync: Lane::new(parameters.read_expire),
@@ -135,6 +136,7 @@ impl Anticipatory {
         None
     }
 
+    /// Goes on with the batch, or begins the next one.
     fn choose(&mut self, now: Nanos) -> Option<Choice> {
         let reads = !self.sync.queue().is_empty();
         let writes = !self.asynchronous.queue().is_empty();

@@ -24,11 +24,16 @@ const WIDENING_TICKS: u64 = 20;
 /// Probability one half, in 256ths.
 const EVEN: u64 = 128;
 
+/// How far the wait is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
+    /// There is none.
     Off,
+    /// The process's read is still at the device.
     ForCompletion,
+    /// It has completed, and the next one may come.
     ForRequest,
+    /// In vain, or no longer needed: the next candidate is served.
     Finished,
 }
 
@@ -46,6 +51,7 @@ pub(crate) struct Wait {
     pub(crate) state: State,
     /// The process served last, unless with an asynchronous write.
     pub(crate) process: Option<ProcessId>,
+    /// When the read of that process has completed.
     completed: Option<Nanos>,
     antic_expire: Nanos,
 }

@@ -37,7 +37,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use crate::request::{Command, Nanos, ProcessId, Request, RequestId};
+use crate::request::{Command, Nanos, ProcessId, Request, RequestId, Sector};
 use crate::sorted::Ticket;
 use crate::sweep;
 use crate::{Dispatch, Elevator, UNTIL_COMPLETION};
@@ -59,6 +59,7 @@ enum Owner {
 struct Service {
     owner: Owner,
     since: Nanos,
+    /// Sectors that it may receive, and those that it has received.
     budget: u64,
     served: u64,
 }
@@ -77,8 +78,11 @@ enum Offer {
 pub struct Bfq {
     queues: BTreeMap<Owner, Queue>,
     service: Option<Service>,
+    /// In sectors, as in the diagram above.
     virtual_time: u64,
-    head: u64,
+    /// End of the last command.
+    head: Sector,
+    /// Commands at the device, by their first request.
     in_flight: Vec<(RequestId, Owner)>,
     parameters: BfqParameters,
     max_sectors: u32,
@@ -86,6 +90,7 @@ pub struct Bfq {
 }
 
 impl Bfq {
+    /// With nothing queued. It merges requests into commands of up to `max_sectors`, the device's largest request.
     pub fn new(max_sectors: u32, parameters: BfqParameters) -> Self {
         Bfq {
             queues: BTreeMap::new(),
@@ -127,6 +132,7 @@ impl Bfq {
         u64::from(self.parameters.budget.max(least))
     }
 
+    /// The next command of a queue: an expired one, or the next of the sweep.
     fn next(&self, queue: &Queue, now: Nanos) -> Option<Ticket> {
         let oldest = queue.requests.oldest()?;
         let is_sync = queue.requests.get(oldest)?.is_sync;

@@ -25,13 +25,16 @@ pub(crate) struct Queue {
     pub(crate) in_flight: u32,
     pub(crate) exited: bool,
     pub(crate) last_completion: Option<Nanos>,
+    /// End of its last request.
     last_end: Option<Sector>,
     /// One bit for each recent access, set if it was a seek.
     seeks: u32,
+    /// Think times in nanoseconds.
     think: Average,
 }
 
 impl Queue {
+    /// Records a request. Call this before it is queued.
     pub(crate) fn observe(&mut self, now: Nanos, request: &Request, slice_idle: Nanos) {
         if let Some(end) = self.last_end {
             let is_seek = request.start.abs_diff(end) > SEEK_SECTORS;

@@ -1,7 +1,6 @@
 //! Tests of the whole BFQ elevator.
 
 use super::*;
-use crate::request::Sector;
 use crate::testing::{MS, read, serve, take, write};
 
 fn bfq() -> Bfq {

@@ -28,15 +28,15 @@ use std::collections::HashMap;
 use device::{Completion, Counters, Model, Nanos, Request};
 
 /// A request that comes within this time after a reply counts as following it, in nanoseconds. A reader needs a tenth
-/// of it, and more on a busy machine.
+/// of that, and more on a busy machine.
 const CREDIT: Nanos = 1_000_000;
 
 /// The largest credit of a request, in nanoseconds. If the machine cannot keep up with a fast device, the lag grows;
 /// without this bound, the device would race once the machine can keep up.
 const MOST_CREDIT: Nanos = 50_000_000;
 
-/// How late replies were, and how that affects measured times, in microseconds. All are sums, so the difference of two
-/// is that of an interval.
+/// How late replies were, and how that affects measured times, in microseconds. All but `max_us` are sums, so the
+/// difference of two is that of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Lateness {
     /// Number of replies.

@@ -101,7 +101,8 @@ struct Columns {
     last: &'static str,
 }
 
-/// A table of the uses that waited longest, or read most; all others are its last row. No table if there are none.
+/// A table of the uses that waited longest, or read most; all others, called `what`, are its last row. `line` and
+/// `last` write the first columns and the last one of the use at an index. No table if there are none.
 fn shown(
     analysis: &Analysis,
     mut usages: Vec<(usize, Use)>,

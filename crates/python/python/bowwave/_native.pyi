@@ -35,7 +35,9 @@ class Trace:
         """What a user of the trace should know, one sentence each: losses, reads beyond the end of a file."""
     @property
     def origin(self) -> dict[str, Any] | None:
-        """What a recorded trace tells about itself; `None` of a text."""
+        """What a recorded trace tells about itself: `bowwave`, `kernel`, `date`, `lost`, `is_complete` and
+        `calls_per_record`. `None` of a text.
+        """
     def __len__(self) -> int:
         """How many operations there are."""
     def columns(self) -> dict[str, memoryview]:

@@ -34,6 +34,7 @@ impl PageCache {
         let evicted_at = &self.files[file as usize].evicted_at;
         if let (Some(_), Some(&at)) = (evicted, evicted_at.get(page as usize)) {
             let number = usize::from(self.frames[id].zone);
+            // As in `workingset_refault`: with the active list's room it would not have been evicted.
             if self.age - at <= self.zones[number].active.len() {
                 self.age += 1;
                 self.has_refaulted = true;

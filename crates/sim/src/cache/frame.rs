@@ -39,11 +39,10 @@ impl Flags {
     pub(crate) const MAPPED: Flags = Flags(1 << 7);
     /// Used through page tables since the last check.
     pub(crate) const YOUNG: Flags = Flags(1 << 8);
-    /// A reader waits for it, or was woken and has not used it yet, so it stays.
-    pub(crate) const PINNED: Flags = Flags(1 << 10);
-
     /// Used since it was brought in.
     pub(crate) const USED: Flags = Flags(1 << 9);
+    /// A reader waits for it, or was woken and has not used it yet, so it stays.
+    pub(crate) const PINNED: Flags = Flags(1 << 10);
 
     pub(crate) fn has(self, bit: Flags) -> bool {
         self.0 & bit.0 != 0
@@ -81,7 +80,7 @@ pub(crate) struct Frame {
     pub(super) zone: u8,
     /// Why it was read: the index of the cause.
     pub(crate) cause: u8,
-    /// log2 of the pages of its folio.
+    /// log2 of the number of pages in its folio.
     pub(super) order: u8,
 }
 

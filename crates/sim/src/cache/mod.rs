@@ -78,10 +78,13 @@ pub(crate) struct PageCache {
     /// The second zone's share of taken frames, and how many of its frames are due.
     second_share: f64,
     second_due: f64,
+    /// Pages in page tables.
     mapped: u64,
     dirty: u64,
+    /// Inactive pages that reclaim has examined so far.
     scanned: u64,
-    /// A clock of pages evicted or activated so far, and its value at the last eviction.
+    /// The clock of the kernel's `workingset.c`: pages that became active and, under [`Reclaim::WholeFolios`], pages
+    /// evicted. How far it went since a page's eviction tells how much longer a list would have kept the page.
     age: u64,
     /// A refaulted page has become active since reclaim last ran.
     has_refaulted: bool,

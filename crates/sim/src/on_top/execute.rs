@@ -76,6 +76,7 @@ impl Machine {
     /// Carries out one `readahead(2)`: a command's span, or as much of it as the kernel takes at once. One thread
     /// carries out the commands of a ticket, and the last one is answered.
     fn read_ahead(&mut self, now: Nanos, ticket: Ticket, of: FileRef, span: Span, why: Cause) {
+        // What takes no time need not be divided.
         let most = match self.cpu.fill {
             0 => u64::MAX,
             _ => self.request_pages.max(u64::from(self.kernel_window)),
@@ -94,7 +95,10 @@ impl Machine {
             let rest = Command::Read { ticket, of, span: rest, why };
             body.due.push_front((filled, Due::Command(rest)));
         }
-        let is_of_ticket = |due: &Due| matches!(due, Due::Command(Command::Read { ticket: other, .. }) if *other == ticket);
+        let is_of_ticket = |due: &Due| match due {
+            Due::Command(Command::Read { ticket: other, .. }) => *other == ticket,
+            _ => false,
+        };
         let is_last = !body.due.iter().any(|(_, due)| is_of_ticket(due));
         let answer = Input::Completed(Completed::Read { ticket, failed: None });
         if filled == now {

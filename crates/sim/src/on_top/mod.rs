@@ -94,16 +94,17 @@ enum Due {
     Heads(Heads),
 }
 
-/// Drives the decider, and keeps what is under way.
+/// What surrounds the decider: the state of the eBPF programs, and what is under way.
 pub(crate) struct Body {
     decider: Decider,
     /// In the order in which they are due.
     due: VecDeque<(Nanos, Due)>,
     /// Each turn takes it and gives it back, so that it is allocated once.
     out: Vec<Command>,
-    /// By file number.
+    /// What the controller wants to hear of each file, by its number.
     files: Vec<Listening>,
     listings: Listings,
+    /// Which accesses are reported at all; none before the file system is watched.
     interest: Option<Interest>,
     disk: Disk,
     streams: Option<Streams>,
@@ -209,7 +210,7 @@ impl Body {
             Command::ForgetListing(listing) => {
                 self.listings.remove(&listing);
             }
-            // Marks are in the cache. Nothing is guessed, remembered or left behind here.
+            // `account` sets marks, in the cache. The device's cost is known, and no start is remembered.
             Command::Mark(..)
             | Command::Probe(_)
             | Command::Remember(..)

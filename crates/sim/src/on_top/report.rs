@@ -198,7 +198,8 @@ impl Body {
     }
 }
 
-/// Whether the kernel takes this for plain forward reading, which it reads ahead by itself.
+/// Whether the kernel takes this for plain forward reading, which it reads ahead by itself. The eBPF programs allow a
+/// distance of 1 from the kernel's `prev_pos`, which is where the last read ended: a page behind `previous`.
 fn goes_forward(previous: Option<Page>, page: Page) -> bool {
     page == 0 || previous.is_some_and(|previous| page.wrapping_sub(previous) <= 2)
 }

@@ -1,11 +1,11 @@
 //! What was in memory when a trace was recorded, as far as the durations of its operations tell.
 //!
-//! A read that takes no longer than from memory found its pages there. Somebody had used them before the trace began, or
-//! read-ahead had just brought them in. Read-ahead starts beside a page that somebody has waited for. So pages are taken
-//! as cached before if their first read was fast and nobody had waited nearby.
+//! A read that takes no longer than from memory found its pages there. Somebody had used them before the trace began,
+//! or read-ahead had just brought them in. Read-ahead starts beside a page that somebody has waited for. So pages are
+//! taken as cached before if their first read was fast and nobody had waited nearby.
 //!
-//! A recorded trace tells who has waited: how long an operation took is how long it waited. A text tells how long a call
-//! took, if at all.
+//! A recorded trace tells who has waited: how long an operation took is how long it waited. A text tells how long a
+//! call took, if at all.
 
 use std::ops::Range;
 

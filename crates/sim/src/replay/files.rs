@@ -13,7 +13,8 @@ pub enum Layout {
     /// them. A program that walks through a tree then goes as `readdir` does.
     #[default]
     AsTraced,
-    /// The same, but within each directory, files have random places: names are hashed, and files lie as they were made.
+    /// The same, but within each directory, files have random places: names are hashed, and files lie as they were
+    /// made.
     ByDirectory,
     /// Places and orders in directories are random, and processes that start at once start in the opposite order.
     Shuffled,

@@ -21,7 +21,7 @@ pub use files::Layout;
 pub use plots::plots;
 pub use plots::{completion_plot, sorted_points, window, window_plot};
 
-/// The window that the kernel gives a device.
+/// The window that the kernel gives a device by itself.
 const STOCK_KB: u64 = 128;
 
 /// Why a trace cannot be replayed.
@@ -81,8 +81,8 @@ pub struct Setup {
     pub pace: Pace,
     /// Where files are, and in which order directories list them.
     pub layout: Layout,
-    /// Largest read-ahead in KiB when the trace was recorded. What was in memory then is there again, as far as the trace
-    /// tells. `None`: nothing is cached at first.
+    /// Largest read-ahead in KiB when the trace was recorded. What was in memory then is there again, as far as the
+    /// trace tells. `None`: nothing is cached at first.
     pub traced_readahead_kb: Option<u64>,
     /// The longest time in which nothing happens in the trace; what is longer is cut to it. `None`: it may be any.
     pub longest_idle: Option<Nanos>,
@@ -160,6 +160,7 @@ impl Replay {
 /// # Errors
 /// Says which does not exist, and which do.
 pub fn check(policy: &str, setup: &Setup) -> Result<(), ReplayError> {
+    // The least memory that a machine can have, as it is only built to see whether it can be.
     let spec = MachineSpec { memory_mb: 1.0, ..machine_of(setup, 0) };
     // A policy that knows the trace is built from it; the rest of the machine is the same.
     let policy = if knowing::knows_the_trace(policy) { "none" } else { policy };
@@ -245,7 +246,7 @@ fn seconds(ns: Nanos) -> f64 {
     ns as f64 * 1e-9
 }
 
-/// The machine for `bytes` of files.
+/// The machine of `machine.toml` with what the setup replaces, on a device with room for `bytes` of files.
 fn machine_of(setup: &Setup, bytes: u64) -> MachineSpec {
     let text = include_str!("machine.toml");
     let mut spec: MachineSpec = toml::from_str(text).expect("the built-in machine is valid");

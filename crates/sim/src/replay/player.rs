@@ -13,6 +13,7 @@ use trace::{Record, Trace, TraceOp};
 #[derive(Clone, Copy, Debug)]
 struct Step {
     think: Nanos,
+    /// `None` if the machine has nothing to do for it, such as for closing.
     op: Option<Op>,
     /// The last page of a mapping to touch after the first.
     touch_to: Page,
@@ -53,6 +54,7 @@ impl Script for Player {
 #[derive(Default)]
 struct Part {
     steps: Vec<Step>,
+    /// The files that it has open, by their numbers in the trace.
     opens: HashMap<u32, OpenFile>,
     started: Nanos,
     /// When its last operation ended.
@@ -84,7 +86,7 @@ impl Clock {
     }
 }
 
-/// What `strace` adds to a call, at most (120 us on a busy machine, Linux 6.18).
+/// What `strace` adds to a call, at most, as measured on a busy machine (Linux 6.18).
 const TRACER_NS: Nanos = 120_000;
 
 /// Starts a trace's processes, which read these files; returns their numbers.
@@ -151,6 +153,7 @@ fn op_of(record: &Record, open: OpenFile, file_bytes: u64) -> Option<Op> {
         TraceOp::Advise(advice) => Op::Advise { open, advice },
         TraceOp::Mmap => Op::Fault { open, page: at / PAGE_BYTES },
         TraceOp::Write => Op::Write { open, at, bytes },
+        // `spawn` has no operation for closing.
         TraceOp::Read | TraceOp::Close => Op::Read { open, at, bytes },
     })
 }

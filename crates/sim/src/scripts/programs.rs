@@ -8,7 +8,9 @@ use crate::process::{Op, OpenFile};
 /// An open file and how much of it to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Input {
+    /// The open file.
     pub open: OpenFile,
+    /// Bytes from its beginning on.
     pub bytes: u64,
 }
 

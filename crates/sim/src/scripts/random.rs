@@ -5,6 +5,7 @@
 pub struct Random(u64);
 
 impl Random {
+    /// A generator that begins with this seed.
     pub fn new(seed: u64) -> Self {
         Random(seed)
     }

@@ -62,6 +62,7 @@ impl Server {
             takes,
             bytes_per_second,
             until,
+            // Any seed will do, but it must stay the same.
             random: Random::new(1921),
             serving: None,
             sent: Arc::default(),

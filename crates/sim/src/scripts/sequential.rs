@@ -12,7 +12,7 @@ pub struct Sequential {
     block: u64,
     /// CPU time of the program per block.
     user: Nanos,
-    /// The current file, and how far all before it have been read.
+    /// The file whose turn it is, and the place in it: that before which all files have been read.
     turn: usize,
     at: u64,
     computes_next: bool,

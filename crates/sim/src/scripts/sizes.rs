@@ -8,6 +8,7 @@ use crate::scripts::random::Random;
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sizes {
+    /// How many files there are.
     pub files: usize,
     /// Of all files together, in 10^6 bytes.
     pub total_mb: f64,

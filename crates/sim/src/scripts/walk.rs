@@ -69,9 +69,7 @@ impl Tree {
     pub fn reordered(&self, spec: &TreeSpec, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut directories: Vec<_> = self.files.chunks(spec.directory_files.max(1)).collect();
-        for place in (1..directories.len()).rev() {
-            directories.swap(place, random.below(place as u64 + 1) as usize);
-        }
+        random.shuffle(&mut directories);
         Tree { files: directories.concat() }
     }
 
@@ -102,6 +100,7 @@ enum Step {
 }
 
 impl Walk {
+    /// Opens all files of the trees. `user_per_kib` is in nanoseconds.
     pub fn new(machine: &mut Machine, trees: &[&Tree], user_per_kib: f64, per_file: Nanos) -> Self {
         let opened: Vec<_> = trees.iter().map(|tree| tree.open(machine)).collect();
         let most = opened.iter().map(Vec::len).max().unwrap_or(0);

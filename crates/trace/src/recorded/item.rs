@@ -107,8 +107,9 @@ impl From<Why> for Reason {
     }
 }
 
-/// An item. Files and processes are numbered from 0 in the order in which they come. Times are differences to the run
-/// or window before, since most follow one another within a millisecond; the order is that of writing, not of time.
+/// What blocks are a series of. Files and processes are numbered from 0 in the order in which they come. Times are
+/// differences to the run or window before, since most follow one another within a millisecond; the order is that of
+/// writing, not of time.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Item<S> {
     /// A file, and its size in bytes.
@@ -132,6 +133,7 @@ pub(super) enum Item<S> {
 /// A window as in the file: the pages from `first` on, and those that were asked for from `skipped` pages later on.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Brought {
+    /// Nanoseconds since the run or window before it in the file.
     pub(super) since: i64,
     pub(super) process: u32,
     pub(super) file: u32,
@@ -145,6 +147,7 @@ pub(super) struct Brought {
 /// An operation as in the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Operation {
+    /// Nanoseconds since the run or window before it in the file.
     pub(super) since: i64,
     pub(super) took: Nanos,
     pub(super) process: u32,

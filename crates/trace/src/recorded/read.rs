@@ -28,8 +28,9 @@ struct Contents {
     ends: Vec<u64>,
     runs: Vec<Run>,
     windows: Vec<Window>,
-    /// Of each process, its last window.
+    /// The number of each process's last window, of which the next one may be a part.
     last_windows: HashMap<u32, usize>,
+    /// The time of the last run or window in the file.
     last_at: Nanos,
     lost: u64,
     lost_pages: u64,
@@ -47,14 +48,15 @@ pub(crate) fn read(file: &mut impl Read) -> Result<Trace, TraceError> {
         Preamble::Format(found) => return Err(RecordedError::Format(found).into()),
     }
     let mut block = Vec::new();
-    let mut at_byte = KIND.preamble_bytes();
+    let header_at = KIND.preamble_bytes();
+    let mut at_byte = header_at;
     match blocks::read(file, &mut block).map_err(RecordedError::from)? {
         Block::Whole(bytes) => at_byte += bytes,
         Block::None | Block::Cut => return Err(RecordedError::CutHeader.into()),
         Block::Damaged => return Err(RecordedError::Damaged { at_byte }.into()),
     }
     let header: Header =
-        postcard::from_bytes(&block).map_err(|_| RecordedError::Damaged { at_byte: 12 })?;
+        postcard::from_bytes(&block).map_err(|_| RecordedError::Damaged { at_byte: header_at })?;
     let mut contents = Contents::default();
     loop {
         match blocks::read(file, &mut block).map_err(RecordedError::from)? {
@@ -221,7 +223,7 @@ impl Contents {
     /// have larger files than the simulator: then all files end with their last operation.
     fn choose_sizes(&mut self) {
         let ends = self.files.iter().zip(&self.ends);
-        // What is only brought in, or told of, needs no room.
+        // A file that nobody reads or writes needs no room.
         let whole = ends.map(|(file, end)| if *end > 0 { file.bytes.max(*end) } else { 0 });
         let sum = whole.clone().try_fold(0u64, u64::checked_add);
         let is_small = sum.is_some_and(|sum| sum <= MAX_FILE_BYTES);

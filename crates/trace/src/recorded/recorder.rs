@@ -17,6 +17,7 @@ pub struct Recorder<W: Write> {
     to: W,
     /// Items that are not written yet.
     block: Vec<u8>,
+    /// The time of the last run or window.
     last_at: Nanos,
     totals: Totals,
 }
@@ -109,9 +110,9 @@ impl<W: Write> Recorder<W> {
         self.write_if(BLOCK_BYTES)
     }
 
-    /// Adds pages that the kernel brought in, in any order of time. Parts of one window that come one after the other, with
-    /// the same time, are read back as one. What could not be read back counts as lost: more than [`MAX_WINDOWS`], what
-    /// reaches beyond the limits of a trace, and a window without a process.
+    /// Adds pages that the kernel brought in, in any order of time. Parts of one window that come one after the other,
+    /// with the same time, are read back as one. What could not be read back counts as lost: more than [`MAX_WINDOWS`],
+    /// what reaches beyond the limits of a trace, and a window without a process.
     ///
     /// # Errors
     /// Those of the file.
@@ -176,6 +177,7 @@ impl<W: Write> Recorder<W> {
         self.block = written.expect("an item has a known length");
     }
 
+    /// Writes the block if it has so many bytes.
     fn write_if(&mut self, least_bytes: usize) -> io::Result<()> {
         if self.block.len() >= least_bytes {
             self.totals.bytes += blocks::write(&mut self.to, &self.block)?;

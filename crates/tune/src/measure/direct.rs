@@ -13,17 +13,21 @@ use super::sequential::Pace;
 use super::stop::Stop;
 use crate::sources::Source;
 
+/// Least number of requests to time.
 const LEAST_REQUESTS: u64 = 4;
 
 /// Reads on from the end of the last call.
 #[derive(Debug)]
 pub(super) struct Requests {
     reader: DirectReader,
+    /// Size of the source.
     bytes: u64,
     at: u64,
 }
 
 impl Requests {
+    /// Opens the source and tries one read.
+    ///
     /// # Errors
     /// If the source cannot be read directly.
     pub(super) fn open(source: &Source) -> io::Result<Self> {
@@ -33,6 +37,7 @@ impl Requests {
         Ok(requests)
     }
 
+    /// Reads the next `bytes`, from the start again at the end. Returns the seconds it took.
     fn next(&mut self, bytes: u64) -> io::Result<f64> {
         if self.at + bytes > self.bytes {
             self.at = 0;

@@ -32,7 +32,7 @@ use crate::target::Target;
 use direct::Requests;
 use other_programs::OtherPrograms;
 use scatter::Scatter;
-use sweep::{Sized, Sweep, Swept};
+use sweep::{Figures, Sweep, Swept};
 
 pub use measured::Measured;
 pub use report::Report;
@@ -57,7 +57,7 @@ impl Effort {
     pub const THOROUGH: Effort = Effort { time: Duration::from_secs(120), most_bytes: 16 << 30 };
 }
 
-/// Shares of the time.
+/// Shares of the time, in the order of measuring.
 const RANDOM_SHARE: f64 = 0.10;
 const OVERLAP_SHARE: f64 = 0.12;
 const CURVE_SHARE: f64 = 0.76;
@@ -132,7 +132,7 @@ pub fn measure(
         None => with_requests(target, &sweep, report)?,
     };
     let others_are_counted = target.disk.is_some();
-    measured.curve = swept.sizes.iter().filter_map(Sized::point).collect();
+    measured.curve = swept.sizes.iter().filter_map(Figures::point).collect();
     let spoilt = swept.sizes.iter().filter(|size| size.is_disturbed(others_are_counted));
     measured.disturbed_kb = spoilt.map(|size| size.kb).collect();
     measured.disturbed |= !measured.disturbed_kb.is_empty();
@@ -147,6 +147,7 @@ pub fn measure(
     Ok(measured)
 }
 
+/// The bytes that a sweep may read.
 fn most_bytes(target: &Target, effort: &Effort) -> u64 {
     let all = target.readable_bytes();
     let share = if all > SMALL_DEVICE_BYTES { all / DEVICE_SHARE } else { u64::MAX };

@@ -70,6 +70,7 @@ fn overlap(
     report: &mut Report<'_>,
     measured: &mut Measured,
 ) -> io::Result<()> {
+    // One slice for each count, one with a full queue, two for large reads.
     let slice = time / (MOST_AT_ONCE.ilog2() + 4);
     let small = |at_once| scatter.rate(at_once, PAGE_BYTES as usize, slice, stop);
     let alone = small(1)?;

@@ -10,6 +10,7 @@ use linux::direct::{ALIGNMENT, DirectReader};
 use super::stop::Stop;
 use crate::sources::Source;
 
+/// A read of one page, which costs little more than its latency.
 const SMALL_BYTES: usize = 4096;
 
 /// One random read of 4 KiB.
@@ -24,11 +25,15 @@ pub struct RandomRead {
 /// The sources, opened for direct reads, and a pseudo-random sequence of places in them.
 #[derive(Debug)]
 pub(super) struct Scatter {
+    /// Each source with its size in bytes.
     readers: Vec<(DirectReader, u64)>,
+    /// State of the sequence, shared by all threads that read.
     drawn: AtomicU64,
 }
 
 impl Scatter {
+    /// Opens the sources. Another `seed` gives other places.
+    ///
     /// # Errors
     /// If no source can be read directly.
     pub(super) fn open(sources: &[Source], seed: u64) -> io::Result<Self> {
@@ -76,7 +81,7 @@ impl Scatter {
         (&self.readers[0].0, 0)
     }
 
-    /// Reads at random places in the largest source, one after the other, for `time` and at most
+    /// Reads at random places in the first source, one after the other, for `time` and at most
     /// `most` times. Near and far jumps are equally likely.
     pub(super) fn random_reads(
         &self,

@@ -18,13 +18,14 @@ use crate::ground::Extent;
 /// Reads are small, so that the window, not the read, decides the size of requests.
 const READ_BYTES: usize = 4096;
 
-const RAMP_WINDOWS: u64 = 3;
+/// In these, the kernel's window grows to its full size.
+pub(super) const RAMP_WINDOWS: u64 = 3;
 
 /// Least number of windows to time.
-const LEAST_WINDOWS: u64 = 4;
+pub(super) const LEAST_WINDOWS: u64 = 4;
 
 /// What the kernel reads ahead of the reader: the current window and the next.
-const BEYOND_WINDOWS: u64 = 2;
+pub(super) const BEYOND_WINDOWS: u64 = 2;
 
 /// A reader's throughput.
 #[derive(Clone, Copy, Debug, PartialEq)]

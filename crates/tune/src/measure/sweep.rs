@@ -8,12 +8,13 @@
 use std::time::{Duration, Instant};
 
 use super::other_programs::OtherPrograms;
-use super::sequential::Pace;
+use super::sequential::{BEYOND_WINDOWS, LEAST_WINDOWS, Pace, RAMP_WINDOWS};
 use super::stop::Stop;
 use super::{MeasureError, Report};
 use crate::choose::MOST_KB;
 use crate::curve::{self, Point};
 
+/// The smallest window to measure: one page.
 const LEAST_KB: u64 = 4;
 
 /// Rounds over all sizes.
@@ -25,14 +26,15 @@ const ROUNDS: f64 = 3.0;
 /// Sizes that take more than this share of the time are skipped, and so are all larger ones.
 const MOST_SHARE: f64 = 0.14;
 
+/// Of a slice, in seconds: long enough for the clock and the counters, short enough that drift affects all sizes alike.
 const SHORTEST_SLICE_S: f64 = 0.04;
 const LONGEST_SLICE_S: f64 = 1.0;
 
 /// Windows that any slice reads, ramp included.
-const WINDOWS: f64 = 7.0;
+const WINDOWS: f64 = (RAMP_WINDOWS + LEAST_WINDOWS) as f64;
 
 /// Windows read besides those timed: the ramp, and what the kernel reads ahead at the end.
-const EXTRA_WINDOWS: u64 = 5;
+const EXTRA_WINDOWS: u64 = RAMP_WINDOWS + BEYOND_WINDOWS;
 
 /// A sequential reader waits for one request; the kernel reads another one ahead.
 pub(super) const REQUESTS_AT_ONCE: usize = 2;
@@ -44,15 +46,16 @@ const PATIENCE_SHARE: f64 = 0.1;
 /// are missing.
 const MOST_SPREAD: f64 = 0.2;
 
-/// One size of the curve.
+/// The figures of one window, in MB/s.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Sized {
+pub(super) struct Figures {
+    /// The window, in KiB.
     pub(super) kb: u64,
     undisturbed: Vec<f64>,
     disturbed: Vec<f64>,
 }
 
-impl Sized {
+impl Figures {
     fn mb_s(&self) -> Option<f64> {
         let figures = if self.undisturbed.is_empty() { &self.disturbed } else { &self.undisturbed };
         linux::median(figures.iter().copied())
@@ -79,7 +82,9 @@ impl Sized {
 /// What a sweep needs.
 pub(super) struct Sweep<'a> {
     pub(super) others: &'a OtherPrograms,
+    /// Median seconds of a random read.
     pub(super) latency_s: f64,
+    /// For all sizes together.
     pub(super) time: Duration,
     pub(super) most_bytes: u64,
     pub(super) stop: &'a Stop,
@@ -88,7 +93,8 @@ pub(super) struct Sweep<'a> {
 /// The result of a sweep.
 #[derive(Debug, Default)]
 pub(super) struct Swept {
-    pub(super) sizes: Vec<Sized>,
+    pub(super) sizes: Vec<Figures>,
+    /// Bytes read.
     pub(super) bytes: u64,
     /// Largest share of zero pages seen.
     pub(super) zero_share: f64,
@@ -97,7 +103,7 @@ pub(super) struct Swept {
 }
 
 impl Sweep<'_> {
-    /// Measures each size with `pace(KiB, bytes wanted, slice)`.
+    /// Measures each size with `pace(KiB, bytes wanted, slice)`, which returns `None` if there is nothing to read.
     pub(super) fn run(
         &self,
         mut pace: impl FnMut(u64, u64, Duration) -> Result<Option<Pace>, MeasureError>,
@@ -105,8 +111,9 @@ impl Sweep<'_> {
     ) -> Result<Swept, MeasureError> {
         let mut swept = Swept::default();
         let sizes = (0..).map(|n| LEAST_KB << n).take_while(|kb| *kb <= MOST_KB);
-        swept.sizes =
-            sizes.map(|kb| Sized { kb, undisturbed: Vec::new(), disturbed: Vec::new() }).collect();
+        swept.sizes = sizes
+            .map(|kb| Figures { kb, undisturbed: Vec::new(), disturbed: Vec::new() })
+            .collect();
         let began = Instant::now();
         let slices = ROUNDS * swept.sizes.len() as f64;
         let slice_s = (self.time.as_secs_f64() / slices).clamp(SHORTEST_SLICE_S, LONGEST_SLICE_S);
@@ -135,7 +142,7 @@ impl Sweep<'_> {
                 let mut waiting = || report.tell(share, "others use it: waiting");
                 went_on |= self.one(&mut swept, index, (wanted, slice), &mut pace, &mut waiting)?;
             }
-            let curve: Vec<Point> = swept.sizes.iter().filter_map(Sized::point).collect();
+            let curve: Vec<Point> = swept.sizes.iter().filter_map(Figures::point).collect();
             if !went_on {
                 break;
             }
@@ -149,8 +156,8 @@ impl Sweep<'_> {
 
     /// The size, and its expected throughput: as measured before, or 20 % above the next smaller
     /// size.
-    fn expected(&self, sizes: &[Sized], index: usize) -> (u64, f64) {
-        let known = |index: usize| sizes.get(index).and_then(Sized::mb_s);
+    fn expected(&self, sizes: &[Figures], index: usize) -> (u64, f64) {
+        let known = |index: usize| sizes.get(index).and_then(Figures::mb_s);
         let smallest = || LEAST_KB as f64 * 1024e-6 / self.latency_s.max(1e-6);
         let smaller = || index.checked_sub(1).and_then(known).map(|mb_s| mb_s * 1.2);
         (sizes[index].kb, known(index).or_else(smaller).unwrap_or_else(smallest))
@@ -223,10 +230,12 @@ mod tests {
     fn every_size_is_measured_while_there_is_time() {
         let swept = sweep(4000, steady);
         let sizes: Vec<u64> =
-            swept.sizes.iter().filter_map(Sized::point).map(|p| p.readahead_kb).collect();
+            swept.sizes.iter().filter_map(Figures::point).map(|p| p.readahead_kb).collect();
         assert_eq!(sizes.first(), Some(&4));
         assert!(sizes.len() >= 8, "{sizes:?}");
-        assert!(swept.sizes.iter().filter_map(Sized::point).all(|p| (p.mb_s - 100.0).abs() < 1e-6));
+        assert!(
+            swept.sizes.iter().filter_map(Figures::point).all(|p| (p.mb_s - 100.0).abs() < 1e-6)
+        );
     }
 
     #[test]
@@ -237,13 +246,13 @@ mod tests {
             Ok(Some(Pace { bytes, seconds: bytes as f64 / 1e6, zero_share: 0.0 }))
         };
         let swept = sweep(8000, slow);
-        let most = swept.sizes.iter().filter_map(Sized::point).map(|p| p.readahead_kb).max();
+        let most = swept.sizes.iter().filter_map(Figures::point).map(|p| p.readahead_kb).max();
         assert!(most.is_some_and(|kb| (32..=256).contains(&kb)), "{most:?}");
     }
 
     #[test]
     fn a_flat_curve_ends_when_the_time_is_over() {
-        // The fewest calls that fit the time, with a reserve for a slow clock.
+        // Many times the dozen slices of 40 ms that fit the time.
         const MOST_CALLS: u32 = 100;
         let mut calls = 0;
         let busy = |kb: u64, wanted: u64, slice: Duration| {
@@ -262,11 +271,11 @@ mod tests {
 
     #[test]
     fn without_counters_figures_that_disagree_are_disturbed() {
-        let mut size = Sized { kb: 4, undisturbed: vec![100.0, 101.0], disturbed: vec![] };
+        let mut size = Figures { kb: 4, undisturbed: vec![100.0, 101.0], disturbed: vec![] };
         assert!(!size.is_disturbed(false));
         size.undisturbed.push(150.0);
         assert!(size.is_disturbed(false) && !size.is_disturbed(true));
-        let only = Sized { kb: 4, undisturbed: vec![], disturbed: vec![100.0] };
+        let only = Figures { kb: 4, undisturbed: vec![], disturbed: vec![100.0] };
         assert!(only.is_disturbed(true));
         assert_eq!(only.point().map(|p| p.mb_s), Some(100.0));
     }

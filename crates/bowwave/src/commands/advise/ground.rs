@@ -40,7 +40,7 @@ pub(super) struct Ground {
     pub(super) device: Device,
     /// Today's window.
     pub(super) readahead_kb: u64,
-    /// The window that is set, if the trace's files are on this machine; another one may be asked about.
+    /// The window that is set now, if the trace's files are on this machine. The user may ask about another one.
     pub(super) set_kb: Option<u64>,
     /// Where it is set, if the trace's files are on this machine.
     pub(super) knob: Option<Knob>,
@@ -57,7 +57,7 @@ pub(super) fn given(name: &str) -> anyhow::Result<Device> {
 }
 
 impl Ground {
-    /// Looks for the disk where the trace's files are, as far as it is needed.
+    /// Takes what the user has given, and the rest from the disk where the trace's files are.
     pub(super) fn of(
         trace: &Trace,
         given: Option<Device>,

@@ -8,13 +8,15 @@ use super::ground::Ground;
 use super::steps::{Steps, quoted};
 use crate::print::visible;
 
-/// Figures of the trace and of the simulator that differ by more are not of the same device, or not of the same setting.
+/// If the waits of the trace and of the simulator differ by more than this factor, the trace is of another device or
+/// another setting.
 const FITS: f64 = 1.5;
 
 /// A difference of less than this share of the time does not matter.
 const MATTERS: f64 = 0.05;
 
-/// A program that has started reads this many files within this time.
+/// A load may be the start of a program if it reads at least so many files, and does so within the time that
+/// `bowwave run --remember` notes.
 const START_FILES: usize = 20;
 const START_S: f64 = 30.0;
 
@@ -130,10 +132,8 @@ fn details(prediction: &Prediction, load: &Load, ground: &Ground, advice: &Advic
     }
     let steps = Steps::of(&prediction.remedy, ground);
     let mut lines = vec![format!("   costs: {}", costs(prediction, load, advice))];
-    let labels = ["   apply: ", "          "].into_iter();
-    lines.extend(commands(labels, &steps.apply));
-    let labels = ["   undo:  ", "          "].into_iter();
-    lines.extend(commands(labels, &steps.undo));
+    lines.extend(commands("   apply: ", &steps.apply));
+    lines.extend(commands("   undo:  ", &steps.undo));
     lines
 }
 
@@ -159,17 +159,16 @@ fn costs(prediction: &Prediction, load: &Load, advice: &Advice) -> String {
     format!("{read}{unused}{others}.")
 }
 
-fn commands<'a>(
-    labels: impl Iterator<Item = &'static str> + Clone + 'a,
-    steps: &'a [(String, &'static str)],
-) -> impl Iterator<Item = String> + 'a {
-    let last = labels.clone().last().unwrap_or_default();
-    let labels = labels.chain(std::iter::repeat(last));
-    labels.zip(steps).map(|(label, (command, what))| match (command.as_str(), *what) {
-        ("", what) => format!("{label}{what}"),
-        (command, "") => format!("{label}{command}"),
-        (command, what) => format!("{label}{command}  # {what}"),
-    })
+/// A line for each command, the first of which has the label; the others are indented by its 10 columns.
+fn commands(label: &str, steps: &[(String, &'static str)]) -> Vec<String> {
+    let labels = std::iter::once(label).chain(std::iter::repeat(""));
+    let line = |(label, (command, what)): (&str, &(String, &'static str))| match (&**command, *what)
+    {
+        ("", what) => format!("{label:10}{what}"),
+        (command, "") => format!("{label:10}{command}"),
+        (command, what) => format!("{label:10}{command}  # {what}"),
+    };
+    labels.zip(steps).map(line).collect()
 }
 
 /// What the reader has to know about these figures.
@@ -232,6 +231,7 @@ fn start(load: &Load, advice: &Advice) -> Option<String> {
 
 /// Seconds with a unit, three digits.
 fn time(seconds: f64) -> String {
+    // Adding zero makes 0 of -0.
     match seconds.max(0.0) + 0.0 {
         s if s >= 100.0 => format!("{s:.0} s"),
         s if s >= 10.0 => format!("{s:.1} s"),

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use rustix::event::epoll;
 
+/// Longer than `PATHS_TIMEOUT`, after which the thread itself says which path does not answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct Reading<T> {
@@ -25,7 +26,7 @@ pub(super) struct Reading<T> {
 }
 
 impl<T: Send + 'static> Reading<T> {
-    /// Starts the thread.
+    /// Starts the thread. `other` also makes [`readiness`](Self::readiness) readable.
     ///
     /// # Errors
     /// If there are no descriptors or threads left.

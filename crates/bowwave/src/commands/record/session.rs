@@ -25,12 +25,13 @@ const WRITE: Duration = Duration::from_millis(500);
 
 pub(super) struct Session {
     path: PathBuf,
-    /// Of the file, which `scribe` writes.
+    /// The file that `scribe` writes, and whether it is in its place yet.
     draft: Draft,
     tracing: Tracing,
     scribe: Scribe<File>,
-    /// Of [`Tracing::lost`], what is in the file.
+    /// The losses that the file tells of so far; [`Tracing::lost`] counts all.
     told_lost: Lost,
+    /// When `scribe` last wrote what it had.
     written: Instant,
 }
 
@@ -124,7 +125,7 @@ impl Session {
                 print::thousands(pages)
             ),
         };
-        // Before Linux 6.18 that is not known.
+        // Before Linux 6.18 the kernel does not tell which pages it brings in.
         let brought = match totals.pages {
             0 => String::new(),
             pages => {

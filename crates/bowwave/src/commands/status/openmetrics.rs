@@ -18,7 +18,7 @@ use live::status::{Report, Role};
 use readahead::Figure;
 use readahead::figure::Kind;
 
-/// How a field's name ends, the unit of its metric, and how many of these one of the field's units is.
+/// The end of a field's name, the unit of its metric, and the factor that turns the field's value into that unit.
 const UNITS: [(&str, &str, f64); 4] = [
     ("_bytes", "bytes", 1.0),
     ("_mb_s", "bytes_per_second", 1e6),
@@ -103,7 +103,7 @@ impl Families {
     }
 }
 
-/// The metric's name for a field's, its unit, and how many of these one of the field's units is.
+/// What [`UNITS`] says of a field: the name of its metric, the unit, and the factor.
 fn measure(field: &str) -> (String, Option<&'static str>, f64) {
     let known = UNITS.iter().find_map(|(end, unit, factor)| {
         Some((format!("{}_{unit}", field.strip_suffix(end)?), Some(*unit), *factor))
@@ -111,7 +111,7 @@ fn measure(field: &str) -> (String, Option<&'static str>, f64) {
     known.unwrap_or_else(|| (field.to_owned(), None, 1.0))
 }
 
-/// `sda`, or the `major:minor` of a file system without a disk.
+/// `sda`, or the `major:minor` of a file system without a disk, as its name may be somebody's.
 fn label(device: &Device) -> &str {
     if device.is_disk {
         return &device.name;

@@ -190,8 +190,8 @@ impl Connection {
 
     /// Reads and writes what is possible without waiting. Returns whether there is more to do.
     fn advance(&mut self, page: &mut Page<impl FnMut() -> Option<String>>) -> bool {
-        let is_over = self.receive(page).and_then(|()| self.send());
-        is_over.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+        let done = self.receive(page).and_then(|()| self.send());
+        done.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
     }
 
     /// Reads until there is an answer.

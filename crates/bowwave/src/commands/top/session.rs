@@ -38,12 +38,12 @@ pub(super) enum Happened {
 
 pub(super) struct Session {
     counting: Counting,
-    /// None: accesses to cached pages are always seen.
+    /// When to see accesses to cached pages; `None`: always.
     rhythm: Option<Rhythm>,
     history: History,
     names: Names,
     naming: Naming,
-    /// What has been looked up.
+    /// Whose names have been looked up.
     described: HashSet<Key>,
     signals: Signals,
     state: PathBuf,
@@ -164,6 +164,7 @@ impl Session {
             }
         }
         let (uses, idle) = self.history.advance(&sample, seen);
+        // What is idle makes room in the kernel's tables, if these are filling up.
         if self.counting.forget(&idle, &sample) {
             self.history.forget(&idle);
             let idle: HashSet<Key> = idle.into_iter().collect();

@@ -19,7 +19,7 @@ const HOME: &str = "\u{1b}[H";
 const CLEAR_LINE: &str = "\u{1b}[K";
 const CLEAR_BELOW: &str = "\u{1b}[J";
 
-/// Of a terminal that does not tell.
+/// Columns and lines of a terminal that does not tell them.
 const USUAL_SIZE: (usize, usize) = (80, 24);
 
 /// Restored when this is dropped.
@@ -45,7 +45,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// Otherwise the message of a panic would vanish with the alternate screen.
+    /// Has a panic restore the terminal first: its message would vanish with the alternate screen.
     fn restore_before_panic(&self) {
         let before = self.before.clone();
         let print = panic::take_hook();
@@ -98,7 +98,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Drops keys that were typed too late, or the shell would take them for a command.
+/// Gives the terminal back as it was. Drops keys that were typed too late, or the shell would take them for a command.
 fn restore(before: &Termios) {
     // These fail only if the terminal is gone.
     let _ = write(END);

@@ -11,8 +11,8 @@ use tune::persist;
 
 use crate::print;
 
-/// A backing device appears a moment before its file system is mounted. One that is mounted where udev cannot see it, as
-/// in a container, occupies one of udev's workers for this time, if any mount is remembered.
+/// A backing device appears a moment before its file system is mounted. One that is mounted where udev cannot see it,
+/// as in a container, occupies one of udev's workers for this time, if any mount is remembered.
 const MOUNT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Prints the window for `device`, a disk's name or a backing device's number. Fails silently if it should keep its
@@ -87,8 +87,8 @@ mod tests {
             waits
         };
         assert_eq!(ask(), 0);
-        let slug = Identity::Mount { fs_type: "nfs4".into(), source: "server:/export".into() };
-        std::fs::write(folder.path().join(format!("{}.toml", slug.slug())), "damaged")
+        let mount = Identity::Mount { fs_type: "nfs4".into(), source: "server:/export".into() };
+        std::fs::write(folder.path().join(format!("{}.toml", mount.slug())), "damaged")
             .expect("written");
         assert_eq!(ask(), 1, "a profile that cannot be read may be of a mount");
     }

@@ -40,8 +40,9 @@ def sweep(
     has its own. A cell that fails, or whose worker is killed, is tried again up to `retries` times; those that fail
     still are in `Sweep.failed`, and a warning says so.
 
-    Raises `ValueError` and `TypeError` for wrong values, `OSError` for files that cannot be read or written, `ImportError` for what an
-    engine or Parquet needs and is not installed, and `RuntimeError` if another sweep has the same output.
+    Raises `ValueError` and `TypeError` for wrong values, `OSError` for files that cannot be read or written,
+    `ImportError` for what an engine or Parquet needs and is not installed, and `RuntimeError` if another sweep has the
+    same output.
     """
     return sweep_with(execute, traces, grid, output, engine, workers, retries, progress)
 
@@ -83,7 +84,7 @@ def sweep_with(execute, traces, grid, output, engine, workers, retries, progress
 
 
 def whole(name, value, least):
-    """The value as Python's own number."""
+    """The value as Python's own int. Raises `TypeError` or `ValueError` if it is no whole number or below `least`."""
     try:
         number = operator.index(value)
     except TypeError:

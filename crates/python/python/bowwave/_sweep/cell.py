@@ -39,6 +39,7 @@ def execute(cell):
 
 @functools.lru_cache(maxsize=TRACES_KEPT)
 def trace_of(path, checksum):
+    """The trace, read once by each worker for many cells."""
     data = contents(path)
     if sha256(data) != checksum:
         raise ValueError(f"{path} has changed since the sweep began; sweep again")

@@ -11,8 +11,11 @@ class Failed:
     """A cell without a result."""
 
     cell: str
+    """Its trace and settings, for people."""
     problem: str
+    """What the last attempt has come to, in one sentence."""
     attempts: int
+    """How often it was tried."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -135,6 +135,7 @@ ENGINES = {"processes": Processes, "serial": Serial, "dask": Dask, "ray": Ray}
 
 
 def capacity(processors):
+    """How many cells to give to a cluster at once."""
     return max(LEAST_ON_A_CLUSTER, FOR_EACH_PROCESSOR * int(processors))
 
 

@@ -101,6 +101,7 @@ def settings(grid):
 
 
 def listed(values):
+    """The values of a key of the grid; a single one may stand without its list."""
     is_one = isinstance(values, (str, os.PathLike)) or not isinstance(values, Iterable)
     return [values] if is_one else values
 
@@ -144,6 +145,7 @@ def described(device):
 
 
 def checksum(path, what):
+    """SHA-256 of a file. `what` it is, for the message if it cannot be read."""
     try:
         with open(path, "rb") as file:
             sha256 = hashlib.sha256()

@@ -15,7 +15,7 @@ from bowwave._sweep.drive import Outcome
 
 # One at work and one on its way.
 FOR_EACH_WORKER = 2
-# Nobody hears a worker that takes longer to end, seconds: Python needs a fraction of one.
+# Seconds after which a worker that does not end is killed: Python needs a fraction of one.
 END_S = 10
 # The worker finds what this process finds.
 START = "import sys; sys.path[:] = sys.argv[1:]; from bowwave._sweep import worker; worker.main()"
@@ -63,6 +63,7 @@ class Processes:
             self._outcomes.put((cell, error))
 
     def _ask(self, cell):
+        """The outcome of a cell from this thread's worker."""
         worker = getattr(self._own, "worker", None) or self._start()
         try:
             pickle.dump(cell, worker.stdin)
@@ -87,6 +88,7 @@ class Processes:
         return worker
 
     def _bury(self, worker):
+        """Forgets a worker that has ended; gives its status."""
         self._own.worker = None
         with self._lock:
             self._workers.discard(worker)

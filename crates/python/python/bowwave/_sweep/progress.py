@@ -22,6 +22,7 @@ def bar(cells, is_wanted):
 
 @contextlib.contextmanager
 def line(cells):
+    """The same without tqdm: a line that is written anew."""
     done = 0
 
     def advance():
