@@ -11,6 +11,7 @@
 mod managed;
 mod own;
 mod stage;
+mod trial;
 mod windows;
 
 use std::fs::{self, File};
@@ -129,7 +130,7 @@ fn a_daemon_killed_at_any_step_and_again_while_it_recovers_leaves_every_window_a
     let Some(bench) = Bench::new() else { return };
     let mut recovered_at = SETTING.to_vec();
     recovered_at.extend([GIVEN_BACK, TAKING_OVER]);
-    let is_long = std::env::var_os("BOWWAVE_TORTURE").is_some();
+    let is_long = trial::is_long();
     let mut killed_again = 0;
     for (number, step) in SETTING.into_iter().chain([GIVEN_BACK]).enumerate() {
         let all = recovered_at.len();

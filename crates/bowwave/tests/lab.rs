@@ -288,7 +288,7 @@ fn a_lab_the_device_of_which_somebody_has_open_stays_whole() {
 fn a_lab_whose_replies_are_late_says_so_and_is_never_faster_than_its_device() {
     const READS: u64 = 40;
     const LATENCY: Duration = Duration::from_millis(5);
-    let Some(lab) = Lab::new("late") else { return };
+    let Some(lab) = Lab::new("injected") else { return };
     let mut up = Command::new(BOWWAVE);
     up.args(["lab", "up", "--name", &lab.0, "--device", "net", "--size", "64M", "--fs", "none"]);
     let up = up.args(["--inject-late", "400", "--json"]).output().expect("it runs");

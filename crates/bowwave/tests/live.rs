@@ -10,9 +10,10 @@ mod run;
 mod stage;
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use lab::{LabGuard, Status};
 use managed::Daemon;
@@ -60,17 +61,18 @@ impl Bench {
     }
 }
 
-fn start(mut command: Command) -> Child {
-    let mut child = command.spawn().expect("the reader starts");
+fn start(mut command: Command) -> Own {
+    let mut child = Own::start(&mut command);
     child.stdin.take().expect("piped").write_all(b"go\n").expect("it listens");
     child
 }
 
 /// The checksum that a reader reports.
-fn finish(child: Child) -> u64 {
-    let output = child.wait_with_output().expect("the reader ends");
-    assert!(output.status.success(), "the reader failed");
-    let outcome: serde_json::Value = serde_json::from_slice(&output.stdout).expect("its report");
+fn finish(mut child: Own) -> u64 {
+    let mut report = String::new();
+    child.stdout.take().expect("piped").read_to_string(&mut report).expect("text");
+    assert!(child.wait().expect("the reader ends").success(), "the reader failed");
+    let outcome: serde_json::Value = serde_json::from_str(&report).expect("its report");
     outcome["checksum"].as_u64().expect("a sum")
 }
 
@@ -142,10 +144,9 @@ fn the_daemon_killed_in_mid_load_harms_nobody_and_leaves_every_window_as_it_was(
         let mut daemon = bench.daemon(&["--charge", charge]);
         let before = bench.lab.status().expect("counters");
         let reader = start(bench.reader("streams-16-64k"));
-        // In mid-load: a fifth of the file has been served.
-        while bench.lab.status().expect("counters").since(&before).bytes_read < 20 << 20 {
-            std::thread::yield_now();
-        }
+        stage::wait_until("a fifth of the file is served", Duration::from_secs(120), || {
+            bench.lab.status().expect("counters").since(&before).bytes_read >= 20 << 20
+        });
         daemon.kill().expect("it was running");
         daemon.wait().expect("it ended");
         assert_eq!(finish(reader), expected, "the reader got other bytes");

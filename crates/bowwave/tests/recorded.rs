@@ -2,19 +2,21 @@
 //!
 //! Needs root, FUSE, eBPF, memory cgroups and python3.
 
+mod cgroup;
 mod managed;
 mod own;
 mod stage;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use cgroup::Cgroup;
 use lab::LabGuard;
 use managed::Daemon;
 use own::Own;
-use stage::{Alone, BOWWAVE, skipped};
+use stage::{Alone, BOWWAVE};
 
 const MB: usize = 1 << 20;
 
@@ -59,7 +61,7 @@ impl Bench {
     fn run(&self, options: &[&str], program: &str, within: Option<&Cgroup>) -> Verified {
         self.lab.evict().expect("evicted");
         let mut run = match within {
-            Some(cgroup) => cgroup.hold(BOWWAVE),
+            Some(cgroup) => cgroup.hold(&Command::new(BOWWAVE)),
             None => Command::new(BOWWAVE),
         };
         run.args(["run", "--strict", "--record"]).arg(self.recording());
@@ -160,7 +162,7 @@ fn a_random_reader_and_one_that_drops_behind_on_a_network_volume() {
 fn streams_whose_windows_exceed_their_memory() {
     let Some(bench) = bench("net") else { return };
     // Bowwave, its helper and the reader need up to 24 MB of it, the windows 32.
-    let Some(cgroup) = Cgroup::with_limit(40 * MB) else { return };
+    let Some(cgroup) = Cgroup::with_memory(Some(40 * MB as u64)) else { return };
     bench.lab.set_read_ahead_kb(4096).expect("set");
     let thrashing = bench.run(&[], STREAMS, Some(&cgroup));
     thrashing.is_of(&["SetWindow {", "Completed(WindowSet"]);
@@ -194,37 +196,4 @@ fn a_daemon_that_is_killed_in_mid_work() {
     let verified = bench.verified();
     verified.is_of(&["Access(", "-> [Read {"]);
     assert_ne!(verified.end, "clean");
-}
-
-/// A memory cgroup, of either version; removed with this.
-struct Cgroup(PathBuf);
-
-impl Cgroup {
-    /// `None` where the memory controller cannot be had.
-    fn with_limit(bytes: usize) -> Option<Cgroup> {
-        let name = format!("bowwave-recorded-{}", std::process::id());
-        let places = [("memory", "memory.limit_in_bytes"), ("", "memory.max")];
-        let made = places.iter().find_map(|(controller, limit)| {
-            let folder = Path::new("/sys/fs/cgroup").join(controller).join(&name);
-            fs::create_dir(&folder).ok()?;
-            let cgroup = Cgroup(folder);
-            fs::write(cgroup.0.join(limit), bytes.to_string()).ok()?;
-            Some(cgroup)
-        });
-        made.or_else(|| skipped("no memory cgroup can be made here"))
-    }
-
-    /// This program, in the cgroup.
-    fn hold(&self, program: &str) -> Command {
-        let mut held = Command::new("sh");
-        held.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.0.join("cgroup.procs"));
-        held.arg(program);
-        held
-    }
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
-    }
 }

@@ -7,6 +7,7 @@
 //! fixed; `BOWWAVE_SCHEDULES` is how many are tried. Skipped where bowwave or cgroups do not work, unless
 //! BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
+mod cgroup;
 mod machine;
 mod managed;
 mod own;
@@ -19,9 +20,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 
+use cgroup::Cgroup;
 use demo::worker::Streams;
 use demo::worker::jobs::{Job, expected};
-use machine::{Bench, Cgroup, Hand};
+use machine::{Bench, Hand};
 use removals::{PAGE_BYTES, Removals};
 use rustix::fs::{Advice, fadvise};
 use trial::Random;
@@ -93,10 +95,10 @@ fn run(bench: &Bench, seed: u64) -> Option<u64> {
     let mut removals = Removals::on_device_of(&bench.path(""))?;
     files.iter_mut().for_each(|file| warm_some(bench, file, &mut random));
     let own_limit = (48 + random.below(80)) << 20;
-    let own = Cgroup::new("own", Some(own_limit))?;
+    let own = Cgroup::with_memory(Some(own_limit))?;
     let daemon = bench.daemon(&["--drop-behind", "always"], Some(&own));
     let limit = (random.below(3) > 0).then(|| (8 + random.below(56)) << 20);
-    let cgroup = Cgroup::new("readers", limit)?;
+    let cgroup = Cgroup::with_memory(limit)?;
     let readers: Vec<Reader> =
         (0..1 + random.below(4)).map(|_| reader(&files, &mut random)).collect();
     let mut hands: Vec<Hand> = readers.iter().map(|_| Hand::new(&cgroup)).collect();
@@ -271,7 +273,7 @@ fn a_window_left_small_by_a_killed_daemon_is_given_back_at_the_next_start() {
 #[test]
 fn thrashing_bounds_the_kernels_windows_until_bowwave_ends() {
     let Some(bench) = Bench::new("net") else { return };
-    let Some(small) = Cgroup::new("small", Some(8 << 20)) else { return };
+    let Some(small) = Cgroup::with_memory(Some(8 << 20)) else { return };
     let names: Vec<String> = (0..200).map(|number| format!("stream{number}")).collect();
     for name in &names {
         fs::write(bench.path(name), vec![1; 512 << 10]).expect("room on the lab");
@@ -307,7 +309,7 @@ fn two_fifths_of_memory_that_are_read_again_come_from_the_disk_no_more_than_with
     fs::write(&path, vec![1; FILE_BYTES as usize]).expect("room on the lab");
     // Bytes that the second pass has read from the disk, of a machine with so much memory.
     let second_pass = |is_managed: bool| {
-        let machine = Cgroup::new("twice", Some(MEMORY))?;
+        let machine = Cgroup::with_memory(Some(MEMORY))?;
         bench.lab.evict().expect("evicted");
         let daemon = is_managed.then(|| bench.daemon(&[], Some(&machine)));
         let mut hand = Hand::new(&machine);

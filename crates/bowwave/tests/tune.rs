@@ -6,6 +6,7 @@
 mod own;
 mod removals;
 mod stage;
+mod trial;
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -23,6 +24,7 @@ use removals::Watched;
 use rustix::process::setpriority_process;
 use serde_json::Value;
 use stage::{Alone, BOWWAVE};
+use trial::Over;
 
 /// A window that nobody would choose.
 const ODD_KB: u64 = 184;
@@ -211,6 +213,7 @@ fn a_foreign_reader_is_noticed() {
         .expect("it is there");
     let is_over = AtomicBool::new(false);
     let found = thread::scope(|scope| {
+        let _over = Over(&is_over);
         scope.spawn(|| {
             let mut buffer = vec![0u8; 8192];
             let skew = buffer.as_ptr().align_offset(4096);
@@ -219,9 +222,7 @@ fn a_foreign_reader_is_noticed() {
                 file.read_exact_at(&mut buffer[skew..skew + 4096], page * 4096).expect("read");
             }
         });
-        let found = answer(bench.tune(&bench.device(), &["--json"])).0;
-        is_over.store(true, Ordering::Relaxed);
-        found
+        answer(bench.tune(&bench.device(), &["--json"])).0
     });
     assert_eq!(found["disturbed"], true, "{found}");
 }
@@ -232,6 +233,7 @@ fn figures_taken_while_the_processors_were_busy_are_marked_and_not_remembered() 
     let is_over = AtomicBool::new(false);
     let hogs = 2 * thread::available_parallelism().map_or(1, usize::from);
     let output = thread::scope(|scope| {
+        let _over = Over(&is_over);
         for _ in 0..hogs {
             scope.spawn(|| {
                 // At equal priority, who sleeps now and then hardly waits.
@@ -241,9 +243,7 @@ fn figures_taken_while_the_processors_were_busy_are_marked_and_not_remembered() 
                 }
             });
         }
-        let output = bench.tune(&bench.device(), &["--persist"]).output().expect("it runs");
-        is_over.store(true, Ordering::Relaxed);
-        output
+        bench.tune(&bench.device(), &["--persist"]).output().expect("it runs")
     });
     let (said, errors) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

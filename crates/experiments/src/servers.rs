@@ -95,6 +95,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
     }
     let mut changes = random_reads::total_changes()?;
     changes.sort_by(f64::total_cmp);
+    progress(1.0);
     let mut table = experiment.table(NAME);
     for record in &records {
         if let Some((least, most)) = record.adaptive.split_once("..") {

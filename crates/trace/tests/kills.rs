@@ -58,8 +58,14 @@ impl Victim {
         }
     }
 
-    fn kill(mut self) {
-        self.0.kill().expect("it runs");
+    fn kill(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        self.0.kill().expect("it is not reaped");
         self.0.wait().expect("it is ours");
     }
 }

@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::bench::{Bench, Cgroup, MB, bench_with, bytes, end, evict, is_gone, resident, text};
+use crate::bench::{Bench, MB, bench_with, bytes, end, evict, is_gone, resident, text};
+use crate::cgroup::Cgroup;
 use crate::small_memory::{KEPT, at_best, disturbed};
 
 /// Of btrfs what a reader or a writer leaves when it ends stays, so memory must bear that, too.
 fn a_working_set_survives_on(fs_type: &str) {
     let Some(bench) = bench_with("net", fs_type) else { return };
-    let Some(cgroup) = Cgroup::with_limit(160 * MB) else { return };
+    let Some(cgroup) = Cgroup::with_memory(Some(160 * MB)) else { return };
     let large = bench.cold("large", 256 * MB);
     let copy = bench.lab.mount_point().join("copy");
     let jobs: [&[&str]; 2] =

@@ -6,6 +6,8 @@
 //! btrfs is not known to the kernel, or has no mkfs installed, its tests are skipped in any case.
 
 mod bench;
+#[path = "../cgroup/mod.rs"]
+mod cgroup;
 mod file_systems;
 #[path = "../managed/mod.rs"]
 mod managed;
@@ -23,11 +25,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use cgroup::Cgroup;
 use own::Own;
 
 use bench::{
-    Cgroup, MB, METADATA_BYTES, bench, bytes, comes_true, evict, is_about, is_gone, open_random,
-    read, resident, summary_of, text,
+    MB, METADATA_BYTES, bench, bytes, comes_true, evict, is_about, is_gone, open_random, read,
+    resident, summary_of, text,
 };
 use removals::{PAGE_BYTES, Watched};
 
@@ -187,7 +190,7 @@ for at in range(0,n+behind,step):
 #[test]
 fn what_two_readers_of_one_process_8_mb_apart_read_goes_once_and_after_both() {
     let Some(bench) = bench() else { return };
-    let Some(cgroup) = Cgroup::with_limit(64 * MB) else { return };
+    let Some(cgroup) = Cgroup::with_memory(Some(64 * MB)) else { return };
     let file = bench.cold("file", 192 * MB);
     let run = |step| {
         let python = ["python3", "-c", TWO_READERS, text(&file), step];

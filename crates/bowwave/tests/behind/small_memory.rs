@@ -9,9 +9,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crate::bench::{
-    Bench, Cgroup, MB, bench, bench_with, comes_true, evict, resident, summary_of, text,
-};
+use crate::bench::{Bench, MB, bench, bench_with, comes_true, evict, resident, summary_of, text};
+use crate::cgroup::Cgroup;
 use crate::own::Own;
 use crate::removals::Watched;
 
@@ -64,7 +63,7 @@ pub(crate) const KEPT: f64 = 0.99;
 #[test]
 fn what_is_read_at_random_stays_unless_everything_shall_go() {
     let Some(bench) = bench() else { return };
-    let Some(cgroup) = Cgroup::with_limit(128 * MB) else { return };
+    let Some(cgroup) = Cgroup::with_memory(Some(128 * MB)) else { return };
     let file = bench.cold("large", 64 * MB);
     let Some(mut watched) = Watched::new(&file) else { return };
     // 200 blocks of 64 KiB.
@@ -79,7 +78,7 @@ fn what_is_read_at_random_stays_unless_everything_shall_go() {
 #[test]
 fn a_working_set_survives_reading_and_copying_more_than_memory() {
     let Some(bench) = bench() else { return };
-    let Some(cgroup) = Cgroup::with_limit(128 * MB) else { return };
+    let Some(cgroup) = Cgroup::with_memory(Some(128 * MB)) else { return };
     let large = bench.cold("large", 256 * MB);
     let copy = bench.lab.mount_point().join("copy");
     let jobs: [&[&str]; 2] =
@@ -120,7 +119,7 @@ fn is_listed(state: &Path, file: &Path) -> bool {
 fn a_copy_on_one_disk_is_read_without_look_ahead_until_it_has_ended_and_nobody_elses_pages_go() {
     let Some(bench) = bench_with("hdd", "ext4") else { return };
     // The disk may be 32 MB behind; so much and more has to find room beside the working set.
-    let Some(cgroup) = Cgroup::with_limit(256 * MB) else { return };
+    let Some(cgroup) = Cgroup::with_memory(Some(256 * MB)) else { return };
     let (large, copy) = (bench.cold("large", 300 * MB), bench.lab.mount_point().join("copy"));
     let working_set = bench.cold("working-set", WORKING_SET_BYTES);
     let Some(mut watched) = Watched::new(&working_set) else { return };
@@ -168,7 +167,7 @@ fn a_copy_on_one_disk_is_read_without_look_ahead_until_it_has_ended_and_nobody_e
 #[test]
 fn what_is_read_ahead_is_charged_to_the_cgroup_of_run_and_to_that_of_the_daemon() {
     let Some(bench) = bench() else { return };
-    let Some(cgroup) = Cgroup::with_limit(256 * MB) else { return };
+    let Some(cgroup) = Cgroup::with_memory(Some(256 * MB)) else { return };
     let file = bench.cold("file", 48 * MB);
     let Some(mut watched) = Watched::new(&file) else { return };
     let read = ["tac", text(&file)];

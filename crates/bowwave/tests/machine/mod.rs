@@ -1,17 +1,16 @@
 //! A lab disk, processes in memory cgroups, and bowwave beside them.
 
-use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 use demo::worker::jobs::{Done, Job};
 use lab::LabGuard;
 
+use crate::cgroup::Cgroup;
 use crate::managed::{self, Daemon};
 use crate::own::Own;
-use crate::stage::{self, Alone, BOWWAVE, skipped};
+use crate::stage::{self, Alone, BOWWAVE};
 
 pub(crate) struct Bench {
     pub(crate) lab: LabGuard,
@@ -45,55 +44,6 @@ impl Bench {
             cgroup.begin_in(&mut command);
         }
         Daemon::begin(&mut command)
-    }
-}
-
-/// A memory cgroup; its processes must be gone before it is.
-pub(crate) struct Cgroup(PathBuf);
-
-impl Cgroup {
-    /// `None` where none can be made.
-    pub(crate) fn new(name: &str, limit: Option<u64>) -> Option<Self> {
-        let (root, file) = if Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists() {
-            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
-        } else {
-            ("/sys/fs/cgroup", "memory.max")
-        };
-        let folder = Path::new(root).join(format!("bowwave-test-{name}-{}", std::process::id()));
-        if let Err(error) = fs::create_dir(&folder) {
-            return skipped(&format!("no memory cgroup can be made: {error}"));
-        }
-        let cgroup = Cgroup(folder);
-        if let Some(bytes) = limit
-            && let Err(error) = fs::write(cgroup.0.join(file), bytes.to_string())
-        {
-            return skipped(&format!("no memory cgroup can be limited: {error}"));
-        }
-        Some(cgroup)
-    }
-
-    /// Has the command begin its life here.
-    #[allow(unsafe_code)]
-    fn begin_in(&self, command: &mut Command) {
-        let processes = File::options().write(true).open(self.0.join("cgroup.procs"));
-        let processes = processes.expect("a cgroup takes processes");
-        // SAFETY: one system call on a descriptor that the closure owns; nothing is allocated.
-        unsafe {
-            command.pre_exec(move || Ok(rustix::io::write(&processes, b"0").map(drop)?));
-        }
-    }
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        // A process that has just been reaped may hold its cgroup for a moment longer.
-        for _ in 0..100 {
-            if fs::remove_dir(&self.0).is_ok() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        eprintln!("{} could not be removed", self.0.display());
     }
 }
 

@@ -6,10 +6,9 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
-
+use crate::cgroup::Cgroup;
 use crate::own::Own;
-use crate::stage::{skipped, wait_until};
+use crate::stage::wait_until;
 use crate::{Bench, MOST_WAITING, backward, begin_by_nobody, peak_memory_kb, read_backward};
 
 /// What a daemon may need beside any crowd, in KiB.
@@ -86,47 +85,6 @@ fn a_user_with_half_a_million_descriptors_slows_nobody_else_down() {
     victim_is_served(&bench, || begin_by_nobody(DESCRIPTORS, &[&bait]));
 }
 
-/// A cgroup that holds so many processes at most. It ends with all of them.
-struct Crowd(PathBuf);
-
-impl Crowd {
-    /// `None` where none can be made.
-    fn of(most: usize) -> Option<Self> {
-        let roots = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(Path::new);
-        let folder = format!("bowwave-test-crowd-{}", std::process::id());
-        let Some(folder) = roots.iter().find(|it| it.is_dir()).map(|it| it.join(folder)) else {
-            return skipped("no cgroups");
-        };
-        if let Err(error) = fs::create_dir(&folder) {
-            return skipped(&format!("no cgroup can be made: {error}"));
-        }
-        let crowd = Crowd(folder);
-        match fs::write(crowd.0.join("pids.max"), most.to_string()) {
-            Ok(()) => Some(crowd),
-            Err(error) => skipped(&format!("no cgroup can be limited to some processes: {error}")),
-        }
-    }
-
-    fn processes(&self) -> Vec<Pid> {
-        let text = fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
-        text.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect()
-    }
-}
-
-impl Drop for Crowd {
-    fn drop(&mut self) {
-        // Nobody is added from now on.
-        let _ = fs::write(self.0.join("pids.max"), "0");
-        let begun = Instant::now();
-        while fs::remove_dir(&self.0).is_err() && begun.elapsed() < MOST_WAITING {
-            for process in self.processes() {
-                let _ = kill_process(process, Signal::KILL);
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
 /// Begins as many processes as it may; each reads something. Who may begin no other ends, except for the first.
 const FORK_BOMB: &str = "
 import os, random, signal, sys
@@ -153,8 +111,8 @@ while True:
 fn a_fork_bomb_slows_nobody_else_down() {
     let Some(bench) = Bench::new("ext4") else { return };
     let bait = bench.baits(1, 16 << 20).remove(0);
-    let Some(crowd) = Crowd::of(many(64, 128)) else { return };
-    victim_is_served(&bench, || begin_by_nobody(FORK_BOMB, &[&bait, &crowd.0]));
+    let Some(crowd) = Cgroup::with_processes(many(64, 128)) else { return };
+    victim_is_served(&bench, || begin_by_nobody(FORK_BOMB, &[&bait, crowd.folder()]));
 }
 
 /// A program beside the stranger reads backward; bowwave brings more of its file than it reads itself, needs little

@@ -6,6 +6,8 @@
 
 #[path = "../backward/mod.rs"]
 mod backward;
+#[path = "../cgroup/mod.rs"]
+mod cgroup;
 mod crowds;
 #[path = "../managed/mod.rs"]
 mod managed;
@@ -24,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use cgroup::Cgroup;
 use lab::LabGuard;
 use managed::Daemon;
 use opened::Opened;
@@ -354,44 +357,12 @@ fn in_a_container_run_says_why_it_does_not_work_and_the_command_runs() {
     assert_eq!(run.wait().expect("it ends").code(), Some(7));
 }
 
-/// A cgroup of version 1 that may read 10 MB/s from a device; `None` where none can be made.
-struct Throttled(PathBuf);
-
-impl Throttled {
-    fn of(device: u64) -> Option<Self> {
-        let folder = Path::new("/sys/fs/cgroup/blkio")
-            .join(format!("bowwave-test-throttled-{}", std::process::id()));
-        if fs::create_dir(&folder).is_err() {
-            return stage::skipped("no blkio cgroup can be made");
-        }
-        let cgroup = Throttled(folder);
-        let limit = format!("{}:{} 10000000", libc::major(device), libc::minor(device));
-        let file = cgroup.0.join("blkio.throttle.read_bps_device");
-        if fs::write(file, limit).is_err() {
-            return stage::skipped("no blkio cgroup can be limited");
-        }
-        Some(cgroup)
-    }
-}
-
-impl Drop for Throttled {
-    fn drop(&mut self) {
-        // What has just been reaped may still be there for a moment.
-        for _ in 0..100 {
-            if fs::remove_dir(&self.0).is_ok() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-    }
-}
-
 #[test]
 fn nothing_is_read_ahead_for_who_may_read_only_so_much_in_a_second() {
     let Some(bench) = Bench::new("ext4") else { return };
     let paths = bench.baits(1, 8 << 20);
     let device = fs::metadata(&paths[0]).expect("it was written").dev();
-    let Some(cgroup) = Throttled::of(device) else { return };
+    let Some(cgroup) = Cgroup::with_bandwidth(device, 10_000_000) else { return };
     // The shell goes there itself; what is read backwards the kernel does not read ahead.
     let script = "echo $$ > \"$1\"/cgroup.procs && exec tac \"$0\" > /dev/null";
     let reads_in = |cgroup: &Path| {
@@ -404,5 +375,5 @@ fn nothing_is_read_ahead_for_who_may_read_only_so_much_in_a_second() {
         daemon.end()["reads"].as_u64()
     };
     assert!(reads_in(Path::new("/sys/fs/cgroup/blkio")) > Some(0), "it is read for elsewhere");
-    assert_eq!(reads_in(&cgroup.0), Some(0));
+    assert_eq!(reads_in(cgroup.folder()), Some(0));
 }

@@ -15,7 +15,7 @@ pub(crate) fn number(variable: &str, short: u64, long: u64) -> u64 {
 
 /// Whether this is a part of `make torture`.
 pub(crate) fn is_long() -> bool {
-    std::env::var_os("BOWWAVE_TORTURE").is_some()
+    std::env::var_os("BOWWAVE_TORTURE").is_some_and(|it| it == "1")
 }
 
 /// The number in BOWWAVE_SEED, else always the same.

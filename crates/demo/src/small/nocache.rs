@@ -124,11 +124,13 @@ fn run(
     let mut process = machine.process(tool)?;
     let job = Job::Program { words: words.to_vec() };
     let (done, peak) = machine.watching(|| process.perform(&job));
+    // Why it could not be done, rather than that its process has ended.
+    let done = done?;
     process.finish()?;
     let cached = cached_share(&scanned, sizes.scanned)?;
     victim.finish()?;
     remove_copy(setup)?;
-    Ok(Figures { peak: peak as f64, cached, seconds: done?.seconds })
+    Ok(Figures { peak: peak as f64, cached, seconds: done.seconds })
 }
 
 impl Figures {

@@ -340,14 +340,13 @@ mod tests {
     #[test]
     fn clients_that_do_not_read_do_not_delay_others() {
         // No socket's buffer holds as much.
-        let (address, made) = serving(16 << 20, LONG);
+        let (address, _) = serving(16 << 20, LONG);
         let mut idle: Vec<_> = (0..4).map(|_| connected(address)).collect();
         idle.iter_mut().for_each(|stream| stream.write_all(REQUEST).expect("sent"));
         let refused = answer(address, b"GET / HTTP/1.1\r\n\r\n");
         assert!(refused.starts_with("HTTP/1.1 404 "), "{refused}");
         let whole = answer(address, REQUEST);
         assert!(whole.len() > 4 * (16 << 20) && whole.ends_with("a 1\n"));
-        assert!(made.load(Ordering::Relaxed) >= 1);
     }
 
     #[test]
