@@ -5,7 +5,7 @@ use super::waits::Waits;
 
 #[derive(Debug)]
 pub(super) struct Outlook<'a> {
-    /// The exponent `a` of the tail `P(run >= x) ~ x^-a`; none where the stream is left alone.
+    /// The exponent `a` of the tail `P(run >= x) ~ x^-a`; `None` if nothing is asked for this stream.
     pub(super) tail_exponent: Option<f64>,
     /// Where runs have ended.
     pub(super) lengths: Lengths<'a>,

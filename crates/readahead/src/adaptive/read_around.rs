@@ -25,14 +25,14 @@ use super::access_context::AccessContext;
 use super::kernel_window::{KERNEL_WINDOW_PAGES, NARROW_PAGES};
 use crate::access::OpenFileId;
 
-/// Regret that changes the window, in stalls: more than chance brings together.
+/// Regret that changes the window, in stalls: more than what a few chance faults add up to.
 const NARROW_MARGIN: f64 = 4.0;
 
-/// No lone fault weighs more, in stalls: two at least are seen before a window is narrowed.
+/// The most that one lone fault weighs, in stalls: half of the margin, so that at least two are seen before a window is
+/// narrowed.
 const MOST_OF_ONE: f64 = 2.0;
 
-/// What is read around faults is kept until as much as memory holds has come, of which the budget is a
-/// quarter.
+/// Memory keeps this many times the budget, which is a quarter of it.
 const BUDGETS_KEPT: u64 = 4;
 
 /// The read-around of one file, as its mapping's faults judge it.
@@ -96,13 +96,13 @@ impl ReadAround {
         Some(NARROW_PAGES)
     }
 
-    /// A `read(2)` missed. Where it came through the open file whose window was narrowed, that is no
-    /// longer only mapped, and the kernel's read-ahead is worth more than what a narrow one saves.
+    /// A `read(2)` missed. If it came through an open file with a narrow window, that file is not only mapped, and the
+    /// kernel's read-ahead is worth more than what a narrow window saves. Gives the window as [`Self::fault`] does.
     pub(super) fn read(&mut self, context: &AccessContext) -> Option<u32> {
         is_narrow(context).then(|| self.widen(context))
     }
 
-    /// Narrowing has proved wrong, if it was ours.
+    /// Gives the wide window. If we had narrowed it, that was wrong, and the next time takes more regret.
     fn widen(&mut self, context: &AccessContext) -> u32 {
         self.of_narrow_s = 0.0;
         if self.narrowed.is_some() {
@@ -111,7 +111,7 @@ impl ReadAround {
         self.wide(context)
     }
 
-    /// Pages of the wide window: what this open file has, or had, as far as that is known.
+    /// Pages of the wide window: what this open file has, or had before we narrowed it; else the kernel's default.
     fn wide(&self, context: &AccessContext) -> u32 {
         if !is_narrow(context) {
             return context.access.kernel_window;
