@@ -14,7 +14,7 @@ use crate::support::{
     reference,
 };
 
-/// The requested windows, by target.
+/// The first window that these commands request, and its target.
 fn set(commands: &[Command]) -> Option<(Target, WindowSetting)> {
     commands.iter().find_map(|command| match command {
         Command::SetWindow { target, setting, .. } => Some((*target, *setting)),
@@ -28,7 +28,7 @@ fn open_file(number: u64) -> Target {
 
 const DONE: WindowOutcome = WindowOutcome::Set { own_pages: 32 };
 
-/// A bound below the kernel's own window.
+/// A cgroup limit of this many bytes. A small one bounds windows below the kernel's own.
 fn limited(file_bytes: u64) -> Input {
     Input::MemoryStats(MemoryStats::Cgroup {
         cgroup: CgroupId(0),
