@@ -273,7 +273,7 @@ mod tests {
         let left = make(format!("f.{dead}.new"), &KIND.magic);
         let empty = make(format!("f.{}.new", std::process::id()), b"");
         let kept = [
-            // Its process lives, it is none of ours, it belongs to another file.
+            // Its process lives; its number is not written as we write it (twice); it is another file's; it has none.
             make("f.1.new".into(), &KIND.magic),
             make(format!("f.0{dead}.new"), b"mine"),
             make(format!("f.+{dead}.new"), &KIND.magic),

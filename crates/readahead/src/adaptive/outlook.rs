@@ -1,4 +1,4 @@
-//! What other runs of a file and its volume tell of a stream's run.
+//! What other runs of a file and its volume tell about a stream's run.
 
 use super::survival::Lengths;
 use super::waits::Waits;

@@ -6,7 +6,7 @@
 //!        +--> what bowwave may have ahead, of all streams, for a reader of this group is halved;
 //!        +--> where the reader is slow, or next to nothing is left of that budget, windows of the
 //!             kernel's own read-ahead are quartered, down to 16 KiB: of this open file now, of any
-//!             other of the group when it is next heard of
+//!             other of the group at its next access
 //!   for as long as nothing of the kind happens, both grow again
 //! ```
 //!
@@ -14,11 +14,11 @@
 //! (`MADV_PAGEOUT`), so thrashing takes nothing from other groups. Where memory is short for all,
 //! each group finds pages of its own evicted.
 //!
-//! The kernel answers thrashing with a new small window and lets it grow to full size at once. With
-//! many slow streams in little memory that is a circle; a bound that outlasts the window breaks it. A
-//! slow reader, one so long idle that its file was forgotten, loses nothing by a small window; a fast
-//! one that thrashes a little would, so that the kernel's windows come last there. Numbers were chosen
-//! in the simulator (`bowwave reproduce slow-streams-2005 field`).
+//! The kernel answers thrashing with a new small window and lets it grow to full size at once. With many slow streams
+//! in little memory, it then thrashes again. A bound that outlasts the window breaks this circle. A small window costs
+//! a slow reader nothing: one that was idle for so long that its file was forgotten. It would cost a fast reader that
+//! thrashes a little, so the kernel's windows are bounded last there. Numbers were chosen in the simulator
+//! (`bowwave reproduce slow-streams-2005 field`).
 
 use super::number::real;
 use crate::access::{GroupId, Nanos};
@@ -66,7 +66,7 @@ pub(super) struct Pressure {
     share: f64,
     /// Pages of the kernel's windows; no bound while infinite.
     kernel_pages: f64,
-    /// Both double in so many seconds.
+    /// Both double in this many seconds.
     doubling_s: f64,
     /// Up to when growth has been counted.
     grown_at: Nanos,

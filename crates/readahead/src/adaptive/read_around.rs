@@ -61,14 +61,14 @@ impl ReadAround {
         }
     }
 
-    /// How far from an earlier fault this one would have found its page in the wide window, in pages;
-    /// `None` where the window is wide.
+    /// In a narrow window: the most pages that an earlier fault may be away for the wide window to have brought this
+    /// page in. `None` if the window is wide.
     pub(super) fn reach(&self, context: &AccessContext) -> Option<u64> {
         is_narrow(context).then(|| u64::from(self.wide(context)) / 2)
     }
 
-    /// A page fault found no page; `is_lone` if it belongs to no stream and lies near no other. Gives
-    /// the pages that the kernel's window shall have, where that is not what it has.
+    /// A page fault found no page; `is_lone` if it belongs to no stream and lies near no other. Returns the window that
+    /// the open file should get, in pages; `None` if it should stay as it is.
     pub(super) fn fault(&mut self, is_lone: bool, context: &AccessContext) -> Option<u32> {
         self.faults += 1;
         let is_narrow = is_narrow(context);

@@ -136,7 +136,7 @@ impl Regions {
         }
     }
 
-    /// What the access tells of a region's use, if it has touched a mark in what was read of one.
+    /// The use of a region that the access shows, if it has touched a mark in a slice.
     pub(super) fn used(&mut self, context: &AccessContext) -> Option<Used> {
         self.samples.touch(context)
     }

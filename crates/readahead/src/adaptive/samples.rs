@@ -19,7 +19,7 @@ const MOST_PARTS: u64 = 8;
 /// The least pages of a part, if the slice is not smaller: an eighth of it is a mark of one chunk.
 const PART_PAGES: u64 = 256;
 
-/// One page in so many is marked.
+/// One page in this many is marked.
 const MARKED: u64 = 8;
 
 /// A mark, and what it stands for.
@@ -76,7 +76,7 @@ impl Samples {
         }
     }
 
-    /// What the access tells, if it has touched one of the marks.
+    /// The use that the access shows, if it has touched one of the marks.
     pub(super) fn touch(&mut self, context: &AccessContext) -> Option<Used> {
         let page = context.first;
         let key = (context.access.file, page / CHUNK_PAGES);

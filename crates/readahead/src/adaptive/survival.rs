@@ -193,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    /// A network volume streams so many pages during an access.
+    /// Pages that a network volume streams during an access.
     const ACCESS: f64 = 610.0;
 
     /// Where a window of 800 units after a run of 16 is cut, once runs of these lengths have ended.

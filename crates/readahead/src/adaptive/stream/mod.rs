@@ -503,7 +503,7 @@ impl Stream {
         if stride == 1 { pages } else { pages.div_ceil(stride) }
     }
 
-    /// Whole units in so many pages.
+    /// Whole units in `pages`.
     fn units_of(&self, pages: u64) -> u64 {
         if self.len == 1 { pages } else { pages / self.len }
     }
