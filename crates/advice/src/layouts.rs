@@ -1,10 +1,10 @@
-//! Where files may be on the device. On a disk, that decides what reading many of them costs. A trace does not tell, but
-//! its durations may.
+//! Where files may be on the device. On a disk, that decides what reading many of them costs. A trace does not tell,
+//! but its durations may.
 
 use sim::replay::Layout;
 
-/// A layout explains durations within this factor. In one layout, other places of files change what a disk waits by a
-/// third, beside what the device and the simulator are off.
+/// A layout explains the waiting in a trace if it simulates it within this factor. Within one layout, other places of
+/// the files change a disk's waiting by a third; the models of device and kernel have errors of their own.
 const EXPLAINS: f64 = 1.5;
 
 /// The layouts that explain how long the reads of a trace took, the best one first; all, if none does or the trace does

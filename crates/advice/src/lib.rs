@@ -6,8 +6,8 @@
 //!   device, memory --> worlds
 //! ```
 //!
-//! A *world* is what the trace does not tell: how fast the device is exactly, where files are, how much memory is free. A
-//! remedy is compared with today's setting in one world at a time, so that what both have in common cancels.
+//! A *world* is what the trace does not tell: how fast the device is exactly, where files are, how much memory is free.
+//! A remedy is compared with today's setting in one world at a time, so that what both have in common cancels.
 
 mod layouts;
 mod margin;
@@ -70,8 +70,8 @@ pub struct Advice {
     pub needed_bytes: u64,
     /// Of these, bytes that were in memory when the trace was recorded.
     pub cached_bytes: u64,
-    /// Seconds that the processes that wait take today: those that wait for a twentieth of their own time; all, if none
-    /// does. A remedy is compared with these.
+    /// Seconds that today's waiting processes take together: those that wait for at least a twentieth of their own
+    /// time, or all if none does. What a remedy saves is compared with these.
     pub busy_s: f64,
     /// Seconds that all reads waited together when the trace was recorded, if it tells.
     pub traced_s: Option<f64>,
@@ -102,7 +102,7 @@ pub fn advise(load: &Load, progress: &mut dyn FnMut(f64)) -> Result<Advice, Repl
     let layouts = plausible_layouts(load, &study, traced)?;
     let expected_world = World::expected(layouts[0]);
     let today = study.replay(&Remedy::Leave, expected_world)?;
-    // Where the simulator explains how long reads took, take what they took.
+    // If the simulator explains how long the reads took, its waiting is scaled to that.
     let scale = layouts::scale(today.stalled_s(), traced).unwrap_or(1.0);
     let busy_s = busy_s(&today, scale);
     let window = best_window(load, &study, expected_world, &today, progress)?;
@@ -259,8 +259,7 @@ fn enough_memory(trace: &Trace) -> u64 {
     (TIMES * (trace.pages_needed() * PAGE_BYTES + written)).max(LEAST)
 }
 
-/// Seconds that the processes that wait take, with `times` the waiting; those of all, if none waits for a share of its own
-/// time that matters.
+/// `Advice::busy_s`, with the simulated waiting multiplied by `times`.
 fn busy_s(today: &Replay, times: f64) -> f64 {
     let outcomes = || today.processes.iter().map(|it| outcome_of(it).with_waiting(times));
     let waits = |it: &Outcome| it.waited_s > 0.0 && it.waited_s >= margin::MATTERS * it.seconds;

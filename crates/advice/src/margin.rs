@@ -1,8 +1,8 @@
 //! How sure a difference is, and what follows for the ranking.
 //!
 //! Two remedies are compared in each world. The simulator itself is off, too: of its figures for the demonstration, 172
-//! of 186 are within 15 % of what was measured, and it names the right winner wherever what was measured differs by more
-//! than 5 % (docs/results.md). So a difference is known to 15 % of itself, and 5 % of the waiting.
+//! of 186 are within 15 % of what was measured, and it names the right winner wherever what was measured differs by
+//! more than 5 % (docs/results.md). So a difference is known to 15 % of itself, and 5 % of the waiting.
 
 /// The error of a figure of the simulator, as a share of the waiting in it.
 const FIGURE_ERROR: f64 = 0.15;
@@ -10,7 +10,8 @@ const FIGURE_ERROR: f64 = 0.15;
 /// A difference that the simulator may get wrong, as a share of the longer waiting.
 const WINNER_ERROR: f64 = 0.05;
 
-/// Nobody does more for less than this share of the time that the load takes today, nor waits for less of his own.
+/// A remedy that saves less than this share of today's time is not worth a change; a process that waits for less than
+/// this share of its own time does not count as waiting.
 pub(crate) const MATTERS: f64 = 0.05;
 
 /// What a remedy does in one world, in seconds of all processes together.
@@ -71,10 +72,12 @@ pub fn saved(from: &[Outcome], to: &[Outcome]) -> Range {
     }))
 }
 
-/// The order of remedies, best first; differences are compared with `busy_s`, the seconds that the processes that wait take
-/// today. `outcomes` has a row for each remedy, the simplest first, with its outcomes in each
-/// world, the expected one first; the first row is today's setting. Of the remedies that no other one beats for sure and
-/// by a difference that matters, the simplest comes first; then the same for the rest.
+/// The order of remedies, best first. Of those that no other one beats for sure and by a difference that matters, the
+/// simplest comes first; then the same for the rest.
+///
+/// `outcomes` has a row for each remedy, the simplest first; the first row is today's setting. A row has an outcome for
+/// each world, the expected one first. `busy_s`, the seconds that today's waiting processes take, is the time that
+/// differences are compared with.
 pub fn ranked(outcomes: &[Vec<Outcome>], busy_s: f64) -> Vec<usize> {
     let beats = |one: usize, other: usize| {
         let saved = saved(&outcomes[other], &outcomes[one]);

@@ -8,7 +8,8 @@ use trace::{Trace, TraceOp};
 /// A process that reads less than this share of memory does not push much out of it.
 const MEMORY_SHARE: u64 = 16;
 
-/// A program may look at the beginnings of its files first: so many of its page accesses may be repeated.
+/// A program may look at the beginnings of its files first: it may repeat up to this many accesses for each distinct
+/// page.
 const REPEATED: f64 = 0.05;
 
 /// What a process reads.

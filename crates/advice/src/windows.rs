@@ -6,7 +6,8 @@ const STOCK_KB: u64 = 128;
 /// Windows below 16 KiB, the kernel's first request for a small read, are hardly different.
 const LEAST_KB: u64 = 16;
 
-/// A window loses nothing that costs less than this share of the time that those who wait take today, as `bowwave tune` has it (docs/tune.md).
+/// A window loses nothing if it costs at most this share of today's waiting processes' time. `bowwave tune` uses the
+/// same share (docs/tune.md).
 const LOSES_NOTHING: f64 = 0.015;
 
 /// Today's window, and powers of two up to `most_kb`; the stock one in any case.
@@ -19,8 +20,8 @@ pub(crate) fn candidates(today_kb: u64, most_kb: u64) -> Vec<u64> {
     sizes
 }
 
-/// Of windows with their seconds, the one nearest to the stock window that loses nothing against the best: programs that
-/// are not in the trace are used to that one.
+/// The window (KiB) that loses nothing against the best and is nearest to the stock window, which programs outside
+/// the trace are used to. `tried` has a window and its seconds in each place.
 pub(crate) fn best(tried: &[(u64, f64)], busy_s: f64) -> Option<u64> {
     let least = tried.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
     let good = tried.iter().filter(|(_, seconds)| *seconds <= least + LOSES_NOTHING * busy_s);

@@ -1,5 +1,6 @@
-//! Six situations whose remedy is known, and others of their kind. Each load runs on a machine that differs from what is
-//! known of it, today's setting first. The advice is made from the trace of that run. Then the load runs with the remedy.
+//! Six situations whose remedy is known, and others of their kind. Each load runs on a machine that differs from what
+//! is known of it, today's setting first. The advice is made from the trace of that run. Then the load runs with the
+//! remedy.
 
 mod support;
 

@@ -7,10 +7,11 @@
 //! ```
 //!
 //! Numbers are little-endian, checksums CRC-32. The head's own checksum distinguishes a changed length from a file that
-//! ends too early. So if the writer was killed or the disk was full, the file can be read up to its last complete block.
+//! ends too early. So if the writer was killed or the disk was full, the file can be read up to its last complete
+//! block.
 //!
-//! [`Place`] creates such a file: for its owner only, and never over a file of another kind. [`Draft`] leaves an older file
-//! in its place for the time being.
+//! [`Place`] creates such a file: for its owner only, and never over a file of another kind. [`Draft`] leaves an older
+//! file in its place for the time being.
 
 mod block;
 mod place;

@@ -1,5 +1,5 @@
-//! Creates such a file: always a new file of our own, never through a link, and never over a file of another kind or one
-//! that is being written.
+//! Creates such a file: always a new file of our own, never through a link, and never over a file of another kind or
+//! one that is being written.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -153,7 +153,8 @@ fn drafter(draft: &OsStr, name: &OsStr) -> Option<u32> {
     (draft_name(name, process) == draft).then_some(process)
 }
 
-/// Also of our own number, which we have made no draft with yet.
+/// Whether the process that made a draft has ended. A draft with our own number is left over, too: we have made none
+/// yet.
 fn has_ended(process: u32) -> bool {
     let number = i32::try_from(process).ok().and_then(Pid::from_raw);
     process == std::process::id()
@@ -170,8 +171,8 @@ fn try_out(file: &mut File) -> io::Result<()> {
     file.rewind()
 }
 
-/// Creates a file that only its owner may read, since it shows who read what. Removes an older file of that name instead
-/// of writing to it, since somebody may have it open.
+/// Creates a file that only its owner may read, since it shows who read what. Removes an older file of that name
+/// instead of writing to it, since somebody may have it open.
 fn create(path: &Path, kind: &Kind) -> Result<File, CreateError> {
     let io = |cause| CreateError::Io { kind: kind.name, path: path.into(), cause };
     match anew(path) {
@@ -272,7 +273,7 @@ mod tests {
         let left = make(format!("f.{dead}.new"), &KIND.magic);
         let empty = make(format!("f.{}.new", std::process::id()), b"");
         let kept = [
-            // Its process lives, it is none of ours, it belongs to another file.
+            // Its process lives; its number is not written as we write it (twice); it is another file's; it has none.
             make("f.1.new".into(), &KIND.magic),
             make(format!("f.0{dead}.new"), b"mine"),
             make(format!("f.+{dead}.new"), &KIND.magic),

@@ -64,7 +64,8 @@ impl CacheView for Facts {
 }
 
 impl Controller {
-    /// An access was reported.
+    /// An access was reported. Walks and remembered starts look at it first; the touch of a mark of theirs tells the
+    /// policy nothing.
     pub(crate) fn on_access(&mut self, now: Nanos, access: &Access, out: &mut Vec<Command>) {
         self.metrics.events += 1;
         if self.volumes.backing(access.of.file.dev).is_none() {
@@ -77,7 +78,7 @@ impl Controller {
         self.decide(now, access, out);
     }
 
-    /// Decides what to do about an access, and issues the commands.
+    /// Asks the policy what to do about an access, and issues the commands.
     fn decide(&mut self, now: Nanos, access: &Access, out: &mut Vec<Command>) {
         let Some(id) = self.volumes.backing(access.of.file.dev) else { return };
         let files = &self.files;
@@ -132,6 +133,8 @@ impl Controller {
             Action::KernelWindow { pages } => Some(*pages),
             _ => None,
         });
+        // A wanted window that equals the group's bound is the bound itself: `note_access` below sets it. It is passed
+        // on here only if it widens a narrow window.
         if let Some(pages) = wanted.filter(|pages| Some(*pages) != bound || *pages > window) {
             self.windows.narrow(now, access, pages);
         }
@@ -146,7 +149,7 @@ impl Controller {
         }
     }
 
-    /// Requests the plan's pages: from the body, or from the kernel in the reader's place.
+    /// Requests the plan's pages: by a command, or from the kernel through a larger window.
     fn ask(
         &mut self,
         now: Nanos,

@@ -15,7 +15,7 @@ use crate::ids::{BackingId, FileKey, Ticket};
 use crate::input::{DeviceFacts, DiskStats, Origin};
 use crate::learn::{FASTEST_DISK_S, Learner};
 
-/// If more batches than this wait for a device, it is overloaded already.
+/// With this many batches unanswered, a device is overloaded already and gets no more.
 const MOST_BATCHES: usize = 16;
 
 /// One device.
@@ -29,7 +29,9 @@ pub(crate) struct Backing {
     learner: Option<Learner>,
     /// A measurement was requested, and has not come yet.
     is_probed: bool,
+    /// The block layer can count its requests.
     is_counted: bool,
+    /// It counts them now.
     counts: bool,
     stats: DiskStats,
     outstanding: Outstanding,
@@ -130,8 +132,8 @@ impl Backing {
         self.outstanding.add(ticket, Batch { file, bytes });
     }
 
-    /// Adjusts the depth to how long other readers waited, and a guessed cost to how long reads took. Returns whether
-    /// `interest` has changed.
+    /// Adjusts the depth to how long other readers waited, and a guessed cost to how long reads took. `streams` counts
+    /// the managed readers. Returns whether [`interest`](Self::interest) has changed.
     pub(crate) fn steer(
         &mut self,
         now: Nanos,

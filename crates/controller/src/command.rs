@@ -115,8 +115,8 @@ pub enum Command {
         /// Remove mapped pages from the page tables first.
         unmaps: bool,
     },
-    /// Read ranges of files ahead that a command has read at an earlier start. A device that serves one access at a time
-    /// is asked for them as they lie.
+    /// Read ranges of files ahead that a command has read at an earlier start. A device that serves one access at a
+    /// time is asked for them as they lie.
     ReadRemembered {
         /// The batch.
         ticket: Ticket,

@@ -35,10 +35,12 @@ impl Tolerance {
     }
 }
 
+/// How long a file is muted at first, and at most: it doubles seven times. A reader that turns to a pattern is noticed
+/// within the longest.
 const FIRST_SILENCE_NS: Nanos = 5_000_000;
 const LONGEST_SILENCE_NS: Nanos = 640_000_000;
 
-/// A stream on a slow disk causes an event at least this often.
+/// A stream counts as read now if it had an event within this time: even on a slow disk, events come more often.
 const AT_THE_MOMENT_NS: Nanos = 500_000_000;
 
 /// Most chunks with marks per file: two for each stream that a policy follows.

@@ -31,7 +31,7 @@ pub enum Input {
     Mounted(Mounted),
     /// A file system is gone, or its number now means another one.
     Unmounted(DeviceNumber),
-    /// A process that was [watched](crate::Command::Watch) has ended.
+    /// A process that was [watched](crate::Command::WatchProcess) has ended.
     Exited(Tgid),
     /// Nothing happened, but time has passed.
     Tick,
@@ -126,6 +126,7 @@ impl Access {
         }
     }
 
+    /// The access, with numbers that a file can have.
     pub(crate) fn clipped(&self) -> Access {
         let page = |page: u64| page.min(MOST_PAGES - 1);
         Access {
@@ -140,7 +141,7 @@ impl Access {
 }
 
 impl Passed {
-    /// The first event of a stream has no pages yet.
+    /// The step, with numbers that a file can have. The first event of a stream has no pages yet.
     pub(crate) fn clipped(&self) -> Passed {
         let file_bytes = self.file_bytes.min(MOST_PAGES * PAGE_BYTES);
         Passed { file_bytes, span: clipped(self.span), ..*self }

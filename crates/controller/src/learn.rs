@@ -8,7 +8,7 @@ use readahead::DeviceCost;
 
 use crate::input::DiskStats;
 
-/// Latencies are averaged over this many reads.
+/// Latencies are averaged over at least this many reads, so that a single fast one decides nothing.
 const READS: u64 = 8;
 
 /// No disk reaches the right sector faster than this on average.

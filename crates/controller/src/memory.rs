@@ -60,6 +60,7 @@ impl Memory {
         Memory { budget_bytes: LEAST_BYTES, available_bytes: None, readers: Readers::default() }
     }
 
+    /// Memory was looked up.
     pub(crate) fn note(&mut self, now: Nanos, stats: &MemoryStats) {
         match *stats {
             MemoryStats::Machine { available_bytes, own_cgroup_bytes } => {

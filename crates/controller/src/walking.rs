@@ -100,8 +100,9 @@ impl Controller {
         self.keep_marks(now, before, out);
     }
 
-    /// Keeps the marks of streams within a file when the walk sets its own. While a start is to be remembered, keeps the
-    /// walk's marks as well: a walk removes marks that it takes for passed.
+    /// Goes through the commands that a walk has appended since `before`. A walk does not know the marks of streams in
+    /// its files, so they are added to what it says about marked chunks. While a start is remembered, the walk's marks
+    /// are noted as well: it removes marks that it takes for passed, and the start still waits for them.
     fn keep_marks(&mut self, now: Nanos, before: usize, out: &mut Vec<Command>) {
         let mut forgotten = Vec::new();
         for command in &mut out[before..] {

@@ -69,7 +69,7 @@ impl Body {
         self.answer();
     }
 
-    /// Everything is answered with the next access.
+    /// Prepares the answers to all commands; they are given with the next access.
     fn answer(&mut self) {
         for command in &self.out {
             let answer = match *command {

@@ -38,7 +38,7 @@ pub trait Model: Send {
     /// Submits a request. `now` never decreases from call to call.
     fn submit(&mut self, now: Nanos, request: Request);
 
-    /// When the next request completes; `None` while idle.
+    /// When something happens next: a request completes, or moves on within the device. `None` while idle.
     fn next_event(&self) -> Option<Nanos>;
 
     /// Advances time to `now` and appends completions in the order they occurred.

@@ -78,8 +78,8 @@ impl Spec {
         }
     }
 
-    /// The same device with `times` as long until the first byte of a request, everything else being equal. A disk turns
-    /// as fast as before.
+    /// The same device with `times` as long until the first byte of a request, everything else being equal. A disk
+    /// turns as fast as before.
     pub fn with_latency(mut self, times: f64) -> Self {
         if let Some(channels) = &mut self.channels {
             channels.latency_us *= times;

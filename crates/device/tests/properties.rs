@@ -91,7 +91,7 @@ fn array() -> impl Strategy<Value = Spec> {
     })
 }
 
-/// An upper limit for bytes per second under any load.
+/// A device cannot serve more bytes per second than this under any load.
 fn most_bytes_per_s(spec: &Spec) -> f64 {
     let platter = |disk: &DiskSpec| disk.media_mb_s.min(disk.bus_mb_s.unwrap_or(f64::INFINITY));
     let channels = spec.channels.as_ref().map(|channels| channels.bandwidth_mb_s);

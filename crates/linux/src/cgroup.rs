@@ -89,8 +89,8 @@ impl Place {
     }
 }
 
-/// The path of a process's cgroup, such as `/system.slice`: of version 2, or where that is the root, of version 1's memory
-/// controller. `None` if the process has ended.
+/// The path of a process's cgroup, such as `/system.slice`: of version 2, or where that is the root, of version 1's
+/// memory controller. `None` if the process has ended.
 pub fn path_of(pid: u32) -> Option<String> {
     path_in(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
 }

@@ -10,9 +10,9 @@ use std::sync::LazyLock;
 
 /// Whether `process`, a folder of `/proc`, runs bowwave as root.
 ///
-/// Cheap: for most processes it only reads the name. Reading `/proc/PID/exe` waits while the process is in `exec`. A user
-/// can make that last forever, with a close-on-exec descriptor on a FUSE server that does not answer. So it is read only
-/// of root's processes.
+/// Cheap: for most processes it only reads the name. Reading `/proc/PID/exe` waits while the process is in `exec`. A
+/// user can make that last forever, with a close-on-exec descriptor on a FUSE server that does not answer. So it is
+/// read only of root's processes.
 pub fn is_bowwave_of_root(process: &Path) -> bool {
     has_name(process)
         && crate::table::read(process.join("status")).is_ok_and(|status| is_of_root(&status))
@@ -21,7 +21,7 @@ pub fn is_bowwave_of_root(process: &Path) -> bool {
 
 const OWN: &str = "/proc/self/exe";
 
-/// So a program of another name, such as a test, counts as bowwave, too.
+/// The name of this program. Processes with it count as bowwave, too, whatever it is: a test has another name.
 static OWN_NAME: LazyLock<Option<OsString>> = LazyLock::new(|| name_of(Path::new(OWN)));
 
 /// Whether a process has this program's name, which any process may take.

@@ -8,8 +8,8 @@
  *   every 4 MiB of a stream   ----------------------------- EVENT_PASSED --> ring
  *
  * Each page has two bits, in blocks of 64 pages in an LRU table; pages that are not in the table are never dropped. A
- * page may go if the process that brought it in, and no other, has used it, and used it once. An access to a file without
- * such pages costs one test of a word. Without drop-behind, none of this is loaded.
+ * page may go if the process that brought it in, and no other, has used it, and used it once. An access to a file
+ * without such pages costs one test of a word. Without drop-behind, none of this is loaded.
  */
 #ifndef BOWWAVE_BEHIND_H
 #define BOWWAVE_BEHIND_H
@@ -18,8 +18,8 @@
 #define REACH_PAGES 2048
 /* A second reader that uses this much (2 MiB) while the run does not advance is not in step with it. */
 #define AGAIN_PAGES 512
-/* The kernel does not report a batch whose last page is still being read. So a run may go on this far (1 MiB) beyond the
- * last page seen, and has passed all pages in between. */
+/* The kernel does not report a batch whose last page is still being read. So a run may go on this far (1 MiB) beyond
+ * the last page seen, and has passed all pages in between. */
 #define GAP_PAGES 256
 /* The kernel maps this much around a fault (64 KiB), before and after it has waited for the page. */
 #define AROUND_PAGES 16
@@ -132,8 +132,8 @@ static __always_inline void report_passed(struct inode *inode, struct file_key *
 
 /* The table may have given an entry to another block since it was looked up. What was set there says nothing about that
  * block's pages, so they stay. The kernel takes an entry out of its list before it fills it anew: if it can still be
- * found, it was ours while we set it. Until the bits go, they may be taken for that block's for a moment: then pages are
- * dropped that might have stayed. */
+ * found, it was ours while we set it. Until the bits go, they may be taken for that block's for a moment: then pages
+ * are dropped that might have stayed. */
 static __always_inline void keep_if_replaced(struct block *block, struct block_key *key)
 {
 	if (bpf_map_lookup_elem(&blocks, key) != block)
@@ -213,8 +213,8 @@ static __always_inline void use_pages(struct block_key *key, u64 bits, u32 tgid,
 		use_in(block, key, bits, tgid, in_step);
 }
 
-/* The pages [first, end) of a file, visited block by block with bpf_loop: the verifier checks a callback once, but a loop
- * for each iteration. */
+/* The pages [first, end) of a file, visited block by block with bpf_loop: the verifier checks a callback once, but a
+ * loop for each iteration. */
 struct range {
 	struct block_key block;
 	u64 first;
@@ -319,8 +319,8 @@ int BPF_PROG(on_add, struct folio *folio)
 	return 0;
 }
 
-/* Follows the process's stream through the file, and notes the pages used. A page that several small reads in a row touch
- * counts as used once. */
+/* Follows the process's stream through the file, and notes the pages used. A page that several small reads in a row
+ * touch counts as used once. */
 static __always_inline void follow_stream(struct inode *inode, u64 first, u64 last, u8 flags)
 {
 	struct stream_key stream_key = {};

@@ -105,6 +105,7 @@ static __always_inline struct file *file_read_by(struct task_struct *task)
 	switch (registers->orig_ax) {
 	case CALL_SENDFILE:
 		number = registers->si;
+		/* fall through */
 	case CALL_READ:
 	case CALL_PREAD64:
 	case CALL_READV:
@@ -153,8 +154,8 @@ static __always_inline s64 position_of(struct task_struct *task, struct inode *i
 	return file && shows(BPF_CORE_READ(file, f_inode), inode) ? BPF_CORE_READ(file, f_pos) : -1;
 }
 
-/* The first page of the call that has got to page `at`. If a call has to wait for a page, the kernel does not report the
- * pages before it. */
+/* The first page of the call that has got to page `at`. If a call has to wait for a page, the kernel does not report
+ * the pages before it. */
 static __always_inline u64 start_of(struct task_struct *task, struct inode *inode, u64 at)
 {
 	s64 position = at ? position_of(task, inode) : -1;

@@ -10,9 +10,9 @@
 #define LATENCY_BINS 32
 /* Processors with higher numbers share a counter. A power of two. */
 #define PROCESSORS 256
-/* Each has a cache line of its own. */
+/* Words from one processor's counter to the next: each has a cache line of its own. */
 #define SEEN_WORDS 8
-/* Of a path, the last ones. */
+/* The most components of a path that are kept, from its end. */
 #define NAME_COMPONENTS 6
 
 struct count_key {
@@ -24,8 +24,8 @@ struct count_key {
 struct counts {
 	u64 reads;	/* calls that got pages from the page cache */
 	u64 faults;	/* page faults in mappings of the file */
-	u64 pages;	/* that these have asked for; one for each fault */
-	u64 missing;	/* of these, not in the cache and not on their way */
+	u64 pages;	/* pages that these calls and faults asked for; one for each fault */
+	u64 missing;	/* of these pages, those that were neither in the cache nor on their way */
 	u64 brought;	/* pages that the process brought into the cache */
 	/* How reads and faults lie to the one before, if they begin at another page. */
 	u64 forward;	/* go on where it ended */
@@ -39,10 +39,10 @@ struct counts {
 };
 
 struct stalls {
-	u64 ns;		/* of the waits that are over */
+	u64 ns;		/* the sum of all waits that are over */
 	u64 waiting;	/* threads that wait now */
-	u64 since_ns;	/* the sum of the times since when they do */
-	u64 latency[LATENCY_BINS];
+	u64 since_ns;	/* the sum of the times at which their waits began */
+	u64 latency[LATENCY_BINS];	/* waits that are over, by their length */
 };
 
 struct file_name_key {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The few kernel types that our programs read, reduced by hand, so that building needs no BTF of the build machine. Only
- * the names matter: CO-RE relocates every offset when the object is loaded. */
+/* The few kernel types that our programs read, reduced by hand, so that building needs no BTF of the build machine.
+ * Only the names matter: CO-RE relocates every offset when the object is loaded. */
 #ifndef BOWWAVE_KERNEL_H
 #define BOWWAVE_KERNEL_H
 

@@ -16,7 +16,8 @@
  * of each file with its directory.
  *
  * User space puts marks into `marks`; the access that touches a mark removes it. The programs that see cached reads are
- * attached only while there are marks or drop-behind needs them. A read of a file without marks then costs one bit test.
+ * attached only while there are marks or drop-behind needs them. A read of a file without marks then costs one bit
+ * test.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -33,11 +34,13 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define F_RDLCK 0
 /* The cgroup level of services, users and most containers: below system.slice and user.slice. */
 #define SPENDER_LEVEL 2
+/* A token pays for one event; may_report says why there are so many. */
 #define TOKEN_NS 50000
 #define MOST_TOKENS 4096
 #define NO_PAGE (~0ULL)
 /* 2 MiB. The next batch of a longer read is seen by itself. */
 #define CHUNKS_PER_READ 16
+/* 2 MiB, the largest folio. */
 #define MOST_FOLIO_PAGES 512
 
 struct {
@@ -85,7 +88,7 @@ struct {
 	__uint(max_entries, 1024);
 	__type(key, u64);
 	__type(value, struct place);
-} faults SEC(".maps"); /* task -> its last fault that found its page, read or being read */
+} faults SEC(".maps"); /* task -> its last fault on a page that was in the cache, or on its way */
 
 /* Events share a budget if they come from one user within one service, session or container. Cgroups below that level
  * do not count, since users may make them. */
@@ -443,7 +446,8 @@ int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, u
 	return on_access(mapping, first, last, FLAG_MMAP);
 }
 
-/* The page of such a fault is being read, or carries the kernel's mark, which is reported next (see is_fault). */
+/* Notes a fault on a page that is in the cache. If the page carries the kernel's mark, the mark is reported next, and
+ * is_fault tells that a fault has led there. */
 static __always_inline void note_fault(struct file_key *key, u64 index)
 {
 	struct place place = { .ino = key->ino, .index = index, .dev = key->dev };

@@ -17,8 +17,8 @@ static __always_inline bool is_node(u64 entry)
 	return (entry & 3) == NODE_TAG && entry > 4096;
 }
 
-/* The entry of a page in the page cache's tree: a folio, 0, or with EVICTED_TAG the shadow entry of an evicted page. The
- * tree may change meanwhile. At worst that gives a wrong answer, as every memory access is checked. */
+/* The entry of a page in the page cache's tree: a folio, 0, or with EVICTED_TAG the shadow entry of an evicted page.
+ * The tree may change meanwhile. At worst that gives a wrong answer, as every memory access is checked. */
 static __always_inline u64 page_cache_entry(struct address_space *mapping, u64 index)
 {
 	const u64 slots = bpf_core_field_size(struct xa_node, slots) / sizeof(void *);

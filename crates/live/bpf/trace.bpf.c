@@ -11,8 +11,8 @@
  *   a thread stops, runs    sched_switch -------------> how long it has waited; ends its run
  *
  * A run is one call, or several that wait for nothing and are made within one tick of the clock, while the thread goes
- * on: reads of one size that follow one another in a file, or faults at equal distances. A copy into a file has a run for
- * each part that it reads, and for each that it writes. So a program that goes through cached data costs a few
+ * on: reads of one size that follow one another in a file, or faults at equal distances. A copy into a file has a run
+ * for each part that it reads, and for each that it writes. So a program that goes through cached data costs a few
  * comparisons for each call, and one event for each tick. A run is kept in the thread's storage. It is sent when the
  * thread does something else, or stops: of a thread that runs when recording ends, the last tick is missing.
  *
@@ -30,7 +30,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define FMODE_RANDOM 0x1000
-/* With 100 Hz, the slowest clock. */
+/* One tick of the slowest clock, 100 Hz. */
 #define LONGEST_TICK_NS 10000000
 /* The kernel maps cached pages in aligned blocks of 64 KiB (fault_around_bytes). */
 #define AROUND_PAGES 16ULL
@@ -74,7 +74,7 @@ struct thread {
 	/* A mapped file, and the number of its first page less that of the page of memory where it is mapped. */
 	struct inode *area_inode;
 	u64 area_offset;
-	/* Which pages a read or fault wants that the kernel may bring into the cache next. */
+	/* The pages that a read or fault wants. The kernel may bring them into the cache next. */
 	struct inode *wanted_inode;
 	u64 wanted_first;
 	u64 wanted_end;
@@ -152,7 +152,7 @@ static __always_inline void send_run(struct thread *thread, struct task_struct *
 	event->calls = thread->calls;
 	event->at_ns = thread->at_ns;
 	event->took_ns = thread->took_ns;
-	/* The time of the last call is not known, but that it was made within the tick. */
+	/* The time of the last call is not known. It was made within the tick. */
 	event->lasted_ns = lasted_ns < LONGEST_TICK_NS ? lasted_ns : LONGEST_TICK_NS;
 	event->first = thread->begin;
 	event->end = thread->end;
@@ -279,8 +279,8 @@ static __always_inline bool shares_page(struct thread *thread, struct task_struc
 	return true;
 }
 
-/* Whether this is a new call that goes on where the run ends, like the others. It may share a page with the last one and
- * have a page more or less: programs do not always read whole pages. */
+/* Whether this is a new call that goes on where the run ends, like the others. It may share a page with the last one
+ * and have a page more or less: programs do not always read whole pages. */
 static __always_inline bool joins_run(struct thread *thread, struct task_struct *task, struct inode *inode, u64 first,
 				      u64 last)
 {
@@ -431,8 +431,8 @@ static long look_up(struct task_struct *task, struct vm_area_struct *area, void 
 	return 0;
 }
 
-/* The page of the file at which the thread has faulted, if the kernel has mapped a block around it that begins with page
- * `first`. Only the first fault in a mapping has to be looked up. */
+/* The page of the file at which the thread has faulted, if the kernel has mapped a block around it that begins with
+ * page `first`. Only the first fault in a mapping has to be looked up. */
 static __always_inline u64 faulting_page(struct thread *thread, struct task_struct *task, struct inode *inode, u64 first)
 {
 	u64 number = thread->address >> PAGE_SHIFT;

@@ -5,11 +5,11 @@
 
 #include "path.h"
 
-/* A power of two. 100,000 events. */
+/* Room for 100,000 runs. A power of two, as a ring must be. */
 #define RING_BYTES (8 << 20)
-/* As many as a trace has. */
+/* The most files of a trace. */
 #define MOST_FILES 65536
-/* Of a path, the last ones. */
+/* The most components of a path that are kept, from its end. */
 #define PATH_COMPONENTS 16
 
 enum trace_kind {
@@ -59,7 +59,7 @@ struct trace_run {
 	u32 file;
 	u32 calls;
 	u64 at_ns;		/* CLOCK_MONOTONIC */
-	u64 took_ns;		/* of a single call: until it had waited for the last time */
+	u64 took_ns;		/* from at_ns to the end of the last wait of a single call; 0 if nothing waited */
 	u64 lasted_ns;		/* of several calls, from the first to the last */
 	u64 first;		/* pages */
 	u64 end;

@@ -94,7 +94,8 @@ const SLOW_POLL: Duration = Duration::from_millis(50);
 /// At shutdown, wait this long for read-ahead under way. A server may never answer.
 const READS_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// At shutdown, restore windows for this long. Only a program that blocks access to its descriptors makes it take so long.
+/// At shutdown, restore windows for this long. Only a program that blocks access to its descriptors makes it take so
+/// long.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// At start, wait this long for windows left by killed runs. Their restoring continues while reads are managed.
@@ -180,8 +181,8 @@ impl Prepared {
         Prepared { options, heritage }
     }
 
-    /// Loads and attaches the eBPF programs, and looks up the disks. This takes 0.1 s or more and changes no setting, so
-    /// the process may exit meanwhile.
+    /// Loads and attaches the eBPF programs, and looks up the disks. This takes 0.1 s or more and changes no setting,
+    /// so the process may exit meanwhile.
     ///
     /// # Errors
     /// See [`EngineError`].
@@ -288,8 +289,8 @@ fn watch(rules: &Rules) -> Option<Watch> {
 }
 
 impl Engine {
-    /// Manages reads until all new devices are measured, or `stop` becomes readable. After two seconds, a device that has
-    /// not answered is managed by a guess.
+    /// Manages reads until all new devices are measured, or `stop` becomes readable. After two seconds, a device that
+    /// has not answered is managed by a guess.
     ///
     /// # Errors
     /// If the source of events failed.

@@ -187,6 +187,7 @@ impl fmt::Display for Hooks {
     }
 }
 
+/// What this kernel offers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// The kernel has type information.

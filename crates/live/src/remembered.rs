@@ -304,8 +304,9 @@ impl List {
     }
 }
 
-/// The identity of each file system whose files can be opened by their inode. Leaves out those that say they are one and
-/// the same: a user may mount a stick with a copy of another's identity, and what is not found there would be forgotten.
+/// The identity of each file system whose files can be opened by their inode. Leaves out those that say they are one
+/// and the same: a user may mount a stick with a copy of another's identity, and what is not found there would be
+/// forgotten.
 fn identities(mounts: &[Mount]) -> HashMap<DeviceNumber, u64> {
     let local = mounts.iter().filter(|mount| encodes_inode_handles(&mount.fs_type));
     let identity = |mount: &Mount| {

@@ -187,8 +187,8 @@ fn listen_under(path: &Path) -> rustix::io::Result<OwnedFd> {
     Ok(listener)
 }
 
-/// Adds the mode bits that the umask removed at binding. The umask itself stays, as children inherit it. Checks that the
-/// file is a socket: in a folder of another user, it may have been replaced.
+/// Adds the mode bits that the umask removed at binding. The umask itself stays, as children inherit it. Checks that
+/// the file is a socket: in a folder of another user, it may have been replaced.
 fn admit_group(path: &Path) -> rustix::io::Result<()> {
     let found =
         openat(CWD, path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;

@@ -7,7 +7,7 @@ struct late_update {
 	u64 bits;
 	u32 owner_before;
 	u32 owner;
-	u32 brings;		/* or else uses */
+	u32 brings;		/* the update is that of a page brought in, or else of a use */
 	u32 is_late;		/* in: the other block gets the entry first */
 };
 

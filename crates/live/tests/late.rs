@@ -36,7 +36,8 @@ struct Late {
     brings: bool,
 }
 
-/// Applies an update to a new block, or a late one to `new`, which has just got its entry.
+/// Applies an update to a block: in time to a fresh one, or, if there is a `new` one, late, after that has got the
+/// fresh one's entry. Returns the block that has the entry then.
 fn update(object: &Object, new: Option<Block>, late: Late) -> Block {
     let program = object.progs_mut().find(|it| it.name() == "update_late").expect("it is loaded");
     let (is_late, new) = (new.is_some(), new.unwrap_or_default());

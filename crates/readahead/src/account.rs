@@ -30,7 +30,8 @@ const OF_REGIONS_S: f64 = 0.75;
 /// The most that may be lost at once, in seconds, however much was saved before.
 const MOST_CREDIT_S: f64 = 2.0;
 
-/// The share of the time by which the credit grows: `1 / (1 - 0.029) = 1.03`.
+/// Seconds by which the credit grows each second. Readers that lose all of it take `1 / (1 - 0.029) = 1.03` times as
+/// long: 3 % more.
 const SHARE_OF_TIME: f64 = 0.029;
 
 /// The share of savings that may be lost again. The rest is a margin, since savings are overestimated: an access to a
@@ -71,7 +72,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// What it holds.
+    /// What it holds now.
     pub fn balance(&self) -> Balance {
         self.balance
     }
@@ -140,7 +141,7 @@ impl Account {
 /// Pages that may be requested in one device access with this credit.
 fn pages(credit_s: f64, cost: &DeviceCost) -> u64 {
     let transfer_s = credit_s * SHARE_AT_ONCE - cost.access_s();
-    // A negative number becomes 0.
+    // The conversion makes a negative number 0.
     (transfer_s / cost.page_s()) as u64
 }
 

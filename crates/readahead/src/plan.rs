@@ -57,7 +57,7 @@ impl Cause {
     }
 }
 
-/// Pages of a chunk, 128 KiB. The kernel half looks marks up by chunk, and keeps one mark in each.
+/// Pages of a chunk, 128 KiB. The eBPF programs look marks up by chunk, and keep one mark in each.
 pub const CHUNK_PAGES: u64 = 32;
 
 /// A look-ahead mark: the first access to any page of `[first, last]` is reported, once.
@@ -141,13 +141,13 @@ impl Plan {
         self.is_recognised
     }
 
-    /// Wants the kernel to read requests of so many pages at once, and nothing beyond them: its window for this open
-    /// file must not be smaller than that.
+    /// Lets the kernel read requests of `pages` pages at once, and nothing beyond them: its window for this open file
+    /// must not be smaller than that.
     pub fn read_whole(&mut self, pages: u32) {
         self.whole_request = Some(pages);
     }
 
-    /// Pages of the requests that the kernel shall read at once, if any.
+    /// Pages of the requests that the kernel should read at once, if any.
     pub fn whole_request(&self) -> Option<u32> {
         self.whole_request
     }

@@ -80,7 +80,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         }
     }
 
-    /// The entry of a key, and its way.
+    /// The way of a key's entry within its set.
     #[inline]
     fn find(&self, key: &K, place: Place) -> Option<usize> {
         let entries = &self.entries[place.set * WAYS..][..WAYS];

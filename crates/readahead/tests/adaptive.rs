@@ -12,7 +12,8 @@ const CARD: DeviceCost = DeviceCost { latency_s: 0.000_402, bandwidth: 34e6, con
 /// A network volume: 610 pages pass in the time of a device access, and 32 device accesses overlap.
 const VOLUME: DeviceCost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
 
-/// The requests while `[0, end)` is read in requests of four pages, in windows of 128 KiB, at `page_ns` per page.
+/// The pages that the policy requests while `[0, end)` is read four pages at a time, at `page_ns` per page, with kernel
+/// windows of 128 KiB.
 fn asked(end: u64, page_ns: u64) -> u64 {
     let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
     machine.cache.cost = CARD;
@@ -29,7 +30,8 @@ fn a_run_is_left_to_the_kernel_until_it_deserves_a_larger_window_than_the_kernel
     assert!(asked(20_000, page_ns) > 15_000);
 }
 
-/// The requests while 20 runs of 256 pages are read, after 20 others, at `page_ns` per page.
+/// The pages that the policy requests while 20 runs of 256 pages are read, after 20 others that teach it, at `page_ns`
+/// per page.
 fn asked_of_runs(page_ns: u64) -> u64 {
     let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
     machine.cache.cost = DeviceCost::DISK;
@@ -59,7 +61,7 @@ fn runs_that_wait_for_no_access_are_left_to_the_kernel() {
 fn waits_for_long_requests_are_seen() {
     let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
     machine.page_ns = 34_133 + 7_000_000 / 32;
-    // A header, and what it announces.
+    // A header of two pages, and the long record that it announces.
     let mut asked = |from: u64| {
         let before = machine.policy.tally().asked_pages;
         for start in (from..from + 102_500).step_by(2_050) {
@@ -126,7 +128,8 @@ fn the_marks_of_a_strided_stream_begin_no_other_between_its_pieces() {
     assert!(trace.len() > 8 && trace.iter().all(|line| line.starts_with("stride@")), "{trace:?}");
 }
 
-/// The ends of the requests while `[start, start + 4000)` is read, with or without another reader of the file.
+/// The pages at which the policy's requests end while `[start, start + 4000)` is read, with or without another reader
+/// of the file.
 fn ends(start: u64, with_another: bool) -> Vec<u64> {
     let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
     machine.cache.cost = VOLUME;
@@ -153,12 +156,12 @@ fn windows_end_at_round_pages_where_a_file_is_read_in_parts() {
     assert!(are_round(&beside[1..]), "{beside:?}");
 }
 
-/// A page far from the others, at different distances.
+/// A page for each number: far apart, at irregular distances.
 fn anywhere(number: u64) -> u64 {
     1_000 + (31 * number * number * number + 7 * number) % 997 * 1_000
 }
 
-/// Pages requested at the first miss of one more run of 64 pages, in requests of 4, after as many such runs.
+/// Pages requested at the first miss of a run, after `runs` runs of 64 pages that were read four pages at a time.
 fn asked_at_first_miss(runs: u64, is_forward: bool) -> u64 {
     let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
     machine.cache.cost = VOLUME;
@@ -202,7 +205,7 @@ fn a_region_is_not_filled_by_single_pages() {
     assert!(dense_pages(100) > 0);
 }
 
-/// A machine with a memory card, and the requested windows of the kernel.
+/// A machine whose file is on a memory card; the kernel's window has 32 pages.
 fn mapped() -> Machine {
     let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
     machine.cache.cost = CARD;

@@ -223,8 +223,8 @@ fn adaptive_recognises_a_stride_beside_a_reader_near_the_start_of_the_file() {
     assert!(machine.cache.is_cached(7_000));
 }
 
-/// Pages ahead of broken-off runs counted against the budget for ten seconds, so nothing was read ahead for the next
-/// runs.
+/// A defect that was found: pages ahead of broken-off runs counted against the budget for ten seconds, so nothing was
+/// read ahead for the next runs.
 #[test]
 fn broken_off_runs_leave_their_share_of_the_budget_to_the_next() {
     let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);

@@ -79,7 +79,7 @@ fn row(name: &str, folder: &Path, play: impl FnOnce(&mut Session)) -> Result<(),
     Ok(())
 }
 
-/// Nanoseconds to decide all of these.
+/// Nanoseconds that a controller takes to decide about all inputs among these entries.
 fn time_deciding(entries: &[Entry]) -> Result<u128, Box<dyn Error>> {
     let (header, mut commands) = (support::header(), Vec::new());
     let mut controller =
@@ -95,7 +95,7 @@ fn time_deciding(entries: &[Entry]) -> Result<u128, Box<dyn Error>> {
     Ok(begun.elapsed().as_nanos())
 }
 
-/// Nanoseconds to record all of these.
+/// Nanoseconds that the deciding thread takes to record all inputs among these entries.
 fn time_noting(entries: &[Entry], path: &Path) -> Result<u128, Box<dyn Error>> {
     let mut recorder = Recorder::create(path, &support::header())?;
     let begun = Instant::now();

@@ -31,14 +31,14 @@ fn record(told: &[Told]) -> Vec<u8> {
     bytes
 }
 
-/// Everything that can be read, and how it ends.
+/// All items that can be read from these bytes, and how they end.
 fn read(bytes: &[u8]) -> Result<(Vec<Item>, End), OpenError> {
     let mut recording = Recording::read(bytes)?;
     let items = recording.by_ref().collect::<Result<_, _>>().expect("memory can be read");
     Ok((items, recording.end().expect("it was read to its end")))
 }
 
-/// A recording of several blocks, and the end of each.
+/// The bytes of a recording of several blocks, and the offset at which each block ends.
 fn in_blocks() -> (Vec<u8>, Vec<usize>) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("recording");

@@ -13,7 +13,7 @@ use trace::Trace;
 pub(crate) const K: u64 = 1 << 10;
 pub(crate) const M: u64 = 1 << 20;
 
-/// One read: the file's number, and the bytes. Before it, the program computes.
+/// One read of `bytes` at `offset` in a file, given by its number. Before it, the program computes for `think_us`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) think_us: u64,
@@ -44,18 +44,18 @@ pub(crate) struct Place {
     pub(crate) device: Spec,
     pub(crate) memory: u64,
     pub(crate) readahead_kb: u64,
-    /// Of the places of files.
+    /// The seed of where files lie and of the device's delays.
     pub(crate) seed: u64,
 }
 
 impl Place {
-    /// Much memory, and the stock window.
+    /// A machine with this device, 2 GiB of memory and the stock window of 128 KiB.
     pub(crate) fn with(device: &str) -> Place {
         let device = device::load(device).expect("in the catalogue");
         Place { device, memory: 2 << 30, readahead_kb: 128, seed: 1 }
     }
 
-    /// What an administrator knows of it, who has measured the device.
+    /// The load as an administrator describes it, who has measured the device within 10 %.
     pub(crate) fn known<'a>(&self, trace: &'a Trace) -> Load<'a> {
         Load {
             trace,
@@ -67,7 +67,7 @@ impl Place {
         }
     }
 
-    /// The machine itself: the measurement was off by some percent, and no two accesses take the same time.
+    /// The machine as it is: the measurement was 5 or 6 % off, and no two accesses take the same time.
     fn machine(&self, remedy: &Remedy) -> Machine {
         let mut device = self.device.clone().with_latency(1.06).with_bandwidth(0.95);
         if let Some(channels) = &mut device.channels {
@@ -324,7 +324,7 @@ pub(crate) fn backup_beside_working_set(working_set: u64, backup: u64, seed: u64
     }
 }
 
-/// A prediction may be off by this much.
+/// A predicted saving may be off by this share of the actual one.
 const MOST_ERROR: f64 = 0.25;
 
 /// Another remedy may be better by this share of today's time.

@@ -41,7 +41,7 @@ pub(super) struct Backlogs {
     too_far: BTreeSet<Writer>,
     /// Those that copy, have written too much at some time, and have not paused since; only on disks with a head.
     copying: BTreeSet<Writer>,
-    /// The files that those read.
+    /// The files that copying processes read.
     copied: BTreeSet<(Tgid, FileKey)>,
 }
 
@@ -56,7 +56,7 @@ impl Backlogs {
 }
 
 impl Behind {
-    /// Finds out who has written too much.
+    /// Finds out which processes have written too much, and which of them copy.
     pub(super) fn compare_with_disks(&mut self, has_head: &dyn Fn(DeviceNumber) -> bool) {
         let too_far = self.too_far();
         let mut copying = std::mem::take(&mut self.backlogs.copying);

@@ -8,7 +8,7 @@ use crate::Nanos;
 use crate::ids::{StreamKey, Ticket};
 use crate::orders::Orders;
 
-/// Delay before the first retry. It doubles with each further one.
+/// Delay before the first retry. It doubles with each further one, up to the longest.
 pub(super) const FIRST_DELAY_NS: Nanos = 50_000_000;
 const LONGEST_DELAY_NS: Nanos = 6_400_000_000;
 

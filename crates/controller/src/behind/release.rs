@@ -12,10 +12,10 @@ use crate::command::Command;
 use crate::ids::{DeviceNumber, FileRef, StreamKey, Ticket};
 use crate::orders::Orders;
 
-/// Most releases under way on a file system.
+/// Most releases under way on a file system, so that one that does not answer holds few.
 const MOST_UNDER_WAY: usize = 384;
 
-/// Most steps of writing under way on a file system.
+/// Most steps of writing under way on a file system, for the same reason.
 const MOST_WRITES: usize = 16;
 
 /// Pages of a file to be dropped.

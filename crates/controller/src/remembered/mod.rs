@@ -92,13 +92,13 @@ pub enum Found {
 }
 
 impl Controller {
-    /// A command starts, of which this is remembered.
+    /// A command starts. `list` is what is remembered of it.
     pub(crate) fn on_start(&mut self, now: Nanos, list: &[RememberedFile]) {
         self.start = Some(Start::new(now, list));
         self.walks.mark_all(true);
     }
 
-    /// Notes an access for the list; `true` if it told only that a remembered range was used.
+    /// Notes an access for the list. Returns `true` if it touched a mark of the list, and so tells the policy nothing.
     pub(crate) fn on_starting_access(
         &mut self,
         now: Nanos,
@@ -190,7 +190,7 @@ impl Controller {
                 start.expect(key, mark);
             }
             let spans = ranges.iter().map(|range| range.pages).collect();
-            // Its own reads are not another program's, before which read-ahead steps back.
+            // The command's own reads must not count as foreground reads.
             let listening = Listening { managed: true, ..notes.listening(0) };
             out.push(Command::Listen(key, listening));
             files.push(FilePages { file: key, generation, version, spans });
@@ -227,8 +227,8 @@ impl Controller {
         }
     }
 
-    /// What the next start of the command shall read ahead, in this order; nothing if no start was
-    /// [told of](crate::Input::Remembered).
+    /// What the next start of the command should read ahead, in this order. Empty if no start was
+    /// [reported](crate::Input::Remembered).
     pub fn remembered(&self) -> Vec<RememberedFile> {
         self.start.as_ref().map(Start::list).unwrap_or_default()
     }

@@ -12,10 +12,11 @@ pub(super) const RANGE_PAGES: u64 = 1024;
 /// Ranges with a smaller gap between them are one: reading the gap costs less than another access.
 const GAP_PAGES: u64 = 8;
 
-/// The mark on a range covers its first pages. A fault has its page in the middle of what the kernel reads for it.
+/// The mark on a range covers this many of its first pages. The range of a fault is what the kernel reads around it, so
+/// the fault itself lies in the middle.
 const MARKED_PAGES: u64 = CHUNK_PAGES;
 
-/// A range that was read and not used at so many starts in a row is forgotten.
+/// A range that was read and not used at this many starts in a row is forgotten.
 const STARTS_IN_VAIN: u8 = 3;
 
 /// How far a range has come in this start.
@@ -24,7 +25,7 @@ pub(super) enum State {
     Waiting,
     Asked,
     Read,
-    /// It was read, and no use of it was heard.
+    /// It was read, and no event showed its use.
     InVain,
     Cached,
     Used,
@@ -59,6 +60,7 @@ impl Range {
     }
 }
 
+/// The range's [`RememberedRange::starts_in_vain`] in the next list.
 pub(super) fn next_starts_in_vain(range: &Range) -> u8 {
     match range.state {
         State::Used => 0,
@@ -95,7 +97,7 @@ fn is_one(first: &RememberedRange, other: &RememberedRange) -> bool {
         && other.pages.end - first.pages.start <= RANGE_PAGES
 }
 
-/// Marks that tell when each range is used. A chunk has room for one, which then stands for all ranges there.
+/// Marks that tell when each range is used. A chunk has room for one mark, which then stands for all ranges there.
 pub(super) fn marks_of(ranges: &[Range]) -> Vec<Mark> {
     let mut marks: Vec<Mark> = Vec::with_capacity(ranges.len());
     for mark in ranges.iter().map(Range::mark) {

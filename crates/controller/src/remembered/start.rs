@@ -21,10 +21,11 @@ const RANGES_OF_FILE: usize = 512;
 /// for a group of ranges.
 const MARKS_OF_FILE: usize = 24;
 
-/// On a disk a batch is so many times as large as all before it: few large sweeps are better than many small ones.
+/// On a disk, a batch has at least this many times as many ranges as all before it, unless fewer are left: few large
+/// sweeps are better than many small ones.
 const GROWTH: u64 = 7;
 
-/// Reads are noted for so long after the start.
+/// Reads are noted for this long after the start.
 const LEARNING_NS: Nanos = 30_000_000_000;
 
 /// What a start may ask for as soon as the command has come to a range of the list: on a disk this takes a tenth of a
@@ -32,7 +33,7 @@ const LEARNING_NS: Nanos = 30_000_000_000;
 const FIRST_RANGES: u64 = 16;
 const FIRST_BYTES: u64 = 1 << 20;
 
-/// So many ranges may be ahead for each one that was used, and as many times the bytes.
+/// This many ranges may be ahead for each one that was used, and this many bytes for each byte.
 const EARNED: u64 = 8;
 
 #[derive(Debug)]
@@ -42,7 +43,7 @@ pub(super) struct File {
     pub(super) ranges: Vec<Range>,
     /// Its place in the list; new files come behind.
     place: usize,
-    /// When this start has come to it, among all files.
+    /// How many other files this start has come to before it; `None` if it has not come to it.
     turn: Option<usize>,
 }
 
@@ -79,21 +80,21 @@ pub(crate) struct Start {
     pub(super) files: BTreeMap<FileKey, File>,
     pub(super) waiting: BTreeMap<DeviceNumber, VecDeque<RangeRef>>,
     batches: BTreeMap<Ticket, Batch>,
-    /// First and last page of each.
+    /// Marks that are set: each file with the first and last page of the mark.
     marks: BTreeSet<(FileKey, u64, u64)>,
-    /// Files that this start has come to.
+    /// Number of files that this start has come to.
     turns: usize,
     /// Ranges and bytes asked for and not used yet.
     ahead_ranges: u64,
     pub(super) ahead_bytes: u64,
-    /// The same of what was used of the list, by misses also.
+    /// Ranges and bytes of the list that the command has used, whether they were ahead or missed.
     pub(super) used_ranges: u64,
     used_bytes: u64,
     cached_ranges: u64,
-    /// Ranges asked for in files that are not what they were: a look at them is not free either.
+    /// Ranges asked for in files that have changed. They count against the credit: looking at a file is not free.
     gone_ranges: u64,
     new_ranges: usize,
-    /// Of the command, as its reads tell.
+    /// The command's memory cgroup, as its last access shows.
     pub(super) cgroup: CgroupId,
     pub(super) totals: Totals,
 }
@@ -142,7 +143,7 @@ impl Start {
         start
     }
 
-    /// Notes an access; gives the mark of this start that it has touched. A walk of its process reads `head_pages` of
+    /// Notes an access. Returns the mark of this start that it has touched. A walk of its process reads `head_pages` of
     /// each file ahead.
     pub(super) fn hear(&mut self, now: Nanos, access: &Access, head_pages: u64) -> Option<Mark> {
         self.cgroup = access.cgroup;
@@ -170,7 +171,7 @@ impl Start {
         mark
     }
 
-    /// The command has come to a file whose first pages a walk may have read ahead: no miss of theirs is heard.
+    /// The command has come to a file whose first pages a walk may have read ahead, so that no miss is reported.
     fn note_head(&mut self, access: &Access, head_pages: u64) {
         let Some(file) = self.files.get(&access.of.file) else { return };
         if file.ranges.iter().any(|range| range.pages.start == 0 && range.bytes() > 0) {
@@ -180,8 +181,8 @@ impl Start {
         self.note(access.of.file, Span { start: 0, end }, State::Used);
     }
 
-    /// Bowwave itself reads these pages ahead. Whether they are of use is not heard, so the next start puts it to the
-    /// test.
+    /// Bowwave itself reads these pages ahead. No event tells whether they are used, so the next start tries them with
+    /// a mark.
     pub(crate) fn note_read_ahead(&mut self, now: Nanos, file: FileKey, pages: Span) {
         if self.is_learning(now) {
             let end = pages.end.min(pages.start + RANGE_PAGES);
@@ -210,7 +211,8 @@ impl Start {
         }
     }
 
-    /// The ranges that an access has come to were of use; of a mark, all of its group that are ahead.
+    /// The ranges that overlap the `touched` pages are used. A touched mark stands for all ranges of its group that are
+    /// ahead.
     fn use_ranges(&mut self, key: FileKey, touched: Span, is_mark: bool) {
         let Some(file) = self.files.get_mut(&key) else { return };
         let size = file.group_size();
@@ -234,7 +236,7 @@ impl Start {
         }
     }
 
-    /// Adds to the list what of these pages is not in it.
+    /// Adds those of these pages to the list that are not in it.
     fn note(&mut self, key: FileKey, pages: Span, state: State) {
         let Some(file) = self.files.get_mut(&key) else { return };
         let is_ours = |range: &&mut Range| range.is_new && range.overlaps(pages);
@@ -292,12 +294,12 @@ impl Start {
                 self.ahead_ranges -= 1;
                 self.ahead_bytes -= range.bytes();
             }
-            // Others are known by their index.
+            // It stays as an empty range, since others are known by their index.
             *range = Range { pages: Span { start: 0, end: 0 }, state: State::Cached, ..*range };
         }
     }
 
-    /// A mark was set: the command's first access there is heard of.
+    /// A mark was set: the first access there will be reported.
     pub(crate) fn expect(&mut self, file: FileKey, mark: Mark) {
         self.marks.insert((file, mark.first, mark.last));
     }
@@ -321,7 +323,7 @@ impl Start {
             return Vec::new();
         }
         let room_bytes = means.room_bytes.saturating_sub(unanswered);
-        // A command that comes to nothing of the list may be another one.
+        // A command that has used nothing of the list may be another program: it has earned nothing.
         let earned = |first: u64, used: u64| match used {
             0 => 0,
             _ => first.saturating_add(EARNED.saturating_mul(used)),
@@ -330,7 +332,7 @@ impl Start {
         let credit = earned(FIRST_RANGES, self.used_ranges)
             .saturating_sub(self.ahead_ranges + self.gone_ranges);
         let credit_bytes = earned_bytes.saturating_sub(self.ahead_bytes);
-        // What is too large for now, though nothing were ahead, does not hold up what comes behind.
+        // A range that would be too large even if nothing were ahead does not hold up those behind it.
         let largest = earned_bytes.min(room_bytes.saturating_add(self.ahead_bytes));
         let files = &self.files;
         let range = |(file, at): &RangeRef| files.get(file)?.ranges.get(*at);
@@ -447,9 +449,9 @@ impl Start {
         files.map(|(key, _)| *key)
     }
 
-    /// What the next start shall read ahead, in this order.
+    /// What the next start should read ahead, in this order.
     pub(super) fn list(&self) -> Vec<RememberedFile> {
-        // A start from the cache tells nothing about the order.
+        // If most ranges were cached, few accesses were reported, and their order tells little.
         let is_cold = self.totals.ranges >= 2 * self.cached_ranges;
         let mut files: Vec<(&FileKey, &File)> = self.files.iter().collect();
         files.sort_by_key(|(_, file)| {
@@ -467,7 +469,7 @@ impl Start {
             room -= ranges.len();
             if !ranges.is_empty() {
                 let generation = file.generation;
-                // The command may have changed what it came to.
+                // The command may have changed a file that it came to, so the body looks at it again.
                 let version = file.version.filter(|_| file.turn.is_none());
                 list.push(RememberedFile { file: *key, generation, version, ranges });
             }

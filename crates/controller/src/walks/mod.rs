@@ -46,7 +46,7 @@ const MOST_LISTING: usize = 32;
 /// Most processes that are followed.
 const MOST_WALKERS: usize = 256;
 
-/// Files whose first access is reported.
+/// Most files that carry a mark at a time. Others are read ahead as well, but their use causes no event.
 const MOST_MARKS: usize = 4096;
 
 /// A directory with a new file is listed again, but no sooner than after this long.
@@ -121,8 +121,8 @@ pub(crate) struct Walks {
 }
 
 impl Walks {
-    /// Whether to mark every file that is read ahead from now on, so that each use is reported. What walks conclude from
-    /// marks stays as it is: only their own ones count.
+    /// Whether to mark every file that is read ahead from now on, so that each use is reported. Walks draw conclusions
+    /// only from the marks that they would set anyway.
     pub(crate) fn mark_all(&mut self, marks_all: bool) {
         self.marks_all = marks_all;
     }
@@ -482,7 +482,7 @@ impl Walks {
             && let Some(mut cursor) = stream.cursor
         {
             let mut is_over = false;
-            // Files that the program skips do not count.
+            // Files that the program skips do not count, so there are more steps than files.
             for _ in 0..wanted.saturating_mul(8).max(MARK_EVERY) {
                 if units.len() == wanted {
                     break;

@@ -28,8 +28,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// A run whose last files are `in_a_row` files of this directory up to `last`, which is the entry of that number,
-    /// from 1.
+    /// A run whose last files are `in_a_row` files of this directory up to `last`, which is the entry `number` of its
+    /// row, counted from 1.
     pub(super) fn new(last: Unit, number: u32, in_a_row: u32) -> Self {
         let length = in_a_row.clamp(1, number.max(1));
         let part = Part { directory: last.directory, start: number.saturating_sub(length) };
@@ -56,8 +56,8 @@ impl Run {
         if self.part.directory == directory { self.length } else { 0 }
     }
 
-    /// The program has read on up to that file, which is the entry of that number in its directory, from 1, and about
-    /// `files` files in all.
+    /// The program has read on, by about `files` files, up to `unit`, which is the entry `number` of its row, counted
+    /// from 1.
     pub(super) fn go_on(&mut self, lengths: &mut Curve, unit: Unit, number: u32, files: u32) {
         self.is_over = false;
         if std::mem::take(&mut self.has_ended) {
@@ -73,8 +73,8 @@ impl Run {
         (self.last, self.length) = (unit, length);
     }
 
-    /// The program has gone elsewhere. It may have left files of the directory that it would have read next; the end of a
-    /// directory ends no run.
+    /// The program has gone elsewhere. `leaves_files` tells that it has left files of the directory that it would have
+    /// read next: only then has the run ended, and not the directory.
     pub(super) fn end(&mut self, lengths: &mut Curve, leaves_files: bool) {
         if !self.is_over && leaves_files {
             lengths.end(self.length.into());

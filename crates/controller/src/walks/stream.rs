@@ -102,7 +102,7 @@ impl Stream {
         self.left_home_at == Some(number)
     }
 
-    /// The walk stays below that directory, which contains the one below which it was known to stay.
+    /// The walk stays below `top`, if that contains the directory below which it was known to stay.
     pub(super) fn widen(&mut self, top: FileKey, directories: &Directories) {
         if top != self.top && !self.is_shuffled && common(top, self.top, directories) == Some(top) {
             if self.cursor.is_none() {
@@ -112,8 +112,8 @@ impl Stream {
         }
     }
 
-    /// Whether the program will probably come to the next file, which is the entry of that number in its directory, from
-    /// 1. `wanted` more files are wanted.
+    /// Whether the program will probably come to the next file, which is the entry `number` of its row, counted from 1.
+    /// `wanted` more files are wanted.
     pub(super) fn reaches(&mut self, unit: Unit, number: u32, wanted: u64, runs: &Curve) -> bool {
         if self.is_shuffled {
             return true;
@@ -126,8 +126,8 @@ impl Stream {
         runs.cut(read.into(), from, from + wanted, GAIN.into()) > from
     }
 
-    /// Whether there is a file in the program's directory that it would have read next, and that it has not read, as a
-    /// mark shows, or since nothing is known of a miss.
+    /// Whether the program has left a file of its directory that it would have read next. If files are ahead, an
+    /// untouched mark shows that; if not, the file behind the cursor, of which no miss was reported.
     pub(super) fn leaves_files(&self, suffixes: &Suffixes, directories: &Directories) -> bool {
         let here = self.run.part().directory;
         let Some(directory) = directories.get(here) else { return false };
@@ -174,7 +174,7 @@ impl Stream {
         news
     }
 
-    /// Each mark that is left stands for its share of the files ahead; files without one cause no event.
+    /// Each mark that is left stands for its share of the files ahead: files without a mark cause no event.
     fn reach_shuffled(&mut self, number: u32) -> u32 {
         let is_marked = self.marks.iter().any(|marked| marked.number == number);
         let share = self.ahead().div_ceil(self.marks.len().max(1) as u32);

@@ -21,7 +21,7 @@ const STEPS: usize = 4;
 /// A file may follow any of this many files before it, since several threads may walk side by side.
 const SIDE_BY_SIDE: usize = 3;
 
-/// A step may skip at most this many files.
+/// A step to the next file may pass at most this many files, that one included. A longer one would explain anything.
 pub(super) const LONGEST_STEP: u32 = 6;
 
 /// Two files of one directory that are farther apart than this many entries are not compared closely.
@@ -45,7 +45,7 @@ pub(super) const GAIN: u32 = 3;
 /// Directories that may be listed for a walker before it has used any file.
 const LISTINGS: u32 = 16;
 
-/// A walker rests after this long without a miss.
+/// After this long without an event a walker rests, and some of its losses are forgotten.
 const REST_NS: Nanos = 1_000_000_000;
 
 /// Most streams of one walker: `rg` has one for each thread.
@@ -90,7 +90,7 @@ impl Suffixes {
         *count = count.saturating_add(1);
     }
 
-    /// Whether such files are probably read.
+    /// Whether such files are probably read: at least one for eight that were skipped.
     pub(super) fn reads(&self, suffix: u32) -> bool {
         let count = self.counts.iter().find(|count| count.suffix == suffix);
         count.is_none_or(|count| count.skipped < 2 || count.read.saturating_mul(8) >= count.skipped)
@@ -106,6 +106,7 @@ impl Suffixes {
 #[derive(Debug)]
 pub(super) struct Walker {
     pub(super) cgroup: CgroupId,
+    /// Its last files, the latest at the back: directory and inode number.
     recent: VecDeque<(FileKey, u64)>,
     pub(super) traversal: Option<Traversal>,
     pub(super) streams: Vec<Stream>,
@@ -221,8 +222,9 @@ impl Walker {
         self.recent.iter().filter(|(of, _)| *of == directory).count()
     }
 
+    /// Whether enough files are remembered to find a step between them.
     pub(super) fn has_history(&self) -> bool {
-        self.recent.len() > SIDE_BY_SIDE - 1
+        self.recent.len() >= SIDE_BY_SIDE
     }
 
     /// The directories of the last two files.
@@ -319,7 +321,7 @@ impl Walker {
         }
     }
 
-    /// Files that may be read in vain.
+    /// Files that may be read in vain for an unknown walker: 256 KiB, at least 4 and at most 16.
     fn credit(&self) -> u32 {
         (CREDIT_BYTES / self.file_bytes()).clamp(4, CREDIT_FILES) as u32
     }
@@ -351,7 +353,7 @@ impl Walker {
     /// reads large batches one after the other.
     pub(super) fn wanted(&self, stream: &Stream, cost: &DeviceCost) -> u32 {
         if stream.is_shuffled {
-            // The misses have paid for the whole directory.
+            // The misses have paid for the whole directory: no allowance bounds it.
             return SERIAL_FILES.saturating_sub(stream.batches.saturating_mul(LEAST_FILES));
         }
         if stream.run.is_over() {
@@ -406,8 +408,8 @@ impl Walker {
         })
     }
 
-    /// More directories are known: the stream of its last file goes on in all that lie below one that contains its last
-    /// files.
+    /// More directories are known. The stream of its last file may go on below the lowest directory that contains all
+    /// its last files.
     pub(super) fn widen(&mut self, directories: &Directories) {
         let Some(last) = self.last(directories) else { return };
         let top = self.top(last, directories);
@@ -416,7 +418,7 @@ impl Walker {
         }
     }
 
-    /// Whether its last file is the first one that it would read in another directory, if it goes on as before.
+    /// The walker's known traversal, if its last file `unit` is the first one which that reads in another directory.
     pub(super) fn begins(&self, unit: Unit, directories: &Directories) -> Option<Explained> {
         let traversal = self.traversal.filter(|_| self.used > 0)?;
         let mut last = self.last_directories();
@@ -441,6 +443,8 @@ impl Walker {
         None
     }
 
+    /// How well a traversal explains the last steps: a step to the next file counts 1, longer ones less, and one that
+    /// it cannot explain -1.
     fn score(
         &self,
         traversal: &Traversal,
@@ -559,7 +563,6 @@ fn kernel_reads(request_pages: u32) -> u32 {
         2..=8 => pages * 2,
         _ => HEAD_PAGES,
     }
-    .max(4)
 }
 
 #[cfg(test)]

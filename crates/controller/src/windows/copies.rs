@@ -7,7 +7,8 @@ use crate::Nanos;
 use crate::ids::Target;
 
 impl Windows {
-    /// Whether a target is a copy that should be, or remain, without look-ahead.
+    /// Whether a target is read by a copy and should be, or remain, without look-ahead. A program that reads a file
+    /// through several open files gets that for only one of them.
     pub(super) fn shall_be_without_look_ahead(
         &self,
         now: Nanos,

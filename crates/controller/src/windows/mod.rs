@@ -156,22 +156,18 @@ impl Windows {
         !matches!(target, Target::Mapping(..)) && self.entries.len() < MOST_TARGETS
     }
 
-    /// The policy wants a window of `pages` for a mapped file. Returns whether that is narrower than before.
-    pub(crate) fn narrow(&mut self, now: Nanos, access: &Access, pages: u32) -> bool {
+    /// The policy wants a window of `pages` for a mapped file. If that is not narrower than the file's own, a narrow
+    /// one is given back.
+    pub(crate) fn narrow(&mut self, now: Nanos, access: &Access, pages: u32) {
         let target = Target::Mapping(access.of.tgid, access.of.file);
         let is_narrow = access.mapped && pages < access.kernel_window;
-        if !is_narrow && !self.entries.contains_key(&target) {
-            return false;
-        }
-        if self.entries.len() >= MOST_TARGETS && !self.entries.contains_key(&target) {
-            return false;
+        let is_known = self.entries.contains_key(&target);
+        if !is_known && (!is_narrow || self.entries.len() >= MOST_TARGETS) {
+            return;
         }
         let entry = self.entries.entry(target).or_insert_with(|| Entry::new(now, access, false));
-        let before = entry.narrow;
         entry.narrow = is_narrow.then_some(pages);
-        let is_news = entry.narrow != before;
         self.turns.push(access.of.file.dev, target);
-        is_narrow && is_news
     }
 
     /// Asks for a window of `pages`, so that the kernel reads ahead, in the reader's memory cgroup. Returns whether it
@@ -187,7 +183,7 @@ impl Windows {
         matches!(self.desired(now, target), WindowSetting::Larger(_))
     }
 
-    /// The request of this access, of so many pages, is longer than the kernel's window and shall be read whole.
+    /// The request of this access, of `pages` pages, is longer than the kernel's window and should be read whole.
     pub(crate) fn note_long_request(&mut self, access: &Access, pages: u32) {
         let Some(target @ Target::OpenFile(_)) = Self::target_of(access) else { return };
         let Some(entry) = self.entries.get_mut(&target) else { return };

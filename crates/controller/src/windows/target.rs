@@ -114,7 +114,7 @@ impl Entry {
         }
     }
 
-    /// Notes a request of `pages`, longer than its own window, that shall be read whole.
+    /// Notes a request of `pages`, longer than its own window, that should be read whole.
     pub(super) fn note_long_request(&mut self, pages: u32) {
         let (count, longest) = self.long_requests;
         self.long_requests = (count.saturating_add(1), longest.max(pages));

@@ -168,8 +168,8 @@ fn a_close_follower_finds_the_pages_of_the_one_before() {
     assert!(machine.cached(1, span(0, 44 * 1024)) > 0, "the follower is still close");
 }
 
-/// Whether unused read-ahead pages are dropped with process 1, which has read a part of a file. Process 7, if there is
-/// one, has read another part far away.
+/// Process 1 reads a part of a file and ends. Returns whether the pages ahead of it that nobody used are dropped. If it
+/// is not alone, process 7 has read another part of the file, far away.
 fn drops_unused(is_alone: bool) -> bool {
     let mut machine = machine(Mode::Auto);
     if !is_alone {

@@ -23,13 +23,13 @@ fn behind() -> Options {
     Options { behind: Some(Rules::only(Mode::Auto)), ..Options::default() }
 }
 
-/// The copy reads 64 KiB through open file 9.
+/// The copying process reads 64 KiB at `page`, through open file 9.
 fn copied(machine: &mut Machine, page: u64) -> Access {
     let advice = machine.opened(OpenFile(9)).advice;
     Access { request_pages: 16, of: reference(SOURCE, COPIER), advice, ..miss(SOURCE, page) }
 }
 
-/// Reports such a read to the controller.
+/// Reports the read of [`copied`] to the controller.
 fn read(machine: &mut Machine, page: u64) {
     let access = copied(machine, page);
     machine.give(&Input::Access(access));

@@ -8,7 +8,8 @@ use readahead::{DeviceCost, PAGE_BYTES};
 
 use crate::support::{Bench, DEV, DISK, MS, Machine, VOLUME, memory, miss, mounted, reads, span};
 
-/// Lets one backward reader after another come until nothing is read for one. Returns the tickets and bytes.
+/// Starts one backward reader after another until nothing is read ahead for one. Returns the ticket and bytes of each
+/// request.
 fn fill(bench: &mut Bench) -> Vec<(Ticket, u64)> {
     let mut asked = Vec::new();
     let first = bench.controller.metrics().events;

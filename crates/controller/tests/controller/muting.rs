@@ -17,7 +17,8 @@ fn muted_until(commands: &[Command]) -> Option<u64> {
     })
 }
 
-/// How many misses are reported before each time of muting, and how long that is in milliseconds.
+/// For each time that the file is muted: how many misses were reported before, and for how many milliseconds it is
+/// muted.
 fn silences(cost: DeviceCost) -> Vec<(u64, u64)> {
     let mut bench = Bench::new(cost, Options::default());
     let (mut heard, mut silences) = (0, Vec::new());

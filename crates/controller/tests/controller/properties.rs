@@ -32,7 +32,7 @@ fn config(cases: u32) -> ProptestConfig {
 /// What happens on a machine.
 #[derive(Clone, Debug)]
 enum Event {
-    /// A run of reads: pages of each, and the distance between them.
+    /// A run of `count` reads of `pages` pages each, whose starts are `step` pages apart.
     Reads {
         open: u64,
         start: u64,
@@ -46,7 +46,7 @@ enum Event {
         page: u64,
         past: Past,
     },
-    /// Page faults.
+    /// `count` page faults that are `step` pages apart.
     Faults {
         ino: u64,
         start: u64,
@@ -274,7 +274,8 @@ proptest! {
     }
 }
 
-/// All windows are their own again, except those with a program's advice; nothing is remembered.
+/// Checks that each open file has its own window again, except where a program's advice has replaced it, and that
+/// nothing is remembered.
 fn is_at_rest(machine: &Machine) {
     let abandoned = machine.asked(|command| match command {
         Command::SetWindow { target, setting: WindowSetting::Abandoned, .. } => Some(*target),
@@ -601,7 +602,7 @@ fn digest() -> u64 {
     hasher.finish()
 }
 
-/// Named for the child processes of the next test, which print their own.
+/// The environment variable that tells a child process of the next test to print its digest.
 const ASKED_FOR: &str = "CONTROLLER_DIGEST";
 
 #[test]

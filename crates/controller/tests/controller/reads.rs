@@ -222,7 +222,7 @@ fn a_stream_whose_pages_were_evicted_is_read_ahead_less_far() {
                 let Command::Read { ticket, span, .. } = command else { continue };
                 longest = longest.max(span.pages());
                 bench.completed(Completed::Read { ticket, failed: None });
-                // All but the last eighth is evicted before its reader comes.
+                // The reader goes backward. It comes to the first eighth of the span, which has left the cache.
                 page = span.start + span.pages() / 8;
             }
         }

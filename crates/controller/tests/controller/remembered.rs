@@ -18,13 +18,13 @@ use crate::walks::{Forest, Sort};
 /// Pages of each file that a command reads here: less than the kernel's first window.
 const PAGES: u64 = 3;
 
-/// The contents of all files.
+/// The version of all files: none of them changes.
 const VERSION: Version = Version { bytes: PAGES * PAGE_BYTES, changed_ns: 7 };
 
-/// Learning has ended, and so long after it nobody waits for a mark.
+/// After this long, learning has ended, and nobody waits for a mark any more.
 const LET_GO: Nanos = 41 * SECOND;
 
-/// What a start may ask for when the command has come to one range: 16, and 8 for the one that was used.
+/// Ranges that a start may ask for when the command has used one: 16 to begin with, and 8 more for each used range.
 const CREDIT: usize = 24;
 
 fn listed(ino: u64, ranges: &[Span]) -> RememberedFile {
@@ -33,7 +33,7 @@ fn listed(ino: u64, ranges: &[Span]) -> RememberedFile {
     RememberedFile { file: file(ino), generation: 0, version: Some(VERSION), ranges }
 }
 
-/// These files, the first pages of each.
+/// A list of these files with the first [`PAGES`] pages of each.
 fn list(inos: impl IntoIterator<Item = u64>) -> Vec<RememberedFile> {
     inos.into_iter().map(|ino| listed(ino, &[span(0, PAGES)])).collect()
 }
@@ -149,7 +149,7 @@ impl Start {
     }
 }
 
-/// Files in no order.
+/// Inode numbers from 1000 on, in an irregular order.
 fn irregular(files: u64) -> impl Iterator<Item = u64> {
     (0..files).map(move |n| 1000 + n * 61 % files)
 }
@@ -525,7 +525,7 @@ fn what_lies_on_a_file_system_that_goes_stays_remembered() {
     assert_eq!(inos(&start.list()).len(), 100);
 }
 
-/// Something that comes.
+/// What the controller may be told.
 #[derive(Clone, Debug)]
 enum Event {
     Access {
@@ -536,9 +536,9 @@ enum Event {
         tgid: Tgid,
         generation: u32,
     },
-    /// A mark that was set, by its number.
+    /// The mark with this number, of those that were set, is touched.
     Mark(usize),
-    /// What was asked for, by its number, and what became of it.
+    /// The request with this number is answered, with these results.
     Answer(usize, Vec<u8>),
     Wait(Nanos),
     Unmounted,
@@ -578,7 +578,7 @@ fn lists() -> impl Strategy<Value = Vec<RememberedFile>> {
     vec(of, 0..60)
 }
 
-/// What is asked for, and the list at the end.
+/// Gives the events to a controller that has this list. Returns its commands, and the list at the end.
 fn run(
     cost: DeviceCost,
     list: &[RememberedFile],

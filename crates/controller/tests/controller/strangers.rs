@@ -15,7 +15,7 @@ const STRANGER: CgroupId = CgroupId(2);
 const BACKWARD: OpenFile = OpenFile(1);
 const FORWARD: OpenFile = OpenFile(2);
 
-/// Bytes that were requested for the victim.
+/// What was requested for the victim: spans of pages, and changes of windows.
 #[derive(Debug, Default)]
 struct Served {
     reads: Vec<Span>,
@@ -28,7 +28,7 @@ impl Served {
     }
 }
 
-/// Carries out everything at once.
+/// Answers every command at once, and the commands that follow from the answers.
 fn carry_out(bench: &mut Bench, commands: Vec<Command>, served: &mut Served) {
     let mut answered = None;
     for command in commands {

@@ -37,7 +37,7 @@ pub(crate) struct Forest {
     answers: VecDeque<Input>,
     /// Sizes of files that do not have [`FILE_BYTES`].
     pub(crate) sizes: BTreeMap<u64, u64>,
-    /// Most files of a batch that are read.
+    /// At most this many files of a batch are read.
     batch_files: u64,
     /// No listing is ever answered.
     is_mute: bool,
@@ -268,7 +268,8 @@ fn for_a_program_in_one_directory_few_files_of_others_are_read() {
     }
 }
 
-/// A directory with `directories` more, and all of these in another order than that of the listing.
+/// Makes a directory with `directories` subdirectories of `files` files each. Returns the subdirectories in another
+/// order than that of the listing.
 fn jumbled(forest: &mut Forest, directories: u64, files: u64) -> Vec<u64> {
     let top = forest.folder(100, None, 5);
     let folders: Vec<u64> =
@@ -393,7 +394,7 @@ fn what_is_ahead_fits_an_eighth_of_the_memory_that_a_group_may_use() {
     };
     let unlimited = most_ahead(None, 0.0);
     let limited = most_ahead(Some(4 << 20), 0.0);
-    // As far as marks show how many of them were read.
+    // How many of the files were used is known only from mark to mark.
     let unmarked = BETWEEN_MARKS as u64 * FILE_BYTES;
     assert!(limited <= (512 << 10) + unmarked, "{limited}");
     assert!(unlimited > 2 * limited, "{unlimited} {limited}");
@@ -516,13 +517,13 @@ fn the_most_recent_of_many_programs_are_followed() {
 /// Marks show how many files are used: at least one for this many files.
 const BETWEEN_MARKS: usize = 32;
 
-/// A file may be read, time may pass, and directories may change.
+/// Each step reads some files in one of eight orders: the order, where in it, and the process.
 fn steps() -> impl Strategy<Value = Vec<(u8, u64, u32)>> {
     proptest::collection::vec((0..8u8, 0..200u64, 1..4u32), 1..300)
 }
 
-/// Whatever programs do, no more is read in vain than their credit, what they have earned, one file for four that they
-/// waited for, and directories that were read in random order.
+/// Whatever programs do, no more files are requested than: their credit, what they have earned by hits, one file for
+/// four that they waited for, and all files of directories in which they have read 16.
 fn asks_for_no_more_than_was_earned(steps: Vec<(u8, u64, u32)>, is_disk: bool) {
     let mut forest = Forest::new(if is_disk { DeviceCost::DISK } else { VOLUME });
     let top = forest.folder(1_000, None, 600);
@@ -562,7 +563,7 @@ proptest! {
     }
 }
 
-/// The file after a batch is not part of it.
+/// The file after a batch is not part of it, so reading it earns nothing.
 #[test]
 fn a_walker_that_skips_the_files_read_for_it_earns_nothing() {
     asks_for_no_more_than_was_earned(vec![(2, 186, 3), (3, 86, 3)], false);

@@ -14,7 +14,7 @@ use crate::support::{
     reference,
 };
 
-/// The requested windows, by target.
+/// The first window that these commands request, and its target.
 fn set(commands: &[Command]) -> Option<(Target, WindowSetting)> {
     commands.iter().find_map(|command| match command {
         Command::SetWindow { target, setting, .. } => Some((*target, *setting)),
@@ -28,7 +28,7 @@ fn open_file(number: u64) -> Target {
 
 const DONE: WindowOutcome = WindowOutcome::Set { own_pages: 32 };
 
-/// A bound below the kernel's own window.
+/// A cgroup limit of this many bytes. A small one bounds windows below the kernel's own.
 fn limited(file_bytes: u64) -> Input {
     Input::MemoryStats(MemoryStats::Cgroup {
         cgroup: CgroupId(0),
@@ -501,7 +501,8 @@ fn a_bound_reaches_at_once_the_readers_that_came_while_it_was_looked_up() {
     assert!(matches!(asked, Some((_, WindowSetting::Bounded(pages))) if pages < 32), "{asked:?}");
 }
 
-/// What is asked for when a reader of 300 pages at once, from `page` on, meets the kernel's own mark in the second half.
+/// What is asked for when a reader of 300 pages at once, from `page` on, meets the kernel's own mark in the second
+/// half.
 fn asked_of_a_long_request(bench: &mut Bench, page: u64) -> Option<(Target, WindowSetting)> {
     let first = Access { request_pages: 300, ..miss(1, page) };
     let mark = Access { kind: Kind::KernelMark, page: page + 150, request_pages: 150, ..first };

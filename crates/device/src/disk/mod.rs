@@ -209,6 +209,7 @@ impl Disk {
     fn turn_to(&self, now: Nanos, offset: u64) -> Nanos {
         let turn = self.surface.turn;
         if self.spec.random_rotation {
+            // A number for this seek and offset: the count goes to high bits that no offset uses.
             let place = self.counters.seeks.rotate_right(20) ^ offset;
             return (random::unit(self.spec.seed, place) * turn as f64) as Nanos;
         }

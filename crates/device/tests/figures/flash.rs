@@ -4,7 +4,7 @@ use super::*;
 
 const CURVES: &str = include_str!("../../../../experiments/device-curves-2011.csv");
 
-/// Errors of the throughput at each size, in percent.
+/// Errors of a drive's simulated throughput at each read size, in percent of the published one.
 fn errors(name: &str) -> Vec<f64> {
     CURVES
         .lines()

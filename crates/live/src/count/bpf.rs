@@ -19,12 +19,14 @@ mod skeleton {
 }
 use skeleton::{CountSkel, CountSkelBuilder};
 
-/// Of the table of counters. Each processor has its own.
+/// Most memory of the values in the table `counts`, which has one for each processor.
 const MOST_TABLE_BYTES: usize = 64 << 20;
+
+/// Bytes of a `struct counts`, and most entries of that table, as in bpf/count.h and bpf/count.bpf.c.
 const COUNTS_BYTES: usize = 96;
 const MOST_ENTRIES: usize = 32768;
 
-/// Words for each processor in `seen`.
+/// Words from one processor's counter in `seen` to the next, as in bpf/count.h.
 const SEEN_WORDS: usize = 8;
 
 /// The attached programs and their tables.
@@ -89,7 +91,7 @@ impl Counting {
         Ok(Counting { skeleton, links: Vec::new(), sees })
     }
 
-    /// What this kernel tells.
+    /// What this kernel's tracepoints tell.
     pub fn sees(&self) -> Sees {
         self.sees
     }

@@ -3,8 +3,9 @@
 use readahead::{DeviceNumber, FileKey};
 use top::{BINS, Counts, FileName, Key, Latencies, Steps};
 
-/// Words at the beginning of `struct counts`. What follows tells where the last access was.
+/// Words of `struct counts` that count; those after them tell where the last access was. As in bpf/count.h.
 const COUNTERS: usize = 9;
+/// Most components of a name, and the bytes of each, as in bpf/count.h and bpf/path.h.
 const NAME_COMPONENTS: usize = 6;
 const NAME_BYTES: usize = 64;
 
@@ -40,7 +41,7 @@ pub(super) fn counts(of_processors: &[Vec<u8>]) -> Counts {
     Counts { reads, faults, pages, missing, brought, steps }
 }
 
-/// `struct stalls` at the time `now_ns`: the sum contains how long threads have waited that still wait.
+/// `struct stalls` at the time `now_ns`. The sum includes how long threads that still wait have waited so far.
 pub(super) fn stalls(bytes: &[u8], now_ns: u64) -> Latencies {
     let mut words = words(bytes);
     let [over_ns, waiting, since_ns] = std::array::from_fn(|_| words.next().unwrap_or(0));

@@ -57,8 +57,8 @@ pub fn managers(state: &Path) -> Managers {
     managers
 }
 
-/// The path of the cgroup of a process: of the hierarchy of version 2, else of version 1's memory controller. `number` is
-/// that of its cgroup of version 2; it tells the path if the process has ended.
+/// The path of a process's cgroup, in the hierarchy of version 2 or else in that of version 1's memory controller.
+/// `number` is the number of its cgroup of version 2, which gives the path if the process has ended.
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 pub(super) fn cgroup(pid: u32, number: u64) -> String {
     linux::cgroup::path_of(pid)

@@ -19,6 +19,7 @@ use linux::mounts::Disk;
 use linux::waits::{self, Waits};
 use readahead::DeviceCost;
 
+/// The reads described above.
 const SMALL_BYTES: usize = 4096;
 const LARGE_BYTES: usize = 1 << 20;
 const LATENCY_READS: u64 = 7;

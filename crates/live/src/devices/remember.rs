@@ -1,7 +1,7 @@
 //! Keeps measurements until reboot: a small JSON file for each disk in the state folder.
 //!
-//! A file counts only for a disk with the same name, number, size and diskseq, so another disk in its place is measured.
-//! If a file is damaged or cannot be written, the disk is measured again.
+//! A file counts only for a disk with the same name, number, size and diskseq, so another disk in its place is
+//! measured. If a file is damaged or cannot be written, the disk is measured again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use linux::mounts::Disk;
 use readahead::DeviceCost;
 use serde::{Deserialize, Serialize};
 
+/// The contents of a file.
 #[derive(Serialize, Deserialize)]
 struct Note {
     identity: String,

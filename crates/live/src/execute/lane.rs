@@ -100,7 +100,7 @@ impl Lane {
 
     /// Gives a job, which is about files of `volume`, to a thread.
     pub(super) fn submit(&self, job: Job, volume: Arc<Volume>) {
-        // At once: a measurement that still runs has the last word.
+        // Set it now, not when the job's turn comes: a measurement before it in the queue must have the last word.
         if let Job::Remember(cost) = &job {
             self.submission.set_cost(cost);
         }

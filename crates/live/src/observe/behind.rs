@@ -19,10 +19,11 @@ pub trait PageTables: Send + Sync {
     /// The bits of a block of a file; `None` if there are none, and then none of its pages may be dropped.
     fn block(&self, file: FileKey, block: u64) -> Option<Block>;
 
+    /// Removes what is known of a block. Its pages may not be dropped any more.
     fn forget(&self, file: FileKey, block: u64);
 
-    /// Whether writing to this file, or to one with the same hash, has failed since the start. Ask this after seeing that
-    /// pages are clean: pages that could not be written look clean, too.
+    /// Whether writing to this file, or to one with the same hash, has failed since the start. Ask this after seeing
+    /// that pages are clean: pages that could not be written look clean, too.
     fn write_failed(&self, file: FileKey) -> bool;
 }
 
@@ -34,9 +35,10 @@ pub trait BehindSource {
     /// [`ObserveError::Refused`] if the programs cannot be attached.
     fn look_behind(&mut self, on: bool) -> Result<(), ObserveError>;
 
-    /// The smallest span with all pages that a stream touched.
+    /// The smallest span with all pages that a stream touched; `None` if the stream is not known any more.
     fn touched(&self, stream: StreamKey) -> Option<Span>;
 
+    /// Removes what is known of a stream.
     fn forget_stream(&mut self, stream: StreamKey);
 
     /// Updates the list of other running bowwave daemons: a page that they read ahead belongs to its first user. The

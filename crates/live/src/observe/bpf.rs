@@ -145,8 +145,8 @@ fn configure(
     Ok(())
 }
 
-/// Chooses which programs to load, and which of them to attach at once. A program whose hook the kernel lacks would make
-/// loading fail as a whole.
+/// Chooses which programs to load, and which of them to attach at once. A program whose hook the kernel lacks would
+/// make loading fail as a whole.
 fn choose_programs(
     programs: &mut skeleton::OpenObserveProgs<'_>,
     hooks: &Hooks,

@@ -1,8 +1,8 @@
 //! Sees the reads that matter.
 //!
 //! An [`Observer`] reports misses, faults and touched marks as [inputs](controller::Input), sets marks, and counts the
-//! block layer's reads. The only source so far is eBPF (`bpf.rs`). [`crate::kernel`] decides which hooks of the kernel its
-//! programs use.
+//! block layer's reads. The only source so far is eBPF (`bpf.rs`). [`crate::kernel`] decides which hooks of the kernel
+//! its programs use.
 
 mod behind;
 #[cfg(feature = "bpf")]
@@ -114,6 +114,7 @@ pub trait Observer: BehindSource {
     /// Ends the cost for reads of files that carry no marks any more. Call it about every second.
     fn tidy(&mut self);
 
+    /// The counters of the disk in `slot`; zeros if there is none.
     fn disk_stats(&self, slot: usize) -> DiskStats;
 
     /// Events that were dropped, since the ring buffer was full or a user caused too many.
@@ -128,8 +129,8 @@ pub const DISK_SLOTS: usize = 64;
 /// # Errors
 /// [`ObserveError::InContainer`] in a PID namespace, [`ObserveError::PageSize`] where pages are not 4 KiB,
 /// [`ObserveError::LockedDown`] where the kernel forbids it,
-/// [`ObserveError::NotBuilt`] without the `bpf` feature, [`ObserveError::Refused`] without the privilege or the kernel's
-/// support.
+/// [`ObserveError::NotBuilt`] without the `bpf` feature, [`ObserveError::Refused`] without the privilege or the
+/// kernel's support.
 pub fn open(scope: &Scope, behind: Option<Watch>) -> Result<Box<dyn Observer>, ObserveError> {
     check_machine()?;
     #[cfg(feature = "bpf")]

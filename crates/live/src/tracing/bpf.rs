@@ -34,10 +34,11 @@ const NEEDED: [&str; 6] = [
 /// As many events as the ring can hold: 8 MiB of the smallest, a thread's of 32 bytes with a header of 8.
 const MOST_EVENTS: usize = (8 << 20) / 40;
 
-/// These tell what programs have advised, and which pages they want (Linux 6.18).
+/// These tracepoints tell what programs have advised, and which pages they want (Linux 6.18).
 const OF_ABSENT: [&str; 2] = ["page_cache_sync_ra", "page_cache_async_ra"];
 
-/// This tells which pages the kernel brings in. Without [`OF_ABSENT`], nobody knows where windows end and what was asked for.
+/// This tells which pages the kernel brings in. Without [`OF_ABSENT`], nobody knows where windows end and what was
+/// asked for.
 const OF_WINDOWS: &str = "mm_filemap_add_to_page_cache";
 
 /// The attached programs and their events.
@@ -113,8 +114,8 @@ impl Tracing {
         self.skeleton.maps.events.as_fd()
     }
 
-    /// All events since the last call; those that come meanwhile only while there are no more than the ring holds, as
-    /// programs may read faster than we fetch. A thread's runs come in their order.
+    /// All events since the last call, but no more than the ring holds: programs may read faster than we fetch. A
+    /// thread's runs come in their order.
     ///
     /// # Errors
     /// [`ObserveError::Lost`].

@@ -5,6 +5,7 @@ use trace::Reason;
 
 use super::{Event, Op, Opened, Run, TracedFile, Window};
 
+// As in bpf/trace.h and bpf/path.h, which say what they mean.
 const THREAD: u32 = 1;
 const FILE: u32 = 2;
 const RUN: u32 = 3;

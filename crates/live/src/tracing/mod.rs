@@ -27,7 +27,7 @@ pub use scribe::Scribe;
 #[cfg(not(feature = "bpf"))]
 pub use without::Tracing;
 
-/// What the kernel half tells. It numbers threads and files.
+/// What the eBPF programs report. They number threads and files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A thread, before its first run, and again when it becomes another program.
@@ -47,12 +47,12 @@ pub enum Event {
     Window(Window),
 }
 
-/// A file that the kernel half has numbered.
+/// A file that the eBPF programs have numbered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracedFile {
     /// Its number.
     pub file: u32,
-    /// Its size now.
+    /// Its size when it was numbered, in bytes.
     pub bytes: u64,
     /// Its inode.
     pub ino: u64,
@@ -75,7 +75,7 @@ pub enum Op {
     Write,
 }
 
-/// Of an open file, at its last absent page.
+/// What is known of an open file, as of its last absent page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
     /// The program's advice.
@@ -95,11 +95,11 @@ pub struct Run {
     pub calls: u32,
     /// When the first began (CLOCK_MONOTONIC).
     pub at: Nanos,
-    /// How long a single call waited.
+    /// From `at` to the end of the last wait of a single call; 0 if it did not wait.
     pub took: Nanos,
     /// From the first of several calls to the last.
     pub lasted: Nanos,
-    /// The pages of all, from the first one up to and without `end`.
+    /// The first page of all calls.
     pub first: u64,
     /// The page after the last.
     pub end: u64,
@@ -129,7 +129,7 @@ pub struct Window {
     pub asked: Range<u64>,
 }
 
-/// What the kernel half had no room for.
+/// What the eBPF programs had no room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Calls.

@@ -7,7 +7,7 @@ use readahead::DeviceNumber;
 
 use super::TracedFile;
 
-/// Room for a component in the kernel half, with a zero at its end.
+/// Bytes of a component in an event, with a zero at its end (bpf/path.h).
 const COMPONENT_BYTES: usize = 64;
 
 /// Names files by path.
@@ -78,7 +78,7 @@ fn places(mounts: &[Mount]) -> HashMap<DeviceNumber, Vec<Place>> {
     places
 }
 
-/// Whether a path begins with these components. The kernel half cuts long ones.
+/// Whether a path begins with these components. The eBPF programs cut long ones.
 fn begins(path: &[String], root: &[String]) -> bool {
     let is_cut =
         |known: &str, whole: &str| known.len() >= COMPONENT_BYTES - 1 && whole.starts_with(known);

@@ -1,4 +1,5 @@
-//! Writes events into a trace: numbers become names, pages become bytes, and what is known of open files becomes advice.
+//! Writes events into a trace: numbers become names, pages become bytes, and what is known of open files becomes
+//! advice.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -16,8 +17,9 @@ pub struct Scribe<W: Write> {
     paths: Paths,
     /// When recording began.
     began: Nanos,
-    /// The kernel half's numbers; `None` if the trace has no room for it.
+    /// The trace's number of each thread, by the eBPF programs' number; `None` if the trace has no room for it.
     threads: HashMap<u32, Option<u32>>,
+    /// The same of each file.
     files: HashMap<u32, Option<File>>,
     /// What each process has advised for each file, since it has opened it.
     advised: HashMap<(u32, u32), Hint>,
@@ -144,7 +146,8 @@ impl<W: Write> Scribe<W> {
         self.to.window(&Window { at, process: Some(process), file, pages, asked, reason })
     }
 
-    /// Closes a file that is read through another open file than before, and advises what the program has advised.
+    /// Writes that a file was closed, if it is read through another open file than before, and what its program
+    /// advised, if that has changed.
     fn note_opened(&mut self, first: &Record, opened: Opened) -> io::Result<()> {
         let key = (first.process, first.file);
         let mut tell = |op| {

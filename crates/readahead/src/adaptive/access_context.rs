@@ -10,7 +10,7 @@ use crate::cache::CacheView;
 /// A reader that skips a few pages is still reading on (unaligned records, holes).
 pub(super) const READ_SLACK_PAGES: u64 = 4;
 
-/// Half of the default read-around of 32 pages, and what fault-around maps at once.
+/// Half of the default read-around (32 pages), and what the kernel's fault-around maps at once (16 pages).
 const MMAP_SLACK_PAGES: u64 = 32;
 
 /// One access with all that is needed to judge it.
@@ -19,13 +19,13 @@ pub(super) struct AccessContext<'a> {
     pub(super) cache: &'a dyn CacheView,
     pub(super) rules: &'a Rules,
     pub(super) device: &'a Device,
-    /// First page of what the access shows to be wanted.
+    /// The first page of the access.
     pub(super) first: u64,
-    /// First page after it.
+    /// The page after its last.
     pub(super) end: u64,
     /// How far two accesses may lie apart and still be neighbours, in pages.
     pub(super) slack: u64,
-    /// What may be asked for.
+    /// How much may be asked for.
     pub(super) allowance: Allowance,
 }
 
@@ -42,9 +42,9 @@ impl<'a> AccessContext<'a> {
     }
 }
 
-/// How far an access may lie from its neighbour. Faults are spaced by the kernel's read-around, half of
-/// which lies on either side; the kernel's own marks by its window, of which nothing else is heard while
-/// it leads.
+/// How far an access may lie from its neighbour, in pages. In a mapping, the next absent page lies beyond what the
+/// kernel has read around the last fault. While the kernel reads ahead of a `read(2)`, only its marks are reported,
+/// which lie about a window apart.
 fn slack(access: &Access) -> u64 {
     let kernel_window = u64::from(access.kernel_window);
     match (access.via, access.trigger) {

@@ -28,70 +28,71 @@ use crate::tally::Tally;
 /// Twice the kernel's default window: less is not worth asking for.
 pub(super) const MIN_READ_AHEAD_PAGES: u64 = 2 * KERNEL_WINDOW_PAGES as u64;
 
-/// A reader that is alone may have so many times the budget ahead: half of memory, where the budget
-/// is a quarter.
+/// A reader that is alone may have this many times the budget ahead: half of memory, as the budget is a quarter.
 const ALONE: u64 = 2;
 
-/// What others have ahead counts so much less for one that has less than its share.
+/// A reader below its share counts what others have ahead less by one part in this many.
 const NEWCOMERS_SHARE: u64 = 5;
 
-/// A reader may have so many times its share of what may be ahead.
+/// A reader may have this many times its share of what may be ahead (the reasons are above).
 const OF_ITS_SHARE: f64 = 2.0;
 
-/// A stream has two such windows out at most: the one it reads and the next.
+/// Windows that a stream has ahead at most: the one that is being read, and the next.
 const WINDOWS_OUT: u64 = 2;
 
-/// What a stream that asks has, and how fast it is.
+/// What a stream that asks for pages has already, and how fast its reader is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
     /// Pages it has ahead.
     pub(super) own: u64,
-    /// Pages of the access at hand, which it passes before any of them.
+    /// Pages of the current access. The reader passes them before those that are ahead.
     pub(super) request: u64,
-    /// What its reader passes of all that is passed.
+    /// Its reader's share of all pages that readers pass, from 0 to 1.
     pub(super) share: f64,
 }
 
 /// What one plan may ask for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Allowance {
-    /// Pages that may be ahead of all readers.
+    /// Pages that may be ahead of all readers together.
     pub(super) budget: u64,
-    /// Pages of one window: what the body leaves to it, and one plan at most.
+    /// The most pages of one window: what the body has room for, and at most the limit of a plan.
     pub(super) window: u64,
-    /// Pages that the readers' account pays for at once.
+    /// Pages of a stream that the readers' account pays for at once.
     pub(super) stream_credit: u64,
-    /// Pages used through a mapping go round twice before they leave, and take half of memory.
+    /// The access comes through a mapping. The kernel scans mapped pages twice before it evicts them, so that they
+    /// take twice the memory: a reader alone gets no more than the budget.
     pub(super) is_mapped: bool,
-    /// Pages of a window that takes much longer to transfer than to access.
+    /// Pages of a window that takes much longer to transfer than to access; 0 to grant a reader alone no more than the
+    /// budget.
     pub(super) ample: u64,
-    /// Where device accesses overlap, several windows of a stream may be on their way.
+    /// The device serves one access at a time. Where accesses overlap, a stream has at most two windows ahead.
     pub(super) is_serial: bool,
-    /// For a reader below its share, less counts of what others have ahead.
+    /// A reader below its share counts less of what others have ahead.
     pub(super) favours_newcomers: bool,
     /// A reader may have at most twice its share ahead.
     pub(super) is_shared: bool,
 }
 
 impl Allowance {
-    /// Pages of a region.
+    /// Pages of a region that may be asked for now.
     pub(super) fn for_region(&self, tally: &Tally) -> u64 {
         self.most().saturating_sub(tally.ahead_pages()).min(self.window)
     }
 
-    /// The budget with which all together have no more than `all` ahead: the last to ask, who may have
-    /// `own`, leaves `own` and four fifths of `all - own` within what one may have alone.
+    /// The budget with which all readers together have at most `all` pages ahead. One reader alone has at most twice
+    /// the budget. The last to come counts four fifths of what others have towards that, so all reach 5/4 of it.
     pub(super) fn budget_within(all: u64) -> u64 {
         all / (ALONE * NEWCOMERS_SHARE) * (NEWCOMERS_SHARE - 1)
     }
 
-    /// Pages that may be ahead of readers, if one has them all.
+    /// Pages that may be ahead of a reader that is alone.
     fn most(&self) -> u64 {
         let ample = if self.is_mapped { 0 } else { WINDOWS_OUT.saturating_mul(self.ample) };
         self.budget.max(ample.min(self.budget.saturating_mul(ALONE)))
     }
 
-    /// Pages for a stream.
+    /// Pages that a stream with this claim may ask for now. `tally` tells what is ahead of all readers.
     pub(super) fn for_stream(&self, claim: Claim, tally: &Tally) -> u64 {
         let own = claim.own;
         let share = self.most() as f64 * claim.share;
@@ -101,10 +102,10 @@ impl Allowance {
         let is_favoured = is_behind && self.favours_newcomers;
         let counted = if is_favoured { others - others / NEWCOMERS_SHARE } else { others };
         let left = self.most().saturating_sub(own + counted);
-        // Who has nothing ahead and is left nothing waits for each request, and passes less and less.
+        // A reader that gets nothing waits for each request. It passes less and less, and its share shrinks further.
         let minimum = MIN_READ_AHEAD_PAGES.saturating_sub(own);
         let fair = ((share * OF_ITS_SHARE) as u64).saturating_sub(held).max(minimum);
-        // While little is out there is more than its share for everybody.
+        // While little is ahead, nobody is in another's way, and a reader may exceed its share.
         let unclaimed = (self.budget / 2).saturating_sub(tally.ahead_pages());
         let windows = if self.is_serial {
             self.window

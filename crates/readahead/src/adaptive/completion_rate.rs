@@ -19,7 +19,8 @@ pub(super) struct CompletionRate {
 }
 
 impl CompletionRate {
-    /// A file was begun at its start: its tail exponent, as the files before it tell.
+    /// A file of `file_pages` pages is read from its start. Returns the tail exponent of its run, as the files before
+    /// it suggest.
     pub(super) fn begin(&mut self, file_pages: u64) -> f64 {
         let pages = file_pages.max(2) as f64;
         let read_to_the_end = (self.ended + PRIOR_FILES / pages) / (self.begun + PRIOR_FILES);

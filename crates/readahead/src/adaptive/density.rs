@@ -1,12 +1,13 @@
 //! How densely a region must have been read at random before the rest of it is read.
 
-/// What `misses` must have cost, over what reading the rest of their region costs.
+/// The share of the cost of reading the rest of a region that its `misses` must have cost: `1/ln(N/n) + 4/n`, where the
+/// rest holds `N` requests (`requests_left`). See [`super::region`] for the reasons.
 pub(super) fn share_to_fill(misses: u32, requests_left: f64) -> f64 {
     let misses = f64::from(misses);
     1.0 / log_from_1_to_4(requests_left / misses) + 4.0 / misses
 }
 
-/// The logarithm, 1 at least and 4 at most; that of most numbers need not be worked out for it.
+/// The natural logarithm, but at least 1 and at most 4. Most numbers lie outside that range: no logarithm is computed.
 fn log_from_1_to_4(number: f64) -> f64 {
     match number {
         ..2.7 => 1.0,

@@ -1,4 +1,4 @@
-//! What a device charges, and what follows from that alone: worked out when it changes, which is seldom,
+//! The cost of a device, and what follows from it alone. This is computed when the cost changes, which is seldom,
 //! rather than for each access.
 
 use super::window::{AMPLE_STALLS, UnitCost};
@@ -20,7 +20,7 @@ impl Device {
         Device { cost, pages: UnitCost::pages(&cost), ample_pages }
     }
 
-    /// The device that charges this much.
+    /// Computes everything anew if the cost has changed.
     pub(super) fn renew(&mut self, cost: DeviceCost) {
         if self.cost != cost {
             *self = Self::new(cost);

@@ -22,11 +22,11 @@ use crate::tally::Tally;
 
 /// Where a miss is placed.
 pub(super) enum Found<'a> {
-    /// It belongs to this stream, known or just begun, of which other runs tell this.
+    /// It belongs to this stream, known or just begun. The outlook is what other runs tell of its run.
     Stream(&'a mut Stream, Outlook<'a>),
     /// It belongs to none.
     UnmatchedMiss,
-    /// It is a later page of a request for so many pages, of which the first was an unmatched miss.
+    /// It is a later page of a request for this many pages, whose first page was an unmatched miss.
     SameRequest(u64),
 }
 
@@ -71,9 +71,9 @@ impl FileState {
 
     /// Finds the stream an access belongs to, begins one, or notes an unmatched miss.
     ///
-    /// What is contiguous comes first: the starts of parallel streams may stand at equal
-    /// distances, and so look like a stride. For the same reason pieces of a strided stream are
-    /// remembered like unmatched misses.
+    /// Contiguous streams are tried first: the starts of parallel streams may lie at equal distances, and so look like
+    /// a stride. For the same reason, pieces of a strided stream are remembered like unmatched misses: one may turn out
+    /// to be the start of a contiguous stream.
     pub(super) fn place<'a>(
         &'a mut self,
         context: &AccessContext,
@@ -87,7 +87,7 @@ impl FileState {
         if let Some(pages) = self.request_at_hand(context) {
             return Found::SameRequest(pages);
         }
-        // What a known stream passes it counts itself.
+        // A known stream counts the pages that it passes; others are counted here.
         let pages = context.end - context.first;
         let passed = tally.passed_pages + pages;
         if let Some(stream) = self.beside_an_unmatched_miss(context, self.slack(context), passed) {
@@ -113,8 +113,8 @@ impl FileState {
         }
     }
 
-    /// What the kernel's window shall be after a miss that belongs to no stream (`is_unmatched`) or to one,
-    /// where that is not what it is.
+    /// The kernel's window that this open file should get after a miss, in pages; `None` if it should stay as it is.
+    /// `is_unmatched` tells that the miss belongs to no stream.
     pub(super) fn judge_read_around(
         &mut self,
         is_unmatched: bool,
@@ -127,7 +127,7 @@ impl FileState {
             return self.read_around.read(context);
         }
         let is_near = |reach| {
-            // The most recent one is this fault's own.
+            // The most recent miss is this fault itself.
             let mut others = self.unmatched_misses.recent(UNMATCHED_MISSES).skip(1);
             others.any(|unmatched_miss| unmatched_miss.first.abs_diff(context.first) <= reach)
         };
@@ -156,7 +156,7 @@ impl FileState {
         }
     }
 
-    /// The runs before it tell how long that of a new stream turns out.
+    /// Admits a new stream. Earlier runs tell how long its run will be.
     fn begun<'a>(
         &'a mut self,
         mut stream: Stream,
@@ -178,8 +178,8 @@ impl FileState {
         Found::Stream(stream, Outlook { tail_exponent, lengths, waits: &mut history.waits })
     }
 
-    /// The exponent of how long runs of this file turn out: of those that are over, those whose
-    /// readers have stopped, and those that go on.
+    /// The tail exponent of the runs of this file: those that are over, those whose readers have stopped, and those
+    /// that go on.
     fn tail_exponent(&mut self, context: &AccessContext, history: &mut History) -> f64 {
         let now = context.access.now;
         let mut runs = self.ended;
@@ -195,7 +195,7 @@ impl FileState {
         if context.rules.have(Rule::Tail) { runs.tail_exponent() } else { 1.0 }
     }
 
-    /// The start of a run, if most misses of this file and its volume are.
+    /// Takes the miss for the start of a run, if most misses of this file and its volume turned out to be one.
     fn at_a_likely_start(
         &mut self,
         context: &AccessContext,
@@ -207,18 +207,20 @@ impl FileState {
         if access.trigger != Trigger::Absent || !may_be {
             return None;
         }
+        // This miss counts whether a run is expected or not, but only for the next ones.
         let step = self.starts.step(&history.starts);
         self.starts.miss();
         history.starts.miss();
-        let (origin, cause) = match step? {
+        let step = step?;
+        let (origin, cause) = match step {
             1 => (context.first, Cause::Context),
             _ => (context.end - 1, Cause::Backward),
         };
         let run = context.end - context.first;
-        Some(Stream::contiguous(origin, step?, run, cause, access.now).guessed())
+        Some(Stream::contiguous(origin, step, run, cause, access.now).guessed())
     }
 
-    /// A stream goes on, which may have been a guess until now.
+    /// A stream goes on. If it was a guess until now, the guess was right.
     fn go_on(&mut self, slot: Slot, history: &mut History) {
         if let Some(step) = self.streams.get_mut(slot).and_then(Stream::confirm) {
             self.starts.went_on(step);
@@ -239,9 +241,8 @@ impl FileState {
         Some(request.end - request.first)
     }
 
-    /// How far from an unmatched miss an access may lie that no contiguous stream explains. The mark of a
-    /// strided
-    /// stream is none of the kernel's, whose windows would be between them.
+    /// How far from an unmatched miss an access may lie that continues it, in pages. Between marks of the kernel lie
+    /// its windows; nothing lies between the mark of a strided stream and its reader.
     fn slack(&self, context: &AccessContext) -> u64 {
         let is_ours =
             || self.streams.nearest(context, |stream| stream.has_marked(context)).is_some();
@@ -249,9 +250,8 @@ impl FileState {
         if is_a_mark && is_ours() { READ_SLACK_PAGES } else { context.slack }
     }
 
-    /// Forward or backward: the access continues a recent unmatched miss on either side, `slack` pages away
-    /// at
-    /// most.
+    /// A new stream, forward or backward: the access lies at most `slack` pages from a recent unmatched miss. All
+    /// readers together have passed `passed` pages.
     fn beside_an_unmatched_miss(
         &self,
         context: &AccessContext,
@@ -260,14 +260,14 @@ impl FileState {
     ) -> Option<Stream> {
         let now = context.access.now;
         let overlap = if context.access.via == Via::Mmap { slack } else { 1 };
-        // Faults and marks are spaced by the kernel's windows, which tells nothing of what is skipped.
+        // The distance between faults or marks is the kernel's window, and tells nothing of what the reader skips.
         let tells = context.access.via == Via::Read && context.access.trigger == Trigger::Absent;
         let pages = context.end - context.first;
         let grain = |from: Page, to: Page| match to.saturating_sub(from) {
             gap if tells && gap > 0 => pages + gap,
             _ => 1,
         };
-        // The end of one ahead of which the access lies, or the start of one behind which it does.
+        // Either edge of a miss would do: its end if the access continues it forward, its start if backward.
         let nearest = context.first.saturating_sub(slack);
         if !self.unmatched_misses.may_be_within(nearest, context.end.saturating_add(slack)) {
             return None;
@@ -296,7 +296,7 @@ impl FileState {
         })
     }
 
-    /// Strided: three consecutive misses at one distance, or four among the recent ones.
+    /// A new strided stream: three consecutive misses at equal distances, or four among the recent ones.
     fn at_equal_distances(&self, context: &AccessContext) -> Option<Stream> {
         if context.access.via == Via::Mmap || context.access.trigger == Trigger::Mark {
             return None;
@@ -331,8 +331,8 @@ impl FileState {
         self.streams.forget_before(moment, |forgotten| end(forgotten, ended, tally));
     }
 
-    /// Streams whose readers have stopped give up what is ahead of them; `round` pages passed by all
-    /// readers are long enough for one whose pace is not known.
+    /// Streams whose readers have stopped give up what is ahead of them. A reader whose pace is not known has stopped
+    /// if all readers have passed `round` pages since it was seen.
     pub(super) fn give_up_stopped(&mut self, now: Nanos, round: u64, tally: &mut Tally) {
         self.streams.each(|stream| stream.give_up_if_stopped(now, round, tally));
     }
@@ -343,7 +343,7 @@ impl FileState {
     }
 }
 
-/// A stream has ended: its run tells of those to come.
+/// A stream has ended. Its length helps to predict later runs.
 fn end(stream: Stream, ended: &mut Runs, tally: &mut Tally) {
     if !stream.is_guess() {
         ended.note(stream.log_length(), !stream.is_at_the_end());
@@ -371,9 +371,9 @@ fn back(page: Page, step: i64, count: i64) -> Option<Page> {
     page.checked_add_signed(step.checked_mul(-count)?)
 }
 
-/// A strided stream of `run` pieces ending with the access, the piece before it read at `then`; a
-/// plain one where reading the gaps costs less than visiting each piece. Where neither pays it is
-/// known at least, lest its misses pass for dense random reading.
+/// A strided stream of `run` pieces that ends with the access; the piece before was read at `then`. Where reading the
+/// gaps costs less than an access for each piece, it is a contiguous one. If neither pays, a stream is returned all the
+/// same, so that its misses do not count as dense random reading.
 fn strided(context: &AccessContext, then: Nanos, step: i64, run: u64) -> Option<Stream> {
     let (now, len) = (context.access.now, context.end - context.first);
     let stride = step.unsigned_abs();

@@ -104,10 +104,11 @@ fn pages(bytes: u64) -> u64 {
     (bytes / PAGE_BYTES).max(1)
 }
 
-/// With all files full of streams, looking through them takes some 100 us: 1 % of this time.
+/// The least time between two looks through the streams of all files. If all files are full of streams, a look takes
+/// about 100 us: 1 % of this time.
 const SWEEP_NS: Nanos = 10_000_000;
 
-/// Volumes that are remembered.
+/// Volumes that are remembered: more than most machines have mounted.
 const VOLUMES: usize = 64;
 
 /// Accounts that are kept: of some groups of readers on each volume.
@@ -126,7 +127,7 @@ pub struct Adaptive {
     pressures: Pressures,
     /// The device of the last access.
     device: Device,
-    /// When the streams of all files were last looked at for such as have stopped.
+    /// When the streams of all files were last searched for readers that have stopped.
     swept_at: Nanos,
     tally: Tally,
 }
@@ -153,8 +154,8 @@ impl Adaptive {
         }
     }
 
-    /// Learns from thrashing. A reader so long idle that its file was forgotten is slow: what it comes to next and
-    /// finds evicted was read ahead for it.
+    /// Learns from thrashing. A reader that was idle for so long that its file was forgotten is slow: if it finds the
+    /// next page evicted, that page was read ahead for it.
     fn feel_pressure(&mut self, access: &Access, cache: &dyn CacheView) {
         let window = access.kernel_window;
         let pressure = self.pressures.of_mut(cache.group(), access.now);
@@ -170,9 +171,8 @@ impl Adaptive {
         }
     }
 
-    /// Pages that may be ahead of all readers. Where they run short, or the body has no room, streams
-    /// whose readers have stopped give up theirs: those of this file at once, and now and then those of
-    /// all files whose readers are short of them.
+    /// Pages that may be ahead of all readers. If half of them are out, or the body has no room, streams whose readers
+    /// have stopped give up theirs: those of this file at once, those of all files at most every `SWEEP_NS`.
     fn most_ahead(&mut self, access: &Access, cache: &dyn CacheView) -> u64 {
         let budget = Allowance::budget_within(cache.ahead_pages());
         let budget = budget.min(self.limits.ahead_bytes / PAGE_BYTES);
@@ -253,7 +253,7 @@ impl Policy for Adaptive {
                 return;
             }
         }
-        // If the kernel's own pages were lost, that has been noted already.
+        // `feel_pressure` has counted pages that the kernel had read ahead and lost.
         let feels = rules.have(Rule::Pressure) && cache.past() != Past::EvictedUnused;
         let is_unmatched = match file.place(&context, history, tally) {
             Found::Stream(stream, mut outlook) => {
@@ -323,8 +323,8 @@ impl Policy for Adaptive {
     }
 }
 
-/// Has the kernel read such requests whole, if memory has room for them. A request that takes as long to transfer as
-/// many accesses may as well be read in pieces.
+/// Lets the kernel read requests of `pages` pages whole, if memory has room for them. A request whose transfer takes as
+/// long as many accesses loses little if it is read in pieces.
 fn read_whole(pages: u64, context: &AccessContext, plan: &mut Plan) {
     let most = context.device.ample_pages.min(context.allowance.window);
     let is_larger = pages > u64::from(context.access.kernel_window);

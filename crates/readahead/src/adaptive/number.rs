@@ -1,6 +1,7 @@
-//! Counts of units as numbers to reckon with.
+//! Counts as floating-point numbers.
 
-/// Units, `i64::MAX` at most, as a number.
+/// A count, at most `i64::MAX`, as a number. A processor converts a signed integer in one instruction, an unsigned one
+/// in several.
 pub(super) fn real(units: u64) -> f64 {
     units.min(i64::MAX as u64) as i64 as f64
 }

@@ -1,11 +1,11 @@
-//! What other runs of a file and its volume tell of a stream's run.
+//! What other runs of a file and its volume tell about a stream's run.
 
 use super::survival::Lengths;
 use super::waits::Waits;
 
 #[derive(Debug)]
 pub(super) struct Outlook<'a> {
-    /// The exponent `a` of the tail `P(run >= x) ~ x^-a`; none where the stream is left alone.
+    /// The exponent `a` of the tail `P(run >= x) ~ x^-a`; `None` if nothing is asked for this stream.
     pub(super) tail_exponent: Option<f64>,
     /// Where runs have ended.
     pub(super) lengths: Lengths<'a>,

@@ -7,7 +7,7 @@
 
 use super::number::real;
 
-/// Pages that all readers have passed, and one of them.
+/// Pages that all readers have passed, and how many of them this one has.
 #[derive(Clone, Copy, Debug, Default)]
 struct Passed {
     all: f64,
@@ -15,7 +15,7 @@ struct Passed {
 }
 
 impl Passed {
-    /// The same in a round of so many pages at most.
+    /// The same ratio in at most `round` pages.
     fn within(self, round: f64) -> Passed {
         if self.all <= round {
             self
@@ -49,8 +49,8 @@ impl Pace {
         }
     }
 
-    /// It has passed `own` more, and all `total` in all; a round is so many pages. One that paused while
-    /// others passed many rounds has lost one, lest it be slow for as long as it was away.
+    /// It has passed `own` pages more, and all readers `total` since the start; a round has `round` pages. If others
+    /// passed many rounds while it paused, they count as one, so that it does not seem slow for as long as it was away.
     pub(super) fn pass(&mut self, own: u64, total: u64, round: u64) {
         self.now.own += real(own);
         self.now.all += real(total.saturating_sub(self.seen));
@@ -61,7 +61,7 @@ impl Pace {
         }
     }
 
-    /// Its share of what was passed in this round and the one before: all of it while nothing is known.
+    /// Its share of what was passed in this round and the one before, from 0 to 1; 1 while nothing is known.
     pub(super) fn share(&self) -> f64 {
         let all = self.before.all + self.now.all;
         if all == 0.0 { 1.0 } else { (self.before.own + self.now.own) / all }

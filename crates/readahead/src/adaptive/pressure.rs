@@ -6,7 +6,7 @@
 //!        +--> what bowwave may have ahead, of all streams, for a reader of this group is halved;
 //!        +--> where the reader is slow, or next to nothing is left of that budget, windows of the
 //!             kernel's own read-ahead are quartered, down to 16 KiB: of this open file now, of any
-//!             other of the group when it is next heard of
+//!             other of the group at its next access
 //!   for as long as nothing of the kind happens, both grow again
 //! ```
 //!
@@ -14,31 +14,30 @@
 //! (`MADV_PAGEOUT`), so thrashing takes nothing from other groups. Where memory is short for all,
 //! each group finds pages of its own evicted.
 //!
-//! The kernel answers thrashing with a new small window and lets it grow to full size at once. With
-//! many slow streams in little memory that is a circle; a bound that outlasts the window breaks it. A
-//! slow reader, one so long idle that its file was forgotten, loses nothing by a small window; a fast
-//! one that thrashes a little would, so that the kernel's windows come last there. Numbers were chosen
-//! in the simulator (`bowwave reproduce slow-streams-2005 field`).
+//! The kernel answers thrashing with a new small window and lets it grow to full size at once. With many slow streams
+//! in little memory, it then thrashes again. A bound that outlasts the window breaks this circle. A small window costs
+//! a slow reader nothing: one that was idle for so long that its file was forgotten. It would cost a fast reader that
+//! thrashes a little, so the kernel's windows are bounded last there. Numbers were chosen in the simulator
+//! (`bowwave reproduce slow-streams-2005 field`).
 
 use super::number::real;
 use crate::access::{GroupId, Nanos};
 use crate::table::Table;
 
-/// Groups whose pressure is remembered. One that is forgotten begins without.
+/// Groups whose pressure is remembered. A group that was forgotten begins without pressure.
 const GROUPS: usize = 256;
 
 /// The kernel's smallest window worth a request: 16 KiB.
 const SMALLEST_KERNEL_WINDOW_PAGES: f64 = 4.0;
 
-/// What is left of the budget then is below any window.
+/// The least share of the budget that is left: less than any window.
 const LEAST_SHARE: f64 = 1.0 / 1024.0;
 
-/// What is allowed doubles in this time after slow readers thrashed: they take minutes to read what was
-/// read ahead for them, and would else be tried too often.
+/// What is allowed doubles in this time after slow readers thrashed. They take minutes to read what was read ahead for
+/// them; a shorter time would try a larger window before the last one was judged.
 const SLOW_DOUBLING_S: f64 = 1800.0;
 
-/// The same after others thrashed. They come again within as many seconds, so that a bad trial is
-/// soon over.
+/// The same after others thrashed. They come again within seconds, so that a bad trial is soon over.
 const DOUBLING_S: f64 = 10.0;
 
 /// The pressure of each group.
@@ -67,7 +66,7 @@ pub(super) struct Pressure {
     share: f64,
     /// Pages of the kernel's windows; no bound while infinite.
     kernel_pages: f64,
-    /// Both double in so many seconds.
+    /// Both double in this many seconds.
     doubling_s: f64,
     /// Up to when growth has been counted.
     grown_at: Nanos,
@@ -79,7 +78,8 @@ impl Pressure {
         Pressure { share: 1.0, kernel_pages: f64::INFINITY, doubling_s: DOUBLING_S, grown_at: 0 }
     }
 
-    /// A page read ahead was evicted unused, of an open file whose kernel window is so many pages.
+    /// A page that was read ahead was evicted unused. The kernel's window of the open file is `kernel_window` pages;
+    /// `is_slow` tells that the reader was idle for so long that its file was forgotten.
     pub(super) fn thrashed(&mut self, kernel_window: u32, is_slow: bool, now: Nanos) {
         self.grown_at = now;
         if is_slow {
@@ -94,7 +94,7 @@ impl Pressure {
         self.kernel_pages = (window / 4.0).max(SMALLEST_KERNEL_WINDOW_PAGES);
     }
 
-    /// Time passes: what is allowed grows, until it is as before.
+    /// Time passes: what is allowed grows. A bound of windows ends when it reaches `widest_window` pages.
     pub(super) fn ease(&mut self, now: Nanos, widest_window: u32) {
         if self.share >= 1.0 && self.kernel_pages.is_infinite() {
             self.doubling_s = DOUBLING_S;
@@ -115,7 +115,7 @@ impl Pressure {
         (real(pages) * self.share) as i64 as u64
     }
 
-    /// The kernel's window for an open file whose window is larger; `None` if it may stay.
+    /// The window that an open file with a window of `now` pages should get, in pages; `None` if it may stay.
     pub(super) fn kernel_window(&self, now: u32) -> Option<u32> {
         (f64::from(now) > self.kernel_pages).then_some(self.kernel_pages as u32)
     }

@@ -25,14 +25,14 @@ use super::access_context::AccessContext;
 use super::kernel_window::{KERNEL_WINDOW_PAGES, NARROW_PAGES};
 use crate::access::OpenFileId;
 
-/// Regret that changes the window, in stalls: more than chance brings together.
+/// Regret that changes the window, in stalls: more than what a few chance faults add up to.
 const NARROW_MARGIN: f64 = 4.0;
 
-/// No lone fault weighs more, in stalls: two at least are seen before a window is narrowed.
+/// The most that one lone fault weighs, in stalls: half of the margin, so that at least two are seen before a window is
+/// narrowed.
 const MOST_OF_ONE: f64 = 2.0;
 
-/// What is read around faults is kept until as much as memory holds has come, of which the budget is a
-/// quarter.
+/// Memory keeps this many times the budget, which is a quarter of it.
 const BUDGETS_KEPT: u64 = 4;
 
 /// The read-around of one file, as its mapping's faults judge it.
@@ -61,14 +61,14 @@ impl ReadAround {
         }
     }
 
-    /// How far from an earlier fault this one would have found its page in the wide window, in pages;
-    /// `None` where the window is wide.
+    /// In a narrow window: the most pages that an earlier fault may be away for the wide window to have brought this
+    /// page in. `None` if the window is wide.
     pub(super) fn reach(&self, context: &AccessContext) -> Option<u64> {
         is_narrow(context).then(|| u64::from(self.wide(context)) / 2)
     }
 
-    /// A page fault found no page; `is_lone` if it belongs to no stream and lies near no other. Gives
-    /// the pages that the kernel's window shall have, where that is not what it has.
+    /// A page fault found no page; `is_lone` if it belongs to no stream and lies near no other. Returns the window that
+    /// the open file should get, in pages; `None` if it should stay as it is.
     pub(super) fn fault(&mut self, is_lone: bool, context: &AccessContext) -> Option<u32> {
         self.faults += 1;
         let is_narrow = is_narrow(context);
@@ -96,13 +96,13 @@ impl ReadAround {
         Some(NARROW_PAGES)
     }
 
-    /// A `read(2)` missed. Where it came through the open file whose window was narrowed, that is no
-    /// longer only mapped, and the kernel's read-ahead is worth more than what a narrow one saves.
+    /// A `read(2)` missed. If it came through an open file with a narrow window, that file is not only mapped, and the
+    /// kernel's read-ahead is worth more than what a narrow window saves. Gives the window as [`Self::fault`] does.
     pub(super) fn read(&mut self, context: &AccessContext) -> Option<u32> {
         is_narrow(context).then(|| self.widen(context))
     }
 
-    /// Narrowing has proved wrong, if it was ours.
+    /// Gives the wide window. If we had narrowed it, that was wrong, and the next time takes more regret.
     fn widen(&mut self, context: &AccessContext) -> u32 {
         self.of_narrow_s = 0.0;
         if self.narrowed.is_some() {
@@ -111,7 +111,7 @@ impl ReadAround {
         self.wide(context)
     }
 
-    /// Pages of the wide window: what this open file has, or had, as far as that is known.
+    /// Pages of the wide window: what this open file has, or had before we narrowed it; else the kernel's default.
     fn wide(&self, context: &AccessContext) -> u32 {
         if !is_narrow(context) {
             return context.access.kernel_window;

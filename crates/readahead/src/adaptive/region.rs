@@ -21,7 +21,8 @@
 //! miss in the region buys the next slice, and so does each touch of a [mark](super::samples) in what was read. So
 //! reading stops when the reader goes away, and when what was read is not used. Where device accesses overlap, the
 //! device can read `L B` during a miss and delay nobody. Slices stay within that until the misses have cost as much as
-//! the rest, and within what the device can have read since the account's last slice, so that readers who miss at once share one.
+//! the rest. They also stay within what the device can have read since the account's last slice: readers that miss at
+//! the same time share one slice.
 //!
 //! A miss of a mapping has brought the kernel's read-around already, and index lookups are mostly
 //! sparse: there the misses must have cost twice the rest. Where accesses overlap, a quarter is enough,
@@ -41,13 +42,13 @@ use crate::tally::Tally;
 /// Smallest region: 256 KiB, below which the kernel's own read-around is as good.
 const SMALLEST_LOG2_PAGES: u32 = 6;
 
-/// What misses of a mapping must have cost, over what reading the rest costs.
+/// The share of the cost of reading the rest that misses of a mapping must have cost (the reasons are above).
 const SHARE_OF_MAPPED: f64 = 2.0;
 
-/// The same where slices delay no lone reader.
+/// The same where accesses overlap.
 const SHARE_OF_MAPPED_HARMLESS: f64 = 0.25;
 
-/// Misses before a region is judged at all.
+/// Misses before a region is judged at all: fewer are likely to be a chance cluster.
 const FEWEST_MISSES: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,24 +61,24 @@ struct Key {
 #[derive(Clone, Copy, Debug, Default)]
 struct Region {
     misses: u32,
-    /// Its pages in the file, when filling began.
+    /// Pages of it that the file had at the last miss; the last region of a file is cut.
     size: u64,
-    /// Where filling began, from the region's start.
+    /// Where filling began, in pages from the region's start.
     origin: u64,
-    /// Pages from there on that have been asked for; those before it come last.
+    /// Pages that have been asked for: from `origin` to the region's end, then from its start to `origin`.
     filled: u64,
     /// Pages of the last miss's request.
     request: u64,
 }
 
 impl Region {
-    /// Whether the page at this place was asked for.
+    /// Whether the page that is `place` pages from the region's start was asked for.
     fn has_read(&self, place: u64) -> bool {
         let behind = place + if place < self.origin { self.size } else { 0 };
         place < self.size && behind - self.origin < self.filled
     }
 
-    /// Whether some of it was asked for, and some not. If the file has got another size since, nothing counts as such.
+    /// Whether some of it was asked for, and some not. False if the file has changed its size since.
     fn is_begun(&self, size: u64) -> bool {
         self.size == size && (1..size).contains(&self.filled)
     }
@@ -122,7 +123,7 @@ impl Regions {
                 *region = Region { size, origin: 0, filled: 0, ..*region };
             }
             if region.filled >= size {
-                // Filled, and missed again: it did not stay. Start judging afresh.
+                // It was read whole and misses again: its pages were evicted. Start judging afresh.
                 *region = Region { misses: 1, filled: 0, ..*region };
             }
             let left = size - region.filled;
@@ -135,7 +136,7 @@ impl Regions {
         }
     }
 
-    /// What the access tells of a region's use, if it has touched a mark in what was read of one.
+    /// The use of a region that the access shows, if it has touched a mark in a slice.
     pub(super) fn used(&mut self, context: &AccessContext) -> Option<Used> {
         self.samples.touch(context)
     }
@@ -151,7 +152,7 @@ impl Regions {
         tally: &mut Tally,
     ) {
         let cost = &context.device.cost;
-        // What a stream comes to here would have been read ahead anyhow.
+        // A stream's pages would have been read ahead anyhow: no wait was saved.
         let requests = if is_of_a_stream { 0.0 } else { used.requests };
         account.use_up(used.pages * cost.page_s(), requests * cost.latency_s);
         let key = |log2_pages| Key {
@@ -239,7 +240,7 @@ fn pays(misses: u32, left: u64, context: &AccessContext) -> bool {
     spent_of_rest(misses, left, context) >= share
 }
 
-/// What `misses` have cost, over what reading the `left` pages costs.
+/// The cost of `misses` as a share of the cost of reading the `left` pages.
 fn spent_of_rest(misses: u32, left: u64, context: &AccessContext) -> f64 {
     let rest = context.device.cost.latency_s + left as f64 * context.device.cost.page_s();
     f64::from(misses) * context.device.cost.latency_s / rest
@@ -250,8 +251,9 @@ fn overlaps(context: &AccessContext) -> bool {
     !context.device.cost.is_serial() && context.rules.have(Rule::Harmless)
 }
 
-/// A slice is a stream's window whose run is what the time spent on misses would have read; or what
-/// delays nobody, `since_slice_s` after the last one.
+/// Pages of the next slice. It is the window of a stream whose run is what the device would have read in the time spent
+/// on misses (`sqrt(2 r L)`, `r = n L`). An early slice, where accesses overlap, is what delays nobody: what the device
+/// reads during one access, or in `since_slice_s` if that is shorter.
 fn slice_pages(misses: u32, left: u64, since_slice_s: f64, context: &AccessContext) -> u64 {
     let cost = &context.device.cost;
     let is_early = context.access.via == Via::Mmap || spent_of_rest(misses, left, context) < 1.0;

@@ -102,10 +102,10 @@ impl Rule {
 pub struct Rules {
     /// Units of a stream's next window.
     pub window: fn(&UnitCost, Run) -> u64,
-    /// Whether a gap of so many pages between the pieces of a sparse reader is read.
+    /// Whether a gap of that many pages between the pieces of a sparse reader is read.
     pub bridges: fn(&DeviceCost, u64) -> bool,
-    /// What so many misses in a region must have cost, over what reading the rest of it costs; also
-    /// given how many requests that rest holds.
+    /// The share of the cost of reading the rest of a region that its misses must have cost. Takes the number of
+    /// misses, and of the requests that the rest holds.
     pub share_to_fill: fn(u32, f64) -> f64,
     /// Units from the look-ahead mark to the end of the window.
     pub look_ahead: fn(&UnitCost, Ahead) -> u64,

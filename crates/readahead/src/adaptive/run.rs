@@ -14,8 +14,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Units of the next `window` that its reader is expected to come to: the integral of
-    /// `(x / r)^-a` over them.
+    /// Units of the next `window` that the reader is expected to use: the integral of `(x / r)^-a` over them.
     pub(super) fn expected(&self, window: u64) -> f64 {
         let run = self.read.max(1) as f64;
         let growth = 1.0 + window as f64 / run;
@@ -24,9 +23,9 @@ impl Run {
         run * if is_scale_free { growth.ln() } else { (growth.powf(short) - 1.0) / short }
     }
 
-    /// No more than are [expected](Self::expected), told without the power that this takes, a fifth of a
-    /// decision: what `a = 1` expects, by `ln(1 + x) >= 2 x / (2 + x)`, less a hundredth for what rounding
-    /// makes of a power near one. None where runs turn out shorter, or the window is lost beside its run.
+    /// A lower bound of [`expected`](Self::expected), without computing a power, which takes a fifth of the time of a
+    /// decision. It is the value for `a = 1`, by `ln(1 + x) >= 2 x / (2 + x)`, less a hundredth, since a power near one
+    /// is rounded. It is 0 if runs are shorter (`a > 1`), or if the window is too small beside its run to be computed.
     pub(super) fn expected_at_least(&self, window: u64) -> f64 {
         let (run, window) = (real(self.read.max(1)), real(window));
         if self.tail_exponent > 1.0 || window < 1e-6 * run {
@@ -43,9 +42,9 @@ pub struct Ahead {
     pub rate: f64,
     /// Units of the window.
     pub window: u64,
-    /// How far its stream had come.
+    /// How far the stream had come when the window was sized.
     pub run: Run,
-    /// Data arrive in the reader's order.
+    /// The window is read in the reader's direction, so that its first unit arrives first.
     pub is_with_the_reader: bool,
     /// The file is being read from its start.
     pub is_begun: bool,

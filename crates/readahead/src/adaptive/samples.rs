@@ -13,13 +13,13 @@ use crate::access::{FileId, Nanos, Page};
 use crate::plan::{CHUNK_PAGES, Plan};
 use crate::table::{SCATTER, Table};
 
-/// Parts of a slice at most: a body remembers some 64 marks of a file.
+/// The most parts of a slice. The body remembers 64 marked chunks of a file, which streams need as well.
 const MOST_PARTS: u64 = 8;
 
-/// Pages of a part at least, where the slice has more: an eighth of these is a mark of a chunk.
+/// The least pages of a part, if the slice is not smaller: an eighth of it is a mark of one chunk.
 const PART_PAGES: u64 = 256;
 
-/// One page in so many is marked.
+/// One page in this many is marked.
 const MARKED: u64 = 8;
 
 /// A mark, and what it stands for.
@@ -27,7 +27,7 @@ const MARKED: u64 = 8;
 struct Sample {
     first: Page,
     end: Page,
-    /// Pages of its part; none once it was touched.
+    /// Pages of its part; 0 once it was touched.
     part: u64,
     /// Pages of one request.
     request: u64,
@@ -36,9 +36,9 @@ struct Sample {
 /// What a touched mark tells.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Used {
-    /// Pages that are used, in the mean.
+    /// Pages of the part that are used, on average.
     pub(super) pages: f64,
-    /// Requests that find them.
+    /// Requests that find them in the cache.
     pub(super) requests: f64,
 }
 
@@ -76,7 +76,7 @@ impl Samples {
         }
     }
 
-    /// What the access tells, if it has touched one of the marks.
+    /// The use that the access shows, if it has touched one of the marks.
     pub(super) fn touch(&mut self, context: &AccessContext) -> Option<Used> {
         let page = context.first;
         let key = (context.access.file, page / CHUNK_PAGES);
@@ -96,7 +96,8 @@ impl Samples {
     }
 }
 
-/// Where a mark of `length` pages lies in the `part` pages from `from` on: a whole chunk, where it is as long.
+/// The first page of a mark of `length` pages within the `part` pages from `from` on. A mark as long as a chunk covers
+/// one chunk exactly, if the part contains a whole one.
 fn place(from: Page, part: u64, length: u64) -> Page {
     let scattered = from.wrapping_mul(SCATTER) >> 32;
     let first_chunk = from.div_ceil(CHUNK_PAGES);

@@ -42,9 +42,10 @@ impl Before {
         }
     }
 
-    /// What readers were spared of `stalls_s`. The kernel's own read-ahead spares them some of it: on a device that
-    /// serves one access at a time, all but where others have moved its head; where accesses overlap, it has one
-    /// window under way, so that each takes as long as an access at least.
+    /// Seconds of `stalls_s` that readers were spared, less what the kernel's own read-ahead would have spared them. On
+    /// a device that serves one access at a time, that is all, unless other readers have moved the head. Where accesses
+    /// overlap, the kernel has only one window under way, so the reader would have waited for what exceeds the time
+    /// since its last access.
     fn saved_s(self, stalls_s: f64, stream: &Stream, context: &AccessContext) -> f64 {
         if !stream.kernel_reads_ahead(context) {
             stalls_s
@@ -57,7 +58,8 @@ impl Before {
     }
 }
 
-/// Seconds that the device takes for what was asked. The kernel's own read-ahead takes as many accesses.
+/// Seconds that the device takes for what was asked. Where the kernel would read ahead by itself, accesses are free: it
+/// would make as many.
 fn price_s(asked: &[Action], is_the_kernels: bool, device: &Device) -> f64 {
     let cost = &device.cost;
     let mut price_s = 0.0;

@@ -6,10 +6,11 @@
 /// With each miss the past weighs a little less: about the last 33 count.
 const REMEMBERED: f32 = 0.97;
 
-/// What is known of a volume weighs so many misses of its files; that nothing follows, as many of the volume.
+/// The weight of a prior, in misses. The prior of a file is what is known of its volume; that of a volume is that no
+/// miss begins a run.
 const PRIOR_MISSES: f32 = 2.0;
 
-/// So many misses must begin runs one way: more likely than not.
+/// The share of misses that must begin runs in one direction: then a run is more likely than not.
 const MOST: f32 = 0.5;
 
 /// Misses of late.

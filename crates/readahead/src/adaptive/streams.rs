@@ -4,7 +4,7 @@ use super::access_context::AccessContext;
 use super::stream::Stream;
 use crate::access::Nanos;
 
-/// More than a program interleaves on one descriptor.
+/// Streams followed in one file: more than programs interleave on one descriptor, and a bit each in `taken`.
 const STREAMS: usize = 32;
 
 /// A place in the set.
@@ -22,12 +22,12 @@ impl Streams {
         Streams { slots: [None; STREAMS], taken: 0 }
     }
 
-    /// The stream in a slot that was told before.
+    /// The stream in a slot that [`nearest`](Self::nearest) returned.
     pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut Stream> {
         self.slots[slot].as_mut()
     }
 
-    /// The stream of a kind that the access continues most closely.
+    /// The slot of the stream that the access continues most closely, of those for which `kind` holds.
     pub(super) fn nearest(
         &self,
         context: &AccessContext,
@@ -56,7 +56,7 @@ impl Streams {
         });
     }
 
-    /// Gives a new stream a place, that of the one used longest ago if need be.
+    /// Gives a new stream a place. If all are taken, the stream used longest ago goes to `forget`.
     pub(super) fn admit(&mut self, stream: Stream, forget: impl FnOnce(Stream)) -> &mut Stream {
         let age = |i: &Slot| self.slots[*i].as_ref().map_or(0, |s| s.used_at.saturating_add(1));
         let oldest = (0..STREAMS).min_by_key(age).unwrap_or(0);

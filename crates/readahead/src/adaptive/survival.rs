@@ -33,7 +33,8 @@ const PRIOR_RUNS: f32 = 2.0;
 /// With each run that ends, the past weighs a little less: about the last 33 runs count.
 const REMEMBERED: f32 = 0.97;
 
-/// With each run that ends in a bin, the largest length there is forgotten by such a share: a bin is a fifth wide.
+/// With each run that ends in a bin, the largest length there shrinks by one part in this many. A bin is a fifth wide,
+/// so a few runs forget it.
 const FORGOTTEN_LENGTH: u32 = 16;
 
 /// The bin of runs of this length. Round lengths are the longest of their bins, as many runs are that long.
@@ -110,7 +111,8 @@ impl Curve {
     }
 }
 
-/// See [`Curve::cut`]. `end_in` tells where runs end that end in a bin, and the share of those reaching it that do.
+/// See [`Curve::cut`]. `end_in` returns, for a bin, the length at which runs end there, and the share of the runs
+/// reaching the bin that end there.
 fn cut(
     end_in: impl Fn(usize) -> (u64, f32),
     reached: u64,
@@ -174,7 +176,7 @@ impl Lengths<'_> {
         cut(|bin| self.end_in(bin), reached, from, to, access_units)
     }
 
-    /// Where runs end that end in a bin, and the share of those reaching it that do.
+    /// The length at which runs end in a bin, and the share of the runs reaching it that end there.
     fn end_in(&self, bin: usize) -> (u64, f32) {
         let ending = self.file.ending(bin, self.volume.ending(bin, 0.0));
         let place = match self.file.longest[bin] {
@@ -191,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    /// A network volume streams so many pages during an access.
+    /// Pages that a network volume streams during an access.
     const ACCESS: f64 = 610.0;
 
     /// Where a window of 800 units after a run of 16 is cut, once runs of these lengths have ended.

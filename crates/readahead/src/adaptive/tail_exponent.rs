@@ -5,9 +5,9 @@
 //! ended by the end of the file, has shown its length without showing an end, so it adds to the sum
 //! only. The prior is worth six ended runs of `a = 1`: as likely to double as not.
 //!
-//! A run shorter than the shortest that the tail is taken of counts as an end without a length: two
-//! misses that were neighbours by chance make `a` grow, so that where this happens often no window pays.
-//! The size of windows is not to follow that down, and takes `a` as 2 at most.
+//! A run shorter than where the tail begins counts as an end without a length. Two misses that were neighbours by
+//! chance are such a run and make `a` grow, so that no window pays where this happens often. The size of windows should
+//! not follow that down, and takes `a` as 2 at most.
 
 /// What the prior weighs, in runs.
 const PRIOR_RUNS: f64 = 6.0;
@@ -21,7 +21,7 @@ pub(super) const LEAST_TAIL: f64 = 1.0 / 64.0;
 /// Even the least reliable may go on: one run in 256 doubles.
 const MOST_TAIL: f64 = 8.0;
 
-/// What `a` is at most where a window is sized, and its mark placed.
+/// The most that `a` counts when a window is sized and its mark placed (the reason is above).
 pub(super) const MOST_TAIL_OF_WINDOWS: f64 = 2.0;
 
 /// A program that announces sequential reading nearly always reads to the end.
@@ -48,8 +48,8 @@ impl Runs {
     }
 }
 
-/// What the length of a run adds to the sum. A logarithm takes as long as the rest of a decision's
-/// arithmetic, so a run keeps this until it is longer.
+/// What the length of a run adds to the sum: a logarithm. It takes as long as the rest of a decision's arithmetic, so a
+/// stream keeps it until its run grows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogLength(f64);
 

@@ -13,13 +13,13 @@ use crate::table::SCATTER;
 /// How many are remembered: each stream of a full set may have missed once before its second miss.
 pub(super) const UNMATCHED_MISSES: usize = 64;
 
-/// Log2 of the counts: one in eight is not zero then.
+/// Log2 of the number of counts. The two edges of 64 misses leave seven counts in eight at zero.
 const SIEVE_BITS: u32 = 10;
 
 /// Log2 of the pages of a block: 256 KiB, so that what lies beside an unmatched miss is mostly in its block.
 const BLOCK_BITS: u32 = 6;
 
-/// Search the misses themselves where more blocks than this would have to be looked up.
+/// If an access spans this many blocks or more, the misses themselves are searched: that is as fast.
 const MOST_BLOCKS: u64 = 4;
 
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ pub(super) struct UnmatchedMiss {
 }
 
 impl UnmatchedMiss {
-    /// A stream that began with it, when all readers have passed so many pages.
+    /// The `stream` that began with it, when all readers have passed `passed` pages.
     pub(super) fn followed_by(&self, stream: Stream, passed: u64) -> Stream {
         let pages = self.end - self.first;
         let own = stream.length().saturating_sub(pages);
@@ -46,7 +46,7 @@ impl UnmatchedMiss {
 pub(super) struct UnmatchedMisses {
     /// A ring; `noted % UNMATCHED_MISSES` is the next to be overwritten.
     ring: [UnmatchedMiss; UNMATCHED_MISSES],
-    /// UnmatchedMisses noted so far.
+    /// Misses noted so far.
     noted: u64,
     /// Firsts and ends of those in the ring, by block.
     edges: [u8; 1 << SIEVE_BITS],
@@ -77,18 +77,18 @@ impl UnmatchedMisses {
             .map(|age| &self.ring[((self.noted - age) % UNMATCHED_MISSES as u64) as usize])
     }
 
-    /// Whether one begins or ends near a page, as far as can be told at once: not if this is false.
+    /// Whether one may begin or end near a page. If this is false, none does.
     pub(super) fn may_be_at(&self, page: Page) -> bool {
         self.edges[sieve(page)] > 0
     }
 
-    /// The same for both of two pages. Each is as good as random, so that a processor had better not
-    /// guess what becomes of the first.
+    /// Whether that is so for both pages. The counts are as good as random, so a branch after the first one would be
+    /// mispredicted.
     pub(super) fn may_be_at_both(&self, one: Page, other: Page) -> bool {
         self.edges[sieve(one)].min(self.edges[sieve(other)]) > 0
     }
 
-    /// The same for all pages of `[first, end]`.
+    /// Whether one may begin or end within `[first, end]`.
     pub(super) fn may_be_within(&self, first: Page, end: Page) -> bool {
         let (from, to) = (first >> BLOCK_BITS, end >> BLOCK_BITS);
         to - from >= MOST_BLOCKS || (from..=to).any(|block| self.edges[sieve_of(block)] > 0)

@@ -9,28 +9,29 @@
 /// With each wait the past weighs a little less: about the last 33 count.
 const REMEMBERED: f64 = 0.97;
 
-/// That each access is waited for weighs as much as one wait.
+/// The weight of the prior, in waits: at first, each access is expected to be waited for.
 const PRIOR_WAITS: f64 = 1.0;
 
-/// Less than half of what an access costs is no access: more likely than not, the head is where it is needed.
+/// The share of an access that readers must wait, on average, for the next access to count as one: if it is less, the
+/// head is more likely than not where it is needed.
 const MOST: f64 = 0.5;
 
 /// Accesses of forward streams of late.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Waits {
     waits: f64,
-    /// What was waited for an access each time, as a share of an access at a random place, in sum.
+    /// The sum of what was waited each time, as shares of an access at a random place.
     waited: f64,
 }
 
 impl Waits {
-    /// A stream waited for each of its last accesses this share of an access at a random place.
+    /// For each of its last accesses, a stream waited this share of an access at a random place.
     pub(super) fn note(&mut self, waited: f64) {
         self.waits = self.waits * REMEMBERED + 1.0;
         self.waited = self.waited * REMEMBERED + waited.clamp(0.0, 1.0);
     }
 
-    /// Whether the next access is one at a random place.
+    /// Whether the next access is likely to cost as much as one at a random place.
     pub(super) fn are_due(&self) -> bool {
         self.waited + PRIOR_WAITS >= MOST * (self.waits + PRIOR_WAITS)
     }

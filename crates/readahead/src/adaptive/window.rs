@@ -4,7 +4,7 @@ use super::number::real;
 use super::run::{Ahead, Run};
 use crate::cost::DeviceCost;
 
-/// A window is ample if its transfer takes as long as so many device accesses.
+/// A window is ample if its transfer takes as long as this many device accesses: more would save little.
 pub(super) const AMPLE_STALLS: f64 = 8.0;
 
 /// What a stream's next units cost on a device.
@@ -42,7 +42,7 @@ impl UnitCost {
         Self::new(cost, apart)
     }
 
-    /// The same where the device is ready to go on.
+    /// The same, where the head is in place already.
     pub(super) fn without_access(self) -> Self {
         UnitCost { stall_s: 0.0, stall_units: 0.0, ..self }
     }
@@ -60,17 +60,16 @@ impl UnitCost {
         whole(units).max(1)
     }
 
-    /// Units from the mark to the end of the window, so that a reader of `rate` units a second
-    /// does not stall. A window that is read in the reader's direction arrives page by page: what
-    /// the reader uses up during a device access is enough, or half a window where others are served in
-    /// between; a window read against it must arrive whole. The factor covers a rate that was
-    /// itself held back by stalls.
+    /// Units from the mark to the end of the window, so that a reader of `rate` units a second does not stall. A window
+    /// in the reader's direction arrives page by page: what the reader uses during a device access is enough, or half a
+    /// window if others are served in between. A window against it must arrive whole. The factor 2 allows for a rate
+    /// that was itself held back by stalls.
     ///
-    /// Asking a page earlier saves `1/B` at most, and costs `w/B` where the run ends on that page, which
-    /// happens to one in `r/a`. While `a w > r` that is too much on a device that serves one access at a
-    /// time, where it delays others. If two windows may be asked for, it is done all the same for a
-    /// window read against its direction, which asked for in time saves its whole transfer, and for a
-    /// file read from its start, as most readers of those come to the end.
+    /// Asking for the next window one page earlier saves at most `1/B`. It costs `w/B` if the run ends on that page,
+    /// which one run in `r/a` does. While `a w > r`, that is too much on a device that serves one access at a time,
+    /// where it delays others. There are two exceptions if there is room for two windows. A window against the reader's
+    /// direction saves its whole transfer if it is requested in time. A file that is read from its start is mostly read
+    /// to its end.
     pub(super) fn look_ahead(&self, ahead: Ahead) -> u64 {
         let window = real(ahead.window);
         let is_proven = ahead.run.tail_exponent * window <= real(ahead.run.read);
@@ -90,8 +89,8 @@ impl UnitCost {
     }
 }
 
-/// Units rounded up, `i64::MAX` at most; none where that is no number. Such numbers are signed, which a
-/// processor converts at once, where it takes `f64::ceil` and unsigned ones a dozen instructions.
+/// Rounds up, to at least 0 and at most `i64::MAX`; NaN gives 0. A processor converts to a signed number in one
+/// instruction; `f64::ceil` and unsigned numbers take a dozen.
 fn whole(units: f64) -> u64 {
     let whole = units as i64;
     whole.saturating_add(i64::from((whole as f64) < units)).max(0) as u64

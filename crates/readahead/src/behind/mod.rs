@@ -27,8 +27,8 @@ pub use plan::{DropPlan, Passing};
 pub use progress::{StreamProgress, Terms};
 pub use span::{Span, TurnedRound};
 
-/// A reader engages after it has passed one in this many of memory's pages. Less may be read again, and the kernel keeps
-/// it then.
+/// A reader engages after it has passed one in this many of memory's pages. Less may be read again, and the kernel
+/// keeps it then.
 const READ_SHARE: u64 = 2;
 
 /// A writer engages after one in this many, since the kernel cannot drop its pages before they are on the disk.

@@ -63,4 +63,5 @@ impl Span {
     }
 }
 
+/// Pages of the largest folio: 2 MiB.
 const PIECE_PAGES: u64 = 512;

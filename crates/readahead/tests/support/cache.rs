@@ -7,7 +7,7 @@ use readahead::{Action, CacheView, DeviceCost, GroupId, Mark, Page, Plan};
 /// The cached pages of one file.
 #[derive(Clone, Debug)]
 pub(crate) struct PageCache {
-    /// Whether each cached page was used.
+    /// The cached pages, and whether each was used.
     pages: BTreeMap<Page, bool>,
     marks: Vec<Mark>,
     /// Pages requested by a plan while they were cached.

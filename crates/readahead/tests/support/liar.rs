@@ -7,11 +7,11 @@ use readahead::{CacheView, DeviceCost, Page, Past};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Liar {
     pub(crate) seed: u64,
-    /// How likely the answer is "all of them" or "none", in eighths.
+    /// How often `cached_in` answers "all of them" or "none", in eighths.
     pub(crate) bluntness: u64,
     pub(crate) cost: DeviceCost,
     pub(crate) room_pages: u64,
-    /// One absent page in this many counts as evicted unused.
+    /// One absent page in this many counts as evicted, whether used or not.
     pub(crate) thrashing: u64,
 }
 

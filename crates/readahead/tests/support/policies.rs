@@ -9,8 +9,8 @@ pub(crate) const AHEAD_BYTES: u64 = 16 << 20;
 /// Bytes that a lone reader may have ahead.
 pub(crate) const ALONE_BYTES: u64 = 2 * AHEAD_BYTES;
 
-/// Bytes that all may have ahead together: the last request, `own`, leaves `own + 4/5 (all - own)` within what a lone
-/// reader may have.
+/// Bytes that all readers may have ahead together. A request keeps `own + 4/5 (all - own)` within what a lone reader
+/// may have; `own` is what its reader has ahead. So `all` is largest where `own` is almost nothing.
 pub(crate) const ALL_BYTES: u64 = ALONE_BYTES / 4 * 5;
 
 /// Files followed: few, so that tests make the policy forget.

@@ -39,7 +39,7 @@ fn stream() -> impl Strategy<Value = StreamKey> {
     })
 }
 
-/// Pages of files of up to 4 EiB, most near the beginning.
+/// Page numbers of files of up to 4 EiB, most of them near the beginning.
 fn page() -> impl Strategy<Value = u64> {
     prop_oneof![3 => 0..100_000u64, 1 => 0..1u64 << 50]
 }

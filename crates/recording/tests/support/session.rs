@@ -192,7 +192,7 @@ impl Session {
         }));
     }
 
-    /// A program reads the 64 files of a folder, as they were created.
+    /// A program reads the 64 files of a folder, in the order in which they were created.
     pub(crate) fn walk(&mut self, tgid: Tgid) {
         let key = FileKey { dev: DISK, ino: FOLDER };
         for of in (1..=64).map(|n| Session::file(FOLDER + n, tgid)) {
@@ -278,7 +278,7 @@ impl Session {
         self.now = self.now.max(until);
     }
 
-    /// Ends everything.
+    /// Shuts the controller down and finishes the recording. Returns its totals, if one was made.
     pub(crate) fn finish(mut self) -> Option<recording::Totals> {
         self.controller.finish();
         if let Some(recorder) = &mut self.recorder {

@@ -12,11 +12,13 @@ use super::MS;
 /// After this long, the controller assumes that an answer is lost.
 const LOST_NS: Nanos = 10_000 * MS;
 
-/// Most pages that may be dropped ahead of an ended reader, and a step of 4 MiB that was not reported yet.
+/// Most pages that may be dropped ahead of an ended reader: 64 MiB.
 const AHEAD_PAGES: u64 = 16_384;
+
+/// Pages that a stream may have passed without a report: two steps of 4 MiB.
 const UNTOLD_PAGES: u64 = 2048;
 
-/// What was seen so far and decides what may follow.
+/// What was seen so far. It decides which commands may follow.
 #[derive(Default)]
 pub(crate) struct Law {
     mounted: BTreeMap<DeviceNumber, BackingId>,
@@ -24,9 +26,9 @@ pub(crate) struct Law {
     passed: BTreeMap<StreamKey, Vec<Span>>,
     last_ticket: u64,
     batch: Option<(u64, FileKey)>,
-    /// The change on each device that is not answered yet.
+    /// The window change of each device that is not answered yet.
     under_way: BTreeMap<Option<BackingId>, (Ticket, Nanos)>,
-    /// The newest change of each target.
+    /// The newest window change of each target.
     newest: BTreeMap<Target, Ticket>,
     last_set_at: Option<Nanos>,
     /// Targets whose window may not be their own.

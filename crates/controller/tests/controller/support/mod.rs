@@ -148,13 +148,13 @@ impl Bench {
         self.completed(Completed::WindowSet { ticket, target, outcome, during: (0, 0) })
     }
 
-    /// The reader has closed its file, or ended.
+    /// Tells that the target's reader has closed its file, or ended.
     pub(crate) fn closed(&mut self, target: Target) -> Vec<Command> {
         let (outcome, during) = (WindowOutcome::Own, (0, 0));
         self.completed(Completed::WindowSet { ticket: None, target, outcome, during })
     }
 
-    /// The same some time later.
+    /// Lets `ns` pass, then gives the input.
     pub(crate) fn after(&mut self, ns: Nanos, input: &Input) -> Vec<Command> {
         self.now += ns;
         self.on(input)

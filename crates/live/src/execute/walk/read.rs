@@ -19,7 +19,8 @@ use super::names::{Listings, Names};
 use crate::execute::readers::read_ahead;
 use crate::mounted::Volume;
 
-/// Reads files ahead, from the first on, as far as they fit. Answers how many that are, and their bytes.
+/// Reads files ahead, from the first on, as far as they fit. Answers how many files are done with, those that cannot be
+/// read included, and how many bytes were requested.
 pub(in crate::execute) fn run(
     job: &ReadFiles,
     volume: &Volume,

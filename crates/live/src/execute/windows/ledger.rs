@@ -141,8 +141,8 @@ struct Entry {
     holder: Holder,
 }
 
-/// All entries of a process, in memory and on disk. The engines of a process hand it on, while threads of an earlier one
-/// may still restore their windows.
+/// All entries of a process, in memory and on disk. The engines of a process hand it on, while threads of an earlier
+/// one may still restore their windows.
 pub(super) struct Ledger {
     path: PathBuf,
     file: Option<File>,

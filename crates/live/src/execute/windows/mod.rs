@@ -67,8 +67,8 @@ impl Journal {
         Journal { generation: ledger.generation(), ledger: Arc::clone(&self.ledger) }
     }
 
-    /// Restores the device windows that killed runs left changed, and takes over their ledgers. Runs that are still alive
-    /// keep theirs.
+    /// Restores the device windows that killed runs left changed, and takes over their ledgers. Runs that are still
+    /// alive keep theirs.
     pub(crate) fn recover(&self, state: &Path) {
         // Device windows first: restoring an open file's window may copy them.
         linux::knob::recover();
@@ -248,8 +248,8 @@ impl Windows {
         Ok(Recorded { file: fetched.file, entry, is_new: same.is_none() })
     }
 
-    /// Removes a new entry after its change has failed. The kernel sets the open file's window last, so it is as before;
-    /// but an earlier change of this file must still be undone.
+    /// Removes a new entry after its change has failed. The kernel sets the open file's window last, so it is as
+    /// before; but an earlier change of this file must still be undone.
     fn undo_record(&mut self, target: Target, recorded: &Recorded) {
         if recorded.is_new {
             self.set.remove(&target).into_iter().for_each(|it| self.journal.lock().remove(it.id));
@@ -308,8 +308,8 @@ impl Windows {
         Ok(WindowOutcome::Own)
     }
 
-    /// Whether its thread may end: not while the fetcher avoids somebody. The next thread would not know whom, so a user
-    /// could make one more process hang every second.
+    /// Whether its thread may end: not while the fetcher avoids somebody. The next thread would not know whom, so a
+    /// user could make one more process hang every second.
     pub(super) fn may_end(&self) -> bool {
         self.set.is_empty() && self.kept_open.is_empty() && self.fetcher.avoids_nobody()
     }
@@ -345,8 +345,8 @@ impl Windows {
         answers
     }
 
-    /// Restores all windows that it has set, until `until`: first those whose processes answer at once, then the others.
-    /// The rest stays in the ledger.
+    /// Restores all windows that it has set, until `until`: first those whose processes answer at once, then the
+    /// others. The rest stays in the ledger.
     pub(super) fn restore_all(&mut self, until: Instant) {
         self.fetcher.use_short_timeout();
         loop {

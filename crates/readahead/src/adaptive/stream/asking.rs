@@ -17,25 +17,25 @@ use crate::plan::{Cause, Plan};
 /// A mark spans a few pages, as a reader may skip one.
 const MARK_PAGES: u64 = 8;
 
-/// A run is seen again each time it has grown by such a share: half a bin of a curve.
+/// A run is seen again each time it has grown by one part in this many: half a bin of a [curve](super::super::Curve).
 const SEEN_SHARE: u64 = 8;
 
-/// A window that would leave less than this share of itself to the end of the file takes it too.
+/// A window also takes the rest of the file if that is less than one part in this many of the window ...
 const SNAP_SHARE: u64 = 4;
 
-/// Or no more than the kernel's smallest window.
+/// ... plus this, the kernel's smallest window: so short a rest is not worth a device access.
 const SNAP_PAGES: u64 = 4;
 
 impl Stream {
-    /// The window by the rule, cut to what survives; less than the kernel reads by itself is not worth
-    /// asking for, though one set larger by hand is no floor of ours.
+    /// The rule's `window`, cut to what survives in memory. Asking for less than the kernel reads by itself is not
+    /// worthwhile; a kernel window above the default, which somebody has set, does not count for that.
     fn wanted(&self, window: u64, context: &AccessContext) -> u64 {
         let has_floor = self.step == 1 && context.rules.have(Rule::Floor);
         let kernel = if has_floor { context.access.kernel_window } else { 0 };
         window.max(u64::from(kernel.min(KERNEL_WINDOW_PAGES))).min(self.cap)
     }
 
-    /// What its next units cost: no access where a disk goes on from where it has left off.
+    /// What its next units cost. There is no access to pay for if the head of a disk is where this stream left it.
     fn cost_of_next(&self, context: &AccessContext, waits: &Waits) -> UnitCost {
         let cost = self.unit_cost(context);
         let stays = context.rules.have(Rule::Waits) && self.may_stay(context) && !waits.are_due();
@@ -102,9 +102,8 @@ impl Stream {
         self.at_the_end = self.frontier == last;
         self.asked_at = context.access.now;
         self.cap = self.cap.saturating_add((self.cap / 16).max(1));
-        // Before the window just asked for arrives the reader ends the one before it: no later
-        // than that must the next be asked for. Where accesses overlap, and what is ahead is less than
-        // the device could have on its way, each step of the reader makes room for another.
+        // The reader finishes the last window before the one just asked for arrives. The next must be asked for then at
+        // the latest. Where accesses overlap, each step of the reader makes room for another window.
         let ended = from.saturating_sub(1).max(self.reader);
         let is_cut = window < wanted.min(last - from);
         let earliest = if cost.is_serial && !(is_cut && self.is_swept(context)) {
@@ -121,7 +120,7 @@ impl Stream {
         window * self.len
     }
 
-    /// A window cut where runs end.
+    /// The units of `window` up to where runs are likely to end.
     fn cut(&self, window: u64, last: u64, cost: &UnitCost, lengths: &Lengths) -> u64 {
         let to = self.frontier + window;
         if window == 0 {
@@ -130,15 +129,15 @@ impl Stream {
         lengths.cut(self.reader, self.frontier, to, cost.stall_units()).min(last) - self.frontier
     }
 
-    /// Nothing more is asked for as long as the run does not get past what is asked for.
+    /// Nothing more is asked for before the run gets past what was asked for. A mark on the last unit tells that.
     fn watch_the_frontier(&mut self, lengths: &Lengths, context: &AccessContext, plan: &mut Plan) {
         if self.reader + 1 < self.frontier {
             self.set_next_mark(self.frontier - 1, lengths, context, plan);
         }
     }
 
-    /// The next window is due at this unit. Where runs of the file have ended, the reader is seen before: how long
-    /// runs turn out is known as well as their readers are seen.
+    /// The next window is due when the reader comes to unit `due`. If runs of this file have ended before, a nearer
+    /// mark is set: the ends of runs are known only as precisely as their readers are seen.
     fn set_next_mark(
         &mut self,
         due: u64,
@@ -158,12 +157,12 @@ impl Stream {
         self.step < 0 && context.access.via == Via::Read && context.rules.have(Rule::Sweep)
     }
 
-    /// Where the reader has used as much of what is ahead as is worth asking for.
+    /// The unit at which the reader has used as much of what is ahead as is worth asking for.
     fn step_on(&self) -> u64 {
         self.reader + MIN_READ_AHEAD_PAGES.div_ceil(self.len)
     }
 
-    /// There is no room. When the reader has used some of what is ahead, there may be.
+    /// There is no room now. A mark tells when the reader has used some of what is ahead: then there may be.
     fn watch_for_room(&mut self, context: &AccessContext, plan: &mut Plan) {
         let may_come = context.rules.have(Rule::Room) && self.step_on() < self.frontier;
         if self.mark <= self.reader && may_come {
@@ -171,8 +170,8 @@ impl Stream {
         }
     }
 
-    /// Whether the kernel would read ahead by itself here: what is asked for then takes the place of
-    /// that. Of a reader that skips pages it knows nothing.
+    /// Whether the kernel would read ahead by itself here, so that what is asked for takes the place of that. It does
+    /// not recognise a reader that skips pages.
     pub(in crate::adaptive) fn kernel_reads_ahead(&self, context: &AccessContext) -> bool {
         match context.access.via {
             Via::Mmap => context.access.kernel_window > NARROW_PAGES,
@@ -180,9 +179,9 @@ impl Stream {
         }
     }
 
-    /// Whether a window is expected to save its reader more than it costs: stalls for what is used,
-    /// against its device access and the transfer of the rest. Two misses that are neighbours by chance look
-    /// like the start of a run; where that happens often, runs turn out short, and little is used.
+    /// Whether a window is expected to save its reader more than it costs: the stalls for units that are used, against
+    /// the device access and the transfer of the others. Two misses that are neighbours by chance look like the start
+    /// of a run. Where that happens often, runs are short, little is used, and no window pays.
     fn pays(&self, cost: &UnitCost, run: Run, window: u64, context: &AccessContext) -> bool {
         let pays_with = |used: f64| {
             let saved_s = used / self.units_a_stall(context).max(1) as f64 * cost.stall_s;
@@ -208,11 +207,10 @@ impl Stream {
         self.step == 1 && is_as_asked && survives
     }
 
-    /// The window cut to the file and to the room there is, or stretched to the file's end if
-    /// little would be left; what two windows can read is halved rather than left with a rest. A
-    /// minimum read-ahead is not asked for: it costs as much to access as a whole window, and the kernel does
-    /// better by
-    /// itself.
+    /// Units of the window, cut to the file and to the room there is, or stretched to the file's end if little would be
+    /// left. What two windows can read is halved, so that no small rest remains. If there is room for less than the
+    /// minimum read-ahead, nothing is asked for: its access costs as much as that of a whole window, and the kernel
+    /// does better by itself.
     fn fit(&self, wanted: u64, last: u64, room: u64, context: &AccessContext, spare: usize) -> u64 {
         let left = last.saturating_sub(self.frontier);
         let requests = if self.is_contiguous() { u64::MAX } else { spare.saturating_sub(1) as u64 };
@@ -233,9 +231,9 @@ impl Stream {
         if left <= 2 * most { left.div_ceil(2) } else { most }
     }
 
-    /// A window of about so many units that ends at a round page: the parts in which programs read a file
-    /// mostly end at a multiple of some power of two, and what is asked for beyond is read in vain. Of two
-    /// such powers the nearer one, counted in device accesses.
+    /// A window of about `units` units that ends at a round page. The parts in which programs read a file mostly end at
+    /// a multiple of some power of two; what is asked for beyond is read in vain. Of the two powers of two around
+    /// `units`, the nearer one is taken, measured by the number of windows that the file then takes.
     fn rounded(&self, units: u64, context: &AccessContext) -> u64 {
         let reads_all = self.step == 1 && self.grain == 1 && context.rules.have(Rule::RoundEnds);
         if !reads_all || !self.is_part {

@@ -9,8 +9,8 @@
 //!
 //! Forward: `step = 1`; backward: `step = -1`; strided: units of `len` pages every `step` pages.
 //! A window is asked for when the reader comes near the end of what was asked, as the mark tells.
-//! A page that was asked for, arrived, and is absent when the reader comes has been evicted: then
-//! what survived is the measure of the window.
+//! A page that was asked for, arrived, and is absent when the reader comes has been evicted. The next windows are then
+//! no larger than what survived.
 
 mod asking;
 mod rate;
@@ -42,8 +42,8 @@ const REORDERED_UNITS: u64 = 16;
 /// read the last time.
 const SETTLE_NS: Nanos = 20_000_000;
 
-/// A reader that is so many times as long away as it takes to come to its mark has stopped: if pauses
-/// are as scale-free as runs, one in four goes on.
+/// A reader has stopped if it stays away this many times as long as it takes to come to its mark. If the lengths of
+/// pauses are as scale-free as those of runs, one reader in four still goes on.
 const STOPPED_AFTER: f64 = 4.0;
 
 /// Thrashing never shrinks a window below 16 KiB, the kernel's own smallest.
@@ -55,7 +55,7 @@ struct Awaited {
     since: Nanos,
     /// The unit that the reader came to then.
     from: u64,
-    /// Units of one access.
+    /// Units that one device access brings.
     each: u64,
 }
 
@@ -68,8 +68,7 @@ pub(super) struct Stream {
     grain: u64,
     /// First unit not known to be read.
     reader: u64,
-    /// Its logarithm: worked out beside the rest of the decision that moves it, as the next one begins
-    /// with it.
+    /// The logarithm of `reader`. It is computed when `reader` changes, since the next decision begins with it.
     log_length: LogLength,
     /// First unit not asked for.
     frontier: u64,
@@ -78,9 +77,9 @@ pub(super) struct Stream {
     /// Most units that survived between being asked for and being read.
     cap: u64,
     rate: Rate,
-    /// The most that the tail exponent of its run can be, for all that is known from elsewhere.
+    /// An upper bound of its tail exponent, from how far other files were read; infinite if there is none.
     tail_exponent: f64,
-    /// Its reader has announced sequential reading, as far as its misses tell.
+    /// The last miss carried the advice to read sequentially.
     announced: bool,
     /// It began at the start of the file, and the end has not been seen.
     is_begun: bool,
@@ -88,16 +87,16 @@ pub(super) struct Stream {
     is_part: bool,
     /// Of its run only the first miss was seen.
     is_guess: bool,
-    /// Where its run is taken to have ended.
+    /// The length at which its run counts as ended, in units, if its reader has stopped.
     ended: Option<u64>,
-    /// What it waits for.
+    /// What its reader waits for.
     awaited: Option<Awaited>,
     cause: Cause,
     asked_at: Nanos,
     pub(super) used_at: Nanos,
-    /// Units a second while it still waited for each of them; zero where that was not seen.
+    /// Units a second while it still waited for each of them; 0 if that was not seen.
     waiting_rate: f64,
-    /// When the reader was last seen, and where.
+    /// When the reader was last seen to go on, and the unit.
     seen: (Nanos, u64),
     /// A reader that goes on should have been seen again by then; never, while its pace is not known.
     due_at: Nanos,
@@ -107,9 +106,9 @@ pub(super) struct Stream {
     due: u64,
     /// What all readers had passed when this one was last seen, in pages.
     seen_when_passed: u64,
-    /// What was asked for before this unit is not counted as ahead any more.
+    /// Units before this one do not count as ahead any more: its reader had stopped.
     given_up: u64,
-    /// What its reader passes of all that is passed.
+    /// Its reader's share of all pages that are passed.
     pace: Pace,
 }
 
@@ -120,7 +119,7 @@ impl Stream {
         Self::new(origin, step, 1, run, cause, now)
     }
 
-    /// A stream from the start of a file, whose tail exponent is no more than `tail_exponent`.
+    /// A stream from the start of a file, whose tail exponent is at most `tail_exponent`.
     pub(super) fn initial(run: u64, tail_exponent: f64, now: Nanos) -> Self {
         Stream { tail_exponent, is_begun: true, ..Self::contiguous(0, 1, run, Cause::Initial, now) }
     }
@@ -130,7 +129,7 @@ impl Stream {
         Self::new(origin, step, 1, run, Cause::Sparse, now).skipping(grain)
     }
 
-    /// The same, whose reader touches only one page or piece every `grain` pages.
+    /// This stream, whose reader touches only one page or piece every `grain` pages.
     pub(super) fn skipping(self, grain: u64) -> Self {
         Stream { grain, ..self }
     }
@@ -173,7 +172,7 @@ impl Stream {
         }
     }
 
-    /// The same, of which only the first miss was seen.
+    /// This stream, of whose run only the first miss was seen.
     pub(super) fn guessed(self) -> Self {
         Stream { is_guess: true, ..self }
     }
@@ -183,7 +182,7 @@ impl Stream {
         self.is_guess
     }
 
-    /// Its reader went on: tells once at what step, if that was a guess.
+    /// Its reader went on. If the stream was a guess, it is one no more, and its step is returned.
     pub(super) fn confirm(&mut self) -> Option<i64> {
         std::mem::take(&mut self.is_guess).then_some(self.step)
     }
@@ -193,14 +192,14 @@ impl Stream {
         self.step
     }
 
-    /// The same, whose reader stood at unit `from` at `then`, and has waited for each unit since.
+    /// This stream, whose reader was at unit `from` at `then`, and has waited for each unit since.
     pub(super) fn waiting_since(mut self, then: Nanos, from: u64) -> Self {
         let elapsed_s = self.used_at.saturating_sub(then) as f64 * 1e-9;
         self.waiting_rate = self.reader.saturating_sub(from) as f64 / elapsed_s.max(1e-9);
         self
     }
 
-    /// The same, whose reader passes this of all that is passed.
+    /// This stream, whose reader has this pace.
     pub(super) fn at_pace(self, pace: Pace) -> Self {
         Stream { pace, ..self }
     }
@@ -210,7 +209,7 @@ impl Stream {
         self.is_part = true;
     }
 
-    /// What its reader passes of all that is passed.
+    /// Its reader's share of all pages that are passed, from 0 to 1.
     pub(super) fn share(&self) -> f64 {
         self.pace.share()
     }
@@ -230,7 +229,7 @@ impl Stream {
         self.at_the_end
     }
 
-    /// Tells once, when the reader has come from the start of a file to its end.
+    /// Whether the reader has come from the start of a file to its end. True only once.
     pub(super) fn has_ended_a_file(&mut self, file_pages: u64) -> bool {
         let has_ended = self.is_begun && self.reader >= file_pages;
         self.is_begun &= !has_ended;
@@ -336,8 +335,8 @@ impl Stream {
         self.seen_when_passed = tally.passed_pages;
     }
 
-    /// Its run has ended if its reader should have been seen again by now: tells once at what length, which is where it
-    /// would have been seen; nothing where the end of the file may have ended it.
+    /// Its run has ended if its reader should have been seen again by now. Returns the length once, in units: the place
+    /// where the reader would have been seen. `None` if the end of the file may have ended the run.
     pub(super) fn end_run(&mut self, now: Nanos) -> Option<u64> {
         let is_whole = self.is_contiguous() && !self.is_guess && !self.at_the_end;
         if self.ended.is_some() || !is_whole || !self.has_stopped(now) {
@@ -348,7 +347,7 @@ impl Stream {
         self.ended
     }
 
-    /// Notes what a forward reader that comes to unit `unit` has waited for beside the transfer.
+    /// Notes how long a forward reader that comes to unit `unit` has waited for accesses, beside the transfer.
     fn note_wait(&mut self, unit: u64, context: &AccessContext, waits: &mut Waits) {
         let has_come = |awaited: &mut Awaited| unit >= awaited.from + awaited.each;
         let Some(awaited) = self.awaited.take_if(has_come) else { return };
@@ -363,16 +362,17 @@ impl Stream {
         waits.note(waited_s / cost.stall_s.max(f64::MIN_POSITIVE));
     }
 
-    /// Whether the head of a disk may be where this stream has left it. Where an access costs less than the transfer
-    /// of the kernel's window there is no head to speak of.
+    /// Whether the head of a disk may be where this stream has left it. A device whose access costs less than the
+    /// transfer of the kernel's window has no head that matters.
     fn may_stay(&self, context: &AccessContext) -> bool {
         let reads_all = self.step == 1 && self.grain == 1 && context.access.via == Via::Read;
         let cost = &context.device.pages;
         reads_all && cost.is_serial && cost.stall_units() > f64::from(KERNEL_WINDOW_PAGES)
     }
 
-    /// How long the reader may stay away: while the device brings what is ahead and the reader uses it
-    /// up, several times over; at the pace at which it waited for each unit that is long enough.
+    /// How long the reader may stay away before it counts as stopped: several times as long as the device takes to
+    /// bring what is ahead, and the reader to come to its mark. At the rate at which it waited for each unit, once is
+    /// enough.
     fn patience_ns(&self, context: &AccessContext) -> Nanos {
         let cost = self.unit_cost(context);
         let device_s = cost.stall_s + real(self.frontier - self.reader) * cost.unit_s;
@@ -386,9 +386,9 @@ impl Stream {
         self.due_at < now
     }
 
-    /// What is ahead of a reader that has stopped counts as read in vain; likewise of one whose pace is
-    /// not known when all have passed `round` pages since. Should it come after all, that is counted no
-    /// more.
+    /// What is ahead of a reader that has stopped counts as read in vain. A reader whose pace is not known has stopped
+    /// when all readers have passed `round` pages since it was seen. If it comes after all, these pages do not count as
+    /// used.
     pub(super) fn give_up_if_stopped(&mut self, now: Nanos, round: u64, tally: &mut Tally) {
         let has_no_pace = self.due_at == Nanos::MAX;
         let is_round_over = self.seen_when_passed.saturating_add(round) < tally.passed_pages;
@@ -409,7 +409,7 @@ impl Stream {
         self.frontier.saturating_sub(self.reader.max(self.given_up))
     }
 
-    /// Counts what the reader passes of what was asked for, and the waits this spared it.
+    /// Counts the pages that were asked for and that the reader now passes, and the waits that this has spared it.
     fn count_used(&self, to: u64, context: &AccessContext, tally: &mut Tally) {
         let counted = self.reader.max(self.given_up);
         let used = to.min(self.frontier).saturating_sub(counted);
@@ -420,8 +420,8 @@ impl Stream {
         tally.stalls_saved += used.div_ceil(self.units_a_stall(context).max(1));
     }
 
-    /// Units that a wait brings the reader by itself: a kernel window forward, half of one for each
-    /// read-around, a request otherwise, with the pages skipped before the next.
+    /// Units that a reader gets for each wait without us: the kernel's window if it reads forward, half of it by
+    /// read-around, otherwise its request with the pages that it skips before the next.
     fn units_a_stall(&self, context: &AccessContext) -> u64 {
         let window = u64::from(context.access.kernel_window);
         match (context.access.via, self.step) {
@@ -474,7 +474,7 @@ impl Stream {
         Some(if self.step > 0 { from } else { to - 1 })
     }
 
-    /// Thrashing measures what survives: less than was ahead of the reader when it came.
+    /// The reader found unit `absent` evicted, so less survives than was ahead of it: no more windows of that size.
     fn shrink(&mut self, absent: u64, tally: &mut Tally) {
         let ahead = self.frontier - absent;
         tally.wasted_pages += self.ahead() * self.len;
@@ -499,11 +499,11 @@ impl Stream {
         } else {
             self.origin.saturating_add(1)
         };
-        // A division takes as long as all the rest of this, and most steps are a page.
+        // A division takes as long as the rest of this function, and most steps are one page.
         if stride == 1 { pages } else { pages.div_ceil(stride) }
     }
 
-    /// Whole units in so many pages.
+    /// Whole units in `pages`.
     fn units_of(&self, pages: u64) -> u64 {
         if self.len == 1 { pages } else { pages / self.len }
     }
@@ -513,8 +513,8 @@ impl Stream {
         self.is_contiguous() || striding_pays(cost, self.step)
     }
 
-    /// Whether it is asked for at all: not where nothing is saved, nor a plain forward one where the
-    /// device answers before we could.
+    /// Whether anything is asked for it: not if nothing is saved, and not for a plain forward stream on a device that
+    /// answers before we could.
     pub(super) fn is_led(&self, cost: &DeviceCost) -> bool {
         self.can_gain(cost) && !(self.step == 1 && cost.outpaces_user_space())
     }
@@ -527,8 +527,8 @@ impl Stream {
         }
     }
 
-    /// How far it has come. A program that announced sequential reading has as good as proven its
-    /// whole file.
+    /// How far it has come, of `last` units in the file. A program that announced sequential reading counts as if it
+    /// had proven its whole file.
     fn run(&self, last: u64, tail_exponent: f64) -> Run {
         let (read, tail_exponent) = if self.announced && self.step == 1 {
             (last, tail_exponent.min(ANNOUNCED))

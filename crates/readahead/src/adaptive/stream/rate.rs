@@ -1,4 +1,4 @@
-//! How fast a reader is in time: the most of the last few times, as it may have been held back.
+//! How fast a reader is, in units a second: the highest of its last few rates, as it may have been held back.
 
 use crate::adaptive::number::real;
 
@@ -13,7 +13,7 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    /// The reader took `elapsed_ns`, which are some, for so many units.
+    /// The reader took `elapsed_ns` for `units` units; neither is 0.
     pub(super) fn note(&mut self, units: u64, elapsed_ns: u64) {
         let [last, before, earlier, _] = self.rates;
         self.rates = [real(units) * 1e9 / real(elapsed_ns), last, before, earlier];
@@ -21,12 +21,12 @@ impl Rate {
         self.fastest = self.rates.iter().copied().fold(0.0, faster);
     }
 
-    /// Units a second, as far as known; zero until then.
+    /// The highest rate so far, in units a second; 0 if none is known.
     pub(super) fn known(&self) -> f64 {
         self.fastest
     }
 
-    /// Units a second that have to be reckoned with: any number until all of the last few are known.
+    /// The highest rate to expect, in units a second: infinite until enough rates are known.
     pub(super) fn most(&self) -> f64 {
         if self.rates[RATES - 1] > 0.0 { self.fastest } else { f64::INFINITY }
     }

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! The helper may hang. A program can replace its descriptor at any moment by one of a FUSE server of its own; closing
-//! a duplicate of that asks the server (`->flush`), may take for ever and cannot be interrupted. And a program that hangs
-//! in `exec` blocks everybody who looks at its descriptors. So this process waits only briefly. It sets a helper that
-//! does not answer aside and starts another one. The program's owner, the culprit, is avoided until that helper answers
-//! or ends. So a culprit has one hanging helper per disk at most, and nobody else notices.
+//! a duplicate of that asks the server (`->flush`), may take for ever and cannot be interrupted. And a program that
+//! hangs in `exec` blocks everybody who looks at its descriptors. So this process waits only briefly. It sets a helper
+//! that does not answer aside and starts another one. The program's owner, the culprit, is avoided until that helper
+//! answers or ends. So a culprit has one hanging helper per disk at most, and nobody else notices.
 
 mod serve;
 mod wire;
