@@ -148,6 +148,7 @@ impl Backing {
         if let Some(cost) = learned {
             self.cost = cost;
             self.origin = Origin::Learned;
+            self.depth.fit(&cost);
             out.push(Command::Remember(self.id, cost));
             self.count(out);
         }
@@ -168,7 +169,7 @@ impl Backing {
     fn measured(&mut self, cost: DeviceCost, out: &mut Vec<Command>) {
         self.cost = cost;
         self.origin = Origin::Measured;
-        self.depth = Depth::new(&cost);
+        self.depth.fit(&cost);
         self.learner = None;
         self.count(out);
     }

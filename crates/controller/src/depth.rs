@@ -48,9 +48,15 @@ pub(crate) struct Depth {
 
 impl Depth {
     pub(crate) fn new(cost: &DeviceCost) -> Self {
-        let most =
-            (MOST_QUEUED_S * cost.bandwidth).clamp(8.0 * LEAST_BYTES as f64, MOST_BYTES as f64);
+        let most = most_bytes(cost);
         Depth { most, limit: most, stepped_at: 0, foreground_at: 0, seen: DiskStats::default() }
+    }
+
+    /// The device costs this, as is known now. What others have waited so far still counts.
+    pub(crate) fn fit(&mut self, cost: &DeviceCost) {
+        let is_all = self.limit >= self.most;
+        self.most = most_bytes(cost);
+        self.limit = if is_all { self.most } else { self.limit.min(self.most) };
     }
 
     /// Most bytes in flight.
@@ -91,6 +97,11 @@ impl Depth {
     }
 }
 
+/// Most bytes in flight on a device with this cost.
+fn most_bytes(cost: &DeviceCost) -> f64 {
+    (MOST_QUEUED_S * cost.bandwidth).clamp(8.0 * LEAST_BYTES as f64, MOST_BYTES as f64)
+}
+
 /// How long a foreground read waits on the stock kernel beside `streams` sequential readers.
 fn stock_wait_s(streams: u64, cost: &DeviceCost) -> f64 {
     let window_s = cost.latency_s + KERNEL_WINDOW_BYTES / cost.bandwidth;
@@ -129,6 +140,22 @@ mod tests {
             depth.steer(step * STEP_NS, &foreground(1, 900), 4, &DeviceCost::DISK);
         }
         assert_eq!(depth.limit_bytes(), most);
+    }
+
+    #[test]
+    fn a_device_that_turns_out_to_be_faster_may_have_more_in_flight_and_what_others_waited_is_kept()
+    {
+        let (slow, fast) = (DeviceCost::DISK, DeviceCost { bandwidth: 2e9, ..DeviceCost::DISK });
+        let mut depth = Depth::new(&slow);
+        depth.fit(&fast);
+        assert_eq!(depth.limit_bytes(), Depth::new(&fast).limit_bytes());
+        assert!(depth.limit_bytes() > Depth::new(&slow).limit_bytes());
+        // Late reads before the device was known are judged once.
+        depth.steer(STEP_NS, &foreground(100, 900), 4, &slow);
+        let held_down = depth.limit_bytes();
+        depth.fit(&fast);
+        depth.steer(2 * STEP_NS, &foreground(100, 900), 4, &fast);
+        assert_eq!(depth.limit_bytes(), held_down);
     }
 
     #[test]

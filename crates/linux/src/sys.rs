@@ -229,12 +229,12 @@ const FS_IOC_GETVERSION: libc::Ioctl =
 /// # Errors
 /// `ENOTTY` where the file system tells none.
 pub fn generation(file: impl AsFd) -> io::Result<u32> {
-    // The kernel writes an `int`, whatever the number of the call says.
-    let mut generation: libc::c_long = 0;
+    // The kernel writes an `int`, though the number of the call has room for a `long`.
+    let mut generation: [libc::c_int; 2] = [0; 2];
     // SAFETY: the pointer leads to a live value that is no smaller than what is written.
     let result =
         unsafe { libc::ioctl(file.as_fd().as_raw_fd(), FS_IOC_GETVERSION, &mut generation) };
-    if result == 0 { Ok(generation as u32) } else { Err(io::Error::last_os_error()) }
+    if result == 0 { Ok(generation[0] as u32) } else { Err(io::Error::last_os_error()) }
 }
 
 /// `struct fiemap` with room for one extent.

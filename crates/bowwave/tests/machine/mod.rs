@@ -1,5 +1,6 @@
 //! A lab disk, processes in memory cgroups, and bowwave beside them.
 
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};

@@ -3,7 +3,6 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::cgroup::Cgroup;

@@ -294,7 +294,7 @@ impl Start {
                 self.ahead_ranges -= 1;
                 self.ahead_bytes -= range.bytes();
             }
-            // It stays as an empty range, since others are known by their index.
+            // It stays as an empty range, since others are known by their index, and still counts as new.
             *range = Range { pages: Span { start: 0, end: 0 }, state: State::Cached, ..*range };
         }
     }
@@ -432,6 +432,7 @@ impl Start {
     pub(super) fn forget_volume(&mut self, dev: DeviceNumber) {
         self.waiting.remove(&dev);
         self.batches.retain(|_, batch| batch.dev != dev);
+        self.marks.retain(|(file, ..)| file.dev != dev);
         for (_, file) in self.files.iter_mut().filter(|(key, _)| key.dev == dev) {
             for range in file.ranges.iter_mut().filter(|range| range.is_ahead()) {
                 self.ahead_ranges -= 1;

@@ -96,7 +96,7 @@ impl Regions {
         Regions {
             table: Table::new(files * 8),
             samples: Samples::new(files * 4),
-            largest_log2_pages: plan_pages.ilog2(),
+            largest_log2_pages: plan_pages.ilog2().max(SMALLEST_LOG2_PAGES),
         }
     }
 

@@ -285,8 +285,9 @@ impl Ledger {
             self.file = Some(options.open(&self.path)?);
         }
         if let Some(file) = &mut self.file {
-            // If the disk is full, do not leave half a line.
-            file.write_all(line.as_bytes()).inspect_err(|_| drop(self.rewrite()))?;
+            let bytes_before = file.metadata()?.len();
+            // If the disk is full, do not leave half a line, to which the next one would be joined.
+            file.write_all(line.as_bytes()).inspect_err(|_| drop(file.set_len(bytes_before)))?;
         }
         Ok(())
     }
@@ -326,16 +327,18 @@ impl Ledger {
 
     fn rewrite(&mut self) -> io::Result<()> {
         self.file = None;
-        self.is_stale = false;
         if self.entries.is_empty() {
             let _ = fs::remove_file(&self.path);
+            self.is_stale = false;
             return Ok(());
         }
         let windows = self.entries.values().map(|entry| &entry.window);
         let lines = windows.filter_map(|window| serde_json::to_string(window).ok());
         let text: String = lines.map(|line| line + "\n").collect();
         // Replace the file in one step, so that a kill leaves either the old list or the new one.
-        linux::whole::write(&self.path, text)
+        linux::whole::write(&self.path, text)?;
+        self.is_stale = false;
+        Ok(())
     }
 }
 
@@ -437,6 +440,23 @@ mod tests {
         next.remove(left[0].0);
         next.write_down();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_could_not_be_brought_up_to_date_is_tried_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (inner, path) = (folder.path().join("inner"), folder.path().join("inner/given"));
+        let mut ledger = Ledger::open(path.clone());
+        let (first, _) = ledger.record(None, given(1)).expect("written");
+        ledger.record(None, given(2)).expect("written");
+        ledger.remove(first);
+        let away = folder.path().join("away");
+        fs::rename(&inner, &away).expect("ours");
+        ledger.write_down();
+        fs::rename(&away, &inner).expect("ours");
+        assert_eq!(listed(&path), [given(1), given(2)]);
+        ledger.write_down();
+        assert_eq!(listed(&path), [given(2)]);
     }
 
     #[test]
