@@ -9,6 +9,7 @@ use trace::{Record, Trace, TraceOp, covered};
 use crate::ahead::{self, Ahead};
 use crate::cached::Cached;
 use crate::cause::{Cause, Setting};
+use crate::devices;
 use crate::folders::is_small;
 use crate::order::{Order, Steps};
 use crate::pattern::Pattern;
@@ -158,8 +159,9 @@ impl<'a> Pass<'a> {
         let records = self.trace.records();
         let ends = records.iter().map(|record| record.at + record.took);
         let began = records.first().map_or(0, |record| record.at);
+        let span = (began, ends.max().unwrap_or(began));
         Analysis {
-            span: (began, ends.max().unwrap_or(began)),
+            span,
             durations: self.durations,
             total: Use {
                 operations: sum(|usage| usage.operations),
@@ -169,6 +171,7 @@ impl<'a> Pass<'a> {
             },
             written: self.written,
             ahead,
+            devices: devices::used(self.trace, span),
             streams: self.streams,
             files: self.files,
             processes: self.processes,

@@ -6,6 +6,7 @@
 //!   trace::Record -+--> cached ------------^        +--> waits of each stream, file, process and cause
 //!                  +--> wait -----------------------+
 //!   trace::Window --+--> ahead               what was read ahead, and what became of it
+//!   trace::Request ----> devices             how busy they were, how large requests were, how long they took
 //!                  +--> raster, histogram, timeline      pictures, as small for a million operations as for ten
 //! ```
 //!
@@ -16,6 +17,7 @@ mod ahead;
 mod ahead_tests;
 mod cached;
 mod cause;
+mod devices;
 mod folders;
 mod gather;
 mod histogram;
@@ -33,6 +35,7 @@ use readahead::Nanos;
 
 pub use ahead::Ahead;
 pub use cause::Cause;
+pub use devices::{Activity, DeviceTimeline, DeviceUse, Requests, device_timeline};
 pub use folders::{Folder, folders, is_small};
 pub use histogram::{LengthBin, SizeBin, read_sizes, wait_lengths};
 pub use order::{Step, Steps};
@@ -112,6 +115,8 @@ pub struct Analysis {
     pub written: (u64, u64),
     /// What the kernel brought in; `None` if the trace does not tell.
     pub ahead: Option<Ahead>,
+    /// The block devices that had requests, the busiest first. Empty if the trace does not tell, or lasts no time.
+    pub devices: Vec<DeviceUse>,
     /// In the order of their first read.
     pub streams: Vec<Stream>,
     /// As in [`trace::Trace::files`].

@@ -8,7 +8,7 @@ use trace::Trace;
 use crate::Analysis;
 
 /// The number of intervals.
-const INTERVALS: usize = 60;
+pub(crate) const INTERVALS: usize = 60;
 
 /// Waits over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +21,7 @@ pub struct Timeline {
 
 /// The waits of the `most` processes that waited longest, and those of the others.
 pub fn timeline(trace: &Trace, analysis: &Analysis, most: usize) -> Timeline {
-    let (began, ended) = analysis.span;
-    let interval = (ended - began).div_ceil(INTERVALS as u64).max(1);
+    let (began, interval) = (analysis.span.0, interval(analysis));
     let waited = |process: &u32| analysis.processes[*process as usize].usage.waits.total;
     let mut processes: Vec<u32> =
         (0..trace.processes().len() as u32).filter(|process| waited(process) > 0).collect();
@@ -46,8 +45,13 @@ pub fn timeline(trace: &Trace, analysis: &Analysis, most: usize) -> Timeline {
     Timeline { interval, rows: names.into_iter().zip(rows).collect() }
 }
 
+/// The length of an interval.
+pub(crate) fn interval(analysis: &Analysis) -> Nanos {
+    (analysis.span.1 - analysis.span.0).div_ceil(INTERVALS as u64).max(1)
+}
+
 /// Adds the time from `start` to `end` to the intervals it lies in.
-fn spread(intervals: &mut [Nanos], interval: Nanos, start: Nanos, end: Nanos) {
+pub(crate) fn spread(intervals: &mut [Nanos], interval: Nanos, start: Nanos, end: Nanos) {
     let mut at = start;
     while at < end {
         let index = ((at / interval) as usize).min(intervals.len() - 1);

@@ -47,6 +47,11 @@ impl Durations {
     }
 }
 
+/// Of so many in ascending order, the place of the one that so many percent of them do not exceed.
+pub(crate) fn rank(count: usize, percent: usize) -> usize {
+    (count * percent).div_ceil(100).max(1) - 1
+}
+
 /// Some waits together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
@@ -65,13 +70,12 @@ pub struct Waits {
 impl Waits {
     /// Of these waits, in ascending order. Their keys do not matter.
     pub(crate) fn of_sorted<K>(waits: &[(K, Nanos)]) -> Self {
-        let rank = |percent: usize| (waits.len() * percent).div_ceil(100).max(1) - 1;
         let at = |rank: usize| waits.get(rank).map_or(0, |(_, wait)| *wait);
         Waits {
             count: waits.len() as u64,
             total: waits.iter().fold(0, |sum, (_, wait)| wait.saturating_add(sum)),
-            median: at(rank(50)),
-            p90: at(rank(90)),
+            median: at(rank(waits.len(), 50)),
+            p90: at(rank(waits.len(), 90)),
             longest: at(waits.len().saturating_sub(1)),
         }
     }

@@ -14,6 +14,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, Command, Stdio};
 
+use analysis::Analysis;
 use managed::Bench;
 use own::Own;
 use rustix::fs::{Advice, fadvise};
@@ -21,7 +22,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::{Pid, Signal, kill_process};
 use stage::{BOWWAVE, skipped};
 use trace::recorded::{self, Header, Run};
-use trace::{Reason, Record, Trace, TraceOp, Window};
+use trace::{Reason, Record, RequestOp, Trace, TraceOp, Window};
 use ways::{PAGE, file, run};
 
 /// `bowwave record` of the whole machine, which records from now on.
@@ -249,6 +250,33 @@ fn what_the_kernel_brings_in_tells_why() {
     assert_eq!(brought(&advised), (0..53).collect::<Vec<_>>());
     let is_ahead = |window: &&Window| window.reason == Reason::Request && window.asked.is_empty();
     assert!(advised.iter().all(is_ahead), "{advised:?}");
+}
+
+#[test]
+fn requests_of_devices_are_recorded_and_keep_the_device_busy_for_a_part_of_the_time() {
+    let Some(bench) = Bench::of("record-requests", 128 << 20) else { return };
+    let path = file(&bench, "read");
+    bench.lab.evict().expect("evicted");
+    let recorder = Recorder::begin(&bench);
+    let read = fs::read(&path).expect("read").len() as u64;
+    let recorded = recorder.path.clone();
+    let trace = recorder.end();
+    let name = bench.lab.block_device().file_name().and_then(OsStr::to_str).expect("a name");
+    let device = trace.devices().iter().position(|device| device == name);
+    let device = device.expect("it has requests") as u32;
+    let is_read = |op, on| op == RequestOp::Read && on == device;
+    let requests = trace.requests().iter().filter(|one| is_read(one.op, one.device));
+    let bytes: u64 = requests.clone().map(|request| u64::from(request.bytes)).sum();
+    assert!(bytes >= read, "{bytes} of {read} bytes");
+    assert!(requests.clone().all(|request| request.bytes > 0 && request.took > 0));
+    let analysis = Analysis::of(&trace);
+    let used = analysis.devices.iter().find(|used| used.device == device);
+    let used = used.expect("it is used").all;
+    assert!(used.busy > 0 && used.busy <= analysis.span.1 - analysis.span.0, "{used:?}");
+    assert!(used.reads.bytes >= read && used.reads.mean > 0, "{used:?}");
+    let (is_able, page, error) =
+        run(Command::new(BOWWAVE).arg("report").arg(&recorded).args(["-o", "-"]));
+    assert!(is_able && page.contains(&format!("<li><code>{name}</code> was busy ")), "{error}");
 }
 
 #[test]

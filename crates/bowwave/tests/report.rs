@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 
 use browser::{Browser, Scheme, measured};
 use trace::recorded::{Header, Recorder, Run};
-use trace::{Reason, Record, TraceOp, Window};
+use trace::{Reason, Record, Request, RequestOp, TraceOp, Window};
 
 /// Folder of the page's pictures; cargo keeps it.
 const KEPT: &str = env!("CARGO_TARGET_TMPDIR");
@@ -113,12 +113,14 @@ fn a_browser_shows_the_page_in_both_schemes_and_on_a_phone() {
 }
 
 #[test]
-fn a_browser_shows_what_the_kernel_read_ahead() {
+fn a_browser_shows_what_the_kernel_read_ahead_and_how_busy_the_device_was() {
     let folder = folder();
     fs::write(folder.path().join("ahead.trace"), recorded()).expect("written");
     let output = ran(report(folder.path(), &["ahead.trace", "-o", "-"]));
     let page = String::from_utf8(output.stdout).expect("text");
-    for sentence in ["101 windows", "67 % were there, or on their way", "25 % were not read"] {
+    let ahead = ["101 windows", "67 % were there, or on their way", "25 % were not read"];
+    let busy = ["The device <code>sda</code> was busy 7 % of the time", "101 reads, half of them"];
+    for sentence in ahead.into_iter().chain(busy) {
         assert!(page.contains(sentence), "{sentence}: {page}");
     }
     let Some(browser) = Browser::found() else { return };
@@ -126,7 +128,7 @@ fn a_browser_shows_what_the_kernel_read_ahead() {
 }
 
 /// A recorded trace of 101 windows of 32 pages. Of each, a read that waits has asked for 8 pages, a read that does not
-/// wait gets 16 more, and nobody reads the last 8.
+/// wait gets 16 more, and nobody reads the last 8. The device takes as long as the one that waits.
 fn recorded() -> Vec<u8> {
     let [bowwave, kernel, date] = Default::default();
     let mut bytes = Vec::new();
@@ -134,11 +136,14 @@ fn recorded() -> Vec<u8> {
         Recorder::begin(&mut bytes, &Header { bowwave, kernel, date }).expect("room");
     recorder.process("cat 7").expect("room");
     recorder.file("/srv/large", 101 << 17).expect("room");
+    let device = recorder.device("sda").expect("room");
     for number in 0..101 {
         let (at, first) = (number * 100_000_000, number * 32);
         let (pages, asked, reason) = (first..first + 32, first..first + 8, Reason::Read);
         let window = Window { at, process: Some(0), file: 0, pages, asked, reason };
         recorder.window(&window).expect("room");
+        let (took, op, bytes) = (7_000_000, RequestOp::Read, 1 << 17);
+        recorder.request(&Request { at, took, device, op, bytes }).expect("room");
         for (after, took, page, pages) in [(1_000, 7_000_000, 0, 8), (50_000_000, 0, 8, 16)] {
             let (at, offset, bytes) = (at + after, (first + page) << 12, pages << 12);
             let op = TraceOp::Read;

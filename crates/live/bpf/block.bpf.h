@@ -11,9 +11,9 @@
 #ifndef BOWWAVE_BLOCK_H
 #define BOWWAVE_BLOCK_H
 
+#include "disk.bpf.h"
+
 #define SECTOR_SHIFT 9
-#define REQ_OP_MASK 0xff
-#define REQ_OP_READ 0
 /* The bio of a request is behind those merged to its front; look through this many. */
 #define BIOS_BEFORE 64
 /* Tail pages of large folios hold a pointer to the head page or, from 7.1 on, a mask that leads to it. Masks are higher
@@ -103,16 +103,11 @@ int BPF_PROG(on_merge, struct request *request)
 	return 0;
 }
 
-static __always_inline u32 number_of(struct gendisk *disk)
-{
-	return (BPF_CORE_READ(disk, major) << 20) | BPF_CORE_READ(disk, first_minor);
-}
-
 static __always_inline int start_read(u64 key, struct gendisk *disk, u64 sector, u32 bytes, struct bio *bio)
 {
 	struct started started = {};
 	struct disk_stats *stats;
-	u32 dev = number_of(disk), *found = bpf_map_lookup_elem(&disks, &dev), slot;
+	u32 dev = number_of_disk(disk), *found = bpf_map_lookup_elem(&disks, &dev), slot;
 
 	if (!found)
 		return 0;
@@ -171,7 +166,7 @@ SEC("tp_btf/block_io_start")
 int BPF_PROG(on_io_start, struct request *request)
 {
 	forget_read((u64)request);
-	if ((BPF_CORE_READ(request, cmd_flags) & REQ_OP_MASK) != REQ_OP_READ)
+	if (operation_of(request) != REQ_OP_READ)
 		return 0;
 	return start_read((u64)request, BPF_CORE_READ(request, q, disk), BPF_CORE_READ(request, __sector),
 			  BPF_CORE_READ(request, __data_len), BPF_CORE_READ(request, bio));
@@ -199,7 +194,7 @@ int BPF_PROG(on_complete, struct request *request)
 {
 	struct bio *bio = BPF_CORE_READ(request, bio);
 
-	if ((BPF_CORE_READ(request, cmd_flags) & REQ_OP_MASK) != REQ_OP_READ)
+	if (operation_of(request) != REQ_OP_READ)
 		return 0;
 	for (int i = 0; i < BIOS_BEFORE && bio; i++) {
 		if (end_read((u64)bio))

@@ -9,6 +9,7 @@
  *   a read lacks a page     page_cache_sync_ra, async_ra --> what the program has advised, and which pages it wants
  *   a page enters the cache mm_filemap_add_to_page_cache --> the thread's window --(it ends)--> TRACE_WINDOW --> ring
  *   a thread stops, runs    sched_switch -------------> how long it has waited; ends its run
+ *   a disk gets a request   block_rq_issue, _complete --> TRACE_REQUEST --> ring (request.bpf.h)
  *
  * A run is one call, or several that wait for nothing and are made within one tick of the clock, while the thread goes
  * on: reads of one size that follow one another in a file, or faults at equal distances. A copy into a file has a run
@@ -131,6 +132,8 @@ static __always_inline void lose(u64 calls)
 {
 	__sync_fetch_and_add(&lost_calls, calls);
 }
+
+#include "request.bpf.h"
 
 /* Ends the run, if there is one. */
 static __always_inline void send_run(struct thread *thread, struct task_struct *task, u64 now_ns)

@@ -17,6 +17,7 @@ enum trace_kind {
 	TRACE_FILE = 2,		/* comes before its first run */
 	TRACE_RUN = 3,
 	TRACE_WINDOW = 4,
+	TRACE_REQUEST = 5,
 };
 
 enum trace_op {
@@ -88,7 +89,23 @@ struct trace_window {
 	u64 asked_end;
 };
 
-_Static_assert(sizeof(struct trace_window) == 56, "as decoded");
+enum trace_request_op {
+	ASKS_READ = 0,
+	ASKS_WRITE = 1,
+	ASKS_OTHER = 2,		/* such as to flush the device's cache, or to discard blocks */
+};
+
+/* A request that a block device has completed. */
+struct trace_request {
+	u32 kind;
+	u32 dev;		/* in the kernel's encoding */
+	u32 op;
+	u32 bytes;		/* 0 if it neither reads nor writes */
+	u64 at_ns;		/* CLOCK_MONOTONIC, when the driver got it */
+	u64 took_ns;
+};
+
+_Static_assert(sizeof(struct trace_window) == 56 && sizeof(struct trace_request) == 32, "as decoded");
 _Static_assert(sizeof(struct trace_thread) == 32 && sizeof(struct trace_run) == 72, "as decoded");
 _Static_assert(sizeof(struct trace_file) == 32 + 64 * PATH_COMPONENTS, "as decoded");
 

@@ -19,6 +19,7 @@ mod open;
 mod parse;
 mod ranges;
 pub mod recorded;
+mod request;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -29,6 +30,7 @@ use readahead::{Hint, Nanos, PAGE_BYTES};
 pub use error::{OpenError, Problem, RecordedError, TraceError};
 pub use open::{open, read};
 pub use ranges::covered;
+pub use request::{Request, RequestOp};
 pub use window::{Reason, Window};
 
 /// A small trace to begin with: what `bowwave replay --example` prints.
@@ -151,6 +153,8 @@ pub struct Trace {
     processes: Vec<String>,
     records: Vec<Record>,
     windows: Vec<Window>,
+    devices: Vec<String>,
+    requests: Vec<Request>,
     origin: Option<Origin>,
 }
 
@@ -167,6 +171,8 @@ pub struct Origin {
     pub lost: u64,
     /// Pages that the kernel brought in and that are not in the trace.
     pub lost_pages: u64,
+    /// Requests that devices completed and that are not in the trace.
+    pub lost_requests: u64,
     /// Operations that reach beyond what can be simulated, or belong to files that are too large for it.
     pub left_out: u64,
     /// Whether the recorder came to its end. Otherwise it was killed, or its disk was full.
@@ -186,6 +192,12 @@ impl Origin {
             notes.push(format!(
                 "{} pages that the kernel brought in are missing in the trace",
                 self.lost_pages
+            ));
+        }
+        if self.lost_requests > 0 {
+            notes.push(format!(
+                "{} requests of devices are missing in the trace",
+                self.lost_requests
             ));
         }
         if self.left_out > 0 {
@@ -263,6 +275,17 @@ impl Trace {
         &self.windows
     }
 
+    /// The names of the block devices that completed [requests](Self::requests), for example `sda`. Empty in a text, and
+    /// in a trace of format 1 or 2.
+    pub fn devices(&self) -> &[String] {
+        &self.devices
+    }
+
+    /// What block devices were asked for, by any program, in the order of time.
+    pub fn requests(&self) -> &[Request] {
+        &self.requests
+    }
+
     /// Whether an operation reads or writes a byte that its file has.
     pub fn has_bytes(&self, record: &Record) -> bool {
         let is_within = record.offset < self.files[record.file as usize].bytes;
@@ -284,8 +307,8 @@ impl Trace {
         covered(ranges).into_iter().map(|(_, pages)| pages).sum()
     }
 
-    /// Sorts records and windows by time. Numbers processes in the order of their first operation, so that a trace does
-    /// not depend on the order of its lines.
+    /// Sorts records, windows and requests by time. Numbers processes in the order of their first operation, so that a
+    /// trace does not depend on the order of its lines.
     fn put_in_order(&mut self) {
         self.records.sort_by_key(|record| record.at);
         let mut numbers = vec![None; self.processes.len()];
@@ -295,6 +318,7 @@ impl Trace {
             next += u32::from(*number == next);
             record.process = *number;
         }
+        self.requests.sort_by_key(|request| request.at);
         self.windows.sort_by_key(|window| window.at);
         for window in &mut self.windows {
             window.process = window.process.and_then(|process| numbers[process as usize]);

@@ -1,5 +1,6 @@
-//! A recorded trace that is kept with the code, and that the Python package's tests read, too. If it cannot be read any
-//! more, raise the format of traces (`recorded::KIND`); then, or if a trace is written otherwise, make it anew:
+//! Recorded traces that are kept with the code. The Python package's tests read the one in today's format, too. If it
+//! cannot be read any more, raise the format of traces (`recorded::KIND`), and keep it under another name. Then, or if a
+//! trace is written otherwise, make it anew:
 //!
 //! ```text
 //! RENEW_GOLDEN=1 cargo test -p bowwave-trace --test golden
@@ -9,18 +10,16 @@ use std::path::{Path, PathBuf};
 
 use readahead::Hint;
 use trace::recorded::{Header, Recorder, Run};
-use trace::{Reason, Record, TraceOp, Window, open};
+use trace::{Reason, Record, Request, RequestOp, TraceOp, Window, open};
 
-fn golden() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/recorded.trace")
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-/// The same operations in format 1, which had no windows.
-fn first_format() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/recorded-1.trace")
-}
+/// In today's format.
+const TODAY: &str = "recorded.trace";
 
-/// What a recorder writes of three operations and a window, with three other operations lost.
+/// What a recorder writes of three operations, a window and a request, with three other operations lost.
 fn written() -> Vec<u8> {
     let header =
         Header { bowwave: "0.1.0".into(), kernel: "6.18.0".into(), date: "2026-11-23".into() };
@@ -43,6 +42,8 @@ fn written() -> Vec<u8> {
         recorder.run(&Run { record, calls: 1, lasted: 0 }).expect("there is room");
     }
     recorder.window(&window()).expect("there is room");
+    assert_eq!(recorder.device("sda"), Some(request().device));
+    recorder.request(&request()).expect("there is room");
     recorder.lose(3).expect("there is room");
     recorder.finish().expect("memory takes everything");
     bytes
@@ -51,6 +52,10 @@ fn written() -> Vec<u8> {
 fn window() -> Window {
     let (pages, asked, reason) = (1..33, 1..3, Reason::Read);
     Window { at: 4_000, process: Some(1), file: 0, pages, asked, reason }
+}
+
+fn request() -> Request {
+    Request { at: 4_100, took: 900, device: 0, op: RequestOp::Read, bytes: 131_072 }
 }
 
 const TEXT: &str = "file_bytes,file\n1048576,/srv/a\n\
@@ -62,18 +67,26 @@ const TEXT: &str = "file_bytes,file\n1048576,/srv/a\n\
 #[test]
 fn the_golden_trace_is_written_and_read_as_ever() {
     if std::env::var_os("RENEW_GOLDEN").is_some() {
-        std::fs::write(golden(), written()).expect("a folder of ours");
+        std::fs::write(golden(TODAY), written()).expect("a folder of ours");
     }
-    assert_eq!(std::fs::read(golden()).expect("it is there"), written());
-    let trace = open(&golden()).expect("raise the format, see above");
-    // Who does something first is the first process.
-    let told = Window { process: Some(0), ..window() };
-    assert_eq!((trace.to_string().as_str(), trace.windows()), (TEXT, &[told][..]));
+    assert_eq!(std::fs::read(golden(TODAY)).expect("it is there"), written());
+    let trace = open(&golden(TODAY)).expect("raise the format, see above");
+    assert_eq!((trace.to_string().as_str(), trace.windows()), (TEXT, &[told()][..]));
+    assert_eq!((trace.devices(), trace.requests()), (&["sda".to_owned()][..], &[request()][..]));
+}
+
+/// The window as it is read: who does something first is the first process.
+fn told() -> Window {
+    Window { process: Some(0), ..window() }
 }
 
 #[test]
-fn a_trace_of_the_first_format_still_opens() {
-    let trace = open(&first_format()).expect("it is one");
-    assert_eq!((trace.to_string().as_str(), trace.windows()), (TEXT, &[][..]));
-    assert_eq!(trace.origin().map(|origin| (origin.lost, origin.is_complete)), Some((3, true)));
+fn a_trace_of_an_older_format_still_opens() {
+    // The same operations. Format 1 had no windows, format 2 no requests.
+    for (name, windows) in [("recorded-1.trace", vec![]), ("recorded-2.trace", vec![told()])] {
+        let trace = open(&golden(name)).expect("it is one");
+        assert_eq!((trace.to_string().as_str(), trace.windows()), (TEXT, &windows[..]));
+        assert!(trace.devices().is_empty() && trace.requests().is_empty());
+        assert_eq!(trace.origin().map(|origin| (origin.lost, origin.is_complete)), Some((3, true)));
+    }
 }

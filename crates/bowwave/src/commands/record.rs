@@ -61,8 +61,12 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 fn print_as_text(path: &Path) -> anyhow::Result<ExitCode> {
     let trace = trace::open(path)?;
     trace.origin().into_iter().flat_map(trace::Origin::notes).for_each(print::note);
-    if !trace.windows().is_empty() {
-        print::note("the text does not tell which pages the kernel brought in");
+    let untold = [
+        (!trace.windows().is_empty(), "which pages the kernel brought in"),
+        (!trace.requests().is_empty(), "what devices were asked for"),
+    ];
+    for (_, what) in untold.into_iter().filter(|(is_known, _)| *is_known) {
+        print::note(format_args!("the text does not tell {what}"));
     }
     print::all(|out| write!(out, "{trace}"))?;
     Ok(ExitCode::SUCCESS)

@@ -41,6 +41,9 @@ const OF_ABSENT: [&str; 2] = ["page_cache_sync_ra", "page_cache_async_ra"];
 /// asked for.
 const OF_WINDOWS: &str = "mm_filemap_add_to_page_cache";
 
+/// These tell what block devices are asked for.
+const OF_REQUESTS: [&str; 3] = ["block_rq_issue", "block_rq_requeue", "block_rq_complete"];
+
 /// The attached programs and their events.
 pub struct Tracing {
     ring: RingBuffer<'static>,
@@ -96,6 +99,11 @@ impl Tracing {
         open.progs.on_sync_ra.set_autoload(tells_absent);
         open.progs.on_async_ra.set_autoload(tells_absent);
         open.progs.on_add.set_autoload(tells_absent && tracepoints.contains(OF_WINDOWS));
+        let tells_requests = OF_REQUESTS.iter().all(|name| tracepoints.contains(*name));
+        open.progs.on_issue.set_autoload(tells_requests);
+        open.progs.on_requeue.set_autoload(tells_requests);
+        open.progs.on_complete.set_autoload(tells_requests);
+        open.progs.on_complete_in_interrupt.set_autoload(tells_requests);
         let skeleton = open.load().map_err(refused)?;
         let fetched: Rc<RefCell<Vec<Event>>> = Rc::default();
         let of_ring = Rc::clone(&fetched);
@@ -134,6 +142,7 @@ impl Tracing {
         shared.map_or(Lost::default(), |shared| Lost {
             calls: shared.lost_calls,
             pages: shared.lost_pages,
+            requests: shared.lost_requests,
         })
     }
 }

@@ -1,15 +1,16 @@
 //! Decodes the events of bpf/trace.h: words in the machine's byte order, and texts that end with a zero.
 
 use readahead::{DeviceNumber, Hint};
-use trace::Reason;
+use trace::{Reason, RequestOp};
 
-use super::{Event, Op, Opened, Run, TracedFile, Window};
+use super::{Event, Op, Opened, Request, Run, TracedFile, Window};
 
 // As in bpf/trace.h and bpf/path.h, which say what they mean.
 const THREAD: u32 = 1;
 const FILE: u32 = 2;
 const RUN: u32 = 3;
 const WINDOW: u32 = 4;
+const REQUEST: u32 = 5;
 
 const FLAG_ADVICE: u32 = 1;
 const FLAG_RANDOM: u32 = 2;
@@ -29,6 +30,7 @@ pub(crate) fn event(bytes: &[u8]) -> Option<Event> {
         FILE => file(bytes).map(Event::File),
         RUN => run(bytes).map(Event::Run),
         WINDOW => window(bytes).map(Event::Window),
+        REQUEST => request(bytes).map(Event::Request),
         _ => None,
     }
 }
@@ -93,6 +95,22 @@ fn window(bytes: &[u8]) -> Option<Window> {
         at: word(bytes, 16)?,
         pages: word(bytes, 24)?..word(bytes, 32)?,
         asked: word(bytes, 40)?..word(bytes, 48)?,
+    })
+}
+
+/// `struct trace_request`.
+fn request(bytes: &[u8]) -> Option<Request> {
+    Some(Request {
+        dev: DeviceNumber::from_kernel(half_word(bytes, 4)?),
+        op: match half_word(bytes, 8)? {
+            0 => RequestOp::Read,
+            1 => RequestOp::Write,
+            2 => RequestOp::Other,
+            _ => return None,
+        },
+        bytes: half_word(bytes, 12)?,
+        at: word(bytes, 16)?,
+        took: word(bytes, 24)?,
     })
 }
 
@@ -185,10 +203,22 @@ mod tests {
         assert_eq!(event(&bytes(3)), None);
     }
 
+    #[test]
+    fn a_request_tells_what_it_asks_of_which_device() {
+        let bytes = |op| words(&[REQUEST, 7 << 20 | 3, op, 131_072, 5, 0, 900, 0]);
+        let request = |op| {
+            let dev = DeviceNumber { major: 7, minor: 3 };
+            Event::Request(Request { dev, op, bytes: 131_072, at: 5, took: 900 })
+        };
+        let ops = [RequestOp::Read, RequestOp::Write, RequestOp::Other];
+        assert_eq!([0, 1, 2].map(|n| event(&bytes(n))), ops.map(|op| Some(request(op))));
+        assert_eq!(event(&bytes(3)), None);
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_an_event_or_none(
-            kind in 0..5u32, bytes in prop::collection::vec(any::<u8>(), 0..1200),
+            kind in 0..6u32, bytes in prop::collection::vec(any::<u8>(), 0..1200),
         ) {
             event(&bytes);
             event(&[&kind.to_ne_bytes()[..], &bytes].concat());

@@ -18,7 +18,7 @@ mod scribe;
 use std::ops::Range;
 
 use readahead::{DeviceNumber, Nanos};
-use trace::Reason;
+use trace::{Reason, RequestOp};
 
 #[cfg(feature = "bpf")]
 pub use bpf::Tracing;
@@ -45,6 +45,8 @@ pub enum Event {
     Run(Run),
     /// Pages that the kernel has brought into its cache.
     Window(Window),
+    /// What a block device was asked for.
+    Request(Request),
 }
 
 /// A file that the eBPF programs have numbered.
@@ -129,6 +131,21 @@ pub struct Window {
     pub asked: Range<u64>,
 }
 
+/// A request that a block device has completed, whoever has made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The device.
+    pub dev: DeviceNumber,
+    /// What was asked.
+    pub op: RequestOp,
+    /// How much it read or wrote, in bytes.
+    pub bytes: u32,
+    /// When the device's driver got it (CLOCK_MONOTONIC).
+    pub at: Nanos,
+    /// From then until it was complete.
+    pub took: Nanos,
+}
+
 /// What the eBPF programs had no room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
@@ -136,6 +153,8 @@ pub struct Lost {
     pub calls: u64,
     /// Pages of windows.
     pub pages: u64,
+    /// Requests of devices.
+    pub requests: u64,
 }
 
 /// A build that has no eBPF part.

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use readahead::{Hint, Nanos, PAGE_BYTES};
+use linux::mounts::Disk;
+use readahead::{DeviceNumber, Hint, Nanos, PAGE_BYTES};
 use trace::recorded::{Header, Recorder, Run, Totals};
-use trace::{Record, TraceOp, Window};
+use trace::{Record, Request, TraceOp, Window};
 
 use super::{Event, Lost, Op, Opened, Paths, TracedFile};
 
@@ -21,6 +22,7 @@ pub struct Scribe<W: Write> {
     threads: HashMap<u32, Option<u32>>,
     /// The same of each file.
     files: HashMap<u32, Option<File>>,
+    devices: HashMap<DeviceNumber, Option<u32>>,
     /// What each process has advised for each file, since it has opened it.
     advised: HashMap<(u32, u32), Hint>,
 }
@@ -38,8 +40,8 @@ impl<W: Write> Scribe<W> {
     /// Those of the file.
     pub fn begin(to: W, header: &Header, paths: Paths, began: Nanos) -> io::Result<Self> {
         let to = Recorder::begin(to, header)?;
-        let (threads, files, advised) = Default::default();
-        Ok(Scribe { to, paths, began, threads, files, advised })
+        let (threads, files, devices, advised) = Default::default();
+        Ok(Scribe { to, paths, began, threads, files, devices, advised })
     }
 
     /// Adds an event.
@@ -68,6 +70,7 @@ impl<W: Write> Scribe<W> {
             }
             Event::Run(run) => self.note_run(run),
             Event::Window(window) => self.note_window(window),
+            Event::Request(request) => self.note_request(request),
         }
     }
 
@@ -81,6 +84,9 @@ impl<W: Write> Scribe<W> {
         }
         if lost.pages > 0 {
             self.to.lose_pages(lost.pages)?;
+        }
+        if lost.requests > 0 {
+            self.to.lose_requests(lost.requests)?;
         }
         Ok(())
     }
@@ -146,6 +152,14 @@ impl<W: Write> Scribe<W> {
         self.to.window(&Window { at, process: Some(process), file, pages, asked, reason })
     }
 
+    fn note_request(&mut self, request: &super::Request) -> io::Result<()> {
+        let super::Request { dev, op, bytes, at, took } = *request;
+        let number = self.devices.entry(dev).or_insert_with(|| self.to.device(&name_of(dev)));
+        let Some(device) = *number else { return self.to.lose_requests(1) };
+        let at = at.saturating_sub(self.began);
+        self.to.request(&Request { at, took, device, op, bytes })
+    }
+
     /// Writes that a file was closed, if it is read through another open file than before, and what its program
     /// advised, if that has changed.
     fn note_opened(&mut self, first: &Record, opened: Opened) -> io::Result<()> {
@@ -163,6 +177,11 @@ impl<W: Write> Scribe<W> {
         }
         Ok(())
     }
+}
+
+/// The disk's name; its number if it is gone, or hidden behind another one.
+fn name_of(dev: DeviceNumber) -> String {
+    Disk::of(dev).map_or_else(|| dev.to_string(), |disk| disk.name)
 }
 
 /// Each fault as a run of its own.
@@ -191,7 +210,7 @@ mod tests {
     use readahead::DeviceNumber;
     use trace::Trace;
 
-    use super::super::{Run as Seen, Window};
+    use super::super::{Request as Served, Run as Seen, Window};
     use super::*;
 
     fn thread(thread: u32, process: u32) -> Event {
@@ -287,6 +306,27 @@ mod tests {
         };
         assert_eq!((trace.windows(), lines.len()), (&[window][..], 1));
         assert_eq!(trace.origin().map(|origin| origin.lost_pages), Some(23));
+    }
+
+    #[test]
+    fn requests_belong_to_their_devices_and_those_that_are_gone_have_a_number() {
+        let dev = |minor| DeviceNumber { major: 999, minor };
+        let served = |minor, at| {
+            let op = trace::RequestOp::Write;
+            Event::Request(Served { dev: dev(minor), op, bytes: 4096, at, took: 23 })
+        };
+        let (trace, _) = traced(&[
+            served(1, 1_007_000),
+            served(2, 1_005_000),
+            thread(7, 7),
+            file(0, 10_000),
+            Event::Run(seen()),
+            served(1, 1_009_000),
+        ]);
+        assert_eq!(trace.devices(), ["999:1", "999:2"]);
+        let told = trace.requests().iter().map(|request| (request.at, request.device));
+        assert_eq!(told.collect::<Vec<_>>(), [(5_000, 1), (7_000, 0), (9_000, 0)]);
+        assert!(trace.requests().iter().all(|request| (request.took, request.bytes) == (23, 4096)));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What a trace shows, as a page for somebody who does not know read-ahead.
 
 mod ahead;
+mod device_pictures;
+mod devices;
 mod opportunities;
 mod pictures;
 mod raster;
@@ -41,13 +43,17 @@ fn sections(trace: &Trace, analysis: &Analysis) -> String {
     if !read_ahead.is_empty() {
         sections.push(("ahead", "What the kernel read ahead", read_ahead));
     }
+    let devices = devices::section(trace, analysis);
+    if !devices.is_empty() {
+        sections.push(("devices", "Devices", devices));
+    }
     sections.push(("processes", "Processes", tables::processes(trace, analysis)));
     sections.push(("files", "Files", tables::files(trace, analysis)));
     let streams = tables::streams(trace, analysis);
     if !streams.is_empty() {
         sections.push(("streams", "Each process in each large file", streams));
     }
-    sections.push(("counted", "How this was counted", how_it_was_counted(analysis)));
+    sections.push(("counted", "How this was counted", how_it_was_counted(trace, analysis)));
     let links: Vec<String> =
         sections.iter().map(|(id, title, _)| format!("<a href=\"#{id}\">{title}</a>")).collect();
     let mut html = format!("<p>{}</p>\n", links.join(" · "));
@@ -78,6 +84,7 @@ fn first(about: &str, trace: &Trace, analysis: &Analysis) -> String {
     );
     text += &waited(analysis);
     text += &ahead::summary(analysis);
+    text += &devices::summary(trace, analysis);
     text += &notes(trace);
     text += "</p>\n<p>A disk or a server answers slowly. The kernel therefore fetches data before a program asks for them: \
              <em>read-ahead</em>. Where it cannot tell what a program will read next, the program waits. ";
@@ -131,7 +138,7 @@ fn nobody_waited(durations: Durations) -> String {
 }
 
 /// What the words and figures of the page mean.
-fn how_it_was_counted(analysis: &Analysis) -> String {
+fn how_it_was_counted(trace: &Trace, analysis: &Analysis) -> String {
     let (writes, written) = analysis.written;
     let mut points = vec![
         format!(
@@ -154,6 +161,9 @@ fn how_it_was_counted(analysis: &Analysis) -> String {
     if analysis.ahead.is_some() {
         points.push(WHAT_READ_AHEAD_IS.into());
     }
+    if !trace.requests().is_empty() {
+        points.push(WHAT_BUSY_IS.into());
+    }
     let points: String = points.iter().map(|point| format!("<li>{point}</li>\n")).collect();
     format!("<ul>\n{points}</ul>\n")
 }
@@ -166,6 +176,13 @@ const WHAT_READ_AHEAD_IS: &str = "A <em>window</em> is a series of adjoining pag
     counts for neither. <em>Waste</em> is what was brought in for a program and read by nobody until the end, or until it was \
     brought in again. Of a mapped file it is not known, as the kernel does not see what a program reads of the pages around \
     a fault.";
+
+/// What the figures of devices mean.
+const WHAT_BUSY_IS: &str = "A device is <em>busy</em> while it has at least one request, whoever made it, between the first \
+    operation and the end of the last one. A disk can hardly do more if it is busy all the time; a device that serves many \
+    requests at once can. A request takes from when the device's driver gets it until it is complete; what it waited for in \
+    the kernel's own queue before is not counted. Volumes of LVM, LUKS and RAID have no requests of their own: they are those \
+    of the disks below.";
 
 /// What a wait is; `None` if the trace cannot have any.
 fn how_waits_were_counted(durations: Durations) -> Option<String> {

@@ -23,7 +23,7 @@ const MOST_PROCESSES: usize = 5;
 const MOST_CHARACTERS: usize = 46;
 
 /// Time, on every picture that has it.
-const TIME: &str = "s after the beginning";
+pub(crate) const TIME: &str = "s after the beginning";
 
 /// All pictures.
 pub(crate) fn pictures(trace: &Trace, analysis: &Analysis) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use proptest::prelude::*;
 use trace::recorded::{Header, Recorder, Run};
-use trace::{EXAMPLE, HEADER, Reason, Record, Trace, TraceOp, Window};
+use trace::{EXAMPLE, HEADER, Reason, Record, Request, RequestOp, Trace, TraceOp, Window};
 
 use super::report;
 use crate::checks::check;
@@ -174,10 +174,66 @@ fn what_the_kernel_read_ahead_is_told_in_words_in_a_table_and_in_the_picture() {
     assert!(page.contains(">brought in by the kernel</text>"));
 }
 
+/// A recording of 101 ms, within which the device `sdb` serves 23 reads of 3 ms, two of 29 ms at the end, a write and a
+/// flush, and another one serves a read.
+fn with_requests() -> Trace {
+    let header = Header { bowwave: "1".into(), kernel: "6".into(), date: "2026-11-23".into() };
+    let mut bytes = Vec::new();
+    let mut recorder = Recorder::begin(&mut bytes, &header).expect("room");
+    recorder.process("cat");
+    recorder.file("/a", 101 << 12);
+    let (took, op) = (101_000_000, TraceOp::Read);
+    let record = Record { at: 0, took, process: 0, file: 0, op, offset: 0, bytes: 101 << 12 };
+    recorder.run(&Run { record, calls: 1, lasted: 0 }).expect("room");
+    let [first, second] = ["<sda>", "sdb"].map(|name| recorder.device(name).expect("room"));
+    let mut add = |device, op, at_ms: u64, took_ms: u64, kib: u32| {
+        let (at, took, bytes) = (at_ms * 1_000_000, took_ms * 1_000_000, kib << 10);
+        recorder.request(&Request { at, took, device, op, bytes }).expect("room");
+    };
+    (0..23).for_each(|n| add(second, RequestOp::Read, 3 * n, 3, 128));
+    (0..2).for_each(|_| add(second, RequestOp::Read, 72, 29, 256));
+    add(second, RequestOp::Write, 10, 2, 4);
+    add(second, RequestOp::Other, 12, 1, 0);
+    add(first, RequestOp::Read, 50, 7, 512);
+    recorder.finish().expect("room");
+    trace::read(&bytes[..]).expect("a trace")
+}
+
+#[test]
+fn how_busy_devices_were_is_told_in_words_in_a_table_and_in_pictures() {
+    let page = report("busy", &with_requests());
+    check(&page);
+    // 23 times 3 ms and 29 ms of 101 ms; 7 ms.
+    let sentences = [
+        " Of 2 devices, <code>sdb</code> was the busiest, for 97 % of the time.",
+        "<li><code>sdb</code> was busy 97 % of the time: 25 reads, half of them up to 128 KiB, the largest 256 KiB, \
+         which took 5.08 ms on average, 95 % of them up to 29 ms; one write of 4 KiB, which took 2 ms; \
+         1 request that neither read nor wrote.</li>",
+        "<li><code>&lt;sda&gt;</code> was busy 7 % of the time: one read of 512 KiB, which took 7 ms.</li>",
+    ];
+    for sentence in sentences {
+        assert!(page.contains(sentence), "{sentence}: {page}");
+    }
+    let cells = ["25", "3.54", "128", "256", "5.08", "29"];
+    let cells: String = cells.iter().map(|cell| format!("<td>{cell}</td>")).collect();
+    let row = format!("<tr><td>sdb</td><td>97</td><td class=\"words\">reads</td>{cells}</tr>");
+    assert!(page.contains(&row), "{page}");
+    for picture in ["how busy it was", "how long requests took", "how large requests were"] {
+        for device in ["sdb", "&lt;sda&gt;"] {
+            assert!(page.contains(&format!(">{device}: {picture}</text>")), "{device} {picture}");
+        }
+    }
+    for line in ["reads, mean", "writes, 95 % up to", "with at least one request"] {
+        assert!(page.contains(&format!(">{line}</text>")), "{line}");
+    }
+}
+
 #[test]
 fn a_trace_that_does_not_tell_what_the_kernel_did_has_no_word_of_it() {
     let page = report("old", &recording(40));
     for absent in [
+        "busy",
+        "Devices",
         "window</em>",
         "<em>hit",
         "hit, %",

@@ -3,7 +3,7 @@
 use readahead::{Hint, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::{MAX_FILE_BYTES, MAX_OP_BYTES, MAX_TIME, Reason, Record, TraceOp};
+use crate::{MAX_FILE_BYTES, MAX_OP_BYTES, MAX_TIME, Reason, Record, RequestOp, TraceOp};
 
 /// The contents of the first block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,9 +107,37 @@ impl From<Why> for Reason {
     }
 }
 
-/// What blocks are a series of. Files and processes are numbered from 0 in the order in which they come. Times are
-/// differences to the run or window before, since most follow one another within a millisecond; the order is that of
-/// writing, not of time.
+/// What a request asked for, as in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum What {
+    Read,
+    Write,
+    Other,
+}
+
+impl From<RequestOp> for What {
+    fn from(op: RequestOp) -> Self {
+        match op {
+            RequestOp::Read => What::Read,
+            RequestOp::Write => What::Write,
+            RequestOp::Other => What::Other,
+        }
+    }
+}
+
+impl From<What> for RequestOp {
+    fn from(what: What) -> Self {
+        match what {
+            What::Read => RequestOp::Read,
+            What::Write => RequestOp::Write,
+            What::Other => RequestOp::Other,
+        }
+    }
+}
+
+/// What blocks are a series of. Files, processes and devices are numbered from 0 in the order in which they come. Times
+/// are differences to the run, window or request before, since most follow one another within a millisecond; the order
+/// is that of writing, not of time.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Item<S> {
     /// A file, and its size in bytes.
@@ -128,6 +156,22 @@ pub(super) enum Item<S> {
     Window(Brought),
     /// Since format 2: this many such pages are missing here.
     LostPages(u64),
+    /// Since format 3: a block device.
+    Device { name: S },
+    /// Since format 3: a request that it has completed.
+    Request(Completed),
+    /// Since format 3: this many requests are missing here.
+    LostRequests(u64),
+}
+
+/// A request as in the file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Completed {
+    pub(super) since: i64,
+    pub(super) took: Nanos,
+    pub(super) device: u32,
+    pub(super) what: What,
+    pub(super) bytes: u32,
 }
 
 /// A window as in the file: the pages from `first` on, and those that were asked for from `skipped` pages later on.

@@ -7,11 +7,11 @@ use blocks::{Block, Preamble};
 use readahead::Nanos;
 
 use super::expand::expand;
-use super::item::{Brought, Header, Item, Operation, Run};
-use super::{FIRST_FORMAT, KIND, MAX_OPERATIONS, MAX_WINDOWS};
+use super::item::{Brought, Completed, Header, Item, Operation, Run};
+use super::{KIND, MAX_OPERATIONS, MAX_REQUESTS, MAX_WINDOWS, OLDER_FORMATS};
 use crate::error::RecordedError;
 use crate::{
-    MAX_FILE_BYTES, MAX_NAME_BYTES, MAX_NAMES, Origin, Record, Trace, TraceError, TraceOp,
+    MAX_FILE_BYTES, MAX_NAME_BYTES, MAX_NAMES, Origin, Record, Request, Trace, TraceError, TraceOp,
     TracedFile, Window, names,
 };
 
@@ -30,10 +30,14 @@ struct Contents {
     windows: Vec<Window>,
     /// The number of each process's last window, of which the next one may be a part.
     last_windows: HashMap<u32, usize>,
-    /// The time of the last run or window in the file.
+    devices: Vec<String>,
+    device_names: Names,
+    requests: Vec<Request>,
+    /// The time of the last run, window or request in the file.
     last_at: Nanos,
     lost: u64,
     lost_pages: u64,
+    lost_requests: u64,
     /// Operations that reach beyond what can be simulated.
     left_out: u64,
     is_complete: bool,
@@ -42,7 +46,8 @@ struct Contents {
 /// Reads a trace from its first byte on.
 pub(crate) fn read(file: &mut impl Read) -> Result<Trace, TraceError> {
     match KIND.read_preamble(file).map_err(RecordedError::from)? {
-        Preamble::Whole | Preamble::Format(FIRST_FORMAT) => {}
+        Preamble::Whole => {}
+        Preamble::Format(older) if OLDER_FORMATS.contains(&older) => {}
         Preamble::Other => return Err(RecordedError::OtherKind.into()),
         Preamble::Cut => return Err(RecordedError::CutHeader.into()),
         Preamble::Format(found) => return Err(RecordedError::Format(found).into()),
@@ -95,6 +100,12 @@ impl Contents {
                 Item::Lost(operations) => self.lost = self.lost.checked_add(operations)?,
                 Item::Window(brought) => self.add_window(&brought)?,
                 Item::LostPages(pages) => self.lost_pages = self.lost_pages.checked_add(pages)?,
+                Item::Device { name } => {
+                    self.devices.push(self.device_names.unique(&name));
+                    (self.devices.len() <= MAX_NAMES).then_some(())?;
+                }
+                Item::Request(completed) => self.add_request(&completed)?,
+                Item::LostRequests(requests) => self.lose_requests(requests)?,
                 Item::End => self.is_complete = true,
             }
         }
@@ -162,6 +173,27 @@ impl Contents {
         Some(())
     }
 
+    fn add_request(&mut self, completed: &Completed) -> Option<()> {
+        let Completed { since, took, device, what, bytes } = *completed;
+        let at = self.last_at.wrapping_add(since as u64);
+        self.last_at = at;
+        let has_room = (self.requests.len() as u64) < MAX_REQUESTS;
+        if !has_room || device as usize >= self.devices.len() {
+            return None;
+        }
+        let request = Request { at, took, device, op: what.into(), bytes };
+        if !request.is_within_limits() {
+            return self.lose_requests(1);
+        }
+        self.requests.push(request);
+        Some(())
+    }
+
+    fn lose_requests(&mut self, requests: u64) -> Option<()> {
+        self.lost_requests = self.lost_requests.checked_add(requests)?;
+        Some(())
+    }
+
     fn into_trace(mut self, header: Header) -> Result<Trace, TraceError> {
         self.leave_out_largest();
         self.choose_sizes();
@@ -172,6 +204,7 @@ impl Contents {
             date: names::plain(&header.date).into_owned(),
             lost: self.lost,
             lost_pages: self.lost_pages,
+            lost_requests: self.lost_requests,
             left_out: self.left_out,
             is_complete: self.is_complete,
             calls_per_record,
@@ -181,6 +214,8 @@ impl Contents {
             processes: self.processes,
             records,
             windows: self.windows,
+            devices: self.devices,
+            requests: self.requests,
             origin: Some(origin),
         };
         if !trace.records.iter().any(|record| trace.has_bytes(record)) {

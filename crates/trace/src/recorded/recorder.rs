@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use readahead::Nanos;
 
-use super::item::{Brought, Header, Item, Operation, Run};
-use super::{KIND, MAX_OPERATIONS, MAX_WINDOWS};
-use crate::{MAX_NAMES, Window};
+use super::item::{Brought, Completed, Header, Item, Operation, Run};
+use super::{KIND, MAX_OPERATIONS, MAX_REQUESTS, MAX_WINDOWS};
+use crate::{MAX_NAMES, Request, Window};
 
 /// Usual size of a block.
 const BLOCK_BYTES: usize = 64 << 10;
@@ -37,10 +37,16 @@ pub struct Totals {
     pub pages: u64,
     /// Pages of windows that were lost.
     pub lost_pages: u64,
+    /// Requests of devices.
+    pub requests: u64,
+    /// Requests that were lost.
+    pub lost_requests: u64,
     /// Files.
     pub files: u32,
     /// Processes.
     pub processes: u32,
+    /// Block devices.
+    pub devices: u32,
     /// Size in the file.
     pub bytes: u64,
 }
@@ -68,6 +74,13 @@ impl<W: Write> Recorder<W> {
     pub fn process(&mut self, name: &str) -> Option<u32> {
         let number = next_number(&mut self.totals.processes)?;
         self.append(&Item::Process { name });
+        Some(number)
+    }
+
+    /// Adds a block device. Returns its number, or `None` if there are [`MAX_NAMES`] already.
+    pub fn device(&mut self, name: &str) -> Option<u32> {
+        let number = next_number(&mut self.totals.devices)?;
+        self.append(&Item::Device { name });
         Some(number)
     }
 
@@ -145,6 +158,37 @@ impl<W: Write> Recorder<W> {
     pub fn lose_pages(&mut self, pages: u64) -> io::Result<()> {
         self.append(&Item::LostPages(pages));
         self.totals.lost_pages += pages;
+        self.write_if(BLOCK_BYTES)
+    }
+
+    /// Adds a request of a device, in any order of time. What could not be read back counts as lost: more than
+    /// [`MAX_REQUESTS`], and what reaches beyond the limits of a trace.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn request(&mut self, request: &Request) -> io::Result<()> {
+        if self.totals.requests == MAX_REQUESTS || !request.is_within_limits() {
+            return self.lose_requests(1);
+        }
+        self.append(&Item::Request(Completed {
+            since: request.at.wrapping_sub(self.last_at) as i64,
+            took: request.took,
+            device: request.device,
+            what: request.op.into(),
+            bytes: request.bytes,
+        }));
+        self.last_at = request.at;
+        self.totals.requests += 1;
+        self.write_if(BLOCK_BYTES)
+    }
+
+    /// Notes that so many requests were lost here.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn lose_requests(&mut self, requests: u64) -> io::Result<()> {
+        self.append(&Item::LostRequests(requests));
+        self.totals.lost_requests += requests;
         self.write_if(BLOCK_BYTES)
     }
 

@@ -4,9 +4,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use readahead::Hint;
 
-use super::item::{Brought, Item, Operation, Why};
+use super::item::{Brought, Completed, Item, Operation, What, Why};
 use super::*;
-use crate::{OpenError, Reason, Record, RecordedError, Trace, TraceError, TraceOp, Window, open};
+use crate::{
+    OpenError, Reason, Record, RecordedError, Request, RequestOp, Trace, TraceError, TraceOp,
+    Window, open,
+};
 
 fn header() -> Header {
     Header { bowwave: "0.1.0".into(), kernel: "6.18.0".into(), date: "2026-11-23".into() }
@@ -275,12 +278,13 @@ fn a_changed_bit_is_refused_in_one_sentence() {
     let (bytes, ends) = in_blocks(3);
     for at in 0..bytes.len() {
         let mut changed = bytes.clone();
-        changed[at] ^= 1 << (at % 8);
+        // Another bit of the format would make it an older one.
+        changed[at] ^= 1 << ((at + 2) % 8);
         let error = read(&changed).expect_err("it is damaged").to_string();
         let expected = match at {
             0..4 => "this is not UTF-8 text".into(),
             4..8 => "not a trace of reads".into(),
-            8..12 => "not 2 as this bowwave".into(),
+            8..12 => "not 3 as this bowwave".into(),
             _ => {
                 let block = ends.iter().rfind(|end| **end <= at).copied().unwrap_or(12);
                 format!("it is damaged at byte {block};")
@@ -393,13 +397,76 @@ fn windows_beyond_the_limits_are_lost_and_that_is_told() {
     }
 }
 
+/// A read of a device.
+fn request(at: u64, took: u64, device: u32, bytes: u32) -> Request {
+    Request { at, took, device, op: RequestOp::Read, bytes }
+}
+
+/// A trace of a read of one page, and of these requests of two devices of one name.
+fn with_requests(requests: &[Request]) -> Trace {
+    let bytes = recorded(|to| {
+        to.process("p").expect("room");
+        to.file("f", 1 << 20).expect("room");
+        to.run(&once(read_of(5, 0, 4096))).expect("room");
+        for number in 0..2 {
+            assert_eq!(to.device("loop0"), Some(number));
+        }
+        requests.iter().for_each(|request| to.request(request).expect("room"));
+    });
+    read(&bytes).expect("a trace")
+}
+
+#[test]
+fn requests_are_in_the_order_of_time_and_devices_have_names_of_their_own() {
+    let write = Request { op: RequestOp::Write, ..request(3, 40, 1, 512) };
+    let flush = Request { op: RequestOp::Other, ..request(1, 0, 0, 0) };
+    // Requests end in another order than they begin.
+    let trace = with_requests(&[request(7, 2, 0, 131_072), write, flush]);
+    assert_eq!(trace.devices(), ["loop0", "loop0 (2)"]);
+    assert_eq!(trace.requests(), [flush, write, request(7, 2, 0, 131_072)]);
+    assert!(trace.notes().is_empty());
+    let text = Trace::parse(trace.to_string().as_bytes()).expect("a trace");
+    assert!(text.devices().is_empty() && text.requests().is_empty());
+}
+
+#[test]
+fn requests_beyond_the_limits_are_lost_and_that_is_told() {
+    let beyond = [request(crate::MAX_TIME + 1, 0, 0, 9), request(0, crate::MAX_TIME + 1, 0, 9)];
+    let bytes = recorded(|to| {
+        to.process("p").expect("room");
+        to.file("f", 9).expect("room");
+        to.device("loop0").expect("room");
+        to.run(&once(read_of(5, 0, 9))).expect("room");
+        beyond.iter().for_each(|request| to.request(request).expect("room"));
+        to.lose_requests(21).expect("room");
+    });
+    let trace = read(&bytes).expect("a trace");
+    assert!(trace.requests().is_empty());
+    assert_eq!(trace.notes(), ["23 requests of devices are missing in the trace"]);
+    // Another recorder may write what ours does not.
+    let strange = |device, took| {
+        let completed = Completed { since: 0, took, device, what: What::Read, bytes: 9 };
+        let all = [
+            item(&once(read_of(0, 0, 5))),
+            Item::Device { name: "\x1b[31m" },
+            Item::Request(completed),
+        ];
+        with_items(&[("f", 9)], &all)
+    };
+    let trace = strange(0, u64::MAX).expect("a trace");
+    assert_eq!(trace.devices(), ["\u{fffd}[31m"]);
+    assert_eq!(trace.origin().map(|origin| origin.lost_requests), Some(1));
+    let error = strange(1, 0).expect_err("it is damaged").to_string();
+    assert!(error.contains("it is damaged"), "{error}");
+}
+
 #[test]
 fn names_beyond_the_limit_are_not_numbered() {
     let mut to = recorder();
     for number in 0..crate::MAX_NAMES as u32 {
-        assert_eq!(to.file("f", 0), Some(number));
+        assert_eq!((to.file("f", 0), to.device("d")), (Some(number), Some(number)));
     }
-    assert_eq!(to.file("f", 0), None);
+    assert_eq!((to.file("f", 0), to.device("d")), (None, None));
 }
 
 #[test]
@@ -475,6 +542,20 @@ proptest! {
         windows.sort_by_key(|window| window.at);
         prop_assert_eq!(trace.windows(), windows);
         prop_assert_eq!(trace.origin().map(|origin| origin.lost_pages), Some(0));
+    }
+
+    #[test]
+    fn every_request_is_read_as_it_was_recorded(
+        requests in vec((0..1u64 << 62, 0..1u64 << 62, 0..2u32, 0..3usize, any::<u32>()), 0..40)
+    ) {
+        let mut requests: Vec<Request> = requests.into_iter().map(|(at, took, device, op, bytes)| {
+            let op = [RequestOp::Read, RequestOp::Write, RequestOp::Other][op];
+            Request { op, ..request(at, took, device, bytes) }
+        }).collect();
+        let trace = with_requests(&requests);
+        requests.sort_by_key(|request| request.at);
+        prop_assert_eq!(trace.requests(), requests);
+        prop_assert_eq!(trace.origin().map(|origin| origin.lost_requests), Some(0));
     }
 
     #[test]

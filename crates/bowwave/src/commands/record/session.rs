@@ -13,7 +13,7 @@ use live::observe::Scope;
 use live::tracing::{Lost, Paths, Scribe, Tracing};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use trace::recorded::{Header, KIND};
+use trace::recorded::{Header, KIND, Totals};
 
 use crate::print;
 
@@ -91,7 +91,11 @@ impl Session {
         self.write(|scribe| events.iter().try_for_each(|event| scribe.note(event)))?;
         let lost = self.tracing.lost();
         let told = std::mem::replace(&mut self.told_lost, lost);
-        let more = Lost { calls: lost.calls - told.calls, pages: lost.pages - told.pages };
+        let more = Lost {
+            calls: lost.calls - told.calls,
+            pages: lost.pages - told.pages,
+            requests: lost.requests - told.requests,
+        };
         self.write(|scribe| scribe.lose(more))?;
         if self.written.elapsed() >= WRITE {
             self.write(Scribe::flush)?;
@@ -116,15 +120,6 @@ impl Session {
             "the trace {} was removed or replaced by somebody while it was recorded; record again, into a file of its own",
             self.path.display()
         );
-        let lost = match (totals.lost, totals.lost_pages) {
-            (0, 0) => "nothing was lost".into(),
-            (lost, 0) => format!("{} operations were lost", print::thousands(lost)),
-            (lost, pages) => format!(
-                "{} operations and {} pages that the kernel brought in were lost",
-                print::thousands(lost),
-                print::thousands(pages)
-            ),
-        };
         // Before Linux 6.18 the kernel does not tell which pages it brings in.
         let brought = match totals.pages {
             0 => String::new(),
@@ -133,13 +128,29 @@ impl Session {
             }
         };
         Ok(format!(
-            "{} operations of {} processes on {} files{brought} are in {} ({}); {lost}",
+            "{} operations of {} processes on {} files{brought} are in {} ({}); {}",
             print::thousands(totals.operations),
             print::thousands(totals.processes.into()),
             print::thousands(totals.files.into()),
             self.path.display(),
             HumanBytes(totals.bytes),
+            lost(&totals),
         ))
+    }
+}
+
+/// What was lost, in words.
+fn lost(totals: &Totals) -> String {
+    let all = [
+        (totals.lost, "operations"),
+        (totals.lost_pages, "pages that the kernel brought in"),
+        (totals.lost_requests, "requests of devices"),
+    ];
+    let all = all.iter().filter(|(count, _)| *count > 0);
+    let all = all.map(|(count, what)| format!("{} {what}", print::thousands(*count)));
+    match all.collect::<Vec<_>>().join(" and ") {
+        all if all.is_empty() => "nothing was lost".into(),
+        all => format!("{all} were lost"),
     }
 }
 
