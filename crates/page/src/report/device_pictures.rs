@@ -11,8 +11,11 @@ use crate::plot;
 /// Characters of a name that the title of a picture has room for, beside what it shows.
 const MOST_CHARACTERS: usize = 20;
 
+/// Picks the requests of one kind.
+type OfKind = fn(&Activity) -> &Requests;
+
 /// Reads and writes, as legends name them.
-const KINDS: [(&str, fn(&Activity) -> &Requests); 2] =
+const KINDS: [(&str, OfKind); 2] =
     [("reads", |activity| &activity.reads), ("writes", |activity| &activity.writes)];
 
 /// All pictures of this device.
