@@ -452,7 +452,9 @@ mod tests {
         ledger.remove(first);
         let away = folder.path().join("away");
         fs::rename(&inner, &away).expect("ours");
+        fs::write(&inner, "no folder").expect("ours");
         ledger.write_down();
+        fs::remove_file(&inner).expect("ours");
         fs::rename(&away, &inner).expect("ours");
         assert_eq!(listed(&path), [given(1), given(2)]);
         ledger.write_down();
