@@ -261,7 +261,8 @@ int BPF_PROG(count_read, struct address_space *mapping, unsigned long first, uns
 	if (is_new_call) {
 		counts->reads++;
 		count_step(counts, from, last + 1);
-	} else {
+	} else if (counts->end == thread->last + 1) {
+		/* The call goes on, and is the last access that this processor has seen. */
 		counts->end = last + 1;
 	}
 	if (from <= last)

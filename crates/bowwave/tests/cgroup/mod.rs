@@ -73,8 +73,9 @@ impl Cgroup {
             let folder = Path::new(root).join(&name);
             fs::create_dir(&folder).ok()?;
             let cgroup = Cgroup { folder, is_v2 };
+            cgroup.members().exists().then_some(())?;
             if let Some(limit) = &limit {
-                // A folder that is no cgroup has no such file, and gets none.
+                // Where the controller is not there, there is no such file, and none is made.
                 let mut file = File::options().write(true).open(cgroup.folder.join(file)).ok()?;
                 file.write_all(limit.as_bytes()).ok()?;
             }

@@ -177,7 +177,7 @@ pub(super) struct Completed {
 /// A window as in the file: the pages from `first` on, and those that were asked for from `skipped` pages later on.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Brought {
-    /// Nanoseconds since the run or window before it in the file.
+    /// Nanoseconds since the run, window or request before it in the file.
     pub(super) since: i64,
     pub(super) process: u32,
     pub(super) file: u32,
@@ -191,7 +191,7 @@ pub(super) struct Brought {
 /// An operation as in the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Operation {
-    /// Nanoseconds since the run or window before it in the file.
+    /// Nanoseconds since the run, window or request before it in the file.
     pub(super) since: i64,
     pub(super) took: Nanos,
     pub(super) process: u32,

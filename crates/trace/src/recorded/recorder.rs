@@ -17,7 +17,7 @@ pub struct Recorder<W: Write> {
     to: W,
     /// Items that are not written yet.
     block: Vec<u8>,
-    /// The time of the last run or window.
+    /// The time of the last run, window or request.
     last_at: Nanos,
     totals: Totals,
 }

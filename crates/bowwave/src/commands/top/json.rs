@@ -48,7 +48,7 @@ fn object(row: &Row, session: &Session) -> Map<String, Value> {
         }
         Of::Stream(key) => json!({
             "pid": key.pid,
-            "name": names.processes.get(&key.pid).map(|process| &process.name),
+            "name": names.processes.get(&key.pid).map_or("", |process| &process.name),
             "path": names.of_file(key.file),
             "volume": key.file.dev.to_string(),
             "inode": key.file.ino,
