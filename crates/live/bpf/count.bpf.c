@@ -216,9 +216,10 @@ static __always_inline u64 new_part(struct thread *thread, struct task_struct *t
 static __always_inline void count_step(struct counts *counts, u64 first, u64 end)
 {
 	s64 step = first - counts->first;
-	bool is_first = !counts->end;
 
-	if (!is_first && step) {
+	if (!counts->end) {
+		counts->first = first;
+	} else if (step) {
 		if (step > 0 && first <= counts->end)
 			counts->forward++;
 		else if (step < 0 && end >= counts->first)
@@ -227,10 +228,8 @@ static __always_inline void count_step(struct counts *counts, u64 first, u64 end
 			counts->strided++;
 		else
 			counts->random++;
-	}
-	if (is_first || step) {
 		counts->first = first;
-		counts->step = is_first ? 0 : step;
+		counts->step = step;
 	}
 	counts->end = end;
 }

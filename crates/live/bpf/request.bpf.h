@@ -36,6 +36,28 @@ static __always_inline void lose_request(void)
 	__sync_fetch_and_add(&lost_requests, 1);
 }
 
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(on_issue, struct request *request)
+{
+	struct gendisk *disk = BPF_CORE_READ(request, q, disk);
+	u32 operation = operation_of(request);
+	struct issued issued = {};
+	u64 key = (u64)request;
+
+	/* It is for the controller of disks. */
+	if (!disk)
+		return 0;
+	issued.at_ns = bpf_ktime_get_ns();
+	issued.dev = number_of_disk(disk);
+	issued.op = operation == REQ_OP_READ ? ASKS_READ : operation == REQ_OP_WRITE ? ASKS_WRITE : ASKS_OTHER;
+	if (issued.op != ASKS_OTHER)
+		issued.bytes = BPF_CORE_READ(request, __data_len);
+	/* Replaces a request at this address whose end was not seen, such as one before all programs were attached. */
+	if (bpf_map_update_elem(&requests, &key, &issued, BPF_ANY))
+		lose_request();
+	return 0;
+}
+
 SEC("tp_btf/block_rq_requeue")
 int BPF_PROG(on_requeue, struct request *request)
 {
@@ -82,28 +104,6 @@ SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_complete_in_interrupt, struct request *request, int error, unsigned int bytes)
 {
 	return complete(request, bytes);
-}
-
-SEC("tp_btf/block_rq_issue")
-int BPF_PROG(on_issue, struct request *request)
-{
-	struct gendisk *disk = BPF_CORE_READ(request, q, disk);
-	u32 operation = operation_of(request);
-	struct issued issued = {};
-	u64 key = (u64)request;
-
-	/* It is for the controller of disks. */
-	if (!disk)
-		return 0;
-	issued.at_ns = bpf_ktime_get_ns();
-	issued.dev = number_of_disk(disk);
-	issued.op = operation == REQ_OP_READ ? ASKS_READ : operation == REQ_OP_WRITE ? ASKS_WRITE : ASKS_OTHER;
-	if (issued.op != ASKS_OTHER)
-		issued.bytes = BPF_CORE_READ(request, __data_len);
-	/* Replaces a request at this address whose end was not seen, such as one before all programs were attached. */
-	if (bpf_map_update_elem(&requests, &key, &issued, BPF_ANY))
-		lose_request();
-	return 0;
 }
 
 #endif

@@ -141,8 +141,8 @@ impl Picture<'_> {
         };
         let mut line = format!("{name:<width$}");
         let seconds = self.interval.as_secs_f64();
-        let texts = figures(&row.activity, seconds).into_iter().chain(match row.of {
-            Of::Stream(_) => vec![row.activity.steps.pattern().unwrap_or("-").to_owned()],
+        let texts = figures(&row.activity, seconds).into_iter().chain(match self.view.by {
+            By::Stream => vec![row.activity.steps.pattern().unwrap_or("-").to_owned()],
             _ => percentiles(&row.activity).to_vec(),
         });
         for (text, (_, width)) in texts.zip(self.columns()) {

@@ -32,31 +32,28 @@ impl Steps {
         (all > 0).then(|| most.map_or("mixed", |(name, _)| name))
     }
 
-    /// Each number changed by `change`.
-    pub(crate) fn map(self, change: impl Fn(u64) -> u64) -> Steps {
-        Steps {
-            forward: change(self.forward),
-            backward: change(self.backward),
-            strided: change(self.strided),
-            random: change(self.random),
-        }
+    /// Each number, scaled.
+    pub(crate) fn map(self, scale: impl Fn(u64) -> u64) -> Steps {
+        self.with(&self, |steps, _| scale(steps))
     }
 
-    /// What was added since `before`; zero where the table has forgotten the entry meanwhile.
+    /// What was added since `before`.
     pub(crate) fn since(&self, before: &Steps) -> Steps {
-        Steps {
-            forward: self.forward.saturating_sub(before.forward),
-            backward: self.backward.saturating_sub(before.backward),
-            strided: self.strided.saturating_sub(before.strided),
-            random: self.random.saturating_sub(before.random),
-        }
+        self.with(before, u64::saturating_sub)
     }
 
     pub(crate) fn add(&mut self, other: &Steps) {
-        self.forward += other.forward;
-        self.backward += other.backward;
-        self.strided += other.strided;
-        self.random += other.random;
+        *self = self.with(other, |one, other| one + other);
+    }
+
+    /// Each number, combined with that of `other`.
+    fn with(&self, other: &Steps, combined: impl Fn(u64, u64) -> u64) -> Steps {
+        Steps {
+            forward: combined(self.forward, other.forward),
+            backward: combined(self.backward, other.backward),
+            strided: combined(self.strided, other.strided),
+            random: combined(self.random, other.random),
+        }
     }
 }
 

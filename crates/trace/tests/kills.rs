@@ -57,10 +57,6 @@ impl Victim {
             std::thread::yield_now();
         }
     }
-
-    fn kill(self) {
-        drop(self);
-    }
 }
 
 impl Drop for Victim {
@@ -81,7 +77,7 @@ fn a_killed_recorders_trace_is_read_to_its_last_whole_block() {
         let victim = Victim::start(&path);
         // Each time a little later, in steps that fit no block.
         victim.wait_for(20_000 + kill * 7919);
-        victim.kill();
+        drop(victim);
         let trace = open(&path).unwrap_or_else(|error| panic!("{error}"));
         let count = trace.records().len() as u64;
         assert!(count > 0);

@@ -40,17 +40,15 @@ pub(crate) fn summary(trace: &Trace, analysis: &Analysis) -> String {
 /// The busiest devices, some in words and in pictures, more in a table. Nothing if the trace does not tell of any.
 pub(crate) fn section(trace: &Trace, analysis: &Analysis) -> String {
     let devices = &analysis.devices;
+    if devices.is_empty() {
+        return String::new();
+    }
     let described = devices.iter().take(MOST_DESCRIBED);
     let items: String = described.map(|device| described_one(trace, analysis, device)).collect();
     let pictured = devices.iter().take(MOST_PICTURED);
     let plots: String = pictured.map(|device| pictures(trace, analysis, device.device)).collect();
-    let rows = rows(trace, analysis);
-    match items.is_empty() {
-        true => items,
-        false => {
-            format!("<ul>\n{items}</ul>\n<div class=\"plots\">\n{plots}</div>\n{}", table(&rows))
-        }
-    }
+    let table = table(&rows(trace, analysis));
+    format!("<ul>\n{items}</ul>\n<div class=\"plots\">\n{plots}</div>\n{table}")
 }
 
 fn name_of<'a>(trace: &'a Trace, device: &DeviceUse) -> &'a str {
