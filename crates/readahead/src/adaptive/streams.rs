@@ -27,7 +27,9 @@ impl Streams {
         self.slots[slot].as_mut()
     }
 
-    /// The slot of the stream that the access continues most closely, of those for which `kind` holds.
+    /// The slot of the stream that the access continues most closely, of those for which `kind` holds. A reader that
+    /// should have been seen by now comes after all others: where somebody reads a file again, the streams of the last
+    /// time are still known.
     pub(super) fn nearest(
         &self,
         context: &AccessContext,
@@ -41,8 +43,9 @@ impl Streams {
             let Some(distance) = stream.distance(context) else {
                 continue;
             };
-            if nearest.is_none_or(|(least, _)| distance < least) {
-                nearest = Some((distance, slot));
+            let rank = (stream.has_stopped(context.access.now), distance);
+            if nearest.is_none_or(|(least, _)| rank < least) {
+                nearest = Some((rank, slot));
             }
         }
         nearest.map(|(_, slot)| slot)
