@@ -11,6 +11,7 @@ use crate::cgroup::MemoryCgroup;
 use crate::child::{OwnChild, own_command};
 use crate::daemon::Daemon;
 use crate::error::DemoError;
+use crate::recordings::Recordings;
 use crate::stop::Stop;
 use crate::target::Target;
 use crate::worker::Outcome;
@@ -73,6 +74,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) target: &'a Target,
     /// Where the daemon keeps its measurement of the device.
     pub(crate) state: &'a Path,
+    /// Where to record what bowwave does.
+    pub(crate) recordings: Option<Recordings<'a>>,
     pub(crate) stop: &'a Stop,
     /// No run is repeated after this.
     pub(crate) repeat_until: Option<Instant>,
@@ -105,7 +108,10 @@ impl Bench<'_> {
         })?;
         let daemon = match setting {
             Setting::Stock(_) => None,
-            Setting::Bowwave => Some(Daemon::start(&self.target.folder(), self.state)?),
+            Setting::Bowwave => {
+                let record = self.recordings.map(|recordings| recordings.next(pattern.name));
+                Some(Daemon::start(&self.target.folder(), self.state, record.as_deref())?)
+            }
         };
         let waited = || (waits::kernel_workers(), daemon.as_ref().map_or(0.0, Daemon::waited_s));
         let (before, waited_before) = (self.target.reading()?, waited());

@@ -27,10 +27,18 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts it and waits until it is ready. It keeps its measurements of disks in `state`.
-    pub(crate) fn start(folder: &Path, state: &Path) -> Result<Self, DemoError> {
+    /// Starts it and waits until it is ready. It keeps its measurements of disks in `state`, and writes a recording to
+    /// `record`.
+    pub(crate) fn start(
+        folder: &Path,
+        state: &Path,
+        record: Option<&Path>,
+    ) -> Result<Self, DemoError> {
         let mut command = own_command();
         command.args(["daemon", "--json", "--state"]).arg(state).arg("--path").arg(folder);
+        if let Some(file) = record {
+            command.arg("--record").arg(file);
+        }
         let failed = |error: std::io::Error| DemoError::Daemon(error.to_string());
         let mut child = OwnChild::spawn(command).map_err(failed)?;
         let output = child.streams().stdout.take().expect("it is piped");

@@ -27,6 +27,7 @@ mod machine;
 mod mapping;
 mod next;
 mod process_clock;
+mod recordings;
 mod report;
 mod row;
 mod show;

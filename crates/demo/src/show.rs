@@ -1,6 +1,8 @@
 //! Runs the demonstration: all devices, rounds, patterns and settings.
 
+use std::fs;
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -11,6 +13,7 @@ use crate::error::DemoError;
 use crate::files;
 use crate::leftovers;
 use crate::machine;
+use crate::recordings::Recordings;
 use crate::report::Report;
 use crate::row::{Row, Verdict};
 use crate::small;
@@ -33,6 +36,8 @@ pub struct Options {
     /// Begin no pattern later than this after the start, and repeat no run in the second half of this time. The report
     /// names the patterns that are left out.
     pub begin_within: Option<Duration>,
+    /// A folder for recordings of the patterns' runs under bowwave.
+    pub record: Option<PathBuf>,
     /// How to start bowwave as root, for suggested commands.
     pub invoked_as: String,
     /// Why bowwave cannot manage reads on this machine, if so. Then only the stock kernel is shown.
@@ -70,6 +75,9 @@ pub fn show(
     let is_any_local = places.iter().any(|place| matches!(place, Place::Local(_)));
     if let Some(daemon) = linux::daemons::running().find(|it| it.manages_all || is_any_local) {
         return Err(DemoError::DaemonRuns(daemon.pid));
+    }
+    if let Some(folder) = &options.record {
+        fs::create_dir_all(folder).map_err(DemoError::file(folder))?;
     }
     let mut stage = Stage {
         options,
@@ -202,6 +210,8 @@ impl Session {
         bar.set_message("making the device");
         let target = place.open(stage.options.inject_late_us)?;
         let state = leftovers::temporary_folder().map_err(DemoError::file("temporary folder"))?;
+        let recordings = stage.options.record.as_deref();
+        let recordings = recordings.map(|folder| Recordings { folder, device: &self.device });
         let mut left_out = Vec::new();
         for series in &mut self.series {
             if stage.is_time_over() {
@@ -216,6 +226,7 @@ impl Session {
                 let bench = Bench {
                     target: &target,
                     state: state.path(),
+                    recordings,
                     stop: &stage.stop,
                     repeat_until: stage.repeat_until,
                 };
@@ -345,6 +356,7 @@ mod tests {
             only: Vec::new(),
             full: false,
             rounds: 1,
+            record: None,
             begin_within: None,
             invoked_as: "bowwave".into(),
             why_not_able: None,

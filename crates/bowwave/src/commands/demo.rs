@@ -34,6 +34,10 @@ pub(crate) struct Args {
     /// Rounds per pattern; shows medians.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
+    /// Record what bowwave does into a file of this folder for each run; `bowwave replay --verify`
+    /// checks it.
+    #[arg(long, value_name = "FOLDER")]
+    record: Option<PathBuf>,
     /// Print JSON instead of text: a list of rows, or of patterns with --list.
     #[arg(long)]
     json: bool,
@@ -81,6 +85,7 @@ fn show(args: Args) -> anyhow::Result<ExitCode> {
         only: args.only,
         full: args.full,
         rounds,
+        record: args.record,
         begin_within: is_short.then_some(demo::SHORT),
         invoked_as: invocation::as_root(),
         why_not_able: why_not_able(),
