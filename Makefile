@@ -76,7 +76,7 @@ torture:
 lint: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked $(FEATURES) -- -D warnings
-	cargo clippy --locked -p bowwave -p bowwave-live --all-targets --no-default-features -- -D warnings
+	cargo clippy --locked -p bowwave -p bowwave-live -p bowwave-ebpf --all-targets --no-default-features -- -D warnings
 	scripts/check-dependencies
 	scripts/check-purity
 	scripts/check-sizes
@@ -84,7 +84,7 @@ lint: setup
 bench: build
 	cargo run --release --locked -p bowwave-historical --example decision-cost
 	cargo run --release --locked -p bowwave-sim --example sim-speed
-	cargo run --release --locked -p bowwave-live --example cached-read-cost $(FEATURES)
+	cargo run --release --locked -p bowwave-ebpf --example cached-read-cost $(FEATURES)
 	cargo run --release --locked -p bowwave --example run-cost $(FEATURES) -- $(TARGET)/release/bowwave
 	cargo run --release --locked -p bowwave --example top-cost $(FEATURES) -- $(TARGET)/release/bowwave
 

@@ -4,8 +4,6 @@
 use controller::behind::match_any;
 
 use crate::{config, devices, execute, remembered};
-#[cfg(feature = "bpf")]
-use crate::{observe, tracing};
 
 /// Ledgers and device notes in the state folder.
 pub fn notes(bytes: &[u8]) {
@@ -25,13 +23,6 @@ pub fn configuration(text: &str) {
 /// Start-up lists.
 pub fn lists(bytes: &[u8]) {
     remembered::read_any(bytes);
-}
-
-/// Events of the eBPF programs.
-#[cfg(feature = "bpf")]
-pub fn events(bytes: &[u8]) {
-    observe::read_any(bytes);
-    tracing::read_any(bytes);
 }
 
 #[cfg(test)]
@@ -79,8 +70,6 @@ mod tests {
         fn any_bytes_are_read_or_refused(bytes in bytes()) {
             notes(&bytes);
             lists(&bytes);
-            #[cfg(feature = "bpf")]
-            events(&bytes);
             configuration(&String::from_utf8_lossy(&bytes));
         }
     }

@@ -6,6 +6,9 @@
 use std::fs;
 use std::path::Path;
 
+use ebpf::ObserveError;
+use ebpf::kernel::{BTF, DiskHook, Features, Hook, is_locked_down};
+use ebpf::observe;
 use linux::handles;
 use linux::knob::{self, Knob};
 use linux::mounts::{self, Disk, Mount};
@@ -13,9 +16,6 @@ use linux::privilege::Privilege;
 use linux::{provenance, psi, sys};
 use readahead::PAGE_BYTES;
 use serde::Serialize;
-
-use crate::kernel::{BTF, DiskHook, Features, Hook, is_locked_down};
-use crate::observe::{self, ObserveError};
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -139,7 +139,7 @@ fn page_size(bytes: u64) -> Check {
 fn built_with_bpf() -> Check {
     check(
         "build",
-        cfg!(feature = "bpf"),
+        ebpf::IS_BUILT,
         Health::Missing,
         ("this bowwave has its eBPF part", "this bowwave was built without eBPF"),
         "install clang, libelf and zlib (make setup) and build again",
@@ -308,7 +308,7 @@ fn file_system(mount: &Mount) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Hooks;
+    use ebpf::kernel::Hooks;
 
     #[test]
     fn programs_that_the_kernel_refuses_are_missing() {

@@ -23,6 +23,9 @@ use controller::metrics::Metrics;
 use controller::{
     Charge, Command, Completed, Controller, DiskStats, Input, Mounted, Nanos, Status,
 };
+use ebpf::ObserveError;
+use ebpf::kernel::Features;
+use ebpf::observe::{self, DISK_SLOTS, Observer, Scope, Watch};
 use linux::mounts::Mount;
 use linux::stderr::note;
 use linux::{cgroup, meminfo, provenance, sys};
@@ -34,11 +37,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::execute::{Answers, Executor, Journal};
 use crate::exits::Exits;
 use crate::helper::Helper;
-use crate::kernel::Features;
 use crate::limited::within;
 use crate::memory::Memory;
 use crate::mounted::{Change, Device, Mounts};
-use crate::observe::{self, DISK_SLOTS, ObserveError, Observer, Scope, Watch};
 use crate::places::Places;
 use crate::remembered::{Late, List, Noted};
 use crate::status::{self, Role, Socket};

@@ -1,7 +1,7 @@
 //! Bowwave on the running kernel: turns what it sees into inputs, and carries out the controller's commands.
 //!
 //! ```text
-//!   programs --read--> page cache --miss, mark, fault--> observe (eBPF)
+//!   programs --read--> page cache --miss, mark, fault--> ebpf::observe
 //!                          ^                                |  Access, Passed
 //!                          |                                v
 //!      execute <-------- Read, SetWindow, Release ...   engine: controller  <--- memory   budgets, readers' groups
@@ -16,22 +16,18 @@
 #[cfg(any(test, fuzzing))]
 pub mod any_bytes;
 pub mod config;
-pub mod count;
 mod devices;
 pub mod doctor;
 pub mod engine;
 mod execute;
 mod exits;
 pub mod helper;
-pub mod kernel;
 mod limited;
 mod memory;
 mod mounted;
-pub mod observe;
 pub mod places;
 pub mod remembered;
 pub mod status;
-pub mod tracing;
 
 pub use devices::prober;
 pub use execute::fetching;

@@ -1,7 +1,7 @@
 //! What `bowwave top` shows. Pure: no I/O, no clock.
 //!
 //! ```text
-//!   live::count --Sample--> History --Vec<Use>--> table --Vec<Row>--> screen --> text of 80 columns
+//!   ebpf::count --Sample--> History --Vec<Use>--> table --Vec<Row>--> screen --> text of 80 columns
 //!        ^                                          ^                     \----> JSON
 //!        +---- on, off ---- Rhythm                  +---- Names, View
 //! ```

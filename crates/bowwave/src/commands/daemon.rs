@@ -17,10 +17,10 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use controller::metrics::Metrics;
+use ebpf::observe::Scope;
 use linux::state::{DaemonLock, StateError};
 use live::config::Config;
 use live::engine::{self, Engine, Heritage, Options, Prepared};
-use live::observe::Scope;
 use live::places::Places;
 use live::status::Role;
 use serde_json::json;

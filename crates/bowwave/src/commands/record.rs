@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use live::observe::Scope;
+use ebpf::observe::Scope;
 
 use crate::commands::child::{self, Caught};
 use crate::commands::privilege;

@@ -1,13 +1,15 @@
 //! `bowwave top`.
 //!
 //! ```text
-//!   Session: live::count --> top::History --> uses of one interval
+//!   Session: ebpf::count --> top::History --> uses of one interval
 //!                                               |-> terminal  keys choose what is shown
 //!                                               |-> text      --batch
 //!                                               '-> json      --json
 //! ```
 
 mod json;
+mod managers;
+mod naming;
 mod session;
 mod terminal;
 

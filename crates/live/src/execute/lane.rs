@@ -19,6 +19,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use controller::{Completed, Origin};
+use ebpf::observe::PageTables;
 use linux::mounts::Disk;
 
 use super::job::Job;
@@ -30,7 +31,6 @@ use super::{Answers, questions};
 use crate::devices;
 use crate::helper::Helper;
 use crate::mounted::{Device, Volume};
-use crate::observe::PageTables;
 
 /// While bowwave holds duplicates of open files, check this often whether their readers have closed them.
 const KEPT_OPEN_INTERVAL: Duration = Duration::from_millis(20);

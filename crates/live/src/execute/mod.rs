@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use controller::ids::{BackingId, DeviceNumber, FileRef, Ticket};
 use controller::{Command, Completed, Input, Nanos};
+use ebpf::observe::PageTables;
 use linux::mounts::Disk;
 use linux::sys;
 use readahead::behind::{Span, Unused};
@@ -34,7 +35,6 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::helper::Helper;
 use crate::mounted::{Device, Volume};
-use crate::observe::PageTables;
 use job::Job;
 use lane::{Common, Lane};
 use readers::Batch;

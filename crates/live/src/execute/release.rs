@@ -12,12 +12,12 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use controller::Completed;
 use controller::ids::{FileRef, StreamKey, Ticket};
+use ebpf::observe::PageTables;
 use linux::mounts::Mount;
 use linux::{failpoint, handles, sys};
 use readahead::behind::{BLOCK_PAGES, Span, Unused, Verdict, may_go};
 
 use super::unmap::unmap;
-use crate::observe::PageTables;
 
 /// Pages of a file to drop.
 #[derive(Clone, Copy, Debug)]

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use blocks::Draft;
+use ebpf::observe::Scope;
+use ebpf::tracing::{Lost, Paths, Scribe, Tracing};
 use indicatif::HumanBytes;
 use linux::{provenance, sys};
-use live::observe::Scope;
-use live::tracing::{Lost, Paths, Scribe, Tracing};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use trace::recorded::{Header, KIND, Totals};

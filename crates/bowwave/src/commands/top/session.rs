@@ -5,11 +5,13 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use live::count::{self, Counting, Naming};
+use ebpf::count::Counting;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use top::{History, Key, Names, Rhythm, Use};
 
+use super::managers::managers;
+use super::naming::Naming;
 use super::terminal::Terminal;
 use crate::signals::{self, Signals};
 
@@ -173,7 +175,7 @@ impl Session {
             self.described = kept.into_iter().collect();
         }
         self.naming.name_file_systems(&uses, &mut self.names);
-        self.names.managers = count::managers(&self.state);
+        self.names.managers = managers(&self.state);
         Ok(Interval { uses, length, seen: seen.min(1.0), uncounted })
     }
 

@@ -19,7 +19,6 @@
 //!             '-- Setter ------> linux::knob, posix_fadvise
 //! ```
 
-mod advice;
 pub mod fetching;
 mod ledger;
 mod setting;
@@ -374,7 +373,7 @@ impl Windows {
 /// the device's or twice that. After an error of the device, the kernel makes it smaller.
 fn is_advised_since(file: &OwnedFd, pages: u32, knob: &Path) -> bool {
     let device_kb = Knob::at(knob).and_then(|knob| knob.kb().ok());
-    advice::of(file).zip(device_kb).is_some_and(|(now, device_kb)| {
+    ebpf::advice::of(file).zip(device_kb).is_some_and(|(now, device_kb)| {
         let kb = u64::from(now.window_pages) * PAGE_BYTES / 1024;
         now.window_pages != pages && (kb == device_kb || kb == 2 * device_kb)
     })

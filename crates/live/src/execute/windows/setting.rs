@@ -4,12 +4,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use ebpf::advice;
 use linux::knob::{Borrowed, Knob};
 use linux::{failpoint, sys};
 use rustix::fs::{Advice, fadvise};
 use serde::{Deserialize, Serialize};
-
-use super::advice;
 
 #[derive(Default)]
 pub(super) struct Setter {

@@ -13,16 +13,15 @@ mod bpf_behind;
 mod descendants;
 #[cfg(feature = "bpf")]
 mod layout;
-#[cfg(feature = "bpf")]
-pub(crate) mod warnings;
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use controller::{DiskStats, Input, Interest, Listening, Nanos};
-use readahead::{DeviceNumber, FileKey, Mark, PAGE_BYTES};
+use readahead::{DeviceNumber, FileKey, Mark};
 
-use crate::kernel::{Features, is_locked_down};
+use crate::error::{ObserveError, check_machine};
+use crate::kernel::Features;
 
 pub use behind::{BehindSource, PageTables, Watch};
 
@@ -33,51 +32,6 @@ pub enum Scope {
     Machine,
     /// Those of this process and its descendants.
     Process(u32),
-}
-
-/// Why nothing can be observed.
-#[derive(Debug, thiserror::Error)]
-pub enum ObserveError {
-    /// The binary has no eBPF part.
-    #[error(
-        "this bowwave was built without eBPF and cannot see reads; \
-         rebuild with clang and libelf installed (make setup)"
-    )]
-    NotBuilt,
-    /// Events number processes differently than this process does.
-    #[error(
-        "bowwave is in a container with process numbers of its own, but the kernel's events have the host's; \
-         start bowwave on the host, or the container with the host's numbers (--pid=host)"
-    )]
-    InContainer,
-    /// The kernel's pages are not 4 KiB.
-    #[error(
-        "this machine's pages are {0} bytes, but bowwave works with pages of 4096 only; boot a kernel with 4 KiB pages"
-    )]
-    PageSize(u64),
-    /// These commands know the numbers of system calls on one architecture.
-    #[error("bowwave {0} works on x86-64 only; bowwave status shows what a running bowwave does")]
-    Architecture(&'static str),
-    /// The kernel does not report such accesses.
-    #[error(
-        "this kernel does not report all reads: its tracepoint {0} is missing, which Linux 6.12 has; \
-         make a trace with strace instead (docs/trace.md)"
-    )]
-    Tracepoint(&'static str),
-    /// The kernel forbids tracing.
-    #[error(
-        "the kernel is locked down (confidentiality) and lets no program look into it; \
-         boot without lockdown=confidentiality"
-    )]
-    LockedDown,
-    /// The kernel refused the programs.
-    #[error(
-        "the kernel refused bowwave's eBPF programs: {0}; `bowwave doctor` shows what is missing"
-    )]
-    Refused(String),
-    /// Fetching events or updating maps failed later on.
-    #[error("the eBPF programs stopped answering: {0}")]
-    Lost(String),
 }
 
 /// A source of events about reads. Its methods fail with [`ObserveError::Lost`] if the source stops answering.
@@ -121,7 +75,7 @@ pub trait Observer: BehindSource {
     fn lost_events(&self) -> u64;
 }
 
-/// The number of slots for disks, as in bpf/interface.h. Reads of further disks are managed without counters.
+/// The number of slots for disks, as in programs/interface.h. Reads of further disks are managed without counters.
 pub const DISK_SLOTS: usize = 64;
 
 /// Opens the best source that this kernel and build offer; without `behind`, one without drop-behind.
@@ -151,32 +105,7 @@ pub fn try_out() -> Result<(), ObserveError> {
     open(&Scope::Machine, behind.then_some(Watch { least_file_pages: 0 }))?.look_behind(behind)
 }
 
-/// Whether eBPF programs can tell this process about the machine's reads.
-pub(crate) fn check_machine() -> Result<(), ObserveError> {
-    if !linux::process::sees_all() {
-        return Err(ObserveError::InContainer);
-    }
-    check_page_size(linux::sys::page_bytes())?;
-    if is_locked_down() { Err(ObserveError::LockedDown) } else { Ok(()) }
-}
-
-fn check_page_size(bytes: u64) -> Result<(), ObserveError> {
-    if bytes == PAGE_BYTES { Ok(()) } else { Err(ObserveError::PageSize(bytes)) }
-}
-
 #[cfg(all(feature = "bpf", any(test, fuzzing)))]
 pub(crate) fn read_any(bytes: &[u8]) {
     layout::decode_event(bytes).for_each(drop);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pages_other_than_4_kib_are_refused_in_a_sentence() {
-        assert!(check_page_size(4096).is_ok());
-        let refused = check_page_size(65536).expect_err("64 KiB, as some arm64 kernels have");
-        assert!(refused.to_string().contains("65536 bytes"));
-    }
 }

@@ -1,4 +1,4 @@
-//! Loads the programs of bpf/trace.bpf.c, and fetches their events.
+//! Loads the programs of programs/trace.bpf.c, and fetches their events.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -11,9 +11,10 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 
 use super::{Event, Lost, decode};
+use crate::error::{ObserveError, check_machine};
 use crate::kernel::{self, BTF};
-use crate::observe::warnings::{self, refused};
-use crate::observe::{ObserveError, Scope, check_machine};
+use crate::observe::Scope;
+use crate::warnings::{self, refused};
 
 mod skeleton {
     #![allow(unsafe_code, unreachable_pub, clippy::all)]

@@ -1,5 +1,5 @@
 //! Turns the structs that the eBPF programs share with us into ours, and back. They are generated from
-//! `bpf/interface.h`.
+//! `programs/interface.h`.
 #![allow(unsafe_code)]
 
 use controller::ids::{CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, StreamKey};
@@ -42,7 +42,7 @@ fn read<T: Shared>(bytes: &[u8]) -> Option<T> {
     (bytes.len() >= size_of::<T>()).then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
-// As in bpf/interface.h, which says what they mean.
+// As in programs/interface.h, which says what they mean.
 const NO_PAGE: u64 = u64::MAX;
 const FLAG_RANDOM: u8 = 1;
 const FLAG_SEQUENTIAL: u8 = 2;

@@ -1,11 +1,11 @@
-//! Decodes the tables of bpf/count.h: 64-bit words in the machine's byte order, and texts that end with a zero.
+//! Decodes the tables of programs/count.h: 64-bit words in the machine's byte order, and texts that end with a zero.
 
 use readahead::{DeviceNumber, FileKey};
 use top::{BINS, Counts, FileName, Key, Latencies, Steps};
 
-/// Words of `struct counts` that count; those after them tell where the last access was. As in bpf/count.h.
+/// Words of `struct counts` that count; those after them tell where the last access was. As in programs/count.h.
 const COUNTERS: usize = 9;
-/// Most components of a name, and the bytes of each, as in bpf/count.h and bpf/path.h.
+/// Most components of a name, and the bytes of each, as in programs/count.h and programs/path.h.
 const NAME_COMPONENTS: usize = 6;
 const NAME_BYTES: usize = 64;
 

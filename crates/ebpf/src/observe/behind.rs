@@ -5,7 +5,7 @@ use std::sync::Arc;
 use controller::ids::{FileKey, StreamKey};
 use readahead::behind::{Block, Span};
 
-use super::ObserveError;
+use crate::error::ObserveError;
 
 /// Which files to watch for drop-behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use linux::process;
 
-use super::ObserveError;
+use crate::error::ObserveError;
 
 /// The set of followed processes. An eBPF program removes those that exit.
 pub(super) trait FollowedTasks {

@@ -1,7 +1,7 @@
 //! Compiles the eBPF programs and generates their skeleton, if the `bpf` feature asks for it.
 
 fn main() {
-    println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-changed=programs");
     println!("cargo::rerun-if-changed=tests/late.bpf.c");
     #[cfg(feature = "bpf")]
     build_programs();
@@ -17,16 +17,16 @@ fn build_programs() {
     let out = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
     let builder = |source: &str| {
         let mut builder = SkeletonBuilder::new();
-        builder.source(source).clang_args(["-Ibpf", "-Wall", "-Werror", "-mcpu=v3"]);
+        builder.source(source).clang_args(["-Iprograms", "-Wall", "-Werror", "-mcpu=v3"]);
         builder
     };
     for name in ["observe", "count", "trace"] {
         let skeleton = Path::new(&out).join(format!("{name}.skel.rs"));
-        builder(&format!("bpf/{name}.bpf.c")).build_and_generate(&skeleton).expect(TOOLS);
+        builder(&format!("programs/{name}.bpf.c")).build_and_generate(&skeleton).expect(TOOLS);
     }
     // The last one is for tests.
     for (source, object) in
-        [("bpf/advice.bpf.c", "advice.bpf.o"), ("tests/late.bpf.c", "late.bpf.o")]
+        [("programs/advice.bpf.c", "advice.bpf.o"), ("tests/late.bpf.c", "late.bpf.o")]
     {
         builder(source).obj(Path::new(&out).join(object)).build().expect(TOOLS);
     }

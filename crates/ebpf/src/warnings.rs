@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::PrintLevel;
 
-use super::ObserveError;
+use crate::error::ObserveError;
 
 static WARNINGS: Mutex<String> = Mutex::new(String::new());
 

@@ -1,31 +1,31 @@
 //! What programs have advised for an open file.
 //!
 //! Setting a window clears advice, as the kernel has one call for both (`mm/fadvise.c`). To give it again one has to
-//! know it, and only an eBPF program can see it (`bpf/advice.bpf.c`).
+//! know it, and only an eBPF program can see it (`programs/advice.bpf.c`).
 
 use std::os::fd::OwnedFd;
 
 /// An open file's advice and window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Advised {
+pub struct Advised {
     /// `POSIX_FADV_RANDOM`.
-    pub(super) random: bool,
+    pub random: bool,
     /// `POSIX_FADV_NOREUSE`.
-    pub(super) noreuse: bool,
+    pub noreuse: bool,
     /// The window in pages, twice the device's after `POSIX_FADV_SEQUENTIAL`.
-    pub(super) window_pages: u32,
+    pub window_pages: u32,
 }
 
 /// Looks at an open file; `None` where eBPF does not work. The first look takes some ten milliseconds, later ones some
 /// microseconds.
 #[cfg(feature = "bpf")]
-pub(super) fn of(file: &OwnedFd) -> Option<Advised> {
+pub fn of(file: &OwnedFd) -> Option<Advised> {
     program::look_at(file)
 }
 
 /// Without eBPF, nothing is known.
 #[cfg(not(feature = "bpf"))]
-pub(super) fn of(_: &OwnedFd) -> Option<Advised> {
+pub fn of(_: &OwnedFd) -> Option<Advised> {
     None
 }
 
@@ -37,7 +37,7 @@ mod program {
     use libbpf_rs::{Object, ObjectBuilder, ProgramInput};
 
     use super::Advised;
-    use crate::observe::warnings;
+    use crate::warnings;
 
     const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/advice.bpf.o"));
 

@@ -25,9 +25,10 @@ use readahead::{DeviceNumber, FileKey, Mark};
 use super::behind::BehindSource;
 use super::descendants::{self, FollowedTasks};
 use super::layout::{self, bytes_of};
-use super::warnings::{self, refused};
-use super::{ObserveError, Observer, Scope, Watch};
+use super::{Observer, Scope, Watch};
+use crate::error::ObserveError;
 use crate::kernel::{DiskHook, Features, Hook, Hooks};
+use crate::warnings::{self, refused};
 
 mod skeleton {
     #![allow(unsafe_code, unreachable_pub, clippy::all)]

@@ -1,11 +1,11 @@
-//! Decodes the events of bpf/trace.h: words in the machine's byte order, and texts that end with a zero.
+//! Decodes the events of programs/trace.h: words in the machine's byte order, and texts that end with a zero.
 
 use readahead::{DeviceNumber, Hint};
 use trace::{Reason, RequestOp};
 
 use super::{Event, Op, Opened, Request, Run, TracedFile, Window};
 
-// As in bpf/trace.h and bpf/path.h, which say what they mean.
+// As in programs/trace.h and programs/path.h, which say what they mean.
 const THREAD: u32 = 1;
 const FILE: u32 = 2;
 const RUN: u32 = 3;

@@ -6,7 +6,7 @@
 //!   programs --> `lost_calls`, ... ----> Tracing::lost --------------^
 //! ```
 //!
-//! The programs are in bpf/trace.bpf.c. The kernel removes them when the process ends, however it ends.
+//! The programs are in programs/trace.bpf.c. The kernel removes them when the process ends, however it ends.
 
 #[cfg(feature = "bpf")]
 mod bpf;
@@ -163,7 +163,8 @@ mod without {
     use std::os::fd::BorrowedFd;
 
     use super::{Event, Lost};
-    use crate::observe::{ObserveError, Scope};
+    use crate::error::ObserveError;
+    use crate::observe::Scope;
 
     /// Cannot be made.
     #[derive(Debug)]

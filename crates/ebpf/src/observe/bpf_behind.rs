@@ -15,10 +15,10 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use linux::daemons;
 use readahead::behind::{Block, Span};
 
-use super::ObserveError;
 use super::behind::{BehindSource, PageTables};
 use super::bpf::BpfObserver;
 use super::layout::{self, bytes_of};
+use crate::error::ObserveError;
 
 impl BehindSource for BpfObserver {
     fn look_behind(&mut self, on: bool) -> Result<(), ObserveError> {

@@ -1,6 +1,6 @@
 //! Measures what a read of a cached page costs while bowwave watches, in ns: the best of several rounds. Needs root.
 //!
-//! `cargo run --release -p bowwave-live --example cached-read-cost`
+//! `cargo run --release -p bowwave-ebpf --example cached-read-cost`
 
 use std::fs::File;
 use std::io::Write;
@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Instant;
 
 use controller::{Interest, Listening};
-use live::observe::{self, Scope, Watch};
+use ebpf::observe::{self, Scope, Watch};
 use readahead::{DeviceNumber, FileKey, Mark};
 
 const PAGES: u64 = 256;

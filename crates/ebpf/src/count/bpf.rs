@@ -1,4 +1,4 @@
-//! Loads the programs of bpf/count.bpf.c, and reads their tables.
+//! Loads the programs of programs/count.bpf.c, and reads their tables.
 
 use std::collections::HashSet;
 use std::mem::MaybeUninit;
@@ -9,9 +9,9 @@ use linux::sys;
 use top::{Key, Names, Process, Sample};
 
 use super::{Sees, decode};
+use crate::error::{ObserveError, check_machine};
 use crate::kernel::{self, BTF};
-use crate::observe::warnings::{self, refused};
-use crate::observe::{ObserveError, check_machine};
+use crate::warnings::{self, refused};
 
 mod skeleton {
     #![allow(unsafe_code, unreachable_pub, clippy::all)]
@@ -22,11 +22,11 @@ use skeleton::{CountSkel, CountSkelBuilder};
 /// Most memory of the values in the table `counts`, which has one for each processor.
 const MOST_TABLE_BYTES: usize = 64 << 20;
 
-/// Bytes of a `struct counts`, and most entries of that table, as in bpf/count.h and bpf/count.bpf.c.
+/// Bytes of a `struct counts`, and most entries of that table, as in programs/count.h and programs/count.bpf.c.
 const COUNTS_BYTES: usize = 96;
 const MOST_ENTRIES: usize = 32768;
 
-/// Words from one processor's counter in `seen` to the next, as in bpf/count.h.
+/// Words from one processor's counter in `seen` to the next, as in programs/count.h.
 const SEEN_WORDS: usize = 8;
 
 /// The attached programs and their tables.
@@ -159,8 +159,7 @@ impl Counting {
         if let Some((cgroup, name)) = process.and_then(|bytes| decode::process(&bytes)) {
             let known = names.processes.remove(&key.pid).unwrap_or_default();
             let is_known = !known.cgroup.is_empty();
-            let cgroup =
-                if is_known { known.cgroup } else { super::names::cgroup(key.pid, cgroup) };
+            let cgroup = if is_known { known.cgroup } else { path_of_cgroup(key.pid, cgroup) };
             names.processes.insert(key.pid, Process { name, cgroup });
         }
         let name = maps.names.lookup(&decode::encode_file(&key.file), MapFlags::ANY).ok().flatten();
@@ -199,6 +198,14 @@ impl Counting {
         }
         true
     }
+}
+
+/// The path of a process's cgroup, in the hierarchy of version 2 or else in that of version 1's memory controller.
+/// `number` is the number of its cgroup of version 2, which gives the path if the process has ended.
+fn path_of_cgroup(pid: u32, number: u64) -> String {
+    linux::cgroup::path_of(pid)
+        .or_else(|| linux::cgroup::path_of_number(number))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

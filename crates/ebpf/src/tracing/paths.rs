@@ -7,7 +7,7 @@ use readahead::DeviceNumber;
 
 use super::TracedFile;
 
-/// Bytes of a component in an event, with a zero at its end (bpf/path.h).
+/// Bytes of a component in an event, with a zero at its end (programs/path.h).
 const COMPONENT_BYTES: usize = 64;
 
 /// Names files by path.

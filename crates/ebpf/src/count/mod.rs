@@ -8,17 +8,15 @@
 //!   programs <-- attached or not <--------- Counting::see_cached
 //! ```
 //!
-//! The programs are in bpf/count.bpf.c. The kernel removes them when the process ends, however it ends.
+//! The programs are in programs/count.bpf.c. The kernel removes them when the process ends, however it ends.
 
 #[cfg(feature = "bpf")]
 mod bpf;
 #[cfg(any(feature = "bpf", test))]
 mod decode;
-mod names;
 
 #[cfg(feature = "bpf")]
 pub use bpf::Counting;
-pub use names::{Naming, managers};
 #[cfg(not(feature = "bpf"))]
 pub use without::Counting;
 
@@ -39,7 +37,7 @@ mod without {
     use top::{Key, Names, Sample};
 
     use super::Sees;
-    use crate::observe::ObserveError;
+    use crate::error::ObserveError;
 
     /// Cannot be made.
     #[derive(Debug)]

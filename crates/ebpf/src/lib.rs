@@ -1,0 +1,27 @@
+//! What the kernel tells bowwave: eBPF programs, and what reads them. Nothing here decides, or changes anything.
+//!
+//! ```text
+//!   programs/observe.bpf.c --> observe   misses, faults and touched marks: inputs of the controller
+//!   programs/count.bpf.c   --> count     who reads what, added up: for `bowwave top`
+//!   programs/trace.bpf.c   --> tracing   each call, window and request: for `bowwave record`
+//!   programs/advice.bpf.c  --> advice    what programs have advised for an open file
+//! ```
+//!
+//! [`kernel`] finds out what this kernel can tell. The kernel removes the programs when their process ends, however it
+//! ends. Without the feature `bpf`, everything here says that it was not built.
+
+pub mod advice;
+#[cfg(all(feature = "bpf", any(test, fuzzing)))]
+pub mod any_bytes;
+pub mod count;
+mod error;
+pub mod kernel;
+pub mod observe;
+pub mod tracing;
+#[cfg(feature = "bpf")]
+mod warnings;
+
+pub use error::ObserveError;
+
+/// Whether this build has eBPF programs.
+pub const IS_BUILT: bool = cfg!(feature = "bpf");
