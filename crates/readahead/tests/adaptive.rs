@@ -292,13 +292,13 @@ fn a_file_that_is_read_backward_again_is_read_ahead_as_before() {
     let mut machine = Machine::boxed(policies::adaptive(), 16_384, 32);
     machine.cache.cost = VOLUME;
     machine.page_ns = 2_000;
-    let mut asked = |open_file: u64| {
+    let asked = |open_file: u64| {
         let before = machine.policy.tally().asked_pages;
         (0..1_024).rev().for_each(|request| machine.read(open_file, 16 * request, 16));
         machine.cache.evict(0, 16_384);
         machine.wait_a_second();
         machine.policy.tally().asked_pages - before
     };
-    let asked: Vec<u64> = (1..10).map(|open_file| asked(open_file)).collect();
+    let asked: Vec<u64> = (1..10).map(asked).collect();
     assert!(asked.iter().all(|asked| *asked > 16_000), "{asked:?}");
 }
