@@ -15,6 +15,8 @@ pub mod advice;
 pub mod any_bytes;
 pub mod count;
 mod error;
+#[cfg(any(feature = "bpf", test, fuzzing))]
+mod fields;
 pub mod kernel;
 pub mod observe;
 pub mod tracing;

@@ -1,4 +1,4 @@
-//! Loads the programs of programs/count.bpf.c, and reads their tables.
+//! Loads programs/count.bpf.c, and reads their tables.
 
 use std::collections::HashSet;
 use std::mem::MaybeUninit;

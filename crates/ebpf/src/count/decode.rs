@@ -3,6 +3,8 @@
 use readahead::{DeviceNumber, FileKey};
 use top::{BINS, Counts, FileName, Key, Latencies, Steps};
 
+use crate::fields::{half_word, text};
+
 /// Words of `struct counts` that count; those after them tell where the last access was. As in programs/count.h.
 const COUNTERS: usize = 9;
 /// Most components of a name, and the bytes of each, as in programs/count.h and programs/path.h.
@@ -70,15 +72,6 @@ pub(super) fn process(bytes: &[u8]) -> Option<(u64, String)> {
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")))
-}
-
-fn half_word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().expect("4 bytes")))
-}
-
-fn text(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
 #[cfg(test)]

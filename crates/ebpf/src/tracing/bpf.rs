@@ -1,4 +1,4 @@
-//! Loads the programs of programs/trace.bpf.c, and fetches their events.
+//! Loads programs/trace.bpf.c, and fetches their events.
 
 use std::cell::RefCell;
 use std::fmt;

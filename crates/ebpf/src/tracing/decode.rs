@@ -4,6 +4,7 @@ use readahead::{DeviceNumber, Hint};
 use trace::{Reason, RequestOp};
 
 use super::{Event, Op, Opened, Request, Run, TracedFile, Window};
+use crate::fields::{half_word, text};
 
 // As in programs/trace.h and programs/path.h, which say what they mean.
 const THREAD: u32 = 1;
@@ -116,15 +117,6 @@ fn request(bytes: &[u8]) -> Option<Request> {
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().expect("8 bytes")))
-}
-
-fn half_word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().expect("4 bytes")))
-}
-
-fn text(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
 #[cfg(test)]
