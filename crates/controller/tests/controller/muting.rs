@@ -72,13 +72,16 @@ fn a_file_that_nothing_can_be_read_of_is_muted() {
     let mut bench = Bench::new(VOLUME, Options::default());
     let (mut reads, mut mutes) = (0, 0);
     for page in (0..400).map(|n| 50_000 - n) {
-        for command in bench.access(miss(1, page)) {
-            let Command::Read { ticket, .. } = command else { continue };
-            reads += 1;
-            let failed = Some(Failure::NotOpened);
-            let commands = bench.completed(Completed::Read { ticket, failed });
-            mutes += u64::from(muted_until(&commands).is_some());
-        }
+        let commands = bench.access(miss(1, page));
+        let ticket = commands.iter().find_map(|command| match command {
+            Command::Read { ticket, .. } => Some(*ticket),
+            _ => None,
+        });
+        let Some(ticket) = ticket else { continue };
+        reads += 1;
+        let failed = Some(Failure::NotOpened);
+        let commands = bench.completed(Completed::Read { ticket, failed });
+        mutes += u64::from(muted_until(&commands).is_some());
     }
     assert_eq!(bench.controller.metrics().failed_reads, reads);
     assert!(bench.controller.metrics().muted > 0, "{reads} reads, {mutes}");

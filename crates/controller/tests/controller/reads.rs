@@ -3,6 +3,7 @@
 use controller::{
     Access, Advice, Charge, Command, Completed, Failure, Kind, Options, WindowSetting,
 };
+use readahead::behind::Span;
 use readahead::{Cause, DeviceCost, Past};
 
 use crate::support::{Bench, DEV, FILE_PAGES, MS, Machine, VOLUME, charging, miss, reads, span};
@@ -77,6 +78,51 @@ fn a_touched_mark_has_the_next_window_read() {
     let touched = Access { kind: Kind::Mark, mark: Some(mark), ..miss(1, mark.1) };
     let next = reads(&bench.access(touched));
     assert_eq!(next.first().map(|s| s.end), reads(&commands).first().map(|s| s.start));
+}
+
+/// The reads of each batch, in the order of their requests, while `pages` of a file are read.
+fn batches(cost: DeviceCost, pages: impl Iterator<Item = u64>) -> Vec<Vec<Span>> {
+    let mut bench = Bench::new(cost, Options::default());
+    let mut batches = Vec::new();
+    for page in pages {
+        let commands = bench.access(miss(1, page));
+        let ticket = commands.iter().find_map(|command| match command {
+            Command::Read { ticket, .. } => Some(*ticket),
+            _ => None,
+        });
+        let Some(ticket) = ticket else { continue };
+        bench.completed(Completed::Read { ticket, failed: None });
+        batches.push(reads(&commands));
+    }
+    batches
+}
+
+#[test]
+fn where_accesses_overlap_a_backward_reader_gets_first_what_it_needs_first() {
+    let in_parts = batches(VOLUME, (1_000..50_000).rev());
+    assert!(in_parts.iter().any(|batch| batch.len() > 2), "{in_parts:?}");
+    for batch in in_parts {
+        assert!(batch.iter().is_sorted_by(|near, far| near.start == far.end), "{batch:?}");
+        let but_the_last = batch.split_last().map_or(&[][..], |(_, others)| others);
+        let doubles = |near: &Span, far: &Span| 2 * near.pages() == far.pages();
+        assert!(but_the_last.is_sorted_by(doubles), "{batch:?}");
+    }
+    let pieces = batches(VOLUME, (0..500).rev().map(|n| 10_000 + 100 * n));
+    assert!(pieces.iter().any(|batch| batch.len() > 2), "{pieces:?}");
+    for batch in pieces {
+        assert!(batch.iter().is_sorted_by(|near, far| near.start > far.start), "{batch:?}");
+    }
+}
+
+#[test]
+fn a_disk_passes_over_what_a_backward_reader_needs_in_one_sweep() {
+    let whole = batches(DeviceCost::DISK, (1_000..50_000).rev());
+    assert!(!whole.is_empty() && whole.iter().all(|batch| batch.len() == 1), "{whole:?}");
+    let pieces = batches(DeviceCost::DISK, (0..500).rev().map(|n| 10_000 + 50 * n));
+    assert!(pieces.iter().any(|batch| batch.len() > 2), "{pieces:?}");
+    for batch in pieces {
+        assert!(batch.iter().is_sorted_by(|low, high| low.end <= high.start), "{batch:?}");
+    }
 }
 
 #[test]

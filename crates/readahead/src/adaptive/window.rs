@@ -62,8 +62,8 @@ impl UnitCost {
 
     /// Units from the mark to the end of the window, so that a reader of `rate` units a second does not stall. A window
     /// in the reader's direction arrives page by page: what the reader uses during a device access is enough, or half a
-    /// window if others are served in between. A window against it must arrive whole. The factor 2 allows for a rate
-    /// that was itself held back by stalls.
+    /// window if others are served in between. A window against it must arrive whole on a disk. The factor 2 allows for
+    /// a rate that was itself held back by stalls.
     ///
     /// Asking for the next window one page earlier saves at most `1/B`. It costs `w/B` if the run ends on that page,
     /// which one run in `r/a` does. While `a w > r`, that is too much on a device that serves one access at a time,

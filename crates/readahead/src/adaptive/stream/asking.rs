@@ -12,6 +12,7 @@ use crate::adaptive::survival::Lengths;
 use crate::adaptive::tail_exponent::MOST_TAIL_OF_WINDOWS;
 use crate::adaptive::waits::Waits;
 use crate::adaptive::window::{AMPLE_STALLS, UnitCost};
+use crate::cost::DeviceCost;
 use crate::plan::{Cause, Plan};
 
 /// A mark spans a few pages, as a reader may skip one.
@@ -254,6 +255,9 @@ impl Stream {
         }
     }
 
+    /// A request brings its pages in ascending order, so a backward reader waits for the last of them. Where accesses
+    /// overlap, its window goes out in parts, nearest first, each twice as long as the one before. The reader goes on
+    /// when the first has arrived, and the next window is then requested while the rest is on its way.
     fn read_contiguous(
         &self,
         from: u64,
@@ -262,14 +266,35 @@ impl Stream {
         cause: Cause,
         plan: &mut Plan,
     ) {
+        let cost = &context.device.cost;
+        let in_parts = self.step < 0 && !cost.is_serial();
+        let mut part = if in_parts { shortest_part(cost) } else { units };
+        let (mut from, end) = (from, from + units);
+        while from < end {
+            // No rest is shorter than what a request is worth.
+            let to = if end - from < 2 * part { end } else { from + part };
+            self.read_part(from, to, context, cause, plan);
+            (from, part) = (to, part.saturating_mul(2));
+        }
+    }
+
+    fn read_part(
+        &self,
+        from: u64,
+        to: u64,
+        context: &AccessContext,
+        cause: Cause,
+        plan: &mut Plan,
+    ) {
         let file_pages = context.access.file_pages;
-        let ends = (self.page(from, file_pages), self.page(from + units - 1, file_pages));
+        let ends = (self.page(from, file_pages), self.page(to - 1, file_pages));
         if let (Some(a), Some(b)) = ends {
             plan.read(a.min(b), a.abs_diff(b) + 1, cause);
         }
     }
 
-    /// Pieces go out in ascending order: a disk then passes over them in one sweep.
+    /// Pieces go out nearest first where accesses overlap, and in ascending order on a disk, which then passes over
+    /// them in one sweep.
     fn read_pieces(
         &self,
         from: u64,
@@ -279,8 +304,9 @@ impl Stream {
         plan: &mut Plan,
     ) {
         let file_pages = context.access.file_pages;
+        let nearest_first = self.step > 0 || !context.device.cost.is_serial();
         for i in 0..units {
-            let unit = if self.step > 0 { from + i } else { from + units - 1 - i };
+            let unit = if nearest_first { from + i } else { from + units - 1 - i };
             if let Some(page) = self.page(unit, file_pages) {
                 plan.read(page, self.len.min(file_pages - page), cause);
             }
@@ -302,4 +328,9 @@ impl Stream {
         };
         plan.mark(first, last);
     }
+}
+
+/// The smallest part of a window that is worth a request of its own: its transfer takes as long as an access costs.
+fn shortest_part(cost: &DeviceCost) -> u64 {
+    ((cost.access_s() / cost.page_s()) as u64).max(MIN_READ_AHEAD_PAGES)
 }
