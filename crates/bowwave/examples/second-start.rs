@@ -10,16 +10,15 @@
 //! the last argument is `metadata`. Further arguments name the devices (`net` and `hdd` by default). Needs root, FUSE
 //! and eBPF.
 
-use std::error::Error;
-use std::fs::{self, File};
+mod cold;
+
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
+use cold::{Fallible, shell};
 use lab::{LabGuard, Options};
-use rustix::fs::{Advice, fadvise};
-
-type Fallible<T> = Result<T, Box<dyn Error>>;
 
 const ROUNDS: usize = 3;
 
@@ -77,20 +76,10 @@ const PROGRAMS: [Program; 3] = [
 ];
 
 fn main() -> Fallible<()> {
-    let mut words: Vec<String> = std::env::args().skip(1).collect();
-    if words.is_empty() {
-        return Err("name the bowwave to be tested".into());
-    }
-    let bowwave = fs::canonicalize(words.remove(0))?;
-    let is_metadata_cold = words.last().is_some_and(|word| word == "metadata");
-    if is_metadata_cold {
-        words.pop();
-    }
+    let (bowwave, mut words, is_metadata_cold) = cold::words()?;
     if words.is_empty() {
         words = ["net", "hdd"].map(String::from).into();
     }
-    let cold = if is_metadata_cold { "data and metadata cold" } else { "data cold" };
-    println!("{}, {}, {cold}", linux::provenance::kernel(), linux::provenance::date());
     println!(
         "device  program  cached s  alone s   run s  first s  second s  stale s  alone/second  run/first  run/stale"
     );
@@ -186,7 +175,7 @@ impl<'a> Bench<'a> {
 
     /// Starts it cold, with these options of `bowwave run` unless there are none; gives the seconds until its end.
     fn start(&self, program: &Program, options: &[&str]) -> Fallible<f64> {
-        self.cool()?;
+        cold::cool(&self.lab, self.is_metadata_cold)?;
         self.timed(program, options)
     }
 
@@ -204,39 +193,4 @@ impl<'a> Bench<'a> {
         shell(&mut command)?;
         Ok(begun.elapsed().as_secs_f64())
     }
-
-    /// Empties the cache of the lab's files, and of their directories and inodes if these shall be cold.
-    fn cool(&self) -> Fallible<()> {
-        self.lab.evict()?;
-        if !self.is_metadata_cold {
-            self.lab.set_fast(true)?;
-            look_up(&self.lab.mount_point())?;
-            self.lab.set_fast(false)?;
-        }
-        Ok(())
-    }
-}
-
-/// Has the directories and inodes below a folder cached.
-fn look_up(folder: &Path) -> Fallible<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            look_up(&entry.path())?;
-        } else if kind.is_file() {
-            fadvise(File::open(entry.path())?, 0, None, Advice::DontNeed)?;
-        }
-    }
-    Ok(())
-}
-
-/// Runs it to its end; what it says is only of interest if it fails.
-fn shell(command: &mut Command) -> Fallible<()> {
-    let output = command.stdin(Stdio::null()).output()?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(said.lines().last().unwrap_or("it failed").to_owned().into())
 }

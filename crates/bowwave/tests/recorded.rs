@@ -8,7 +8,7 @@ mod own;
 mod stage;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -88,9 +88,16 @@ impl Bench {
     }
 
     fn verified(&self) -> Verified {
+        Verified::of(&self.recording())
+    }
+}
+
+impl Verified {
+    /// Replays a recording.
+    fn of(recording: &Path) -> Self {
         let replay = |options: &[&str]| {
             let mut command = Command::new(BOWWAVE);
-            let output = command.arg("replay").args(options).arg(self.recording()).output();
+            let output = command.arg("replay").args(options).arg(recording).output();
             let output = output.expect("it ran");
             let said = String::from_utf8_lossy(&output.stdout).into_owned();
             assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
@@ -105,9 +112,7 @@ impl Bench {
             shown: replay(&["--show"]),
         }
     }
-}
 
-impl Verified {
     /// It is decided as it was, and shows what was to be recorded.
     fn is_of(&self, words: &[&str]) {
         assert!(self.identical, "it is decided otherwise");
@@ -196,4 +201,20 @@ fn a_daemon_that_is_killed_in_mid_work() {
     let verified = bench.verified();
     verified.is_of(&["Access(", "-> [Read {"]);
     assert_ne!(verified.end, "clean");
+}
+
+#[test]
+fn each_run_of_the_demonstration_under_bowwave() {
+    let Some(_) = managed::possible() else { return };
+    let _alone = stage::alone();
+    let folder = stage::state();
+    let recordings = folder.path().join("recordings");
+    let mut demo = Command::new(BOWWAVE);
+    demo.args(["demo", "--device", "net", "--only", "backward-4k,stride-4k-64k", "--rounds", "1"]);
+    let output = demo.arg("--record").arg(&recordings).output().expect("it ran");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for pattern in ["backward-4k", "stride-4k-64k"] {
+        let recording = recordings.join(format!("net-{pattern}-1.bowrec"));
+        Verified::of(&recording).is_of(&["-> [Read {", "Completed(Read", "Finishing"]);
+    }
 }

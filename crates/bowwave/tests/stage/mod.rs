@@ -22,8 +22,7 @@ pub(crate) fn lab(
     size_bytes: u64,
     fs_type: &str,
 ) -> (Alone, LabGuard) {
-    static ONE_LAB: Mutex<()> = Mutex::new(());
-    let alone = ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner);
+    let alone = alone();
     let options = Options {
         name: format!("{purpose}-{}", std::process::id()),
         device: device.into(),
@@ -35,6 +34,12 @@ pub(crate) fn lab(
         faults: Vec::new(),
     };
     (alone, LabGuard::up(&options).expect("a lab"))
+}
+
+/// The right to be the only one in this process that makes labs.
+pub(crate) fn alone() -> Alone {
+    static ONE_LAB: Mutex<()> = Mutex::new(());
+    ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A state folder. It lies in memory, as the default one does: a disk that has much to write would keep the ledger of
