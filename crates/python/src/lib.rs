@@ -26,6 +26,8 @@ mod _native {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("EXAMPLE", trace::EXAMPLE)?;
         module.add("OPS", PyTuple::new(module.py(), columns::ops())?)?;
+        module.add("REASONS", PyTuple::new(module.py(), columns::reasons())?)?;
+        module.add("REQUEST_OPS", PyTuple::new(module.py(), columns::request_ops())?)?;
         module.add("CAUSE_COUNTS", PyTuple::new(module.py(), sim::replay::json::cause_counts())?)
     }
 }

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyDict;
 use readahead::Nanos;
 use trace::{OpenError, Trace};
 
 use crate::columns;
 
-/// The reads of programs, in the order of time. It never changes.
+/// The reads of programs, what the kernel brought into its cache, and the requests of block devices, each in the order
+/// of time. It never changes.
 #[pyclass(name = "Trace", module = "bowwave", frozen)]
 pub(crate) struct PyTrace(pub(crate) Trace);
 
@@ -51,6 +52,12 @@ impl PyTrace {
         self.0.files().iter().map(|file| (file.name.as_str(), file.bytes)).collect()
     }
 
+    /// The names of the block devices that completed requests, for example `sda`. Only a recorded trace has some.
+    #[getter]
+    fn devices(&self) -> Vec<&str> {
+        self.0.devices().iter().map(String::as_str).collect()
+    }
+
     /// Seconds from the start of the first operation to the end of the last.
     #[getter]
     fn duration_s(&self) -> f64 {
@@ -72,8 +79,12 @@ impl PyTrace {
         self.0.notes()
     }
 
-    /// What a recorded trace tells about itself: `bowwave`, `kernel`, `date`, `lost`, `is_complete` and
-    /// `calls_per_record`. `None` of a text.
+    /// What a recorded trace tells about itself; `None` of a text.
+    ///
+    /// `bowwave`, `kernel` and `date` tell who recorded it, on what and when. `lost` and `left_out` are numbers of
+    /// operations, `lost_pages` is one of pages of 4 KiB, and `lost_requests` one of requests: all of these are missing
+    /// in the trace. `is_complete` is false if the recorder did not come to its end. `calls_per_record` tells how many
+    /// calls at most are one operation.
     #[getter]
     fn origin<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(origin) = self.0.origin() else { return Ok(None) };
@@ -82,6 +93,9 @@ impl PyTrace {
         told.set_item("kernel", &origin.kernel)?;
         told.set_item("date", &origin.date)?;
         told.set_item("lost", origin.lost)?;
+        told.set_item("lost_pages", origin.lost_pages)?;
+        told.set_item("lost_requests", origin.lost_requests)?;
+        told.set_item("left_out", origin.left_out)?;
         told.set_item("is_complete", origin.is_complete)?;
         told.set_item("calls_per_record", origin.calls_per_record)?;
         Ok(Some(told))
@@ -106,21 +120,45 @@ impl PyTrace {
     /// `time_ns`, `took_ns`, `offset` and `bytes` have 64 bits; `process` and `file` are indices into `processes` and
     /// `files`, `op` is one into `bowwave.OPS`.
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let columns = PyDict::new(py);
-        for column in columns::ALL {
-            let bytes = self.0.records().len() * column.width;
-            let data = PyBytes::new_with(py, bytes, |into| {
-                py.detach(|| column.fill(&self.0, into));
-                Ok(())
-            })?;
-            let view = py.import("builtins")?.call_method1("memoryview", (data,))?;
-            columns.set_item(column.name, view.call_method1("cast", (column.format,))?)?;
-        }
-        Ok(columns)
+        columns::views(py, &columns::OPERATIONS, self.0.records())
     }
 
     /// The operations as a `pyarrow.Table`. Needs pyarrow.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("bowwave._arrow")?.call_method1("table", (slf,))
+        slf.py().import("bowwave._arrow")?.call_method1("operations", (slf,))
+    }
+
+    /// What the kernel brought into its cache, as columns like those of `columns`. A row is a window: adjoining pages
+    /// of a file that the kernel brought in at once.
+    ///
+    /// `time_ns` is when the first page entered the cache. `offset` and `bytes` are the window's place, in bytes;
+    /// `asked_offset` and `asked_bytes` are the part of it for which the read or fault itself had asked (0 bytes if
+    /// there is none). All are whole pages and have 64 bits. `process` is an index into `processes`, or -1 for a
+    /// process that does nothing else in the trace; `file` is one into `files`, `reason` is one into `bowwave.REASONS`.
+    ///
+    /// Empty in a text, and in a trace that was recorded before Linux 6.18.
+    fn windows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        columns::views(py, &columns::WINDOWS, self.0.windows())
+    }
+
+    /// The windows as a `pyarrow.Table`; a `process` of -1 is null. Needs pyarrow.
+    fn windows_to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("bowwave._arrow")?.call_method1("windows", (slf,))
+    }
+
+    /// The requests that block devices completed, of any program, as columns like those of `columns`.
+    ///
+    /// `time_ns` is when the device's driver got the request, `took_ns` how long it took from then until it was
+    /// complete; `bytes` is how much it read or wrote, 0 if it did neither. These have 64 bits. `device` is an index
+    /// into `devices`, `op` is one into `bowwave.REQUEST_OPS`.
+    ///
+    /// Empty in a text, and in a recorded trace of format 1 or 2.
+    fn requests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        columns::views(py, &columns::REQUESTS, self.0.requests())
+    }
+
+    /// The requests as a `pyarrow.Table`. Needs pyarrow.
+    fn requests_to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("bowwave._arrow")?.call_method1("requests", (slf,))
     }
 }

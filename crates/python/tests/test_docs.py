@@ -37,7 +37,7 @@ def test_the_examples_run_one_after_the_other(folder, client, capsys):
         # The tests do without pandas where it is missing: it is large.
         if "to_pandas" not in example or importlib.util.find_spec("pandas"):
             exec(example, names)
-    assert len(shown) == 4
+    assert len(shown) == 5
     assert capsys.readouterr().out.startswith("290 0.7207 ['tac', 'column', 'lookup', 'copy'] []\n")
     # The last one sweeps over fewer cells, all of which are there.
     assert names["swept"].computed == 32

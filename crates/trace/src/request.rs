@@ -15,6 +15,20 @@ pub enum RequestOp {
     Other,
 }
 
+impl RequestOp {
+    /// All kinds.
+    pub const ALL: [RequestOp; 3] = [RequestOp::Read, RequestOp::Write, RequestOp::Other];
+
+    /// The operation in lower case, as the Python package names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            RequestOp::Read => "read",
+            RequestOp::Write => "write",
+            RequestOp::Other => "other",
+        }
+    }
+}
+
 /// A request of a block device that it has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {

@@ -17,6 +17,20 @@ pub enum Reason {
     Request,
 }
 
+impl Reason {
+    /// All kinds.
+    pub const ALL: [Reason; 3] = [Reason::Read, Reason::Fault, Reason::Request];
+
+    /// The reason in lower case, as the Python package names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Read => "read",
+            Reason::Fault => "fault",
+            Reason::Request => "request",
+        }
+    }
+}
+
 /// Adjoining pages of a file that the kernel brought into its cache at once, before they came from the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {

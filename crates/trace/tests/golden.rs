@@ -1,6 +1,6 @@
 //! Recorded traces that are kept with the code. The Python package's tests read the one in today's format, too. If it
-//! cannot be read any more, raise the format of traces (`recorded::KIND`), and keep it under another name. Then, or if a
-//! trace is written otherwise, make it anew:
+//! cannot be read any more, raise the format of traces (`recorded::KIND`), and keep it under another name. Then, or if
+//! a trace is written otherwise, make it anew:
 //!
 //! ```text
 //! RENEW_GOLDEN=1 cargo test -p bowwave-trace --test golden
@@ -19,7 +19,7 @@ fn golden(name: &str) -> PathBuf {
 /// In today's format.
 const TODAY: &str = "recorded.trace";
 
-/// What a recorder writes of three operations, a window and a request, with three other operations lost.
+/// What a recorder writes of three operations, two windows and two requests, with others of each kind lost.
 fn written() -> Vec<u8> {
     let header =
         Header { bowwave: "0.1.0".into(), kernel: "6.18.0".into(), date: "2026-11-23".into() };
@@ -27,6 +27,7 @@ fn written() -> Vec<u8> {
     let mut recorder = Recorder::begin(&mut bytes, &header).expect("memory takes everything");
     let tar = recorder.process("tar 7").expect("there is room");
     let cat = recorder.process("cat 8").expect("there is room");
+    let helper = recorder.process("helper 9").expect("there is room");
     let file = recorder.file("/srv/a", 1 << 20).expect("there is room");
     let read = |at, process, offset, bytes, took| Record {
         at,
@@ -42,9 +43,14 @@ fn written() -> Vec<u8> {
         recorder.run(&Run { record, calls: 1, lasted: 0 }).expect("there is room");
     }
     recorder.window(&window()).expect("there is room");
-    assert_eq!(recorder.device("sda"), Some(request().device));
-    recorder.request(&request()).expect("there is room");
+    recorder.window(&Window { process: Some(helper), ..helpers() }).expect("there is room");
+    for (device, request) in DEVICES.into_iter().zip(requests()) {
+        assert_eq!(recorder.device(device), Some(request.device));
+        recorder.request(&request).expect("there is room");
+    }
     recorder.lose(3).expect("there is room");
+    recorder.lose_pages(40).expect("there is room");
+    recorder.lose_requests(2).expect("there is room");
     recorder.finish().expect("memory takes everything");
     bytes
 }
@@ -54,8 +60,26 @@ fn window() -> Window {
     Window { at: 4_000, process: Some(1), file: 0, pages, asked, reason }
 }
 
-fn request() -> Request {
-    Request { at: 4_100, took: 900, device: 0, op: RequestOp::Read, bytes: 131_072 }
+/// A window as it is read of a process that only reads ahead for others: such a process is none of the trace's.
+fn helpers() -> Window {
+    Window {
+        at: 4_500,
+        process: None,
+        file: 0,
+        pages: 64..72,
+        asked: 64..64,
+        reason: Reason::Request,
+    }
+}
+
+const DEVICES: [&str; 2] = ["sda", "vdb"];
+
+/// One of each device.
+fn requests() -> [Request; 2] {
+    [
+        Request { at: 4_100, took: 900, device: 0, op: RequestOp::Read, bytes: 131_072 },
+        Request { at: 4_200, took: 700, device: 1, op: RequestOp::Write, bytes: 4096 },
+    ]
 }
 
 const TEXT: &str = "file_bytes,file\n1048576,/srv/a\n\
@@ -71,8 +95,13 @@ fn the_golden_trace_is_written_and_read_as_ever() {
     }
     assert_eq!(std::fs::read(golden(TODAY)).expect("it is there"), written());
     let trace = open(&golden(TODAY)).expect("raise the format, see above");
-    assert_eq!((trace.to_string().as_str(), trace.windows()), (TEXT, &[told()][..]));
-    assert_eq!((trace.devices(), trace.requests()), (&["sda".to_owned()][..], &[request()][..]));
+    assert_eq!((trace.to_string().as_str(), trace.windows()), (TEXT, &[told(), helpers()][..]));
+    assert_eq!(
+        (trace.devices(), trace.requests()),
+        (&DEVICES.map(str::to_owned)[..], &requests()[..])
+    );
+    let origin = trace.origin().expect("it was recorded");
+    assert_eq!((origin.lost, origin.lost_pages, origin.lost_requests), (3, 40, 2));
 }
 
 /// The window as it is read: who does something first is the first process.

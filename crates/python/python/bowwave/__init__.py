@@ -4,7 +4,19 @@
 >>> bowwave.simulate(trace, policy="adaptive", device="net")["seconds"]
 """
 
-from bowwave._native import EXAMPLE, OPS, Trace, __version__, read_trace, simulate
+from bowwave._native import EXAMPLE, OPS, REASONS, REQUEST_OPS, Trace, __version__, read_trace, simulate
 from bowwave._sweep import Failed, Sweep, sweep
 
-__all__ = ["EXAMPLE", "OPS", "Failed", "Sweep", "Trace", "__version__", "read_trace", "simulate", "sweep"]
+__all__ = [
+    "EXAMPLE",
+    "OPS",
+    "REASONS",
+    "REQUEST_OPS",
+    "Failed",
+    "Sweep",
+    "Trace",
+    "__version__",
+    "read_trace",
+    "simulate",
+    "sweep",
+]
