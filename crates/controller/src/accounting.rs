@@ -7,27 +7,32 @@ use crate::command::{Command, Interest, Listening};
 use crate::controller::Controller;
 use crate::files::Tolerance;
 use crate::ids::Ticket;
-use crate::input::{Access, Kind};
+use crate::input::{Access, Failure, Kind};
 use crate::metrics::Reason;
 use crate::{MARK_PAGES, Nanos};
 
 impl Controller {
-    /// A batch of reads was submitted, or has failed. A file whose reads keep failing is muted.
+    /// A batch of reads was submitted, or has failed. A file whose reads keep failing is muted. A refusal says nothing
+    /// about the file.
     pub(crate) fn on_read(
         &mut self,
         now: Nanos,
         ticket: Ticket,
-        has_failed: bool,
+        failed: Option<Failure>,
         out: &mut Vec<Command>,
     ) {
         let Some(file) = self.backings.answered(ticket) else { return };
-        self.metrics.failed_reads += u64::from(has_failed);
+        self.metrics.failed_reads += u64::from(failed.is_some());
         let Some(notes) = self.files.get_mut(file) else { return };
-        if !has_failed {
-            notes.served();
-        } else if let Some(until) = notes.failed(now) {
-            self.metrics.muted += 1;
-            out.push(Command::Listen(file, notes.listening(until)));
+        match failed {
+            None => notes.served(),
+            Some(Failure::Refused) => {}
+            Some(Failure::NotOpened | Failure::Errno(_)) => {
+                if let Some(until) = notes.failed(now) {
+                    self.metrics.muted += 1;
+                    out.push(Command::Listen(file, notes.listening(until)));
+                }
+            }
         }
     }
 

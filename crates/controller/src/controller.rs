@@ -122,7 +122,7 @@ impl Controller {
 
     fn on_completed(&mut self, now: Nanos, completed: &Completed, out: &mut Vec<Command>) {
         match completed {
-            Completed::Read { ticket, failed } => self.on_read(now, *ticket, failed.is_some(), out),
+            Completed::Read { ticket, failed } => self.on_read(now, *ticket, *failed, out),
             Completed::Probed { backing, cost } => {
                 if self.backings.measured(*backing, *cost, out) {
                     self.watch_volumes_on(*backing, out);

@@ -344,7 +344,7 @@ pub enum Failure {
     NotOpened,
     /// The system call failed with this error number.
     Errno(i32),
-    /// The executor was full.
+    /// It was not tried: no thread was free, or its file system is gone.
     Refused,
 }
 

@@ -110,7 +110,8 @@ impl Bench<'_> {
             Setting::Stock(_) => None,
             Setting::Bowwave => {
                 let record = self.recordings.map(|recordings| recordings.next(pattern.name));
-                Some(Daemon::start(&self.target.folder(), self.state, record.as_deref())?)
+                let folder = self.target.folder();
+                Some(Daemon::start(&folder, self.state, record.as_deref(), self.stop)?)
             }
         };
         let waited = || (waits::kernel_workers(), daemon.as_ref().map_or(0.0, Daemon::waited_s));

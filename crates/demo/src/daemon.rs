@@ -1,8 +1,8 @@
 //! A bowwave daemon as a child process for one run.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::Path;
-use std::process::ChildStdout;
+use std::process::{ChildStdout, Command};
 use std::thread;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::child::{OwnChild, own_command, report_in};
 use crate::error::DemoError;
 use crate::process_clock::cpu_time;
+use crate::stop::Stop;
 
 /// Pause after the daemon is ready: the kernel still frees memory that loading the programs took. An installed daemon
 /// was started long ago.
@@ -21,31 +22,33 @@ const SETTLE: Duration = Duration::from_millis(300);
 /// A daemon that manages the files below one folder. It ends when this is dropped.
 pub(crate) struct Daemon {
     child: OwnChild,
-    output: BufReader<ChildStdout>,
+    output: ChildStdout,
     /// CPU time that it had used when it was ready.
     cpu_before: Duration,
 }
 
 impl Daemon {
-    /// Starts it and waits until it is ready. It keeps its measurements of disks in `state`, and writes a recording to
-    /// `record`.
+    /// Starts it and waits until it is ready, unless stopped first. It keeps its measurements of disks in `state`, and
+    /// writes a recording to `record`.
     pub(crate) fn start(
         folder: &Path,
         state: &Path,
         record: Option<&Path>,
+        stop: &Stop,
     ) -> Result<Self, DemoError> {
         let mut command = own_command();
         command.args(["daemon", "--json", "--state"]).arg(state).arg("--path").arg(folder);
         if let Some(file) = record {
             command.arg("--record").arg(file);
         }
+        Daemon::spawn(command, stop)
+    }
+
+    fn spawn(command: Command, stop: &Stop) -> Result<Self, DemoError> {
         let failed = |error: std::io::Error| DemoError::Daemon(error.to_string());
         let mut child = OwnChild::spawn(command).map_err(failed)?;
-        let output = child.streams().stdout.take().expect("it is piped");
-        let mut output = BufReader::new(output);
-        let mut line = String::new();
-        output.read_line(&mut line).map_err(failed)?;
-        if !is_ready(&line) {
+        let mut output = child.streams().stdout.take().expect("it is piped");
+        if !is_ready(&stop.read_line(&mut output)?) {
             return Err(DemoError::Daemon(child.last_words()));
         }
         thread::sleep(SETTLE);
@@ -84,18 +87,31 @@ impl Daemon {
     }
 }
 
-fn is_ready(line: &str) -> bool {
-    serde_json::from_str::<Value>(line).is_ok_and(|value| value["ready"] == true)
+fn is_ready(line: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(line).is_ok_and(|value| value["ready"] == true)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
+    use crate::child::command;
+    use crate::stop::tests::stop;
 
     #[test]
     fn it_is_ready_when_it_says_so() {
-        assert!(is_ready("{\"mounts\":[\"/\"],\"ready\":true}\n"));
-        assert!(!is_ready("{\"ready\":false}\n"));
-        assert!(!is_ready(""));
+        assert!(is_ready(b"{\"mounts\":[\"/\"],\"ready\":true}\n"));
+        assert!(!is_ready(b"{\"ready\":false}\n"));
+        assert!(!is_ready(b""));
+    }
+
+    #[test]
+    fn a_signal_ends_the_wait_for_one_that_is_never_ready() {
+        let (stop, mut signal) = stop();
+        signal.write_all(b"x").expect("room in the pipe");
+        let mut slow = command("sleep");
+        slow.arg("1000");
+        assert!(matches!(Daemon::spawn(slow, &stop), Err(DemoError::Stopped)));
     }
 }

@@ -11,6 +11,7 @@ use lab::LabError;
 use tempfile::TempDir;
 
 use crate::cgroup;
+use crate::target::DEFAULT_FOLDER;
 
 const FOLDER_PREFIX: &str = "bowwave-demo-";
 const LAB_PREFIX: &str = "demo-";
@@ -33,13 +34,14 @@ pub(crate) fn memory_folder() -> io::Result<TempDir> {
     folder_in(Path::new(MEMORY))
 }
 
-fn folder_in(parent: &Path) -> io::Result<TempDir> {
+/// A folder in `parent` that bears the process id.
+pub(crate) fn folder_in(parent: &Path) -> io::Result<TempDir> {
     let prefix = format!("{FOLDER_PREFIX}{}-", std::process::id());
     tempfile::Builder::new().prefix(&prefix).tempdir_in(parent)
 }
 
-/// Removes them, and calls `tell` with a sentence for each: it was removed, or how to remove it.
-pub(crate) fn clear(tell: impl Fn(&str)) {
+/// Removes them, also those in `folders`. Calls `tell` with a sentence for each: it was removed, or how to remove it.
+pub(crate) fn clear(folders: &[&Path], tell: impl Fn(&str)) {
     let report = |what: &dyn Display, removed: Result<(), String>| match removed {
         Ok(()) => tell(&format!("removed {what}, which a demonstration that was killed had left")),
         Err(error) => {
@@ -62,8 +64,8 @@ pub(crate) fn clear(tell: impl Fn(&str)) {
             removed.map_err(|e| e.to_string()),
         );
     }
-    let parents = [std::env::temp_dir(), MEMORY.into()];
-    for folder in parents.iter().flat_map(|parent| left_folders(parent)) {
+    let parents = [&std::env::temp_dir(), Path::new(MEMORY), Path::new(DEFAULT_FOLDER)];
+    for folder in parents.iter().chain(folders).flat_map(|parent| left_folders(parent)) {
         let removed = fs::remove_dir_all(&folder);
         report(
             &format_args!("the folder {}", folder.display()),
@@ -137,6 +139,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_killed_demonstration_left_on_a_disk_of_the_machine_is_removed() {
+        let disk = tempfile::tempdir().expect("a folder");
+        let own = folder_in(disk.path()).expect("made");
+        let name = own.path().file_name().and_then(|name| name.to_str()).expect("text");
+        let left = name.replace(&std::process::id().to_string(), &gone().to_string());
+        fs::create_dir(disk.path().join(&left)).expect("made");
+        fs::write(disk.path().join(&left).join("file"), "files of a pattern").expect("written");
+        clear(&[disk.path()], |_| {});
+        assert!(own.path().exists(), "its process lives");
+        assert!(!disk.path().join(left).exists());
+    }
+
+    #[test]
     fn the_cgroup_of_a_killed_demonstration_is_removed_and_others_stay() {
         let Ok(own) = cgroup::MemoryCgroup::new(64 << 20) else {
             eprintln!("skipped: no memory cgroup can be made here");
@@ -146,7 +161,7 @@ mod tests {
         let (_, folder) = mine(std::process::id()).expect("it is listed");
         let gone = gone();
         fs::create_dir(folder.with_file_name(format!("bowwave-demo-{gone}"))).expect("made");
-        clear(|_| {});
+        clear(&[], |_| {});
         assert_eq!(mine(gone), None);
         assert!(folder.exists(), "its process lives");
         drop(own);

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -88,7 +88,8 @@ pub fn show(
         on_report: &mut on_report,
     };
     // Nobody may be listening.
-    leftovers::clear(|sentence| drop(writeln!(io::stderr(), "bowwave: {sentence}")));
+    let folders: Vec<&Path> = places.iter().filter_map(Place::own_folder).collect();
+    leftovers::clear(&folders, |sentence| drop(writeln!(io::stderr(), "bowwave: {sentence}")));
     if let Some(reason) = &options.why_not_able {
         stage.can_manage = false;
         stage.tell(Report::Note(format!(

@@ -76,13 +76,13 @@ impl Stop {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::io::Write;
 
     use super::*;
 
     /// Does what a signal would do.
-    fn stop() -> (Stop, io::PipeWriter) {
+    pub(crate) fn stop() -> (Stop, io::PipeWriter) {
         let (signals, writer) = io::pipe().expect("a pipe");
         (Stop { signals }, writer)
     }

@@ -25,6 +25,7 @@ pub mod helper;
 mod limited;
 mod memory;
 mod mounted;
+mod pieces;
 pub mod places;
 pub mod remembered;
 pub mod status;

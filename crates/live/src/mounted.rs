@@ -15,22 +15,21 @@ use std::thread;
 
 use controller::DeviceFacts;
 use controller::ids::{BackingId, DeviceNumber};
-use linux::knob::Knob;
 use linux::mounts::{self, Disk, Mount};
-use readahead::PAGE_BYTES;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::devices;
+use crate::pieces::PieceLimit;
 use crate::places::Places;
 
 /// A managed file system.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Volume {
     pub(crate) mount: Mount,
     /// The file that sets the kernel's window of this file system (`read_ahead_kb`).
     pub(crate) knob: PathBuf,
-    /// The most pages that one `readahead(2)` call reads.
-    pub(crate) piece_pages: u64,
+    /// How much one `readahead(2)` call reads.
+    pub(crate) piece_limit: PieceLimit,
     pub(crate) backing: BackingId,
 }
 
@@ -42,7 +41,7 @@ pub(crate) struct Device {
     pub(crate) facts: DeviceFacts,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) enum Change {
     /// A file system can be managed.
     Mounted(Arc<Volume>, Arc<Device>),
@@ -95,6 +94,9 @@ impl Mounts {
             }
             stays
         });
+        for (volume, device) in &self.volumes {
+            volume.piece_limit.refresh(device.disk.as_ref(), &volume.knob);
+        }
         for mount in wanted {
             if self.volumes.iter().all(|(volume, _)| volume.mount.dev != mount.dev) {
                 let (volume, device) = self.look_up(mount);
@@ -115,8 +117,8 @@ impl Mounts {
             Arc::new(Device { backing: BackingId(self.last_backing), disk: disk.clone(), facts })
         });
         let knob = mounts::read_ahead_knob(&mount);
-        let piece_pages = piece_pages(disk.as_ref(), &knob);
-        (Arc::new(Volume { mount, knob, piece_pages, backing: device.backing }), device)
+        let piece_limit = PieceLimit::of(disk.as_ref(), &knob);
+        (Arc::new(Volume { mount, knob, piece_limit, backing: device.backing }), device)
     }
 
     /// Starts a thread that sends `changes` and calls `wake` after each, until the engine drops `running`. It looks
@@ -142,13 +144,6 @@ impl Mounts {
         // Without this thread, file systems that are mounted later are not managed.
         let _ = thread::Builder::new().name("bowwave-mounts".into()).spawn(watch);
     }
-}
-
-/// `readahead(2)` reads no more than the larger of the device's largest request and its window, and reports success.
-fn piece_pages(disk: Option<&Disk>, knob: &Path) -> u64 {
-    let request_kb = disk.and_then(|disk| disk.queue("max_sectors_kb"));
-    let window_kb = Knob::at(knob).and_then(|knob| knob.kb().ok());
-    request_kb.max(window_kb).unwrap_or(128).max(4) * 1024 / PAGE_BYTES
 }
 
 fn wait_for_change(table: Option<&OwnedFd>) {

@@ -67,10 +67,10 @@ fn a_file_with_read_ahead_is_reported_again_as_at_first() {
     assert_eq!(muted.count(), 0);
 }
 
-#[test]
-fn a_file_that_nothing_can_be_read_of_is_muted() {
+/// A backward reader whose reads ahead all fail: how many were tried, and how often its file was muted.
+fn reads_and_mutes(failure: Failure) -> (u64, u64) {
     let mut bench = Bench::new(VOLUME, Options::default());
-    let (mut reads, mut mutes) = (0, 0);
+    let mut reads = 0;
     for page in (0..400).map(|n| 50_000 - n) {
         let commands = bench.access(miss(1, page));
         let ticket = commands.iter().find_map(|command| match command {
@@ -79,12 +79,23 @@ fn a_file_that_nothing_can_be_read_of_is_muted() {
         });
         let Some(ticket) = ticket else { continue };
         reads += 1;
-        let failed = Some(Failure::NotOpened);
-        let commands = bench.completed(Completed::Read { ticket, failed });
-        mutes += u64::from(muted_until(&commands).is_some());
+        bench.completed(Completed::Read { ticket, failed: Some(failure) });
     }
-    assert_eq!(bench.controller.metrics().failed_reads, reads);
-    assert!(bench.controller.metrics().muted > 0, "{reads} reads, {mutes}");
+    let metrics = bench.controller.metrics();
+    assert_eq!(metrics.failed_reads, reads);
+    (reads, metrics.muted)
+}
+
+#[test]
+fn a_file_that_nothing_can_be_read_of_is_muted() {
+    let (reads, mutes) = reads_and_mutes(Failure::NotOpened);
+    assert!(mutes > 0, "{reads} reads");
+}
+
+#[test]
+fn a_file_is_not_muted_because_no_thread_was_free_to_read_it() {
+    let (reads, mutes) = reads_and_mutes(Failure::Refused);
+    assert!(reads > 0 && mutes == 0, "{reads} reads, muted {mutes} times");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use rustix::fs::{Advice, fadvise};
 use tempfile::TempDir;
 
 use crate::error::DemoError;
+use crate::leftovers;
 use crate::mapping;
 use patterns::Files;
 
@@ -44,7 +45,7 @@ impl LocalDisk {
     pub(super) fn open(parent: &Path) -> Result<Self, DemoError> {
         let (mount, knob) = mount_of(parent)?;
         let window = Borrowed::take(knob)?;
-        let folder = tempfile::Builder::new().prefix("bowwave-demo-").tempdir_in(parent);
+        let folder = leftovers::folder_in(parent);
         let counters = PathBuf::from(format!("/sys/dev/block/{}/stat", mount.dev));
         Ok(LocalDisk { folder: folder.map_err(DemoError::file(parent))?, window, counters })
     }
@@ -80,10 +81,14 @@ fn evict(path: &Path) -> Result<(), DemoError> {
     Err(DemoError::NotEvicted(path.into()))
 }
 
+/// The disk that holds `folder`; `None` if a server does.
+pub(super) fn disk_of(folder: &Path) -> Option<Disk> {
+    Disk::under(&mounts::of_path(folder).ok()?)
+}
+
 /// Whether `folder` is on a disk with a head, as far as the kernel knows.
 pub(super) fn is_rotational(folder: &Path) -> bool {
-    let mount = mounts::of_path(folder).ok();
-    mount.and_then(|mount| Disk::under(&mount)).is_some_and(|disk| disk.is_rotational())
+    disk_of(folder).is_some_and(|disk| disk.is_rotational())
 }
 
 /// The third field of a disk's counters.

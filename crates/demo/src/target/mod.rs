@@ -15,6 +15,9 @@ use patterns::Files;
 /// distances on the disk are the same. The image is sparse, so only written files take memory.
 const LAB_BYTES: u64 = 5 << 30;
 
+/// Where `local` is: `/tmp` may be in memory.
+pub(crate) const DEFAULT_FOLDER: &str = "/var/tmp";
+
 /// A device as the user names it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Place {
@@ -28,7 +31,7 @@ impl Place {
     /// `local`, `local:FOLDER`, a device of the catalogue or a TOML file.
     pub(crate) fn parse(device: &str) -> Result<Self, DemoError> {
         match device.split_once(':') {
-            None if device == "local" => Ok(Place::Local("/var/tmp".into())),
+            None if device == "local" => Ok(Place::Local(DEFAULT_FOLDER.into())),
             Some(("local", folder)) if Path::new(folder).is_dir() => {
                 Ok(Place::Local(folder.into()))
             }
@@ -66,6 +69,14 @@ impl Place {
                 Ok(Target::Lab(Box::new(LabGuard::up(&options)?)))
             }
             Place::Local(folder) => LocalDisk::open(folder).map(Target::Local),
+        }
+    }
+
+    /// The folder, if it is on a disk of this machine. Demonstrations of other machines may use one of a server.
+    pub(crate) fn own_folder(&self) -> Option<&Path> {
+        match self {
+            Place::Local(folder) if local::disk_of(folder).is_some() => Some(folder),
+            _ => None,
         }
     }
 

@@ -60,14 +60,14 @@ impl Batch {
     }
 }
 
-/// Reads these pages of a file ahead, piece by piece; a volume's pieces have at least one page.
+/// Reads these pages of a file ahead, piece by piece.
 ///
 /// # Errors
 /// If the file is truncated or has no page cache. That costs its reader nothing.
 pub(super) fn read_ahead(file: BorrowedFd<'_>, span: Span, volume: &Volume) -> io::Result<()> {
     let mut start = span.start;
     while start < span.end {
-        let pages = volume.piece_pages.min(span.end - start);
+        let pages = volume.piece_limit.pages().min(span.end - start);
         sys::readahead(file, start, pages)?;
         start += pages;
     }

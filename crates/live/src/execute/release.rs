@@ -16,6 +16,7 @@ use ebpf::observe::PageTables;
 use linux::mounts::Mount;
 use linux::{failpoint, handles, sys};
 use readahead::behind::{BLOCK_PAGES, Span, Unused, Verdict, may_go};
+use rustix::io::Errno;
 
 use super::unmap::unmap;
 
@@ -42,14 +43,29 @@ impl Release {
 
     pub(super) fn run(self, mount: &Mount, tables: &dyn PageTables) -> Completed {
         // Open the file only now: a waiting release must not keep the file system from being unmounted.
-        let file = LazyCell::new(|| handles::open_file(self.of, mount).ok());
+        self.run_on(|| handles::open_file(self.of, mount), tables)
+    }
+
+    fn run_on(
+        self,
+        open: impl FnOnce() -> io::Result<OwnedFd>,
+        tables: &dyn PageTables,
+    ) -> Completed {
+        let file = LazyCell::new(open);
         let (mut dropped_pages, mut kept_pages, mut left) = (0, 0, Vec::new());
         for piece in self.span.pieces() {
             let go = self.judge(piece, tables).go;
             if go.is_empty() {
                 continue;
             }
-            let Some(file) = &*file else { continue };
+            let file = match &*file {
+                Ok(file) => file,
+                Err(error) if may_pass(error) => {
+                    left.extend(go.into_iter().map(|span| (span, span.pages())));
+                    continue;
+                }
+                Err(_) => continue,
+            };
             let before = left.len();
             for span in go {
                 dropped_pages += self.drop_span(file, span, tables, &mut left);
@@ -57,7 +73,7 @@ impl Release {
             self.forget_finished_blocks(piece, &left[before..], tables);
         }
         if self.counted.pages() > 0
-            && let Some(file) = &*file
+            && let Ok(file) = &*file
         {
             kept_pages = self.count_kept(file, &left, tables);
         }
@@ -141,6 +157,69 @@ impl Release {
             if is_done && left.iter().all(|(left, _)| left.within(pages).pages() == 0) {
                 tables.forget(self.stream.file, block);
             }
+        }
+    }
+}
+
+/// Whether opening the file may succeed later: this failure is for want of memory or descriptors, or a signal came.
+fn may_pass(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::INTR | Errno::MFILE | Errno::NFILE | Errno::NOMEM))
+}
+
+#[cfg(test)]
+mod tests {
+    use controller::ids::FileKey;
+    use readahead::DeviceNumber;
+    use readahead::behind::Block;
+
+    use super::*;
+
+    const TGID: u32 = 7;
+
+    /// All pages were brought in and used by one process.
+    struct AllUsed;
+
+    impl PageTables for AllUsed {
+        fn block(&self, _: FileKey, _: u64) -> Option<Block> {
+            Some(Block { brought: u64::MAX, used: u64::MAX, owner: TGID })
+        }
+
+        fn forget(&self, _: FileKey, _: u64) {}
+
+        fn write_failed(&self, _: FileKey) -> bool {
+            false
+        }
+    }
+
+    /// What is left for another try if opening the file fails so.
+    fn left_after(errno: Errno) -> Vec<(Span, u64)> {
+        let file = FileKey { dev: DeviceNumber { major: 7, minor: 1 }, ino: 1 };
+        let release = Release {
+            ticket: Ticket(1),
+            stream: StreamKey { file, tgid: TGID, written: false },
+            of: FileRef { file, generation: 0, tgid: TGID },
+            span: Span { start: 10, end: 700 },
+            counted: Span { start: 10, end: 700 },
+            unused: Unused::Stay,
+            unmaps: false,
+        };
+        match release.run_on(|| Err(errno.into()), &AllUsed) {
+            Completed::Released { dropped_pages: 0, kept_pages: 0, left, .. } => left,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_release_is_tried_again_if_the_file_could_not_be_opened_just_now() {
+        for errno in [Errno::INTR, Errno::MFILE, Errno::NFILE, Errno::NOMEM] {
+            let left = left_after(errno);
+            let pages: u64 = left.iter().map(|(span, _)| span.pages()).sum();
+            assert_eq!(pages, 690, "{errno}");
+            assert!(left.iter().all(|(span, pages)| span.pages() == *pages), "{left:?}");
+        }
+        for errno in [Errno::NOENT, Errno::STALE, Errno::ACCESS] {
+            assert_eq!(left_after(errno), [], "{errno}");
         }
     }
 }

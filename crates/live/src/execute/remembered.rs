@@ -136,7 +136,7 @@ mod tests {
     use std::fs;
     use std::io::{BufRead, BufReader};
     use std::os::unix::fs::MetadataExt;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::process::{Command, Stdio};
 
     use controller::Version;
@@ -144,6 +144,7 @@ mod tests {
     use linux::mounts;
 
     use super::*;
+    use crate::pieces::PieceLimit;
 
     /// A closed file and the file system that it is on.
     struct Bench {
@@ -186,7 +187,7 @@ mod tests {
             let volume = Volume {
                 mount: self.mount.clone(),
                 knob: PathBuf::new(),
-                piece_pages: 32,
+                piece_limit: PieceLimit::of(None, Path::new("")),
                 backing: BackingId(0),
             };
             match job.run(&volume, true) {

@@ -328,8 +328,10 @@ impl Ledger {
     fn rewrite(&mut self) -> io::Result<()> {
         self.file = None;
         if self.entries.is_empty() {
-            let _ = fs::remove_file(&self.path);
-            self.is_stale = false;
+            match fs::remove_file(&self.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => self.is_stale = false,
+            }
             return Ok(());
         }
         let windows = self.entries.values().map(|entry| &entry.window);
@@ -459,6 +461,22 @@ mod tests {
         assert_eq!(listed(&path), [given(1), given(2)]);
         ledger.write_down();
         assert_eq!(listed(&path), [given(2)]);
+    }
+
+    #[test]
+    fn an_empty_list_that_could_not_be_removed_is_removed_later() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, away) = (folder.path().join("given"), folder.path().join("away"));
+        let mut ledger = Ledger::open(path.clone());
+        let (id, _) = ledger.record(None, given(1)).expect("written");
+        ledger.remove(id);
+        fs::rename(&path, &away).expect("ours");
+        fs::create_dir(&path).expect("what cannot be removed as a file");
+        ledger.write_down();
+        fs::remove_dir(&path).expect("ours");
+        fs::rename(&away, &path).expect("ours");
+        ledger.write_down();
+        assert!(!path.exists(), "a kill would leave an entry that was restored");
     }
 
     #[test]

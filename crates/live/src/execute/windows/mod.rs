@@ -404,6 +404,7 @@ mod tests {
     use readahead::DeviceNumber;
 
     use super::*;
+    use crate::pieces::PieceLimit;
 
     /// A sleeping process of that user; `None`, with a message, if it cannot be started.
     fn process_of(user: u32) -> Option<Child> {
@@ -458,7 +459,8 @@ mod tests {
         let [mount_point, knob] = ["/", "/no/such/knob"].map(PathBuf::from);
         let (root, source) = ("/".into(), String::new());
         let mount = Mount { dev, root, mount_point, fs_type: "ext4".into(), source };
-        let volume = Volume { mount, knob, piece_pages: 32, backing: BackingId(1) };
+        let piece_limit = PieceLimit::of(None, &knob);
+        let volume = Volume { mount, knob, piece_limit, backing: BackingId(1) };
         let mut windows = Windows::new(Journal::open(folder.path()), finding_standard_error());
         let target = Target::Recovered(1);
         let setting = WindowSetting::Larger(64);
