@@ -258,6 +258,13 @@ impl Disk {
         self.queue("rotational") == Some(1)
     }
 
+    /// Reads and writes that it has served; 0 if unknown. The kernel's `Documentation/block/stat.rst` has the fields.
+    pub fn requests_served(&self) -> u64 {
+        let counters = fs::read_to_string(self.sysfs.join("stat")).unwrap_or_default();
+        let field = |n: usize| counters.split_ascii_whitespace().nth(n)?.parse::<u64>().ok();
+        [0, 4].into_iter().filter_map(field).sum()
+    }
+
     /// Its size in bytes.
     pub fn bytes(&self) -> Option<u64> {
         let sectors = fs::read_to_string(self.sysfs.join("size")).ok()?;

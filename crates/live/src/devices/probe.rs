@@ -8,6 +8,9 @@
 //!
 //! It only reads, past the page cache. If the reads waited for a busy processor, it repeats them and takes the figures
 //! with the least waiting.
+//!
+//! A disk with a head that serves other programs meanwhile is not measured: each of its reads waits for theirs, and the
+//! figures would be many times too slow. Until the next start, its cost is then guessed, and learned from its reads.
 
 use std::io;
 use std::sync::Barrier;
@@ -40,14 +43,14 @@ const SMALLEST_BYTES: u64 = 16 << 20;
 /// Measures the disk; takes the bandwidth from `guess` if latency hides it.
 ///
 /// # Errors
-/// If the device cannot be opened or read, or is too small.
+/// If the device cannot be opened or read, is too small, or has a head and is busy.
 pub(crate) fn measure(disk: &Disk, guess: &DeviceCost) -> io::Result<DeviceCost> {
     let device = DirectReader::open(&disk.node())?;
     let bytes = disk.bytes().ok_or(io::ErrorKind::NotFound)?;
     if bytes < SMALLEST_BYTES {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    least_waiting(waits_so_far, || read(&device, disk.is_rotational(), bytes, guess))
+    least_waiting(waits_so_far, || read(&device, disk, bytes, guess))
 }
 
 /// Calls `measure` until it did not wait for a processor, and returns the figures with the least waiting.
@@ -79,12 +82,16 @@ fn waits_so_far() -> Waits {
 
 fn read(
     device: &DirectReader,
-    is_rotational: bool,
+    disk: &Disk,
     bytes: u64,
     guess: &DeviceCost,
 ) -> io::Result<DeviceCost> {
-    let scatter = |n: u64| scattered(n, bytes);
+    let (scatter, is_rotational) = (|n: u64| scattered(n, bytes), disk.is_rotational());
+    let served_before = disk.requests_served();
     let latency_s = median((0..LATENCY_READS).map(|n| device.timed_read(scatter(n), SMALL_BYTES)))?;
+    if is_rotational && is_shared(disk.requests_served().saturating_sub(served_before)) {
+        return Err(io::ErrorKind::ResourceBusy.into());
+    }
     let start = scatter(LATENCY_READS);
     device.timed_read(start, LARGE_BYTES)?;
     let large_s =
@@ -96,6 +103,12 @@ fn read(
     let bandwidth =
         if transfer_s > 0.0 { LARGE_BYTES as f64 / transfer_s } else { guess.bandwidth };
     Ok(DeviceCost { latency_s, bandwidth: bandwidth.clamp(1e5, 20e9), concurrency })
+}
+
+/// Whether a disk that has served so many requests during the reads for the latency served others about as often: half
+/// of those reads, and with them the median, then waited for another's.
+fn is_shared(served: u64) -> bool {
+    served.saturating_sub(LATENCY_READS) > LATENCY_READS / 2
 }
 
 fn concurrency(device: &DirectReader, latency_s: f64, bytes: u64) -> io::Result<f64> {
@@ -156,6 +169,12 @@ mod tests {
         let measure = || Ok(tries.replace(tries.get() + 1));
         assert!(least_waiting(Waits::default, measure).is_ok());
         assert_eq!(tries.get(), 1);
+    }
+
+    #[test]
+    fn a_disk_is_shared_if_half_of_the_reads_may_have_waited_for_anothers() {
+        assert!([0, LATENCY_READS, LATENCY_READS + 3].map(is_shared).iter().all(|shared| !shared));
+        assert!(is_shared(LATENCY_READS + 4));
     }
 
     #[test]
