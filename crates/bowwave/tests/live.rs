@@ -91,6 +91,26 @@ fn a_managed_backward_reader_needs_a_fraction_of_the_requests_and_reads_the_same
     assert!(fewest < backward::MOST_MANAGED_READS, "{fewest} requests");
 }
 
+#[test]
+fn a_disk_that_is_busy_when_bowwave_first_comes_to_it_is_not_remembered_as_slow() {
+    let Some(bench) = bench("hdd") else { return };
+    let [one, two] = ["f100", "copy"].map(|name| bench.lab.mount_point().join(name));
+    bench.lab.set_fast(true).expect("fast");
+    fs::copy(&one, &two).expect("copied");
+    bench.lab.evict().expect("evicted");
+    let mut compare = Own::start(Command::new("cmp").args([one, two]).stdin(Stdio::null()));
+    let daemon = bench.daemon(&[]);
+    assert!(compare.wait().expect("it ends").success(), "the files are the same");
+    drop(daemon);
+    // It reads 100 MB a second, but a tenth of that if others are served in between.
+    let remembered = fs::read_dir(bench.state.path().join("disks")).into_iter().flatten();
+    for profile in remembered.map(|entry| entry.expect("an entry").path()) {
+        let text = fs::read_to_string(&profile).expect("a profile");
+        let profile: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert!(profile["bandwidth_mb_s"].as_f64().is_some_and(|rate| rate > 40.0), "{text}");
+    }
+}
+
 /// Freezes maps of a process, given by the sizes of their keys and values: from then on it cannot change them.
 const FREEZE: &str = r#"
 import ctypes, os, platform, struct, sys
