@@ -1,13 +1,13 @@
 //! How much sooner programs walk a real tree, on a file system that is not new.
 //!
 //! ```text
-//! cargo build --release && cargo run --release -p bowwave --example real-tree -- target/release/bowwave net,hdd /usr/share
+//! cargo build --release && cargo run --release -p bowwave --example real-tree -- target/release/bowwave net,hdd FOLDER
 //! ```
 //!
-//! Copies the named folders to a lab disk whose file system was aged: files of many sizes have come and gone, before and
-//! while the folders were copied, so directories and files lie apart. Then walks them with the stock kernel's windows of
-//! 128 KiB and 4 MiB, and under `bowwave run`. Medians of 3 rounds, each of which walks in every way once. Directories
-//! and inodes are cached, unless the last argument is `metadata`. Needs root, FUSE and eBPF.
+//! Copies the named folders to a lab disk whose file system was aged: files of many sizes have come and gone, before
+//! and while the folders were copied, so directories and files lie apart. Then walks them with the stock kernel's
+//! windows of 128 KiB and 4 MiB, and under `bowwave run`. Medians of 3 rounds, each of which walks in every way once.
+//! Directories and inodes are cached, unless the last argument is `metadata`. Needs root, FUSE and eBPF.
 
 mod cold;
 
@@ -19,6 +19,7 @@ use std::time::Instant;
 
 use cold::{Fallible, shell};
 use lab::{LabGuard, Options};
+use patterns::order::next_random;
 
 const ROUNDS: usize = 3;
 
@@ -141,7 +142,7 @@ struct Aging {
 }
 
 impl Aging {
-    /// Fills half of the file system, and lives through several times as many files.
+    /// Fills half of the file system, and then lets twice as many come and go.
     fn begin(mount: &Path) -> Fallible<Self> {
         let folder = mount.join("aged");
         for number in 0..AGED_FOLDERS {
@@ -181,13 +182,9 @@ impl Aging {
         Ok(())
     }
 
-    /// From 0 up to 1. Numerical Recipes has these constants.
+    /// From 0 up to 1.
     fn random(&mut self) -> f64 {
-        self.state = self
-            .state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.state >> 11) as f64 / (1_u64 << 53) as f64
+        next_random(&mut self.state) as f64 / (1_u64 << 32) as f64
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use lab::LabGuard;
@@ -46,7 +46,7 @@ pub(crate) fn shell(command: &mut Command) -> Fallible<()> {
 }
 
 /// The words of the command line: the bowwave to be tested, the others, and whether the last was `metadata`.
-pub(crate) fn words() -> Fallible<(std::path::PathBuf, Vec<String>, bool)> {
+pub(crate) fn words() -> Fallible<(PathBuf, Vec<String>, bool)> {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     if words.is_empty() {
         return Err("name the bowwave to be tested".into());

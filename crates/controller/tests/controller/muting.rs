@@ -3,7 +3,7 @@
 use controller::{Access, Command, Completed, Failure, Input, Kind, Options};
 use readahead::DeviceCost;
 
-use crate::support::{Bench, MS, SECOND, VOLUME, file, miss};
+use crate::support::{Bench, MS, SECOND, VOLUME, batch, file, miss};
 
 /// Misses without a pattern: each is farther from the one before.
 fn scattered(n: u64) -> Access {
@@ -55,10 +55,7 @@ fn a_file_with_read_ahead_is_reported_again_as_at_first() {
     bench.access(miss(1, 5_000));
     let commands = bench.access(miss(1, 4_999));
     let commands = [commands, bench.access(miss(1, 4_998))].concat();
-    let ticket = commands.iter().find_map(|command| match command {
-        Command::Read { ticket, .. } => Some(*ticket),
-        _ => None,
-    });
+    let ticket = batch(&commands);
     bench.completed(Completed::Read { ticket: ticket.expect("it is read"), failed: None });
     let muted = (0..30).filter(|n| {
         let commands = bench.access(scattered(100 + n));
@@ -73,11 +70,7 @@ fn reads_and_mutes(failure: Failure) -> (u64, u64) {
     let mut reads = 0;
     for page in (0..400).map(|n| 50_000 - n) {
         let commands = bench.access(miss(1, page));
-        let ticket = commands.iter().find_map(|command| match command {
-            Command::Read { ticket, .. } => Some(*ticket),
-            _ => None,
-        });
-        let Some(ticket) = ticket else { continue };
+        let Some(ticket) = batch(&commands) else { continue };
         reads += 1;
         bench.completed(Completed::Read { ticket, failed: Some(failure) });
     }

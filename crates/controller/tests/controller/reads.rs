@@ -6,7 +6,9 @@ use controller::{
 use readahead::behind::Span;
 use readahead::{Cause, DeviceCost, Past};
 
-use crate::support::{Bench, DEV, FILE_PAGES, MS, Machine, VOLUME, charging, miss, reads, span};
+use crate::support::{
+    Bench, DEV, FILE_PAGES, MS, Machine, VOLUME, batch, charging, miss, reads, span,
+};
 
 #[test]
 fn a_backward_reader_is_read_ahead_and_marked() {
@@ -86,11 +88,7 @@ fn batches(cost: DeviceCost, pages: impl Iterator<Item = u64>) -> Vec<Vec<Span>>
     let mut batches = Vec::new();
     for page in pages {
         let commands = bench.access(miss(1, page));
-        let ticket = commands.iter().find_map(|command| match command {
-            Command::Read { ticket, .. } => Some(*ticket),
-            _ => None,
-        });
-        let Some(ticket) = ticket else { continue };
+        let Some(ticket) = batch(&commands) else { continue };
         bench.completed(Completed::Read { ticket, failed: None });
         batches.push(reads(&commands));
     }

@@ -181,3 +181,11 @@ pub(crate) fn reads(commands: &[Command]) -> Vec<Span> {
     });
     spans.collect()
 }
+
+/// The batch of the first read among these commands.
+pub(crate) fn batch(commands: &[Command]) -> Option<Ticket> {
+    commands.iter().find_map(|command| match command {
+        Command::Read { ticket, .. } => Some(*ticket),
+        _ => None,
+    })
+}
